@@ -1,0 +1,1 @@
+//! Reading AMDGPU code objects and their containers.

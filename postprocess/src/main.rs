@@ -1,0 +1,2 @@
+//! The rpd command.
+fn main() {}

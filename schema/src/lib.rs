@@ -1,0 +1,1 @@
+//! What an .rpd file is: create, open, check, sessions, ids, rows.

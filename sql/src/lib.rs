@@ -1,0 +1,1 @@
+//! Every line of SQL text of the .rpd format.

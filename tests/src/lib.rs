@@ -1,0 +1,1 @@
+//! End-to-end tests: the real libraries, the real binaries, the real ROCm runtime.

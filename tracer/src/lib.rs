@@ -1,0 +1,1 @@
+//! The recorder: librpd_tracer.so.
