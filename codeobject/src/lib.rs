@@ -1,1 +1,37 @@
 //! Reading AMDGPU code objects and their containers.
+//!
+//! A code object is an ELF file with the kernels of one processor. This crate says what is in it: the [`Target`] it was
+//! built for, and for each [`Kernel`] its names, registers, memory and arguments. [`container`] takes code objects out
+//! of what compilers wrap them in, [`descriptor`] decodes the hardware's view of a kernel, and [`demangle`] makes names
+//! readable.
+//!
+//! The bytes come from the program under observation and are not trusted: whatever they are, the result is an answer or
+//! an [`Error`], in time and memory proportional to their length.
+//!
+//! ```no_run
+//! let bytes = std::fs::read("vadd.hsaco")?;
+//! for part in rpd_codeobject::container::code_objects(&bytes)? {
+//!     for kernel in &rpd_codeobject::CodeObject::parse(part.bytes)?.kernels {
+//!         println!("{} uses {} vector registers", kernel.demangled(), kernel.vgpr_count);
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod container;
+pub mod descriptor;
+
+mod code_object;
+mod demangle;
+mod elf;
+mod error;
+mod kernel;
+mod metadata;
+mod target;
+
+pub use code_object::{CodeObject, Source};
+pub use demangle::demangle;
+pub use error::Error;
+pub use kernel::{Argument, Kernel};
+pub use target::{Feature, Target};

@@ -1,0 +1,198 @@
+//! The ELF file around a code object: headers, notes, sections and symbols, each checked against the bytes.
+//!
+//! Only the tables that are needed are read, one at a time, because the whole-file parse of the ELF crate would
+//! refuse an object for damage in parts that nobody asks for. Names are borrowed. Structures that may overlap
+//! (notes, symbol names) are read against a budget of the file's own size, so that a small hostile file cannot
+//! cost more than a large honest one.
+
+use goblin::container::{Container, Ctx, Endian};
+use goblin::elf::header::{EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG, SELFMAG};
+use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
+use goblin::elf::section_header::{SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB};
+use goblin::elf::{Header, ProgramHeader, SectionHeader, Symtab};
+
+use crate::Error;
+
+/// Real code objects have about ten.
+const MAX_PROGRAM_HEADERS: usize = 256;
+/// A symbol name longer than this is damage; mangled names of template kernels reach some ten thousand bytes.
+const MAX_NAME: usize = 64 * 1024;
+const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
+
+/// A 64-bit little-endian ELF file whose header tables lie inside the bytes.
+pub(crate) struct Image<'a> {
+    bytes: &'a [u8],
+    pub(crate) header: Header,
+    programs: Vec<ProgramHeader>,
+    sections: Vec<SectionHeader>,
+}
+
+/// A defined symbol.
+pub(crate) struct Symbol<'a> {
+    pub(crate) name: &'a str,
+    /// Virtual address.
+    pub(crate) address: u64,
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Kind: `STT_*`.
+    pub(crate) kind: u8,
+}
+
+/// One entry of a note segment.
+pub(crate) struct Note<'a> {
+    pub(crate) owner: &'a [u8],
+    pub(crate) kind: u32,
+    pub(crate) descriptor: &'a [u8],
+}
+
+/// Whether the bytes begin as an ELF file does.
+pub(crate) fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(&ELFMAG[..SELFMAG])
+}
+
+impl<'a> Image<'a> {
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<Image<'a>, Error> {
+        if !is_elf(bytes) {
+            return Err(Error::UnknownFormat);
+        }
+        if bytes.get(EI_CLASS) != Some(&ELFCLASS64) || bytes.get(EI_DATA) != Some(&ELFDATA2LSB) {
+            return Err(Error::malformed("ELF header", "not 64-bit little-endian"));
+        }
+        let header = goblin::elf::Elf::parse_header(bytes)
+            .map_err(|error| Error::malformed("ELF header", error.to_string()))?;
+        let count = usize::from(header.e_phnum);
+        if count > MAX_PROGRAM_HEADERS {
+            return Err(Error::TooLarge { part: "the ELF program header table", limit: MAX_PROGRAM_HEADERS });
+        }
+        let programs = ProgramHeader::parse(bytes, offset(header.e_phoff)?, count, CTX)
+            .map_err(|error| Error::malformed("ELF program headers", error.to_string()))?;
+        let sections = match header.e_shoff {
+            // A stripped object has no section table; its notes are found through the segments.
+            0 => Vec::new(),
+            start => SectionHeader::parse(bytes, offset(start)?, usize::from(header.e_shnum), CTX)
+                .map_err(|error| Error::malformed("ELF section headers", error.to_string()))?,
+        };
+        Ok(Image { bytes, header, programs, sections })
+    }
+
+    fn slice(&self, start: u64, length: u64) -> Option<&'a [u8]> {
+        let start = usize::try_from(start).ok()?;
+        let end = start.checked_add(usize::try_from(length).ok()?)?;
+        self.bytes.get(start..end)
+    }
+
+    fn contents(&self, section: &SectionHeader) -> Option<&'a [u8]> {
+        match section.sh_type {
+            SHT_NOBITS => None,
+            _ => self.slice(section.sh_offset, section.sh_size),
+        }
+    }
+
+    /// Contents of the first section of that name; `None` when there is none inside the file.
+    pub(crate) fn section(&self, name: &str) -> Option<&'a [u8]> {
+        let names = self.contents(self.sections.get(usize::from(self.header.e_shstrndx))?)?;
+        let is_named = |section: &&SectionHeader| {
+            names
+                .get(section.sh_name..)
+                .and_then(|rest| rest.strip_prefix(name.as_bytes()))
+                .is_some_and(|rest| rest.first() == Some(&0))
+        };
+        self.sections.iter().find(is_named).and_then(|section| self.contents(section))
+    }
+
+    /// Descriptor of the first note of that owner and kind, in segments, else in sections.
+    pub(crate) fn note(&self, owner: &[u8], kind: u32) -> Result<Option<&'a [u8]>, Error> {
+        let segments = self.programs.iter().filter(|program| program.p_type == PT_NOTE);
+        let segments = segments.map(|program| (program.p_offset, program.p_filesz));
+        let sections = self.sections.iter().filter(|section| section.sh_type == SHT_NOTE);
+        let sections = sections.map(|section| (section.sh_offset, section.sh_size));
+        // Segment and section usually name the same bytes: an honest file needs each twice.
+        let mut budget = self.bytes.len().saturating_mul(2);
+        for (start, length) in segments.chain(sections) {
+            let Some(mut rest) = self.slice(start, length) else {
+                return Err(Error::malformed("ELF note", "it reaches beyond the end of the file"));
+            };
+            budget = budget
+                .checked_sub(rest.len())
+                .ok_or_else(|| Error::malformed("ELF notes", "they overlap one another"))?;
+            while let Some((note, after)) = split_note(rest)? {
+                if note.owner == owner && note.kind == kind {
+                    return Ok(Some(note.descriptor));
+                }
+                rest = after;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Defined symbols, of the dynamic table, which the loader uses, or else of the static one.
+    pub(crate) fn symbols(&self) -> Result<Vec<Symbol<'a>>, Error> {
+        let of_kind = |kind| self.sections.iter().find(move |section| section.sh_type == kind);
+        let Some(table) = of_kind(SHT_DYNSYM).or_else(|| of_kind(SHT_SYMTAB)) else { return Ok(Vec::new()) };
+        let damaged = |why: &str| Error::malformed("ELF symbol table", why);
+        let entries = self.contents(table).ok_or_else(|| damaged("it reaches beyond the end of the file"))?;
+        let names = self.sections.get(table.sh_link as usize).and_then(|strings| self.contents(strings));
+        let names = names.ok_or_else(|| damaged("its strings are missing"))?;
+        // On disk an entry of a 64-bit table has 24 bytes.
+        let entries = Symtab::parse(entries, 0, entries.len() / 24, CTX)
+            .map_err(|error| damaged(&error.to_string()))?;
+        let mut budget = self.bytes.len();
+        let mut symbols = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.st_shndx != SHN_UNDEF as usize && entry.st_name != 0)
+        {
+            let name = text_at(names, entry.st_name).ok_or_else(|| damaged("a name is not a string"))?;
+            budget =
+                budget.checked_sub(name.len()).ok_or_else(|| damaged("its names overlap one another"))?;
+            symbols.push(Symbol {
+                name,
+                address: entry.st_value,
+                size: entry.st_size,
+                kind: entry.st_type(),
+            });
+        }
+        Ok(symbols)
+    }
+
+    /// Bytes that the file puts at a virtual address, `length` of them.
+    pub(crate) fn at_address(&self, address: u64, length: u64) -> Option<&'a [u8]> {
+        let loads = self.programs.iter().filter(|program| program.p_type == PT_LOAD);
+        loads.into_iter().find_map(|load| {
+            let into = address.checked_sub(load.p_vaddr)?;
+            let end = into.checked_add(length)?;
+            if end > load.p_filesz {
+                return None;
+            }
+            self.slice(load.p_offset.checked_add(into)?, length)
+        })
+    }
+}
+
+fn offset(value: u64) -> Result<usize, Error> {
+    usize::try_from(value).map_err(|_| Error::malformed("ELF header", "an offset is out of range"))
+}
+
+fn text_at(strings: &[u8], start: usize) -> Option<&str> {
+    let rest = strings.get(start..)?;
+    let rest = &rest[..rest.len().min(MAX_NAME)];
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&rest[..end]).ok()
+}
+
+/// First note of a segment, and what follows it. Owner and descriptor are padded to 4 bytes.
+fn split_note(bytes: &[u8]) -> Result<Option<(Note<'_>, &[u8])>, Error> {
+    let Some((head, rest)) = bytes.split_first_chunk::<12>() else { return Ok(None) };
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let cut = || Error::malformed("ELF note", "its length goes beyond its segment");
+    let (owner, rest) = split_padded(rest, word(0)).ok_or_else(cut)?;
+    let (descriptor, rest) = split_padded(rest, word(4)).ok_or_else(cut)?;
+    let owner = owner.strip_suffix(b"\0").unwrap_or(owner);
+    Ok(Some((Note { owner, kind: word(8), descriptor }, rest)))
+}
+
+fn split_padded(bytes: &[u8], length: u32) -> Option<(&[u8], &[u8])> {
+    let length = usize::try_from(length).ok()?;
+    let part = bytes.get(..length)?;
+    // The padding of the last note may be missing.
+    let padded = length.checked_next_multiple_of(4)?.min(bytes.len());
+    Some((part, &bytes[padded..]))
+}
