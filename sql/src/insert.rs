@@ -1,0 +1,156 @@
+//! The column lists of every table a recorder writes, and the INSERT statements made of them.
+//!
+//! One statement may carry many rows: a statement has a fixed cost (AUTOINCREMENT alone is a third of a
+//! microsecond), a row in it has little.
+
+/// A table and the columns that a row of it fills, in the order in which they are bound.
+#[derive(Clone, Copy, Debug)]
+pub struct Insert {
+    /// Name of the table.
+    pub table: &'static str,
+    /// Names of the columns; parameters are bound in this order.
+    pub columns: &'static [&'static str],
+}
+
+impl Insert {
+    /// The text of one INSERT of `rows` rows, with one `?` per column and row, row after row.
+    #[must_use]
+    pub fn statement(&self, rows: usize) -> String {
+        let columns: Vec<String> = self.columns.iter().map(|column| format!("\"{column}\"")).collect();
+        let row = format!("({})", vec!["?"; self.columns.len()].join(","));
+        format!("INSERT INTO \"{}\" ({}) VALUES {}", self.table, columns.join(","), vec![row; rows].join(","))
+    }
+}
+
+/// `rocpd_string`.
+pub const STRING: Insert = Insert { table: "rocpd_string", columns: &["id", "string"] };
+
+/// `rocpd_api`.
+pub const API: Insert =
+    Insert { table: "rocpd_api", columns: &["id", "pid", "tid", "start", "end", "apiName_id", "args_id"] };
+
+/// `rocpd_op`.
+pub const OP: Insert = Insert {
+    table: "rocpd_op",
+    columns: &[
+        "id",
+        "gpuId",
+        "queueId",
+        "sequenceId",
+        "completionSignal",
+        "start",
+        "end",
+        "description_id",
+        "opType_id",
+    ],
+};
+
+/// `rocpd_api_ops`.
+pub const API_OPS: Insert = Insert { table: "rocpd_api_ops", columns: &["id", "api_id", "op_id"] };
+
+/// `rocpd_kernelapi`.
+pub const KERNELAPI: Insert = Insert {
+    table: "rocpd_kernelapi",
+    columns: &[
+        "api_ptr_id",
+        "stream",
+        "gridX",
+        "gridY",
+        "gridZ",
+        "workgroupX",
+        "workgroupY",
+        "workgroupZ",
+        "groupSegmentSize",
+        "privateSegmentSize",
+        "kernelArgAddress",
+        "aquireFence",
+        "releaseFence",
+        "codeObject_id",
+        "kernelName_id",
+    ],
+};
+
+/// `rocpd_copyapi`.
+pub const COPYAPI: Insert = Insert {
+    table: "rocpd_copyapi",
+    columns: &[
+        "api_ptr_id",
+        "stream",
+        "size",
+        "width",
+        "height",
+        "kind",
+        "dst",
+        "src",
+        "dstDevice",
+        "srcDevice",
+        "sync",
+        "pinned",
+    ],
+};
+
+/// `rocpd_kernelcodeobject`.
+pub const KERNELCODEOBJECT: Insert =
+    Insert { table: "rocpd_kernelcodeobject", columns: &["id", "vgpr", "sgpr", "fbar"] };
+
+/// `rocpd_barrierop`.
+pub const BARRIEROP: Insert = Insert {
+    table: "rocpd_barrierop",
+    columns: &["op_ptr_id", "signalCount", "aquireFence", "releaseFence"],
+};
+
+/// `rocpd_op_inputSignals`.
+pub const OP_INPUT_SIGNALS: Insert =
+    Insert { table: "rocpd_op_inputSignals", columns: &["id", "from_op_id", "to_op_id"] };
+
+/// `rocpd_monitor`.
+pub const MONITOR: Insert = Insert {
+    table: "rocpd_monitor",
+    columns: &["id", "deviceType", "deviceId", "monitorType", "start", "end", "value"],
+};
+
+/// `rocpd_stackframe`.
+pub const STACKFRAME: Insert =
+    Insert { table: "rocpd_stackframe", columns: &["id", "api_ptr_id", "depth", "name_id"] };
+
+/// `ext_dispatch`.
+pub const EXT_DISPATCH: Insert = Insert {
+    table: "ext_dispatch",
+    columns: &[
+        "op_id",
+        "kernelName_id",
+        "gridX",
+        "gridY",
+        "gridZ",
+        "workgroupX",
+        "workgroupY",
+        "workgroupZ",
+        "groupSegmentSize",
+        "privateSegmentSize",
+        "kernelArgAddress",
+        "codeObject_id",
+    ],
+};
+
+/// `ext_kernelcodeobject`.
+pub const EXT_KERNELCODEOBJECT: Insert = Insert {
+    table: "ext_kernelcodeobject",
+    columns: &[
+        "id",
+        "kernelName_id",
+        "agpr",
+        "vgprSpill",
+        "sgprSpill",
+        "groupSegmentSize",
+        "privateSegmentSize",
+        "kernargSegmentSize",
+        "wavefrontSize",
+        "maxWorkgroupSize",
+    ],
+};
+
+/// `ext_tick`.
+pub const EXT_TICK: Insert = Insert { table: "ext_tick", columns: &["op_id", "start", "end"] };
+
+/// `rocpd_metadata`; its ids are SQLite's own.
+pub const METADATA: Insert = Insert { table: "rocpd_metadata", columns: &["tag", "value"] };
