@@ -1,1 +1,47 @@
 //! What an .rpd file is: create, open, check, sessions, ids, rows.
+//!
+//! The one seam between recording and reading. The recorder appends through [`Appender`]; tools open through
+//! [`open_read`] and ask what the file says of itself through [`sessions`], [`gpus`] and [`lost`].
+//!
+//! | file | owns |
+//! |---|---|
+//! | `version.rs` | which kind of file this is, found without changing it |
+//! | `create.rs` | a fresh file, also when many processes want it at once |
+//! | `open.rs` | connections: flags, pragmas, waiting for locks |
+//! | `session.rs` | taking a session number |
+//! | `appender.rs`, `batch.rs`, `facts.rs` | writing rows, many per statement, and facts |
+//! | `intern.rs` | text to id, in bounded memory |
+//! | `id.rs`, `table/` | local ids, and one row type per table |
+//! | `session_fact.rs`, `sessions.rs` | names of facts about a session, and reading them back |
+//! | `error.rs` | what can go wrong, and what to do about it |
+//!
+//! Units: times are nanoseconds of `CLOCK_MONOTONIC` of the recording host. Ids in this interface are *local*: each
+//! process counts from 1, and the file's id is the local one plus the session number times 2^32.
+
+#![forbid(unsafe_code)]
+
+mod appender;
+mod batch;
+mod create;
+mod error;
+mod facts;
+mod id;
+mod intern;
+mod open;
+mod session;
+pub mod session_fact;
+mod sessions;
+pub mod table;
+mod version;
+
+pub use appender::Appender;
+pub use create::{create, create_or_check};
+pub use error::{Error, ErrorKind};
+pub use id::{ApiId, CodeObjectId, OpId, StringId};
+pub use open::{BUSY_TIME, open_read, open_read_within};
+pub use sessions::{GpuInfo, SessionInfo, gpus, lost, sessions};
+pub use table::{
+    ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow,
+    MonitorRow, OpRow, TickRow,
+};
+pub use version::{Version, identify, identify_within};

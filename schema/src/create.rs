@@ -1,0 +1,92 @@
+//! A fresh file, also when many processes want it at once.
+//!
+//! The whole schema appears in one immediate transaction: until it is committed the file has 0 bytes, and whoever
+//! comes second waits for the lock and finds a complete trace.
+
+use crate::error::{Error, ErrorKind};
+use crate::open::{BUSY_TIME, read_write, recover};
+use crate::version::{Version, look, version_of};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::path::Path;
+use std::time::Duration;
+
+/// Makes a fresh trace of schema 2. An existing file of 0 bytes is filled.
+///
+/// # Errors
+///
+/// [`ErrorKind::AlreadyExists`] if there is anything else; it is left alone.
+pub fn create(path: &Path) -> Result<(), Error> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() || metadata.len() > 0 => {
+            return Err(Error::new(ErrorKind::AlreadyExists, path));
+        }
+        _ => {}
+    }
+    let connection = read_write(path, BUSY_TIME, true)?;
+    let transaction = immediate(&connection, path)?;
+    // Somebody may have been quicker since.
+    if !is_empty(&transaction).map_err(|error| Error::sqlite(path, error))? {
+        return Err(Error::new(ErrorKind::AlreadyExists, path));
+    }
+    complete(&transaction).and_then(|()| transaction.commit()).map_err(|error| Error::sqlite(path, error))
+}
+
+/// For writers: makes a fresh trace if there is none or a file of 0 bytes, else checks that it is one of schema 2.
+/// Safe when many processes do it at once.
+///
+/// # Errors
+///
+/// Says what the file is if it is anything else, and leaves it alone.
+pub fn create_or_check(path: &Path) -> Result<(), Error> {
+    let connection = connect(path, BUSY_TIME)?;
+    let transaction = immediate(&connection, path)?;
+    if is_empty(&transaction).map_err(|error| Error::sqlite(path, error))? {
+        complete(&transaction).map_err(|error| Error::sqlite(path, error))?;
+    } else {
+        require_v2(version_of(&transaction).map_err(|error| error.at(path))?, path)?;
+    }
+    transaction.commit().map_err(|error| Error::sqlite(path, error))
+}
+
+/// A writer's connection to a trace of schema 2, or to a file that is still empty. Nothing else is ever opened for
+/// writing. What is in the file must be checked again inside a transaction: others may be creating it.
+pub(crate) fn connect(path: &Path, busy: Duration) -> Result<Connection, Error> {
+    match look(path, busy) {
+        Ok(found) => {
+            require_v2(found.version, path)?;
+            if found.interrupted {
+                recover(path, busy)?;
+            }
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Empty) => {}
+        Err(error) => return Err(error),
+    }
+    read_write(path, busy, true)
+}
+
+/// Begins a transaction that other writers wait for.
+pub(crate) fn immediate<'connection>(
+    connection: &'connection Connection,
+    path: &Path,
+) -> Result<Transaction<'connection>, Error> {
+    Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+        .map_err(|error| Error::sqlite(path, error))
+}
+
+/// Whether nothing has been created in the database yet.
+pub(crate) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
+}
+
+/// Adds every table, index, view and metadata row that a fresh file has and this one lacks.
+pub(crate) fn complete(connection: &Connection) -> rusqlite::Result<()> {
+    rpd_sql::FRESH.iter().try_for_each(|text| connection.execute_batch(text))
+}
+
+/// Only schema 2 can be written.
+pub(crate) fn require_v2(version: Version, path: &Path) -> Result<(), Error> {
+    match version {
+        Version::V2 => Ok(()),
+        other => Err(Error::new(ErrorKind::NotWritable(other), path)),
+    }
+}

@@ -1,0 +1,189 @@
+//! What can go wrong with a trace file, and what to do about it.
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Something that failed on one file. One line that says what, why and what to do.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    path: PathBuf,
+    source: Option<Source>,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No such file, or no such directory to put it in.
+    #[error("no such file or directory; check the path")]
+    NotFound,
+    /// The user may not read it (or, for a writer, not write it or its directory).
+    #[error("permission denied; check who may read and write the file and its directory")]
+    PermissionDenied,
+    /// A directory, a pipe, a device.
+    #[error("not a regular file; name a file")]
+    NotAFile,
+    /// There is a file where a new one was asked for.
+    #[error("the file exists already; name another or remove it")]
+    AlreadyExists,
+    /// Not an SQLite database at all.
+    #[error("not an SQLite database, so not an .rpd trace; left as it is, name another file")]
+    NotSqlite,
+    /// No bytes at all.
+    #[error("the file is empty; record into it or make it a trace with: rpd create FILE")]
+    Empty,
+    /// Shorter than its own header says.
+    #[error(
+        "the file is shorter than its header says: it was cut off in a copy or by a full disk; copy it again"
+    )]
+    Truncated,
+    /// An SQLite database that contradicts itself.
+    #[error("the database is damaged; save what can be saved with: sqlite3 FILE .recover")]
+    Corrupt,
+    /// A writer died in the middle of a transaction, and what it left cannot be cleaned up with the rights at hand.
+    #[error(
+        "its writer died in mid-transaction and the file must be rolled back first; open it once where it can be \
+         written, with its -journal or -wal file beside it"
+    )]
+    NeedsRecovery,
+    /// Another process holds the file, for longer than this one was told to wait.
+    #[error("another process has it locked; wait for that to finish and try again")]
+    Locked,
+    /// An SQLite database, but no trace.
+    #[error(
+        "an SQLite database, but not an .rpd trace (it has no rocpd_api, rocpd_op and rocpd_string); left as it is, name another file"
+    )]
+    OtherSqlite,
+    /// A database of ROCm 7's rocprofv3.
+    #[error(
+        "a rocprofv3 database (rocpd_* tables with a UUID suffix), another format with a similar name; read it with ROCm's \
+         own rocpd tools"
+    )]
+    Rocprofv3,
+    /// A trace of a schema version that nobody here knows.
+    #[error("its schema version is {0:?}, and only 1, 2 and 3 are known; use a newer rpd")]
+    UnsupportedVersion(String),
+    /// A trace, but one of schema 1 or 3, where only 2 can be written.
+    #[error("a trace of schema {0}, and only schema 2 can be recorded into; name another file")]
+    NotWritable(crate::Version),
+    /// The file, or the file system it is on, is read-only.
+    #[error("the file or its file system is read-only; name another file or change its permissions")]
+    ReadOnly,
+    /// No space left for the file or its journal.
+    #[error("no space left; free some and try again")]
+    DiskFull,
+    /// The file was moved, replaced or deleted under its writer.
+    #[error("the file was moved, replaced or deleted while it was open; open it again")]
+    Moved,
+    /// A local id does not fit into this session; see [`crate::Appender::next_session`].
+    #[error("this session has no ids left; commit and take another session")]
+    SessionFull,
+    /// All 2^31 session numbers are taken.
+    #[error("the file has no session numbers left; record into another file")]
+    NoSessionLeft,
+    /// A row or a text was added outside of a transaction.
+    #[error("rows can be added only between begin and commit")]
+    NoTransaction,
+    /// The operation must not be used between begin and commit.
+    #[error("a transaction is open; commit it or roll it back first")]
+    InTransaction,
+    /// Anything else that SQLite or the system says; the text is in the error's source.
+    #[error("unexpected failure; see the reason given")]
+    Sqlite,
+}
+
+#[derive(Debug)]
+enum Source {
+    Sqlite(rusqlite::Error),
+    Io(io::Error),
+}
+
+impl Error {
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// The file it went wrong on.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn new(kind: ErrorKind, path: &Path) -> Error {
+        Error { kind, path: path.to_path_buf(), source: None }
+    }
+
+    pub(crate) fn io(path: &Path, source: io::Error) -> Error {
+        let kind = match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
+            io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
+            _ => ErrorKind::Sqlite,
+        };
+        Error { kind, path: path.to_path_buf(), source: Some(Source::Io(source)) }
+    }
+
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Error {
+        Error { kind: kind_of(path, &source), path: path.to_path_buf(), source: Some(Source::Sqlite(source)) }
+    }
+
+    /// The same failure, known better.
+    pub(crate) fn with_kind(self, kind: ErrorKind) -> Error {
+        Error { kind, ..self }
+    }
+}
+
+fn kind_of(path: &Path, source: &rusqlite::Error) -> ErrorKind {
+    let rusqlite::Error::SqliteFailure(failure, _) = source else {
+        return ErrorKind::Sqlite;
+    };
+    match (failure.extended_code, failure.code) {
+        (ffi::SQLITE_READONLY_DBMOVED, _) => ErrorKind::Moved,
+        (
+            ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY | ffi::SQLITE_READONLY_CANTINIT,
+            _,
+        ) => ErrorKind::NeedsRecovery,
+        (_, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Locked,
+        (_, ErrorCode::ReadOnly) => ErrorKind::ReadOnly,
+        (_, ErrorCode::DiskFull) => ErrorKind::DiskFull,
+        (_, ErrorCode::DatabaseCorrupt) => ErrorKind::Corrupt,
+        (_, ErrorCode::NotADatabase) => ErrorKind::NotSqlite,
+        (_, ErrorCode::PermissionDenied) => ErrorKind::PermissionDenied,
+        // SQLite does not say why: the directory is missing, or somebody may not.
+        (_, ErrorCode::CannotOpen) => match path.parent().map(std::fs::metadata) {
+            Some(Ok(directory)) if directory.is_dir() => ErrorKind::PermissionDenied,
+            _ => ErrorKind::NotFound,
+        },
+        _ => ErrorKind::Sqlite,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A path is any bytes: control characters would break the promise of one line.
+        for character in self.path.to_string_lossy().chars() {
+            if character.is_control() {
+                write!(formatter, "{}", character.escape_default())?;
+            } else {
+                write!(formatter, "{character}")?;
+            }
+        }
+        write!(formatter, ": {}", self.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self.source.as_ref()? {
+            Source::Sqlite(source) => Some(source),
+            Source::Io(source) => Some(source),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Facts about sessions and GPUs: rows of `rocpd_metadata` that are replaced as they change.
+
+use rusqlite::{Connection, OptionalExtension};
+use rustc_hash::FxHashMap;
+
+/// Which rows this session's facts stand in: finding one by its tag would read the whole table each time.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    session: u32,
+    rows: FxHashMap<String, Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    row: i64,
+    committed: bool,
+}
+
+impl Facts {
+    pub(crate) fn new(session: u32) -> Facts {
+        Facts { session, rows: FxHashMap::default() }
+    }
+
+    /// `session::N::key`: nobody else writes these, so the first time there is no row.
+    pub(crate) fn session(
+        &mut self,
+        connection: &Connection,
+        in_transaction: bool,
+        key: &str,
+        value: &str,
+    ) -> rusqlite::Result<()> {
+        if let Some(place) = self.rows.get(key) {
+            return replace(connection, place.row, value);
+        }
+        let row = insert(connection, &format!("session::{}::{key}", self.session), value)?;
+        self.rows.insert(key.to_owned(), Place { row, committed: !in_transaction });
+        Ok(())
+    }
+
+    /// `gpu::N::key`: any session may have written it.
+    pub(crate) fn gpu(
+        &self,
+        connection: &Connection,
+        gpu: u32,
+        key: &str,
+        value: &str,
+    ) -> rusqlite::Result<()> {
+        let tag = format!("gpu::{gpu}::{key}");
+        let row = connection
+            .prepare_cached("SELECT id FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1")?
+            .query_row([&tag], |row| row.get::<_, i64>(0))
+            .optional()?;
+        match row {
+            Some(row) => replace(connection, row, value),
+            None => insert(connection, &tag, value).map(|_| ()),
+        }
+    }
+
+    pub(crate) fn commit(&mut self) {
+        for place in self.rows.values_mut() {
+            place.committed = true;
+        }
+    }
+
+    pub(crate) fn rollback(&mut self) {
+        self.rows.retain(|_, place| place.committed);
+    }
+}
+
+fn replace(connection: &Connection, row: i64, value: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE rocpd_metadata SET value = ?2 WHERE id = ?1")?
+        .execute(rusqlite::params![row, value])
+        .map(|_| ())
+}
+
+fn insert(connection: &Connection, tag: &str, value: &str) -> rusqlite::Result<i64> {
+    connection.prepare_cached(&rpd_sql::insert::METADATA.statement(1))?.insert([tag, value])
+}

@@ -1,0 +1,123 @@
+//! Text to id, in bounded memory.
+//!
+//! A program may push millions of different marker texts, and its memory is not ours. Remembered texts stand in two
+//! generations: new ones and those found again go into the young one; when that is full the old one is dropped and
+//! the young one takes its place. Texts in steady use keep their one id, others are forgotten and, if they come back,
+//! get another: a text may stand in rocpd_string more than once.
+
+use crate::id::{LOCAL_IDS, Offset, StringId};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The local id of the empty text.
+pub(crate) const EMPTY: u64 = 1;
+
+/// Bytes of remembered text and its bookkeeping, unless told otherwise.
+pub(crate) const BUDGET: usize = 32 << 20;
+
+/// What one text costs beside its bytes: its map entry at the map's usual load, its reference counts, the allocator.
+const OVERHEAD: usize = 96;
+
+/// What became of a text.
+pub(crate) enum Interned {
+    /// It had an id.
+    Known(StringId),
+    /// It has one now, and a row must be written.
+    New(StringId, Arc<str>),
+}
+
+/// The texts of one session.
+#[derive(Debug)]
+pub(crate) struct Interner {
+    offset: Offset,
+    next: u64,
+    young: FxHashMap<Arc<str>, StringId>,
+    old: FxHashMap<Arc<str>, StringId>,
+    young_bytes: usize,
+    budget: usize,
+    /// Ids from here on belong to the open transaction.
+    first_open: u64,
+}
+
+impl Interner {
+    pub(crate) fn new(session: u32, budget: usize) -> Interner {
+        Interner {
+            offset: Offset::of_session(session),
+            next: EMPTY + 1,
+            young: FxHashMap::default(),
+            old: FxHashMap::default(),
+            young_bytes: 0,
+            budget,
+            first_open: EMPTY + 1,
+        }
+    }
+
+    /// The id of the empty text.
+    pub(crate) fn empty(&self) -> StringId {
+        StringId(self.offset.local(EMPTY))
+    }
+
+    /// The id of `text`; None when the session has no ids left.
+    pub(crate) fn intern(&mut self, text: &str) -> Option<Interned> {
+        if text.is_empty() {
+            return Some(Interned::Known(self.empty()));
+        }
+        if let Some(&id) = self.young.get(text) {
+            return Some(Interned::Known(id));
+        }
+        if let Some((text, id)) = self.old.remove_entry(text) {
+            self.remember(text, id);
+            return Some(Interned::Known(id));
+        }
+        if self.next >= LOCAL_IDS {
+            return None;
+        }
+        let id = StringId(self.offset.local(self.next));
+        self.next += 1;
+        let text: Arc<str> = text.into();
+        self.remember(Arc::clone(&text), id);
+        Some(Interned::New(id, text))
+    }
+
+    fn remember(&mut self, text: Arc<str>, id: StringId) {
+        let bytes = text.len() + OVERHEAD;
+        let half = self.budget / 2;
+        // One giant text must not push out all others.
+        if bytes > half / 4 {
+            return;
+        }
+        if self.young_bytes + bytes > half {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += bytes;
+        self.young.insert(text, id);
+    }
+
+    /// Changes the memory budget; takes hold as texts come.
+    pub(crate) fn set_budget(&mut self, bytes: usize) {
+        self.budget = bytes;
+    }
+
+    /// The budget.
+    pub(crate) fn budget(&self) -> usize {
+        self.budget
+    }
+
+    /// The texts interned so far are in the file.
+    pub(crate) fn commit(&mut self) {
+        self.first_open = self.next;
+    }
+
+    /// The texts interned since the last commit are not in the file. Their ids are not given out again: a caller may
+    /// still hold one, and it must not come to mean another text.
+    pub(crate) fn rollback(&mut self) {
+        let first = StringId(self.offset.local(self.first_open.min(LOCAL_IDS - 1)));
+        let session_full = self.first_open >= LOCAL_IDS;
+        for generation in [&mut self.young, &mut self.old] {
+            generation.retain(|_, id| session_full || *id < first);
+        }
+        self.young_bytes = self.young.keys().map(|text| text.len() + OVERHEAD).sum();
+        self.first_open = self.next;
+    }
+}

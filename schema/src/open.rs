@@ -1,0 +1,124 @@
+//! Connections to a trace: flags, pragmas, waiting.
+//!
+//! A writer's connection:
+//! - *rollback journal*, no WAL: the WAL's index is a memory mapping shared by all processes, which faults the traced
+//!   program when the file shrinks under it, and which network file systems do not have;
+//! - *synchronous off*: what was committed is in the kernel's hands, so a killed process loses nothing of it; only a
+//!   power loss can, and a trace is not worth an fsync on the application's machine every second;
+//! - *foreign keys off*: rows come in the order in which things happen, and checking each reference would cost more
+//!   than writing the row;
+//! - *a modest page cache* and no memory mapping: the memory is the application's;
+//! - *a busy time*: writers of one file take turns, and each waits that long for the others.
+//!
+//! A page is SQLite's default, 4096 bytes, as in every trace there is.
+//!
+//! Files are opened by SQLite only, never by the standard library: closing any other descriptor of a file drops all
+//! locks that this process holds on it, also those of another thread's open transaction.
+
+use crate::error::{Error, ErrorKind};
+use crate::version::{Version, look};
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long to wait for other processes' locks, unless told otherwise.
+pub const BUSY_TIME: Duration = Duration::from_secs(5);
+
+/// Room for the statements of all tables in all batch sizes, so that none is prepared twice.
+const STATEMENTS: usize = 64;
+
+/// Opens a trace of any version for reading, waiting up to [`BUSY_TIME`] for writers.
+///
+/// A file whose writer was killed in mid-transaction is rolled back to its last commit first, if it may be written.
+/// The connection cannot write.
+///
+/// # Errors
+///
+/// Says what the file is if it is no trace ([`ErrorKind`]), and leaves it alone.
+pub fn open_read(path: &Path) -> Result<(Connection, Version), Error> {
+    open_read_within(path, BUSY_TIME)
+}
+
+/// [`open_read`], waiting up to `busy` for each lock.
+///
+/// # Errors
+///
+/// As [`open_read`].
+pub fn open_read_within(path: &Path, busy: Duration) -> Result<(Connection, Version), Error> {
+    let found = look(path, busy)?;
+    if found.interrupted {
+        recover(path, busy)?;
+    }
+    let connection = read_only(path, busy)?;
+    let version = crate::version::version_of(&connection).map_err(|error| error.at(path))?;
+    Ok((connection, version))
+}
+
+/// A connection that cannot write and creates nothing.
+pub(crate) fn read_only(path: &Path, busy: Duration) -> Result<Connection, Error> {
+    connect(&absolute(path)?, OpenFlags::SQLITE_OPEN_READ_ONLY, busy)
+        .map_err(|error| Error::sqlite(path, error))
+}
+
+/// A connection that reads the file as it lies there, without locks, journals or recovery. Good for a glance at the
+/// schema of a file that cannot be read properly, and for nothing else.
+pub(crate) fn as_it_lies(path: &Path) -> Result<Connection, Error> {
+    let uri = immutable_uri(&absolute(path)?);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    connect(Path::new(&uri), flags, Duration::ZERO).map_err(|error| Error::sqlite(path, error))
+}
+
+/// A writer's connection. Creates the file if `create` says so.
+pub(crate) fn read_write(path: &Path, busy: Duration, create: bool) -> Result<Connection, Error> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
+    let connection = connect(&absolute(path)?, flags, busy).map_err(|error| Error::sqlite(path, error))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // SQLite opens a file that it may not write for reading only, without a word.
+    if connection.is_readonly("main").map_err(|error| Error::sqlite(path, error))? {
+        return Err(Error::new(ErrorKind::ReadOnly, path));
+    }
+    Ok(connection)
+}
+
+/// Rolls back what a killed writer left half done.
+pub(crate) fn recover(path: &Path, busy: Duration) -> Result<(), Error> {
+    let connection = read_write(path, busy, false).map_err(|error| {
+        if *error.kind() == ErrorKind::Locked { error } else { error.with_kind(ErrorKind::NeedsRecovery) }
+    })?;
+    // The first read does it.
+    connection
+        .query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))
+        .map_err(|error| Error::sqlite(path, error))
+}
+
+fn connect(path: &Path, flags: OpenFlags, busy: Duration) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(busy)?;
+    // None of these reads the file, so none can fail because of what the file is.
+    connection.execute_batch(
+        "PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; \
+         PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
+    )?;
+    Ok(connection)
+}
+
+/// SQLite takes a name that begins with `file:` for a URI; an absolute one does not.
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|error| Error::io(path, error))
+}
+
+#[cfg(unix)]
+fn immutable_uri(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}

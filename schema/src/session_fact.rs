@@ -1,0 +1,74 @@
+//! Names of the facts about a session and a GPU, as they stand in the tags `session::N::key` and `gpu::N::key`.
+//!
+//! The recorder writes them with [`crate::Appender::session_fact`] and [`crate::Appender::gpu_fact`]; tools read them
+//! back with [`crate::sessions`], [`crate::gpus`] and [`crate::lost`].
+
+/// Name of the host.
+pub const HOST: &str = "host";
+/// Id of the host's boot (`/proc/sys/kernel/random/boot_id`): sessions that share it share CLOCK_MONOTONIC.
+pub const BOOT_ID: &str = "boot_id";
+/// Process id.
+pub const PID: &str = "pid";
+/// Process id of the parent.
+pub const PPID: &str = "ppid";
+/// Command line.
+pub const COMMAND: &str = "command";
+/// When recording began, ns, CLOCK_MONOTONIC.
+pub const START_MONOTONIC_NS: &str = "start_monotonic_ns";
+/// When recording began, ns since 1970, CLOCK_REALTIME.
+pub const START_REALTIME_NS: &str = "start_realtime_ns";
+/// When recording ended, ns, CLOCK_MONOTONIC. Absent if the process was killed.
+pub const END_MONOTONIC_NS: &str = "end_monotonic_ns";
+/// When recording ended, ns since 1970, CLOCK_REALTIME. Absent if the process was killed.
+pub const END_REALTIME_NS: &str = "end_realtime_ns";
+/// What was recorded from: names separated by spaces.
+pub const SOURCES: &str = "sources";
+/// Version of the recorder.
+pub const RECORDER_VERSION: &str = "version::rpd";
+/// CPU time that the recorder itself used, ns.
+pub const RECORDER_CPU_NS: &str = "recorder_cpu_ns";
+
+/// Environment variables that tell the rank of a process in a job.
+pub const RANK_VARIABLES: [&str; 4] = ["RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
+
+/// Prefix of environment variables: `env::RANK`.
+pub const ENV: &str = "env::";
+/// Prefix of counts of what was recorded: `recorded::kernel`.
+pub const RECORDED: &str = "recorded::";
+/// Prefix of counts of what was lost, by cause: `lost::buffer_full`.
+pub const LOST: &str = "lost::";
+/// Prefix of versions of what was traced: `version::hsa`.
+pub const VERSION: &str = "version::";
+
+/// A GPU's marketing or product name.
+pub const GPU_NAME: &str = "name";
+/// A GPU's unique id.
+pub const GPU_UUID: &str = "uuid";
+/// A GPU's PCI address: domain:bus:device.function.
+pub const GPU_BDF: &str = "bdf";
+/// A GPU's instruction set: gfx90a ...
+pub const GPU_TARGET: &str = "target";
+
+/// The key of an environment variable.
+#[must_use]
+pub fn env(variable: &str) -> String {
+    format!("{ENV}{variable}")
+}
+
+/// The key of a count of recorded things of one kind.
+#[must_use]
+pub fn recorded(kind: &str) -> String {
+    format!("{RECORDED}{kind}")
+}
+
+/// The key of a count of lost records of one cause.
+#[must_use]
+pub fn lost(cause: &str) -> String {
+    format!("{LOST}{cause}")
+}
+
+/// The key of a version of something that was traced.
+#[must_use]
+pub fn version(of: &str) -> String {
+    format!("{VERSION}{of}")
+}

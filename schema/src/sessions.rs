@@ -1,0 +1,153 @@
+//! Reading back what a file says of its sessions and GPUs. Files of other recorders say nothing; what cannot be
+//! parsed is kept as text and left out of the numbers.
+
+use crate::session_fact as fact;
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+
+/// What is known of one session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Session number; its ids start at this times 2^32.
+    pub session: u32,
+    /// Every fact as it stands in the file, by key.
+    pub facts: BTreeMap<String, String>,
+}
+
+impl SessionInfo {
+    /// A fact as text.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.facts.get(key).map(String::as_str)
+    }
+
+    /// A fact as a number, if it is one.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.get(key)?.trim().parse().ok()
+    }
+
+    /// Name of the host.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.get(fact::HOST)
+    }
+
+    /// Command line.
+    #[must_use]
+    pub fn command(&self) -> Option<&str> {
+        self.get(fact::COMMAND)
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.get(fact::PID)?.trim().parse().ok()
+    }
+
+    /// Rank of the process in its job: of the first rank variable that is set.
+    #[must_use]
+    pub fn rank(&self) -> Option<&str> {
+        fact::RANK_VARIABLES.iter().find_map(|variable| self.get(&fact::env(variable)))
+    }
+
+    /// Counts of what was recorded, by kind.
+    #[must_use]
+    pub fn recorded(&self) -> BTreeMap<String, u64> {
+        self.counts(fact::RECORDED)
+    }
+
+    /// Counts of what was lost, by cause; causes that lost nothing included.
+    #[must_use]
+    pub fn lost(&self) -> BTreeMap<String, u64> {
+        self.counts(fact::LOST)
+    }
+
+    fn counts(&self, prefix: &str) -> BTreeMap<String, u64> {
+        let named = self.facts.iter().filter_map(|(key, value)| Some((key.strip_prefix(prefix)?, value)));
+        named.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect()
+    }
+}
+
+/// What is known of one GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// Index of the GPU among all GPUs of the node: `gpuId` of its ops.
+    pub gpu: u32,
+    /// Every fact as it stands in the file, by key.
+    pub facts: BTreeMap<String, String>,
+}
+
+impl GpuInfo {
+    /// A fact as text.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.facts.get(key).map(String::as_str)
+    }
+}
+
+/// The sessions that say something of themselves, by number.
+///
+/// # Errors
+///
+/// Those of SQLite. A file without such facts, or without metadata, has none.
+pub fn sessions(connection: &Connection) -> rusqlite::Result<Vec<SessionInfo>> {
+    let by_number = numbered_facts(connection, "session::")?;
+    Ok(by_number.into_iter().map(|(session, facts)| SessionInfo { session, facts }).collect())
+}
+
+/// The GPUs that the file says something of, by index.
+///
+/// # Errors
+///
+/// As [`sessions`].
+pub fn gpus(connection: &Connection) -> rusqlite::Result<Vec<GpuInfo>> {
+    let by_number = numbered_facts(connection, "gpu::")?;
+    Ok(by_number.into_iter().map(|(gpu, facts)| GpuInfo { gpu, facts }).collect())
+}
+
+/// How many records were lost, by cause, over all sessions; causes that lost nothing left out.
+///
+/// # Errors
+///
+/// As [`sessions`].
+pub fn lost(connection: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
+    let mut sum: BTreeMap<String, u64> = BTreeMap::new();
+    for (cause, count) in sessions(connection)?.iter().flat_map(SessionInfo::lost) {
+        if count > 0 {
+            let all = sum.entry(cause).or_default();
+            *all = all.saturating_add(count);
+        }
+    }
+    Ok(sum)
+}
+
+type FactsByNumber = BTreeMap<u32, BTreeMap<String, String>>;
+
+/// Tags `PREFIX N::key`. Of several rows with one tag the last counts.
+fn numbered_facts(connection: &Connection, prefix: &str) -> rusqlite::Result<FactsByNumber> {
+    let mut found = FactsByNumber::new();
+    let table =
+        "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = 'rocpd_metadata')";
+    if !connection.query_row(table, [], |row| row.get::<_, bool>(0))? {
+        return Ok(found);
+    }
+    let mut statement = connection.prepare(
+        "SELECT CAST(tag AS blob), CAST(value AS blob) FROM rocpd_metadata WHERE substr(tag, 1, length(?1)) = ?1 ORDER BY id",
+    )?;
+    let mut rows = statement.query([prefix])?;
+    while let Some(row) = rows.next()? {
+        let tag = row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default();
+        let value = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
+        let tag = String::from_utf8_lossy(tag);
+        let Some((number, key)) = tag.strip_prefix(prefix).and_then(|rest| rest.split_once("::")) else {
+            continue;
+        };
+        let Ok(number) = number.parse() else {
+            continue;
+        };
+        let value = String::from_utf8_lossy(value).into_owned();
+        found.entry(number).or_default().insert(key.to_owned(), value);
+    }
+    Ok(found)
+}

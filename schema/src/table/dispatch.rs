@@ -1,0 +1,46 @@
+//! `ext_dispatch`: how a kernel that ran was launched.
+
+use super::{Cells, Row};
+use crate::id::{CodeObjectId, Offset, OpId, StringId};
+use rpd_sql::insert::{self, Insert};
+
+/// A kernel dispatch packet, whoever caused it: one row per kernel op.
+#[derive(Clone, Copy, Debug)]
+pub struct DispatchRow {
+    /// The op of the kernel.
+    pub op: OpId,
+    /// Demangled kernel name.
+    pub kernel_name: StringId,
+    /// Grid, in workgroups, rounded up.
+    pub grid: [u32; 3],
+    /// Workgroup, in work-items.
+    pub workgroup: [u32; 3],
+    /// LDS of a workgroup, bytes.
+    pub group_segment_size: u32,
+    /// Scratch of a work-item, bytes.
+    pub private_segment_size: u32,
+    /// Address of the kernel's arguments; 0 where it is not known.
+    pub kernarg_address: u64,
+    /// Resources of the kernel.
+    pub code_object: CodeObjectId,
+}
+
+impl Row for DispatchRow {
+    const INSERT: &'static Insert = &insert::EXT_DISPATCH;
+
+    fn largest_id(&self) -> u64 {
+        self.op.0.max(self.code_object.0)
+    }
+
+    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
+        cells.integer(offset.op(self.op))?;
+        cells.string_id(self.kernel_name)?;
+        for extent in self.grid.into_iter().chain(self.workgroup) {
+            cells.integer(extent)?;
+        }
+        cells.integer(self.group_segment_size)?;
+        cells.integer(self.private_segment_size)?;
+        cells.handle(self.kernarg_address)?;
+        cells.integer(offset.code_object(self.code_object))
+    }
+}

@@ -1,0 +1,46 @@
+//! One row type per table, in plain Rust types.
+//!
+//! Handles and pointers are `u64` here and `0x` text in the file (null: `0x0`). Sizes and times above `i64::MAX`, which
+//! SQLite cannot hold, are stored as `i64::MAX`.
+
+mod api;
+mod cell;
+mod code_object;
+mod copy_api;
+mod dispatch;
+mod kernel_api;
+mod link;
+mod monitor;
+mod op;
+mod string;
+mod tick;
+
+pub use api::ApiRow;
+pub use cell::Fence;
+pub use code_object::{CodeObjectRow, ExtCodeObjectRow};
+pub use copy_api::CopyApiRow;
+pub use dispatch::DispatchRow;
+pub use kernel_api::KernelApiRow;
+pub use monitor::MonitorRow;
+pub use op::{BarrierRow, OpRow};
+pub use tick::TickRow;
+
+pub(crate) use cell::Cells;
+pub(crate) use link::{ApiOp, InputSignal, StackFrame};
+pub(crate) use monitor::OwnedMonitor;
+pub(crate) use string::StringRow;
+
+use crate::id::Offset;
+use rpd_sql::insert::Insert;
+
+/// A row that can be written many at a time.
+pub(crate) trait Row {
+    /// The table and its columns.
+    const INSERT: &'static Insert;
+
+    /// The largest local id among the row's own and those it refers to: it must lie below 2^32.
+    fn largest_id(&self) -> u64;
+
+    /// Binds every column, in the order of [`Self::INSERT`].
+    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()>;
+}

@@ -1,0 +1,27 @@
+//! `rocpd_string`: every text of the trace.
+
+use super::{Cells, Row};
+use crate::id::{Offset, StringId};
+use rpd_sql::insert::{self, Insert};
+use std::sync::Arc;
+
+/// A text and the id that the interner gave it.
+#[derive(Clone, Debug)]
+pub(crate) struct StringRow {
+    pub(crate) id: StringId,
+    pub(crate) text: Arc<str>,
+}
+
+impl Row for StringRow {
+    const INSERT: &'static Insert = &insert::STRING;
+
+    fn largest_id(&self) -> u64 {
+        // The interner hands out only ids that fit, and they carry the session already.
+        0
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
+        cells.string_id(self.id)?;
+        cells.text(&self.text)
+    }
+}

@@ -1,0 +1,188 @@
+//! Which kind of file this is, found without changing it.
+
+use crate::error::{Error, ErrorKind};
+use crate::open::{BUSY_TIME, as_it_lies, read_only, read_write};
+use rusqlite::{Connection, OptionalExtension};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Schema version of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Version {
+    /// Arguments hang off ops (`rocpd_kernelop`, `rocpd_copyop`); no `schema_version` row, or `1`.
+    V1,
+    /// The version this project writes.
+    V2,
+    /// rocmProfileData since February 2026: categories, domains, `rocpd_ustring`, `rocpd_counter`.
+    V3,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Version::V1 => "1",
+            Version::V2 => "2",
+            Version::V3 => "3",
+        })
+    }
+}
+
+/// Says which schema version a trace has. Writes nothing, creates nothing, waits up to [`BUSY_TIME`] for a writer.
+///
+/// # Errors
+///
+/// Says what the file is if it is no trace: see [`ErrorKind`].
+pub fn identify(path: &Path) -> Result<Version, Error> {
+    identify_within(path, BUSY_TIME)
+}
+
+/// [`identify`], waiting up to `busy` for each lock.
+///
+/// # Errors
+///
+/// As [`identify`].
+pub fn identify_within(path: &Path, busy: Duration) -> Result<Version, Error> {
+    look(path, busy).map(|found| found.version)
+}
+
+/// What a look at a file found.
+pub(crate) struct Found {
+    pub(crate) version: Version,
+    /// Its writer died in mid-transaction: it must be rolled back before it is read.
+    pub(crate) interrupted: bool,
+}
+
+/// Looks at a file without changing it.
+pub(crate) fn look(path: &Path, busy: Duration) -> Result<Found, Error> {
+    let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    if !metadata.is_file() {
+        // Opening a pipe would wait for its other end.
+        return Err(Error::new(ErrorKind::NotAFile, path));
+    }
+    if metadata.len() == 0 {
+        return Err(Error::new(ErrorKind::Empty, path));
+    }
+    let wal = WalFiles::before(path);
+    let found = look_into(path, busy);
+    wal.tidy(path, busy);
+    found
+}
+
+fn look_into(path: &Path, busy: Duration) -> Result<Found, Error> {
+    let connection = read_only(path, busy)?;
+    let error = match version_of(&connection) {
+        Ok(version) => return Ok(Found { version, interrupted: false }),
+        Err(error) => error.at(path),
+    };
+    match error.kind() {
+        ErrorKind::Corrupt if is_shorter_than_its_header(&connection, path) => {
+            Err(error.with_kind(ErrorKind::Truncated))
+        }
+        ErrorKind::NeedsRecovery => match as_it_lies(path).map(|connection| version_of(&connection)) {
+            Ok(Ok(version)) => Ok(Found { version, interrupted: true }),
+            _ => Err(error),
+        },
+        _ => Err(error),
+    }
+}
+
+/// Why a database has no version that we know.
+pub(crate) enum Unknown {
+    Kind(ErrorKind),
+    Sqlite(rusqlite::Error),
+}
+
+impl Unknown {
+    /// The error on this file.
+    pub(crate) fn at(self, path: &Path) -> Error {
+        match self {
+            Unknown::Kind(kind) => Error::new(kind, path),
+            Unknown::Sqlite(error) => Error::sqlite(path, error),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Unknown {
+    fn from(error: rusqlite::Error) -> Unknown {
+        Unknown::Sqlite(error)
+    }
+}
+
+/// The schema version of an open database.
+pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
+    // Counted in SQL: names of a foreign database may be any bytes.
+    let (core, uuid_tables, metadata) = connection.query_row(
+        "SELECT
+            count(*) FILTER (WHERE lower(name) IN ('rocpd_api', 'rocpd_op', 'rocpd_string')),
+            count(*) FILTER (WHERE lower(name) GLOB 'rocpd_info_*' OR lower(name) GLOB 'rocpd_region_*'
+                OR lower(name) GLOB 'rocpd_kernel_dispatch_*'),
+            count(*) FILTER (WHERE lower(name) = 'rocpd_metadata')
+         FROM sqlite_master WHERE type = 'table'",
+        [],
+        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)),
+    )?;
+    if core < 3 {
+        let kind = if uuid_tables > 0 { ErrorKind::Rocprofv3 } else { ErrorKind::OtherSqlite };
+        return Err(Unknown::Kind(kind));
+    }
+    if metadata == 0 {
+        return Ok(Version::V1);
+    }
+    let version = connection
+        .query_row(
+            "SELECT CAST(value AS text) FROM rocpd_metadata WHERE tag = 'schema_version' ORDER BY id DESC LIMIT 1",
+            [],
+            |row| Ok(row.get_ref(0)?.as_bytes_or_null()?.map(|text| String::from_utf8_lossy(text).into_owned())),
+        )
+        .optional()?
+        .flatten();
+    match version.as_deref().map(str::trim) {
+        None | Some("1") => Ok(Version::V1),
+        Some("2") => Ok(Version::V2),
+        Some("3") => Ok(Version::V3),
+        Some(other) => Err(Unknown::Kind(ErrorKind::UnsupportedVersion(other.to_owned()))),
+    }
+}
+
+/// Whether the header counts more pages than the file has room for.
+fn is_shorter_than_its_header(connection: &Connection, path: &Path) -> bool {
+    // With a writable schema SQLite tells the header's page count of a short file instead of refusing it.
+    let counted = || -> rusqlite::Result<(u64, u64)> {
+        connection.execute_batch("PRAGMA writable_schema = ON")?;
+        let pages = connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))?;
+        let size = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0))?;
+        Ok((pages.unsigned_abs(), size.unsigned_abs()))
+    };
+    match (counted(), std::fs::metadata(path)) {
+        (Ok((pages, size)), Ok(metadata)) => metadata.len() < pages.saturating_mul(size),
+        _ => false,
+    }
+}
+
+/// The files that SQLite keeps beside a database in WAL mode. Reading such a database creates them, and a reader that
+/// cannot write cannot remove them.
+struct WalFiles {
+    wal: PathBuf,
+    absent: bool,
+}
+
+impl WalFiles {
+    fn before(path: &Path) -> WalFiles {
+        let mut wal = OsString::from(path);
+        wal.push("-wal");
+        let wal = PathBuf::from(wal);
+        WalFiles { absent: !wal.exists(), wal }
+    }
+
+    /// Removes what the look created, by the only safe way: SQLite does it, under its locks, when the last connection
+    /// that may write closes. Where that fails the files stay: they are harmless.
+    fn tidy(&self, path: &Path, busy: Duration) {
+        if self.absent && self.wal.exists() {
+            if let Ok(connection) = read_write(path, busy, false) {
+                let _ = connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()));
+            }
+        }
+    }
+}
