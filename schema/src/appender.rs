@@ -11,18 +11,14 @@
 //! the file. Two failures are no reason to: [`ErrorKind::Locked`] from `commit` (a reader took longer than the busy time;
 //! call it again) and [`ErrorKind::SessionFull`] (commit, [`Appender::next_session`], go on).
 
-use crate::batch::Batch;
 use crate::create::{complete, connect, immediate, is_empty, require_v2};
 use crate::error::{Error, ErrorKind};
 use crate::facts::Facts;
-use crate::id::{ApiId, LOCAL_IDS, Offset, OpId, StringId};
-use crate::intern::{BUDGET, Interned, Interner};
+use crate::id::Offset;
+use crate::intern::{BUDGET, Interner};
 use crate::open::BUSY_TIME;
+use crate::pending::Pending;
 use crate::session::claim;
-use crate::table::{
-    ApiOp, ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, InputSignal,
-    KernelApiRow, MonitorRow, OpRow, OwnedMonitor, Row, StackFrame, StringRow, TickRow,
-};
 use crate::version::version_of;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -31,76 +27,39 @@ use std::time::Duration;
 /// Appends one session's rows to a trace of schema 2.
 #[derive(Debug)]
 pub struct Appender {
-    connection: Connection,
-    path: PathBuf,
-    session: u32,
-    open: bool,
-    interner: Interner,
-    facts: Facts,
-    rows: Rows,
-    next: OwnIds,
-    added: Added,
-}
-
-/// Rows that wait for their statement.
-#[derive(Debug)]
-struct Rows {
-    strings: Batch<StringRow>,
-    apis: Batch<ApiRow>,
-    kernel_apis: Batch<KernelApiRow>,
-    copy_apis: Batch<CopyApiRow>,
-    ops: Batch<OpRow>,
-    api_ops: Batch<ApiOp>,
-    dispatches: Batch<DispatchRow>,
-    barriers: Batch<BarrierRow>,
-    input_signals: Batch<InputSignal>,
-    code_objects: Batch<CodeObjectRow>,
-    ext_code_objects: Batch<ExtCodeObjectRow>,
-    ticks: Batch<TickRow>,
-    monitors: Batch<OwnedMonitor>,
-    stack_frames: Batch<StackFrame>,
+    pub(crate) connection: Connection,
+    pub(crate) path: PathBuf,
+    pub(crate) session: u32,
+    pub(crate) open: bool,
+    pub(crate) interner: Interner,
+    pub(crate) facts: Facts,
+    pub(crate) rows: Pending,
+    pub(crate) next: OwnIds,
+    pub(crate) added: Added,
 }
 
 /// The next local ids of the tables whose rows have no id of the caller's.
 #[derive(Clone, Copy, Debug)]
-struct OwnIds {
-    api_op: u64,
-    input_signal: u64,
-    monitor: u64,
-    stack_frame: u64,
+pub(crate) struct OwnIds {
+    pub(crate) api_op: u64,
+    pub(crate) input_signal: u64,
+    pub(crate) monitor: u64,
+    pub(crate) stack_frame: u64,
 }
 
 /// Which tables that no fresh file has are known to be there, and which of them only in the open transaction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Added {
-    code_objects: Presence,
-    ticks: Presence,
+pub(crate) struct Added {
+    pub(crate) code_objects: Presence,
+    pub(crate) ticks: Presence,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Presence {
+pub(crate) enum Presence {
     #[default]
     Unknown,
     InTransaction,
     Committed,
-}
-
-/// What every kind of row goes through on its way into its batch.
-macro_rules! push {
-    ($self:ident, $batch:ident, $row:expr) => {{
-        let row = $row;
-        $self.admit(row.largest_id())?;
-        if $self.rows.$batch.push(row) {
-            let offset = Offset::of_session($self.session);
-            $self
-                .rows
-                .$batch
-                .flush(&$self.connection, offset)
-                .map_err(|error| Error::sqlite(&$self.path, error))
-        } else {
-            Ok(())
-        }
-    }};
 }
 
 impl Appender {
@@ -130,7 +89,7 @@ impl Appender {
             open: false,
             interner: Interner::new(session, BUDGET),
             facts: Facts::new(session),
-            rows: Rows::new(),
+            rows: Pending::new(),
             next: OwnIds::FIRST,
             added: Added::default(),
         })
@@ -232,165 +191,6 @@ impl Appender {
         self.added = self.added.map(Presence::InTransaction, Presence::Unknown);
     }
 
-    /// The id of the empty text, in every session and outside of transactions too.
-    #[must_use]
-    pub fn empty(&self) -> StringId {
-        self.interner.empty()
-    }
-
-    /// The id of a text; a text that is not remembered gets a row. Any text will do: quotes, newlines and NUL are kept.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::SessionFull`], [`ErrorKind::NoTransaction`], those of SQLite.
-    pub fn intern(&mut self, text: &str) -> Result<StringId, Error> {
-        self.admit(0)?;
-        match self.interner.intern(text) {
-            None => Err(Error::new(ErrorKind::SessionFull, &self.path)),
-            Some(Interned::Known(id)) => Ok(id),
-            Some(Interned::New(id, text)) => {
-                push!(self, strings, StringRow { id, text })?;
-                Ok(id)
-            }
-        }
-    }
-
-    /// Adds an API call, marker or range.
-    ///
-    /// # Errors
-    ///
-    /// Of this and all other rows: [`ErrorKind::SessionFull`] when one of its ids does not fit (nothing is added),
-    /// [`ErrorKind::NoTransaction`], those of SQLite.
-    pub fn api(&mut self, row: &ApiRow) -> Result<(), Error> {
-        push!(self, apis, *row)
-    }
-
-    /// Adds the launch arguments of a call.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn kernel_api(&mut self, row: &KernelApiRow) -> Result<(), Error> {
-        push!(self, kernel_apis, *row)
-    }
-
-    /// Adds the copy arguments of a call.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn copy_api(&mut self, row: &CopyApiRow) -> Result<(), Error> {
-        push!(self, copy_apis, *row)
-    }
-
-    /// Adds an op.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn op(&mut self, row: &OpRow) -> Result<(), Error> {
-        push!(self, ops, *row)
-    }
-
-    /// Says that a call caused an op.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn api_op(&mut self, api: ApiId, op: OpId) -> Result<(), Error> {
-        push!(self, api_ops, ApiOp { id: self.next.api_op, api, op })?;
-        self.next.api_op += 1;
-        Ok(())
-    }
-
-    /// Adds how a kernel op was launched.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn dispatch(&mut self, row: &DispatchRow) -> Result<(), Error> {
-        push!(self, dispatches, *row)
-    }
-
-    /// Adds a barrier.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn barrier(&mut self, row: &BarrierRow) -> Result<(), Error> {
-        push!(self, barriers, *row)
-    }
-
-    /// Says that op `to` waited for op `from`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn input_signal(&mut self, from: OpId, to: OpId) -> Result<(), Error> {
-        push!(self, input_signals, InputSignal { id: self.next.input_signal, from, to })?;
-        self.next.input_signal += 1;
-        Ok(())
-    }
-
-    /// Adds the registers of a kernel.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn code_object(&mut self, row: &CodeObjectRow) -> Result<(), Error> {
-        push!(self, code_objects, *row)
-    }
-
-    /// Adds what else the code object says; the first one adds the table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn ext_code_object(&mut self, row: &ExtCodeObjectRow) -> Result<(), Error> {
-        self.admit(row.largest_id())?;
-        if self.added.code_objects == Presence::Unknown {
-            self.run(rpd_sql::ext::KERNELCODEOBJECT)?;
-            self.added.code_objects = Presence::InTransaction;
-        }
-        push!(self, ext_code_objects, *row)
-    }
-
-    /// Adds the raw ticks of an op; the first one adds the table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn tick(&mut self, row: &TickRow) -> Result<(), Error> {
-        self.admit(row.largest_id())?;
-        if self.added.ticks == Presence::Unknown {
-            self.run(rpd_sql::ext::TICK)?;
-            self.added.ticks = Presence::InTransaction;
-        }
-        push!(self, ticks, *row)
-    }
-
-    /// Adds a stretch of a sensor's value.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn monitor(&mut self, row: &MonitorRow<'_>) -> Result<(), Error> {
-        push!(self, monitors, OwnedMonitor::new(self.next.monitor, row))?;
-        self.next.monitor += 1;
-        Ok(())
-    }
-
-    /// Adds a frame of a call's host stack; depth 0 is the innermost.
-    ///
-    /// # Errors
-    ///
-    /// As [`Appender::api`].
-    pub fn stack_frame(&mut self, api: ApiId, depth: u32, name: StringId) -> Result<(), Error> {
-        push!(self, stack_frames, StackFrame { id: self.next.stack_frame, api, depth, name })?;
-        self.next.stack_frame += 1;
-        Ok(())
-    }
-
     /// States a fact about this session, tag `session::N::key`; replaces what it said before. Key names stand in
     /// [`crate::session_fact`]. Inside a transaction it is part of it, outside it is committed at once.
     ///
@@ -413,78 +213,21 @@ impl Appender {
         self.facts.gpu(&self.connection, gpu, key, value).map_err(|error| Error::sqlite(&self.path, error))
     }
 
-    /// Refuses what is outside of a transaction or does not fit into the session.
-    fn admit(&self, largest_id: u64) -> Result<(), Error> {
-        if !self.open {
+    /// Some failures (a full disk) roll the transaction back by themselves: what a caller adds after that must not
+    /// be committed row by row.
+    pub(crate) fn ensure_open(&self) -> Result<(), Error> {
+        if self.connection.is_autocommit() {
             return Err(Error::new(ErrorKind::NoTransaction, &self.path));
-        }
-        if largest_id >= LOCAL_IDS {
-            return Err(Error::new(ErrorKind::SessionFull, &self.path));
         }
         Ok(())
     }
 
-    fn run(&self, text: &str) -> Result<(), Error> {
+    pub(crate) fn run(&self, text: &str) -> Result<(), Error> {
         self.connection.execute_batch(text).map_err(|error| self.error(error))
     }
 
-    fn error(&self, error: rusqlite::Error) -> Error {
+    pub(crate) fn error(&self, error: rusqlite::Error) -> Error {
         Error::sqlite(&self.path, error)
-    }
-}
-
-impl Rows {
-    fn new() -> Rows {
-        Rows {
-            strings: Batch::new(),
-            apis: Batch::new(),
-            kernel_apis: Batch::new(),
-            copy_apis: Batch::new(),
-            ops: Batch::new(),
-            api_ops: Batch::new(),
-            dispatches: Batch::new(),
-            barriers: Batch::new(),
-            input_signals: Batch::new(),
-            code_objects: Batch::new(),
-            ext_code_objects: Batch::new(),
-            ticks: Batch::new(),
-            monitors: Batch::new(),
-            stack_frames: Batch::new(),
-        }
-    }
-
-    fn flush(&mut self, connection: &Connection, offset: Offset) -> rusqlite::Result<()> {
-        self.strings.flush(connection, offset)?;
-        self.apis.flush(connection, offset)?;
-        self.kernel_apis.flush(connection, offset)?;
-        self.copy_apis.flush(connection, offset)?;
-        self.ops.flush(connection, offset)?;
-        self.api_ops.flush(connection, offset)?;
-        self.dispatches.flush(connection, offset)?;
-        self.barriers.flush(connection, offset)?;
-        self.input_signals.flush(connection, offset)?;
-        self.code_objects.flush(connection, offset)?;
-        self.ext_code_objects.flush(connection, offset)?;
-        self.ticks.flush(connection, offset)?;
-        self.monitors.flush(connection, offset)?;
-        self.stack_frames.flush(connection, offset)
-    }
-
-    fn clear(&mut self) {
-        self.strings.clear();
-        self.apis.clear();
-        self.kernel_apis.clear();
-        self.copy_apis.clear();
-        self.ops.clear();
-        self.api_ops.clear();
-        self.dispatches.clear();
-        self.barriers.clear();
-        self.input_signals.clear();
-        self.code_objects.clear();
-        self.ext_code_objects.clear();
-        self.ticks.clear();
-        self.monitors.clear();
-        self.stack_frames.clear();
     }
 }
 

@@ -9,7 +9,8 @@
 //! | `create.rs` | a fresh file, also when many processes want it at once |
 //! | `open.rs` | connections: flags, pragmas, waiting for locks |
 //! | `session.rs` | taking a session number |
-//! | `appender.rs`, `batch.rs`, `facts.rs` | writing rows, many per statement, and facts |
+//! | `appender.rs`, `append.rs`, `facts.rs` | a writer: its session, transactions, rows, facts |
+//! | `pending.rs`, `batch.rs` | rows that wait, many per statement |
 //! | `intern.rs` | text to id, in bounded memory |
 //! | `id.rs`, `table/` | local ids, and one row type per table |
 //! | `session_fact.rs`, `sessions.rs` | names of facts about a session, and reading them back |
@@ -20,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod append;
 mod appender;
 mod batch;
 mod create;
@@ -28,6 +30,7 @@ mod facts;
 mod id;
 mod intern;
 mod open;
+mod pending;
 mod session;
 pub mod session_fact;
 mod sessions;

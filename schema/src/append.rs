@@ -1,0 +1,205 @@
+//! The rows that an [`Appender`] takes: one method per table.
+
+use crate::appender::{Appender, Presence};
+use crate::error::{Error, ErrorKind};
+use crate::id::{ApiId, LOCAL_IDS, Offset, OpId, StringId};
+use crate::intern::Interned;
+use crate::table::{
+    ApiOp, ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, InputSignal,
+    KernelApiRow, MonitorRow, OpRow, OwnedMonitor, Row, StackFrame, StringRow, TickRow,
+};
+
+/// A text longer than this does not wait for others: a hundred of them would be too much to keep.
+const LONG_TEXT: usize = 64 << 10;
+
+/// What every kind of row goes through on its way into its batch.
+macro_rules! push {
+    ($self:ident, $batch:ident, $row:expr) => {{
+        let row = $row;
+        $self.admit(row.largest_id())?;
+        if $self.rows.$batch.push(row) {
+            $self.ensure_open()?;
+            let offset = Offset::of_session($self.session);
+            $self.rows.$batch.flush(&$self.connection, offset).map_err(|error| $self.error(error))
+        } else {
+            Ok(())
+        }
+    }};
+}
+
+impl Appender {
+    /// The id of the empty text, in every session and outside of transactions too.
+    #[must_use]
+    pub fn empty(&self) -> StringId {
+        self.interner.empty()
+    }
+
+    /// The id of a text; a text that is not remembered gets a row. Any text will do: quotes, newlines and NUL are kept.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionFull`], [`ErrorKind::NoTransaction`], those of SQLite.
+    pub fn intern(&mut self, text: &str) -> Result<StringId, Error> {
+        self.admit(0)?;
+        match self.interner.intern(text) {
+            None => Err(Error::new(ErrorKind::SessionFull, &self.path)),
+            Some(Interned::Known(id)) => Ok(id),
+            Some(Interned::New(id, text)) => {
+                let long = text.len() > LONG_TEXT;
+                push!(self, strings, StringRow { id, text })?;
+                if long {
+                    let offset = Offset::of_session(self.session);
+                    self.rows.strings.flush(&self.connection, offset).map_err(|error| self.error(error))?;
+                }
+                Ok(id)
+            }
+        }
+    }
+
+    /// Adds an API call, marker or range.
+    ///
+    /// # Errors
+    ///
+    /// Of this and all other rows: [`ErrorKind::SessionFull`] when one of its ids does not fit (nothing is added),
+    /// [`ErrorKind::NoTransaction`], those of SQLite.
+    pub fn api(&mut self, row: &ApiRow) -> Result<(), Error> {
+        push!(self, apis, *row)
+    }
+
+    /// Adds the launch arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn kernel_api(&mut self, row: &KernelApiRow) -> Result<(), Error> {
+        push!(self, kernel_apis, *row)
+    }
+
+    /// Adds the copy arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn copy_api(&mut self, row: &CopyApiRow) -> Result<(), Error> {
+        push!(self, copy_apis, *row)
+    }
+
+    /// Adds an op.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn op(&mut self, row: &OpRow) -> Result<(), Error> {
+        push!(self, ops, *row)
+    }
+
+    /// Says that a call caused an op.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn api_op(&mut self, api: ApiId, op: OpId) -> Result<(), Error> {
+        push!(self, api_ops, ApiOp { id: self.next.api_op, api, op })?;
+        self.next.api_op += 1;
+        Ok(())
+    }
+
+    /// Adds how a kernel op was launched.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn dispatch(&mut self, row: &DispatchRow) -> Result<(), Error> {
+        push!(self, dispatches, *row)
+    }
+
+    /// Adds a barrier.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn barrier(&mut self, row: &BarrierRow) -> Result<(), Error> {
+        push!(self, barriers, *row)
+    }
+
+    /// Says that op `to` waited for op `from`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn input_signal(&mut self, from: OpId, to: OpId) -> Result<(), Error> {
+        push!(self, input_signals, InputSignal { id: self.next.input_signal, from, to })?;
+        self.next.input_signal += 1;
+        Ok(())
+    }
+
+    /// Adds the registers of a kernel.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn code_object(&mut self, row: &CodeObjectRow) -> Result<(), Error> {
+        push!(self, code_objects, *row)
+    }
+
+    /// Adds what else the code object says; the first one adds the table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn ext_code_object(&mut self, row: &ExtCodeObjectRow) -> Result<(), Error> {
+        self.admit(row.largest_id())?;
+        if self.added.code_objects == Presence::Unknown {
+            self.run(rpd_sql::ext::KERNELCODEOBJECT)?;
+            self.added.code_objects = Presence::InTransaction;
+        }
+        push!(self, ext_code_objects, *row)
+    }
+
+    /// Adds the raw ticks of an op; the first one adds the table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn tick(&mut self, row: &TickRow) -> Result<(), Error> {
+        self.admit(row.largest_id())?;
+        if self.added.ticks == Presence::Unknown {
+            self.run(rpd_sql::ext::TICK)?;
+            self.added.ticks = Presence::InTransaction;
+        }
+        push!(self, ticks, *row)
+    }
+
+    /// Adds a stretch of a sensor's value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn monitor(&mut self, row: &MonitorRow<'_>) -> Result<(), Error> {
+        push!(self, monitors, OwnedMonitor::new(self.next.monitor, row))?;
+        self.next.monitor += 1;
+        Ok(())
+    }
+
+    /// Adds a frame of a call's host stack; depth 0 is the innermost.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn stack_frame(&mut self, api: ApiId, depth: u32, name: StringId) -> Result<(), Error> {
+        push!(self, stack_frames, StackFrame { id: self.next.stack_frame, api, depth, name })?;
+        self.next.stack_frame += 1;
+        Ok(())
+    }
+
+    /// Refuses what is outside of a transaction or does not fit into the session.
+    pub(crate) fn admit(&self, largest_id: u64) -> Result<(), Error> {
+        if !self.open {
+            return Err(Error::new(ErrorKind::NoTransaction, &self.path));
+        }
+        if largest_id >= LOCAL_IDS {
+            return Err(Error::new(ErrorKind::SessionFull, &self.path));
+        }
+        Ok(())
+    }
+}
