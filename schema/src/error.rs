@@ -150,6 +150,8 @@ fn kind_of(path: &Path, source: &rusqlite::Error) -> ErrorKind {
             ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY | ffi::SQLITE_READONLY_CANTINIT,
             _,
         ) => ErrorKind::NeedsRecovery,
+        // The file may be written, its directory may not: there is no place for the journal.
+        (ffi::SQLITE_READONLY_DIRECTORY, _) => ErrorKind::PermissionDenied,
         (_, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Locked,
         (_, ErrorCode::ReadOnly) => ErrorKind::ReadOnly,
         (_, ErrorCode::DiskFull) => ErrorKind::DiskFull,

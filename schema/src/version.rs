@@ -54,6 +54,9 @@ pub(crate) struct Found {
     pub(crate) interrupted: bool,
 }
 
+/// The smallest page, and so the smallest database, that SQLite has, bytes.
+const SMALLEST_PAGE: u64 = 512;
+
 /// Looks at a file without changing it.
 pub(crate) fn look(path: &Path, busy: Duration) -> Result<Found, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
@@ -64,6 +67,10 @@ pub(crate) fn look(path: &Path, busy: Duration) -> Result<Found, Error> {
     if metadata.len() == 0 {
         return Err(Error::new(ErrorKind::Empty, path));
     }
+    if metadata.len() < SMALLEST_PAGE {
+        // SQLite takes so little for an empty database.
+        return Err(Error::new(ErrorKind::NotSqlite, path));
+    }
     let wal = WalFiles::before(path);
     let found = look_into(path, busy);
     wal.tidy(path, busy);
@@ -72,12 +79,12 @@ pub(crate) fn look(path: &Path, busy: Duration) -> Result<Found, Error> {
 
 fn look_into(path: &Path, busy: Duration) -> Result<Found, Error> {
     let connection = read_only(path, busy)?;
-    let error = match version_of(&connection) {
+    let error = match whole_version_of(&connection, path) {
         Ok(version) => return Ok(Found { version, interrupted: false }),
         Err(error) => error.at(path),
     };
     match error.kind() {
-        ErrorKind::Corrupt if is_shorter_than_its_header(&connection, path) => {
+        ErrorKind::Corrupt if is_shorter_than_its_header(&connection) => {
             Err(error.with_kind(ErrorKind::Truncated))
         }
         ErrorKind::NeedsRecovery => match as_it_lies(path).map(|connection| version_of(&connection)) {
@@ -146,19 +153,33 @@ pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
     }
 }
 
-/// Whether the header counts more pages than the file has room for.
-fn is_shorter_than_its_header(connection: &Connection, path: &Path) -> bool {
-    // With a writable schema SQLite tells the header's page count of a short file instead of refusing it.
-    let counted = || -> rusqlite::Result<(u64, u64)> {
-        connection.execute_batch("PRAGMA writable_schema = ON")?;
-        let pages = connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))?;
-        let size = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0))?;
-        Ok((pages.unsigned_abs(), size.unsigned_abs()))
-    };
-    match (counted(), std::fs::metadata(path)) {
-        (Ok((pages, size)), Ok(metadata)) => metadata.len() < pages.saturating_mul(size),
-        _ => false,
+/// The version of a database whose every page is there. SQLite itself misses less than a page without a word.
+fn whole_version_of(connection: &Connection, path: &Path) -> Result<Version, Unknown> {
+    // One transaction: no writer changes the file between the reading and the measuring.
+    connection.execute_batch("BEGIN")?;
+    let version = version_of(connection)?;
+    let journal = connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?;
+    // In WAL mode the last pages may stand in the log only.
+    if journal != "wal" && is_shorter_than_counted(connection, path)? {
+        return Err(Unknown::Kind(ErrorKind::Truncated));
     }
+    connection.execute_batch("COMMIT")?;
+    Ok(version)
+}
+
+/// Whether a database that SQLite calls corrupt is so because its header counts more pages than the file has: of all
+/// that can be wrong, only that keeps SQLite from reading a number out of the header itself.
+fn is_shorter_than_its_header(connection: &Connection) -> bool {
+    let _ = connection.execute_batch("ROLLBACK");
+    connection.query_row("PRAGMA user_version", [], |_| Ok(())).is_err()
+}
+
+/// Whether the file has fewer bytes than SQLite counts pages.
+fn is_shorter_than_counted(connection: &Connection, path: &Path) -> rusqlite::Result<bool> {
+    let pages = connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))?;
+    let size = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0))?;
+    let counted = pages.unsigned_abs().saturating_mul(size.unsigned_abs());
+    Ok(std::fs::metadata(path).is_ok_and(|metadata| metadata.len() < counted))
 }
 
 /// The files that SQLite keeps beside a database in WAL mode. Reading such a database creates them, and a reader that
