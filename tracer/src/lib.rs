@@ -1,1 +1,37 @@
-//! The recorder: librpd_tracer.so.
+//! librpd_tracer.so: records what a program does on its GPUs, from inside the program.
+//!
+//! Hooks fill records, rings carry them, one writer thread puts them into the file:
+//!
+//! - [`export`]: every symbol the library exports. `guard`: no panic crosses, errno stays
+//! - `hsa`: queues, dispatches, copies and code objects of the HSA runtime
+//! - `marker`, `paused`: ranges and instants of the application
+//! - `record`, `ring`, `thread`: from a hook to the writer without locks
+//! - `writer`: rings to rows; the only owner of the file
+//! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
+//! - `finish`, `report`: the end of the process
+//!
+//! The rules that every line here keeps are in docs/architecture.md.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod clock;
+mod config;
+mod counters;
+mod environment;
+pub mod export;
+mod finish;
+mod guard;
+mod host;
+mod hsa;
+mod log;
+mod marker;
+mod paused;
+mod record;
+mod recorder;
+mod report;
+mod ring;
+mod switch;
+mod sync;
+mod thread;
+mod threads;
+mod writer;

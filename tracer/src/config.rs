@@ -1,0 +1,161 @@
+//! `RPDT_*` environment variables, read once when the library is loaded (docs/environment.md is their table).
+//!
+//! Helper processes inherit the environment and do nothing with a GPU, so complaints are kept here and printed only when
+//! the recorder is first used.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What the user asked for, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// Absolute path of the trace with `%p`, `%h`, `%r` still in it.
+    filename: PathBuf,
+    /// Recording begins by itself.
+    pub(crate) autostart: bool,
+    /// Time between two commits.
+    pub(crate) flush_interval: Duration,
+    /// Bytes that all buffers together may take.
+    pub(crate) buffer_bytes: usize,
+    /// How long an application's thread may wait for buffer space.
+    pub(crate) wait: Duration,
+    /// How long the end of the process may be delayed for rows that still drain.
+    pub(crate) exit_wait: Duration,
+    /// 0: problems only, 1: what the recorder does, 2: details.
+    pub(crate) log: u8,
+    /// Keep the device's raw ticks beside each kernel (table `ext_tick`).
+    pub(crate) ticks: bool,
+    /// Where `rpd record` wants to hear from this process.
+    pub(crate) report: Option<PathBuf>,
+    /// Lines about values that were not understood.
+    pub(crate) complaints: Vec<String>,
+}
+
+impl Config {
+    /// Reads the process environment.
+    pub(crate) fn from_env() -> Config {
+        Config::read(
+            |name| std::env::var_os(name),
+            &std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        )
+    }
+
+    fn read(get: impl Fn(&str) -> Option<OsString>, cwd: &Path) -> Config {
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
+        let mut complaints = Vec::new();
+        let mut number = |name: &str, default: u64, range: std::ops::RangeInclusive<u64>| -> u64 {
+            let Some(text) = get(name) else { return default };
+            match text.to_str().and_then(|t| t.trim().parse().ok()) {
+                Some(value) if range.contains(&value) => value,
+                _ => {
+                    complaints.push(format!(
+                        "{name}={} is not a number from {} to {}; {default} is used",
+                        text.to_string_lossy(),
+                        range.start(),
+                        range.end()
+                    ));
+                    default
+                }
+            }
+        };
+        let autostart = number("RPDT_AUTOSTART", 1, 0..=1) != 0;
+        // 0 is what the original calls "only when the program ends"; a killed process would lose everything, so it
+        // means the default here.
+        let hertz = match number("RPDT_AUTOFLUSH", 2, 0..=100) {
+            0 => 2,
+            n => n,
+        };
+        let buffer_mb = number("RPDT_BUFFER_MB", 256, 1..=1 << 20);
+        let wait_ms = number("RPDT_WAIT_MS", 1000, 0..=60_000);
+        let exit_ms = number("RPDT_EXIT_MS", 10_000, 0..=600_000);
+        let log = number("RPDT_LOG", 0, 0..=2) as u8;
+        let ticks = number("RPDT_TICKS", 0, 0..=1) != 0;
+        Config {
+            filename: cwd.join(get("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into())),
+            autostart,
+            flush_interval: Duration::from_secs_f64(1.0 / hertz as f64),
+            buffer_bytes: (buffer_mb as usize) << 20,
+            wait: Duration::from_millis(wait_ms),
+            exit_wait: Duration::from_millis(exit_ms),
+            log,
+            ticks,
+            report: get("RPDT_REPORT").map(PathBuf::from),
+            complaints,
+        }
+    }
+
+    /// The file of the calling process: `%p` is its pid, `%h` the host name, `%r` its rank (0 when it has none),
+    /// `%%` a percent sign.
+    pub(crate) fn filename(&self) -> PathBuf {
+        expand(&self.filename, |letter| match letter {
+            b'p' => Some(std::process::id().to_string()),
+            b'h' => Some(crate::host::name()),
+            b'r' => Some(crate::host::rank().unwrap_or_else(|| "0".to_string())),
+            _ => None,
+        })
+    }
+}
+
+fn expand(template: &Path, value: impl Fn(u8) -> Option<String>) -> PathBuf {
+    let mut out = Vec::new();
+    let mut bytes = template.as_os_str().as_bytes().iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let next = bytes.peek().copied();
+        match (byte, next) {
+            (b'%', Some(b'%')) => {
+                out.push(b'%');
+                bytes.next();
+            }
+            (b'%', Some(letter)) if value(letter).is_some() => {
+                out.extend(value(letter).unwrap_or_default().bytes());
+                bytes.next();
+            }
+            _ => out.push(byte),
+        }
+    }
+    PathBuf::from(OsString::from_vec(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(vars: &[(&str, &str)]) -> Config {
+        Config::read(|n| vars.iter().find(|(k, _)| *k == n).map(|(_, v)| v.into()), Path::new("/here"))
+    }
+
+    #[test]
+    fn defaults() {
+        let config = read(&[]);
+        assert_eq!(config.filename, Path::new("/here/trace.rpd"));
+        assert!(config.autostart && config.complaints.is_empty() && !config.ticks);
+        assert_eq!(config.buffer_bytes, 256 << 20);
+        assert!(
+            config.flush_interval <= Duration::from_secs(1),
+            "a killed process loses at most its last second"
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_one_line_and_the_default() {
+        let config = read(&[("RPDT_BUFFER_MB", "lots"), ("RPDT_AUTOSTART", "0"), ("RPDT_AUTOFLUSH", "1000")]);
+        assert_eq!(config.buffer_bytes, 256 << 20);
+        assert!(!config.autostart);
+        assert_eq!(config.complaints.len(), 2);
+        assert!(config.complaints[0].contains("RPDT_BUFFER_MB=lots"), "{:?}", config.complaints);
+    }
+
+    #[test]
+    fn empty_is_unset() {
+        assert_eq!(read(&[("RPDT_FILENAME", ""), ("RPDT_LOG", "")]).filename, Path::new("/here/trace.rpd"));
+    }
+
+    #[test]
+    fn names_are_expanded_per_process() {
+        let value = |letter| (letter == b'p').then(|| "17".to_string());
+        assert_eq!(expand(Path::new("/t/%p/a%%b%x.rpd"), value), Path::new("/t/17/a%b%x.rpd"));
+        assert_eq!(expand(Path::new("/t/50%"), value), Path::new("/t/50%"));
+    }
+}

@@ -1,0 +1,77 @@
+//! What was recorded and what was lost, by cause. The writer stores the sums in the file's metadata.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a record is missing from the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The buffers were full up to RPDT_BUFFER_MB and the wait was over.
+    BufferFull,
+    /// The operation had not completed when recording ended.
+    Incomplete,
+    /// The device gave no usable start or end tick.
+    NoTimes,
+    /// Two operations completed through one signal and the times of one could not be told apart.
+    SharedSignal,
+    /// No signal could be had to time the operation.
+    NoSignal,
+    /// A record was pushed from inside a push, in a signal handler.
+    Reentered,
+    /// The file could not be written.
+    Write,
+    /// The process was ending.
+    Late,
+}
+
+impl Cause {
+    /// All causes with the names they have in the file.
+    pub(crate) const ALL: [(Cause, &'static str); 8] = [
+        (Cause::BufferFull, "buffer_full"),
+        (Cause::Incomplete, "incomplete"),
+        (Cause::NoTimes, "no_times"),
+        (Cause::SharedSignal, "shared_signal"),
+        (Cause::NoSignal, "no_signal"),
+        (Cause::Reentered, "reentered"),
+        (Cause::Write, "write"),
+        (Cause::Late, "late"),
+    ];
+}
+
+/// Counts of one session.
+#[derive(Default)]
+pub(crate) struct Counters {
+    lost: [AtomicU64; Cause::ALL.len()],
+    /// Times where the translated start lay after the end and was set to it.
+    pub(crate) clamped: AtomicU64,
+    /// Milliseconds that application threads waited for buffer space.
+    pub(crate) waited_ns: AtomicU64,
+    /// CPU time of the recorder's own threads, in ns.
+    pub(crate) cpu_ns: AtomicU64,
+}
+
+impl Counters {
+    /// Counts `n` records lost to `cause`.
+    pub(crate) fn lose(&self, cause: Cause, n: u64) {
+        self.lost[cause as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Lost records so far, with the causes' names; causes without a loss are left out.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Cause::ALL
+            .iter()
+            .map(|(cause, name)| (*name, self.lost[*cause as usize].load(Ordering::Relaxed)))
+            .filter(|(_, n)| *n > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_stands_at_its_own_place() {
+        for (place, (cause, _)) in Cause::ALL.iter().enumerate() {
+            assert_eq!(*cause as usize, place);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Door A: the three symbols by which ROCr finds and starts a tool (doors A in docs/architecture.md).
+
+use std::ffi::c_char;
+
+use crate::guard::guard;
+use crate::hsa;
+use crate::hsa::abi::ApiTable;
+
+/// ROCr >= 5.3 starts every loaded library that has this symbol, in ascending order of its value: LD_PRELOAD is enough.
+#[unsafe(no_mangle)]
+pub static HSA_AMD_TOOL_PRIORITY: u32 = 50;
+
+/// ROCr offers its API table, once per hsa_init, before hsa_init returns (ROCr 5.2 runtime.cpp LoadTools).
+///
+/// # Safety
+/// `table` is the live table of the runtime that calls.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn OnLoad(
+    table: *mut ApiTable,
+    _runtime_version: u64,
+    _failed_tool_count: u64,
+    _failed_tool_names: *const *const c_char,
+) -> bool {
+    // Answering false would make ROCr call the tool failed; a recorder that stays out of the way has not failed.
+    // SAFETY: the caller's promise.
+    guard((), || unsafe { hsa::load(table) });
+    true
+}
+
+/// ROCr is about to shut down: nothing of it may be touched after this returns.
+#[unsafe(no_mangle)]
+pub extern "C" fn OnUnload() {
+    guard((), hsa::unload);
+}

@@ -1,0 +1,48 @@
+//! What runs when the library is loaded and when the process ends.
+
+use crate::config::Config;
+use crate::guard::guard;
+use crate::{environment, finish, recorder, report};
+
+// In the loader's list of constructors: runs before main under LD_PRELOAD, inside dlopen otherwise.
+// Only statics are filled here: every helper process that inherits the environment pays for it.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+// In the loader's list of destructors: after all atexit handlers and static destructors of the program and of HIP, and the
+// library is linked nodelete, so dlclose never gets here.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;
+
+extern "C" fn constructor() {
+    guard((), || {
+        // SAFETY: no pointers; AT_SECURE is always in the auxiliary vector.
+        if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+            // A set-user-id program must not write files that its caller names.
+            return;
+        }
+        let config = Config::from_env();
+        let on = config.autostart;
+        let recorder = recorder::install(config, on);
+        crate::log::set_level(recorder.config.log);
+        environment::announce();
+        // SAFETY: the handler is safe to run in a child: it only installs fresh state.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        report::loaded(recorder);
+    });
+}
+
+extern "C" fn destructor() {
+    guard((), finish::process_end);
+}
+
+/// The child of a fork is a session of its own; locks, rings, threads and the database connection are the parent's.
+unsafe extern "C" fn forked() {
+    guard((), || {
+        if let Some(parent) = recorder::get() {
+            recorder::install(parent.config.clone(), parent.switch.is_on());
+        }
+    });
+}

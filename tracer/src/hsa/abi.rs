@@ -1,0 +1,280 @@
+//! Layouts and constants of the HSA runtime's C interface, as far as the recorder uses them.
+//!
+//! Sources: HSA 1.2 and the headers of ROCr 5.2 (hsa.h, hsa_ext_amd.h, hsa_api_trace.h, amd_hsa_signal.h, amd_hsa_queue.h).
+
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+pub(crate) type Status = u32;
+pub(crate) const SUCCESS: Status = 0;
+
+/// Handles are opaque 64-bit values passed in a register.
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        #[repr(transparent)]
+        pub(crate) struct $name(pub(crate) u64);
+    )*};
+}
+handles! {
+    /// hsa_agent_t: a device.
+    Agent,
+    /// hsa_signal_t: for signals of the runtime, the address of an amd_signal_t.
+    Signal,
+    /// hsa_executable_t.
+    Executable,
+    /// hsa_executable_symbol_t.
+    Symbol,
+    /// hsa_code_object_reader_t.
+    Reader,
+}
+
+/// Root of the tables that OnLoad is given (HsaApiTable).
+#[repr(C)]
+pub struct ApiTable {
+    pub(crate) version: TableVersion,
+    pub(crate) core: *mut TableVersion,
+    pub(crate) amd_ext: *mut TableVersion,
+}
+
+/// First member of every table (ApiTableVersion). `minor_id` is the table's size in bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct TableVersion {
+    pub(crate) major_id: u32,
+    pub(crate) minor_id: u32,
+    pub(crate) step_id: u32,
+    pub(crate) reserved: u32,
+}
+
+/// hsa_kernel_dispatch_packet_t; other packets share the header and the completion signal (HSA 1.2 §2.9).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Packet {
+    pub(crate) header: u16,
+    pub(crate) setup: u16,
+    pub(crate) workgroup: [u16; 3],
+    pub(crate) reserved0: u16,
+    /// Work-items.
+    pub(crate) grid: [u32; 3],
+    pub(crate) private_segment: u32,
+    pub(crate) group_segment: u32,
+    pub(crate) kernel_object: u64,
+    pub(crate) kernarg: u64,
+    pub(crate) reserved2: u64,
+    pub(crate) completion: Signal,
+}
+const _: () = assert!(size_of::<Packet>() == 64);
+
+/// Packet types: bits 0-7 of the header.
+pub(crate) mod packet_type {
+    pub(crate) const VENDOR_SPECIFIC: u16 = 0;
+    pub(crate) const KERNEL_DISPATCH: u16 = 2;
+}
+
+/// amd_signal_t, the memory behind a signal handle.
+#[repr(C)]
+pub(crate) struct SignalMemory {
+    pub(crate) kind: i64,
+    pub(crate) value: AtomicI64,
+    pub(crate) event_mailbox: u64,
+    pub(crate) event_id: AtomicU32,
+    pub(crate) reserved1: u32,
+    /// Device ticks, written by the packet processor before it changes `value`.
+    pub(crate) start_ts: AtomicU64,
+    /// See `start_ts`.
+    pub(crate) end_ts: AtomicU64,
+    pub(crate) queue: u64,
+    pub(crate) reserved3: [u32; 2],
+}
+const _: () = assert!(size_of::<SignalMemory>() == 64);
+
+impl Signal {
+    /// The memory behind the handle.
+    ///
+    /// # Safety
+    /// The handle is a live signal of this process's runtime (its memory stays mapped until hsa_shut_down).
+    pub(crate) unsafe fn memory<'a>(self) -> &'a SignalMemory {
+        // SAFETY: the caller's promise; the runtime aligns signals to 64 bytes.
+        unsafe { &*(self.0 as *const SignalMemory) }
+    }
+
+    /// (start, end) in device ticks.
+    ///
+    /// # Safety
+    /// As for [`Signal::memory`].
+    pub(crate) unsafe fn ticks(self) -> (u64, u64) {
+        // SAFETY: the caller's promise.
+        let memory = unsafe { self.memory() };
+        // The end is written last, so a new end vouches for the start.
+        let end = memory.end_ts.load(Ordering::Acquire);
+        (memory.start_ts.load(Ordering::Acquire), end)
+    }
+}
+
+/// hsa_queue_t.
+#[repr(C)]
+pub(crate) struct Queue {
+    pub(crate) kind: u32,
+    pub(crate) features: u32,
+    pub(crate) base_address: *mut c_void,
+    pub(crate) doorbell: Signal,
+    /// Packets.
+    pub(crate) size: u32,
+    pub(crate) reserved: u32,
+    pub(crate) id: u64,
+}
+
+/// hsa_amd_profiling_dispatch_time_t and hsa_amd_profiling_async_copy_time_t: system clock ticks.
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(C)]
+pub(crate) struct Times {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// hsa_pitched_ptr_t.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct PitchedPtr {
+    pub(crate) base: *mut c_void,
+    pub(crate) pitch: usize,
+    pub(crate) slice: usize,
+}
+
+/// hsa_dim3_t.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Dim3 {
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) z: u32,
+}
+
+/// hsa_amd_signal_create: no interrupt, for signals that only the GPU changes and the host polls.
+pub(crate) const SIGNAL_AMD_GPU_ONLY: u64 = 1;
+/// hsa_signal_condition_t LT.
+pub(crate) const CONDITION_LT: u32 = 2;
+
+/// hsa_agent_info_t and hsa_amd_agent_info_t.
+pub(crate) mod agent_info {
+    pub(crate) const NAME: u32 = 0;
+    pub(crate) const DEVICE: u32 = 17;
+    pub(crate) const QUEUE_MAX_SIZE: u32 = 14;
+    pub(crate) const DRIVER_NODE_ID: u32 = 0xa004;
+    pub(crate) const BDFID: u32 = 0xa006;
+    pub(crate) const PRODUCT_NAME: u32 = 0xa009;
+    pub(crate) const DOMAIN: u32 = 0xa00f;
+    pub(crate) const UUID: u32 = 0xa011;
+}
+/// hsa_device_type_t GPU.
+pub(crate) const DEVICE_GPU: u32 = 1;
+/// hsa_system_info_t TIMESTAMP and TIMESTAMP_FREQUENCY.
+pub(crate) mod system_info {
+    pub(crate) const TIMESTAMP: u32 = 2;
+    pub(crate) const TIMESTAMP_FREQUENCY: u32 = 3;
+}
+/// hsa_executable_symbol_info_t.
+pub(crate) mod symbol_info {
+    pub(crate) const TYPE: u32 = 0;
+    pub(crate) const NAME_LENGTH: u32 = 1;
+    pub(crate) const NAME: u32 = 2;
+    pub(crate) const KERNEL_OBJECT: u32 = 22;
+}
+/// hsa_symbol_kind_t KERNEL.
+pub(crate) const SYMBOL_KERNEL: u32 = 1;
+
+/// Passes packets on to the next interceptor or the hardware queue; only inside the callback that was given it.
+pub(crate) type PacketWriter = unsafe extern "C" fn(*const Packet, u64);
+/// hsa_amd_queue_intercept_handler.
+pub(crate) type InterceptHandler = unsafe extern "C" fn(*const Packet, u64, u64, *mut c_void, PacketWriter);
+/// Error callback of a queue.
+pub(crate) type QueueCallback = Option<unsafe extern "C" fn(Status, *mut Queue, *mut c_void)>;
+/// hsa_amd_signal_handler.
+pub(crate) type SignalHandler = unsafe extern "C" fn(i64, *mut c_void) -> bool;
+
+pub(crate) type IterateAgents =
+    unsafe extern "C" fn(unsafe extern "C" fn(Agent, *mut c_void) -> Status, *mut c_void) -> Status;
+pub(crate) type AgentGetInfo = unsafe extern "C" fn(Agent, u32, *mut c_void) -> Status;
+pub(crate) type SystemGetInfo = unsafe extern "C" fn(u32, *mut c_void) -> Status;
+pub(crate) type QueueCreate =
+    unsafe extern "C" fn(Agent, u32, u32, QueueCallback, *mut c_void, u32, u32, *mut *mut Queue) -> Status;
+pub(crate) type QueueDestroy = unsafe extern "C" fn(*mut Queue) -> Status;
+pub(crate) type QueueInterceptRegister =
+    unsafe extern "C" fn(*mut Queue, InterceptHandler, *mut c_void) -> Status;
+pub(crate) type SignalCreate = unsafe extern "C" fn(i64, u32, *const Agent, *mut Signal) -> Status;
+pub(crate) type AmdSignalCreate = unsafe extern "C" fn(i64, u32, *const Agent, u64, *mut Signal) -> Status;
+pub(crate) type SignalDestroy = unsafe extern "C" fn(Signal) -> Status;
+pub(crate) type SignalStore = unsafe extern "C" fn(Signal, i64);
+pub(crate) type SignalAsyncHandler =
+    unsafe extern "C" fn(Signal, u32, i64, SignalHandler, *mut c_void) -> Status;
+pub(crate) type SetProfilerEnabled = unsafe extern "C" fn(*mut Queue, i32) -> Status;
+pub(crate) type AsyncCopyEnable = unsafe extern "C" fn(bool) -> Status;
+pub(crate) type GetAsyncCopyTime = unsafe extern "C" fn(Signal, *mut Times) -> Status;
+pub(crate) type ConvertTick = unsafe extern "C" fn(Agent, u64, *mut u64) -> Status;
+pub(crate) type MemoryAsyncCopy = unsafe extern "C" fn(
+    *mut c_void,
+    Agent,
+    *const c_void,
+    Agent,
+    usize,
+    u32,
+    *const Signal,
+    Signal,
+) -> Status;
+pub(crate) type MemoryAsyncCopyOnEngine = unsafe extern "C" fn(
+    *mut c_void,
+    Agent,
+    *const c_void,
+    Agent,
+    usize,
+    u32,
+    *const Signal,
+    Signal,
+    u32,
+    bool,
+) -> Status;
+pub(crate) type MemoryAsyncCopyRect = unsafe extern "C" fn(
+    *const PitchedPtr,
+    *const Dim3,
+    *const PitchedPtr,
+    *const Dim3,
+    *const Dim3,
+    Agent,
+    u32,
+    u32,
+    *const Signal,
+    Signal,
+) -> Status;
+pub(crate) type ReaderFromMemory = unsafe extern "C" fn(*const c_void, usize, *mut Reader) -> Status;
+pub(crate) type ReaderFromFile = unsafe extern "C" fn(i32, *mut Reader) -> Status;
+pub(crate) type ReaderDestroy = unsafe extern "C" fn(Reader) -> Status;
+pub(crate) type ExecutableLoadAgentCodeObject =
+    unsafe extern "C" fn(Executable, Agent, Reader, *const c_char, *mut u64) -> Status;
+pub(crate) type ExecutableFreeze = unsafe extern "C" fn(Executable, *const c_char) -> Status;
+pub(crate) type ExecutableDestroy = unsafe extern "C" fn(Executable) -> Status;
+pub(crate) type ExecutableIterateSymbols = unsafe extern "C" fn(
+    Executable,
+    unsafe extern "C" fn(Executable, Symbol, *mut c_void) -> Status,
+    *mut c_void,
+) -> Status;
+pub(crate) type SymbolGetInfo = unsafe extern "C" fn(Symbol, u32, *mut c_void) -> Status;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn layouts() {
+        assert_eq!(offset_of!(Packet, kernel_object), 32);
+        assert_eq!(offset_of!(Packet, completion), 56);
+        assert_eq!(offset_of!(SignalMemory, value), 8);
+        assert_eq!(offset_of!(SignalMemory, start_ts), 32);
+        assert_eq!(offset_of!(SignalMemory, end_ts), 40);
+        assert_eq!(offset_of!(Queue, size), 24);
+        assert_eq!(offset_of!(ApiTable, amd_ext), 24);
+        assert_eq!(size_of::<PitchedPtr>(), 24);
+    }
+}

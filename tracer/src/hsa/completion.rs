@@ -1,0 +1,363 @@
+//! The thread that sees operations end.
+//!
+//! It comes by about once a millisecond while anything is in flight, more rarely when nothing ends, and sleeps otherwise. Each
+//! operation is looked at where its times will appear, so one that never ends holds back no other.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use super::abi::{SUCCESS, Signal};
+use super::app_signal::{Harvest, Outcome};
+use super::queue::Ends;
+use super::{Gpu, Hsa, signal};
+use crate::clock::{self, Clock};
+use crate::counters::Cause;
+use crate::record::{self, Kind};
+use crate::sync::lock;
+use crate::thread::{self as lane, Patience};
+use crate::{log, threads};
+
+/// Time between two looks while operations complete.
+const BUSY: Duration = Duration::from_millis(1);
+/// Longest time between two looks while operations are in flight and none completes.
+const SLOW: Duration = Duration::from_millis(20);
+/// Time between two looks with nothing in flight; submissions wake the thread.
+const IDLE: Duration = Duration::from_millis(200);
+/// How long the thread keeps looking after the last operation, so that a slow trickle of them need not wake it each time.
+const LINGER: Duration = Duration::from_millis(50);
+/// Operations looked at behind one that has not completed; all of them in every look number [`FULL_LOOK`].
+const LOOK_BEHIND: usize = 64;
+/// See [`LOOK_BEHIND`].
+const FULL_LOOK: u64 = 32;
+
+/// Where the times of a dispatch will be.
+pub(super) enum Timing {
+    /// In a signal of ours.
+    Own(Signal),
+    /// In the application's signal, or passed on to it.
+    Application(Arc<Harvest>),
+}
+
+/// A dispatch that the hardware has.
+pub(super) struct InFlight {
+    pub(super) record: record::Dispatch,
+    pub(super) timing: Timing,
+}
+
+/// A copy that the runtime has.
+pub(super) struct CopyInFlight {
+    pub(super) record: record::Copy,
+    pub(super) harvest: Arc<Harvest>,
+}
+
+#[derive(Default)]
+struct Wishes {
+    looks_wanted: u64,
+    looks_done: u64,
+    /// Stop when nothing is in flight, or at this time.
+    finish: Option<Instant>,
+    finished: bool,
+}
+
+/// How hooks and the rest of the recorder talk to the thread.
+#[derive(Default)]
+pub(super) struct Completion {
+    thread: OnceLock<Thread>,
+    started: AtomicBool,
+    /// The thread sleeps for long: a submission must wake it.
+    asleep: AtomicBool,
+    new_queues: Mutex<Vec<Ends>>,
+    new_copies: Mutex<Vec<CopyInFlight>>,
+    wishes: Mutex<Wishes>,
+    changed: Condvar,
+}
+
+impl Completion {
+    /// A queue to look after; starts the thread with the first.
+    pub(super) fn add_queue(&self, hsa: &'static Hsa, ends: Ends) {
+        lock(&self.new_queues).push(ends);
+        self.start(hsa);
+    }
+
+    /// A copy to look after.
+    pub(super) fn add_copy(&self, hsa: &'static Hsa, copy: CopyInFlight) {
+        lock(&self.new_copies).push(copy);
+        self.start(hsa);
+        self.notice(false);
+    }
+
+    /// Something was submitted; `much`: so much that the thread should look at once.
+    #[inline]
+    pub(super) fn notice(&self, much: bool) {
+        if much || self.asleep.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    /// Returns when everything that has completed by now is a record, or after `deadline`.
+    pub(super) fn collect(&self, deadline: Duration) {
+        if !self.started.load(Ordering::Acquire) {
+            return;
+        }
+        let mut wishes = lock(&self.wishes);
+        wishes.looks_wanted += 1;
+        let mine = wishes.looks_wanted;
+        self.wake();
+        let waiting =
+            self.changed.wait_timeout_while(wishes, deadline, |w| w.looks_done < mine && !w.finished);
+        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Ends the thread when nothing is in flight any more, after `deadline` at the latest.
+    pub(super) fn finish(&self, deadline: Duration) {
+        if !self.started.load(Ordering::Acquire) {
+            return;
+        }
+        let mut wishes = lock(&self.wishes);
+        wishes.finish = Some(Instant::now() + deadline);
+        self.wake();
+        // The thread needs a moment beyond the deadline to count what is left.
+        let patience = deadline + Duration::from_millis(500);
+        let waiting = self.changed.wait_timeout_while(wishes, patience, |w| !w.finished);
+        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    #[cold]
+    fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    fn start(&self, hsa: &'static Hsa) {
+        if self.started.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Err(error) = threads::spawn("rpd-completion", move || run(hsa)) {
+            log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));
+            hsa.recorder.switch.disable();
+            lock(&self.wishes).finished = true;
+        }
+    }
+
+    /// Tells those who wait how far the thread is.
+    fn report(&self, looks: u64, finished: bool) {
+        let mut wishes = lock(&self.wishes);
+        wishes.looks_done = looks;
+        wishes.finished |= finished;
+        drop(wishes);
+        self.changed.notify_all();
+    }
+}
+
+fn run(hsa: &'static Hsa) {
+    let _ = hsa.completion.thread.set(std::thread::current());
+    let body = std::panic::AssertUnwindSafe(|| Watch::new(hsa).serve());
+    if std::panic::catch_unwind(body).is_err() {
+        hsa.recorder.switch.disable();
+        log::problem(
+            "internal error while timing kernels: recording is off for this process (please report this)",
+        );
+    }
+    hsa.completion.report(u64::MAX, true);
+}
+
+/// One queue as the thread sees it.
+struct Watched {
+    ends: Ends,
+    waiting: VecDeque<InFlight>,
+}
+
+/// The thread's own state.
+struct Watch {
+    hsa: &'static Hsa,
+    queues: Vec<Watched>,
+    copies: Vec<CopyInFlight>,
+    looks: u64,
+}
+
+impl Watch {
+    fn new(hsa: &'static Hsa) -> Watch {
+        Watch { hsa, queues: Vec::new(), copies: Vec::new(), looks: 0 }
+    }
+
+    fn serve(&mut self) {
+        let completion = &self.hsa.completion;
+        let mut cpu = clock::read(Clock::ThreadCpu);
+        let (mut pause, mut active) = (BUSY, Instant::now());
+        loop {
+            let (wanted, finish) = {
+                let wishes = lock(&completion.wishes);
+                (wishes.looks_wanted, wishes.finish)
+            };
+            let ended = self.look();
+            let in_flight = self.in_flight();
+            let now = clock::read(Clock::ThreadCpu);
+            self.hsa.recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
+            cpu = now;
+            if finish.is_some_and(|deadline| in_flight == 0 || Instant::now() >= deadline) {
+                self.give_up();
+                return;
+            }
+            completion.report(wanted, false);
+            if ended > 0 || in_flight > 0 {
+                active = Instant::now();
+            }
+            pause = if ended > 0 || finish.is_some() { BUSY } else { (pause * 2).min(SLOW) };
+            let long = active.elapsed() > LINGER;
+            completion.asleep.store(long, Ordering::SeqCst);
+            // A submission between the last look and the store is found after IDLE at the latest.
+            std::thread::park_timeout(if long { IDLE } else { pause });
+            completion.asleep.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queues.iter().map(|queue| queue.waiting.len()).sum::<usize>() + self.copies.len()
+    }
+
+    /// Makes records of what has completed; how many that were.
+    fn look(&mut self) -> usize {
+        let hsa = self.hsa;
+        self.looks += 1;
+        hsa.clock.refresh(&hsa.originals);
+        let new = std::mem::take(&mut *lock(&hsa.completion.new_queues));
+        self.queues.extend(new.into_iter().map(|ends| Watched { ends, waiting: VecDeque::new() }));
+        self.copies.append(&mut lock(&hsa.completion.new_copies));
+        // Fetched before the signals are looked at: what is fetched has been claimed.
+        let full = self.looks.is_multiple_of(FULL_LOOK);
+        for queue in &mut self.queues {
+            queue.fetch();
+        }
+        hsa.app_signals.poll(hsa);
+        let mut ended = 0;
+        for queue in &mut self.queues {
+            ended += queue.look(hsa, if full { usize::MAX } else { LOOK_BEHIND });
+        }
+        self.queues.retain(|queue| !queue.is_gone());
+        let before = self.copies.len();
+        self.copies.retain_mut(|copy| !settle_copy(hsa, copy));
+        ended + before - self.copies.len()
+    }
+
+    /// What is still in flight will not be waited for: its submission is recorded, its execution is counted as lost.
+    fn give_up(&mut self) {
+        let recorder = self.hsa.recorder;
+        let left = self.in_flight() as u64;
+        for queue in &mut self.queues {
+            for dispatch in queue.waiting.drain(..) {
+                push(self.hsa, Kind::Dispatch, bytemuck::bytes_of(&dispatch.record));
+            }
+        }
+        for copy in self.copies.drain(..) {
+            push(self.hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
+        }
+        if left > 0 {
+            recorder.counters.lose(Cause::Incomplete, left);
+            log::problem(&format!(
+                "{left} GPU operations had not completed when the process ended; they have no times"
+            ));
+        }
+    }
+}
+
+impl Watched {
+    fn fetch(&mut self) {
+        while let Ok(dispatch) = self.ends.in_flight.pop() {
+            self.waiting.push_back(dispatch);
+        }
+    }
+
+    /// Settles what has completed, looking at most `behind` operations past one that has not.
+    fn look(&mut self, hsa: &'static Hsa, behind: usize) -> usize {
+        let Some(queue) = self.ends.queue else { return 0 };
+        let (mut place, mut ended) = (0, 0);
+        while place < self.waiting.len().min(behind) {
+            let ticks = match &self.waiting[place].timing {
+                // SAFETY: our own signal of a live runtime.
+                Timing::Own(signal) => {
+                    unsafe { signal::completed(*signal) }.map(|(s, e)| Outcome::Done(s, e))
+                }
+                Timing::Application(harvest) => Some(harvest.outcome()).filter(|o| *o != Outcome::Pending),
+            };
+            let Some(outcome) = ticks else {
+                place += 1;
+                continue;
+            };
+            let Some(dispatch) = self.waiting.remove(place) else { break };
+            settle_dispatch(hsa, queue.gpu, dispatch.record, outcome);
+            if let Timing::Own(signal) = dispatch.timing {
+                // SAFETY: the dispatch that carried it has completed and its ticks were read.
+                unsafe { signal::rearm(signal) };
+                // A signal that finds no place stays with the runtime until it shuts down.
+                self.ends.return_signal(signal);
+            }
+            ended += 1;
+        }
+        queue.settled.fetch_add(ended as u64, Ordering::Release);
+        ended
+    }
+
+    /// The queue was destroyed and everything on it is settled.
+    fn is_gone(&self) -> bool {
+        self.ends.in_flight.is_abandoned() && self.ends.in_flight.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// Times of a completed dispatch, and its record.
+fn settle_dispatch(hsa: &Hsa, gpu: &Gpu, mut record: record::Dispatch, outcome: Outcome) {
+    let counters = &hsa.recorder.counters;
+    match outcome {
+        // A kernel may start and end in the same tick.
+        Outcome::Done(start, end) if start != 0 && end >= start => {
+            (record.start_tick, record.end_tick) = (start, end);
+            // End first: the runtime may synchronise its clocks for the later tick, and the earlier then uses the same pair.
+            match (translate(hsa, gpu, end), translate(hsa, gpu, start)) {
+                (Some(end), Some(start)) => (record.start, record.end) = clamped(hsa, start, end),
+                _ => counters.lose(Cause::NoTimes, 1),
+            }
+        }
+        Outcome::Done(..) => counters.lose(Cause::NoTimes, 1),
+        Outcome::Overwritten | Outcome::Pending => counters.lose(Cause::SharedSignal, 1),
+    }
+    push(hsa, Kind::Dispatch, bytemuck::bytes_of(&record));
+}
+
+/// Times of a copy if it has completed, and its record. True: it is through.
+fn settle_copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
+    let counters = &hsa.recorder.counters;
+    match copy.harvest.outcome() {
+        Outcome::Pending => return false,
+        Outcome::Done(start, end) if start != 0 && end != 0 => {
+            let (start, end) = (hsa.clock.monotonic(start), hsa.clock.monotonic(end));
+            (copy.record.start, copy.record.end) = clamped(hsa, start, end);
+        }
+        Outcome::Done(..) => counters.lose(Cause::NoTimes, 1),
+        Outcome::Overwritten => counters.lose(Cause::SharedSignal, 1),
+    }
+    push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
+    true
+}
+
+/// A device tick in ns of CLOCK_MONOTONIC.
+fn translate(hsa: &Hsa, gpu: &Gpu, tick: u64) -> Option<u64> {
+    let mut system = 0;
+    // SAFETY: a GPU agent of this runtime, a valid place.
+    let status = unsafe { (hsa.originals.convert_tick)(gpu.agent, tick, &mut system) };
+    (status == SUCCESS).then(|| hsa.clock.monotonic(system))
+}
+
+/// Translating may turn the order of two ticks around by a few ns.
+fn clamped(hsa: &Hsa, start: u64, end: u64) -> (u64, u64) {
+    if start > end {
+        hsa.recorder.counters.clamped.fetch_add(1, Ordering::Relaxed);
+    }
+    (start.min(end), end)
+}
+
+fn push(hsa: &Hsa, kind: Kind, body: &[u8]) {
+    lane::push(hsa.recorder, kind, body, [&[], &[]], Patience::Waits);
+}

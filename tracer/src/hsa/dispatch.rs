@@ -1,0 +1,194 @@
+//! What happens to the packets of a queue on their way to the hardware.
+//!
+//! Runs on the thread that rang the doorbell, under the queue's lock, inside the runtime: it may not wait, lock or call the
+//! runtime on its usual path. Cost: two clock readings, one copy of each packet, one ring push per dispatch.
+
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+
+use super::abi::*;
+use super::app_signal::{Claim, Operation};
+use super::completion::{InFlight, Timing};
+use super::queue::{Ends, HwQueue};
+use super::{Hsa, kernel, signal};
+use crate::counters::Cause;
+use crate::guard::guard;
+use crate::{clock, record, thread};
+
+/// What the interceptor keeps for one queue.
+pub(super) struct Lane {
+    /// Packets as they go to the hardware.
+    batch: Vec<Packet>,
+    /// Their dispatches, until the hardware has them.
+    timed: Vec<InFlight>,
+    in_flight: rtrb::Producer<InFlight>,
+    spare: rtrb::Consumer<Signal>,
+    kernels: kernel::Cache,
+}
+
+impl Lane {
+    /// With rings for `capacity` dispatches, and the ends of the completion thread.
+    pub(super) fn new(capacity: usize) -> (Lane, Ends) {
+        let (to_completion, in_flight) = rtrb::RingBuffer::new(capacity);
+        let (spare, signals) = rtrb::RingBuffer::new(capacity);
+        let lane = Lane {
+            batch: Vec::with_capacity(64),
+            timed: Vec::with_capacity(64),
+            in_flight: to_completion,
+            spare: signals,
+            kernels: kernel::Cache::new(),
+        };
+        (lane, Ends::new(in_flight, spare))
+    }
+
+    /// A signal for one dispatch, and where its times will be.
+    fn timing(&mut self, hsa: &'static Hsa, own: Signal) -> Option<(Signal, Timing)> {
+        if own.0 == 0 {
+            let signal = self.spare.pop().ok().or_else(|| signal::create(&hsa.originals));
+            return signal.map(|signal| (signal, Timing::Own(signal)));
+        }
+        match hsa.app_signals.claim(hsa, own, Operation::Dispatch) {
+            Claim::InPlace(harvest) => Some((own, Timing::Application(harvest))),
+            Claim::Forwarded(signal, harvest) => Some((signal, Timing::Application(harvest))),
+            Claim::Untimed => None,
+        }
+    }
+
+    /// Puts one packet into the batch, a dispatch with a signal that times it.
+    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64) {
+        let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
+        let mut packet = *packet;
+        if packet.header & 0xff != packet_type::KERNEL_DISPATCH {
+            // Vendor packets may hold anything where others have a signal.
+            if packet.header & 0xff != packet_type::VENDOR_SPECIFIC {
+                hsa.app_signals.release(hsa, packet.completion);
+            }
+            self.batch.push(packet);
+            return;
+        }
+        // A place is sure before a signal is given away: a signal must never be lost track of.
+        if self.in_flight.slots() <= self.timed.len() {
+            recorder.counters.lose(Cause::BufferFull, 1);
+            hsa.app_signals.release(hsa, packet.completion);
+            self.batch.push(packet);
+            return;
+        }
+        let application = packet.completion;
+        match self.timing(hsa, application) {
+            Some((signal, timing)) => {
+                packet.completion = signal;
+                let record =
+                    describe(&packet, application, index, queue, self.kernels.find(packet.kernel_object));
+                self.timed.push(InFlight { record, timing });
+            }
+            None if application.0 == 0 => recorder.counters.lose(Cause::NoSignal, 1),
+            None => recorder.counters.lose(Cause::SharedSignal, 1),
+        }
+        self.batch.push(packet);
+    }
+}
+
+fn describe(
+    packet: &Packet,
+    application: Signal,
+    index: u64,
+    queue: &HwQueue,
+    kernel: u32,
+) -> record::Dispatch {
+    record::Dispatch {
+        submit_start: 0,
+        submit_end: 0,
+        start: 0,
+        end: 0,
+        start_tick: 0,
+        end_tick: 0,
+        kernarg: packet.kernarg,
+        completion: application.0,
+        sequence: index,
+        kernel,
+        gpu: queue.gpu.index,
+        queue: queue.number,
+        tid: thread::tid(),
+        grid: packet.grid,
+        group_segment: packet.group_segment,
+        private_segment: packet.private_segment,
+        workgroup: packet.workgroup,
+        header: packet.header,
+        reserved: 0,
+    }
+}
+
+/// Called by the runtime with packets that the application submitted (hsa_amd_queue_intercept_handler).
+///
+/// Calls `writer` exactly once, whatever happens: packets that are not passed on never run, and a second call could overtake
+/// the first when the ring is full.
+pub(super) unsafe extern "C" fn intercept(
+    packets: *const Packet,
+    count: u64,
+    index: u64,
+    queue: *mut c_void,
+    writer: PacketWriter,
+) {
+    // SAFETY: the queue given at registration; never freed.
+    let queue = unsafe { &*queue.cast_const().cast::<HwQueue>() };
+    let passed = guard(false, || {
+        queue.hsa.usable()
+            && queue.hsa.recorder.switch.is_on()
+            && queue.with_lane(|lane| pass_timed(queue, lane, packets, count, index, writer)).unwrap_or(false)
+    });
+    if !passed {
+        // SAFETY: inside the callback, the runtime's own packets.
+        unsafe { pass_untouched(queue, packets, count, writer) };
+    }
+}
+
+/// True: the writer was called.
+fn pass_timed(
+    queue: &HwQueue,
+    lane: &mut Lane,
+    packets: *const Packet,
+    count: u64,
+    index: u64,
+    writer: PacketWriter,
+) -> bool {
+    let start = clock::monotonic();
+    lane.batch.clear();
+    lane.timed.clear();
+    // SAFETY: the runtime's packets, valid during the callback.
+    let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
+    for (place, packet) in packets.iter().enumerate() {
+        lane.prepare(queue, packet, index + place as u64);
+    }
+    // SAFETY: inside the callback; the batch has one packet per packet given.
+    unsafe { writer(lane.batch.as_ptr(), lane.batch.len() as u64) };
+    if lane.timed.is_empty() {
+        return true;
+    }
+    let end = clock::monotonic();
+    queue.submitted.fetch_add(lane.timed.len() as u64, Ordering::Release);
+    for mut dispatch in lane.timed.drain(..) {
+        dispatch.record.submit_start = start;
+        dispatch.record.submit_end = end;
+        // `prepare` has made sure of the room.
+        let _ = lane.in_flight.push(dispatch);
+    }
+    queue.hsa.completion.notice(lane.in_flight.slots() < lane.in_flight.buffer().capacity() / 2);
+    true
+}
+
+/// # Safety
+/// Inside the runtime's callback, with its arguments.
+unsafe fn pass_untouched(queue: &HwQueue, packets: *const Packet, count: u64, writer: PacketWriter) {
+    if queue.hsa.usable() {
+        // Paused: times still expected in an application's signal must be read before it is used again.
+        // SAFETY: the runtime's packets, valid during the callback.
+        let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
+        guard((), || {
+            for packet in packets.iter().filter(|p| p.header & 0xff != packet_type::VENDOR_SPECIFIC) {
+                queue.hsa.app_signals.release(queue.hsa, packet.completion);
+            }
+        });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { writer(packets, count) };
+}

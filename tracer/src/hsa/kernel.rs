@@ -1,0 +1,159 @@
+//! All kernels this process has loaded, and which of them a kernel object address means now.
+//!
+//! Numbers are never reused, addresses are: a module that is unloaded takes its addresses with it. A dispatch stores the
+//! number, so the writer can look it up later whatever happened since.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use crate::sync::{read, write};
+
+/// Number of a kernel in the table.
+pub(crate) type KernelId = u32;
+
+/// What is known of a kernel from its code object and the loader.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    /// Symbol, such as `_Z3addPf.kd`.
+    pub(crate) symbol: String,
+    /// Registers and sizes; none when the code object could not be read.
+    pub(crate) facts: Option<rpd_codeobject::Kernel>,
+}
+
+struct Table {
+    kernels: RwLock<Vec<Arc<Kernel>>>,
+    by_object: RwLock<HashMap<u64, KernelId>>,
+    /// Changes whenever an address may mean something else than before.
+    generation: AtomicU64,
+}
+
+static TABLE: std::sync::LazyLock<Table> = std::sync::LazyLock::new(|| Table {
+    kernels: RwLock::default(),
+    by_object: RwLock::default(),
+    generation: AtomicU64::new(1),
+});
+
+/// `object` is `kernel` from now on.
+pub(super) fn add(object: u64, kernel: Kernel) -> KernelId {
+    let mut kernels = write(&TABLE.kernels);
+    let id = kernels.len() as KernelId;
+    kernels.push(Arc::new(kernel));
+    drop(kernels);
+    write(&TABLE.by_object).insert(object, id);
+    TABLE.generation.fetch_add(1, Ordering::Release);
+    id
+}
+
+/// `objects` mean nothing any more.
+pub(super) fn remove(objects: &[u64]) {
+    let mut by_object = write(&TABLE.by_object);
+    for object in objects {
+        by_object.remove(object);
+    }
+    drop(by_object);
+    TABLE.generation.fetch_add(1, Ordering::Release);
+}
+
+/// The kernel numbered `id`.
+pub(crate) fn get(id: KernelId) -> Option<Arc<Kernel>> {
+    read(&TABLE.kernels).get(id as usize).cloned()
+}
+
+fn find(object: u64) -> KernelId {
+    if let Some(id) = read(&TABLE.by_object).get(&object) {
+        return *id;
+    }
+    // Loaded in a way the hooks do not see: its address is the name.
+    add(object, Kernel { symbol: format!("kernel object {object:#x}"), facts: None })
+}
+
+/// The kernels one queue used last, so that a dispatch need not take a lock.
+pub(super) struct Cache {
+    generation: u64,
+    places: [(u64, KernelId); Cache::PLACES],
+}
+
+impl Cache {
+    const PLACES: usize = 64;
+
+    /// Empty.
+    pub(super) fn new() -> Cache {
+        Cache { generation: 0, places: [(0, 0); Cache::PLACES] }
+    }
+
+    /// The kernel that `object` means now.
+    #[inline]
+    pub(super) fn find(&mut self, object: u64) -> KernelId {
+        let generation = TABLE.generation.load(Ordering::Acquire);
+        if generation != self.generation {
+            *self = Cache { generation, ..Cache::new() };
+        }
+        // Kernel descriptors are 64 bytes, 64-aligned.
+        let place = &mut self.places[(object >> 6) as usize % Cache::PLACES];
+        if place.0 != object || object == 0 {
+            *place = (object, find(object));
+        }
+        place.1
+    }
+}
+
+/// What a kernel of the runtime's own does, by its name: those are copies and fills, not kernels of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A kernel of the application or of a library.
+    Kernel,
+    /// `__amd_rocclr_copyBuffer*` and their like.
+    Copy,
+    /// A rectangular copy.
+    CopyRect,
+    /// `__amd_rocclr_fillBuffer*`.
+    Fill,
+}
+
+impl Kernel {
+    /// See [`Role`].
+    pub(crate) fn role(&self) -> Role {
+        match self.symbol.strip_prefix("__amd_rocclr_") {
+            Some(name) if name.starts_with("copyBufferRect") => Role::CopyRect,
+            Some(name) if name.starts_with("copy") => Role::Copy,
+            Some(name) if name.starts_with("fill") => Role::Fill,
+            _ => Role::Kernel,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_reused_means_the_new_kernel() {
+        let named = |symbol: &str| Kernel { symbol: symbol.into(), facts: None };
+        let mut cache = Cache::new();
+        let old = add(0x7000, named("old.kd"));
+        assert_eq!(cache.find(0x7000), old);
+        remove(&[0x7000]);
+        let new = add(0x7000, named("new.kd"));
+        assert_eq!(cache.find(0x7000), new);
+        assert_eq!(get(old).unwrap().symbol, "old.kd", "earlier dispatches keep their name");
+    }
+
+    #[test]
+    fn an_unknown_object_is_named_by_its_address() {
+        let mut cache = Cache::new();
+        let id = cache.find(0xabc0);
+        assert_eq!(get(id).unwrap().symbol, "kernel object 0xabc0");
+        assert_eq!(cache.find(0xabc0), id);
+    }
+
+    #[test]
+    fn the_runtimes_own_kernels() {
+        let role = |symbol: &str| Kernel { symbol: symbol.into(), facts: None }.role();
+        assert_eq!(role("__amd_rocclr_copyBufferRectAligned.kd"), Role::CopyRect);
+        assert_eq!(role("__amd_rocclr_copyBufferAligned.kd"), Role::Copy);
+        assert_eq!(role("__amd_rocclr_fillBufferAligned.kd"), Role::Fill);
+        assert_eq!(role("__amd_rocclr_gwsInit.kd"), Role::Kernel);
+        assert_eq!(role("_Z4copyPf.kd"), Role::Kernel);
+    }
+}

@@ -1,0 +1,203 @@
+//! Queues of the application, made as intercept queues so that every packet passes [`super::dispatch`].
+
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::abi::*;
+use super::completion::InFlight;
+use super::dispatch::{self, Lane};
+use super::{Gpu, Hsa, get, signal};
+use crate::guard::guard;
+use crate::log;
+use crate::sync::lock;
+
+/// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers
+/// several packets fails an assertion when the hardware ring has no room for them (intercept_queue.cpp; fixed in 6.0).
+const SAFE_SIZE: u32 = 16384;
+/// Signals made ready before the first dispatch.
+const FIRST_SIGNALS: usize = 256;
+/// How long destroying a queue waits for the times of what ran on it.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// A queue whose packets we see. Freed never: the runtime keeps its address.
+pub(super) struct HwQueue {
+    /// The runtime it belongs to.
+    pub(super) hsa: &'static Hsa,
+    /// The GPU that executes it.
+    pub(super) gpu: &'static Gpu,
+    /// Its number on that GPU, from 1.
+    pub(super) number: u32,
+    /// Whoever sets this owns `lane` until it is reset. The runtime calls an interceptor under the queue's lock, so this is
+    /// free in all cases known.
+    busy: AtomicBool,
+    lane: UnsafeCell<Option<Lane>>,
+    /// Dispatches handed over to the completion thread.
+    pub(super) submitted: AtomicU64,
+    /// Of those, how many it is through with.
+    pub(super) settled: AtomicU64,
+}
+
+// SAFETY: `lane` is reached only through `with_lane`, by whoever won `busy`.
+unsafe impl Sync for HwQueue {}
+// SAFETY: no part is bound to a thread.
+unsafe impl Send for HwQueue {}
+
+impl HwQueue {
+    /// Runs `act` on what the interceptor keeps for this queue; nothing when somebody else is at it or the queue is gone.
+    #[inline]
+    pub(super) fn with_lane<T>(&self, act: impl FnOnce(&mut Lane) -> T) -> Option<T> {
+        if self.busy.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        /// Also when `act` panics.
+        struct Leave<'a>(&'a AtomicBool);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Release);
+            }
+        }
+        let _leave = Leave(&self.busy);
+        // SAFETY: `busy` was free and is ours until `_leave` is dropped.
+        unsafe { &mut *self.lane.get() }.as_mut().map(act)
+    }
+}
+
+/// The intercepted queues that exist.
+#[derive(Default)]
+pub(super) struct Queues {
+    by_handle: Mutex<HashMap<usize, &'static HwQueue>>,
+}
+
+/// hsa_queue_create.
+#[expect(clippy::too_many_arguments, reason = "the runtime's signature")]
+pub(super) unsafe extern "C" fn create(
+    agent: Agent,
+    size: u32,
+    kind: u32,
+    callback: QueueCallback,
+    data: *mut c_void,
+    private_segment: u32,
+    group_segment: u32,
+    queue: *mut *mut Queue,
+) -> Status {
+    let Some(hsa) = get() else { return 0x1000 };
+    let gpu = hsa.gpus.of(agent).filter(|_| hsa.usable());
+    if let Some(gpu) = gpu {
+        let larger =
+            if hsa.small_queues_abort { size.max(SAFE_SIZE).min(gpu.max_queue.max(size)) } else { size };
+        let intercept_create = hsa.originals.intercept_create;
+        // SAFETY: the caller's arguments but for the size, which the agent supports.
+        let status = unsafe {
+            intercept_create(agent, larger, kind, callback, data, private_segment, group_segment, queue)
+        };
+        if status == SUCCESS {
+            // SAFETY: a successful call has written the queue.
+            let created = unsafe { *queue };
+            guard((), || intercept(hsa, gpu, created));
+            return status;
+        }
+        log::problem("a queue cannot be intercepted: its kernels are not recorded");
+    }
+    // SAFETY: the caller's arguments, passed on.
+    unsafe {
+        (hsa.originals.queue_create)(agent, size, kind, callback, data, private_segment, group_segment, queue)
+    }
+}
+
+fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue) {
+    // SAFETY: a queue the runtime has just made.
+    let size = unsafe { &*queue }.size as usize;
+    // Twice the ring: what the device may hold, and as much again that the completion thread has not fetched.
+    let capacity = (2 * size).next_power_of_two();
+    let (lane, mut ends) = Lane::new(capacity);
+    for _ in 0..FIRST_SIGNALS.min(capacity) {
+        if let Some(signal) = signal::create(&hsa.originals) {
+            ends.return_signal(signal);
+        }
+    }
+    let state: &'static HwQueue = Box::leak(Box::new(HwQueue {
+        hsa,
+        gpu,
+        number: gpu.next_queue(),
+        busy: AtomicBool::new(false),
+        lane: UnsafeCell::new(Some(lane)),
+        submitted: AtomicU64::new(0),
+        settled: AtomicU64::new(0),
+    }));
+    ends.queue = Some(state);
+    hsa.completion.add_queue(hsa, ends);
+    lock(&hsa.queues.by_handle).insert(queue as usize, state);
+    // SAFETY: a live intercept queue; `state` lives for ever. Without profiling the device writes no ticks.
+    let status = unsafe {
+        (hsa.originals.set_profiler_enabled)(queue, 1);
+        (hsa.originals.intercept_register)(
+            queue,
+            dispatch::intercept,
+            std::ptr::from_ref(state).cast_mut().cast(),
+        )
+    };
+    if status != SUCCESS {
+        log::problem("a queue cannot be intercepted: its kernels are not recorded");
+    }
+}
+
+/// hsa_queue_destroy: first the times of what ran on the queue.
+pub(super) unsafe extern "C" fn destroy(queue: *mut Queue) -> Status {
+    let Some(hsa) = get() else { return 0x1000 };
+    if hsa.usable() {
+        guard((), || forget(hsa, queue));
+    }
+    // SAFETY: the caller's argument, passed on.
+    unsafe { (hsa.originals.queue_destroy)(queue) }
+}
+
+fn forget(hsa: &'static Hsa, queue: *mut Queue) {
+    let Some(state) = lock(&hsa.queues.by_handle).remove(&(queue as usize)) else { return };
+    let begin = Instant::now();
+    while state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire)
+        && begin.elapsed() < DRAIN
+    {
+        hsa.completion.collect(DRAIN.saturating_sub(begin.elapsed()));
+    }
+    // Closes the rings; the completion thread forgets the queue when it has emptied them.
+    if !state.busy.swap(true, Ordering::Acquire) {
+        // SAFETY: `busy` is ours, and it stays set: nobody uses the lane again.
+        drop(unsafe { &mut *state.lane.get() }.take());
+    }
+}
+
+/// hsa_amd_profiling_set_profiler_enabled: queues we time stay enabled.
+pub(super) unsafe extern "C" fn set_profiler_enabled(queue: *mut Queue, enable: i32) -> Status {
+    let Some(hsa) = get() else { return 0x1000 };
+    if enable == 0 && lock(&hsa.queues.by_handle).contains_key(&(queue as usize)) {
+        return SUCCESS;
+    }
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { (hsa.originals.set_profiler_enabled)(queue, enable) }
+}
+
+/// The completion thread's ends of a queue's rings.
+pub(super) struct Ends {
+    /// Whose they are.
+    pub(super) queue: Option<&'static HwQueue>,
+    /// Dispatches handed to the hardware.
+    pub(super) in_flight: rtrb::Consumer<InFlight>,
+    /// Signals ready for use.
+    spare: rtrb::Producer<Signal>,
+}
+
+impl Ends {
+    /// Both ends of a queue's rings, with room for `capacity` dispatches.
+    pub(super) fn new(in_flight: rtrb::Consumer<InFlight>, spare: rtrb::Producer<Signal>) -> Ends {
+        Ends { queue: None, in_flight, spare }
+    }
+
+    /// Gives a rearmed signal back for use. False: the queue has enough, or is gone.
+    pub(super) fn return_signal(&mut self, signal: Signal) -> bool {
+        self.spare.push(signal).is_ok()
+    }
+}

@@ -1,0 +1,132 @@
+//! What hooks hand to the writer: a fixed body and, for markers, text behind it.
+//!
+//! Times are ns of CLOCK_MONOTONIC unless a name says tick. Bodies are plain bytes without padding so that they travel
+//! through a byte ring.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Which body a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// [`Dispatch`].
+    Dispatch = 1,
+    /// [`Copy`].
+    Copy = 2,
+    /// [`Marker`] and its text: an instant.
+    Mark = 3,
+    /// [`Marker`] and its text: a range of this thread begins.
+    Push = 4,
+    /// [`Marker`]: the innermost range of this thread ends.
+    Pop = 5,
+    /// [`Marker`] with `count`: that many ranges ended while recording was paused.
+    Discard = 6,
+}
+
+impl Kind {
+    /// The kind written as `byte`.
+    pub(crate) fn from_byte(byte: u8) -> Option<Kind> {
+        [Kind::Dispatch, Kind::Copy, Kind::Mark, Kind::Push, Kind::Pop, Kind::Discard]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// A kernel dispatch: its submission and, when it completed, its execution.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Dispatch {
+    /// The submitting thread entered the interceptor.
+    pub(crate) submit_start: u64,
+    /// The packet was handed to the hardware queue.
+    pub(crate) submit_end: u64,
+    /// Execution began; 0 with `end` 0: the dispatch never completed.
+    pub(crate) start: u64,
+    /// Execution ended, >= start.
+    pub(crate) end: u64,
+    /// Device ticks of start and end as the packet processor wrote them.
+    pub(crate) start_tick: u64,
+    /// See `start_tick`.
+    pub(crate) end_tick: u64,
+    /// Address of the kernel arguments.
+    pub(crate) kernarg: u64,
+    /// The application's completion signal, 0 for none.
+    pub(crate) completion: u64,
+    /// Index of the packet in its queue.
+    pub(crate) sequence: u64,
+    /// Place in the kernel table.
+    pub(crate) kernel: u32,
+    /// Index of the GPU among all of the node.
+    pub(crate) gpu: u32,
+    /// Queue number on that GPU.
+    pub(crate) queue: u32,
+    /// Submitting thread.
+    pub(crate) tid: u32,
+    /// Work-items per dimension.
+    pub(crate) grid: [u32; 3],
+    /// Dynamic and static LDS, bytes per workgroup.
+    pub(crate) group_segment: u32,
+    /// Scratch, bytes per work-item.
+    pub(crate) private_segment: u32,
+    /// Work-items per workgroup and dimension.
+    pub(crate) workgroup: [u16; 3],
+    /// The packet's header: barrier bit and fence scopes (HSA 1.2 §2.9.1).
+    pub(crate) header: u16,
+    /// Keeps the size a multiple of 8.
+    pub(crate) reserved: u32,
+}
+
+/// An asynchronous copy through the runtime.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Copy {
+    /// The call began.
+    pub(crate) submit_start: u64,
+    /// The call returned.
+    pub(crate) submit_end: u64,
+    /// The copy began; 0 with `end` 0: it never completed.
+    pub(crate) start: u64,
+    /// The copy ended.
+    pub(crate) end: u64,
+    /// Destination address.
+    pub(crate) dst: u64,
+    /// Source address.
+    pub(crate) src: u64,
+    /// Bytes, all rows of a rectangle together.
+    pub(crate) size: u64,
+    /// Bytes per row of a rectangular copy, otherwise 0.
+    pub(crate) width: u64,
+    /// Rows (times slices) of a rectangular copy, otherwise 0.
+    pub(crate) height: u64,
+    /// How many copies this GPU had been given before.
+    pub(crate) sequence: u64,
+    /// The application's completion signal.
+    pub(crate) completion: u64,
+    /// GPU that copies.
+    pub(crate) gpu: u32,
+    /// Destination GPU, `NO_GPU` for host memory.
+    pub(crate) dst_gpu: u32,
+    /// Source GPU, `NO_GPU` for host memory.
+    pub(crate) src_gpu: u32,
+    /// Calling thread.
+    pub(crate) tid: u32,
+    /// Which entry point was called, see `hsa::copy::API_NAMES`.
+    pub(crate) api: u32,
+    /// Keeps the size a multiple of 8.
+    pub(crate) reserved: u32,
+}
+
+/// `dst_gpu` or `src_gpu` of host memory.
+pub(crate) const NO_GPU: u32 = u32::MAX;
+
+/// A range or instant of the application. Its text, where it has one, is the api name, then the arguments.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Marker {
+    /// When.
+    pub(crate) time: u64,
+    /// Bytes of the text that are the api name.
+    pub(crate) name_len: u32,
+    /// Ranges ended (`Kind::Discard`).
+    pub(crate) count: u32,
+}

@@ -1,0 +1,100 @@
+//! The one process-wide object: configuration, rings, counters, the on/off switch and the writer.
+//!
+//! It is made when the library is loaded, costs nothing until something is recorded, and is never freed: hooks on any
+//! thread may hold a reference at any time. A forked child gets a fresh one, because its copy of the locks, the rings and
+//! the database connection belongs to the parent.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::clock::{self, Clock};
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::ring::{self, Budget, Consumer, Producer};
+use crate::switch::Switch;
+use crate::sync::lock;
+use crate::writer;
+
+static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(std::ptr::null_mut());
+/// Counts the recorders of this process and its ancestors: state kept per thread is valid for one of them only.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+
+/// See the module.
+pub(crate) struct Recorder {
+    /// What the user asked for.
+    pub(crate) config: Config,
+    /// The process it records.
+    pub(crate) pid: u32,
+    /// When it was made: ns of CLOCK_MONOTONIC and CLOCK_REALTIME.
+    pub(crate) began: (u64, u64),
+    /// Memory of all rings.
+    budget: Arc<Budget>,
+    /// Recorded and lost.
+    pub(crate) counters: Counters,
+    /// Recording or paused.
+    pub(crate) switch: Switch,
+    /// The thread that owns the file.
+    pub(crate) writer: writer::Handle,
+    /// Rings the writer has not yet taken over.
+    new_rings: Mutex<Vec<Consumer>>,
+    /// Ring of threads whose own thread-local storage is already gone.
+    pub(crate) orphans: Mutex<Option<Producer>>,
+}
+
+/// Makes the recorder of this process, recording or paused. The previous one, if any (fork), is forgotten, not freed.
+pub(crate) fn install(config: Config, on: bool) -> &'static Recorder {
+    let recorder = Box::leak(Box::new(Recorder {
+        pid: std::process::id(),
+        began: (clock::monotonic(), clock::read(Clock::Realtime)),
+        budget: Arc::new(Budget::new(config.buffer_bytes)),
+        counters: Counters::default(),
+        switch: Switch::new(on),
+        writer: writer::Handle::default(),
+        new_rings: Mutex::default(),
+        orphans: Mutex::default(),
+        config,
+    }));
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+    RECORDER.store(recorder, Ordering::Release);
+    recorder
+}
+
+/// The recorder, unless the library was loaded where it must not record or was switched off by [`disable`].
+#[inline]
+pub(crate) fn get() -> Option<&'static Recorder> {
+    // SAFETY: the pointer is null or comes from a leaked box, so it is valid for ever.
+    unsafe { RECORDER.load(Ordering::Acquire).as_ref() }
+}
+
+/// Number of the present recorder, from 1.
+#[inline]
+pub(crate) fn epoch() -> u32 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+/// No more recording in this process: what is in the rings still reaches the file, hooks only pass through.
+pub(crate) fn disable() {
+    if let Some(recorder) = get() {
+        recorder.switch.disable();
+    }
+}
+
+impl Recorder {
+    /// A ring for thread `tid`; starts the writer when it is the first. Nothing when the budget is used up.
+    pub(crate) fn add_ring(&'static self, tid: u32) -> Option<Producer> {
+        let (producer, consumer) = ring::ring(&self.budget, tid)?;
+        lock(&self.new_rings).push(consumer);
+        self.writer.start(self);
+        Some(producer)
+    }
+
+    /// The rings added since the last call.
+    pub(crate) fn take_new_rings(&self) -> Vec<Consumer> {
+        std::mem::take(&mut lock(&self.new_rings))
+    }
+
+    /// Whether buffers fill faster than the writer's timer empties them.
+    pub(crate) fn pressed(&self) -> bool {
+        self.budget.pressed()
+    }
+}

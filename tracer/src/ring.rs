@@ -1,0 +1,312 @@
+//! A byte queue from one producing thread to the writer, in chunks that come from one budget.
+//!
+//! The producer copies a record into its chunk and publishes it with one release store; it takes a lock only when a chunk
+//! is full (64 KiB, some 500 dispatches). Memory follows the load: an idle thread holds one small chunk, a burst takes what
+//! the budget allows, and the consumer gives chunks back as it empties them.
+
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::record::Kind;
+use crate::sync::lock;
+
+/// Bytes of a thread's first chunk: most threads record little.
+const FIRST_CHUNK: usize = 4 << 10;
+/// Bytes of every later chunk.
+const CHUNK: usize = 64 << 10;
+/// Records are padded to this, so that each header lies aligned.
+const ALIGN: usize = 8;
+/// Header: total length (u32), body length (u16), kind (u8), unused (u8).
+const HEADER: usize = 8;
+
+/// Memory that all rings of a process share.
+pub(crate) struct Budget {
+    limit: usize,
+    used: AtomicUsize,
+    spare: Mutex<Vec<Box<Chunk>>>,
+}
+
+impl Budget {
+    /// At most `limit` bytes of chunks.
+    pub(crate) fn new(limit: usize) -> Budget {
+        Budget { limit, used: AtomicUsize::new(0), spare: Mutex::new(Vec::new()) }
+    }
+
+    /// Whether more than a quarter is in use: the writer should hurry.
+    pub(crate) fn pressed(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.limit / 4
+    }
+
+    fn take(&self, capacity: usize) -> Option<Box<Chunk>> {
+        let before = self.used.fetch_add(capacity, Ordering::Relaxed);
+        if before + capacity > self.limit {
+            self.used.fetch_sub(capacity, Ordering::Relaxed);
+            return None;
+        }
+        let recycled = if capacity == CHUNK { lock(&self.spare).pop() } else { None };
+        Some(recycled.unwrap_or_else(|| Chunk::new(capacity)))
+    }
+
+    fn give_back(&self, mut chunk: Box<Chunk>) {
+        self.used.fetch_sub(chunk.bytes.len(), Ordering::Relaxed);
+        // A few chunks are kept so that a steady load does not go to the allocator for each.
+        const KEPT: usize = 64;
+        let mut spare = lock(&self.spare);
+        if chunk.bytes.len() == CHUNK && spare.len() < KEPT {
+            chunk.reset();
+            spare.push(chunk);
+        }
+    }
+}
+
+struct Chunk {
+    next: AtomicPtr<Chunk>,
+    /// Bytes the consumer may read.
+    written: AtomicUsize,
+    bytes: Box<[UnsafeCell<u8>]>,
+}
+
+impl Chunk {
+    fn new(capacity: usize) -> Box<Chunk> {
+        let bytes = (0..capacity).map(|_| UnsafeCell::new(0)).collect();
+        Box::new(Chunk { next: AtomicPtr::new(ptr::null_mut()), written: AtomicUsize::new(0), bytes })
+    }
+
+    fn reset(&mut self) {
+        *self.next.get_mut() = ptr::null_mut();
+        *self.written.get_mut() = 0;
+    }
+}
+
+/// What both ends know.
+struct Shared {
+    budget: Arc<Budget>,
+    /// The producer is gone; what is in the ring is all there will be.
+    closed: AtomicBool,
+}
+
+/// The end that a recording thread holds.
+pub(crate) struct Producer {
+    shared: Arc<Shared>,
+    /// Chunk being filled; owned by the consumer once `next` is set.
+    chunk: *mut Chunk,
+    used: usize,
+}
+
+// SAFETY: the producer may move to another thread as a whole; the chunk it points to is written by nobody else.
+unsafe impl Send for Producer {}
+
+/// The end that the writer holds.
+pub(crate) struct Consumer {
+    shared: Arc<Shared>,
+    chunk: *mut Chunk,
+    read: usize,
+    /// Thread that records into this ring.
+    pub(crate) tid: u32,
+    /// The producer was gone and the ring empty at the last drain.
+    pub(crate) gone: bool,
+}
+
+// SAFETY: as for the producer; chunks before `chunk` are no longer known to anybody.
+unsafe impl Send for Consumer {}
+
+/// A new ring for thread `tid`, or nothing when the budget is used up.
+pub(crate) fn ring(budget: &Arc<Budget>, tid: u32) -> Option<(Producer, Consumer)> {
+    let chunk = Box::into_raw(budget.take(FIRST_CHUNK)?);
+    let shared = Arc::new(Shared { budget: budget.clone(), closed: AtomicBool::new(false) });
+    Some((
+        Producer { shared: shared.clone(), chunk, used: 0 },
+        Consumer { shared, chunk, read: 0, tid, gone: false },
+    ))
+}
+
+impl Producer {
+    /// Appends a record. False: there is no room and no budget for more; nothing was written.
+    #[inline]
+    pub(crate) fn push(&mut self, kind: Kind, body: &[u8], text: [&[u8]; 2]) -> bool {
+        let Ok(length) = u32::try_from(HEADER + body.len() + text[0].len() + text[1].len()) else {
+            return false;
+        };
+        let total = (length as usize).next_multiple_of(ALIGN);
+        // SAFETY: `chunk` is live: the consumer frees a chunk only after it has seen `next`, which only we set.
+        let capacity = unsafe { &*self.chunk }.bytes.len();
+        if self.used + total > capacity && !self.next_chunk(total) {
+            return false;
+        }
+        let header = [length, body.len() as u32 | (kind as u32) << 16];
+        // SAFETY: `used + total <= capacity` of a live chunk, and the consumer reads only below `written`, so these bytes
+        // are ours alone. The chunk's cells make writing through a shared pointer legal.
+        unsafe {
+            let chunk = &*self.chunk;
+            let mut to = chunk.bytes.as_ptr().add(self.used) as *mut u8;
+            for part in [bytemuck::bytes_of(&header), body, text[0], text[1]] {
+                ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
+                to = to.add(part.len());
+            }
+            self.used += total;
+            chunk.written.store(self.used, Ordering::Release);
+        }
+        true
+    }
+
+    #[cold]
+    fn next_chunk(&mut self, need: usize) -> bool {
+        // A marker's text may be longer than a chunk: it gets one of its own size.
+        let Some(fresh) = self.shared.budget.take(need.max(CHUNK)) else { return false };
+        let fresh = Box::into_raw(fresh);
+        // SAFETY: the current chunk is live until the consumer sees `next`; after this store we never touch it again.
+        unsafe { (*self.chunk).next.store(fresh, Ordering::Release) };
+        self.chunk = fresh;
+        self.used = 0;
+        true
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+    }
+}
+
+/// One record as the consumer sees it.
+pub(crate) struct Entry<'a> {
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// The body's bytes.
+    pub(crate) body: &'a [u8],
+    /// The text behind it.
+    pub(crate) text: &'a [u8],
+}
+
+impl Consumer {
+    /// Whether a drain would find something: a record, or that the producer is gone.
+    pub(crate) fn has_records(&self) -> bool {
+        // SAFETY: `chunk` is live until this consumer frees it.
+        let chunk = unsafe { &*self.chunk };
+        let more = chunk.written.load(Ordering::Acquire) > self.read
+            || !chunk.next.load(Ordering::Acquire).is_null();
+        more || self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Hands every record pushed so far to `each`, oldest first. True: the producer is gone and the ring is empty.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(Entry<'_>)) -> bool {
+        let closed = self.shared.closed.load(Ordering::Acquire);
+        loop {
+            // SAFETY: `chunk` is live until this consumer frees it below.
+            let chunk = unsafe { &*self.chunk };
+            // `next` is read before `written`: a chunk with a successor will not grow any more.
+            let next = chunk.next.load(Ordering::Acquire);
+            let written = chunk.written.load(Ordering::Acquire);
+            // SAFETY: the producer published the bytes below `written` with release and never changes them again.
+            let bytes = unsafe { std::slice::from_raw_parts(chunk.bytes.as_ptr() as *const u8, written) };
+            while self.read < written {
+                let at = &bytes[self.read..];
+                let header: [u32; 2] = bytemuck::pod_read_unaligned(&at[..HEADER]);
+                let (total, body) = (header[0] as usize, (header[1] & 0xffff) as usize);
+                if let Some(kind) = Kind::from_byte((header[1] >> 16) as u8) {
+                    each(Entry { kind, body: &at[HEADER..HEADER + body], text: &at[HEADER + body..total] });
+                }
+                self.read += total.next_multiple_of(ALIGN);
+            }
+            if next.is_null() {
+                return closed;
+            }
+            // SAFETY: the producer set `next` and left this chunk; nobody else knows it.
+            let done = unsafe { Box::from_raw(self.chunk) };
+            self.chunk = next;
+            self.read = 0;
+            self.shared.budget.give_back(done);
+        }
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        // A live producer still points into the last chunk: it is left to it, unused, rather than freed under it.
+        if self.shared.closed.load(Ordering::Acquire) {
+            self.drain(|_| {});
+            // SAFETY: the producer is gone and this is the last chunk.
+            self.shared.budget.give_back(unsafe { Box::from_raw(self.chunk) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(consumer: &mut Consumer) -> (Vec<Vec<u8>>, bool) {
+        let mut out = Vec::new();
+        let done = consumer.drain(|e| out.push(e.text.to_vec()));
+        (out, done)
+    }
+
+    #[test]
+    fn records_come_out_in_order_across_chunks() {
+        let budget = Arc::new(Budget::new(8 << 20));
+        let (mut producer, mut consumer) = ring(&budget, 1).unwrap();
+        let sent: Vec<Vec<u8>> = (0..20_000u32).map(|i| vec![i as u8; (i % 97) as usize]).collect();
+        for text in &sent {
+            assert!(producer.push(Kind::Mark, &[7; 16], [text, &[]]));
+        }
+        drop(producer);
+        assert_eq!(texts(&mut consumer), (sent, true));
+        drop(consumer);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0, "every chunk came back");
+    }
+
+    #[test]
+    fn a_full_budget_refuses_and_recovers() {
+        let budget = Arc::new(Budget::new(FIRST_CHUNK + 2 * CHUNK));
+        let (mut producer, mut consumer) = ring(&budget, 1).unwrap();
+        let mut pushed = 0;
+        while producer.push(Kind::Mark, &[0; 16], [&[1; 1000], &[]]) {
+            pushed += 1;
+        }
+        assert!(pushed > 100, "{pushed}");
+        assert_eq!(texts(&mut consumer).0.len(), pushed);
+        assert!(producer.push(Kind::Mark, &[0; 16], [&[2; 1000], &[]]), "drained chunks are free again");
+        assert_eq!(texts(&mut consumer).0, [vec![2; 1000]]);
+    }
+
+    #[test]
+    fn a_text_longer_than_a_chunk_survives() {
+        let budget = Arc::new(Budget::new(8 << 20));
+        let (mut producer, mut consumer) = ring(&budget, 1).unwrap();
+        let long = vec![3; 5 << 20];
+        assert!(producer.push(Kind::Mark, &[0; 16], [&[1], &[2]]));
+        assert!(producer.push(Kind::Mark, &[0; 16], [&long, &[4]]));
+        assert!(!producer.push(Kind::Mark, &[0; 16], [&long, &[]]), "more than the budget");
+        assert_eq!(texts(&mut consumer).0, [vec![1, 2], [long, vec![4]].concat()]);
+    }
+
+    #[test]
+    fn two_threads() {
+        let budget = Arc::new(Budget::new(1 << 20));
+        let (mut producer, mut consumer) = ring(&budget, 1).unwrap();
+        let total = 300_000u64;
+        let thread = std::thread::spawn(move || {
+            for i in 0..total {
+                while !producer.push(Kind::Pop, &i.to_le_bytes(), [&i.to_le_bytes()[..(i % 9) as usize], &[]])
+                {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let mut next = 0;
+        loop {
+            let done = consumer.drain(|e| {
+                assert_eq!(e.body, next.to_le_bytes(), "nothing lost, nothing twice");
+                assert_eq!(e.text.len(), (next % 9) as usize);
+                next += 1;
+            });
+            if done {
+                break;
+            }
+        }
+        assert_eq!(next, total);
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,173 @@
+//! This thread's way into the recorder: its ring, its tid, the ranges it opened while recording was paused.
+//!
+//! Nothing here may panic or allocate on the usual path: a thread-local borrow, a copy into the ring, done.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use crate::counters::Cause;
+use crate::paused::Paused;
+use crate::record::Kind;
+use crate::recorder::{Recorder, epoch};
+use crate::ring::Producer;
+use crate::sync::lock;
+use crate::{clock, record};
+
+/// Whether the calling thread may be made to wait when all buffers are full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// A thread of the application or of the recorder.
+    Waits,
+    /// A thread of the GPU runtime: others depend on it.
+    Drops,
+}
+
+struct Lane {
+    /// Recorder that `producer` belongs to.
+    epoch: u32,
+    producer: Option<Producer>,
+    paused: Paused,
+}
+
+thread_local! {
+    static LANE: RefCell<Lane> = const { RefCell::new(Lane { epoch: 0, producer: None, paused: Paused::new() }) };
+    /// (epoch, tid): gettid is a system call, and a fork changes the answer.
+    static TID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// The calling thread's id.
+#[inline]
+pub(crate) fn tid() -> u32 {
+    let (known, tid) = TID.get();
+    if known == epoch() && known != 0 {
+        return tid;
+    }
+    // SAFETY: no arguments, cannot fail.
+    let tid = unsafe { libc::gettid() } as u32;
+    TID.set((epoch(), tid));
+    tid
+}
+
+/// Pushes one record from the calling thread, or counts it as lost.
+#[inline]
+pub(crate) fn push(
+    recorder: &'static Recorder,
+    kind: Kind,
+    body: &[u8],
+    text: [&[u8]; 2],
+    patience: Patience,
+) {
+    let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
+        Ok(mut lane) => lane.push(recorder, kind, body, text, patience),
+        // A signal handler interrupted a push of the same thread.
+        Err(_) => recorder.counters.lose(Cause::Reentered, 1),
+    });
+    if pushed.is_err() {
+        push_orphan(recorder, kind, body, text);
+    }
+}
+
+/// Runs `act` on what this thread remembers of pauses; nothing when the thread is ending.
+pub(crate) fn with_paused(act: impl FnOnce(&mut Paused)) {
+    let _ = LANE.try_with(|lane| {
+        if let Ok(mut lane) = lane.try_borrow_mut() {
+            lane.refresh();
+            act(&mut lane.paused);
+        }
+    });
+}
+
+/// Puts a marker record of this thread into its ring, after what it owes from a pause.
+pub(crate) fn push_marker(recorder: &'static Recorder, kind: Kind, body: record::Marker, text: [&[u8]; 2]) {
+    let _ = LANE.try_with(|lane| {
+        let Ok(mut lane) = lane.try_borrow_mut() else { return };
+        lane.refresh();
+        if !lane.paused.is_empty() {
+            let owed = std::mem::take(&mut lane.paused);
+            owed.replay(recorder.switch.resumed_at(), |kind, body, text| {
+                lane.push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);
+            });
+        }
+    });
+    push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);
+}
+
+impl Lane {
+    /// Forgets what belongs to another recorder (the parent's, after a fork).
+    fn refresh(&mut self) {
+        if self.epoch != epoch() {
+            self.epoch = epoch();
+            // The ring lives in memory shared with nobody any more; its consumer does not exist in this process.
+            std::mem::forget(self.producer.take());
+            self.paused = Paused::new();
+        }
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        recorder: &'static Recorder,
+        kind: Kind,
+        body: &[u8],
+        text: [&[u8]; 2],
+        patience: Patience,
+    ) {
+        if let Some(producer) = &mut self.producer
+            && self.epoch == epoch()
+            && producer.push(kind, body, text)
+        {
+            return;
+        }
+        self.push_slowly(recorder, kind, body, text, patience);
+    }
+
+    #[cold]
+    fn push_slowly(
+        &mut self,
+        recorder: &'static Recorder,
+        kind: Kind,
+        body: &[u8],
+        text: [&[u8]; 2],
+        patience: Patience,
+    ) {
+        self.refresh();
+        let begin = clock::monotonic();
+        loop {
+            if self.producer.is_none() {
+                self.producer = recorder.add_ring(tid());
+            }
+            if let Some(producer) = &mut self.producer
+                && producer.push(kind, body, text)
+            {
+                break;
+            }
+            recorder.writer.wake();
+            let waited = clock::monotonic() - begin;
+            if patience == Patience::Drops || waited > recorder.config.wait.as_nanos() as u64 {
+                recorder.counters.lose(Cause::BufferFull, 1);
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        if recorder.pressed() {
+            recorder.writer.wake();
+        }
+        let waited = clock::monotonic() - begin;
+        if waited > 1_000_000 {
+            recorder.counters.waited_ns.fetch_add(waited, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+/// For threads that record after their thread-local storage was destroyed.
+#[cold]
+fn push_orphan(recorder: &'static Recorder, kind: Kind, body: &[u8], text: [&[u8]; 2]) {
+    let mut orphans = lock(&recorder.orphans);
+    if orphans.is_none() {
+        *orphans = recorder.add_ring(tid());
+    }
+    let pushed = orphans.as_mut().is_some_and(|producer| producer.push(kind, body, text));
+    if !pushed {
+        recorder.counters.lose(Cause::BufferFull, 1);
+    }
+}

@@ -1,0 +1,282 @@
+//! The trace of this process, from the first record to the end: opened when there is something to write, one transaction per
+//! drain.
+//!
+//! What cannot be written is drained all the same and counted, so that a full disk never fills the application's memory.
+
+use std::time::{Duration, Instant};
+
+use rpd_schema::{Appender, Error, ErrorKind};
+
+use super::ranges::{Ranges, Stretch};
+use super::rows::{Recorded, Rows};
+use super::{Complaint, lose, session};
+use crate::clock;
+use crate::record::{Kind, Marker};
+use crate::recorder::Recorder;
+use crate::ring::{Consumer, Entry};
+use crate::switch::Change;
+
+/// How long to leave a file alone that could not be opened.
+const RETRY: Duration = Duration::from_secs(1);
+/// How often the counts in the file are renewed while recording; losses are written at once.
+const COUNTS: Duration = Duration::from_secs(10);
+/// How often a commit is tried that a reader of the file holds up.
+const COMMIT_TRIES: u32 = 3;
+
+/// The records and open ranges of one thread.
+struct Lane {
+    consumer: Consumer,
+    ranges: Ranges,
+}
+
+/// See the module.
+pub(super) struct File {
+    recorder: &'static Recorder,
+    appender: Option<Appender>,
+    rows: Rows,
+    lanes: Vec<Lane>,
+    changes: Vec<Change>,
+    retry_at: Option<Instant>,
+    complaint: Complaint,
+    gpus_known: bool,
+    counted: Option<(Instant, Recorded, u64)>,
+    /// Sums at the last commit: a rollback goes back to them.
+    committed: Recorded,
+}
+
+impl File {
+    /// Touches nothing yet.
+    pub(super) fn new(recorder: &'static Recorder) -> File {
+        File {
+            recorder,
+            appender: None,
+            rows: Rows::new(recorder.pid, recorder.config.ticks),
+            lanes: Vec::new(),
+            changes: Vec::new(),
+            retry_at: None,
+            complaint: Complaint::default(),
+            gpus_known: false,
+            counted: None,
+            committed: Recorded::default(),
+        }
+    }
+
+    /// Operations in the file.
+    pub(super) fn ops(&self) -> u64 {
+        self.committed.kernels + self.committed.copies + self.committed.fills
+    }
+
+    /// Puts what has been recorded so far into the file.
+    pub(super) fn drain(&mut self) {
+        let new = self.recorder.take_new_rings();
+        self.lanes.extend(new.into_iter().map(|consumer| Lane { consumer, ranges: Ranges::default() }));
+        let changes = self.recorder.switch.changes(self.changes.len());
+        let changed = !changes.is_empty();
+        self.changes.extend(changes);
+        if changed || self.lanes.iter().any(|lane| lane.consumer.has_records()) || self.counts_are_old() {
+            self.transact(clock::monotonic(), false);
+        }
+    }
+
+    /// The session's end: open ranges end now, the counts are final.
+    pub(super) fn end(&mut self) {
+        if self.appender.is_some() {
+            self.transact(clock::monotonic(), true);
+        }
+        self.appender = None;
+    }
+
+    fn counts_are_old(&self) -> bool {
+        let lost: u64 = self.recorder.counters.lost().map(|(_, n)| n).sum();
+        self.counted.is_some_and(|(at, recorded, counted_lost)| {
+            lost != counted_lost || (recorded != self.rows.recorded && at.elapsed() > COUNTS)
+        })
+    }
+
+    /// One transaction with everything that is in the rings.
+    fn transact(&mut self, now: u64, ending: bool) {
+        let Some(mut appender) = self.take_appender() else { return };
+        match appender.begin() {
+            Ok(()) => {}
+            // Somebody else writes for long: the rings keep what they have.
+            Err(error) if *error.kind() == ErrorKind::Locked && !ending => {
+                self.appender = Some(appender);
+                return;
+            }
+            Err(error) => return self.fail(appender, &error, 0),
+        }
+        let (records, filled) = self.fill(&mut appender, now, ending);
+        match filled.and_then(|()| commit(&mut appender)) {
+            Ok(()) => {
+                self.committed = self.rows.recorded;
+                self.appender = Some(appender);
+            }
+            Err(error) => self.fail(appender, &error, records),
+        }
+    }
+
+    /// Rows of all records; how many records that were.
+    fn fill(&mut self, appender: &mut Appender, now: u64, ending: bool) -> (u64, Result<(), Error>) {
+        let mut sink =
+            Sink { appender, rows: &mut self.rows, changes: &self.changes, records: 0, failed: None };
+        for lane in &mut self.lanes {
+            let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
+            let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
+            sink.pause(tid, ranges, now);
+            if gone || ending {
+                sink.end(tid, ranges, now);
+            }
+            lane.consumer.gone = gone;
+        }
+        let (records, failed) = (sink.records, sink.failed);
+        self.lanes.retain(|lane| !lane.consumer.gone);
+        let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, ending));
+        (records, result)
+    }
+
+    fn facts(&mut self, appender: &mut Appender, ending: bool) -> Result<(), Error> {
+        if !self.gpus_known {
+            self.gpus_known = session::gpus(appender)?;
+        }
+        if ending || self.counts_are_old() || self.counted.is_none() {
+            session::counts(appender, self.recorder, &self.rows.recorded)?;
+            let lost = self.recorder.counters.lost().map(|(_, n)| n).sum();
+            self.counted = Some((Instant::now(), self.rows.recorded, lost));
+        }
+        if ending { session::end(appender) } else { Ok(()) }
+    }
+
+    /// The open file, opened now if it has to be. Otherwise what is in the rings is counted as lost.
+    fn take_appender(&mut self) -> Option<Appender> {
+        if let Some(mut appender) = self.appender.take() {
+            if self.rows.exhausted() {
+                match appender.next_session().and_then(|()| session::begin(&mut appender, self.recorder)) {
+                    Ok(()) => self.rows.new_session(),
+                    Err(error) => {
+                        self.fail(appender, &error, 0);
+                        return None;
+                    }
+                }
+            }
+            return Some(appender);
+        }
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+            self.discard();
+            return None;
+        }
+        let path = self.recorder.config.filename();
+        let opened = Appender::open(&path).and_then(|mut appender| {
+            session::begin(&mut appender, self.recorder)?;
+            Ok(appender)
+        });
+        match opened {
+            Ok(appender) => {
+                self.rows.new_session();
+                (self.gpus_known, self.counted, self.retry_at) = (false, None, None);
+                Some(appender)
+            }
+            Err(error) => {
+                self.give_up(&error);
+                None
+            }
+        }
+    }
+
+    /// A transaction failed: nothing of it is in the file.
+    fn fail(&mut self, mut appender: Appender, error: &Error, records: u64) {
+        appender.rollback();
+        lose(self.recorder, records);
+        self.rows.recorded = self.committed;
+        self.rows.names.forget_ids();
+        self.give_up(error);
+    }
+
+    fn give_up(&mut self, error: &Error) {
+        self.complaint.say(&format!("{error}; what is recorded meanwhile is lost and counted"));
+        self.retry_at = Some(Instant::now() + RETRY);
+        self.discard();
+    }
+
+    fn discard(&mut self) {
+        let mut records = 0;
+        for lane in &mut self.lanes {
+            lane.consumer.gone = lane.consumer.drain(|_| records += 1);
+        }
+        self.lanes.retain(|lane| !lane.consumer.gone);
+        lose(self.recorder, records);
+    }
+}
+
+/// A reader of the file may hold up a commit; nothing is lost by trying again.
+fn commit(appender: &mut Appender) -> Result<(), Error> {
+    for _ in 1..COMMIT_TRIES {
+        match appender.commit() {
+            Err(error) if *error.kind() == ErrorKind::Locked => {}
+            other => return other,
+        }
+    }
+    appender.commit()
+}
+
+/// One drain: takes records, keeps the first error.
+struct Sink<'a> {
+    appender: &'a mut Appender,
+    rows: &'a mut Rows,
+    changes: &'a [Change],
+    records: u64,
+    failed: Option<Error>,
+}
+
+impl Sink<'_> {
+    fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
+        self.records += 1;
+        if self.failed.is_some() {
+            return;
+        }
+        let result = match entry.kind {
+            Kind::Dispatch => self.rows.dispatch(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
+            Kind::Copy => self.rows.copy(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
+            _ => {
+                self.marker(tid, ranges, entry);
+                Ok(())
+            }
+        };
+        self.failed = self.failed.take().or(result.err());
+    }
+
+    fn marker(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
+        let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
+        let (name, args) = entry.text.split_at(marker.name_len as usize);
+        let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
+        self.pause(tid, ranges, marker.time);
+        match entry.kind {
+            Kind::Push => ranges.push(marker.time, name.into_owned(), args.into_owned()),
+            Kind::Pop => ranges.pop(marker.time, |stretch| self.range(tid, &stretch)),
+            Kind::Discard => ranges.discard(marker.count),
+            _ => {
+                let mark = Stretch { name: &name, args: &args, start: marker.time, end: marker.time };
+                self.keep(|rows, appender| rows.mark(appender, tid, &mark));
+            }
+        }
+    }
+
+    /// Stops and resumes up to `time`.
+    fn pause(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
+        let changes = self.changes;
+        ranges.apply(changes, time, |stretch| self.range(tid, &stretch));
+    }
+
+    fn end(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
+        ranges.end(time, |stretch| self.range(tid, &stretch));
+    }
+
+    fn range(&mut self, tid: u32, stretch: &Stretch<'_>) {
+        self.keep(|rows, appender| rows.range(appender, tid, stretch));
+    }
+
+    fn keep(&mut self, write: impl FnOnce(&mut Rows, &mut Appender) -> Result<(), Error>) {
+        if self.failed.is_none() {
+            self.failed = write(self.rows, self.appender).err();
+        }
+    }
+}

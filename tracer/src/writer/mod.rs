@@ -1,0 +1,177 @@
+//! The one thread that owns the file: drains all rings, makes rows of records, commits at least once a second.
+//!
+//! Everybody else only wakes it, or waits for it with a deadline.
+
+mod file;
+mod names;
+mod ranges;
+mod rows;
+mod session;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::clock::{self, Clock};
+use crate::counters::Cause;
+use crate::recorder::Recorder;
+use crate::sync::lock;
+use crate::{log, threads};
+use file::File;
+
+/// What others want of the writer, and how far it is.
+#[derive(Default)]
+struct Wishes {
+    wake: bool,
+    /// Flushes asked for and done, counted.
+    flush_wanted: u64,
+    flush_done: u64,
+    finish: bool,
+    finished: bool,
+}
+
+/// How the rest of the recorder talks to the writer.
+#[derive(Default)]
+pub(crate) struct Handle {
+    started: AtomicBool,
+    wishes: Mutex<Wishes>,
+    changed: Condvar,
+    /// Operations put into the file.
+    ops: AtomicU64,
+}
+
+impl Handle {
+    /// Starts the thread unless it runs.
+    pub(crate) fn start(&self, recorder: &'static Recorder) {
+        if self.started.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        log::set_level(recorder.config.log);
+        recorder.config.complaints.iter().for_each(|line| log::problem(line));
+        if let Err(error) = threads::spawn("rpd-writer", move || run(recorder)) {
+            log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));
+            recorder.switch.disable();
+            lock(&self.wishes).finished = true;
+        }
+    }
+
+    /// Drain soon, not only when the timer runs out.
+    pub(crate) fn wake(&self) {
+        // Producers that wait call this often; a busy lock means that somebody else is telling the writer something.
+        if let Ok(mut wishes) = self.wishes.try_lock()
+            && !wishes.wake
+        {
+            wishes.wake = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until all that is in the rings now is in the file.
+    pub(crate) fn flush(&self, deadline: Duration) {
+        if !self.started.load(Ordering::Acquire) {
+            return;
+        }
+        let mut wishes = lock(&self.wishes);
+        wishes.flush_wanted += 1;
+        let mine = wishes.flush_wanted;
+        self.changed.notify_all();
+        let _ = self
+            .changed
+            .wait_timeout_while(wishes, deadline, |w| w.flush_done < mine && !w.finished)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Ends the session and closes the file, waiting up to RPDT_EXIT_MS.
+    pub(crate) fn finish(&self, recorder: &Recorder) {
+        if !self.started.load(Ordering::Acquire) {
+            return;
+        }
+        let mut wishes = lock(&self.wishes);
+        wishes.finish = true;
+        self.changed.notify_all();
+        let (wishes, timeout) = self
+            .changed
+            .wait_timeout_while(wishes, recorder.config.exit_wait, |w| !w.finished)
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(wishes);
+        if timeout.timed_out() {
+            log::problem(
+                "the trace was not written to its end within RPDT_EXIT_MS; rows are missing at its end",
+            );
+        }
+    }
+
+    /// Operations put into the file so far.
+    pub(crate) fn ops(&self) -> u64 {
+        self.ops.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until the timer runs out or somebody wants something. Returns (flush number to acknowledge, finish).
+    fn wait(&self, interval: Duration) -> (u64, bool) {
+        let wishes = lock(&self.wishes);
+        let (mut wishes, _) = self
+            .changed
+            .wait_timeout_while(wishes, interval, |w| !w.wake && !w.finish && w.flush_wanted == w.flush_done)
+            .unwrap_or_else(PoisonError::into_inner);
+        wishes.wake = false;
+        (wishes.flush_wanted, wishes.finish)
+    }
+
+    fn acknowledge(&self, flush: u64, finished: bool) {
+        let mut wishes = lock(&self.wishes);
+        wishes.flush_done = flush;
+        wishes.finished |= finished;
+        drop(wishes);
+        self.changed.notify_all();
+    }
+}
+
+fn run(recorder: &'static Recorder) {
+    let body = std::panic::AssertUnwindSafe(|| serve(recorder));
+    if std::panic::catch_unwind(body).is_err() {
+        recorder.switch.disable();
+        log::problem("internal error in the writer: recording is off for this process (please report this)");
+    }
+    recorder.writer.acknowledge(u64::MAX, true);
+}
+
+fn serve(recorder: &'static Recorder) {
+    let mut file = File::new(recorder);
+    let mut cpu = clock::read(Clock::ThreadCpu);
+    loop {
+        let (flush, finish) = recorder.writer.wait(recorder.config.flush_interval);
+        // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
+        file.drain();
+        if finish {
+            file.end();
+        }
+        recorder.writer.ops.store(file.ops(), Ordering::Relaxed);
+        let now = clock::read(Clock::ThreadCpu);
+        recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
+        cpu = now;
+        recorder.writer.acknowledge(flush, finish);
+        if finish {
+            return;
+        }
+    }
+}
+
+/// Says a problem at most once a minute.
+#[derive(Default)]
+struct Complaint {
+    last: Option<Instant>,
+}
+
+impl Complaint {
+    fn say(&mut self, message: &str) {
+        if self.last.is_none_or(|at| at.elapsed() > Duration::from_secs(60)) {
+            self.last = Some(Instant::now());
+            log::problem(message);
+        }
+    }
+}
+
+/// Counts what could not be written.
+fn lose(recorder: &Recorder, records: u64) {
+    recorder.counters.lose(Cause::Write, records);
+}

@@ -1,0 +1,128 @@
+//! The open ranges of one thread, as its push and pop records tell them, and the rows they become.
+//!
+//! A range is recorded in the stretches in which recording was on: one that is open when recording stops ends there, and
+//! goes on as another row from the resume time when it is still open then.
+
+use crate::switch::Change;
+
+/// A finished stretch of a range: the row's content.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stretch<'a> {
+    pub(super) name: &'a str,
+    pub(super) args: &'a str,
+    /// ns of CLOCK_MONOTONIC.
+    pub(super) start: u64,
+    /// ns of CLOCK_MONOTONIC, >= start.
+    pub(super) end: u64,
+}
+
+struct Open {
+    /// Start of the stretch being recorded; none while recording is paused.
+    since: Option<u64>,
+    name: String,
+    args: String,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Ranges {
+    open: Vec<Open>,
+    /// Changes of the switch already applied.
+    applied: usize,
+}
+
+impl Ranges {
+    /// A range begins at `time`.
+    pub(super) fn push(&mut self, time: u64, name: String, args: String) {
+        self.open.push(Open { since: Some(time), name, args });
+    }
+
+    /// The innermost range ends at `time`. A pop without a push does nothing.
+    pub(super) fn pop(&mut self, time: u64, emit: impl FnOnce(Stretch<'_>)) {
+        if let Some(range) = self.open.pop() {
+            range.end(time, emit);
+        }
+    }
+
+    /// The `count` innermost ranges ended while recording was paused.
+    pub(super) fn discard(&mut self, count: u32) {
+        self.open.truncate(self.open.len().saturating_sub(count as usize));
+    }
+
+    /// Recording stopped or resumed; `all` are the changes since the beginning, those up to `until` are applied.
+    pub(super) fn apply(&mut self, all: &[Change], until: u64, mut emit: impl FnMut(Stretch<'_>)) {
+        while let Some(change) = all.get(self.applied).filter(|change| change.time <= until) {
+            self.applied += 1;
+            for range in &mut self.open {
+                if change.on {
+                    range.since.get_or_insert(change.time);
+                } else {
+                    range.end(change.time, &mut emit);
+                    range.since = None;
+                }
+            }
+        }
+    }
+
+    /// The thread or the session ends at `time`.
+    pub(super) fn end(&mut self, time: u64, mut emit: impl FnMut(Stretch<'_>)) {
+        while let Some(range) = self.open.pop() {
+            range.end(time, &mut emit);
+        }
+    }
+}
+
+impl Open {
+    fn end(&self, time: u64, emit: impl FnOnce(Stretch<'_>)) {
+        if let Some(start) = self.since {
+            emit(Stretch { name: &self.name, args: &self.args, start, end: time.max(start) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(stretch: Stretch<'_>) -> (String, u64, u64) {
+        (stretch.name.to_string(), stretch.start, stretch.end)
+    }
+
+    #[test]
+    fn nested_ranges_end_innermost_first() {
+        let mut ranges = Ranges::default();
+        let mut rows = Vec::new();
+        ranges.push(1, "outer".into(), String::new());
+        ranges.push(2, "inner".into(), String::new());
+        ranges.pop(3, |s| rows.push(row(s)));
+        ranges.pop(4, |s| rows.push(row(s)));
+        ranges.pop(5, |s| rows.push(row(s)));
+        assert_eq!(rows, [("inner".into(), 2, 3), ("outer".into(), 1, 4)]);
+    }
+
+    #[test]
+    fn a_pause_cuts_a_range_in_two() {
+        let mut ranges = Ranges::default();
+        let mut rows = Vec::new();
+        let changes = [(0, true), (10, false), (20, true)].map(|(time, on)| Change { time, on });
+        ranges.apply(&changes, 5, |s| rows.push(row(s)));
+        ranges.push(5, "a".into(), String::new());
+        ranges.push(6, "b".into(), String::new());
+        ranges.apply(&changes, 25, |s| rows.push(row(s)));
+        ranges.discard(1);
+        ranges.pop(30, |s| rows.push(row(s)));
+        assert_eq!(rows, [("a".into(), 5, 10), ("b".into(), 6, 10), ("a".into(), 20, 30)]);
+    }
+
+    #[test]
+    fn what_is_open_at_the_end_ends_there_unless_paused() {
+        let mut ranges = Ranges::default();
+        let mut rows = Vec::new();
+        ranges.push(5, "a".into(), String::new());
+        ranges.end(9, |s| rows.push(row(s)));
+        ranges.push(10, "b".into(), String::new());
+        ranges.apply(&[Change { time: 11, on: false }], 12, |s| rows.push(row(s)));
+        ranges.end(20, |s| rows.push(row(s)));
+        assert_eq!(rows, [("a".into(), 5, 9), ("b".into(), 10, 11)]);
+    }
+}

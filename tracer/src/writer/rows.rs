@@ -1,0 +1,243 @@
+//! From records to rows: which tables a dispatch, a copy or a marker fills (docs/format.md).
+
+use rpd_schema::{
+    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow, TickRow,
+};
+
+use super::names::Names;
+use super::ranges::Stretch;
+use crate::hsa::copy::API_NAMES;
+use crate::hsa::kernel::Role;
+use crate::record::{Copy, Dispatch, NO_GPU};
+
+/// Queue number of the copy engines; queues of packets count from 1.
+const COPY_QUEUE: u32 = 0;
+/// Ids are renewed by a new session long before they run out: one drain adds at most this many.
+const ID_RESERVE: u64 = 1 << 24;
+
+/// How many of each kind are in the file.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) kernels: u64,
+    pub(super) copies: u64,
+    pub(super) fills: u64,
+    pub(super) ranges: u64,
+    pub(super) marks: u64,
+}
+
+/// The next local ids of a session.
+#[derive(Clone, Copy)]
+struct Ids {
+    call: u64,
+    marker: u64,
+    op: u64,
+}
+
+/// See the module.
+pub(super) struct Rows {
+    pid: u32,
+    ticks: bool,
+    ids: Ids,
+    pub(super) names: Names,
+    pub(super) recorded: Recorded,
+}
+
+impl Rows {
+    /// For process `pid`; with the raw ticks of each kernel or without.
+    pub(super) fn new(pid: u32, ticks: bool) -> Rows {
+        Rows { pid, ticks, ids: Ids::FIRST, names: Names::default(), recorded: Recorded::default() }
+    }
+
+    /// Whether a new session must be taken before the next transaction.
+    pub(super) fn exhausted(&self) -> bool {
+        self.ids.call.max(self.ids.marker) + ID_RESERVE > 1 << 31 || self.ids.op + ID_RESERVE > 1 << 32
+    }
+
+    /// A new session was taken.
+    pub(super) fn new_session(&mut self) {
+        self.ids = Ids::FIRST;
+        self.names.forget_ids();
+    }
+
+    /// A dispatch: the call, its launch, and - when it completed - the operation.
+    pub(super) fn dispatch(&mut self, appender: &mut Appender, record: &Dispatch) -> Result<(), Error> {
+        let kernel = self.names.get(record.kernel, appender)?;
+        let api = self.call(appender, "hsaDispatch", record.tid, record.submit_start, record.submit_end)?;
+        let workgroup = record.workgroup.map(u32::from);
+        let grid = std::array::from_fn(|axis| record.grid[axis].div_ceil(workgroup[axis].max(1)));
+        if kernel.role == Role::Kernel {
+            appender.kernel_api(&KernelApiRow {
+                api,
+                stream: 0,
+                grid,
+                workgroup,
+                group_segment_size: record.group_segment,
+                private_segment_size: record.private_segment,
+                kernarg_address: record.kernarg,
+                acquire_fence: fence(record.header >> 9),
+                release_fence: fence(record.header >> 11),
+                code_object: kernel.code_object,
+                kernel_name: kernel.name,
+            })?;
+        }
+        if record.end == 0 {
+            return Ok(());
+        }
+        let op = OpRow {
+            id: self.next_op(),
+            gpu: record.gpu,
+            queue: record.queue,
+            sequence: record.sequence,
+            completion_signal: record.completion,
+            start: record.start,
+            end: record.end,
+            description: if kernel.role == Role::Kernel { kernel.name } else { appender.empty() },
+            op_type: appender.intern(op_type(kernel.role))?,
+        };
+        appender.op(&op)?;
+        appender.api_op(api, op.id)?;
+        if self.ticks {
+            appender.tick(&TickRow { op: op.id, start: record.start_tick, end: record.end_tick })?;
+        }
+        match kernel.role {
+            Role::Kernel => {
+                self.recorded.kernels += 1;
+                appender.dispatch(&DispatchRow {
+                    op: op.id,
+                    kernel_name: kernel.name,
+                    grid,
+                    workgroup,
+                    group_segment_size: record.group_segment,
+                    private_segment_size: record.private_segment,
+                    kernarg_address: record.kernarg,
+                    code_object: kernel.code_object,
+                })?;
+            }
+            Role::Copy | Role::CopyRect => self.recorded.copies += 1,
+            Role::Fill => self.recorded.fills += 1,
+        }
+        Ok(())
+    }
+
+    /// A copy: the call, what it moves, and - when it completed - the operation.
+    pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy) -> Result<(), Error> {
+        let name = API_NAMES.get(record.api as usize).copied().unwrap_or_default();
+        let api = self.call(appender, name, record.tid, record.submit_start, record.submit_end)?;
+        let (kind, op_type) = match (record.src_gpu, record.dst_gpu, record.height) {
+            (NO_GPU, _, 0) => (1, "CopyHostToDevice"),
+            (_, NO_GPU, 0) => (2, "CopyDeviceToHost"),
+            (_, _, 0) => (3, "CopyDeviceToDevice"),
+            (NO_GPU, _, _) => (1, "CopyHostToDevice2D"),
+            (_, NO_GPU, _) => (2, "CopyDeviceToHost2D"),
+            _ => (3, "CopyDeviceToDevice2D"),
+        };
+        let device = |gpu: u32| i32::try_from(gpu).unwrap_or(-1);
+        appender.copy_api(&CopyApiRow {
+            api,
+            stream: 0,
+            size: record.size,
+            width: record.width,
+            height: record.height,
+            kind,
+            dst: record.dst,
+            src: record.src,
+            dst_device: device(record.dst_gpu),
+            src_device: device(record.src_gpu),
+            sync: false,
+            // The copy engines reach host memory only where it is pinned.
+            pinned: kind != 3,
+        })?;
+        if record.end == 0 {
+            return Ok(());
+        }
+        let op = OpRow {
+            id: self.next_op(),
+            gpu: record.gpu,
+            queue: COPY_QUEUE,
+            sequence: record.sequence,
+            completion_signal: record.completion,
+            start: record.start,
+            end: record.end,
+            description: appender.empty(),
+            op_type: appender.intern(op_type)?,
+        };
+        appender.op(&op)?;
+        appender.api_op(api, op.id)?;
+        self.recorded.copies += 1;
+        Ok(())
+    }
+
+    /// A range of thread `tid`, or the stretch of it in which recording was on.
+    pub(super) fn range(
+        &mut self,
+        appender: &mut Appender,
+        tid: u32,
+        range: &Stretch<'_>,
+    ) -> Result<(), Error> {
+        self.recorded.ranges += 1;
+        self.marker(appender, tid, range)
+    }
+
+    /// An instant of thread `tid`.
+    pub(super) fn mark(
+        &mut self,
+        appender: &mut Appender,
+        tid: u32,
+        mark: &Stretch<'_>,
+    ) -> Result<(), Error> {
+        self.recorded.marks += 1;
+        self.marker(appender, tid, mark)
+    }
+
+    fn marker(&mut self, appender: &mut Appender, tid: u32, marker: &Stretch<'_>) -> Result<(), Error> {
+        let id = ApiId::marker(self.ids.marker);
+        self.ids.marker += 1;
+        let (name, args) = (appender.intern(marker.name)?, appender.intern(marker.args)?);
+        appender.api(&ApiRow { id, pid: self.pid, tid, start: marker.start, end: marker.end, name, args })
+    }
+
+    fn call(
+        &mut self,
+        appender: &mut Appender,
+        name: &str,
+        tid: u32,
+        start: u64,
+        end: u64,
+    ) -> Result<ApiId, Error> {
+        let id = ApiId::call(self.ids.call);
+        self.ids.call += 1;
+        let name = appender.intern(name)?;
+        appender.api(&ApiRow { id, pid: self.pid, tid, start, end, name, args: appender.empty() })?;
+        Ok(id)
+    }
+
+    fn next_op(&mut self) -> OpId {
+        let id = OpId(self.ids.op);
+        self.ids.op += 1;
+        id
+    }
+}
+
+impl Ids {
+    const FIRST: Ids = Ids { call: 1, marker: 0, op: 1 };
+}
+
+fn op_type(role: Role) -> &'static str {
+    match role {
+        Role::Kernel => "KernelExecution",
+        // A copy kernel does not say where its buffers lie; the runtime uses them inside a device.
+        Role::Copy => "CopyDeviceToDevice",
+        Role::CopyRect => "CopyDeviceToDevice2D",
+        Role::Fill => "FillBuffer",
+    }
+}
+
+/// A fence scope of a packet header (HSA 1.2 §2.9.1), in the two lowest bits.
+fn fence(bits: u16) -> Fence {
+    match bits & 3 {
+        0 => Fence::None,
+        1 => Fence::Agent,
+        2 => Fence::System,
+        _ => Fence::Unknown,
+    }
+}

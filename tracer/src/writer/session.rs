@@ -1,0 +1,82 @@
+//! What the file says about this process and its GPUs.
+
+use rpd_schema::{Appender, Error, session_fact as fact};
+
+use super::rows::Recorded;
+use crate::clock::{self, Clock};
+use crate::recorder::Recorder;
+use crate::{host, hsa};
+
+/// Facts that are known when a session begins.
+pub(super) fn begin(appender: &mut Appender, recorder: &Recorder) -> Result<(), Error> {
+    // SAFETY: no arguments, cannot fail.
+    let parent = unsafe { libc::getppid() };
+    let facts = [
+        (fact::HOST, host::name()),
+        (fact::BOOT_ID, host::boot_id()),
+        (fact::PID, recorder.pid.to_string()),
+        (fact::PPID, parent.to_string()),
+        (fact::COMMAND, host::command()),
+        (fact::START_MONOTONIC_NS, recorder.began.0.to_string()),
+        (fact::START_REALTIME_NS, recorder.began.1.to_string()),
+        (fact::RECORDER_VERSION, env!("CARGO_PKG_VERSION").to_string()),
+    ];
+    for (key, value) in facts {
+        appender.session_fact(key, &value)?;
+    }
+    for variable in fact::RANK_VARIABLES {
+        if let Ok(value) = std::env::var(variable) {
+            appender.session_fact(&fact::env(variable), &value)?;
+        }
+    }
+    Ok(())
+}
+
+/// The GPUs and the runtime, once it is there. True: it was.
+pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
+    if hsa::gpus().is_empty() {
+        return Ok(false);
+    }
+    appender.session_fact(fact::SOURCES, "hsa")?;
+    for gpu in hsa::gpus() {
+        let facts = [
+            (fact::GPU_NAME, &gpu.name),
+            (fact::GPU_TARGET, &gpu.target),
+            (fact::GPU_BDF, &gpu.bdf),
+            (fact::GPU_UUID, &gpu.uuid),
+        ];
+        for (key, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+            appender.gpu_fact(gpu.index, key, value)?;
+        }
+    }
+    Ok(true)
+}
+
+/// What was recorded and lost so far.
+pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Recorded) -> Result<(), Error> {
+    let kinds = [
+        ("kernel", recorded.kernels),
+        ("copy", recorded.copies),
+        ("fill", recorded.fills),
+        ("range", recorded.ranges),
+        ("mark", recorded.marks),
+    ];
+    for (kind, count) in kinds {
+        appender.session_fact(&fact::recorded(kind), &count.to_string())?;
+    }
+    for (cause, count) in recorder.counters.lost() {
+        appender.session_fact(&fact::lost(cause), &count.to_string())?;
+    }
+    let load = |counter: &std::sync::atomic::AtomicU64| {
+        counter.load(std::sync::atomic::Ordering::Relaxed).to_string()
+    };
+    appender.session_fact(fact::RECORDER_CPU_NS, &load(&recorder.counters.cpu_ns))?;
+    appender.session_fact("clamped_times", &load(&recorder.counters.clamped))?;
+    appender.session_fact("waited_ns", &load(&recorder.counters.waited_ns))
+}
+
+/// The session ends well.
+pub(super) fn end(appender: &mut Appender) -> Result<(), Error> {
+    appender.session_fact(fact::END_MONOTONIC_NS, &clock::monotonic().to_string())?;
+    appender.session_fact(fact::END_REALTIME_NS, &clock::read(Clock::Realtime).to_string())
+}
