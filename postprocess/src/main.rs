@@ -1,2 +1,57 @@
-//! The rpd command.
-fn main() {}
+//! The `rpd` command: `rpd record -- COMMAND`, and verbs on .rpd files.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `cli.rs` | the command line and the list of verbs |
+//! | `verb/` | one verb each, readable from top to bottom |
+//! | `destination.rs` | the file that `record` writes, and what may happen to an existing one |
+//! | `preload.rs`, `launch.rs`, `system.rs` | running a command with the recorder in it, unnoticed |
+//! | `report.rs`, `executable.rs`, `empty_trace.rs` | why a run recorded nothing |
+//! | `trace.rs`, `op_kind.rs`, `ranking.rs`, `contents.rs` | questions to a trace |
+//! | `table.rs`, `text.rs`, `quantity.rs`, `output.rs`, `note.rs` | answers: aligned, harmless, with units |
+//!
+//! Data goes to standard output, notes to standard error. Exit status: 0 done, 1 failed, 2 wrong usage;
+//! `record` has the command's. A reader that closes the pipe early has seen enough: that is success.
+
+#![deny(unsafe_code)]
+
+mod cli;
+mod contents;
+mod destination;
+mod empty_trace;
+mod executable;
+mod launch;
+mod note;
+mod op_kind;
+mod output;
+mod preload;
+mod quantity;
+mod ranking;
+mod recorded;
+mod report;
+mod system;
+mod table;
+mod text;
+mod trace;
+mod verb;
+
+use std::io;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            note::note(format_args!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,227 @@
+//! The command line, and the one list of verbs.
+//!
+//! Each verb has a clap struct here and a plain request in its own module: nothing below this file knows
+//! clap. A new verb is a variant of [`Verb`], its struct, and its line in [`run`].
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::destination::Existing;
+use crate::verb::{create, info, record, top};
+
+/// Record what a program does on the GPU, and ask questions about it.
+///
+/// A recording is one SQLite file, trace.rpd by default.
+#[derive(Parser)]
+#[command(
+    name = "rpd",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Example:
+  rpd record -- ./my_program --its-own options
+  rpd top trace.rpd"
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Record(Record),
+    Create(Create),
+    Info(Info),
+    Top(Top),
+}
+
+/// Run a command and record what it does on the GPU
+///
+/// The command keeps its standard streams, its signals and its exit status. One line on standard error
+/// says at the end what was recorded, or why nothing was.
+#[derive(Args)]
+#[command(after_help = "\
+Exit status: the command's; 127 if it was not found, 126 if it cannot be executed; 1 if recording could
+not be set up, in which case the command was not run.
+
+Example:
+  rpd record -o trace.rpd -- python3 train.py --epochs 1")]
+struct Record {
+    /// The file to record into
+    #[arg(short, long, value_name = "FILE", default_value = "trace.rpd")]
+    output: PathBuf,
+    /// Add to the recordings that FILE already holds
+    #[arg(long, conflicts_with = "force")]
+    append: bool,
+    /// Replace FILE if it already holds recordings (a file that is no trace is never touched)
+    #[arg(long)]
+    force: bool,
+    /// Record nothing until the program calls rpdstart()
+    #[arg(long)]
+    no_start: bool,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Create an empty trace file
+#[derive(Args)]
+#[command(after_help = "\
+Recorders add to an existing trace: create one beforehand where several processes start at once.
+
+Example:
+  rpd create trace.rpd")]
+struct Create {
+    /// The file to create; an existing one is left as it is, and is an error unless it has no bytes
+    file: PathBuf,
+}
+
+/// Show what a trace holds: sessions, GPUs, operations, time span, lost records
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  rpd info trace.rpd
+  rpd info trace.rpd --json | jq .operations")]
+struct Info {
+    /// The trace
+    file: PathBuf,
+    /// Write one JSON object; times in nanoseconds
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show where GPU time goes: kernels and copies by total time
+///
+/// Operations are grouped by name, or by type where they have none (copies).
+#[derive(Args)]
+#[command(after_help = "\
+Names are written with control characters escaped; --json has them exactly.
+
+Example:
+  rpd top -n 10 trace.rpd
+  rpd top --csv trace.rpd > top.csv")]
+struct Top {
+    /// The trace
+    file: PathBuf,
+    /// Show the first N rows only [default: 20 as a table, all with --json and --csv]
+    #[arg(short = 'n', value_name = "N")]
+    rows: Option<NonZeroUsize>,
+    /// Write a JSON array; times in nanoseconds
+    #[arg(long, conflicts_with_all = ["csv", "wide"])]
+    json: bool,
+    /// Write comma-separated values with a header line; times in nanoseconds
+    #[arg(long, conflicts_with = "wide")]
+    csv: bool,
+    /// Do not shorten names to the width of the terminal
+    #[arg(long)]
+    wide: bool,
+}
+
+/// Rows of a table for people when nothing else is asked for.
+const SCREENFUL: usize = 20;
+
+/// Parses the command line, ending the process with status 2 when it is wrong, and does what it says.
+///
+/// # Errors
+/// What went wrong, for one line on standard error; the exit status is 1 then.
+pub(crate) fn run() -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
+    match Cli::parse().verb {
+        Verb::Record(args) => record::run(&args.into()),
+        Verb::Create(args) => create::run(&args.file).map(done),
+        Verb::Info(args) => info::run(&args.file, args.json).map(done),
+        Verb::Top(args) => top::run(&args.into()).map(done),
+    }
+}
+
+impl From<Record> for record::Request {
+    fn from(args: Record) -> record::Request {
+        record::Request {
+            output: args.output,
+            existing: match (args.append, args.force) {
+                (true, _) => Existing::Append,
+                (false, true) => Existing::Replace,
+                (false, false) => Existing::Refuse,
+            },
+            start: !args.no_start,
+            command: args.command,
+        }
+    }
+}
+
+impl From<Top> for top::Request {
+    fn from(args: Top) -> top::Request {
+        let form = match (args.json, args.csv) {
+            (true, _) => top::Form::Json,
+            (false, true) => top::Form::Csv,
+            (false, false) => top::Form::Table { wide: args.wide },
+        };
+        let rows = args.rows.map(NonZeroUsize::get);
+        top::Request {
+            file: args.file,
+            rows: if matches!(form, top::Form::Table { .. }) { rows.or(Some(SCREENFUL)) } else { rows },
+            form,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn record(arguments: &[&str]) -> record::Request {
+        match Cli::try_parse_from(["rpd", "record"].iter().chain(arguments)).map(|cli| cli.verb) {
+            Ok(Verb::Record(args)) => args.into(),
+            Ok(_) => panic!("not record"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_an_example() {
+        for verb in Cli::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("rpd {}", verb.get_name())), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn the_commands_options_are_its_own() {
+        for arguments in
+            [&["-o", "x.rpd", "--", "prog", "-o", "--force"][..], &["-o", "x.rpd", "prog", "-o", "--force"]]
+        {
+            let request = record(arguments);
+            assert_eq!(request.output, PathBuf::from("x.rpd"));
+            assert_eq!(request.command, ["prog", "-o", "--force"]);
+            assert_eq!(request.existing, Existing::Refuse);
+        }
+        assert_eq!(record(&["--", "a", "--", "b"]).command, ["a", "--", "b"]);
+    }
+
+    #[test]
+    fn options_that_contradict_are_refused() {
+        for arguments in [
+            &["rpd", "record", "--append", "--force", "--", "x"][..],
+            &["rpd", "record"],
+            &["rpd", "top", "--json", "--csv", "x"],
+            &["rpd", "top", "-n", "0", "x"],
+            &["rpd", "top"],
+            &["rpd", "topp", "x"],
+        ] {
+            let error = Cli::try_parse_from(arguments).err().map(|error| error.exit_code());
+            assert_eq!(error, Some(2), "{arguments:?}");
+        }
+    }
+}

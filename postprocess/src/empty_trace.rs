@@ -1,0 +1,136 @@
+//! Why a run left no GPU operation in the trace: the most likely cause, in one phrase that says what to do.
+
+use std::path::Path;
+
+use crate::executable;
+use crate::quantity::counted;
+use crate::report::{Ended, Hsa, Kfd, Report};
+use crate::text;
+
+/// The cause, from what the processes reported and, where none did, from the command's file.
+///
+/// `started` is false where recording was to wait for the program to start it.
+pub(crate) fn reason(report: &Report, command: &Path, started: bool) -> String {
+    // A command is often a shell or a launcher around the program that matters: the process in which the
+    // GPU runtime came furthest is the one to explain.
+    let furthest = report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost));
+    match furthest {
+        _ if report.loaded.is_empty() => not_loaded(command),
+        None => "the command was killed, or left without running its exit handlers, before it had \
+                 written an operation"
+            .to_string(),
+        Some(ended) => in_process(report, ended, started),
+    }
+}
+
+fn not_loaded(command: &Path) -> String {
+    let why = executable::obstacle_to_preloading(command).unwrap_or_else(|| {
+        format!("{} or its launcher clears LD_PRELOAD, or the dynamic loader refused it", command.display())
+    });
+    format!("the recorder was not loaded: {}", text::escape(&why))
+}
+
+fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
+    let program = report.program(ended.pid).map_or_else(
+        || format!("process {}", ended.pid),
+        |exe| format!("{} (process {})", text::escape(&exe.to_string_lossy()), ended.pid),
+    );
+    let no_driver = match ended.kfd {
+        Kfd::Missing => {
+            Some("there is no /dev/kfd: load the amdgpu driver, or give the container --device /dev/kfd")
+        }
+        Kfd::Denied => {
+            Some("there is no permission for /dev/kfd: add the user to the groups render and video")
+        }
+        Kfd::Usable => None,
+    };
+    match (ended.hsa, &ended.tool, no_driver) {
+        (Hsa::Absent, ..) => format!(
+            "no GPU runtime was loaded: libhsa-runtime64 is in none of the {} that the recorder was in",
+            counted(report.loaded.len() as u64, "process", "processes")
+        ),
+        (Hsa::Mapped, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
+        (Hsa::Mapped, Some(tool), None) => format!(
+            "another tool took the GPU runtime's table in {program}: {}; run without it",
+            text::escape(tool)
+        ),
+        (Hsa::Mapped, None, None) => {
+            format!("{program} loaded the GPU runtime but did not initialise it, or hsa_init failed")
+        }
+        (Hsa::Loaded, ..) if ended.ops > 0 => {
+            format!(
+                "{program} says it recorded {}, but they are not in the file",
+                counted(ended.ops, "operation", "operations")
+            )
+        }
+        (Hsa::Loaded, ..) if ended.lost > 0 => format!("every record of {program} was lost"),
+        (Hsa::Loaded, ..) if !started => {
+            format!("recording was off, and {program} did not turn it on with rpdstart()")
+        }
+        (Hsa::Loaded, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
+        (Hsa::Loaded, _, None) => {
+            format!("{program} initialised the GPU runtime but dispatched no kernel and copied nothing")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(lines: &str) -> String {
+        reason(&Report::parse(lines.as_bytes()), Path::new("/bin/sh"), true)
+    }
+
+    fn ended(fields: &str) -> String {
+        told(&format!("loaded pid=7 exe=/opt/app\nended pid=7 {fields} cpu_ns=0\n"))
+    }
+
+    #[test]
+    fn each_cause_has_its_words() {
+        for (fields, words) in [
+            ("hsa=no tool=none kfd=missing ops=0 lost=0", "no GPU runtime was loaded"),
+            ("hsa=mapped tool=none kfd=missing ops=0 lost=0", "there is no /dev/kfd"),
+            ("hsa=mapped tool=none kfd=denied ops=0 lost=0", "no permission for /dev/kfd"),
+            (
+                "hsa=mapped tool=librocprofiler-register kfd=ok ops=0 lost=0",
+                "librocprofiler-register; run without",
+            ),
+            ("hsa=mapped tool=none kfd=ok ops=0 lost=0", "did not initialise it"),
+            (
+                "hsa=loaded tool=none kfd=missing ops=0 lost=0",
+                "hsa_init failed in /opt/app (process 7): there is no",
+            ),
+            ("hsa=loaded tool=none kfd=ok ops=0 lost=4", "every record of /opt/app (process 7) was lost"),
+            ("hsa=loaded tool=librocprofiler-register kfd=ok ops=0 lost=0", "dispatched no kernel"),
+            (
+                "hsa=loaded tool=none kfd=ok ops=5 lost=0",
+                "recorded 5 operations, but they are not in the file",
+            ),
+        ] {
+            let reason = ended(fields);
+            assert!(reason.contains(words), "{fields}: {reason}");
+            assert!(!reason.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn the_program_behind_a_wrapper_is_the_one_explained() {
+        let reason = told(
+            "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
+             ended pid=2 hsa=mapped tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n\
+             ended pid=1 hsa=no tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n",
+        );
+        assert!(reason.contains("/opt/app (process 2): there is no permission"), "{reason}");
+    }
+
+    #[test]
+    fn silence_is_explained_too() {
+        assert!(told("").contains("the recorder was not loaded"));
+        assert!(told("loaded pid=1 exe=/bin/sh\n").contains("killed"));
+        let off = Report::parse(
+            b"loaded pid=7 exe=/a\nended pid=7 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
+        );
+        assert!(reason(&off, Path::new("/a"), false).contains("rpdstart()"));
+    }
+}

@@ -1,0 +1,173 @@
+//! Where GPU time goes: the operations of a trace grouped by name and ordered by total time.
+//!
+//! One scan of `rocpd_op` in the order of the file, adding up per pair of string ids; only the distinct
+//! pairs are kept and looked up, so memory does not grow with the number of operations. (SQL's GROUP BY
+//! would sort all of them first.)
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use serde::Serialize;
+
+use crate::trace::Strings;
+
+/// Operations of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Group {
+    /// The ops' description (a kernel's name), or their type where that is empty (copies).
+    pub(crate) name: String,
+    /// How many there are.
+    pub(crate) calls: u64,
+    /// Sum of their durations, ns.
+    pub(crate) total_ns: u64,
+    /// Mean duration, ns.
+    pub(crate) average_ns: f64,
+    /// Shortest, ns.
+    pub(crate) min_ns: u64,
+    /// Longest, ns.
+    pub(crate) max_ns: u64,
+    /// Share of the total time of all ops, in percent.
+    pub(crate) percent: f64,
+}
+
+/// All groups, longest total first, and what could not be counted.
+#[derive(Debug, Default)]
+pub(crate) struct Ranking {
+    /// Ordered by total time, then by name.
+    pub(crate) groups: Vec<Group>,
+    /// Operations left out because they end before they start or have no times.
+    pub(crate) impossible: u64,
+    /// Operations counted under a placeholder because their strings are not in the file.
+    pub(crate) nameless: u64,
+}
+
+/// Running sums of one pair of string ids, then of one name.
+#[derive(Clone, Copy)]
+struct Sums {
+    calls: u64,
+    total_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Sums {
+    const NONE: Sums = Sums { calls: 0, total_ns: 0, min_ns: u64::MAX, max_ns: 0 };
+
+    fn add(&mut self, other: Sums) {
+        self.calls += other.calls;
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+impl Ranking {
+    /// Reads the operations of any schema version.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Ranking> {
+        let mut ranking = Ranking::default();
+        let by_ids = ranking.scan(trace)?;
+        let mut strings = Strings::of(trace)?;
+        let mut by_name: HashMap<String, Sums> = HashMap::new();
+        for ((description, op_type), sums) in by_ids {
+            let name = match strings.get(description)?.filter(|text| !text.is_empty()) {
+                Some(name) => Some(name),
+                None => strings.get(op_type)?,
+            };
+            let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
+                ranking.nameless += sums.calls;
+                "(no name in the file)".to_string()
+            });
+            by_name.entry(name).or_insert(Sums::NONE).add(sums);
+        }
+        let all: f64 = by_name.values().map(|sums| sums.total_ns as f64).sum();
+        ranking.groups = by_name
+            .into_iter()
+            .map(|(name, sums)| Group {
+                name,
+                calls: sums.calls,
+                total_ns: sums.total_ns,
+                average_ns: sums.total_ns as f64 / sums.calls as f64,
+                min_ns: sums.min_ns,
+                max_ns: sums.max_ns,
+                percent: if all > 0.0 { 100.0 * sums.total_ns as f64 / all } else { 0.0 },
+            })
+            .collect();
+        ranking.groups.sort_by(|a, b| (Reverse(a.total_ns), &a.name).cmp(&(Reverse(b.total_ns), &b.name)));
+        Ok(ranking)
+    }
+
+    fn scan(&mut self, trace: &Connection) -> rusqlite::Result<HashMap<(i64, i64), Sums>> {
+        let mut sums: HashMap<(i64, i64), Sums> = HashMap::new();
+        let mut ops = trace.prepare(r#"SELECT start, "end", description_id, opType_id FROM rocpd_op"#)?;
+        let mut ops = ops.query([])?;
+        while let Some(op) = ops.next()? {
+            let (ValueRef::Integer(start), ValueRef::Integer(end)) = (op.get_ref(0)?, op.get_ref(1)?) else {
+                self.impossible += 1;
+                continue;
+            };
+            let Some(duration) = end.checked_sub(start).and_then(|ns| u64::try_from(ns).ok()) else {
+                self.impossible += 1;
+                continue;
+            };
+            let id = |column| op.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
+            let one = Sums { calls: 1, total_ns: duration, min_ns: duration, max_ns: duration };
+            sums.entry((id(2)?, id(3)?)).or_insert(Sums::NONE).add(one);
+        }
+        Ok(sums)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file in memory with the strings 1 = "", 2 = gemm, 3 = KernelExecution, 4 = CopyHostToDevice and,
+    /// as another session has them, 5 = gemm.
+    fn trace(ops: &str) -> Connection {
+        let trace = Connection::open_in_memory().unwrap();
+        trace
+            .execute_batch(&format!(
+                r#"CREATE TABLE rocpd_string (id integer primary key, string varchar(4096));
+                   INSERT INTO rocpd_string VALUES
+                       (1, ''), (2, 'gemm'), (3, 'KernelExecution'), (4, 'CopyHostToDevice'), (5, 'gemm');
+                   CREATE TABLE rocpd_op (start integer, "end" integer, description_id integer, opType_id integer);
+                   INSERT INTO rocpd_op VALUES {ops};"#
+            ))
+            .unwrap();
+        trace
+    }
+
+    #[test]
+    fn sessions_with_their_own_strings_fall_together() {
+        let ranking = Ranking::of(&trace("(0,30,2,3), (5,15,5,3), (5,15,5,3), (0,50,1,4)")).unwrap();
+        let gemm = Group {
+            name: "gemm".into(),
+            calls: 3,
+            total_ns: 50,
+            average_ns: 50.0 / 3.0,
+            min_ns: 10,
+            max_ns: 30,
+            percent: 50.0,
+        };
+        assert_eq!(ranking.groups[1], gemm);
+        assert_eq!(ranking.groups[0].name, "CopyHostToDevice");
+    }
+
+    #[test]
+    fn what_cannot_be_is_counted_apart() {
+        let ranking = Ranking::of(&trace(
+            "(10,5,2,3), ('x',5,2,3), (NULL,1,2,3), (-9223372036854775807,9223372036854775807,2,3), \
+             (1,2,99,98), (1,1,2,3)",
+        ))
+        .unwrap();
+        assert_eq!((ranking.impossible, ranking.nameless), (4, 1));
+        assert_eq!(ranking.groups.len(), 2);
+        assert_eq!(ranking.groups[0].name, "(no name in the file)");
+        assert_eq!((ranking.groups[1].min_ns, ranking.groups[1].percent), (0, 0.0));
+    }
+}

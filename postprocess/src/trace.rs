@@ -1,0 +1,109 @@
+//! Opening a trace for reading, and the few questions that several verbs ask it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rpd_schema::Version;
+use rusqlite::{Connection, OptionalExtension, Statement};
+
+use crate::note::note;
+use crate::quantity::counted;
+use crate::text;
+
+/// Opens `file` and says on standard error if records were lost when it was made: whatever is read from
+/// it is incomplete then.
+///
+/// # Errors
+/// When it is no trace or cannot be read.
+pub(crate) fn open(file: &Path) -> Result<(Connection, Version)> {
+    let (trace, version) = rpd_schema::open_read(file)?;
+    let lost = rpd_schema::lost(&trace).with_context(|| format!("cannot read {}", file.display()))?;
+    let total = lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    if total > 0 {
+        let causes: Vec<String> =
+            lost.iter().map(|(cause, count)| format!("{count} {}", text::escape(cause))).collect();
+        note(format_args!(
+            "{} is incomplete: {} lost while recording ({})",
+            file.display(),
+            counted(total, "record was", "records were"),
+            causes.join(", ")
+        ));
+    }
+    Ok((trace, version))
+}
+
+/// Whether anything was recorded into the trace `file`: a call, an operation or a sensor's value.
+///
+/// # Errors
+/// When it is no trace or cannot be read.
+pub(crate) fn has_data(file: &Path) -> Result<bool> {
+    let (trace, _) = rpd_schema::open_read(file)?;
+    ["rocpd_op", "rocpd_api", "rocpd_monitor"]
+        .into_iter()
+        .try_fold(false, |any, table| Ok(any || (has_table(&trace, table)? && has_row(&trace, table)?)))
+        .map_err(|error: rusqlite::Error| {
+            anyhow::Error::new(error).context(format!("cannot read {}", file.display()))
+        })
+}
+
+/// Whether the trace has that table: older ones lack some.
+fn has_table(trace: &Connection, table: &str) -> rusqlite::Result<bool> {
+    trace.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?1)", [table], |row| row.get(0))
+}
+
+fn has_row(trace: &Connection, table: &str) -> rusqlite::Result<bool> {
+    trace.query_row(&format!("SELECT EXISTS (SELECT 1 FROM {table})"), [], |row| row.get(0))
+}
+
+/// Rows of a table whose name comes from the trace itself.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn row_count(trace: &Connection, table: &str) -> rusqlite::Result<u64> {
+    let quoted = table.replace('"', "\"\"");
+    trace
+        .query_row(&format!("SELECT count(*) FROM \"{quoted}\""), [], |row| row.get(0))
+        .map(i64::unsigned_abs)
+}
+
+/// How many sessions have been taken in the trace `file`: the number that the next one gets.
+///
+/// # Errors
+/// When it is no trace or cannot be read.
+pub(crate) fn session_count(file: &Path) -> Result<u32> {
+    let (trace, _) = rpd_schema::open_read(file)?;
+    let count: Option<String> = trace
+        .query_row("SELECT value FROM rocpd_metadata WHERE tag = 'session_count'", [], |row| row.get(0))
+        .optional()
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(count.and_then(|count| count.trim().parse().ok()).unwrap_or(0))
+}
+
+/// The texts of `rocpd_string`, by id.
+pub(crate) struct Strings<'trace>(Statement<'trace>);
+
+impl Strings<'_> {
+    /// The strings of a trace.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Strings<'_>> {
+        trace.prepare("SELECT string FROM rocpd_string WHERE id = ?1").map(Strings)
+    }
+
+    /// The text with this id, with bytes that are not UTF-8 replaced. None where the file has none.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn get(&mut self, id: i64) -> rusqlite::Result<Option<String>> {
+        self.0
+            .query_row([id], |row| {
+                let text = row.get_ref(0)?;
+                Ok(text
+                    .as_bytes()
+                    .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                    .unwrap_or_default())
+            })
+            .optional()
+    }
+}

@@ -1,0 +1,148 @@
+//! `rpd info`: what a trace holds.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::contents::Contents;
+use crate::quantity::{counted, duration, size};
+use crate::table::{Align, Table};
+use crate::{output, text, trace};
+
+/// Blanks before the rows of a section.
+const INDENT: usize = 2;
+/// Shown where a trace does not say.
+const UNKNOWN: &str = "-";
+
+/// Writes what `file` holds to standard output: for people, or as one JSON object.
+///
+/// # Errors
+/// When the trace cannot be read or standard output cannot be written.
+pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
+    let (trace, version) = trace::open(file)?;
+    let contents =
+        Contents::of(file, &trace, version).with_context(|| format!("cannot read {}", file.display()))?;
+    drop(trace);
+    if json { output::write_json(&contents) } else { output::write(|out| write_text(&contents, out)) }
+}
+
+fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "file    {}", text::escape(&contents.file))?;
+    writeln!(out, "schema  {}", contents.schema)?;
+    writeln!(out, "size    {}", size(contents.size_bytes))?;
+    let span = contents.span.map(|span| duration(span.duration_ns() as f64));
+    writeln!(out, "span    {}", span.as_deref().unwrap_or("nothing recorded"))?;
+    writeln!(out, "lost    {}", losses(&contents.lost))?;
+    let room = output::line_width();
+    for (title, table) in [
+        ("sessions", sessions(contents)),
+        ("GPUs", gpus(contents)),
+        ("queues", queues(contents)),
+        ("operations", operations(contents)),
+        ("tables", tables(contents)),
+    ] {
+        if !table.is_empty() {
+            writeln!(out, "\n{title}")?;
+            table.write(out, INDENT, Some(room))?;
+        }
+    }
+    Ok(())
+}
+
+/// `0 records`, or how many and why.
+fn losses(lost: &std::collections::BTreeMap<String, u64>) -> String {
+    let total = lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let causes: Vec<String> =
+        lost.iter().map(|(cause, count)| format!("{count} {}", text::escape(cause))).collect();
+    let records = counted(total, "record", "records");
+    if causes.is_empty() { records } else { format!("{records}: {}", causes.join(", ")) }
+}
+
+fn or_unknown(fact: Option<&str>) -> String {
+    fact.filter(|fact| !fact.is_empty()).unwrap_or(UNKNOWN).to_string()
+}
+
+fn sessions(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("session", Right),
+        ("host", Left),
+        ("pid", Right),
+        ("rank", Right),
+        ("started", Left),
+        ("duration", Right),
+        ("calls", Right),
+        ("operations", Right),
+        ("lost", Right),
+        ("command", Left),
+    ]);
+    for session in &contents.sessions {
+        table.row(vec![
+            session.session.to_string(),
+            or_unknown(session.host.as_deref()),
+            session.pid.map_or(UNKNOWN.into(), |pid| pid.to_string()),
+            or_unknown(session.rank.as_deref()),
+            or_unknown(session.started.as_deref()),
+            session.duration_ns.map_or(UNKNOWN.into(), |ns| duration(ns as f64)),
+            session.calls.to_string(),
+            session.operations.to_string(),
+            session.lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count)).to_string(),
+            or_unknown(session.command.as_deref()),
+        ]);
+    }
+    table
+}
+
+fn gpus(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("gpu", Right),
+        ("target", Left),
+        ("bdf", Left),
+        ("queues", Right),
+        ("operations", Right),
+        ("name", Left),
+    ]);
+    for gpu in &contents.gpus {
+        table.row(vec![
+            gpu.gpu.to_string(),
+            or_unknown(gpu.target.as_deref()),
+            or_unknown(gpu.bdf.as_deref()),
+            gpu.queues.len().to_string(),
+            gpu.queues.iter().map(|queue| queue.operations).sum::<u64>().to_string(),
+            or_unknown(gpu.name.as_deref()),
+        ]);
+    }
+    table
+}
+
+fn queues(contents: &Contents) -> Table {
+    use Align::Right;
+    let mut table = Table::new(&[("gpu", Right), ("queue", Right), ("operations", Right)]);
+    for gpu in &contents.gpus {
+        for queue in &gpu.queues {
+            table.row(vec![gpu.gpu.to_string(), queue.queue.to_string(), queue.operations.to_string()]);
+        }
+    }
+    table
+}
+
+fn operations(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[("count", Right), ("type", Left)]);
+    for op_type in &contents.operations {
+        table.row(vec![op_type.count.to_string(), or_unknown(Some(&op_type.name))]);
+    }
+    table
+}
+
+/// Only tables with rows: which ones exist is the schema's business.
+fn tables(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[("rows", Right), ("table", Left)]);
+    for (name, rows) in contents.tables.iter().filter(|(_, rows)| **rows > 0) {
+        table.row(vec![rows.to_string(), name.clone()]);
+    }
+    table
+}

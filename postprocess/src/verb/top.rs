@@ -1,0 +1,134 @@
+//! `rpd top`: where GPU time goes.
+
+use std::io;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::note::note;
+use crate::quantity::{counted, duration};
+use crate::ranking::{Group, Ranking};
+use crate::table::{Align, Table};
+use crate::{output, text, trace};
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// The trace.
+    pub(crate) file: PathBuf,
+    /// At most so many rows; all if None.
+    pub(crate) rows: Option<usize>,
+    /// How to write them.
+    pub(crate) form: Form,
+}
+
+/// How the rows are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    /// For people.
+    Table {
+        /// Names uncut, however long the lines get.
+        wide: bool,
+    },
+    /// A JSON array of objects.
+    Json,
+    /// A header line and one line per row.
+    Csv,
+}
+
+/// Writes the ranking to standard output.
+///
+/// # Errors
+/// When the trace cannot be read or standard output cannot be written.
+pub(crate) fn run(request: &Request) -> Result<()> {
+    let name = request.file.display();
+    let (trace, _) = trace::open(&request.file)?;
+    let ranking = Ranking::of(&trace).with_context(|| format!("cannot read the operations of {name}"))?;
+    drop(trace);
+    if ranking.impossible > 0 {
+        note(format_args!(
+            "{name}: {} left out: not started before ended",
+            counted(ranking.impossible, "operation is", "operations are")
+        ));
+    }
+    if ranking.nameless > 0 {
+        note(format_args!(
+            "{name}: {} a name that is not in the file",
+            counted(ranking.nameless, "operation has", "operations have")
+        ));
+    }
+    let shown = request.rows.unwrap_or(usize::MAX).min(ranking.groups.len());
+    let (groups, rest) = ranking.groups.split_at(shown);
+    match request.form {
+        Form::Json => output::write_json(&groups),
+        Form::Csv => write_csv(groups),
+        Form::Table { .. } if groups.is_empty() => {
+            note(format_args!("{name} holds no GPU operations; rpd info shows what it holds"));
+            Ok(())
+        }
+        Form::Table { wide } => {
+            write_table(groups, (!wide).then(output::line_width))?;
+            if !rest.is_empty() {
+                let percent: f64 = rest.iter().map(|group| group.percent).sum();
+                note(format_args!(
+                    "{} with {percent:.1} % of the time not shown; -n N shows more",
+                    counted(rest.len() as u64, "name", "names")
+                ));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn write_table(groups: &[Group], room: Option<usize>) -> Result<()> {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("calls", Right),
+        ("total", Right),
+        ("average", Right),
+        ("min", Right),
+        ("max", Right),
+        ("%", Right),
+        ("name", Left),
+    ]);
+    for group in groups {
+        table.row(vec![
+            group.calls.to_string(),
+            duration(group.total_ns as f64),
+            duration(group.average_ns),
+            duration(group.min_ns as f64),
+            duration(group.max_ns as f64),
+            format!("{:.1}", group.percent),
+            group.name.clone(),
+        ]);
+    }
+    output::write(|out| table.write(out, 0, room))
+}
+
+fn write_csv(groups: &[Group]) -> Result<()> {
+    output::write(|out| {
+        let mut csv = csv::Writer::from_writer(out);
+        write_records(&mut csv, groups).map_err(|error| match error.into_kind() {
+            // Kept as it is: a closed pipe is no failure.
+            csv::ErrorKind::Io(error) => error,
+            other => io::Error::other(format!("{other:?}")),
+        })?;
+        csv.flush()
+    })
+}
+
+fn write_records(csv: &mut csv::Writer<impl io::Write>, groups: &[Group]) -> csv::Result<()> {
+    csv.write_record(["name", "calls", "total_ns", "average_ns", "min_ns", "max_ns", "percent"])?;
+    for group in groups {
+        csv.write_record([
+            text::csv_field(&group.name).as_ref(),
+            &group.calls.to_string(),
+            &group.total_ns.to_string(),
+            &format!("{:.3}", group.average_ns),
+            &group.min_ns.to_string(),
+            &group.max_ns.to_string(),
+            &format!("{:.4}", group.percent),
+        ])?;
+    }
+    Ok(())
+}

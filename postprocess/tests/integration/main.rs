@@ -1,0 +1,23 @@
+//! The real `rpd` program on real files. All in one test program, so that it is linked once.
+//!
+//! | file | what is tested |
+//! |---|---|
+//! | `harness.rs` | running rpd in a directory of its own; traces to run it on |
+//! | `usage.rs` | help, exit statuses, closed pipes |
+//! | `untouched.rs` | files that are no trace, and traces that must not change |
+//! | `top.rs`, `info.rs` | what is told of a trace, in every form |
+//! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
+//! | `signal.rs` | `rpd record`: signals and job control |
+//! | `explain.rs` | `rpd record`: why a trace has nothing in it |
+
+// Tests and their harness may unwrap: a panic is how they fail.
+#![allow(clippy::unwrap_used)]
+
+mod explain;
+mod harness;
+mod info;
+mod run;
+mod signal;
+mod top;
+mod untouched;
+mod usage;

@@ -1,0 +1,197 @@
+//! `rpd record`: streams, exit status, environment, the trace.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::harness::{Dir, RPD, finished, ran};
+
+#[test]
+fn the_exit_status_is_the_commands() {
+    let dir = Dir::new();
+    for code in [0, 1, 7, 126, 127, 255] {
+        dir.run(&["record", "--", "sh", "-c", &format!("exit {code}")]).expect(code);
+    }
+    assert_eq!(dir.names(), ["trace.rpd"], "no temporary file is left");
+}
+
+#[test]
+fn death_by_signal_is_the_commands() {
+    let dir = Dir::new();
+    for (name, signal) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("INT", 2)] {
+        let killed = dir.run(&["record", "--", "sh", "-c", &format!("kill -{name} $$")]);
+        killed.expect_signal(signal);
+        assert!(killed.stderr.contains("trace.rpd: "), "the line at the end is there: {killed}");
+    }
+    let shell =
+        ran(dir.command("sh").args(["-c", &format!("{RPD} record -- sh -c 'kill -TERM $$'; exit $?")]));
+    shell.expect(128 + 15);
+    assert_eq!(dir.names(), ["trace.rpd"], "no core, no temporary file");
+}
+
+#[test]
+fn what_cannot_be_run_is_126_or_127_and_leaves_no_trace() {
+    let dir = Dir::new();
+    dir.write("plain", "no program");
+    dir.run(&["record", "--", "no-such-command"]).expect(127).says(&["no-such-command", "not found"]);
+    dir.run(&["record", "--", "./no/such/command"]).expect(127).says(&["./no/such/command"]);
+    dir.run(&["record", "--", "./plain"]).expect(126).says(&["./plain"]);
+    dir.run(&["record", "--", "/"]).expect(126).says(&["/"]);
+    // Executable by its mode, but its interpreter is not there: exec itself says so.
+    dir.script("script", "#!/no/such/interpreter\n");
+    dir.run(&["record", "--", "./script"]).expect(127).says(&["./script"]);
+    assert_eq!(dir.names(), ["plain", "script"]);
+}
+
+#[test]
+fn a_script_without_an_interpreter_line_runs_as_in_a_shell() {
+    let dir = Dir::new();
+    dir.script("script", "echo ran; exit 3\n");
+    assert_eq!(dir.run(&["record", "--", "./script"]).expect(3).stdout, "ran\n");
+}
+
+#[test]
+fn the_streams_are_the_commands() {
+    let dir = Dir::new();
+    let mut child = dir
+        .rpd(&["record", "--", "sh", "-c", "cat; echo to stderr >&2"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"line one\nline two\n").unwrap();
+    let told = finished(child.wait_with_output().unwrap(), "record cat".into());
+    assert_eq!(told.expect(0).stdout, "line one\nline two\n");
+    let lines: Vec<&str> = told.stderr.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (2, "to stderr"), "{told}");
+    assert!(
+        lines[1].starts_with("rpd: trace.rpd: 0 kernels, 0 copies, 0 records lost, 0.00 s recorder CPU"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_arguments_and_the_name_are_the_commands() {
+    let dir = Dir::new();
+    let told =
+        dir.run(&["record", "--", "sh", "-c", "printf '%s|' \"$0\" \"$@\"", "--force", "-o", "", "a b"]);
+    assert_eq!(told.expect(0).stdout, "--force|-o||a b|");
+}
+
+#[test]
+fn the_recorder_is_told_where_and_when() {
+    let dir = Dir::new();
+    let show = "echo \"$RPDT_FILENAME $RPDT_AUTOSTART ${LD_PRELOAD%%:*}\"; test -w \"$RPDT_REPORT\"";
+    let told = dir.run(&["record", "-o", "100%p.rpd", "--no-start", "--", "sh", "-c", show]);
+    let expected = dir.path("100%%p.rpd").display().to_string();
+    let words: Vec<&str> = told.expect(0).stdout.split_whitespace().collect();
+    assert_eq!(words[..2], [expected.as_str(), "0"], "{told}");
+    assert!(words[2].ends_with("/librpd_tracer.so") && words[2].starts_with('/'), "{told}");
+    assert_eq!(dir.names(), ["100%p.rpd"]);
+    let told = dir.run(&["record", "--", "sh", "-c", "echo ${RPDT_AUTOSTART-unset}"]);
+    assert_eq!(told.expect(0).stdout, "unset\n");
+}
+
+#[test]
+fn other_preloaded_libraries_stay() {
+    let dir = Dir::new();
+    let library = dir.compile("other.so", "int other(void) { return 1; }", &["-shared", "-fPIC"]);
+    let mut command = dir.rpd(&["record", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+    let told = ran(command.env("LD_PRELOAD", &library));
+    let preloaded: Vec<&str> = told.expect(0).stdout.trim().split(':').collect();
+    assert_eq!(preloaded.len(), 2, "{told}");
+    assert_eq!(preloaded[1], library.to_str().unwrap());
+}
+
+#[test]
+fn an_empty_or_fresh_file_is_used() {
+    let dir = Dir::new();
+    dir.write("empty.rpd", "");
+    dir.run(&["create", "fresh.rpd"]).expect(0);
+    for name in ["empty.rpd", "fresh.rpd", "missing.rpd"] {
+        dir.run(&["record", "-o", name, "--", "true"]).expect(0).says(&[name]);
+        dir.run(&["info", name]).expect(0);
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_made_stops_before_the_command() {
+    let dir = Dir::new();
+    dir.run(&["record", "-o", "no/such/t.rpd", "--", "touch", "ran"]).expect(1).says(&["no/such/t.rpd"]);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn a_missing_recorder_stops_before_the_command() {
+    let dir = Dir::new();
+    let mut command = dir.rpd(&["record", "--", "touch", "ran"]);
+    ran(command.env("RPD_TRACER_PATH", "/no/such.so")).expect(1).says(&["RPD_TRACER_PATH", "/no/such.so"]);
+    // A copy of rpd without the library anywhere near it.
+    dir.install(RPD, "bin/rpd");
+    let lost = ran(dir.command(dir.path("bin/rpd")).args(["record", "--", "touch", "ran"]));
+    lost.expect(1).says(&["searched", "bin/librpd_tracer.so", "lib/rpd/librpd_tracer.so", "RPD_TRACER_PATH"]);
+    assert_eq!(dir.names(), ["bin"]);
+}
+
+#[test]
+fn an_installed_recorder_is_found_and_blanks_in_its_path_are_refused() {
+    let dir = Dir::new();
+    let library = std::path::Path::new(RPD).with_file_name("librpd_tracer.so");
+    for (prefix, runs) in [("prefix", true), ("a b", false)] {
+        dir.install(RPD, &format!("{prefix}/bin/rpd"));
+        dir.install(&library, &format!("{prefix}/lib/rpd/librpd_tracer.so"));
+        let told = ran(dir.command(dir.path(prefix).join("bin/rpd")).args([
+            "record",
+            "--",
+            "sh",
+            "-c",
+            "echo $LD_PRELOAD",
+        ]));
+        if runs {
+            assert!(told.expect(0).stdout.trim().ends_with("prefix/lib/rpd/librpd_tracer.so"), "{told}");
+        } else {
+            told.expect(1).says(&["LD_PRELOAD", "blanks and colons"]);
+        }
+    }
+}
+
+#[test]
+fn only_this_runs_rows_are_counted() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    dir.run(&["record", "--append", "-o", &trace, "--", "true"]).expect(0).says(&["0 kernels, 0 copies"]);
+    // A command that adds a session as a recorder does: one of an unknown process, and with loss.
+    let rows = "UPDATE rocpd_metadata SET value = '2' WHERE tag = 'session_count';
+        INSERT INTO rocpd_string VALUES (4294967297, ''), (4294967298, 'KernelExecution'), (4294967299, 'CopyHostToDevice'),
+            (4294967300, 'FillBuffer');
+        INSERT INTO rocpd_op VALUES (4294967297, 0, 0, 0, '', 1, 2, 4294967297, 4294967298),
+            (4294967298, 0, 0, 0, '', 1, 2, 4294967297, 4294967298),
+            (4294967299, 0, 0, 0, '', 1, 2, 4294967297, 4294967299),
+            (4294967300, 0, 0, 0, '', 1, 2, 4294967297, 4294967300);
+        INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::lost::buffer_full', '5'),
+            ('session::1::recorder_cpu_ns', '1250000000');";
+    dir.write("rows.sql", rows);
+    let told = dir.run(&[
+        "record",
+        "--append",
+        "-o",
+        &trace,
+        "--",
+        "sh",
+        "-c",
+        &format!("sqlite3 {trace} < rows.sql"),
+    ]);
+    told.expect(0);
+    assert_eq!(
+        told.stderr,
+        format!("rpd: {trace}: 2 kernels, 1 copy, 1 fill, 5 records lost, 1.25 s recorder CPU\n")
+    );
+}
+
+#[test]
+fn a_trace_that_vanishes_changes_nothing_for_the_command() {
+    let dir = Dir::new();
+    dir.run(&["record", "--", "sh", "-c", "rm trace.rpd; exit 5"])
+        .expect(5)
+        .says(&["trace.rpd", "cannot read back"]);
+}

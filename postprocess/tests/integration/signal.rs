@@ -1,0 +1,222 @@
+//! `rpd record`: signals and job control.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::harness::{Dir, RPD, ran};
+
+/// A command under rpd that says when it is ready and counts the signals it gets. It ends by itself
+/// after a while, so that a failing test leaves nothing behind.
+const COUNTER: &str = r#"
+import os, signal, sys, time
+names = {signal.SIGINT: "INT", signal.SIGTERM: "TERM", signal.SIGHUP: "HUP", signal.SIGQUIT: "QUIT",
+         signal.SIGUSR1: "USR1", signal.SIGUSR2: "USR2", signal.SIGCONT: "CONT"}
+def got(number, frame):
+    print(names[number], flush=True)
+for number in names:
+    signal.signal(number, got)
+print("ready", os.getpid(), flush=True)
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline:
+    if sys.stdin.readline() == "":
+        break
+sys.exit(9)
+"#;
+
+struct Running {
+    rpd: Child,
+    lines: BufReader<std::process::ChildStdout>,
+    pid: u32,
+}
+
+impl Running {
+    /// Starts the counter under rpd, both in a process group of their own, and waits until it counts.
+    fn start(dir: &Dir) -> Running {
+        dir.write("counter.py", COUNTER);
+        let mut command = dir.rpd(&["record", "--", "python3", "counter.py"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut rpd = command.spawn().unwrap();
+        let mut lines = BufReader::new(rpd.stdout.take().unwrap());
+        let mut ready = String::new();
+        lines.read_line(&mut ready).unwrap();
+        let pid = ready.trim().strip_prefix("ready ").expect("the counter starts").parse().unwrap();
+        Running { rpd, lines, pid }
+    }
+
+    fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line.trim().to_string()
+    }
+
+    /// Lets the counter end and says how rpd ended and what the counter got since.
+    fn end(mut self) -> (ExitStatus, String) {
+        drop(self.rpd.stdin.take());
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        (self.rpd.wait().unwrap(), rest)
+    }
+}
+
+fn kill(signal: &str, pid: i64) {
+    let sent = Command::new("kill").args([&format!("-{signal}"), "--", &pid.to_string()]).status().unwrap();
+    assert!(sent.success(), "kill -{signal} -- {pid}");
+}
+
+#[test]
+fn a_signal_to_rpd_reaches_the_command_once() {
+    let dir = Dir::new();
+    let mut running = Running::start(&dir);
+    for signal in ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"] {
+        kill(signal, i64::from(running.rpd.id()));
+        assert_eq!(running.next_line(), signal);
+    }
+    let (status, rest) = running.end();
+    assert_eq!(
+        (status.code(), rest.as_str()),
+        (Some(9), ""),
+        "rpd outlives them and has the command's status"
+    );
+}
+
+#[test]
+fn a_signal_to_the_command_alone_is_its_own() {
+    let dir = Dir::new();
+    let running = Running::start(&dir);
+    kill("TERM", i64::from(running.pid));
+    let (status, rest) = running.end();
+    assert_eq!((status.code(), rest.as_str()), (Some(9), "TERM\n"));
+}
+
+#[test]
+fn a_command_that_dies_of_a_forwarded_signal_takes_rpd_along() {
+    let dir = Dir::new();
+    let mut command = dir.rpd(&["record", "--", "sh", "-c", "echo ready; exec sleep 60"]);
+    let mut rpd = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut ready = [0; 6];
+    rpd.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    kill("TERM", i64::from(rpd.id()));
+    let output = rpd.wait_with_output().unwrap();
+    assert_eq!(output.status.signal(), Some(15));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("trace.rpd: "));
+}
+
+/// Runs `script` (Python, with `rpd`, `term` and `read` defined) as the leader of a session on a pseudo-terminal.
+fn on_a_terminal(dir: &Dir, script: &str) -> crate::harness::Ran {
+    let prelude = r#"
+import os, pty, signal, sys, termios, time
+RPD = sys.argv[1]
+def spawn(*command):
+    pid, term = pty.fork()
+    if pid == 0:
+        os.execv(command[0], command)
+    return pid, term
+def read_until(term, words):
+    text = b""
+    while words not in text:
+        text += os.read(term, 1000)
+    return text
+def rest(term):
+    text = b""
+    while True:
+        try:
+            chunk = os.read(term, 1000)
+        except OSError:
+            return text
+        if not chunk:
+            return text
+        text += chunk
+signal.alarm(60)
+"#;
+    dir.write("counter.py", COUNTER);
+    dir.write("terminal.py", format!("{prelude}{script}"));
+    ran(dir.command("python3").args(["terminal.py", RPD]))
+}
+
+#[test]
+fn ctrl_c_reaches_the_command_once() {
+    let dir = Dir::new();
+    let told = on_a_terminal(
+        &dir,
+        r#"
+pid, term = spawn(RPD, "record", "--", sys.executable, "counter.py")
+read_until(term, b"ready")
+for key, name in ((b"\x03", b"INT"), (b"\x1c", b"QUIT"), (b"\x03", b"INT")):
+    os.write(term, key)
+    read_until(term, name + b"\r\n")
+os.write(term, b"\x04")
+text = rest(term)
+assert b"INT" not in text and b"QUIT" not in text, text
+assert b"trace.rpd: " in text, text
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+"#,
+    );
+    told.expect(0);
+}
+
+#[test]
+fn ctrl_c_ends_a_command_that_does_not_handle_it_and_rpd_with_it() {
+    let dir = Dir::new();
+    let told = on_a_terminal(
+        &dir,
+        r#"
+pid, term = spawn(RPD, "record", "--", "sh", "-c", "echo ready; exec sleep 60")
+read_until(term, b"ready\r\n")
+os.write(term, b"\x03")
+assert b"trace.rpd: " in rest(term)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGINT
+"#,
+    );
+    told.expect(0);
+}
+
+#[test]
+fn a_shell_stops_and_continues_both() {
+    let dir = Dir::new();
+    let told = on_a_terminal(
+        &dir,
+        r#"
+pid, term = spawn("/bin/bash", "--norc", "-i")
+os.write(term, b"PS1=; %s record -- %s counter.py\n" % (RPD.encode(), sys.executable.encode()))
+read_until(term, b"ready ")
+os.write(term, b"\x1a")
+read_until(term, b"Stopped")
+os.write(term, b"fg\n")
+read_until(term, b"CONT\r\n")
+os.write(term, b"\x04")
+read_until(term, b"trace.rpd: ")
+os.write(term, b"echo status=$?\n")
+read_until(term, b"status=9")
+os.write(term, b"exit\n")
+rest(term)
+"#,
+    );
+    told.expect(0);
+}
+
+#[test]
+fn dispositions_are_inherited() {
+    let dir = Dir::new();
+    let show = "import signal; print([signal.getsignal(s) == signal.SIG_IGN for s in (1, 2, 3, 15, 17)], \
+                sorted(signal.pthread_sigmask(0, [])))";
+    dir.write("show.py", show);
+    // Ignored and blocked before: so they are for the command, with and without rpd in between.
+    for before in ["", "trap '' HUP; ", "trap '' INT QUIT CHLD; "] {
+        let direct = ran(dir.command("bash").args(["-c", &format!("{before} exec python3 show.py")]));
+        let through =
+            ran(dir.command("bash").args(["-c", &format!("{before} exec {RPD} record -- python3 show.py")]));
+        assert_eq!(direct.expect(0).stdout, through.expect(0).stdout, "{before}");
+    }
+    let status = format!("trap '' CHLD; {RPD} record -- sh -c 'exit 6'");
+    ran(dir.command("sh").args(["-c", &status])).expect(6);
+    assert_eq!(fs::read_dir(dir.path(".")).unwrap().count(), 2);
+}
+
+#[test]
+fn nohup_protects_the_command() {
+    let dir = Dir::new();
+    let survived = format!("trap '' HUP; exec {RPD} record -- sh -c 'kill -HUP $PPID; echo survived'");
+    assert_eq!(ran(dir.command("sh").args(["-c", &survived])).expect(0).stdout, "survived\n");
+}

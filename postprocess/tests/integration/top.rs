@@ -1,0 +1,171 @@
+//! What `rpd top` tells of a trace, in every form.
+
+use serde::Deserialize;
+
+use crate::harness::{Dir, golden};
+
+/// A row of `--json`. A new field is a change of the interface and has to be added here.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    calls: u64,
+    total_ns: u64,
+    average_ns: f64,
+    min_ns: u64,
+    max_ns: u64,
+    percent: f64,
+}
+
+/// Adds kernels: name, start, end.
+fn kernels(ops: &[(&str, i64, i64)]) -> String {
+    let mut sql = String::from("INSERT INTO rocpd_string VALUES (1, ''), (2, 'KernelExecution');\n");
+    for (at, (name, start, end)) in ops.iter().enumerate() {
+        let (id, name) = (at + 10, name.replace('\'', "''"));
+        sql += &format!(
+            "INSERT INTO rocpd_string VALUES ({id}, '{name}');
+             INSERT INTO rocpd_op (gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+                 VALUES (0, 0, {at}, '', {start}, {end}, {id}, 2);\n"
+        );
+    }
+    sql
+}
+
+fn rows(dir: &Dir, trace: &str) -> Vec<Row> {
+    let json = dir.run(&["top", "--json", trace]);
+    serde_json::from_str(&json.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+#[test]
+fn a_real_trace_in_every_form() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    for (form, name) in [
+        (&[][..], "top.txt"),
+        (&["--wide"], "top-wide.txt"),
+        (&["--csv"], "top.csv"),
+        (&["--json"], "top.json"),
+    ] {
+        let told = dir.run(&[&["top", &trace], form].concat());
+        golden(name, &told.expect(0).stdout);
+        // 23 names: a table has 20 of them and says so.
+        assert_eq!(told.stderr.contains("3 names"), name.ends_with(".txt"), "{told}");
+    }
+    for line in dir.run(&["top", &trace]).stdout.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn the_numbers_are_those_of_sql() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let sql = r#"SELECT CASE WHEN description = '' THEN opType ELSE description END, count(*), sum("end" - start),
+                     min("end" - start), max("end" - start) FROM op GROUP BY 1 ORDER BY 3 DESC, 1"#;
+    let connection = dir.open(&trace);
+    let mut expected = connection.prepare(sql).unwrap();
+    let expected: Vec<(String, i64, i64, i64, i64)> = expected
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let rows = rows(&dir, &trace);
+    assert!(rows.len() > 5);
+    let all: u64 = rows.iter().map(|row| row.total_ns).sum();
+    for row in &rows {
+        assert!((row.average_ns * row.calls as f64 - row.total_ns as f64).abs() < 1e-3);
+        assert!((row.percent - 100.0 * row.total_ns as f64 / all as f64).abs() < 1e-9);
+    }
+    let signed = u64::cast_signed;
+    let actual: Vec<_> = rows
+        .into_iter()
+        .map(|row| {
+            (row.name, signed(row.calls), signed(row.total_ns), signed(row.min_ns), signed(row.max_ns))
+        })
+        .collect();
+    assert_eq!(actual, expected);
+}
+
+#[test]
+fn n_limits_and_says_so() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", &kernels(&[("a", 0, 70), ("b", 0, 20), ("c", 0, 10)]));
+    let first = dir.run(&["top", "-n", "1", &trace]);
+    assert_eq!(first.expect(0).stdout.lines().count(), 2, "{first}");
+    first.says(&["2 names", "30.0 %", "-n"]);
+    assert_eq!(dir.run(&["top", "--csv", "-n", "1", &trace]).expect(0).stdout.lines().count(), 2);
+    let all = dir.run(&["top", "-n", "3", &trace]);
+    assert!(all.expect(0).stderr.is_empty(), "{all}");
+}
+
+#[test]
+fn names_are_harmless_in_every_form() {
+    let dir = Dir::new();
+    let evil = "\x1b]0;owned\x07\u{9b}2Jx\ny\u{202e}z";
+    let trace =
+        dir.trace("t.rpd", &kernels(&[(evil, 0, 10), ("=HYPERLINK(\"http://x\")", 0, 9), ("a,\"b\"", 0, 8)]));
+    for form in [&[][..], &["--wide"], &["--csv"], &["--json"]] {
+        let told = dir.run(&[&["top", &trace], form].concat());
+        let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!told.expect(0).stdout.contains(harmful), "{form:?}: {:?}", told.stdout);
+    }
+    assert_eq!(rows(&dir, &trace)[0].name, evil, "JSON has the name itself");
+    assert_eq!(dir.run(&["top", "--wide", &trace]).stdout.lines().count(), 4);
+    let csv = dir.run(&["top", "--csv", &trace]).stdout;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[1].starts_with("\\x1b]0;owned\\x07\\x9b2Jx\\ny\\u{202e}z,1,10,"), "{csv}");
+    assert!(lines[2].starts_with("\"'=HYPERLINK("), "{csv}");
+    assert!(lines[3].starts_with("\"a,\"\"b\"\"\",1,8,"), "{csv}");
+}
+
+#[test]
+fn wide_characters_do_not_break_the_columns() {
+    let dir = Dir::new();
+    let long = "核".repeat(80) + "end";
+    let trace = dir.trace("t.rpd", &kernels(&[(&long, 0, 10)]));
+    let table = dir.run(&["top", &trace]).expect(0).stdout.clone();
+    let row = table.lines().nth(1).unwrap();
+    assert!(row.contains('…') && row.ends_with("end"), "{row}");
+    let columns: usize = row.chars().map(|c| if c == '核' { 2 } else { 1 }).sum();
+    assert!((98..=100).contains(&columns), "{columns}: {row}");
+    assert!(dir.run(&["top", "--wide", &trace]).expect(0).stdout.contains(&long));
+}
+
+#[test]
+fn what_cannot_be_is_left_out_and_counted() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", &kernels(&[("good", 5, 10), ("backwards", 10, 5)]));
+    dir.run(&["top", &trace]).expect(0).says(&["t.rpd", "1 operation is left out", "end"]);
+    assert_eq!(rows(&dir, &trace).len(), 1);
+    dir.open(&trace).execute_batch("UPDATE rocpd_op SET description_id = 999, opType_id = 998").unwrap();
+    let dangling = dir.run(&["top", &trace]);
+    assert!(
+        dangling.expect(0).stderr.contains("1 operation has a name that is not in the file"),
+        "{dangling}"
+    );
+}
+
+#[test]
+fn lost_records_are_repeated() {
+    let dir = Dir::new();
+    let lost = "INSERT INTO rocpd_metadata (tag, value) VALUES
+        ('session::0::lost::buffer_full', '10'), ('session::1::lost::buffer_full', '1'), ('session::1::lost::late', '2')";
+    let trace = dir.trace("t.rpd", &(kernels(&[("a", 0, 1)]) + lost));
+    for verb in ["top", "info"] {
+        let told = dir.run(&[verb, &trace]);
+        told.expect(0).says(&["t.rpd is incomplete", "13 records", "11 buffer_full", "2 late"]);
+    }
+}
+
+#[test]
+fn a_trace_without_operations_is_no_failure() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    let empty = dir.run(&["top", &trace]);
+    assert!(empty.expect(0).says(&["no GPU operations"]).stdout.is_empty());
+    assert!(rows(&dir, &trace).is_empty());
+    assert_eq!(
+        dir.run(&["top", "--csv", &trace]).stdout,
+        "name,calls,total_ns,average_ns,min_ns,max_ns,percent\n"
+    );
+}

@@ -1,0 +1,135 @@
+//! Files that are no trace, and traces that must not change.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use rusqlite::Connection;
+
+use crate::harness::Dir;
+
+/// Files that look like a trace to nobody, by what they are.
+fn strangers(dir: &Dir) -> Vec<&'static str> {
+    dir.write("letter.rpd", "Dear reader,\n".repeat(100));
+    dir.write("zeros.rpd", vec![0; 8192]);
+    let other = Connection::open(dir.path("other.rpd")).unwrap();
+    other
+        .execute_batch("CREATE TABLE addresses (name, street); INSERT INTO addresses VALUES ('a', 'b')")
+        .unwrap();
+    dir.trace("whole.rpd", "");
+    let whole = fs::read(dir.path("whole.rpd")).unwrap();
+    dir.write("cut.rpd", &whole[..whole.len() / 2]);
+    fs::remove_file(dir.path("whole.rpd")).unwrap();
+    vec!["letter.rpd", "zeros.rpd", "other.rpd", "cut.rpd"]
+}
+
+#[test]
+fn a_file_that_is_no_trace_stays_byte_for_byte() {
+    let dir = Dir::new();
+    for name in strangers(&dir) {
+        let before = fs::read(dir.path(name)).unwrap();
+        let modified = fs::metadata(dir.path(name)).unwrap().mtime_nsec();
+        for arguments in [
+            &["record", "-o", name, "--", "touch", "ran"][..],
+            &["record", "--append", "-o", name, "--", "touch", "ran"],
+            &["record", "--force", "-o", name, "--", "touch", "ran"],
+            &["create", name],
+            &["info", name],
+            &["top", name],
+        ] {
+            dir.run(arguments).expect(1).says(&[name]);
+            assert!(fs::read(dir.path(name)).unwrap() == before, "{name} changed by {arguments:?}");
+            assert_eq!(fs::metadata(dir.path(name)).unwrap().mtime_nsec(), modified, "{name}: {arguments:?}");
+        }
+    }
+    assert_eq!(
+        dir.names(),
+        ["cut.rpd", "letter.rpd", "other.rpd", "zeros.rpd"],
+        "nothing beside them, nothing ran"
+    );
+}
+
+#[test]
+fn a_directory_is_no_trace_either() {
+    let dir = Dir::new();
+    fs::create_dir(dir.path("d")).unwrap();
+    for arguments in [&["record", "--force", "-o", "d", "--", "true"][..], &["info", "d"], &["create", "d"]] {
+        dir.run(arguments).expect(1).says(&["d"]);
+    }
+    assert_eq!(dir.names(), ["d"]);
+}
+
+#[test]
+fn recordings_are_not_mixed_or_lost_by_accident() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let before = fs::read(dir.path(&trace)).unwrap();
+    dir.run(&["record", "-o", &trace, "--", "touch", "ran"])
+        .expect(1)
+        .says(&[&trace, "--append", "--force", "-o"]);
+    dir.run(&["create", &trace]).expect(1).says(&[&trace, "exists already"]);
+    assert!(fs::read(dir.path(&trace)).unwrap() == before);
+    assert_eq!(dir.names(), [trace.as_str()]);
+}
+
+#[test]
+fn asking_changes_nothing() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let before = fs::read(dir.path(&trace)).unwrap();
+    for arguments in
+        [&["info", &trace][..], &["info", "--json", &trace], &["top", &trace], &["top", "--csv", &trace]]
+    {
+        dir.run(arguments).expect(0);
+    }
+    assert!(fs::read(dir.path(&trace)).unwrap() == before);
+    assert_eq!(dir.names(), [trace.as_str()]);
+}
+
+#[test]
+fn append_keeps_and_force_replaces() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let ops = || -> i64 {
+        dir.open(&trace).query_row("SELECT count(*) FROM rocpd_op", [], |row| row.get(0)).unwrap()
+    };
+    let before = ops();
+    assert!(before > 0);
+    dir.run(&["record", "--append", "-o", &trace, "--", "true"]).expect(0);
+    assert_eq!(ops(), before);
+    dir.run(&["record", "--force", "-o", &trace, "--", "true"]).expect(0);
+    assert_eq!(ops(), 0);
+    assert_eq!(dir.names(), [trace.as_str()]);
+}
+
+#[test]
+fn force_keeps_the_old_trace_when_there_is_nothing_to_run() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let before = fs::read(dir.path(&trace)).unwrap();
+    dir.run(&["record", "--force", "-o", &trace, "--", "no-such-command"]).expect(127);
+    assert!(fs::read(dir.path(&trace)).unwrap() == before);
+}
+
+#[test]
+fn force_goes_through_a_link_and_takes_a_stale_journal_along() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    symlink(dir.path(&trace), dir.path("link.rpd")).unwrap();
+    // Left by a writer that died: SQLite would roll it back into whatever has this name next.
+    dir.write("matmul_result.rpd-journal", "");
+    dir.run(&["record", "--force", "-o", "link.rpd", "--", "true"]).expect(0);
+    assert!(fs::symlink_metadata(dir.path("link.rpd")).unwrap().is_symlink());
+    assert_eq!(dir.names(), ["link.rpd", trace.as_str()]);
+    dir.run(&["info", &trace]).expect(0);
+}
+
+#[test]
+fn a_trace_of_another_version_takes_no_additions() {
+    let dir = Dir::new();
+    let trace = dir.trace("v3.rpd", "UPDATE rocpd_metadata SET value = '3' WHERE tag = 'schema_version'");
+    dir.run(&["record", "--append", "-o", &trace, "--", "true"])
+        .expect(1)
+        .says(&["v3.rpd", "schema", "--force"]);
+    dir.run(&["record", "--force", "-o", &trace, "--", "true"]).expect(0);
+    dir.run(&["record", "-o", &trace, "--", "true"]).expect(0);
+}

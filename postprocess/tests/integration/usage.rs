@@ -1,0 +1,99 @@
+//! Help, exit statuses, closed pipes.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::harness::{Dir, RPD, ran};
+
+#[test]
+fn help_of_every_verb_has_an_example() {
+    let dir = Dir::new();
+    for verb in ["record", "create", "info", "top"] {
+        let help = dir.run(&[verb, "--help"]);
+        help.expect(0);
+        assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
+    }
+    dir.run(&["--help"]).expect(0);
+    assert!(dir.run(&["--version"]).expect(0).stdout.starts_with("rpd "));
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    let dir = Dir::new();
+    for arguments in [
+        &[][..],
+        &["sing"],
+        &["top"],
+        &["top", "-n", "x", "f"],
+        &["record"],
+        &["record", "--append", "--force", "x"],
+    ] {
+        let refused = dir.run(arguments);
+        refused.expect(2);
+        assert!(refused.stdout.is_empty(), "{refused}");
+    }
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn failure_is_1_and_one_line() {
+    let dir = Dir::new();
+    for verb in ["info", "top"] {
+        dir.run(&[verb, "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
+    }
+    dir.run(&["create", "no/such/dir/x.rpd"]).expect(1).says(&["no/such/dir/x.rpd"]);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let dir = Dir::new();
+    // More than a pipe holds, so that the writing really fails.
+    let trace = dir.trace(
+        "many.rpd",
+        r#"INSERT INTO rocpd_string SELECT value + 10, 'kernel' || value || hex(zeroblob(100))
+               FROM generate_series(1, 5000);
+           INSERT INTO rocpd_op (gpuId, queueId, sequenceId, completionSignal, start, "end", description_id, opType_id)
+               SELECT 0, 0, 0, '', 1, 2, id, 1 FROM rocpd_string WHERE id > 10;"#
+            .replace("generate_series(1, 5000)", SERIES)
+            .as_str(),
+    );
+    for form in ["--json", "--csv", "--wide"] {
+        let mut child = dir
+            .rpd(&["top", "-n", "5000", form, &trace])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 1];
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut first).unwrap();
+        drop(stdout);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{form}: {}", output.status);
+        assert!(output.stderr.is_empty(), "{form}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let shell = format!("{RPD} top -n 5000 --csv {trace} | head -1; exit ${{PIPESTATUS[0]}}");
+    let head = ran(dir.command("bash").args(["-c", &shell]));
+    head.expect(0);
+    assert_eq!(head.stdout.lines().count(), 1, "{head}");
+    assert!(head.stderr.is_empty(), "{head}");
+}
+
+/// 5000 rows with a column `value`.
+const SERIES: &str = "(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 5000) SELECT value FROM n)";
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    for verb in ["top", "info"] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = dir.rpd(&[verb, &trace]);
+        let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write to standard output"));
+    }
+}
