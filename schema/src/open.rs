@@ -50,6 +50,7 @@ pub fn open_read_within(path: &Path, busy: Duration) -> Result<(Connection, Vers
         recover(path, busy)?;
     }
     let connection = read_only(path, busy)?;
+    tune(&connection, path)?;
     let version = crate::version::version_of(&connection).map_err(|error| error.at(path))?;
     Ok((connection, version))
 }
@@ -78,6 +79,7 @@ pub(crate) fn read_write(path: &Path, busy: Duration, create: bool) -> Result<Co
     if connection.is_readonly("main").map_err(|error| Error::sqlite(path, error))? {
         return Err(Error::new(ErrorKind::ReadOnly, path));
     }
+    tune(&connection, path)?;
     Ok(connection)
 }
 
@@ -95,12 +97,15 @@ pub(crate) fn recover(path: &Path, busy: Duration) -> Result<(), Error> {
 fn connect(path: &Path, flags: OpenFlags, busy: Duration) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(busy)?;
-    // None of these reads the file, so none can fail because of what the file is.
-    connection.execute_batch(
-        "PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; \
-         PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
-    )?;
+    // Neither reads the file: what it is must be found out by those who can say so.
+    connection.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF")?;
     Ok(connection)
+}
+
+/// The settings that need a database to be set on; see the module's documentation.
+fn tune(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let settings = "PRAGMA synchronous = OFF; PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY";
+    connection.execute_batch(settings).map_err(|error| Error::sqlite(path, error))
 }
 
 /// SQLite takes a name that begins with `file:` for a URI; an absolute one does not.
@@ -108,7 +113,6 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|error| Error::io(path, error))
 }
 
-#[cfg(unix)]
 fn immutable_uri(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let mut uri = String::from("file:");

@@ -84,9 +84,6 @@ fn look_into(path: &Path, busy: Duration) -> Result<Found, Error> {
         Err(error) => error.at(path),
     };
     match error.kind() {
-        ErrorKind::Corrupt if is_shorter_than_its_header(&connection) => {
-            Err(error.with_kind(ErrorKind::Truncated))
-        }
         ErrorKind::NeedsRecovery => match as_it_lies(path).map(|connection| version_of(&connection)) {
             Ok(Ok(version)) => Ok(Found { version, interrupted: true }),
             _ => Err(error),
@@ -153,25 +150,24 @@ pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
     }
 }
 
-/// The version of a database whose every page is there. SQLite itself misses less than a page without a word.
+/// The version of a database whose every page is there.
 fn whole_version_of(connection: &Connection, path: &Path) -> Result<Version, Unknown> {
     // One transaction: no writer changes the file between the reading and the measuring.
     connection.execute_batch("BEGIN")?;
-    let version = version_of(connection)?;
+    // Of all that can be corrupt, only a header that counts more pages than the file has keeps SQLite from reading a
+    // number out of the header itself.
+    if let Err(error) = connection.query_row("PRAGMA user_version", [], |_| Ok(())) {
+        let corrupt = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt);
+        return Err(if corrupt { Unknown::Kind(ErrorKind::Truncated) } else { error.into() });
+    }
     let journal = connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?;
-    // In WAL mode the last pages may stand in the log only.
+    // SQLite misses less than a page without a word. In WAL mode the last pages may stand in the log only.
     if journal != "wal" && is_shorter_than_counted(connection, path)? {
         return Err(Unknown::Kind(ErrorKind::Truncated));
     }
+    let version = version_of(connection)?;
     connection.execute_batch("COMMIT")?;
     Ok(version)
-}
-
-/// Whether a database that SQLite calls corrupt is so because its header counts more pages than the file has: of all
-/// that can be wrong, only that keeps SQLite from reading a number out of the header itself.
-fn is_shorter_than_its_header(connection: &Connection) -> bool {
-    let _ = connection.execute_batch("ROLLBACK");
-    connection.query_row("PRAGMA user_version", [], |_| Ok(())).is_err()
 }
 
 /// Whether the file has fewer bytes than SQLite counts pages.
