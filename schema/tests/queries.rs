@@ -1,0 +1,87 @@
+//! The ready-made queries run on every kind of schema 2 trace and answer right.
+
+mod sample;
+
+use rpd_schema::{Appender, OpId, OpRow, create, open_read};
+use sample::{every_table, kernel, lines, real_trace};
+
+fn answer(connection: &rusqlite::Connection, name: &str) -> Vec<String> {
+    let query = rpd_sql::query::ALL.iter().find(|query| query.name == name).unwrap();
+    lines(connection, query.text)
+}
+
+#[test]
+fn every_query_has_a_header_and_runs_on_fresh_and_real_traces() {
+    let directory = tempfile::tempdir().unwrap();
+    let fresh = directory.path().join("fresh.rpd");
+    create(&fresh).unwrap();
+    let real = real_trace("mytrace_raw.rpd.gz", directory.path());
+    let (fresh, real) = (open_read(&fresh).unwrap().0, open_read(&real).unwrap().0);
+    for query in rpd_sql::query::ALL {
+        assert!(query.text.starts_with("-- ") && query.text.trim_end().ends_with(';'), "{}", query.name);
+        assert_eq!(lines(&fresh, query.text), [""; 0], "{}", query.name);
+        assert!(!lines(&real, query.text).is_empty(), "{}", query.name);
+    }
+    let files = sample::names(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/queries"));
+    let mut known: Vec<_> = rpd_sql::query::ALL.iter().map(|query| format!("{}.sql", query.name)).collect();
+    known.sort();
+    assert_eq!(files, known, "each file is offered and each offer is a file");
+}
+
+#[test]
+fn the_answers_are_right() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    let mut appender = Appender::open(&path).unwrap();
+    appender.begin().unwrap();
+    every_table(&mut appender);
+    kernel(&mut appender, 4, "vectorAdd(float*)");
+    kernel(&mut appender, 10, "scale");
+    // Overlaps the last kernel by half and outlasts it.
+    let (description, op_type) = (appender.intern("overlap").unwrap(), appender.intern("Task").unwrap());
+    let overlap = OpRow {
+        id: OpId(11),
+        gpu: 1,
+        queue: 9,
+        sequence: 0,
+        completion_signal: 0,
+        start: 10_250,
+        end: 10_550,
+        description,
+        op_type,
+    };
+    appender.op(&overlap).unwrap();
+    appender.commit().unwrap();
+    let (connection, _) = open_read(&path).unwrap();
+    assert_eq!(
+        answer(&connection, "top_kernels"),
+        [
+            "vectorAdd(float*)|2|0.6|0.3|0.3|0.3|50",
+            "overlap|1|0.3|0.3|0.3|0.3|25",
+            "scale|1|0.3|0.3|0.3|0.3|25"
+        ]
+    );
+    assert_eq!(answer(&connection, "busy"), ["1|6|1.45|9.45|15.34"], "300 + 400 + 300 + 450 of 9450 ns");
+    assert_eq!(answer(&connection, "copies"), ["CopyHostToDevice|1|1|12884901888|0.4|32212254.72"]);
+    assert_eq!(
+        answer(&connection, "longest_gaps"),
+        [
+            "1|5.7|4400|vectorAdd(float*)|scale",
+            "1|1.6|2500|Barrier|vectorAdd(float*)",
+            "1|0.7|1400|vectorAdd(float*)|CopyHostToDevice",
+        ]
+    );
+    assert_eq!(
+        answer(&connection, "launchers"),
+        ["100|101|hipLaunchKernel|vectorAdd(float*)|2|0.6", "100|101|hipLaunchKernel|scale|1|0.3"]
+    );
+    assert_eq!(
+        answer(&connection, "launch_delay"),
+        ["scale|1|0.1|0.1|0.1", "vectorAdd(float*)|2|0.1|0.1|0.1"]
+    );
+    assert_eq!(
+        answer(&connection, "top_apis"),
+        ["hipMemcpy|1|0.6|0.6|0.6", "hipLaunchKernel|3|0.15|0.05|0.05"]
+    );
+    assert_eq!(answer(&connection, "markers"), ["step 1|1|2.5|2.5"]);
+}
