@@ -260,3 +260,77 @@ fn take_session(connection: &Connection, path: &Path) -> Result<u32, Error> {
     transaction.commit().map_err(sqlite)?;
     Ok(session)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ApiId, OpId};
+
+    fn count(appender: &Appender, table: &str) -> i64 {
+        let query = format!("SELECT count(*) FROM {table}");
+        appender.connection.query_row(&query, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_loses_the_open_transaction_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.rpd");
+        let mut appender = Appender::open(&path).unwrap();
+        appender.begin().unwrap();
+        appender.api_op(ApiId::call(1), OpId(1)).unwrap();
+        appender.commit().unwrap();
+        let room = |pages: i64| {
+            move |appender: &Appender| {
+                let text = format!("PRAGMA max_page_count = {pages}");
+                appender.connection.query_row(&text, [], |_| Ok(())).unwrap();
+            }
+        };
+        // SQLite answers to its own limit as it does to a file system without space.
+        room(60)(&appender);
+        appender.begin().unwrap();
+        let mut fill = || -> Result<(), Error> {
+            (0..100_000).try_for_each(|number| appender.intern(&format!("text {number}")).map(|_| ()))
+        };
+        assert_eq!(fill().unwrap_err().kind(), &ErrorKind::DiskFull);
+        // The transaction is gone already: what comes before the rollback must not be committed row by row.
+        let mut later = (0..1000).map(|number| appender.api_op(ApiId::call(2), OpId(number)));
+        assert!(later.any(|result| result.is_err()));
+        drop(later);
+        assert!(appender.commit().is_err());
+        appender.rollback();
+        assert_eq!(count(&appender, "rocpd_api_ops"), 1);
+        assert_eq!(count(&appender, "rocpd_string"), 1);
+
+        room(1 << 20)(&appender);
+        appender.begin().unwrap();
+        appender.intern("text 0").unwrap();
+        appender.api_op(ApiId::call(2), OpId(2)).unwrap();
+        appender.commit().unwrap();
+        assert_eq!(count(&appender, "rocpd_api_ops"), 2);
+        assert_eq!(count(&appender, "rocpd_string"), 2);
+    }
+
+    #[test]
+    fn texts_and_links_that_do_not_fit_ask_for_another_session() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.rpd");
+        let mut appender = Appender::open(&path).unwrap();
+        appender.begin().unwrap();
+        appender.next.api_op = (1 << 32) - 1;
+        appender.api_op(ApiId::call(1), OpId(1)).unwrap();
+        assert_eq!(appender.api_op(ApiId::call(1), OpId(2)).unwrap_err().kind(), &ErrorKind::SessionFull);
+        appender.commit().unwrap();
+        appender.next_session().unwrap();
+        appender.begin().unwrap();
+        appender.api_op(ApiId::call(1), OpId(2)).unwrap();
+        appender.intern("in the second session").unwrap();
+        appender.commit().unwrap();
+        let largest = |table: &str| -> Vec<i64> {
+            let query = format!("SELECT id FROM {table} ORDER BY id");
+            let mut statement = appender.connection.prepare(&query).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        assert_eq!(largest("rocpd_api_ops"), [(1 << 32) - 1, (1 << 32) + 1]);
+        assert_eq!(largest("rocpd_string"), [1, (1 << 32) + 1, (1 << 32) + 2]);
+    }
+}

@@ -121,3 +121,76 @@ impl Interner {
         self.first_open = self.next;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(interned: Option<Interned>) -> (bool, i64) {
+        match interned {
+            Some(Interned::New(id, _)) => (true, id.0),
+            Some(Interned::Known(id)) => (false, id.0),
+            None => panic!("the session is full"),
+        }
+    }
+
+    /// Bytes that the texts and the maps really take, by the maps' own account of their room.
+    fn bytes(interner: &Interner) -> usize {
+        let entry = size_of::<(Arc<str>, StringId)>() + 1;
+        let of = |map: &FxHashMap<Arc<str>, StringId>| {
+            map.keys().map(|text| text.len() + 32).sum::<usize>() + map.capacity() * entry * 8 / 7
+        };
+        of(&interner.young) + of(&interner.old)
+    }
+
+    #[test]
+    fn memory_stays_within_the_budget_however_many_texts_come() {
+        let budget = 1 << 20;
+        let mut interner = Interner::new(0, budget);
+        let kernel = id(interner.intern("a kernel that is launched again and again")).1;
+        let mut most = 0;
+        for number in 0..300_000 {
+            assert!(id(interner.intern(&format!("step {number}"))).0);
+            if number % 1000 == 0 {
+                assert_eq!(id(interner.intern("a kernel that is launched again and again")), (false, kernel));
+                most = most.max(bytes(&interner));
+            }
+        }
+        assert!(most <= budget, "{most} of {budget}");
+        assert!(most > budget / 3, "what may be remembered is: {most} of {budget}");
+        assert!(id(interner.intern("step 0")).0, "a forgotten text gets another id");
+        assert!(!id(interner.intern("step 299999")).0, "a recent one does not");
+    }
+
+    #[test]
+    fn a_giant_text_pushes_out_no_other() {
+        let mut interner = Interner::new(0, 1 << 20);
+        let small = id(interner.intern("small")).1;
+        let giant = "x".repeat(1 << 20);
+        assert!(id(interner.intern(&giant)).0);
+        assert!(id(interner.intern(&giant)).0, "too large to remember");
+        assert_eq!(id(interner.intern("small")), (false, small));
+    }
+
+    #[test]
+    fn a_smaller_budget_takes_hold() {
+        let mut interner = Interner::new(0, 1 << 24);
+        (0..50_000).for_each(|number| drop(interner.intern(&format!("step {number}"))));
+        interner.set_budget(1 << 16);
+        (0..5_000).for_each(|number| drop(interner.intern(&format!("pace {number}"))));
+        assert!(bytes(&interner) <= 1 << 16);
+    }
+
+    #[test]
+    fn the_last_id_of_a_session_is_given_out_and_none_after_it() {
+        let mut interner = Interner::new(3, BUDGET);
+        interner.next = LOCAL_IDS - 1;
+        interner.commit();
+        assert_eq!(id(interner.intern("last")), (true, (4 << 32) - 1));
+        assert!(interner.intern("one too many").is_none());
+        assert_eq!(id(interner.intern("last")), (false, (4 << 32) - 1));
+        assert_eq!(id(interner.intern("")), (false, (3 << 32) + 1));
+        interner.rollback();
+        assert!(interner.intern("last").is_none(), "it went with its transaction");
+    }
+}

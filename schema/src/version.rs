@@ -196,10 +196,11 @@ impl WalFiles {
     /// Removes what the look created, by the only safe way: SQLite does it, under its locks, when the last connection
     /// that may write closes. Where that fails the files stay: they are harmless.
     fn tidy(&self, path: &Path, busy: Duration) {
-        if self.absent && self.wal.exists() {
-            if let Ok(connection) = read_write(path, busy, false) {
-                let _ = connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()));
-            }
+        if self.absent
+            && self.wal.exists()
+            && let Ok(connection) = read_write(path, busy, false)
+        {
+            let _ = connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()));
         }
     }
 }

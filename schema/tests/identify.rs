@@ -195,7 +195,13 @@ fn a_locked_file_says_so_after_the_busy_time() {
     );
     assert_eq!(Appender::open_within(&path, busy).map(|_| ()).unwrap_err().kind(), &ErrorKind::Locked);
     holder.execute_batch("ROLLBACK").unwrap();
-    Appender::open_within(&path, busy).unwrap();
+    let mut appender = Appender::open_within(&path, busy).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(appender.begin().unwrap_err().kind(), &ErrorKind::Locked);
+    assert_eq!(appender.next_session().unwrap_err().kind(), &ErrorKind::Locked);
+    holder.execute_batch("ROLLBACK").unwrap();
+    appender.begin().unwrap();
+    appender.commit().unwrap();
 }
 
 #[test]

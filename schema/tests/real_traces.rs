@@ -5,7 +5,7 @@ mod sample;
 use rpd_schema::{Version, gpus, identify, lost, open_read, sessions};
 use sample::{lines, number, real_trace};
 
-/// File, API rows, ops, ops of the longest name in `top`.
+/// File, API rows, ops.
 const TRACES: [(&str, i64, i64); 3] = [
     ("matmul_result.rpd", 125, 85),
     ("mytrace_raw.rpd.gz", 14_736, 10_124),
