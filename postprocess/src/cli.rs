@@ -45,12 +45,16 @@ enum Verb {
 /// The command keeps its standard streams, its signals and its exit status. One line on standard error
 /// says at the end what was recorded, or why nothing was.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    verbatim_doc_comment,
+    override_usage = "rpd record [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    after_help = "\
 Exit status: the command's; 127 if it was not found, 126 if it cannot be executed; 1 if recording could
 not be set up, in which case the command was not run.
 
 Example:
-  rpd record -o trace.rpd -- python3 train.py --epochs 1")]
+  rpd record -o trace.rpd -- python3 train.py --epochs 1"
+)]
 struct Record {
     /// The file to record into
     #[arg(short, long, value_name = "FILE", default_value = "trace.rpd")]

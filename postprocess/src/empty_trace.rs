@@ -11,16 +11,25 @@ use crate::text;
 ///
 /// `started` is false where recording was to wait for the program to start it.
 pub(crate) fn reason(report: &Report, command: &Path, started: bool) -> String {
-    // A command is often a shell or a launcher around the program that matters: the process in which the
-    // GPU runtime came furthest is the one to explain.
-    let furthest = report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost));
-    match furthest {
-        _ if report.loaded.is_empty() => not_loaded(command),
-        None => "the command was killed, or left without running its exit handlers, before it had \
-                 written an operation"
-            .to_string(),
-        Some(ended) => in_process(report, ended, started),
+    if report.loaded.is_empty() {
+        return not_loaded(command);
     }
+    // A command is often a shell or a launcher around the program that matters: the process in which the
+    // GPU runtime came furthest is the one to explain, unless one that never told may have come further.
+    let furthest = report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost));
+    match (furthest, report.silent()) {
+        (Some(ended), _) if ended.hsa > Hsa::Absent => in_process(report, ended, started),
+        (_, Some(silent)) => format!(
+            "{} was killed, or ended without its exit handlers, before an operation was written",
+            named(&silent.exe, silent.pid)
+        ),
+        (Some(ended), None) => in_process(report, ended, started),
+        (None, None) => not_loaded(command),
+    }
+}
+
+fn named(exe: &Path, pid: u32) -> String {
+    format!("{} (process {pid})", text::escape(&exe.to_string_lossy()))
 }
 
 fn not_loaded(command: &Path) -> String {
@@ -31,10 +40,9 @@ fn not_loaded(command: &Path) -> String {
 }
 
 fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
-    let program = report.program(ended.pid).map_or_else(
-        || format!("process {}", ended.pid),
-        |exe| format!("{} (process {})", text::escape(&exe.to_string_lossy()), ended.pid),
-    );
+    let program = report
+        .program(ended.pid)
+        .map_or_else(|| format!("process {}", ended.pid), |exe| named(exe, ended.pid));
     let no_driver = match ended.kfd {
         Kfd::Missing => {
             Some("there is no /dev/kfd: load the amdgpu driver, or give the container --device /dev/kfd")
@@ -45,10 +53,10 @@ fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
         Kfd::Usable => None,
     };
     match (ended.hsa, &ended.tool, no_driver) {
-        (Hsa::Absent, ..) => format!(
-            "no GPU runtime was loaded: libhsa-runtime64 is in none of the {} that the recorder was in",
-            counted(report.loaded.len() as u64, "process", "processes")
-        ),
+        (Hsa::Absent, ..) => match report.loaded.len() {
+            1 => format!("no GPU runtime was loaded: libhsa-runtime64 is not in {program}"),
+            more => format!("no GPU runtime was loaded: libhsa-runtime64 is in none of {more} processes"),
+        },
         (Hsa::Mapped, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
         (Hsa::Mapped, Some(tool), None) => format!(
             "another tool took the GPU runtime's table in {program}: {}; run without it",
@@ -127,7 +135,12 @@ mod tests {
     #[test]
     fn silence_is_explained_too() {
         assert!(told("").contains("the recorder was not loaded"));
-        assert!(told("loaded pid=1 exe=/bin/sh\n").contains("killed"));
+        assert!(told("loaded pid=1 exe=/bin/sh\n").contains("/bin/sh (process 1) was killed"));
+        let wrapped = told(
+            "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
+             ended pid=1 hsa=no tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
+        );
+        assert!(wrapped.contains("/opt/app (process 2) was killed"), "{wrapped}");
         let off = Report::parse(
             b"loaded pid=7 exe=/a\nended pid=7 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );

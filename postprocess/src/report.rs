@@ -98,6 +98,11 @@ impl Report {
         self.loaded.iter().any(|loaded| loaded.pid == pid)
     }
 
+    /// The process loaded last of those that never told how they ended.
+    pub(crate) fn silent(&self) -> Option<&Loaded> {
+        self.loaded.iter().rev().find(|loaded| self.ended.iter().all(|ended| ended.pid != loaded.pid))
+    }
+
     /// The program that `pid` ran last.
     pub(crate) fn program(&self, pid: u32) -> Option<&PathBuf> {
         self.loaded.iter().rev().find(|loaded| loaded.pid == pid).map(|loaded| &loaded.exe)

@@ -42,12 +42,12 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
         Ok(program) => program,
         Err(why) => return Ok(not_runnable(name, why)),
     };
-    // A trace is replaced only for a command that can be run.
-    let destination = Destination::prepare(&request.output, request.existing)?;
     let report_file = tempfile::Builder::new()
         .prefix("rpd-report-")
         .tempfile()
         .with_context(|| format!("cannot create a file in {}", env::temp_dir().display()))?;
+    // A trace is replaced only for a command that can be run.
+    let destination = Destination::prepare(&request.output, request.existing)?;
 
     let mut environment = vec![
         ("LD_PRELOAD", preload::ld_preload(&library, env::var_os("LD_PRELOAD").as_deref())),
