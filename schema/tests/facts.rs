@@ -1,5 +1,7 @@
 //! Facts about sessions and GPUs are replaced as they change and read back, also from files that say odd things.
 
+#![cfg(test)]
+
 mod sample;
 
 use rpd_schema::{Appender, create, gpus, lost, open_read, session_fact as fact, sessions};

@@ -1,5 +1,7 @@
 //! A fresh file is exactly what the format says: tables, columns, types, index, views, metadata.
 
+#![cfg(test)]
+
 mod sample;
 
 use sample::{lines, names};

@@ -1,5 +1,7 @@
 //! What a file is: each kind told apart on a real file of that kind, and none of them changed by the look.
 
+#![cfg(test)]
+
 mod sample;
 
 use rpd_schema::{

@@ -1,5 +1,7 @@
 //! The tools that people already have read what we write: the sqlite3 shell and Python's sqlite3.
 
+#![cfg(test)]
+
 mod sample;
 
 use rpd_schema::Appender;

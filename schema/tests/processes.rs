@@ -1,5 +1,7 @@
 //! Many processes and one file: created at once, appended to at once, and left behind by one that was killed.
 
+#![cfg(test)]
+
 mod sample;
 
 use rpd_schema::{Appender, Version, create_or_check, identify, open_read};

@@ -1,5 +1,7 @@
 //! The ready-made queries run on every kind of schema 2 trace and answer right.
 
+#![cfg(test)]
+
 mod sample;
 
 use rpd_schema::{Appender, OpId, OpRow, create, open_read};

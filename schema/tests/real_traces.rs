@@ -1,5 +1,7 @@
 //! Traces of the original recorder, an older schema 2, open and answer.
 
+#![cfg(test)]
+
 mod sample;
 
 use rpd_schema::{Version, gpus, identify, lost, open_read, sessions};
