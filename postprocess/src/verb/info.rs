@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::contents::Contents;
 use crate::quantity::{counted, duration, size};
 use crate::table::{Align, Table};
-use crate::{output, text, trace};
+use crate::{output, text};
 
 /// Blanks before the rows of a section.
 const INDENT: usize = 2;
@@ -20,7 +20,8 @@ const UNKNOWN: &str = "-";
 /// # Errors
 /// When the trace cannot be read or standard output cannot be written.
 pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
-    let (trace, version) = trace::open(file)?;
+    // Lost records are part of what is told, so there is no note about them.
+    let (trace, version) = rpd_schema::open_read(file)?;
     let contents =
         Contents::of(file, &trace, version).with_context(|| format!("cannot read {}", file.display()))?;
     drop(trace);

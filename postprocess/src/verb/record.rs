@@ -52,7 +52,8 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     let mut environment = vec![
         ("LD_PRELOAD", preload::ld_preload(&library, env::var_os("LD_PRELOAD").as_deref())),
         ("RPDT_FILENAME", destination.for_recorder()),
-        ("RPDT_REPORT", report_file.path().into()),
+        // Absolute, because the command may change its directory.
+        ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),
     ];
     if !request.start {
         environment.push(("RPDT_AUTOSTART", "0".into()));

@@ -169,6 +169,19 @@ fn an_empty_trace_says_so() {
 }
 
 #[test]
+fn lost_records_are_told_by_cause() {
+    let dir = Dir::new();
+    let lost = "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::lost::buffer_full', '10'),
+        ('session::1::lost::buffer_full', '1'), ('session::1::lost::late', '2'), ('session::1::lost::other', '0')";
+    let trace = dir.trace("t.rpd", lost);
+    let told = dir.run(&["info", &trace]);
+    assert!(told.expect(0).stdout.contains("13 records: 11 buffer_full, 2 late\n"), "{told}");
+    let info = info(&dir, &trace);
+    assert_eq!(info.lost, BTreeMap::from([("buffer_full".into(), 11), ("late".into(), 2)]));
+    assert_eq!(info.sessions[1].lost.values().sum::<u64>(), 3);
+}
+
+#[test]
 fn facts_cannot_disturb_the_terminal() {
     let dir = Dir::new();
     let facts = "INSERT INTO rocpd_metadata (tag, value) VALUES

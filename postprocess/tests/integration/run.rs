@@ -122,6 +122,14 @@ fn a_trace_that_cannot_be_made_stops_before_the_command() {
 }
 
 #[test]
+fn a_missing_place_for_temporary_files_stops_before_the_command() {
+    let dir = Dir::new();
+    let mut command = dir.rpd(&["record", "--", "touch", "ran"]);
+    ran(command.env("TMPDIR", "/no/such/dir")).expect(1).says(&["/no/such/dir"]);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
 fn a_missing_recorder_stops_before_the_command() {
     let dir = Dir::new();
     let mut command = dir.rpd(&["record", "--", "touch", "ran"]);

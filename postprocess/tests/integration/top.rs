@@ -151,8 +151,8 @@ fn lost_records_are_repeated() {
     let lost = "INSERT INTO rocpd_metadata (tag, value) VALUES
         ('session::0::lost::buffer_full', '10'), ('session::1::lost::buffer_full', '1'), ('session::1::lost::late', '2')";
     let trace = dir.trace("t.rpd", &(kernels(&[("a", 0, 1)]) + lost));
-    for verb in ["top", "info"] {
-        let told = dir.run(&[verb, &trace]);
+    for form in ["--wide", "--json", "--csv"] {
+        let told = dir.run(&["top", form, &trace]);
         told.expect(0).says(&["t.rpd is incomplete", "13 records", "11 buffer_full", "2 late"]);
     }
 }
