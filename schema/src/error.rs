@@ -91,8 +91,8 @@ pub enum ErrorKind {
     /// The operation must not be used between begin and commit.
     #[error("a transaction is open; commit it or roll it back first")]
     InTransaction,
-    /// Anything else that SQLite or the system says; the text is in the error's source.
-    #[error("unexpected failure; see the reason given")]
+    /// Anything else; the error says it in SQLite's or the system's words.
+    #[error("unexpected failure")]
     Sqlite,
 }
 
@@ -177,13 +177,19 @@ impl fmt::Display for Error {
                 write!(formatter, "{character}")?;
             }
         }
-        write!(formatter, ": {}", self.kind)
+        match (&self.kind, &self.source) {
+            (ErrorKind::Sqlite, Some(Source::Sqlite(source))) => write!(formatter, ": {source}"),
+            (ErrorKind::Sqlite, Some(Source::Io(source))) => write!(formatter, ": {source}"),
+            (kind, _) => write!(formatter, ": {kind}"),
+        }
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.source.as_ref()? {
+            // What the error itself says is not said again by its cause.
+            _ if self.kind == ErrorKind::Sqlite => None,
             Source::Sqlite(source) => Some(source),
             Source::Io(source) => Some(source),
         }

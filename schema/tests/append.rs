@@ -275,6 +275,24 @@ fn rollback_leaves_nothing_and_the_appender_goes_on() {
 }
 
 #[test]
+fn an_id_that_is_used_twice_is_named_and_spoils_its_transaction_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    let mut appender = Appender::open(&path).unwrap();
+    appender.begin().unwrap();
+    kernel(&mut appender, 1, "k");
+    kernel(&mut appender, 1, "k");
+    let error = appender.commit().unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Sqlite);
+    assert!(error.to_string().ends_with("t.rpd: UNIQUE constraint failed: rocpd_api.id"), "{error}");
+    appender.rollback();
+    appender.begin().unwrap();
+    kernel(&mut appender, 2, "k");
+    appender.commit().unwrap();
+    assert_eq!(read(&path, "SELECT id FROM kernel"), ["2"]);
+}
+
+#[test]
 fn rows_outside_of_a_transaction_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.rpd");
