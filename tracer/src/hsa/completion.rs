@@ -45,6 +45,8 @@ pub(super) enum Timing {
 pub(super) struct InFlight {
     pub(super) record: record::Dispatch,
     pub(super) timing: Timing,
+    /// False: submitted while recording was paused, watched only to know how far execution is.
+    pub(super) recorded: bool,
 }
 
 /// A copy that the runtime has.
@@ -169,6 +171,8 @@ fn run(hsa: &'static Hsa) {
 struct Watched {
     ends: Ends,
     waiting: VecDeque<InFlight>,
+    /// Index behind the last packet fetched.
+    seen: u64,
 }
 
 /// The thread's own state.
@@ -225,7 +229,7 @@ impl Watch {
         self.looks += 1;
         hsa.clock.refresh(&hsa.originals);
         let new = std::mem::take(&mut *lock(&hsa.completion.new_queues));
-        self.queues.extend(new.into_iter().map(|ends| Watched { ends, waiting: VecDeque::new() }));
+        self.queues.extend(new.into_iter().map(|ends| Watched { ends, waiting: VecDeque::new(), seen: 0 }));
         self.copies.append(&mut lock(&hsa.completion.new_copies));
         // Fetched before the signals are looked at: what is fetched has been claimed.
         let full = self.looks.is_multiple_of(FULL_LOOK);
@@ -246,9 +250,10 @@ impl Watch {
     /// What is still in flight will not be waited for: its submission is recorded, its execution is counted as lost.
     fn give_up(&mut self) {
         let recorder = self.hsa.recorder;
-        let left = self.in_flight() as u64;
+        let dispatches = self.queues.iter().flat_map(|queue| &queue.waiting);
+        let left = (dispatches.filter(|dispatch| dispatch.recorded).count() + self.copies.len()) as u64;
         for queue in &mut self.queues {
-            for dispatch in queue.waiting.drain(..) {
+            for dispatch in queue.waiting.drain(..).filter(|dispatch| dispatch.recorded) {
                 push(self.hsa, Kind::Dispatch, bytemuck::bytes_of(&dispatch.record));
             }
         }
@@ -267,6 +272,7 @@ impl Watch {
 impl Watched {
     fn fetch(&mut self) {
         while let Ok(dispatch) = self.ends.in_flight.pop() {
+            self.seen = dispatch.record.sequence + 1;
             self.waiting.push_back(dispatch);
         }
     }
@@ -288,7 +294,9 @@ impl Watched {
                 continue;
             };
             let Some(dispatch) = self.waiting.remove(place) else { break };
-            settle_dispatch(hsa, queue.gpu, dispatch.record, outcome);
+            if dispatch.recorded {
+                settle_dispatch(hsa, queue.gpu, dispatch.record, outcome);
+            }
             if let Timing::Own(signal) = dispatch.timing {
                 // SAFETY: the dispatch that carried it has completed and its ticks were read.
                 unsafe { signal::rearm(signal) };
@@ -298,6 +306,10 @@ impl Watched {
             ended += 1;
         }
         queue.settled.fetch_add(ended as u64, Ordering::Release);
+        queue.frontier.store(
+            self.waiting.front().map_or(self.seen, |oldest| oldest.record.sequence),
+            Ordering::Release,
+        );
         ended
     }
 

@@ -5,6 +5,7 @@
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
@@ -14,6 +15,9 @@ use super::{Hsa, kernel, signal};
 use crate::counters::Cause;
 use crate::guard::guard;
 use crate::{clock, record, thread};
+
+/// How long one packet may be held back at most.
+const HELD_BACK: Duration = Duration::from_millis(100);
 
 /// What the interceptor keeps for one queue.
 pub(super) struct Lane {
@@ -55,7 +59,7 @@ impl Lane {
     }
 
     /// Puts one packet into the batch, a dispatch with a signal that times it.
-    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64) {
+    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64, recorded: bool) {
         let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
         let mut packet = *packet;
         if packet.header & 0xff != packet_type::KERNEL_DISPATCH {
@@ -68,7 +72,7 @@ impl Lane {
         }
         // A place is sure before a signal is given away: a signal must never be lost track of.
         if self.in_flight.slots() <= self.timed.len() {
-            recorder.counters.lose(Cause::BufferFull, 1);
+            recorder.counters.lose(Cause::BufferFull, recorded.into());
             hsa.app_signals.release(hsa, packet.completion);
             self.batch.push(packet);
             return;
@@ -79,10 +83,10 @@ impl Lane {
                 packet.completion = signal;
                 let record =
                     describe(&packet, application, index, queue, self.kernels.find(packet.kernel_object));
-                self.timed.push(InFlight { record, timing });
+                self.timed.push(InFlight { record, timing, recorded });
             }
-            None if application.0 == 0 => recorder.counters.lose(Cause::NoSignal, 1),
-            None => recorder.counters.lose(Cause::SharedSignal, 1),
+            None if application.0 == 0 => recorder.counters.lose(Cause::NoSignal, recorded.into()),
+            None => recorder.counters.lose(Cause::SharedSignal, recorded.into()),
         }
         self.batch.push(packet);
     }
@@ -132,9 +136,13 @@ pub(super) unsafe extern "C" fn intercept(
     // SAFETY: the queue given at registration; never freed.
     let queue = unsafe { &*queue.cast_const().cast::<HwQueue>() };
     let passed = guard(false, || {
+        let recorded = queue.hsa.recorder.switch.is_on();
+        // Where submission must be held back, completion is watched also while recording is paused.
         queue.hsa.usable()
-            && queue.hsa.recorder.switch.is_on()
-            && queue.with_lane(|lane| pass_timed(queue, lane, packets, count, index, writer)).unwrap_or(false)
+            && (recorded || queue.limit.is_some())
+            && queue
+                .with_lane(|lane| pass_timed(queue, lane, packets, count, index, writer, recorded))
+                .unwrap_or(false)
     });
     if !passed {
         // SAFETY: inside the callback, the runtime's own packets.
@@ -150,14 +158,16 @@ fn pass_timed(
     count: u64,
     index: u64,
     writer: PacketWriter,
+    recorded: bool,
 ) -> bool {
+    hold_back(queue, index + count);
     let start = clock::monotonic();
     lane.batch.clear();
     lane.timed.clear();
     // SAFETY: the runtime's packets, valid during the callback.
     let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
     for (place, packet) in packets.iter().enumerate() {
-        lane.prepare(queue, packet, index + place as u64);
+        lane.prepare(queue, packet, index + place as u64, recorded);
     }
     // SAFETY: inside the callback; the batch has one packet per packet given.
     unsafe { writer(lane.batch.as_ptr(), lane.batch.len() as u64) };
@@ -174,6 +184,29 @@ fn pass_timed(
     }
     queue.hsa.completion.notice(lane.in_flight.slots() < lane.in_flight.buffer().capacity() / 2);
     true
+}
+
+/// Waits until the packet before `end` is near enough to what has been executed, see [`HwQueue::limit`].
+#[inline]
+fn hold_back(queue: &HwQueue, end: u64) {
+    if let Some(limit) = queue.limit
+        && end > queue.frontier.load(Ordering::Relaxed) + limit
+    {
+        hold_back_slowly(queue, end, limit);
+    }
+}
+
+#[cold]
+fn hold_back_slowly(queue: &HwQueue, end: u64, limit: u64) {
+    // Others depend on the runtime's own thread, and a kernel that never ends must not hold the application for ever.
+    if queue.hsa.event_thread.load(Ordering::Relaxed) == thread::tid() {
+        return;
+    }
+    let begin = Instant::now();
+    while end > queue.frontier.load(Ordering::Relaxed) + limit && begin.elapsed() < HELD_BACK {
+        queue.hsa.completion.notice(true);
+        std::thread::sleep(Duration::from_micros(50));
+    }
 }
 
 /// # Safety

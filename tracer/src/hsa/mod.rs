@@ -19,12 +19,13 @@ mod signal;
 mod table;
 mod time;
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::log;
 use crate::recorder::{self, Recorder};
-use abi::ApiTable;
+use abi::{ApiTable, CONDITION_LT, SUCCESS, Signal};
 pub(crate) use agent::Gpu;
 use agent::Gpus;
 use app_signal::AppSignals;
@@ -47,6 +48,8 @@ struct Hsa {
     alive: AtomicBool,
     /// The runtime has the bug that aborts on a full intercept queue (ROCr before 6.0).
     small_queues_abort: bool,
+    /// The thread on which the runtime calls signal handlers; 0 until it is known.
+    event_thread: AtomicU32,
 }
 
 /// The present runtime, also after its OnUnload.
@@ -95,6 +98,7 @@ pub(crate) unsafe fn load(table: *mut ApiTable) {
         clock: time::SystemClock::measure(&originals),
         alive: AtomicBool::new(true),
         small_queues_abort: root.version.major_id < 2,
+        event_thread: AtomicU32::new(0),
         originals,
         recorder,
     }));
@@ -102,6 +106,7 @@ pub(crate) unsafe fn load(table: *mut ApiTable) {
     // Copies carry no times unless somebody asked for them; HIP does not in every version.
     // SAFETY: an original of this runtime.
     unsafe { (hsa.originals.async_copy_enable)(true) };
+    find_event_thread(hsa);
     let core_hooks = [
         (core_entry::QUEUE_CREATE, queue::create as *const () as usize),
         (core_entry::QUEUE_DESTROY, queue::destroy as *const () as usize),
@@ -135,6 +140,25 @@ pub(crate) unsafe fn load(table: *mut ApiTable) {
     log::info(|| {
         format!("HSA runtime found: {} GPU(s), extension table of {amd_size} bytes", hsa.gpus.len())
     });
+}
+
+/// Finds out which thread the runtime calls signal handlers on, by a signal of its own.
+fn find_event_thread(hsa: &'static Hsa) {
+    unsafe extern "C" fn here(_: i64, hsa: *mut c_void) -> bool {
+        // SAFETY: the object given below, which lives for ever.
+        let hsa = unsafe { &*hsa.cast_const().cast::<Hsa>() };
+        crate::guard::guard((), || hsa.event_thread.store(crate::thread::tid(), Ordering::Relaxed));
+        false
+    }
+    let mut signal = Signal(0);
+    // SAFETY: originals of this runtime, which is initialised but for its tools. The signal stays: its handler may be late.
+    unsafe {
+        if (hsa.originals.signal_create)(1, 0, std::ptr::null(), &mut signal) == SUCCESS {
+            let data = std::ptr::from_ref(hsa).cast_mut().cast();
+            (hsa.originals.signal_async_handler)(signal, CONDITION_LT, 1, here, data);
+            (hsa.originals.signal_subtract)(signal, 1);
+        }
+    }
 }
 
 /// OnUnload: waits for what is still running (up to 2 s), then lets go of the runtime.

@@ -39,6 +39,10 @@ pub(super) struct HwQueue {
     pub(super) submitted: AtomicU64,
     /// Of those, how many it is through with.
     pub(super) settled: AtomicU64,
+    /// Index of the oldest packet that the completion thread waits for, or behind the last one that it has seen.
+    pub(super) frontier: AtomicU64,
+    /// Packets that may be ahead of the frontier before submitting threads are held back; none where nobody is.
+    pub(super) limit: Option<u64>,
 }
 
 // SAFETY: `lane` is reached only through `with_lane`, by whoever won `busy`.
@@ -97,7 +101,7 @@ pub(super) unsafe extern "C" fn create(
         if status == SUCCESS {
             // SAFETY: a successful call has written the queue.
             let created = unsafe { *queue };
-            guard((), || intercept(hsa, gpu, created));
+            guard((), || intercept(hsa, gpu, created, size));
             return status;
         }
         log::problem("a queue cannot be intercepted: its kernels are not recorded");
@@ -108,7 +112,7 @@ pub(super) unsafe extern "C" fn create(
     }
 }
 
-fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue) {
+fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32) {
     // SAFETY: a queue the runtime has just made.
     let size = unsafe { &*queue }.size as usize;
     // Twice the ring: what the device may hold, and as much again that the completion thread has not fetched.
@@ -127,6 +131,8 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue) {
         lane: UnsafeCell::new(Some(lane)),
         submitted: AtomicU64::new(0),
         settled: AtomicU64::new(0),
+        frontier: AtomicU64::new(0),
+        limit: hsa.small_queues_abort.then(|| run_ahead(asked, size as u64)),
     }));
     ends.queue = Some(state);
     hsa.completion.add_queue(hsa, ends);
@@ -143,6 +149,15 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue) {
     if status != SUCCESS {
         log::problem("a queue cannot be intercepted: its kernels are not recorded");
     }
+}
+
+/// How far submission may run ahead of execution in a ring of `size` packets, where the application asked for `asked`.
+///
+/// A bare queue holds an application back when its ring is full. An intercept queue of the old runtimes does not: it takes
+/// packets until the hardware ring overflows, and then may abort. So we hold back where the bare ring would have, with room
+/// for the completion thread to be late.
+fn run_ahead(asked: u32, size: u64) -> u64 {
+    u64::from(asked).max(2048).min(size - size / 8)
 }
 
 /// hsa_queue_destroy: first the times of what ran on the queue.
