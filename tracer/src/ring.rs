@@ -25,6 +25,7 @@ const HEADER: usize = 8;
 pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
+    #[expect(clippy::vec_box, reason = "a chunk's address is its identity")]
     spare: Mutex<Vec<Box<Chunk>>>,
 }
 
@@ -295,7 +296,7 @@ mod tests {
                 }
             }
         });
-        let mut next = 0;
+        let mut next = 0u64;
         loop {
             let done = consumer.drain(|e| {
                 assert_eq!(e.body, next.to_le_bytes(), "nothing lost, nothing twice");

@@ -233,7 +233,7 @@ fn harvest(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
             let mut times = Times::default();
             // SAFETY: a live signal, a valid place.
             let known = unsafe { (hsa.originals.get_async_copy_time)(signal, &mut times) } == SUCCESS;
-            if !fell && !(known && times.end >= submitted) {
+            if !(fell || known && times.end >= submitted) {
                 return false;
             }
             pending.harvest.done((times.start, times.end));
@@ -289,7 +289,7 @@ impl Forward {
         }
     }
 
-    fn recycle(self: Box<Self>) {
+    fn recycle(&self) {
         // SAFETY: completed, and its handler has run: nobody else uses it.
         let memory = unsafe { self.own.memory() };
         memory.start_ts.store(0, Ordering::Relaxed);

@@ -112,9 +112,9 @@ pub(super) unsafe extern "C" fn load_agent_code_object(
 fn remember(executable: Executable, reader: Reader) {
     let mut state = lock(&STATE);
     let parsed = match state.readers.get(&reader) {
-        // SAFETY: the application keeps the bytes until it destroys the reader, and it is using the reader now
-        // (hsa_code_object_reader_create_from_memory, HSA 1.2 §2.10.2).
         Some(Source::Memory { address, size }) => {
+            // SAFETY: the application keeps the bytes until it destroys the reader, and it is using the reader now
+            // (hsa_code_object_reader_create_from_memory, HSA 1.2 §2.10.2).
             CodeObject::parse(unsafe { std::slice::from_raw_parts(*address as *const u8, *size) })
         }
         Some(Source::File(file)) => match contents(file) {

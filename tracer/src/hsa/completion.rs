@@ -283,9 +283,9 @@ impl Watched {
         let (mut place, mut ended) = (0, 0);
         while place < self.waiting.len().min(behind) {
             let ticks = match &self.waiting[place].timing {
-                // SAFETY: our own signal of a live runtime.
                 Timing::Own(signal) => {
-                    unsafe { signal::completed(*signal) }.map(|(s, e)| Outcome::Done(s, e))
+                    // SAFETY: our own signal of a live runtime.
+                    unsafe { signal::completed(*signal) }.map(|(start, end)| Outcome::Done(start, end))
                 }
                 Timing::Application(harvest) => Some(harvest.outcome()).filter(|o| *o != Outcome::Pending),
             };

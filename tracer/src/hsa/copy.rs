@@ -32,7 +32,6 @@ struct Job<'a> {
 }
 
 /// hsa_amd_memory_async_copy.
-#[expect(clippy::too_many_arguments, reason = "the runtime's signature")]
 pub(super) unsafe extern "C" fn async_copy(
     dst: *mut c_void,
     dst_agent: Agent,
@@ -54,7 +53,6 @@ pub(super) unsafe extern "C" fn async_copy(
 }
 
 /// hsa_amd_memory_async_copy_on_engine.
-#[expect(clippy::too_many_arguments, reason = "the runtime's signature")]
 pub(super) unsafe extern "C" fn async_copy_on_engine(
     dst: *mut c_void,
     dst_agent: Agent,
@@ -80,7 +78,6 @@ pub(super) unsafe extern "C" fn async_copy_on_engine(
 }
 
 /// hsa_amd_memory_async_copy_rect.
-#[expect(clippy::too_many_arguments, reason = "the runtime's signature")]
 pub(super) unsafe extern "C" fn async_copy_rect(
     dst: *const PitchedPtr,
     dst_offset: *const Dim3,

@@ -77,7 +77,6 @@ pub(super) struct Queues {
 }
 
 /// hsa_queue_create.
-#[expect(clippy::too_many_arguments, reason = "the runtime's signature")]
 pub(super) unsafe extern "C" fn create(
     agent: Agent,
     size: u32,
