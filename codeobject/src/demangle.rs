@@ -14,6 +14,9 @@ const MAX_RECURSION: u32 = 192;
 ///
 /// Takes off `.kd` and, from names that another demangler has been at, ` [clone .kd]`. A name that is not mangled, or is
 /// mangled in a way that is not understood, comes back as it is, without the suffix.
+///
+/// The text is that of c++filt and of the C++ runtime, but for expressions in signatures, packs of references and some
+/// pointers to nested types, which come out spelled otherwise.
 pub fn demangle(symbol: &str) -> String {
     let name = without_suffix(symbol);
     if !name.starts_with("_Z") {
@@ -23,7 +26,7 @@ pub fn demangle(symbol: &str) -> String {
 }
 
 /// The mangled name that a descriptor's symbol belongs to.
-pub(crate) fn without_suffix(symbol: &str) -> &str {
+fn without_suffix(symbol: &str) -> &str {
     let name = symbol.strip_suffix(" [clone .kd]").unwrap_or(symbol);
     name.strip_suffix(".kd").unwrap_or(name)
 }
@@ -41,6 +44,7 @@ impl DemangleWrite for Text {
     }
 }
 
+/// The text that other demanglers give, the C++ runtime's among them, so that names can be compared between recorders.
 fn itanium(name: &str) -> Option<String> {
     let parse = ParseOptions::default().recursion_limit(MAX_RECURSION);
     let (symbol, rest) = BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
@@ -48,10 +52,82 @@ fn itanium(name: &str) -> Option<String> {
     if !rest.is_empty() {
         return None;
     }
-    let mut text = Text(String::new());
     let options = DemangleOptions::new().recursion_limit(MAX_RECURSION);
-    symbol.structured_demangle(&mut text, &options).ok()?;
-    Some(text.0)
+    let print = |options: &DemangleOptions| {
+        let mut text = Text(String::new());
+        symbol.structured_demangle(&mut text, options).ok().map(|()| text.0)
+    };
+    let full = print(&options)?;
+    let text = match print(&options.no_return_type()) {
+        // The name is that of something inside a template function: there the others leave out that function's return
+        // type, and keep only the kernel's own.
+        Some(short) if full.starts_with("void ") && !full.ends_with(&short) && !name.contains("L_Z") => {
+            format!("void {short}")
+        }
+        _ => full,
+    };
+    Some(without_expansions(&usual_literals(&text.replace("std::nullptr_t", "decltype(nullptr)"))))
+}
+
+/// Numbers in template arguments with the suffix of their type, `64u`, for `(unsigned int)64`.
+fn usual_literals(text: &str) -> String {
+    const CASTS: [(&str, &str); 5] = [
+        ("(unsigned int)", "u"),
+        ("(long)", "l"),
+        ("(unsigned long)", "ul"),
+        ("(long long)", "ll"),
+        ("(unsigned long long)", "ull"),
+    ];
+    let mut usual = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find('(') {
+        let (before, after) = rest.split_at(open);
+        usual.push_str(before);
+        let literal = CASTS.iter().find_map(|(cast, suffix)| {
+            let number = after.strip_prefix(cast)?;
+            let digits = number.strip_prefix('-').unwrap_or(number);
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            (end > 0).then(|| (number.split_at(number.len() - digits.len() + end), suffix))
+        });
+        rest = match literal {
+            Some(((number, after), suffix)) => {
+                usual.extend([number, suffix]);
+                after
+            }
+            None => {
+                usual.push('(');
+                &after[1..]
+            }
+        };
+    }
+    usual + rest
+}
+
+/// Packs as the list that they are, `Sequence<1, 2>`, for `Sequence<(1, 2)...>`.
+fn without_expansions(text: &str) -> String {
+    let mut plain = Vec::with_capacity(text.len());
+    // For each open parenthesis, where it stands in the result, and whether a pack could begin there.
+    let mut open = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'(' => open.push((plain.len(), matches!(plain.last(), None | Some(b'<' | b' ' | b'(')))),
+            b')' => {
+                if let Some((at, true)) = open.pop()
+                    && let Some(behind) = rest.strip_prefix(b"...")
+                {
+                    plain.remove(at);
+                    rest = behind;
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        plain.push(*byte);
+    }
+    // Only whole ASCII characters were taken out.
+    String::from_utf8(plain).unwrap_or_else(|_| text.to_string())
 }
 
 /// The same for names with `_Float16` (mangled `DF16_`), which the demangler does not know, by way of the equally

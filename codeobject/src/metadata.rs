@@ -3,8 +3,7 @@
 //! Libraries carry notes of tens of megabytes, so the array of kernels is decoded one kernel at a time, and each is
 //! measured before it is decoded: memory is bounded by the largest kernel and not by what a length field claims.
 
-use rmp::decode;
-use rmp::decode::MessageLen;
+use rmp::{Marker, decode};
 use rmpv::ValueRef;
 
 use crate::{Argument, Error, Kernel};
@@ -13,8 +12,6 @@ use crate::{Argument, Error, Kernel};
 const MAX_DEPTH: usize = 32;
 /// Bytes of one kernel's entry. One with a hundred arguments has about 10 KB.
 const MAX_VALUE: usize = 1 << 20;
-/// Items of one map or array.
-const MAX_ITEMS: usize = 1 << 20;
 
 /// What the note says.
 pub(crate) struct Metadata {
@@ -49,16 +46,66 @@ pub(crate) fn read(mut note: &[u8]) -> Result<Metadata, Error> {
     Ok(metadata)
 }
 
-/// Bytes of the value that `rest` begins with.
-fn length(rest: &[u8], limit: usize) -> Result<usize, Error> {
-    let window = &rest[..rest.len().min(limit)];
-    match MessageLen::with_limits(MAX_DEPTH, MAX_ITEMS).incremental_len(window) {
-        Ok(length) => Ok(length),
-        Err(_) if window.len() < rest.len() => {
-            Err(Error::TooLarge { part: "one value of the AMDGPU metadata, in bytes,", limit })
-        }
-        Err(_) => Err(damaged("a value is cut off, or is no MessagePack")),
+/// Bytes of the value that `bytes` begin with, all that is nested in it included.
+fn length(bytes: &[u8], limit: usize) -> Result<usize, Error> {
+    let window = &bytes[..bytes.len().min(limit)];
+    let cut = || match window.len() < bytes.len() {
+        true => Error::TooLarge { part: "one value of the AMDGPU metadata, in bytes,", limit },
+        false => damaged("a value is cut off"),
+    };
+    let mut rest = window;
+    let mut missing = 1_u64;
+    while missing > 0 {
+        let (head, payload, inside) = extent(rest)?.ok_or_else(cut)?;
+        rest = usize::try_from(payload)
+            .ok()
+            .and_then(|payload| rest.get(head..)?.get(payload..))
+            .ok_or_else(cut)?;
+        // Cannot overflow: a value counts for fewer than 2^33, and takes a byte.
+        missing = missing - 1 + inside;
     }
+    Ok(window.len() - rest.len())
+}
+
+/// Extent of a value, less what is nested in it: bytes of marker and length field, bytes of contents, number of values
+/// nested directly. `None` if the length field is cut off.
+fn extent(bytes: &[u8]) -> Result<Option<(usize, u64, u64)>, Error> {
+    let Some(first) = bytes.first() else { return Ok(None) };
+    let field = |width: usize| {
+        let field = bytes.get(1..=width)?;
+        Some((1 + width, field.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))))
+    };
+    let contents = |width: usize, more: u64| field(width).map(|(head, length)| (head, length + more, 0));
+    let nested = |width: usize, each: u64| field(width).map(|(head, length)| (head, 0, length * each));
+    Ok(match Marker::from_u8(*first) {
+        Marker::FixPos(_) | Marker::FixNeg(_) | Marker::Null | Marker::True | Marker::False => {
+            Some((1, 0, 0))
+        }
+        Marker::U8 | Marker::I8 => Some((1, 1, 0)),
+        Marker::U16 | Marker::I16 => Some((1, 2, 0)),
+        Marker::U32 | Marker::I32 | Marker::F32 => Some((1, 4, 0)),
+        Marker::U64 | Marker::I64 | Marker::F64 => Some((1, 8, 0)),
+        Marker::FixStr(length) => Some((1, length.into(), 0)),
+        Marker::Str8 | Marker::Bin8 => contents(1, 0),
+        Marker::Str16 | Marker::Bin16 => contents(2, 0),
+        Marker::Str32 | Marker::Bin32 => contents(4, 0),
+        // An extension has a byte for its kind.
+        Marker::FixExt1 => Some((1, 2, 0)),
+        Marker::FixExt2 => Some((1, 3, 0)),
+        Marker::FixExt4 => Some((1, 5, 0)),
+        Marker::FixExt8 => Some((1, 9, 0)),
+        Marker::FixExt16 => Some((1, 17, 0)),
+        Marker::Ext8 => contents(1, 1),
+        Marker::Ext16 => contents(2, 1),
+        Marker::Ext32 => contents(4, 1),
+        Marker::FixArray(length) => Some((1, 0, length.into())),
+        Marker::Array16 => nested(2, 1),
+        Marker::Array32 => nested(4, 1),
+        Marker::FixMap(length) => Some((1, 0, 2 * u64::from(length))),
+        Marker::Map16 => nested(2, 2),
+        Marker::Map32 => nested(4, 2),
+        Marker::Reserved => return Err(damaged("a value begins with the reserved byte")),
+    })
 }
 
 fn value<'a>(rest: &mut &'a [u8]) -> Result<ValueRef<'a>, Error> {

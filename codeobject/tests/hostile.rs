@@ -1,0 +1,254 @@
+//! Whatever the bytes are: an answer or an error, never a panic, and never more memory than the bytes warrant.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rpd_codeobject::container::code_objects;
+use rpd_codeobject::{CodeObject, Error, demangle};
+
+const FILES: [&str; 8] = [
+    "gfx900-v3.co",
+    "gfx906-v4.co",
+    "gfx908-v4.co",
+    "gfx90a-v5.co",
+    "gfx1030-v5.co",
+    "named-v2.co",
+    "named-v5.co",
+    "two_units.so",
+];
+
+fn bytes(file: &str) -> Vec<u8> {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "data", file].iter().collect();
+    fs::read(path).expect(file)
+}
+
+/// Reads everything there is to read.
+fn read(bytes: &[u8]) {
+    if let Ok(object) = CodeObject::parse(bytes) {
+        for kernel in &object.kernels {
+            kernel.demangled();
+            kernel.explicit_length();
+            object.kernel(&kernel.symbol);
+        }
+    }
+    for part in code_objects(bytes).unwrap_or_default() {
+        // The parts of a bundle are ELF files; of anything else the part is the whole, which has been read above.
+        if part.target.is_some() {
+            read(part.bytes);
+        }
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Sequence(u64);
+
+impl Sequence {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+#[test]
+fn truncated_anywhere() {
+    for file in FILES {
+        let bytes = bytes(file);
+        for end in (0..bytes.len()).step_by(if bytes.len() > 20_000 { 37 } else { 1 }) {
+            read(&bytes[..end]);
+        }
+    }
+}
+
+#[test]
+fn changed_bytes() {
+    let values = [0, 1, 0x7f, 0x80, 0xff, 0xdc, 0xdd, 0xde, 0xdf, 0xc6];
+    let mut random = Sequence(1);
+    let mut originals: Vec<Vec<u8>> = FILES.map(bytes).to_vec();
+    // Once more with the note hidden, so that the descriptors are read.
+    for index in [0, 3, 4] {
+        let mut hidden = originals[index].clone();
+        let kind = hidden.windows(11).position(|at| at == b"\x20\0\0\0AMDGPU\0").unwrap();
+        hidden[kind] = 0x7f;
+        originals.push(hidden);
+    }
+    for original in &originals {
+        // Half of the changes go where the structures are: the headers, the note, the section table.
+        let note = original.windows(7).position(|at| at == b"AMDGPU\0").unwrap_or(0);
+        for round in 0..1000 {
+            let mut bytes = original.clone();
+            for _ in 0..=random.below(4) {
+                let at = match round % 4 {
+                    0 => random.below(64 + 8 * 56),
+                    1 => note + random.below(3000.min(bytes.len() - note)),
+                    2 => bytes.len() - 1 - random.below(1500),
+                    _ => random.below(bytes.len()),
+                };
+                bytes[at] = match random.below(3) {
+                    0 => values[random.below(values.len())],
+                    1 => bytes[at] ^ 1 << random.below(8),
+                    _ => random.below(256) as u8,
+                };
+            }
+            read(&bytes);
+        }
+    }
+}
+
+#[test]
+fn changed_names() {
+    let mut random = Sequence(2);
+    for line in include_str!("data/names.tsv").lines() {
+        let name = line.split('\t').next().unwrap();
+        for _ in 0..250 {
+            let mut name = name.as_bytes().to_vec();
+            for _ in 0..=random.below(3) {
+                let at = random.below(name.len());
+                match random.below(3) {
+                    0 => name[at] = b"0123456789EINSTZ_LXJPRKF"[random.below(24)],
+                    1 => drop(name.remove(at)),
+                    _ => name.insert(at, b"0123456789EINSTZ_LXJPRKF"[random.below(24)]),
+                }
+            }
+            demangle(std::str::from_utf8(&name).unwrap());
+        }
+    }
+}
+
+/// A code object with this as its metadata, and nothing else.
+fn with_metadata(metadata: &[u8]) -> Result<CodeObject, Error> {
+    let mut bytes = bytes("gfx906-v4.co")[..64].to_vec();
+    bytes[40..48].fill(0); // no sections
+    bytes[56] = 1; // one program header: a note
+    let size = (20 + metadata.len()) as u64;
+    bytes.extend(4u32.to_le_bytes());
+    bytes.extend(4u32.to_le_bytes());
+    for field in [120, 120, 120, size, size, 4u64] {
+        bytes.extend(field.to_le_bytes());
+    }
+    bytes.extend([7u32, metadata.len() as u32, 32].map(u32::to_le_bytes).concat());
+    bytes.extend(b"AMDGPU\0\0");
+    bytes.extend(metadata);
+    CodeObject::parse(&bytes)
+}
+
+/// `{"amdhsa.kernels": [kernels]}`, the number of kernels in 32 bits.
+fn kernels(count: u32, kernels: &[u8]) -> Vec<u8> {
+    let mut metadata = vec![0x81, 0xae];
+    metadata.extend(b"amdhsa.kernels\xdd");
+    metadata.extend(count.to_be_bytes());
+    metadata.extend(kernels);
+    metadata
+}
+
+#[test]
+fn smallest_metadata() {
+    let object = with_metadata(&kernels(1, b"\x81\xa7.symbol\xa4f.kd")).unwrap();
+    assert_eq!((object.kernels[0].symbol.as_str(), object.kernels[0].name.as_str()), ("f.kd", "f"));
+    assert_eq!(with_metadata(&[0x80]).unwrap().kernels, []);
+    // Keys and values of newer compilers, and keys that are no text.
+    let newer = b"\x84\xa7.symbol\xa4f.kd\xa4.new\x91\x81\x01\x02\x05\xc0\xa5.args\x90";
+    assert_eq!(with_metadata(&kernels(1, newer)).unwrap().kernels.len(), 1);
+}
+
+#[test]
+fn every_kind_of_value_can_be_passed_over() {
+    let values: [&[u8]; 30] = [
+        b"\x00",
+        b"\xff",
+        b"\xc0",
+        b"\xc2",
+        b"\xc3",
+        b"\xcc\x01",
+        b"\xcd\0\x01",
+        b"\xce\0\0\0\x01",
+        b"\xcf\0\0\0\0\0\0\0\x01",
+        b"\xd0\x01",
+        b"\xd1\0\x01",
+        b"\xd2\0\0\0\x01",
+        b"\xd3\0\0\0\0\0\0\0\x01",
+        b"\xca\0\0\0\0",
+        b"\xcb\0\0\0\0\0\0\0\0",
+        b"\xa2ab",
+        b"\xd9\x02ab",
+        b"\xda\0\x02ab",
+        b"\xdb\0\0\0\x02ab",
+        b"\xc4\x02ab",
+        b"\xc5\0\x02ab",
+        b"\xc6\0\0\0\x02ab",
+        b"\xd4\x01a",
+        b"\xd5\x01ab",
+        b"\xc7\x02\x01ab",
+        b"\xc8\0\x02\x01ab",
+        b"\x92\x01\x91\x02",
+        b"\xdc\0\x02\x01\x02",
+        b"\x81\x01\x91\x02",
+        b"\xde\0\x01\x01\x02",
+    ];
+    for value in values {
+        // Beside the kernels, and inside of one.
+        let mut metadata = b"\x82\xa5other".to_vec();
+        metadata.extend(value);
+        let inside = [&b"\x82\xa4.new"[..], value, b"\xa7.symbol\xa4f.kd"].concat();
+        metadata.extend(&kernels(1, &inside)[1..]);
+        let object = with_metadata(&metadata).unwrap_or_else(|error| panic!("{value:?}: {error}"));
+        assert_eq!(object.kernels[0].symbol, "f.kd", "{value:?}");
+        assert!(with_metadata(&metadata[..7 + value.len() - 1]).is_err(), "{value:?} without its last byte");
+    }
+    assert!(with_metadata(b"\x81\xa5other\xc1").is_err(), "the reserved byte is no value");
+}
+
+#[test]
+fn lengths_that_promise_too_much() {
+    for metadata in [
+        kernels(u32::MAX, b""),
+        kernels(u32::MAX, b"\x81\xa7.symbol\xa4f.kd"),
+        kernels(1, b"\xdf\xff\xff\xff\xff"),
+        kernels(1, b"\x81\xa5.args\xdd\xff\xff\xff\xff"),
+        kernels(1, b"\x81\xa7.symbol\xdb\xff\xff\xff\xff"),
+        b"\xdf\xff\xff\xff\xff".to_vec(),
+        b"\x81\xdb\xff\xff\xff\xff".to_vec(),
+        b"\xdd\xff\xff\xff\xff".to_vec(),
+        b"".to_vec(),
+    ] {
+        let error = with_metadata(&metadata).unwrap_err();
+        assert!(matches!(error, Error::Malformed { .. }), "{error}");
+    }
+}
+
+#[test]
+fn nesting_without_end() {
+    for opening in [&b"\x91"[..], b"\x81\x01", b"\xdc\0\x01", b"\xdf\0\0\0\x01\xa1a"] {
+        let deep = opening.repeat(100_000);
+        let inside_a_kernel = [&b"\x81\xa5.args"[..], &deep].concat();
+        let beside = [&b"\x81\xa5other"[..], &deep].concat();
+        for metadata in [kernels(1, &inside_a_kernel), kernels(1, &deep), deep, beside] {
+            with_metadata(&metadata).unwrap_err();
+        }
+    }
+}
+
+#[test]
+fn kernels_larger_than_any() {
+    let name = vec![b'a'; 2 << 20];
+    let mut kernel = b"\x81\xa7.symbol\xdb".to_vec();
+    kernel.extend((name.len() as u32).to_be_bytes());
+    kernel.extend(&name);
+    assert!(matches!(with_metadata(&kernels(1, &kernel)), Err(Error::TooLarge { .. })));
+}
+
+#[test]
+fn fields_of_the_wrong_kind_are_named() {
+    let cases: [(&[u8], &str); 7] = [
+        (b"\x81\xa7.symbol\x05", ".symbol is not text"),
+        (b"\x81\xa7.symbol\xa2\xff\xfe", ".symbol is not text"),
+        (b"\x81\xab.vgpr_count\xa1x", ".vgpr_count is not a number"),
+        (b"\x81\xab.vgpr_count\xff", ".vgpr_count is not a number"),
+        (b"\x81\xab.vgpr_count\xcf\0\0\0\x01\0\0\0\0", ".vgpr_count is not a number"),
+        (b"\x81\xa5.args\x91\x80", "no .value_kind"),
+        (b"\x80", "no .symbol"),
+    ];
+    for (kernel, text) in cases {
+        let error = with_metadata(&kernels(1, kernel)).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+}
