@@ -144,7 +144,11 @@ mod tests {
         assert_eq!(config.buffer_bytes, 256 << 20);
         assert!(!config.autostart);
         assert_eq!(config.complaints.len(), 2);
-        assert!(config.complaints.iter().any(|c| c.contains("RPDT_BUFFER_MB=lots")), "{:?}", config.complaints);
+        assert!(
+            config.complaints.iter().any(|c| c.contains("RPDT_BUFFER_MB=lots")),
+            "{:?}",
+            config.complaints
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::{Gpu, Hsa, signal};
 use crate::clock::{self, Clock};
 use crate::counters::Cause;
 use crate::record::{self, Kind};
-use crate::sync::lock;
+use crate::sync::{lock, lock_within};
 use crate::thread::{self as lane, Patience};
 use crate::{log, threads};
 
@@ -104,7 +104,7 @@ impl Completion {
         if !self.started.load(Ordering::Acquire) {
             return;
         }
-        let mut wishes = lock(&self.wishes);
+        let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
         wishes.looks_wanted += 1;
         let mine = wishes.looks_wanted;
         self.wake();
@@ -118,7 +118,7 @@ impl Completion {
         if !self.started.load(Ordering::Acquire) {
             return;
         }
-        let mut wishes = lock(&self.wishes);
+        let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
         wishes.finish = Some(Instant::now() + deadline);
         self.wake();
         // The thread needs a moment beyond the deadline to count what is left.

@@ -190,7 +190,7 @@ fn pass_timed(
 #[inline]
 fn hold_back(queue: &HwQueue, end: u64) {
     if let Some(limit) = queue.limit
-        && end > queue.frontier.load(Ordering::Relaxed) + limit
+        && queue.is_ahead(end, limit)
     {
         hold_back_slowly(queue, end, limit);
     }
@@ -203,7 +203,7 @@ fn hold_back_slowly(queue: &HwQueue, end: u64, limit: u64) {
         return;
     }
     let begin = Instant::now();
-    while end > queue.frontier.load(Ordering::Relaxed) + limit && begin.elapsed() < HELD_BACK {
+    while queue.is_ahead(end, limit) && begin.elapsed() < HELD_BACK {
         queue.hsa.completion.notice(true);
         std::thread::sleep(Duration::from_micros(50));
     }

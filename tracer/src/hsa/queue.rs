@@ -51,6 +51,14 @@ unsafe impl Sync for HwQueue {}
 unsafe impl Send for HwQueue {}
 
 impl HwQueue {
+    /// Whether packets up to `end` are more than `limit` ahead of a dispatch that has not completed. Only dispatches are
+    /// watched: with none outstanding nothing is known to be in the way.
+    #[inline]
+    pub(super) fn is_ahead(&self, end: u64, limit: u64) -> bool {
+        end > self.frontier.load(Ordering::Relaxed) + limit
+            && self.submitted.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed)
+    }
+
     /// Runs `act` on what the interceptor keeps for this queue; nothing when somebody else is at it or the queue is gone.
     #[inline]
     pub(super) fn with_lane<T>(&self, act: impl FnOnce(&mut Lane) -> T) -> Option<T> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::clock::{self, Clock};
 use crate::counters::Cause;
 use crate::recorder::Recorder;
-use crate::sync::lock;
+use crate::sync::{lock, lock_within};
 use crate::{log, threads};
 use file::File;
 
@@ -71,7 +71,7 @@ impl Handle {
         if !self.started.load(Ordering::Acquire) {
             return;
         }
-        let mut wishes = lock(&self.wishes);
+        let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
         wishes.flush_wanted += 1;
         let mine = wishes.flush_wanted;
         self.changed.notify_all();
@@ -86,7 +86,7 @@ impl Handle {
         if !self.started.load(Ordering::Acquire) {
             return;
         }
-        let mut wishes = lock(&self.wishes);
+        let Some(mut wishes) = lock_within(&self.wishes, recorder.config.exit_wait) else { return };
         wishes.finish = true;
         self.changed.notify_all();
         let (wishes, timeout) = self

@@ -1,0 +1,62 @@
+# make demo   - install what is missing, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
+# make test   - all tests
+# make bench  - measurements, as ratios      make soak - the long versions of the tests
+# make install PREFIX=/usr/local             make uninstall
+
+PREFIX ?= /usr/local
+CARGO ?= cargo
+RELEASE = target/release
+PROGRAMS = target/programs
+HIPFLAGS = --offload-arch=gfx900 --offload-arch=gfx906 -O2
+# A machine with an AMD GPU uses it, any other the software GPU.
+ifneq ($(wildcard /dev/kfd),)
+DEMO_RUN =
+HIPFLAGS = --offload-arch=native -O2
+else
+DEMO_RUN = SIMGPU_GPUS=2 fixtures/simgpu/simgpu-run
+endif
+
+.PHONY: all setup build demo test bench soak install uninstall clean
+all: build
+
+setup:
+	@./setup.sh
+
+build:
+	@$(CARGO) build --release --quiet
+
+$(PROGRAMS)/demo: fixtures/programs/demo.hip fixtures/programs/check.h
+	@mkdir -p $(PROGRAMS)
+	@hipcc $(HIPFLAGS) $< -o $@ 2>$@.log || { cat $@.log >&2; exit 1; }
+
+demo: setup
+	@$(MAKE) --no-print-directory build $(PROGRAMS)/demo
+	@echo '$$ rpd record -o trace.rpd --force -- $(PROGRAMS)/demo'
+	@$(DEMO_RUN) $(RELEASE)/rpd record -o trace.rpd --force -- $(PROGRAMS)/demo
+	@echo; echo '$$ rpd info trace.rpd'
+	@$(RELEASE)/rpd info trace.rpd
+	@echo; echo '$$ rpd top trace.rpd'
+	@$(RELEASE)/rpd top trace.rpd
+	@echo; echo '$$ sqlite3 trace.rpd "select gpuId, opType, count(*), sum(end - start) / 1000 as us from op group by 1, 2"'
+	@sqlite3 -header -column trace.rpd 'select gpuId, opType, count(*), sum(end - start) / 1000 as us from op group by 1, 2'
+
+test: setup
+	@$(CARGO) test --release --workspace --quiet
+
+bench: setup
+	@$(CARGO) bench --quiet -p rpd-schema
+
+soak: setup
+	@RPD_SOAK=1 $(CARGO) test --release --workspace --quiet
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(RELEASE)/rpd $(DESTDIR)$(PREFIX)/bin/rpd
+	install -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
+	install -m 644 include/rpd_tracer.h $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+
+clean:
+	@$(CARGO) clean --quiet

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Installs, on Debian, what building and testing need and is not there. Quiet and fast when nothing is missing.
+set -eu
+
+# The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; the assembler, the object
+# readers and the sqlite3 shell that tests compare with.
+packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
+clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3"
+
+missing=""
+for package in $packages; do
+    status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+    [ "$status" = "install ok installed" ] || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    if ! command -v apt-get >/dev/null; then
+        echo "setup: this needs Debian packages or their like:$missing" >&2
+        exit 1
+    fi
+    root=""
+    [ "$(id -u)" = 0 ] || root="sudo"
+    echo "setup: installing$missing"
+    log=$(mktemp)
+    if ! { $root apt-get update -qq &&
+        DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing; } >"$log" 2>&1; then
+        cat "$log" >&2
+        rm -f "$log"
+        echo "setup: apt-get could not install$missing" >&2
+        exit 1
+    fi
+    rm -f "$log"
+fi
+
+if ! command -v cargo >/dev/null; then
+    echo "setup: no cargo: install Rust first (https://rustup.rs, or the packages cargo and rustc of a recent Debian)" >&2
+    exit 1
+fi
