@@ -6,6 +6,8 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions, DemangleWrite, ParseOptions}
 
 /// Longest text given back. A short hostile symbol can stand for an endless text, through back references.
 const MAX_TEXT: usize = 256 * 1024;
+/// Qualifiers put right in one text. Real ones need a handful.
+const MAX_MOVES: usize = 10_000;
 /// Nesting of the name's grammar. Deep enough for the template names of tensor libraries, small enough for the
 /// stack of any thread.
 const MAX_RECURSION: u32 = 192;
@@ -66,7 +68,8 @@ fn itanium(name: &str) -> Option<String> {
         }
         _ => full,
     };
-    Some(without_expansions(&usual_literals(&text.replace("std::nullptr_t", "decltype(nullptr)"))))
+    let text = usual_literals(&text.replace("std::nullptr_t", "decltype(nullptr)"));
+    Some(with_qualifiers_last(without_empty_packs(&without_expansions(&text))))
 }
 
 /// Numbers in template arguments with the suffix of their type, `64u`, for `(unsigned int)64`.
@@ -128,6 +131,70 @@ fn without_expansions(text: &str) -> String {
     }
     // Only whole ASCII characters were taken out.
     String::from_utf8(plain).unwrap_or_else(|_| text.to_string())
+}
+
+/// Lists without the place of an empty pack, `A<int>`, for `A<int, >`; nor its qualifiers, for `(int, const*)`.
+fn without_empty_packs(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(comma) = rest.find(", ") {
+        let (before, after) = rest.split_at(comma);
+        plain.push_str(before);
+        let mut end = &after[2..];
+        while let Some(shorter) =
+            ["const", "volatile", "*", "&", " "].iter().find_map(|part| end.strip_prefix(part))
+        {
+            end = shorter;
+        }
+        rest = match end.starts_with([')', '>']) {
+            true => end,
+            false => {
+                plain.push_str(", ");
+                &after[2..]
+            }
+        };
+    }
+    plain + rest
+}
+
+/// A qualified type with its qualifiers at the end, `N::A::B const*`, for `N::A const::B*`, which is how the demangler
+/// spells a nested type when the type around it has been named before.
+fn with_qualifiers_last(mut text: String) -> String {
+    const QUALIFIERS: [&str; 4] = ["*", "&", " const", " volatile"];
+    let mut from = 0;
+    for _ in 0..MAX_MOVES {
+        let Some(scope) = text[from..].find("::").map(|at| from + at) else { break };
+        from = scope + 2;
+        let mut stem = &text[..scope];
+        while let Some(shorter) = QUALIFIERS.iter().find_map(|qualifier| stem.strip_suffix(qualifier)) {
+            stem = shorter;
+        }
+        // Behind a parenthesis they belong to a member function whose local names follow, `f() const::{lambda()#1}`.
+        if stem.len() == scope || stem.ends_with(')') {
+            continue;
+        }
+        let (start, end) = (stem.len(), end_of_name(&text, from));
+        let qualifiers = text[start..scope].to_string();
+        text.insert_str(end, &qualifiers);
+        text.replace_range(start..scope, "");
+        from = start + 2;
+    }
+    text
+}
+
+/// Where the qualified name ends that continues at `from`: template arguments are part of it, spaces are not.
+fn end_of_name(text: &str, from: usize) -> usize {
+    let mut nesting = 0;
+    let end = text[from..].bytes().position(|byte| {
+        match byte {
+            b'<' => nesting += 1,
+            b'>' => nesting -= 1,
+            _ => {}
+        }
+        let is_part = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'>') || !byte.is_ascii();
+        nesting < 0 || nesting == 0 && !is_part
+    });
+    end.map_or(text.len(), |end| from + end)
 }
 
 /// The same for names with `_Float16` (mangled `DF16_`), which the demangler does not know, by way of the equally

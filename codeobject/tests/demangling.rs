@@ -83,6 +83,33 @@ fn local_things_of_template_functions_leave_out_return_types() {
 }
 
 #[test]
+fn empty_packs_take_no_place() {
+    assert_eq!(demangle("_Z1fIJEEvDpT_"), "void f<>()");
+    assert_eq!(demangle("_Z1fIiJEEvT_DpT0_"), "void f<int>(int)");
+    assert_eq!(demangle("_Z1fIiJEEvPT_DpPKT0_"), "void f<int>(int*)");
+    assert_eq!(demangle("_Z1fI1AIbJ1BIiJEEEEEvT_"), "void f<A<bool, B<int> > >(A<bool, B<int> >)");
+}
+
+#[test]
+fn qualifiers_follow_the_whole_nested_type() {
+    let cases = [
+        ("_Z1fIPN1N1AEPNS1_1BEEvT_T0_", "void f<N::A*, N::A::B*>(N::A*, N::A::B*)"),
+        ("_Z1fIPN1N1AEPKNS1_1BEEvT_T0_", "void f<N::A*, N::A::B const*>(N::A*, N::A::B const*)"),
+        ("_Z1fIN1N1AEEvPKNT_1BES2_", "void f<N::A>(N::A::B const*, N::A)"),
+        (
+            "_Z1fIPN1N1AEPVKNS1_1BIPNS1_1CEEEEvT_T0_",
+            "void f<N::A*, N::A::B<N::A::C*> const volatile*>(N::A*, N::A::B<N::A::C*> const volatile*)",
+        ),
+        // A const member function, and a pointer to a member, stay as they are.
+        ("_Z1fIZNK1A1gEvEUlvE_EvT_", "void f<A::g() const::{lambda()#1}>(A::g() const::{lambda()#1})"),
+        ("_Z1fM1Ai", "f(int A::*)"),
+    ];
+    for (mangled, expected) in cases {
+        assert_eq!(demangle(mangled), expected, "{mangled}");
+    }
+}
+
+#[test]
 fn truncated_at_every_length() {
     for (mangled, _) in names() {
         for end in 0..mangled.len() {
