@@ -19,13 +19,11 @@ pub(crate) enum Cause {
     Reentered,
     /// The file could not be written.
     Write,
-    /// The process was ending.
-    Late,
 }
 
 impl Cause {
     /// All causes with the names they have in the file.
-    pub(crate) const ALL: [(Cause, &'static str); 8] = [
+    pub(crate) const ALL: [(Cause, &'static str); 7] = [
         (Cause::BufferFull, "buffer_full"),
         (Cause::Incomplete, "incomplete"),
         (Cause::NoTimes, "no_times"),
@@ -33,7 +31,6 @@ impl Cause {
         (Cause::NoSignal, "no_signal"),
         (Cause::Reentered, "reentered"),
         (Cause::Write, "write"),
-        (Cause::Late, "late"),
     ];
 }
 

@@ -25,5 +25,7 @@ pub(crate) fn process_end() {
     }
     hsa::finish(GPU_DEADLINE);
     recorder.writer.finish(recorder);
+    // Threads that still run record nothing that could reach the file.
+    recorder.switch.disable();
     report::ended(recorder);
 }
