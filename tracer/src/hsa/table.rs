@@ -30,7 +30,7 @@ impl Table {
     /// The place of the entry at byte `offset`, if this runtime's table reaches that far.
     fn slot(&self, offset: usize) -> Option<*mut usize> {
         // SAFETY: inside the table by the comparison; entries are 8 bytes, 8-aligned.
-        (offset + 8 <= self.size).then(|| unsafe { self.base.cast::<u8>().add(offset).cast() })
+        (offset.saturating_add(8) <= self.size).then(|| unsafe { self.base.cast::<u8>().add(offset).cast() })
     }
 
     /// The function at `offset`.
@@ -187,4 +187,65 @@ pub(crate) unsafe fn patch(table: Table, hooks: &[(usize, usize)]) {
 pub(crate) fn address(table: Table, offset: usize) -> usize {
     // SAFETY: usize stands for any function pointer here; it is only compared.
     unsafe { table.get::<usize>(offset) }.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of `size` bytes in a buffer that is larger: what lies behind belongs to somebody else.
+    fn table(buffer: &mut [usize; 64], size: u32) -> Table {
+        buffer.fill(0xdead);
+        let version = TableVersion { major_id: 1, minor_id: size, step_id: 0, reserved: 0 };
+        let base = buffer.as_mut_ptr().cast::<TableVersion>();
+        // SAFETY: the buffer is large enough and aligned for the version, and lives as long as the table.
+        unsafe {
+            base.write(version);
+            Table::new(base)
+        }
+    }
+
+    #[test]
+    fn nothing_behind_the_end_is_read_or_written() {
+        let mut buffer = [0; 64];
+        let table = table(&mut buffer, 400);
+        assert_eq!(address(table, 392), 0xdead);
+        for behind in [393, 396, 400, 408, usize::MAX & !7] {
+            assert_eq!(address(table, behind), 0, "offset {behind}");
+        }
+        // SAFETY: plain numbers in a buffer of ours.
+        unsafe { patch(table, &[(392, 7), (396, 8), (400, 9)]) };
+        assert_eq!(address(table, 392), 7);
+        assert_eq!(buffer[50], 0xdead, "offset 400 is not the table's");
+    }
+
+    #[test]
+    fn a_table_that_is_not_provided_has_no_entries() {
+        // SAFETY: null is allowed.
+        assert_eq!(address(unsafe { Table::new(std::ptr::null_mut()) }, 16), 0);
+        let mut buffer = [0usize; 64];
+        buffer[2] = 1;
+        // SAFETY: a version of zeros: major_id 0.
+        assert_eq!(address(unsafe { Table::new(buffer.as_mut_ptr().cast()) }, 16), 0);
+    }
+
+    /// Offsets by offsetof over the headers of each release.
+    #[test]
+    fn layouts_of_the_amd_table() {
+        for (release, size, on_engine, signal_create, intercept_create, rect) in [
+            ("3.5", 360, None, 264, 296, 320),
+            ("5.2", 400, None, 264, 296, 320),
+            ("5.5", 424, None, 264, 296, 320),
+            ("5.6", 456, Some(144), 280, 312, 336),
+            ("6.1", 560, Some(144), 280, 312, 336),
+            ("7.0", 608, Some(144), 280, 312, 336),
+        ] {
+            let entry = AmdEntry::of(size);
+            assert_eq!(entry.memory_async_copy_on_engine, on_engine, "{release}");
+            assert_eq!(entry.signal_create, signal_create, "{release}");
+            assert_eq!(entry.intercept_create, intercept_create, "{release}");
+            assert_eq!(entry.intercept_register, intercept_create + 8, "{release}");
+            assert_eq!(entry.memory_async_copy_rect, rect, "{release}");
+        }
+    }
 }
