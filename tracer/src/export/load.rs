@@ -30,6 +30,7 @@ extern "C" fn constructor() {
         environment::announce();
         // SAFETY: the handler is safe to run in a child: it only installs fresh state.
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        super::exit::watch_quick_exit();
         report::loaded(recorder);
     });
 }

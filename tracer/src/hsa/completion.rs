@@ -202,6 +202,7 @@ impl Watch {
             let now = clock::read(Clock::ThreadCpu);
             self.hsa.recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
             cpu = now;
+            let finish = finish.or_else(|| (ended == 0 && threads::are_alone()).then(Instant::now));
             if finish.is_some_and(|deadline| in_flight == 0 || Instant::now() >= deadline) {
                 self.give_up();
                 return;

@@ -1,8 +1,12 @@
 //! The trace of this process, from the first record to the end: opened when there is something to write, one transaction per
 //! drain.
 //!
-//! What cannot be written is drained all the same and counted, so that a full disk never fills the application's memory.
+//! The file is the user's: it may be deleted, moved, replaced or emptied at any time, which is noticed before each transaction
+//! and carried on from in the file that is there then. What cannot be written waits in the rings while there is room, and is then
+//! drained and counted, so that a full disk never fills the application's memory.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
@@ -10,11 +14,11 @@ use rpd_schema::{Appender, Error, ErrorKind};
 use super::ranges::{Ranges, Stretch};
 use super::rows::{Recorded, Rows};
 use super::{Complaint, lose, session};
-use crate::clock;
 use crate::record::{Kind, Marker};
 use crate::recorder::Recorder;
 use crate::ring::{Consumer, Entry};
 use crate::switch::Change;
+use crate::{clock, log};
 
 /// How long to leave a file alone that could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
@@ -22,6 +26,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const COUNTS: Duration = Duration::from_secs(10);
 /// How often a commit is tried that a reader of the file holds up.
 const COMMIT_TRIES: u32 = 3;
+
+/// Which file a path meant when it was opened: (device, inode).
+type Identity = Option<(u64, u64)>;
 
 /// The records and open ranges of one thread.
 struct Lane {
@@ -33,6 +40,7 @@ struct Lane {
 pub(super) struct File {
     recorder: &'static Recorder,
     appender: Option<Appender>,
+    identity: Identity,
     rows: Rows,
     lanes: Vec<Lane>,
     changes: Vec<Change>,
@@ -50,6 +58,7 @@ impl File {
         File {
             recorder,
             appender: None,
+            identity: None,
             rows: Rows::new(recorder.pid, recorder.config.ticks),
             lanes: Vec::new(),
             changes: Vec::new(),
@@ -84,6 +93,8 @@ impl File {
             self.transact(clock::monotonic(), true);
         }
         self.appender = None;
+        // What is still in the rings has nowhere to go.
+        self.discard();
     }
 
     fn counts_are_old(&self) -> bool {
@@ -146,9 +157,21 @@ impl File {
         if ending { session::end(appender) } else { Ok(()) }
     }
 
-    /// The open file, opened now if it has to be. Otherwise what is in the rings is counted as lost.
+    /// The open file, opened now if it has to be.
     fn take_appender(&mut self) -> Option<Appender> {
-        if let Some(mut appender) = self.appender.take() {
+        let open = self.appender.take().filter(|appender| {
+            let same = self.identity == identity(appender.path());
+            if !same {
+                log::info(|| {
+                    format!(
+                        "{}: moved, replaced or emptied; going on with the file there now",
+                        appender.path().display()
+                    )
+                });
+            }
+            same
+        });
+        if let Some(mut appender) = open {
             if self.rows.exhausted() {
                 match appender.next_session().and_then(|()| session::begin(&mut appender, self.recorder)) {
                     Ok(()) => self.rows.new_session(),
@@ -161,7 +184,7 @@ impl File {
             return Some(appender);
         }
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
-            self.discard();
+            self.make_room();
             return None;
         }
         let path = self.recorder.config.filename();
@@ -172,6 +195,7 @@ impl File {
         match opened {
             Ok(appender) => {
                 self.rows.new_session();
+                self.identity = identity(&path);
                 (self.gpus_known, self.counted, self.retry_at) = (false, None, None);
                 Some(appender)
             }
@@ -192,9 +216,22 @@ impl File {
     }
 
     fn give_up(&mut self, error: &Error) {
-        self.complaint.say(&format!("{error}; what is recorded meanwhile is lost and counted"));
+        if is_somebody_elses(error.kind()) {
+            self.recorder.switch.disable();
+            self.complaint.say(&format!("{error}; recording is off for this process"));
+            return self.discard();
+        }
+        self.complaint
+            .say(&format!("{error}; what finds no room in the buffers meanwhile is lost and counted"));
         self.retry_at = Some(Instant::now() + RETRY);
-        self.discard();
+        self.make_room();
+    }
+
+    /// Nothing can be written now: records wait in the rings until those fill up.
+    fn make_room(&mut self) {
+        if self.recorder.pressed() {
+            self.discard();
+        }
     }
 
     fn discard(&mut self) {
@@ -205,6 +242,28 @@ impl File {
         self.lanes.retain(|lane| !lane.consumer.gone);
         lose(self.recorder, records);
     }
+}
+
+/// What `path` means now; nothing for a missing or empty file. Only asks: opening and closing the file would drop the locks that
+/// SQLite holds on it for the whole process.
+fn identity(path: &Path) -> Identity {
+    std::fs::metadata(path).ok().filter(|file| file.len() > 0).map(|file| (file.dev(), file.ino()))
+}
+
+/// Whether the file is something that must not be touched, however often it is tried.
+fn is_somebody_elses(kind: &ErrorKind) -> bool {
+    use ErrorKind::*;
+    matches!(
+        kind,
+        NotAFile
+            | NotSqlite
+            | Truncated
+            | Corrupt
+            | OtherSqlite
+            | Rocprofv3
+            | UnsupportedVersion(_)
+            | NotWritable(_)
+    )
 }
 
 /// A reader of the file may hold up a commit; nothing is lost by trying again.
