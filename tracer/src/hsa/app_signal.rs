@@ -6,8 +6,9 @@
 //! then the completion thread finds it done by its end tick (dispatches) or its value (copies).
 //!
 //! One case cannot be read that way: a signal that several operations complete (a count-down). Its times are those of the
-//! last. There each operation gets a signal of ours, with an interrupt, and the runtime's event thread passes times and
-//! decrement on to the application's (docs/completion-signals.md says why).
+//! last. There each operation gets a signal of ours and we pass times and decrement on to the application's: the runtime's
+//! event thread does for the first [`MAX_FORWARDS`] in flight, which get an interrupt, the completion thread for more
+//! (docs/completion-signals.md says why).
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::abi::*;
-use super::{Hsa, get};
+use super::{Hsa, get, signal};
 use crate::guard::guard;
 use crate::sync::lock;
 
@@ -95,8 +96,8 @@ pub(super) enum Claim {
     InPlace(Arc<Harvest>),
     /// With this signal of ours, which passes its completion on.
     Forwarded(Signal, Arc<Harvest>),
-    /// As it is, and its times cannot be had.
-    Untimed,
+    /// With a signal of ours whose completion the completion thread passes on by [`relay`].
+    Relayed,
 }
 
 /// What an operation is, as far as its times go.
@@ -182,7 +183,7 @@ impl AppSignals {
     }
 
     fn forward(&self, hsa: &'static Hsa, target: Signal, operation: Operation) -> Claim {
-        let Some(own) = self.interrupt_signal(hsa) else { return Claim::Untimed };
+        let Some(own) = self.interrupt_signal(hsa) else { return Claim::Relayed };
         let harvest = Arc::new(Harvest::default());
         let job = Box::into_raw(Box::new(Forward { hsa, own, target, operation, harvest: harvest.clone() }));
         // SAFETY: `own` is live and armed with 1; `passed_on` frees the job, once, because it answers false.
@@ -192,7 +193,7 @@ impl AppSignals {
             // SAFETY: the runtime did not take the job.
             drop(unsafe { Box::from_raw(job) });
             lock(&self.spare).push(own);
-            return Claim::Untimed;
+            return Claim::Relayed;
         }
         Claim::Forwarded(own, harvest)
     }
@@ -209,6 +210,14 @@ impl AppSignals {
         // SAFETY: no consumers, a valid place for the handle.
         let status = unsafe { (hsa.originals.signal_create)(1, 0, std::ptr::null(), &mut signal) };
         (status == SUCCESS).then_some(signal)
+    }
+
+    /// The runtime is about to shut down: gives back the signals that nothing in flight uses.
+    pub(super) fn retire(&self, hsa: &Hsa) {
+        for signal in lock(&self.spare).drain(..) {
+            // SAFETY: our own, armed and unused.
+            unsafe { (hsa.originals.signal_destroy)(signal) };
+        }
     }
 }
 
@@ -255,48 +264,48 @@ struct Forward {
 unsafe extern "C" fn passed_on(_value: i64, job: *mut c_void) -> bool {
     // SAFETY: the box made by `forward`; the runtime calls once because the answer is false.
     let job = unsafe { Box::from_raw(job.cast::<Forward>()) };
-    let (hsa, target) = (job.hsa, job.target);
-    guard((), || job.read());
-    // The application waits for this whatever happened above.
-    // SAFETY: the application's signal, alive until the operation that completes it has.
-    unsafe { (hsa.originals.signal_subtract)(target, 1) };
-    guard((), || job.recycle());
+    // SAFETY: `own` has completed; the application keeps `target` until the operation that completes it has.
+    let times = unsafe { relay(job.hsa, job.own, job.target, job.operation) };
+    guard((), || {
+        job.harvest.done(times);
+        // SAFETY: completed, and its handler has run: nobody else uses it.
+        unsafe { signal::rearm(job.own) };
+        lock(&job.hsa.app_signals.spare).push(job.own);
+    });
     false
 }
 
-impl Forward {
-    fn read(&self) {
-        match self.operation {
-            Operation::Dispatch => {
-                // SAFETY: our own live signal.
-                let (start, end) = unsafe { self.own.ticks() };
-                self.harvest.done((start, end));
-                let pending = lock(&self.hsa.app_signals.pending);
-                // Not while another operation's times are expected in place there.
-                if !pending.contains_key(&self.target) {
-                    // SAFETY: the application's signal, alive until the operation that completes it has.
-                    let memory = unsafe { self.target.memory() };
-                    memory.start_ts.store(start, Ordering::Relaxed);
-                    memory.end_ts.store(end, Ordering::Release);
-                }
+/// Passes the completion of `own` on to the application's `target`: its ticks, then the decrement. Returns the times as
+/// [`Outcome::Done`] has them.
+///
+/// # Safety
+/// The runtime is alive, `own` is ours and has completed, `target` is a live signal.
+pub(super) unsafe fn relay(hsa: &Hsa, own: Signal, target: Signal, operation: Operation) -> (u64, u64) {
+    // The application waits for the decrement, whatever happens to the times.
+    let times = guard((0, 0), || match operation {
+        Operation::Dispatch => {
+            // SAFETY: the caller's promise.
+            let (start, end) = unsafe { own.ticks() };
+            let pending = lock(&hsa.app_signals.pending);
+            // Not while another operation's times are expected in place there.
+            if !pending.contains_key(&target) {
+                // SAFETY: the caller's promise.
+                let memory = unsafe { target.memory() };
+                memory.start_ts.store(start, Ordering::Relaxed);
+                memory.end_ts.store(end, Ordering::Release);
             }
-            Operation::Copy { .. } => {
-                let mut times = Times::default();
-                // SAFETY: our own live signal, a valid place.
-                unsafe { (self.hsa.originals.get_async_copy_time)(self.own, &mut times) };
-                self.harvest.done((times.start, times.end));
-            }
+            (start, end)
         }
-    }
-
-    fn recycle(&self) {
-        // SAFETY: completed, and its handler has run: nobody else uses it.
-        let memory = unsafe { self.own.memory() };
-        memory.start_ts.store(0, Ordering::Relaxed);
-        memory.end_ts.store(0, Ordering::Relaxed);
-        memory.value.store(1, Ordering::Release);
-        lock(&self.hsa.app_signals.spare).push(self.own);
-    }
+        Operation::Copy { .. } => {
+            let mut times = Times::default();
+            // SAFETY: the caller's promise, a valid place.
+            unsafe { (hsa.originals.get_async_copy_time)(own, &mut times) };
+            (times.start, times.end)
+        }
+    });
+    // SAFETY: the caller's promise.
+    unsafe { (hsa.originals.signal_subtract)(target, 1) };
+    times
 }
 
 /// hsa_signal_destroy.

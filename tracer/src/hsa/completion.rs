@@ -10,7 +10,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::abi::{SUCCESS, Signal};
-use super::app_signal::{Harvest, Outcome};
+use super::app_signal::{self, Harvest, Operation, Outcome};
 use super::queue::Ends;
 use super::{Gpu, Hsa, signal};
 use crate::clock::{self, Clock};
@@ -33,12 +33,45 @@ const LOOK_BEHIND: usize = 64;
 /// See [`LOOK_BEHIND`].
 const FULL_LOOK: u64 = 32;
 
-/// Where the times of a dispatch will be.
+/// Where the times of an operation will be.
 pub(super) enum Timing {
     /// In a signal of ours.
     Own(Signal),
-    /// In the application's signal, or passed on to it.
+    /// In the application's signal, or passed on to it by somebody else.
     Application(Arc<Harvest>),
+    /// In a signal of ours, and this thread passes them on to the application's.
+    Relayed { own: Signal, target: Signal },
+}
+
+impl Timing {
+    /// What has become of the operation; passes its completion on where that is ours to do.
+    fn outcome(&self, hsa: &Hsa, operation: Operation) -> Outcome {
+        match self {
+            // SAFETY: our own signal of a live runtime.
+            Timing::Own(own) => match unsafe { signal::completed(*own) } {
+                Some((start, end)) => Outcome::Done(start, end),
+                None => Outcome::Pending,
+            },
+            Timing::Application(harvest) => harvest.outcome(),
+            Timing::Relayed { own, target } => {
+                // SAFETY: our own signal of a live runtime.
+                if unsafe { signal::completed(*own) }.is_none() {
+                    return Outcome::Pending;
+                }
+                // SAFETY: `own` has completed; the application keeps `target` until the operation that completes it has.
+                let (start, end) = unsafe { app_signal::relay(hsa, *own, *target, operation) };
+                Outcome::Done(start, end)
+            }
+        }
+    }
+
+    /// The signal of ours that is free when the operation is settled.
+    fn own(&self) -> Option<Signal> {
+        match self {
+            Timing::Own(own) | Timing::Relayed { own, .. } => Some(*own),
+            Timing::Application(_) => None,
+        }
+    }
 }
 
 /// A dispatch that the hardware has.
@@ -52,7 +85,7 @@ pub(super) struct InFlight {
 /// A copy that the runtime has.
 pub(super) struct CopyInFlight {
     pub(super) record: record::Copy,
-    pub(super) harvest: Arc<Harvest>,
+    pub(super) timing: Timing,
 }
 
 #[derive(Default)]
@@ -211,7 +244,9 @@ impl Watch {
             if ended > 0 || in_flight > 0 {
                 active = Instant::now();
             }
-            pause = if ended > 0 || finish.is_some() { BUSY } else { (pause * 2).min(SLOW) };
+            // The application waits for what is relayed.
+            let urgent = ended > 0 || finish.is_some() || self.relays();
+            pause = if urgent { BUSY } else { (pause * 2).min(SLOW) };
             let long = active.elapsed() > LINGER;
             completion.asleep.store(long, Ordering::SeqCst);
             // A submission between the last look and the store is found after IDLE at the latest.
@@ -222,6 +257,12 @@ impl Watch {
 
     fn in_flight(&self) -> usize {
         self.queues.iter().map(|queue| queue.waiting.len()).sum::<usize>() + self.copies.len()
+    }
+
+    fn relays(&self) -> bool {
+        let relayed = |timing: &Timing| matches!(timing, Timing::Relayed { .. });
+        let dispatches = self.queues.iter().flat_map(|queue| &queue.waiting);
+        self.copies.iter().any(|copy| relayed(&copy.timing)) || dispatches.map(|d| &d.timing).any(relayed)
     }
 
     /// Makes records of what has completed; how many that were.
@@ -283,26 +324,22 @@ impl Watched {
         let Some(queue) = self.ends.queue else { return 0 };
         let (mut place, mut ended) = (0, 0);
         while place < self.waiting.len().min(behind) {
-            let ticks = match &self.waiting[place].timing {
-                Timing::Own(signal) => {
-                    // SAFETY: our own signal of a live runtime.
-                    unsafe { signal::completed(*signal) }.map(|(start, end)| Outcome::Done(start, end))
-                }
-                Timing::Application(harvest) => Some(harvest.outcome()).filter(|o| *o != Outcome::Pending),
-            };
-            let Some(outcome) = ticks else {
+            let outcome = self.waiting[place].timing.outcome(hsa, Operation::Dispatch);
+            if outcome == Outcome::Pending {
                 place += 1;
                 continue;
-            };
+            }
             let Some(dispatch) = self.waiting.remove(place) else { break };
             if dispatch.recorded {
                 settle_dispatch(hsa, queue.gpu, dispatch.record, outcome);
             }
-            if let Timing::Own(signal) = dispatch.timing {
+            if let Some(own) = dispatch.timing.own() {
                 // SAFETY: the dispatch that carried it has completed and its ticks were read.
-                unsafe { signal::rearm(signal) };
-                // A signal that finds no place stays with the runtime until it shuts down.
-                self.ends.return_signal(signal);
+                unsafe { signal::rearm(own) };
+                if !self.ends.return_signal(own) {
+                    // SAFETY: as above.
+                    unsafe { signal::destroy(&hsa.originals, own) };
+                }
             }
             ended += 1;
         }
@@ -342,7 +379,8 @@ fn settle_dispatch(hsa: &Hsa, gpu: &Gpu, mut record: record::Dispatch, outcome: 
 /// Times of a copy if it has completed, and its record. True: it is through.
 fn settle_copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
     let counters = &hsa.recorder.counters;
-    match copy.harvest.outcome() {
+    // The time of submission matters only to a claim.
+    match copy.timing.outcome(hsa, Operation::Copy { submitted: 0 }) {
         Outcome::Pending => return false,
         Outcome::Done(start, end) if start != 0 && end != 0 => {
             let (start, end) = (hsa.clock.monotonic(start), hsa.clock.monotonic(end));
@@ -352,6 +390,10 @@ fn settle_copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
         Outcome::Overwritten => counters.lose(Cause::SharedSignal, 1),
     }
     push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
+    if let Some(own) = copy.timing.own() {
+        // SAFETY: the copy that completed it is over.
+        unsafe { signal::destroy(&hsa.originals, own) };
+    }
     true
 }
 

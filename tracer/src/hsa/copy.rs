@@ -7,8 +7,8 @@ use std::ffi::c_void;
 
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
-use super::completion::CopyInFlight;
-use super::{Gpu, Hsa, get};
+use super::completion::{CopyInFlight, Timing};
+use super::{Gpu, Hsa, get, signal};
 use crate::counters::Cause;
 use crate::guard::guard;
 use crate::record::{self, NO_GPU};
@@ -150,25 +150,32 @@ fn timed(
     }
     let start = clock::monotonic();
     let submitted = hsa.clock.system(start);
-    let claim =
-        guard(Claim::Untimed, || hsa.app_signals.claim(hsa, completion, Operation::Copy { submitted }));
-    let (signal, harvest) = match claim {
-        Claim::InPlace(harvest) => (completion, Some(harvest)),
-        Claim::Forwarded(signal, harvest) => (signal, Some(harvest)),
-        Claim::Untimed => (completion, None),
-    };
+    let (signal, timing) =
+        guard((completion, None), || timing(hsa, completion, Operation::Copy { submitted }));
     let status = call(signal);
     let end = clock::monotonic();
-    guard((), || match harvest {
-        Some(harvest) if status == SUCCESS => {
+    guard((), || match timing {
+        Some(timing) if status == SUCCESS => {
             let record = describe(hsa, &job, completion, start, end);
-            hsa.completion.add_copy(hsa, CopyInFlight { record, harvest });
+            hsa.completion.add_copy(hsa, CopyInFlight { record, timing });
         }
-        // Refused: nothing will complete. A forwarded signal keeps its handler and is not used again.
+        // Refused: nothing will complete. A signal of ours that was meant for it is not used again.
         Some(_) => hsa.app_signals.withdraw(completion),
-        None => hsa.recorder.counters.lose(Cause::SharedSignal, 1),
+        None => hsa.recorder.counters.lose(Cause::NoSignal, 1),
     });
     status
+}
+
+/// The signal to make the call with, and where the copy's times will be.
+fn timing(hsa: &'static Hsa, completion: Signal, operation: Operation) -> (Signal, Option<Timing>) {
+    match hsa.app_signals.claim(hsa, completion, operation) {
+        Claim::InPlace(harvest) => (completion, Some(Timing::Application(harvest))),
+        Claim::Forwarded(own, harvest) => (own, Some(Timing::Application(harvest))),
+        Claim::Relayed => match signal::create(&hsa.originals) {
+            Some(own) => (own, Some(Timing::Relayed { own, target: completion })),
+            None => (completion, None),
+        },
+    }
 }
 
 fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) -> record::Copy {

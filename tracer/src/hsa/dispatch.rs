@@ -48,13 +48,26 @@ impl Lane {
     /// A signal for one dispatch, and where its times will be.
     fn timing(&mut self, hsa: &'static Hsa, own: Signal) -> Option<(Signal, Timing)> {
         if own.0 == 0 {
-            let signal = self.spare.pop().ok().or_else(|| signal::create(&hsa.originals));
-            return signal.map(|signal| (signal, Timing::Own(signal)));
+            return self.signal(hsa).map(|signal| (signal, Timing::Own(signal)));
         }
         match hsa.app_signals.claim(hsa, own, Operation::Dispatch) {
             Claim::InPlace(harvest) => Some((own, Timing::Application(harvest))),
             Claim::Forwarded(signal, harvest) => Some((signal, Timing::Application(harvest))),
-            Claim::Untimed => None,
+            Claim::Relayed => {
+                self.signal(hsa).map(|signal| (signal, Timing::Relayed { own: signal, target: own }))
+            }
+        }
+    }
+
+    fn signal(&mut self, hsa: &Hsa) -> Option<Signal> {
+        self.spare.pop().ok().or_else(|| signal::create(&hsa.originals))
+    }
+
+    /// Gives unused signals back to the runtime.
+    pub(super) fn retire(&mut self, hsa: &Hsa) {
+        while let Ok(signal) = self.spare.pop() {
+            // SAFETY: a spare signal is in no packet.
+            unsafe { signal::destroy(&hsa.originals, signal) };
         }
     }
 
@@ -85,8 +98,7 @@ impl Lane {
                     describe(&packet, application, index, queue, self.kernels.find(packet.kernel_object));
                 self.timed.push(InFlight { record, timing, recorded });
             }
-            None if application.0 == 0 => recorder.counters.lose(Cause::NoSignal, recorded.into()),
-            None => recorder.counters.lose(Cause::SharedSignal, recorded.into()),
+            None => recorder.counters.lose(Cause::NoSignal, recorded.into()),
         }
         self.batch.push(packet);
     }
@@ -139,7 +151,7 @@ pub(super) unsafe extern "C" fn intercept(
         let recorded = queue.hsa.recorder.switch.is_on();
         // Where submission must be held back, completion is watched also while recording is paused.
         queue.hsa.usable()
-            && (recorded || queue.limit.is_some())
+            && (recorded || queue.run_ahead.is_some())
             && queue
                 .with_lane(|lane| pass_timed(queue, lane, packets, count, index, writer, recorded))
                 .unwrap_or(false)
@@ -160,7 +172,9 @@ fn pass_timed(
     writer: PacketWriter,
     recorded: bool,
 ) -> bool {
-    hold_back(queue, index + count);
+    if queue.is_ahead(index + count) {
+        hold_back(queue, index + count);
+    }
     let start = clock::monotonic();
     lane.batch.clear();
     lane.timed.clear();
@@ -186,24 +200,21 @@ fn pass_timed(
     true
 }
 
-/// Waits until the packet before `end` is near enough to what has been executed, see [`HwQueue::limit`].
-#[inline]
-fn hold_back(queue: &HwQueue, end: u64) {
-    if let Some(limit) = queue.limit
-        && queue.is_ahead(end, limit)
-    {
-        hold_back_slowly(queue, end, limit);
-    }
-}
-
+/// Waits until packets up to `end` are near enough to what has been executed, see [`super::queue::RunAhead`].
 #[cold]
-fn hold_back_slowly(queue: &HwQueue, end: u64, limit: u64) {
+fn hold_back(queue: &HwQueue, end: u64) {
     // Others depend on the runtime's own thread, and a kernel that never ends must not hold the application for ever.
     if queue.hsa.event_thread.load(Ordering::Relaxed) == thread::tid() {
         return;
     }
     let begin = Instant::now();
-    while queue.is_ahead(end, limit) && begin.elapsed() < HELD_BACK {
+    while queue.is_ahead(end) {
+        if begin.elapsed() > HELD_BACK {
+            if let Some(run_ahead) = &queue.run_ahead {
+                run_ahead.stuck.store(queue.frontier.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            return;
+        }
         queue.hsa.completion.notice(true);
         std::thread::sleep(Duration::from_micros(50));
     }

@@ -151,12 +151,14 @@ fn find_event_thread(hsa: &'static Hsa) {
         false
     }
     let mut signal = Signal(0);
-    // SAFETY: originals of this runtime, which is initialised but for its tools. The signal stays: its handler may be late.
+    // SAFETY: originals of this runtime, which is initialised but for its tools. The runtime keeps a signal with a handler
+    // until that has run.
     unsafe {
         if (hsa.originals.signal_create)(1, 0, std::ptr::null(), &mut signal) == SUCCESS {
             let data = std::ptr::from_ref(hsa).cast_mut().cast();
             (hsa.originals.signal_async_handler)(signal, CONDITION_LT, 1, here, data);
             (hsa.originals.signal_subtract)(signal, 1);
+            (hsa.originals.signal_destroy)(signal);
         }
     }
 }
@@ -170,6 +172,8 @@ pub(crate) fn unload() {
 pub(crate) fn finish(deadline: Duration) {
     let Some(hsa) = get().filter(|hsa| hsa.usable()) else { return };
     hsa.completion.finish(deadline);
+    hsa.queues.retire(hsa);
+    hsa.app_signals.retire(hsa);
     hsa.alive.store(false, Ordering::Release);
 }
 

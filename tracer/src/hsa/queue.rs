@@ -41,8 +41,8 @@ pub(super) struct HwQueue {
     pub(super) settled: AtomicU64,
     /// Index of the oldest packet that the completion thread waits for, or behind the last one that it has seen.
     pub(super) frontier: AtomicU64,
-    /// Packets that may be ahead of the frontier before submitting threads are held back; none where nobody is.
-    pub(super) limit: Option<u64>,
+    /// How far submission may run ahead of execution; none where the runtime copes by itself.
+    pub(super) run_ahead: Option<RunAhead>,
 }
 
 // SAFETY: `lane` is reached only through `with_lane`, by whoever won `busy`.
@@ -51,12 +51,15 @@ unsafe impl Sync for HwQueue {}
 unsafe impl Send for HwQueue {}
 
 impl HwQueue {
-    /// Whether packets up to `end` are more than `limit` ahead of a dispatch that has not completed. Only dispatches are
-    /// watched: with none outstanding nothing is known to be in the way.
+    /// Whether packets up to `end` are too far ahead of a dispatch that has not completed. Only dispatches are watched: with
+    /// none outstanding nothing is known to be in the way.
     #[inline]
-    pub(super) fn is_ahead(&self, end: u64, limit: u64) -> bool {
-        end > self.frontier.load(Ordering::Relaxed) + limit
+    pub(super) fn is_ahead(&self, end: u64) -> bool {
+        let Some(run_ahead) = &self.run_ahead else { return false };
+        let frontier = self.frontier.load(Ordering::Relaxed);
+        end > frontier + run_ahead.limit
             && self.submitted.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed)
+            && (frontier != run_ahead.stuck.load(Ordering::Relaxed) || end > frontier + run_ahead.most)
     }
 
     /// Runs `act` on what the interceptor keeps for this queue; nothing when somebody else is at it or the queue is gone.
@@ -139,7 +142,7 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32
         submitted: AtomicU64::new(0),
         settled: AtomicU64::new(0),
         frontier: AtomicU64::new(0),
-        limit: hsa.small_queues_abort.then(|| run_ahead(asked, size as u64)),
+        run_ahead: hsa.small_queues_abort.then(|| RunAhead::new(asked, size as u64)),
     }));
     ends.queue = Some(state);
     hsa.completion.add_queue(hsa, ends);
@@ -158,13 +161,27 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32
     }
 }
 
-/// How far submission may run ahead of execution in a ring of `size` packets, where the application asked for `asked`.
+/// How far submission may run ahead of execution, in packets.
 ///
 /// A bare queue holds an application back when its ring is full. An intercept queue of the old runtimes does not: it takes
 /// packets until the hardware ring overflows, and then may abort. So we hold back where the bare ring would have, with room
-/// for the completion thread to be late.
-fn run_ahead(asked: u32, size: u64) -> u64 {
-    u64::from(asked).max(2048).min(size - size / 8)
+/// for the completion thread to be late. A wait that led nowhere is not repeated until execution moves, or the larger ring
+/// that was made is nearly full: there may be packets that the application itself will let go.
+pub(super) struct RunAhead {
+    /// Where threads are held back.
+    limit: u64,
+    /// Where they are even if that led nowhere before.
+    most: u64,
+    /// The frontier at which it led nowhere.
+    pub(super) stuck: AtomicU64,
+}
+
+impl RunAhead {
+    /// For a ring of `size` packets where the application asked for `asked`.
+    fn new(asked: u32, size: u64) -> RunAhead {
+        let most = size - size / 8;
+        RunAhead { limit: u64::from(asked).max(2048).min(most), most, stuck: AtomicU64::new(u64::MAX) }
+    }
 }
 
 /// hsa_queue_destroy: first the times of what ran on the queue.
@@ -188,7 +205,17 @@ fn forget(hsa: &'static Hsa, queue: *mut Queue) {
     // Closes the rings; the completion thread forgets the queue when it has emptied them.
     if !state.busy.swap(true, Ordering::Acquire) {
         // SAFETY: `busy` is ours, and it stays set: nobody uses the lane again.
-        drop(unsafe { &mut *state.lane.get() }.take());
+        let lane = unsafe { &mut *state.lane.get() }.take();
+        lane.into_iter().for_each(|mut lane| lane.retire(hsa));
+    }
+}
+
+impl Queues {
+    /// The runtime is about to shut down: gives back the signals of all queues that nothing in flight uses.
+    pub(super) fn retire(&self, hsa: &Hsa) {
+        for queue in lock(&self.by_handle).values() {
+            queue.with_lane(|lane| lane.retire(hsa));
+        }
     }
 }
 
@@ -220,6 +247,6 @@ impl Ends {
 
     /// Gives a rearmed signal back for use. False: the queue has enough, or is gone.
     pub(super) fn return_signal(&mut self, signal: Signal) -> bool {
-        self.spare.push(signal).is_ok()
+        !self.spare.is_abandoned() && self.spare.push(signal).is_ok()
     }
 }

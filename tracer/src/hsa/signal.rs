@@ -22,6 +22,15 @@ pub(super) fn create(originals: &Originals) -> Option<Signal> {
     (status == SUCCESS && signal.0 != 0).then_some(signal)
 }
 
+/// Gives an unused signal back to the runtime, which complains on stderr about those it misses when it shuts down.
+///
+/// # Safety
+/// `signal` is one of ours, the runtime is alive, and no packet in flight carries it.
+pub(super) unsafe fn destroy(originals: &Originals, signal: Signal) {
+    // SAFETY: the caller's promise.
+    unsafe { (originals.signal_destroy)(signal) };
+}
+
 /// Start and end tick once the dispatch that carries `signal` has completed.
 ///
 /// # Safety
