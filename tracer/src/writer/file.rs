@@ -13,7 +13,7 @@ use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::ranges::{Ranges, Stretch};
 use super::rows::{Recorded, Rows};
-use super::{Complaint, lose, session};
+use super::{Complaint, lose, session, system_calls};
 use crate::record::{Kind, Marker};
 use crate::recorder::Recorder;
 use crate::ring::{Consumer, Entry};
@@ -160,7 +160,7 @@ impl File {
     /// The open file, opened now if it has to be.
     fn take_appender(&mut self) -> Option<Appender> {
         let open = self.appender.take().filter(|appender| {
-            let same = self.identity == identity(appender.path());
+            let same = self.identity == identity(appender.path()) && system_calls::descriptors_are_ours();
             if !same {
                 log::info(|| {
                     format!(
@@ -187,6 +187,7 @@ impl File {
             self.make_room();
             return None;
         }
+        system_calls::replace();
         let path = self.recorder.config.filename();
         let opened = Appender::open(&path).and_then(|mut appender| {
             session::begin(&mut appender, self.recorder)?;

@@ -7,6 +7,7 @@ mod names;
 mod ranges;
 mod rows;
 mod session;
+mod system_calls;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
