@@ -1,0 +1,157 @@
+//! What is tested, built once per run: the recorder, the software GPU and `rpd` by cargo, the programs by hipcc and cc.
+
+use std::collections::HashMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+
+use super::tool;
+
+/// The repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// `target`, of which this test program is `target/<profile>/deps/<name>`.
+fn target() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
+}
+
+/// A file of `target/release` after a build of everything tested; cargo does nothing where all is fresh.
+fn built(file: &str) -> PathBuf {
+    static RELEASE: OnceLock<PathBuf> = OnceLock::new();
+    let release = RELEASE.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
+        cargo.args(["-p", "rpd-tracer", "-p", "rpd-simgpu", "-p", "rpd-postprocess"]);
+        // Cargo sets these for the test program; the build must not depend on them.
+        cargo.env_remove("LD_LIBRARY_PATH").env_remove("RUSTFLAGS");
+        let output = cargo.output().unwrap_or_else(|error| panic!("{cargo:?}: {error}"));
+        assert!(output.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&output.stderr));
+        target().join("release")
+    });
+    release.join(file)
+}
+
+/// librpd_tracer.so.
+pub(crate) fn recorder() -> PathBuf {
+    built("librpd_tracer.so")
+}
+
+/// libsimkfd.so.
+pub(crate) fn software_gpu() -> PathBuf {
+    built("libsimkfd.so")
+}
+
+/// The `rpd` command.
+pub(crate) fn rpd() -> PathBuf {
+    built("rpd")
+}
+
+const HIP: &[&str] = &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
+const CC: &[&str] = &["cc", "-O2"];
+/// hsa_api_trace.h is C++, includes its neighbours as `inc/...`, and hides the interception behind a macro.
+const HSA_TOOL: &[&str] = &["c++", "-O2", "-shared", "-fPIC", "-DAMD_INTERNAL_BUILD", "-I", "."];
+
+/// The compiled program of that name, from fixtures/programs or tests/programs.
+///
+/// # Panics
+/// When there is no such source, the compiler is missing, or the program does not compile.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let (source, compiler, libraries): (_, _, &[&str]) = match name {
+        "aql" => ("fixtures/programs/aql.c", CC, &["-lhsa-runtime64"]),
+        "marks" => ("fixtures/programs/marks.c", CC, &["-ldl", "-lpthread"]),
+        "noop" => ("fixtures/programs/noop.c", CC, &[]),
+        "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
+            return compiled(name, &format!("fixtures/programs/{name}.hip"), HIP, &[]);
+        }
+        _ => panic!("no program is called {name}"),
+    };
+    compiled(name, source, compiler, libraries)
+}
+
+/// The code object of aql.c for `gfx`, taken out of the compiler's bundle.
+pub(crate) fn aql_code_object(gfx: &str) -> PathBuf {
+    let compiler = ["hipcc", "--genco", "-O2", &format!("--offload-arch={gfx}")];
+    let bundle = compiled(&format!("aql_{gfx}.bundle"), "fixtures/programs/aql_kernel.hip", &compiler, &[]);
+    let object = bundle.with_file_name(format!("aql_{gfx}.co"));
+    unbundle(&bundle, gfx, &object);
+    object
+}
+
+/// Takes the code object for `gfx` out of a bundle of the compiler, once.
+fn unbundle(bundle: &Path, gfx: &str, object: &Path) {
+    let _one = lock(&COMPILED);
+    if object.exists() {
+        return;
+    }
+    let part = object.with_extension(format!("{}.part", std::process::id()));
+    let arguments = [
+        "--unbundle".to_string(),
+        "--type=o".to_string(),
+        format!("--targets=hipv4-amdgcn-amd-amdhsa--{gfx}"),
+        format!("--input={}", bundle.display()),
+        format!("--output={}", part.display()),
+    ];
+    tool("clang-offload-bundler-15", &arguments);
+    fs::rename(part, object).unwrap();
+}
+
+static COMPILED: LazyLock<Mutex<HashMap<String, PathBuf>>> = LazyLock::new(Mutex::default);
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // A test that failed while it compiled leaves nothing half done: files appear by renaming.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `target/programs/<name>.<hash>/<name>`, where the hash is that of the source, its header and the command: what is there
+/// is up to date. Made under another name and renamed, so that processes may do it at the same time.
+fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> PathBuf {
+    let mut programs = lock(&COMPILED);
+    if let Some(program) = programs.get(name) {
+        return program.clone();
+    }
+    let mut hash = DefaultHasher::new();
+    let header = root().join("fixtures/programs/check.h");
+    for file in [&root().join(source), &header] {
+        fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display())).hash(&mut hash);
+    }
+    (compiler, libraries).hash(&mut hash);
+    let all = target().join("programs");
+    let directory = all.join(format!("{name}.{:016x}", hash.finish()));
+    let program = directory.join(name);
+    if !program.exists() {
+        remove_older(&all, name);
+        fs::create_dir_all(&directory).unwrap();
+        let part = directory.join(format!("{}.part", std::process::id()));
+        let mut command = Command::new(compiler[0]);
+        command.args(&compiler[1..]).arg(root().join(source)).arg("-o").arg(&part).args(libraries);
+        let inc = directory.join("inc");
+        if compiler == HSA_TOOL && !inc.exists() {
+            std::os::unix::fs::symlink("/usr/include/hsa", &inc).unwrap();
+        }
+        command.current_dir(&directory).env_remove("LD_PRELOAD");
+        let output = command.output();
+        let output = output.unwrap_or_else(|error| {
+            panic!("cannot run {}: {error}; `make setup` installs what tests need", compiler[0])
+        });
+        assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+        fs::rename(part, &program).unwrap();
+    }
+    programs.insert(name.to_string(), program.clone());
+    program
+}
+
+/// Programs of that name from other sources or commands.
+fn remove_older(all: &Path, name: &str) {
+    let Ok(entries) = fs::read_dir(all) else { return };
+    for entry in entries.flatten() {
+        let file = entry.file_name();
+        if file.to_string_lossy().rsplit_once('.').is_some_and(|(stem, _)| stem == name) {
+            // Another process may be doing the same.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

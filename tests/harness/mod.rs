@@ -1,0 +1,15 @@
+//! What the tests share: artifacts built once, programs run in directories of their own, traces as typed rows, the device's
+//! log as the ops it must become.
+
+mod artifacts;
+mod clock;
+mod mapping;
+mod run;
+mod tool;
+mod trace;
+
+pub(crate) use artifacts::{aql_code_object, program, recorder, rpd, software_gpu};
+pub(crate) use mapping::Expected;
+pub(crate) use run::{Dir, Loading, Ran, Run};
+pub(crate) use tool::tool;
+pub(crate) use trace::{Op, Trace};

@@ -1,0 +1,328 @@
+//! Running a program in a directory of its own, on the software GPU, with the recorder or without.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rpd_simgpu::execlog::{self, Packet};
+use tempfile::TempDir;
+
+use super::{Trace, recorder, rpd, software_gpu};
+
+/// Variables by which a caller's environment would change what is tested.
+const SCRUBBED: [&str; 9] =
+    ["RPD", "HSA_", "ROCR_", "HIP_", "GPU_", "AMD_", "SIMGPU_", "LD_PRELOAD", "LD_LIBRARY_PATH"];
+/// Ranks of a caller's job would become ranks of the trace.
+const RANKS: [&str; 4] = ["RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
+
+/// One program on the GPU at a time: two cores serve the program, the device and the recorder.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A directory that goes away with the test.
+pub(crate) struct Dir(TempDir);
+
+impl Dir {
+    pub(crate) fn new() -> Dir {
+        Dir(tempfile::Builder::new().prefix("rpd-e2e-").tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The trace of that name.
+    pub(crate) fn trace(&self, name: &str) -> Trace {
+        Trace::open(&self.path(name))
+    }
+
+    /// What the devices of all processes executed, by process id.
+    pub(crate) fn logs(&self) -> Vec<(u32, Vec<Packet>)> {
+        execlog::read_all(self.path("log")).unwrap()
+    }
+
+    /// Names of the files in it but the device's logs, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = listing(self.0.path());
+        names.retain(|name| !name.starts_with("log."));
+        names
+    }
+}
+
+fn listing(directory: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return vec![] };
+    let mut names: Vec<_> = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The ways the recorder gets into a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loading {
+    /// LD_PRELOAD alone.
+    Preload,
+    /// HSA_TOOLS_LIB alone.
+    ToolsLib,
+    /// Both.
+    Both,
+    /// `rpd record -o trace.rpd -- program`.
+    RpdRecord,
+}
+
+impl Loading {
+    pub(crate) const ALL: [Loading; 4] =
+        [Loading::Preload, Loading::ToolsLib, Loading::Both, Loading::RpdRecord];
+}
+
+/// A run to be made.
+pub(crate) struct Run<'a> {
+    dir: &'a Dir,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(String, OsString)>,
+    loading: Option<Loading>,
+    record_options: Vec<String>,
+    timeout: Duration,
+}
+
+impl<'a> Run<'a> {
+    /// `program` in `dir`, on one software GPU, without the recorder.
+    pub(crate) fn new(dir: &'a Dir, program: impl Into<PathBuf>) -> Run<'a> {
+        let run = Run {
+            dir,
+            program: program.into(),
+            arguments: vec![],
+            environment: vec![],
+            loading: None,
+            record_options: vec![],
+            timeout: Duration::from_secs(60),
+        };
+        run.gpus(1).env("SIMGPU_EXECLOG", dir.path("log"))
+    }
+
+    pub(crate) fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.to_string(), value.into()));
+        self
+    }
+
+    pub(crate) fn gpus(self, count: u32) -> Self {
+        self.env("SIMGPU_GPUS", count.to_string())
+    }
+
+    /// The software GPU's configuration file, as its text.
+    pub(crate) fn config(self, toml: &str) -> Self {
+        let path = self.dir.path("gpu.toml");
+        fs::write(&path, toml).unwrap();
+        self.env("SIMGPU_CONFIG", path)
+    }
+
+    /// With the recorder; writes trace.rpd unless the environment says otherwise.
+    pub(crate) fn recorded(mut self, loading: Loading) -> Self {
+        self.loading = Some(loading);
+        self
+    }
+
+    /// Options of `rpd record` in front of `--`.
+    pub(crate) fn record_option(mut self, option: &str) -> Self {
+        self.record_options.push(option.to_string());
+        self
+    }
+
+    /// How long it may take before it counts as hanging.
+    pub(crate) fn timeout(mut self, seconds: u64) -> Self {
+        self.timeout = Duration::from_secs(seconds);
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = if self.loading == Some(Loading::RpdRecord) {
+            let mut command = Command::new(rpd());
+            command
+                .args(["record", "-o", "trace.rpd"])
+                .args(&self.record_options)
+                .arg("--")
+                .arg(&self.program);
+            command
+        } else {
+            Command::new(&self.program)
+        };
+        command.args(&self.arguments).current_dir(self.dir.0.path());
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if SCRUBBED.iter().any(|start| text.starts_with(start)) || RANKS.contains(&text.as_ref()) {
+                command.env_remove(&name);
+            }
+        }
+        command.env("TMPDIR", self.dir.0.path());
+        let mut preload = vec![];
+        if matches!(self.loading, Some(Loading::Preload | Loading::Both)) {
+            preload.push(recorder());
+        }
+        if matches!(self.loading, Some(Loading::ToolsLib | Loading::Both)) {
+            command.env("HSA_TOOLS_LIB", recorder());
+        }
+        preload.push(software_gpu());
+        command.env("LD_PRELOAD", joined(&preload));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Starts it and returns at once.
+    pub(crate) fn start(&self) -> Running {
+        let mut command = self.command();
+        // A group of its own, so that all of it can be killed.
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let turn = turn();
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Running {
+            stdout: Some(drain(child.stdout.take().unwrap())),
+            stderr: Some(drain(child.stderr.take().unwrap())),
+            child,
+            deadline: Instant::now() + self.timeout,
+            shown: format!("{command:?}"),
+            directory: self.dir.0.path().to_path_buf(),
+            _turn: turn,
+        }
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self) -> Ran {
+        self.start().finish()
+    }
+}
+
+fn joined(libraries: &[PathBuf]) -> OsString {
+    libraries.iter().map(|path| path.as_os_str()).collect::<Vec<&OsStr>>().join(OsStr::new(":"))
+}
+
+fn drain(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = vec![];
+        // A stream that cannot be read to its end is short, and the test says what it missed.
+        let _ = stream.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// A program that runs.
+pub(crate) struct Running {
+    child: Child,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+    deadline: Instant,
+    shown: String,
+    directory: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Sends a signal to it alone.
+    pub(crate) fn signal(&self, signal: libc::c_int) {
+        // SAFETY: a child that has not been waited for: the id is its own.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    /// Waits for its end; kills it and fails the test when it hangs.
+    #[track_caller]
+    pub(crate) fn finish(mut self) -> Ran {
+        let mut hung = false;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > self.deadline {
+                hung = true;
+                self.kill();
+                break self.child.wait().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        // Whatever it left running holds its streams open.
+        self.kill();
+        let ran = Ran {
+            status,
+            pid: self.child.id(),
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+            shown: std::mem::take(&mut self.shown),
+            listing: listing(&self.directory),
+            directory: std::mem::take(&mut self.directory),
+        };
+        assert!(!hung, "did not end in time and was killed:{ran}");
+        ran
+    }
+
+    fn kill(&self) {
+        // SAFETY: the group was made for this child, and this is the only place that kills it.
+        unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
+    }
+}
+
+fn text(stream: Option<JoinHandle<Vec<u8>>>) -> String {
+    String::from_utf8(stream.unwrap().join().unwrap()).unwrap()
+}
+
+/// How a program ended and what it wrote.
+pub(crate) struct Ran {
+    pub(crate) status: ExitStatus,
+    pub(crate) pid: u32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    shown: String,
+    directory: PathBuf,
+    listing: Vec<String>,
+}
+
+impl Ran {
+    /// Fails the test, showing everything, unless the exit status is `code`.
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32) -> &Ran {
+        assert_eq!(self.status.code(), Some(code), "{self}");
+        self
+    }
+
+    /// Fails the test, showing everything, unless that signal ended it.
+    #[track_caller]
+    pub(crate) fn expect_signal(&self, signal: libc::c_int) -> &Ran {
+        assert_eq!(self.status.signal(), Some(signal), "{self}");
+        self
+    }
+
+    /// Fails the test, showing everything, unless standard error is empty.
+    #[track_caller]
+    pub(crate) fn expect_silent(&self) -> &Ran {
+        assert_eq!(self.stderr, "", "{self}");
+        self
+    }
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ran { status, stdout, stderr, shown, directory, listing, pid } = self;
+        write!(f, "\n$ cd {}; {shown}\nprocess {pid}, {status}\n", directory.display())?;
+        write!(f, "--- files\n{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", listing.join("  "))
+    }
+}

@@ -1,0 +1,17 @@
+//! End-to-end tests: the real libraries, the real binaries, the real ROCm runtime, over the software GPU. All in one test
+//! program, so that it is linked once.
+
+// Tests and their harness may unwrap: a panic is how they fail.
+#![allow(clippy::unwrap_used)]
+
+// Building what is tested, running it, reading what it left. mapping.rs is docs/mapping.md as code.
+mod harness;
+
+// The file against the device's own log: every kernel and copy, its times, its place.
+mod oracle;
+
+// That the comparison itself finds what is wrong.
+mod mapping;
+
+// Ops, calls, launches and threads lead to each other.
+mod links;

@@ -1,1 +1,0 @@
-//! End-to-end tests: the real libraries, the real binaries, the real ROCm runtime.
