@@ -15,6 +15,12 @@ pub(crate) struct Config {
     filename: PathBuf,
     /// Recording begins by itself.
     pub(crate) autostart: bool,
+    /// Time from the loading of the library to the beginning of recording.
+    pub(crate) delay: Duration,
+    /// Time after which recording ends.
+    pub(crate) duration: Option<Duration>,
+    /// Size of the file, in bytes, at which recording ends.
+    pub(crate) max_bytes: Option<u64>,
     /// Time between two commits.
     pub(crate) flush_interval: Duration,
     /// Bytes that all buffers together may take.
@@ -72,9 +78,29 @@ impl Config {
         let exit_ms = number("RPDT_EXIT_MS", 10_000, 0..=600_000);
         let log = number("RPDT_LOG", 0, 0..=2) as u8;
         let ticks = number("RPDT_TICKS", 0, 0..=1) != 0;
+        let max_mb = number("RPDT_MAX_MB", 0, 0..=1 << 30);
+        let mut seconds = |name: &str| -> Option<Duration> {
+            let text = get(name)?;
+            let value = text
+                .to_str()
+                .and_then(|t| t.trim().parse().ok())
+                .and_then(|s| Duration::try_from_secs_f64(s).ok());
+            if value.is_none() {
+                complaints.push(format!(
+                    "{name}={} is not a number of seconds; it is ignored",
+                    text.to_string_lossy()
+                ));
+            }
+            value
+        };
+        let delay = seconds("RPDT_DELAY").unwrap_or_default();
+        let duration = seconds("RPDT_DURATION").filter(|duration| !duration.is_zero());
         Config {
             filename: cwd.join(get("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into())),
             autostart,
+            delay,
+            duration,
+            max_bytes: (max_mb > 0).then_some(max_mb << 20),
             flush_interval: Duration::from_secs_f64(1.0 / hertz as f64),
             buffer_bytes: (buffer_mb as usize) << 20,
             wait: Duration::from_millis(wait_ms),
@@ -149,6 +175,15 @@ mod tests {
             "{:?}",
             config.complaints
         );
+    }
+
+    #[test]
+    fn limits_for_long_runs() {
+        let config = read(&[("RPDT_DELAY", "1.5"), ("RPDT_DURATION", "-3"), ("RPDT_MAX_MB", "100")]);
+        assert_eq!(config.delay, Duration::from_millis(1500));
+        assert_eq!(config.duration, None);
+        assert_eq!(config.max_bytes, Some(100 << 20));
+        assert_eq!(config.complaints.len(), 1, "{:?}", config.complaints);
     }
 
     #[test]

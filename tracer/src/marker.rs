@@ -7,6 +7,7 @@ use crate::thread;
 
 /// An instant.
 pub(crate) fn mark(recorder: &'static Recorder, name: &[u8], args: &[u8]) {
+    recorder.in_use();
     if recorder.switch.is_on() {
         marker(recorder, Kind::Mark, name, args);
     }
@@ -14,6 +15,7 @@ pub(crate) fn mark(recorder: &'static Recorder, name: &[u8], args: &[u8]) {
 
 /// A range of this thread begins.
 pub(crate) fn push(recorder: &'static Recorder, name: &[u8], args: &[u8]) {
+    recorder.in_use();
     if recorder.switch.is_on() {
         marker(recorder, Kind::Push, name, args);
     } else {

@@ -11,7 +11,7 @@ use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::ring::{self, Budget, Consumer, Producer};
-use crate::switch::Switch;
+use crate::switch::{Switch, Window};
 use crate::sync::lock;
 use crate::writer;
 
@@ -43,12 +43,17 @@ pub(crate) struct Recorder {
 
 /// Makes the recorder of this process, recording or paused. The previous one, if any (fork), is forgotten, not freed.
 pub(crate) fn install(config: Config, on: bool) -> &'static Recorder {
+    let began = clock::monotonic();
+    let from = began + config.delay.as_nanos() as u64;
+    let to = config.duration.map_or(u64::MAX, |duration| from.saturating_add(duration.as_nanos() as u64));
+    // Without a delay the window is open from the beginning of time.
+    let window = Window { from: if config.delay.is_zero() { 0 } else { from }, to };
     let recorder = Box::leak(Box::new(Recorder {
         pid: std::process::id(),
-        began: (clock::monotonic(), clock::read(Clock::Realtime)),
+        began: (began, clock::read(Clock::Realtime)),
         budget: Arc::new(Budget::new(config.buffer_bytes)),
         counters: Counters::default(),
-        switch: Switch::new(on),
+        switch: Switch::new(on, window),
         writer: writer::Handle::default(),
         new_rings: Mutex::default(),
         orphans: Mutex::default(),
@@ -86,6 +91,14 @@ impl Recorder {
         lock(&self.new_rings).push(consumer);
         self.writer.start(self);
         Some(producer)
+    }
+
+    /// Somebody uses the recorder: where recording begins or ends by the clock, the writer must be there to see to it.
+    #[inline]
+    pub(crate) fn in_use(&'static self) {
+        if self.switch.is_timed() {
+            self.writer.start(self);
+        }
     }
 
     /// The rings added since the last call.

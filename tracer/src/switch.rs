@@ -1,4 +1,5 @@
-//! Recording on or off. Starts and stops are counted: recording runs while there were more starts than stops.
+//! Recording on or off. Starts and stops are counted: recording runs while there were more starts than stops, and inside the
+//! window that RPDT_DELAY and RPDT_DURATION set.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,26 +16,64 @@ pub(crate) struct Change {
     pub(crate) on: bool,
 }
 
+/// When recording may run, ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// Not before.
+    pub(crate) from: u64,
+    /// Not from here on.
+    pub(crate) to: u64,
+}
+
+impl Window {
+    /// No limits.
+    pub(crate) const ALWAYS: Window = Window { from: 0, to: u64::MAX };
+}
+
 struct State {
     depth: u32,
     disabled: bool,
+    window: Window,
     changes: Vec<Change>,
 }
 
 /// See the module.
 pub(crate) struct Switch {
     on: AtomicBool,
+    /// The window still has an edge ahead: somebody must look at the clock.
+    timed: AtomicBool,
     state: Mutex<State>,
 }
 
 impl Switch {
-    /// A switch that is on from the beginning of time, or off.
-    pub(crate) fn new(on: bool) -> Switch {
+    /// A switch with one wish to record, or none. It is as it is now from the beginning of time.
+    pub(crate) fn new(wanted: bool, window: Window) -> Switch {
+        let now = clock::monotonic();
+        let on = wanted && (window.from..window.to).contains(&now);
         let changes = vec![Change { time: 0, on }];
-        Switch {
-            on: AtomicBool::new(on),
-            state: Mutex::new(State { depth: on as u32, disabled: false, changes }),
+        let timed = window.from > now || window.to != u64::MAX;
+        let state = State { depth: wanted.into(), disabled: false, window, changes };
+        Switch { on: AtomicBool::new(on), timed: AtomicBool::new(timed), state: Mutex::new(state) }
+    }
+
+    /// Whether [`Switch::keep_time`] must be called for the switch to change at the right moment.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timed.load(Ordering::Relaxed)
+    }
+
+    /// Switches at the edges of the window; how long until the next edge, in ns.
+    pub(crate) fn keep_time(&self) -> Option<u64> {
+        if !self.is_timed() {
+            return None;
         }
+        let mut state = lock(&self.state);
+        self.settle(&mut state);
+        let now = clock::monotonic();
+        let edges = [state.window.from, state.window.to];
+        let next = edges.into_iter().filter(|edge| *edge > now && *edge != u64::MAX).min();
+        self.timed.store(next.is_some(), Ordering::Relaxed);
+        next.map(|edge| edge - now)
     }
 
     /// Whether hooks record.
@@ -75,9 +114,10 @@ impl Switch {
     }
 
     fn settle(&self, state: &mut State) {
-        let on = state.depth > 0 && !state.disabled;
+        let now = clock::monotonic();
+        let on = state.depth > 0 && !state.disabled && (state.window.from..state.window.to).contains(&now);
         if on != self.is_on() {
-            state.changes.push(Change { time: clock::monotonic(), on });
+            state.changes.push(Change { time: now, on });
             self.on.store(on, Ordering::Relaxed);
         }
     }
@@ -86,10 +126,32 @@ impl Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_window_opens_and_closes() {
+        let now = clock::monotonic();
+        let switch = Switch::new(true, Window { from: now + 20_000_000, to: now + 40_000_000 });
+        assert!(!switch.is_on());
+        let mut seen = Vec::new();
+        while let Some(wait) = switch.keep_time() {
+            seen.push(switch.is_on());
+            std::thread::sleep(Duration::from_nanos(wait));
+        }
+        seen.push(switch.is_on());
+        seen.dedup();
+        assert_eq!(seen.last(), Some(&false));
+        assert!(
+            switch.changes(0).iter().any(|change| change.on && change.time >= now + 20_000_000),
+            "it was on"
+        );
+        switch.start();
+        assert!(!switch.is_on(), "the window is over");
+    }
 
     #[test]
     fn starts_and_stops_are_counted() {
-        let switch = Switch::new(true);
+        let switch = Switch::new(true, Window::ALWAYS);
         switch.start();
         switch.stop();
         assert!(switch.is_on());

@@ -145,6 +145,7 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32
         run_ahead: hsa.small_queues_abort.then(|| RunAhead::new(asked, size as u64)),
     }));
     ends.queue = Some(state);
+    hsa.recorder.in_use();
     hsa.completion.add_queue(hsa, ends);
     lock(&hsa.queues.by_handle).insert(queue as usize, state);
     // SAFETY: a live intercept queue; `state` lives for ever. Without profiling the device writes no ticks.

@@ -47,6 +47,8 @@ pub(super) struct File {
     retry_at: Option<Instant>,
     complaint: Complaint,
     gpus_known: bool,
+    /// The file has reached its largest size.
+    full: bool,
     counted: Option<(Instant, Recorded, u64)>,
     /// Sums at the last commit: a rollback goes back to them.
     committed: Recorded,
@@ -65,6 +67,7 @@ impl File {
             retry_at: None,
             complaint: Complaint::default(),
             gpus_known: false,
+            full: false,
             counted: None,
             committed: Recorded::default(),
         }
@@ -120,9 +123,25 @@ impl File {
         match filled.and_then(|()| commit(&mut appender)) {
             Ok(()) => {
                 self.committed = self.rows.recorded;
+                self.stop_when_large(&appender);
                 self.appender = Some(appender);
             }
             Err(error) => self.fail(appender, &error, records),
+        }
+    }
+
+    /// RPDT_MAX_MB: recording ends for this process, which says so.
+    fn stop_when_large(&mut self, appender: &Appender) {
+        let Some(most) = self.recorder.config.max_bytes else { return };
+        let size = std::fs::metadata(appender.path()).map_or(0, |file| file.len());
+        if size >= most && !self.full {
+            self.full = true;
+            self.recorder.switch.disable();
+            let path = appender.path().display();
+            log::problem(&format!(
+                "{path} has reached RPDT_MAX_MB={}: recording ends here for this process",
+                most >> 20
+            ));
         }
     }
 

@@ -140,7 +140,8 @@ fn serve(recorder: &'static Recorder) {
     let mut file = File::new(recorder);
     let mut cpu = clock::read(Clock::ThreadCpu);
     loop {
-        let (flush, mut finish) = recorder.writer.wait(recorder.config.flush_interval);
+        let edge = recorder.switch.keep_time().map_or(Duration::MAX, Duration::from_nanos);
+        let (flush, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
         finish |= threads::are_alone();
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
         file.drain();
