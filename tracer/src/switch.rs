@@ -25,11 +25,6 @@ pub(crate) struct Window {
     pub(crate) to: u64,
 }
 
-impl Window {
-    /// No limits.
-    pub(crate) const ALWAYS: Window = Window { from: 0, to: u64::MAX };
-}
-
 struct State {
     depth: u32,
     disabled: bool,
@@ -151,7 +146,7 @@ mod tests {
 
     #[test]
     fn starts_and_stops_are_counted() {
-        let switch = Switch::new(true, Window::ALWAYS);
+        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
         switch.start();
         switch.stop();
         assert!(switch.is_on());
