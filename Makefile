@@ -13,7 +13,7 @@ ifneq ($(wildcard /dev/kfd),)
 DEMO_RUN =
 HIPFLAGS = --offload-arch=native -O2
 else
-DEMO_RUN = SIMGPU_GPUS=2 fixtures/simgpu/simgpu-run
+DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
 .PHONY: all setup build demo test bench soak install uninstall clean
