@@ -71,6 +71,41 @@ impl Lane {
         }
     }
 
+    /// Passes packets on, dispatches with signals that time them.
+    fn pass(
+        &mut self,
+        queue: &HwQueue,
+        packets: &[Packet],
+        index: u64,
+        recorded: bool,
+        passage: &mut Passage,
+    ) {
+        let end = index + packets.len() as u64;
+        if queue.is_ahead(end) {
+            hold_back(queue, end);
+        }
+        let start = clock::monotonic();
+        self.batch.clear();
+        self.timed.clear();
+        for (place, packet) in packets.iter().enumerate() {
+            self.prepare(queue, packet, index + place as u64, recorded);
+        }
+        // SAFETY: only `intercept` calls this, inside its callback; the batch has one packet per packet given.
+        unsafe { passage.take(&self.batch) };
+        if self.timed.is_empty() {
+            return;
+        }
+        let end = clock::monotonic();
+        queue.submitted.fetch_add(self.timed.len() as u64, Ordering::Release);
+        for mut dispatch in self.timed.drain(..) {
+            dispatch.record.submit_start = start;
+            dispatch.record.submit_end = end;
+            // `prepare` has made sure of the room.
+            let _ = self.in_flight.push(dispatch);
+        }
+        queue.hsa.completion.notice(self.in_flight.slots() < self.in_flight.buffer().capacity() / 2);
+    }
+
     /// Puts one packet into the batch, a dispatch with a signal that times it.
     fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64, recorded: bool) {
         let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
@@ -134,10 +169,24 @@ fn describe(
     }
 }
 
+/// The way on to the hardware, which must be taken exactly once per callback: packets that are not passed on never run, and a
+/// second batch could overtake the first when the ring is full.
+struct Passage {
+    writer: PacketWriter,
+    taken: bool,
+}
+
+impl Passage {
+    /// # Safety
+    /// Inside the runtime's callback that gave the writer; one packet per packet given.
+    unsafe fn take(&mut self, packets: &[Packet]) {
+        self.taken = true;
+        // SAFETY: the caller's promise.
+        unsafe { (self.writer)(packets.as_ptr(), packets.len() as u64) };
+    }
+}
+
 /// Called by the runtime with packets that the application submitted (hsa_amd_queue_intercept_handler).
-///
-/// Calls `writer` exactly once, whatever happens: packets that are not passed on never run, and a second call could overtake
-/// the first when the ring is full.
 pub(super) unsafe extern "C" fn intercept(
     packets: *const Packet,
     count: u64,
@@ -147,57 +196,30 @@ pub(super) unsafe extern "C" fn intercept(
 ) {
     // SAFETY: the queue given at registration; never freed.
     let queue = unsafe { &*queue.cast_const().cast::<HwQueue>() };
-    let passed = guard(false, || {
+    // SAFETY: the runtime's packets, valid during the callback.
+    let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
+    let mut passage = Passage { writer, taken: false };
+    guard((), || {
         let recorded = queue.hsa.recorder.switch.is_on();
         // Where submission must be held back, completion is watched also while recording is paused.
-        queue.hsa.usable()
-            && (recorded || queue.run_ahead.is_some())
-            && queue
-                .with_lane(|lane| pass_timed(queue, lane, packets, count, index, writer, recorded))
-                .unwrap_or(false)
+        if queue.hsa.usable() && (recorded || queue.run_ahead.is_some()) {
+            queue.with_lane(|lane| lane.pass(queue, packets, index, recorded, &mut passage));
+        }
     });
-    if !passed {
-        // SAFETY: inside the callback, the runtime's own packets.
-        unsafe { pass_untouched(queue, packets, count, writer) };
+    if !passage.taken {
+        guard((), || release(queue, packets));
+        // SAFETY: inside the callback, the packets given.
+        unsafe { passage.take(packets) };
     }
 }
 
-/// True: the writer was called.
-fn pass_timed(
-    queue: &HwQueue,
-    lane: &mut Lane,
-    packets: *const Packet,
-    count: u64,
-    index: u64,
-    writer: PacketWriter,
-    recorded: bool,
-) -> bool {
-    if queue.is_ahead(index + count) {
-        hold_back(queue, index + count);
+/// Packets go on untimed: times still expected in an application's signal must be read before it is used again.
+fn release(queue: &HwQueue, packets: &[Packet]) {
+    if queue.hsa.usable() {
+        for packet in packets.iter().filter(|p| p.header & 0xff != packet_type::VENDOR_SPECIFIC) {
+            queue.hsa.app_signals.release(queue.hsa, packet.completion);
+        }
     }
-    let start = clock::monotonic();
-    lane.batch.clear();
-    lane.timed.clear();
-    // SAFETY: the runtime's packets, valid during the callback.
-    let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
-    for (place, packet) in packets.iter().enumerate() {
-        lane.prepare(queue, packet, index + place as u64, recorded);
-    }
-    // SAFETY: inside the callback; the batch has one packet per packet given.
-    unsafe { writer(lane.batch.as_ptr(), lane.batch.len() as u64) };
-    if lane.timed.is_empty() {
-        return true;
-    }
-    let end = clock::monotonic();
-    queue.submitted.fetch_add(lane.timed.len() as u64, Ordering::Release);
-    for mut dispatch in lane.timed.drain(..) {
-        dispatch.record.submit_start = start;
-        dispatch.record.submit_end = end;
-        // `prepare` has made sure of the room.
-        let _ = lane.in_flight.push(dispatch);
-    }
-    queue.hsa.completion.notice(lane.in_flight.slots() < lane.in_flight.buffer().capacity() / 2);
-    true
 }
 
 /// Waits until packets up to `end` are near enough to what has been executed, see [`super::queue::RunAhead`].
@@ -218,21 +240,4 @@ fn hold_back(queue: &HwQueue, end: u64) {
         queue.hsa.completion.notice(true);
         std::thread::sleep(Duration::from_micros(50));
     }
-}
-
-/// # Safety
-/// Inside the runtime's callback, with its arguments.
-unsafe fn pass_untouched(queue: &HwQueue, packets: *const Packet, count: u64, writer: PacketWriter) {
-    if queue.hsa.usable() {
-        // Paused: times still expected in an application's signal must be read before it is used again.
-        // SAFETY: the runtime's packets, valid during the callback.
-        let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
-        guard((), || {
-            for packet in packets.iter().filter(|p| p.header & 0xff != packet_type::VENDOR_SPECIFIC) {
-                queue.hsa.app_signals.release(queue.hsa, packet.completion);
-            }
-        });
-    }
-    // SAFETY: the caller's promise.
-    unsafe { writer(packets, count) };
 }
