@@ -5,19 +5,18 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::abi::{SUCCESS, Signal};
-use super::app_signal::{self, Harvest, Operation, Outcome};
+use super::app_signal::{Operation, Outcome};
+use super::in_flight::{CopyInFlight, InFlight, Timing};
 use super::queue::Ends;
-use super::{Gpu, Hsa, signal};
+use super::{Hsa, settle, signal};
 use crate::clock::{self, Clock};
 use crate::counters::Cause;
-use crate::record::{self, Kind};
+use crate::record::Kind;
 use crate::sync::{lock, lock_within};
-use crate::thread::{self as lane, Patience};
 use crate::{log, threads};
 
 /// Time between two looks while operations complete.
@@ -32,61 +31,6 @@ const LINGER: Duration = Duration::from_millis(50);
 const LOOK_BEHIND: usize = 64;
 /// See [`LOOK_BEHIND`].
 const FULL_LOOK: u64 = 32;
-
-/// Where the times of an operation will be.
-pub(super) enum Timing {
-    /// In a signal of ours.
-    Own(Signal),
-    /// In the application's signal, or passed on to it by somebody else.
-    Application(Arc<Harvest>),
-    /// In a signal of ours, and this thread passes them on to the application's.
-    Relayed { own: Signal, target: Signal },
-}
-
-impl Timing {
-    /// What has become of the operation; passes its completion on where that is ours to do.
-    fn outcome(&self, hsa: &Hsa, operation: Operation) -> Outcome {
-        match self {
-            // SAFETY: our own signal of a live runtime.
-            Timing::Own(own) => match unsafe { signal::completed(*own) } {
-                Some((start, end)) => Outcome::Done(start, end),
-                None => Outcome::Pending,
-            },
-            Timing::Application(harvest) => harvest.outcome(),
-            Timing::Relayed { own, target } => {
-                // SAFETY: our own signal of a live runtime.
-                if unsafe { signal::completed(*own) }.is_none() {
-                    return Outcome::Pending;
-                }
-                // SAFETY: `own` has completed; the application keeps `target` until the operation that completes it has.
-                let (start, end) = unsafe { app_signal::relay(hsa, *own, *target, operation) };
-                Outcome::Done(start, end)
-            }
-        }
-    }
-
-    /// The signal of ours that is free when the operation is settled.
-    fn own(&self) -> Option<Signal> {
-        match self {
-            Timing::Own(own) | Timing::Relayed { own, .. } => Some(*own),
-            Timing::Application(_) => None,
-        }
-    }
-}
-
-/// A dispatch that the hardware has.
-pub(super) struct InFlight {
-    pub(super) record: record::Dispatch,
-    pub(super) timing: Timing,
-    /// False: submitted while recording was paused, watched only to know how far execution is.
-    pub(super) recorded: bool,
-}
-
-/// A copy that the runtime has.
-pub(super) struct CopyInFlight {
-    pub(super) record: record::Copy,
-    pub(super) timing: Timing,
-}
 
 #[derive(Default)]
 struct Wishes {
@@ -285,7 +229,7 @@ impl Watch {
         }
         self.queues.retain(|queue| !queue.is_gone());
         let before = self.copies.len();
-        self.copies.retain_mut(|copy| !settle_copy(hsa, copy));
+        self.copies.retain_mut(|copy| !settle::copy(hsa, copy));
         ended + before - self.copies.len()
     }
 
@@ -296,11 +240,11 @@ impl Watch {
         let left = (dispatches.filter(|dispatch| dispatch.recorded).count() + self.copies.len()) as u64;
         for queue in &mut self.queues {
             for dispatch in queue.waiting.drain(..).filter(|dispatch| dispatch.recorded) {
-                push(self.hsa, Kind::Dispatch, bytemuck::bytes_of(&dispatch.record));
+                settle::push(self.hsa, Kind::Dispatch, bytemuck::bytes_of(&dispatch.record));
             }
         }
         for copy in self.copies.drain(..) {
-            push(self.hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
+            settle::push(self.hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
         }
         if left > 0 {
             recorder.counters.lose(Cause::Incomplete, left);
@@ -331,7 +275,7 @@ impl Watched {
             }
             let Some(dispatch) = self.waiting.remove(place) else { break };
             if dispatch.recorded {
-                settle_dispatch(hsa, queue.gpu, dispatch.record, outcome);
+                settle::dispatch(hsa, queue.gpu, dispatch.record, outcome);
             }
             if let Some(own) = dispatch.timing.own() {
                 // SAFETY: the dispatch that carried it has completed and its ticks were read.
@@ -355,64 +299,4 @@ impl Watched {
     fn is_gone(&self) -> bool {
         self.ends.in_flight.is_abandoned() && self.ends.in_flight.is_empty() && self.waiting.is_empty()
     }
-}
-
-/// Times of a completed dispatch, and its record.
-fn settle_dispatch(hsa: &Hsa, gpu: &Gpu, mut record: record::Dispatch, outcome: Outcome) {
-    let counters = &hsa.recorder.counters;
-    match outcome {
-        // A kernel may start and end in the same tick.
-        Outcome::Done(start, end) if start != 0 && end >= start => {
-            (record.start_tick, record.end_tick) = (start, end);
-            // End first: the runtime may synchronise its clocks for the later tick, and the earlier then uses the same pair.
-            match (translate(hsa, gpu, end), translate(hsa, gpu, start)) {
-                (Some(end), Some(start)) => (record.start, record.end) = clamped(hsa, start, end),
-                _ => counters.lose(Cause::NoTimes, 1),
-            }
-        }
-        Outcome::Done(..) => counters.lose(Cause::NoTimes, 1),
-        Outcome::Overwritten | Outcome::Pending => counters.lose(Cause::SharedSignal, 1),
-    }
-    push(hsa, Kind::Dispatch, bytemuck::bytes_of(&record));
-}
-
-/// Times of a copy if it has completed, and its record. True: it is through.
-fn settle_copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
-    let counters = &hsa.recorder.counters;
-    // The time of submission matters only to a claim.
-    match copy.timing.outcome(hsa, Operation::Copy { submitted: 0 }) {
-        Outcome::Pending => return false,
-        Outcome::Done(start, end) if start != 0 && end != 0 => {
-            let (start, end) = (hsa.clock.monotonic(start), hsa.clock.monotonic(end));
-            (copy.record.start, copy.record.end) = clamped(hsa, start, end);
-        }
-        Outcome::Done(..) => counters.lose(Cause::NoTimes, 1),
-        Outcome::Overwritten => counters.lose(Cause::SharedSignal, 1),
-    }
-    push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
-    if let Some(own) = copy.timing.own() {
-        // SAFETY: the copy that completed it is over.
-        unsafe { signal::destroy(&hsa.originals, own) };
-    }
-    true
-}
-
-/// A device tick in ns of CLOCK_MONOTONIC.
-fn translate(hsa: &Hsa, gpu: &Gpu, tick: u64) -> Option<u64> {
-    let mut system = 0;
-    // SAFETY: a GPU agent of this runtime, a valid place.
-    let status = unsafe { (hsa.originals.convert_tick)(gpu.agent, tick, &mut system) };
-    (status == SUCCESS).then(|| hsa.clock.monotonic(system))
-}
-
-/// Translating may turn the order of two ticks around by a few ns.
-fn clamped(hsa: &Hsa, start: u64, end: u64) -> (u64, u64) {
-    if start > end {
-        hsa.recorder.counters.clamped.fetch_add(1, Ordering::Relaxed);
-    }
-    (start.min(end), end)
-}
-
-fn push(hsa: &Hsa, kind: Kind, body: &[u8]) {
-    lane::push(hsa.recorder, kind, body, [&[], &[]], Patience::Waits);
 }

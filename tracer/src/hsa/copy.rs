@@ -7,7 +7,7 @@ use std::ffi::c_void;
 
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
-use super::completion::{CopyInFlight, Timing};
+use super::in_flight::{CopyInFlight, Timing};
 use super::{Gpu, Hsa, get, signal};
 use crate::counters::Cause;
 use crate::guard::guard;

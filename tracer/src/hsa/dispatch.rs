@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
-use super::completion::{InFlight, Timing};
+use super::in_flight::{InFlight, Timing};
 use super::queue::{Ends, HwQueue};
 use super::{Hsa, kernel, signal};
 use crate::counters::Cause;

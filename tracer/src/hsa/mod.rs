@@ -4,7 +4,7 @@
 //! - `queue`: intercepted queues; `dispatch`: what happens to their packets
 //! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
 //! - `copy`: asynchronous copies; `code_object`, `kernel`: what the kernels are
-//! - `completion`: the thread that sees operations end and turns them into records
+//! - `in_flight`: what the device has; `completion`: the thread that sees it end; `settle`: the records of it
 
 pub(crate) mod abi;
 mod agent;
@@ -13,8 +13,10 @@ mod code_object;
 mod completion;
 pub(crate) mod copy;
 mod dispatch;
+mod in_flight;
 pub(crate) mod kernel;
 mod queue;
+mod settle;
 mod signal;
 mod table;
 mod time;

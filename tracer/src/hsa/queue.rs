@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::abi::*;
-use super::completion::InFlight;
 use super::dispatch::{self, Lane};
+use super::in_flight::InFlight;
 use super::{Gpu, Hsa, get, signal};
 use crate::guard::guard;
 use crate::log;
