@@ -30,6 +30,8 @@ pub(super) fn replace() {
             (c"close", close as *const () as usize),
             (c"fcntl", fcntl as *const () as usize),
             (c"write", write as *const () as usize),
+            (c"pwrite", pwrite as *const () as usize),
+            (c"pwrite64", pwrite as *const () as usize),
             (c"ftruncate", ftruncate as *const () as usize),
         ] {
             // SAFETY: each function has the type that SQLite calls under that name (sqlite3.c, aSyscall); variadic ones
@@ -85,6 +87,16 @@ unsafe extern "C" fn close(descriptor: c_int) -> c_int {
 unsafe extern "C" fn write(descriptor: c_int, bytes: *const c_void, count: usize) -> isize {
     // SAFETY: SQLite's arguments, and its own file.
     if is_ours(descriptor) { unsafe { libc::write(descriptor, bytes, count) } } else { -1 }
+}
+
+unsafe extern "C" fn pwrite(
+    descriptor: c_int,
+    bytes: *const c_void,
+    count: usize,
+    offset: libc::off_t,
+) -> isize {
+    // SAFETY: SQLite's arguments, and its own file.
+    if is_ours(descriptor) { unsafe { libc::pwrite(descriptor, bytes, count, offset) } } else { -1 }
 }
 
 unsafe extern "C" fn ftruncate(descriptor: c_int, length: libc::off_t) -> c_int {
