@@ -37,8 +37,8 @@ pub(crate) struct Recorder {
     pub(crate) writer: writer::Handle,
     /// Rings the writer has not yet taken over.
     new_rings: Mutex<Vec<Consumer>>,
-    /// Ring of threads whose own thread-local storage is already gone.
-    pub(crate) orphans: Mutex<Option<Producer>>,
+    /// Ring of the last thread (by its id) that recorded when its own thread-local storage was already gone.
+    pub(crate) orphans: Mutex<Option<(u32, Producer)>>,
 }
 
 /// Makes the recorder of this process, recording or paused. The previous one, if any (fork), is forgotten, not freed.

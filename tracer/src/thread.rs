@@ -10,7 +10,7 @@ use crate::paused::Paused;
 use crate::record::Kind;
 use crate::recorder::{Recorder, epoch};
 use crate::ring::Producer;
-use crate::sync::lock;
+use crate::sync::lock_within;
 use crate::{clock, record};
 
 /// Whether the calling thread may be made to wait when all buffers are full.
@@ -21,6 +21,9 @@ pub(crate) enum Patience {
     /// A thread of the GPU runtime: others depend on it.
     Drops,
 }
+
+/// How long an ending thread waits for others that end.
+const ORPHAN_PATIENCE: Duration = Duration::from_millis(100);
 
 struct Lane {
     /// Recorder that `producer` belongs to.
@@ -159,14 +162,19 @@ impl Lane {
     }
 }
 
-/// For threads that record after their thread-local storage was destroyed.
+/// For threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the last
+/// such thread, because a ring's records carry the thread it was made for.
 #[cold]
 fn push_orphan(recorder: &'static Recorder, kind: Kind, body: &[u8], text: [&[u8]; 2]) {
-    let mut orphans = lock(&recorder.orphans);
-    if orphans.is_none() {
-        *orphans = recorder.add_ring(tid());
+    // Not for long: a signal handler may have interrupted this very thread with the lock in hand.
+    let Some(mut orphans) = lock_within(&recorder.orphans, ORPHAN_PATIENCE) else {
+        return recorder.counters.lose(Cause::Reentered, 1);
+    };
+    let mine = tid();
+    if orphans.as_ref().is_none_or(|(tid, _)| *tid != mine) {
+        *orphans = recorder.add_ring(mine).map(|producer| (mine, producer));
     }
-    let pushed = orphans.as_mut().is_some_and(|producer| producer.push(kind, body, text));
+    let pushed = orphans.as_mut().is_some_and(|(_, producer)| producer.push(kind, body, text));
     if !pushed {
         recorder.counters.lose(Cause::BufferFull, 1);
     }
