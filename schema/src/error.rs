@@ -185,13 +185,5 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self.source.as_ref()? {
-            // What the error itself says is not said again by its cause.
-            _ if self.kind == ErrorKind::Sqlite => None,
-            Source::Sqlite(source) => Some(source),
-            Source::Io(source) => Some(source),
-        }
-    }
-}
+// The line says what went wrong and what to do; SQLite's own words behind it would only repeat half of that.
+impl std::error::Error for Error {}
