@@ -1,6 +1,7 @@
 # make demo   - install what is missing, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
 # make test   - all tests
 # make bench  - measurements, as ratios      make soak - the long versions of the tests
+# make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make install PREFIX=/usr/local             make uninstall
 
 PREFIX ?= /usr/local
@@ -16,7 +17,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build demo test bench soak install uninstall clean
+.PHONY: all setup build demo test bench soak matrix install uninstall clean
 all: build
 
 setup:
@@ -48,6 +49,9 @@ bench: setup
 
 soak: setup
 	@RPD_SOAK=1 $(CARGO) test --release --workspace --quiet
+
+matrix: setup
+	@tests/matrix/run
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
