@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::destination::Existing;
-use crate::verb::{create, info, record, top};
+use crate::verb::{check, create, info, record, top};
 
 /// Record what a program does on the GPU, and ask questions about it.
 ///
@@ -38,6 +38,7 @@ enum Verb {
     Create(Create),
     Info(Info),
     Top(Top),
+    Check(Check),
 }
 
 /// Run a command and record what it does on the GPU
@@ -126,6 +127,35 @@ struct Top {
     wide: bool,
 }
 
+/// Say what is wrong with a trace: damage, ids that lead nowhere, impossible times, unfinished sessions
+///
+/// Errors are what cannot be: an answer from the file may be wrong. Warnings are files that are sound but
+/// not whole: a killed process, lost records. Notes are habits of real recorders.
+#[derive(Args)]
+#[command(after_help = "\
+--repair changes FILE in one transaction and keeps a note of it in rocpd_metadata (repaired::...): rows
+with impossible times or without their call or op are removed, texts that are not there become the empty
+text, what is missing of the format is added. Nothing is invented. It does nothing while another process
+writes.
+
+Exit status: 0 no errors (there may be warnings and notes); 1 errors, or FILE cannot be read or repaired;
+2 wrong usage.
+
+Example:
+  rpd check trace.rpd
+  rpd check --json trace.rpd | jq '.findings[] | select(.severity == \"error\")'
+  cp trace.rpd copy.rpd && rpd check --repair copy.rpd")]
+struct Check {
+    /// The trace
+    file: PathBuf,
+    /// Mend what can be mended, then check again
+    #[arg(long)]
+    repair: bool,
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
 /// Rows of a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
 
@@ -140,6 +170,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         Verb::Create(args) => create::run(&args.file).map(done),
         Verb::Info(args) => info::run(&args.file, args.json).map(done),
         Verb::Top(args) => top::run(&args.into()).map(done),
+        Verb::Check(args) => {
+            check::run(&check::Request { file: args.file, repair: args.repair, json: args.json })
+        }
     }
 }
 

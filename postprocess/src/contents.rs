@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rpd_schema::{SessionInfo, Version, session_fact};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::op_kind::OpKind;
@@ -189,7 +189,7 @@ fn sessions(trace: &Connection) -> rusqlite::Result<Vec<Session>> {
         .collect();
     // Other recorders say nothing about their sessions, but their ids do.
     for table in ["rocpd_api", "rocpd_op"] {
-        for session in sessions_with_rows(trace, table)? {
+        for session in trace::sessions_with_rows(trace, table, "id")? {
             known.entry(session).or_default();
         }
     }
@@ -223,20 +223,6 @@ impl Session {
 fn utc(trace: &Connection, realtime_ns: u64) -> rusqlite::Result<Option<String>> {
     let seconds = (realtime_ns / 1_000_000_000).cast_signed();
     trace.query_row("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?1, 'unixepoch')", [seconds], |row| row.get(0))
-}
-
-/// The sessions that a table has rows of: a few seeks, however many rows there are.
-fn sessions_with_rows(trace: &Connection, table: &str) -> rusqlite::Result<Vec<i64>> {
-    let mut next =
-        trace.prepare(&format!("SELECT id >> 32 FROM {table} WHERE id >= ?1 ORDER BY id LIMIT 1"))?;
-    let mut found = Vec::new();
-    let mut from = Some(i64::MIN);
-    while let Some(id) = from {
-        let Some(session) = next.query_row([id], |row| row.get::<_, i64>(0)).optional()? else { break };
-        found.push(session);
-        from = session.checked_add(1).and_then(|session| session.checked_mul(1 << 32));
-    }
-    Ok(found)
 }
 
 fn rows_of_session(trace: &Connection, table: &str, session: i64) -> rusqlite::Result<u64> {

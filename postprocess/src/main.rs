@@ -8,13 +8,15 @@
 //! | `preload.rs`, `launch.rs`, `system.rs` | running a command with the recorder in it, unnoticed |
 //! | `report.rs`, `executable.rs`, `empty_trace.rs` | why a run recorded nothing |
 //! | `trace.rs`, `op_kind.rs`, `ranking.rs`, `contents.rs` | questions to a trace |
-//! | `table.rs`, `text.rs`, `quantity.rs`, `output.rs`, `note.rs` | answers: aligned, harmless, with units |
+//! | `check.rs`, `check/` | what is wrong with a trace, and mending it |
+//! | `table.rs`, `text.rs`, `quantity.rs`, `output.rs`, `note.rs`, `progress.rs` | answers: aligned, harmless, with units |
 //!
 //! Data goes to standard output, notes to standard error. Exit status: 0 done, 1 failed, 2 wrong usage;
-//! `record` has the command's. A reader that closes the pipe early has seen enough: that is success.
+//! `record` has the command's, `check` has 1 for a file with errors. A reader that closes the pipe early has seen enough: that is success.
 
 #![deny(unsafe_code)]
 
+mod check;
 mod cli;
 mod contents;
 mod destination;
@@ -25,6 +27,7 @@ mod note;
 mod op_kind;
 mod output;
 mod preload;
+mod progress;
 mod quantity;
 mod ranking;
 mod recorded;

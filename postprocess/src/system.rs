@@ -1,5 +1,5 @@
 //! The system calls that the standard library has no safe form for: signals, a terminal's width, file
-//! capabilities. All of this crate's unsafe code is here.
+//! capabilities, clocks. All of this crate's unsafe code is here.
 //!
 //! Signals: `rpd record` stands between the caller and the command, in the command's own process group.
 //! What a terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z, a hang-up) reaches the whole group, so the command has
@@ -235,4 +235,24 @@ pub(crate) fn has_capabilities(path: &Path) -> bool {
 pub(crate) fn user_and_group() -> (u32, u32) {
     // SAFETY: both calls take nothing and cannot fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// How many ticks a second the kernel counts in `/proc/PID/stat`; at least 1.
+pub(crate) fn clock_ticks_per_second() -> u64 {
+    // SAFETY: takes a constant and touches nothing of ours.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).unwrap_or(100).max(1)
+}
+
+/// How long this host has slept since it was booted, ns: what CLOCK_BOOTTIME counts and CLOCK_MONOTONIC does
+/// not.
+pub(crate) fn time_asleep_ns() -> u64 {
+    clock_ns(libc::CLOCK_BOOTTIME).saturating_sub(clock_ns(libc::CLOCK_MONOTONIC))
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is writable memory of the right type.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

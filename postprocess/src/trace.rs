@@ -79,6 +79,23 @@ pub(crate) fn session_count(file: &Path) -> Result<u32> {
     Ok(count.and_then(|count| count.trim().parse().ok()).unwrap_or(0))
 }
 
+/// The sessions that a table has rows of, by its primary key `id`: a few seeks, however many rows there are.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn sessions_with_rows(trace: &Connection, table: &str, id: &str) -> rusqlite::Result<Vec<i64>> {
+    let mut next =
+        trace.prepare(&format!("SELECT {id} >> 32 FROM {table} WHERE {id} >= ?1 ORDER BY {id} LIMIT 1"))?;
+    let mut found = Vec::new();
+    let mut from = Some(i64::MIN);
+    while let Some(id) = from {
+        let Some(session) = next.query_row([id], |row| row.get::<_, i64>(0)).optional()? else { break };
+        found.push(session);
+        from = session.checked_add(1).and_then(|session| session.checked_mul(1 << 32));
+    }
+    Ok(found)
+}
+
 /// The texts of `rocpd_string`, by id.
 pub(crate) struct Strings<'trace>(Statement<'trace>);
 

@@ -1,5 +1,6 @@
 //! The verbs of the command line, one module each.
 
+pub(crate) mod check;
 pub(crate) mod create;
 pub(crate) mod info;
 pub(crate) mod record;

@@ -93,6 +93,15 @@ impl Dir {
         name.to_string()
     }
 
+    /// Unpacks a trace of this project's fixtures here and says its name.
+    pub(crate) fn unpacked(&self, name: &str) -> String {
+        let packed = fixtures().join(format!("{name}.gz"));
+        let unpacked = Command::new("gzip").arg("-dc").arg(&packed).output().unwrap();
+        assert!(unpacked.status.success(), "gzip {}", packed.display());
+        self.write(name, unpacked.stdout);
+        name.to_string()
+    }
+
     /// A fresh trace with `rows` (SQL) in it.
     pub(crate) fn trace(&self, name: &str, rows: &str) -> String {
         rpd_schema::create(&self.path(name)).unwrap();

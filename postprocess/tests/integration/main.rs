@@ -6,6 +6,8 @@
 //! | `usage.rs` | help, exit statuses, closed pipes |
 //! | `untouched.rs` | files that are no trace, and traces that must not change |
 //! | `top.rs`, `info.rs` | what is told of a trace, in every form |
+//! | `check.rs`, `check_file.rs`, `repair.rs` | what is found in damaged traces and files, and mended |
+//! | `sound.rs` | the trace that they damage |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | `rpd record`: signals and job control |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
@@ -13,11 +15,15 @@
 // Tests and their harness may unwrap: a panic is how they fail.
 #![allow(clippy::unwrap_used)]
 
+mod check;
+mod check_file;
 mod explain;
 mod harness;
 mod info;
+mod repair;
 mod run;
 mod signal;
+mod sound;
 mod top;
 mod untouched;
 mod usage;

@@ -35,6 +35,8 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
             &["create", name],
             &["info", name],
             &["top", name],
+            &["check", name],
+            &["check", "--repair", name],
         ] {
             dir.run(arguments).expect(1).says(&[name]);
             assert!(fs::read(dir.path(name)).unwrap() == before, "{name} changed by {arguments:?}");
@@ -52,7 +54,12 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
 fn a_directory_is_no_trace_either() {
     let dir = Dir::new();
     fs::create_dir(dir.path("d")).unwrap();
-    for arguments in [&["record", "--force", "-o", "d", "--", "true"][..], &["info", "d"], &["create", "d"]] {
+    for arguments in [
+        &["record", "--force", "-o", "d", "--", "true"][..],
+        &["info", "d"],
+        &["create", "d"],
+        &["check", "--repair", "d"],
+    ] {
         dir.run(arguments).expect(1).says(&["d"]);
     }
     assert_eq!(dir.names(), ["d"]);
@@ -76,9 +83,14 @@ fn asking_changes_nothing() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
     let before = fs::read(dir.path(&trace)).unwrap();
-    for arguments in
-        [&["info", &trace][..], &["info", "--json", &trace], &["top", &trace], &["top", "--csv", &trace]]
-    {
+    for arguments in [
+        &["info", &trace][..],
+        &["info", "--json", &trace],
+        &["top", &trace],
+        &["top", "--csv", &trace],
+        &["check", &trace],
+        &["check", "--json", "--repair", &trace],
+    ] {
         dir.run(arguments).expect(0);
     }
     assert!(fs::read(dir.path(&trace)).unwrap() == before);

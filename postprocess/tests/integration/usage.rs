@@ -9,7 +9,7 @@ use crate::harness::{Dir, RPD, ran};
 #[test]
 fn help_of_every_verb_has_an_example() {
     let dir = Dir::new();
-    for verb in ["record", "create", "info", "top"] {
+    for verb in ["record", "create", "info", "top", "check"] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);
         assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
@@ -26,6 +26,8 @@ fn wrong_usage_is_2() {
         &["sing"],
         &["top"],
         &["top", "-n", "x", "f"],
+        &["check"],
+        &["check", "--fix", "f"],
         &["record"],
         &["record", "--append", "--force", "x"],
     ] {
@@ -39,7 +41,7 @@ fn wrong_usage_is_2() {
 #[test]
 fn failure_is_1_and_one_line() {
     let dir = Dir::new();
-    for verb in ["info", "top"] {
+    for verb in ["info", "top", "check"] {
         dir.run(&[verb, "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
     }
     dir.run(&["create", "no/such/dir/x.rpd"]).expect(1).says(&["no/such/dir/x.rpd"]);
@@ -88,7 +90,7 @@ const SERIES: &str = "(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT val
 fn output_that_cannot_be_written_is_an_error() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    for verb in ["top", "info"] {
+    for verb in ["top", "info", "check"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = dir.rpd(&[verb, &trace]);
         let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,0 +1,113 @@
+//! Times far from all others: one such row stretches the span of a trace from seconds to weeks.
+//!
+//! A day is far. Traces that were merged from hosts with different clocks have several spans with many rows
+//! each; those are none of our business, so only a stretch with less than a hundredth of the rows counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::Connection;
+
+use super::finding::{EXAMPLES, Example, Finding};
+use super::kind::Kind;
+use super::layout::{TableLayout, quote};
+use super::rule::has_sound_times;
+use super::scan::judged;
+
+/// ns of a day.
+const DAY: i64 = 86_400_000_000_000;
+/// A stretch with fewer than one in this many rows is far from the others, rather than the others from it.
+const SHARE: u64 = 100;
+
+/// Whether a span is so long that far times are worth looking for.
+pub(crate) fn is_possible(span: Option<(i64, i64)>) -> bool {
+    span.is_some_and(|(start, end)| end - start > DAY)
+}
+
+/// Rows of the timed tables that are far from nearly all others, but for those of the sessions in `running`.
+/// Needs a scan of each; memory for a number a day.
+///
+/// # Errors
+/// When a table cannot be read.
+pub(crate) fn times(
+    trace: &Connection,
+    tables: &[&TableLayout],
+    running: &[u32],
+) -> rusqlite::Result<Vec<Finding>> {
+    let mut days: BTreeMap<i64, u64> = BTreeMap::new();
+    for table in tables {
+        for column in ["start", "end"] {
+            let query = format!(
+                "SELECT t.\"{column}\" / {DAY}, count(*) FROM {} AS t WHERE {}{} GROUP BY 1",
+                quote(&table.name),
+                has_sound_times(),
+                judged(table, running)
+            );
+            let mut counted = trace.prepare(&query)?;
+            let counted =
+                counted.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?;
+            for day in counted {
+                let (day, count): (i64, u64) = day?;
+                *days.entry(day).or_default() += count;
+            }
+        }
+    }
+    let far: Vec<String> = far_days(&days).iter().map(i64::to_string).collect();
+    if far.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for table in tables {
+        let query = format!(
+            "SELECT count(*) OVER (), t.{} FROM {} AS t WHERE {}{} AND (t.start / {DAY} IN ({days}) OR t.\"end\" / {DAY} IN ({days}))
+             ORDER BY 2 LIMIT {EXAMPLES}",
+            table.id(),
+            quote(&table.name),
+            has_sound_times(),
+            judged(table, running),
+            days = far.join(", ")
+        );
+        let mut rows = trace.prepare(&query)?;
+        let rows = rows.query_map([], |row| {
+            Ok((row.get::<_, i64>(0)?.unsigned_abs(), Example::Id(row.get_ref(1)?.as_i64().unwrap_or(-1))))
+        })?;
+        let (counts, ids): (Vec<u64>, Vec<Example>) =
+            rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
+        if let Some(&count) = counts.first() {
+            found.push(Finding::new(Kind::FarTime, table.name.clone(), count).examples(ids));
+        }
+    }
+    Ok(found)
+}
+
+/// The days of the stretches that have few of all rows. Days in a row are one stretch, as is a day's gap.
+fn far_days(days: &BTreeMap<i64, u64>) -> BTreeSet<i64> {
+    let total: u64 = days.values().sum();
+    let mut stretches: Vec<(u64, Vec<i64>)> = Vec::new();
+    for (&day, &count) in days {
+        match stretches.last_mut() {
+            Some((rows, members)) if members.last().is_some_and(|last| day - last <= 1) => {
+                *rows += count;
+                members.push(day);
+            }
+            _ => stretches.push((count, vec![day])),
+        }
+    }
+    stretches.into_iter().filter(|(rows, _)| rows * SHARE < total).flat_map(|(_, members)| members).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_rows_elsewhere_are_far_but_not_another_host() {
+        let none: [i64; 0] = [];
+        let far =
+            |days: &[(i64, u64)]| far_days(&days.iter().copied().collect()).into_iter().collect::<Vec<_>>();
+        assert_eq!(far(&[(10, 5000), (11, 400), (300, 3)]), [300]);
+        assert_eq!(far(&[(10, 5000), (11, 4)]), none, "midnight");
+        assert_eq!(far(&[(10, 5000), (700, 100)]), none, "another host");
+        assert_eq!(far(&[(0, 1), (90, 5000), (300, 2), (301, 2)]), [0, 300, 301]);
+        assert_eq!(far(&[]), none);
+    }
+}

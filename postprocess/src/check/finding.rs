@@ -1,0 +1,98 @@
+//! One finding: what, where, how often, and a few of the rows.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::kind::Kind;
+
+/// How many rows a finding names.
+pub(crate) const EXAMPLES: usize = 5;
+
+/// How many ids people are shown.
+const SHOWN: usize = 3;
+
+/// Something that `rpd check` has to say about a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// Table, column, cause of loss ... that it is about.
+    pub(crate) place: String,
+    /// How many rows (sessions, records, messages).
+    pub(crate) count: u64,
+    /// What is known beyond that: where a reference goes, what SQLite said.
+    pub(crate) detail: Option<String>,
+    /// The first few, at most [`EXAMPLES`].
+    pub(crate) examples: Vec<Example>,
+}
+
+/// One of those that a finding is about.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Example {
+    /// Id of a row, in its own table.
+    Id(i64),
+    /// Something that has words instead.
+    Text(String),
+}
+
+impl Finding {
+    /// A finding of `count` things at `place`.
+    pub(crate) fn new(kind: Kind, place: impl Into<String>, count: u64) -> Finding {
+        Finding { kind, place: place.into(), count, detail: None, examples: Vec::new() }
+    }
+
+    /// With a word more.
+    pub(crate) fn detail(self, detail: impl Into<String>) -> Finding {
+        Finding { detail: Some(detail.into()), ..self }
+    }
+
+    /// With rows named; those beyond [`EXAMPLES`] are not.
+    pub(crate) fn examples(self, examples: impl IntoIterator<Item = Example>) -> Finding {
+        Finding { examples: examples.into_iter().take(EXAMPLES).collect(), ..self }
+    }
+
+    /// What it means and what to do, in one sentence for people.
+    pub(crate) fn explanation(&self) -> String {
+        let mut text = self.kind.meaning().to_string();
+        if let Some(detail) = &self.detail {
+            text.extend([": ", detail]);
+        }
+        // The line is long enough; --json has the others.
+        let ids = matches!(self.examples.first(), Some(Example::Id(_)));
+        let shown = self.examples.iter().take(if ids { SHOWN } else { EXAMPLES });
+        let shown: Vec<String> = shown.map(Example::to_string).collect();
+        if !shown.is_empty() {
+            let more = if self.count > shown.len() as u64 { ", ..." } else { "" };
+            let ids = if ids { "id " } else { "" };
+            text.push_str(&format!(" ({ids}{}{more})", shown.join(", ")));
+        }
+        text.extend(["; ", self.kind.advice()]);
+        text
+    }
+}
+
+impl std::fmt::Display for Example {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Example::Id(id) => write!(f, "{id}"),
+            Example::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Finding", 9)?;
+        object.serialize_field("severity", &self.kind.severity())?;
+        object.serialize_field("kind", self.kind.name())?;
+        object.serialize_field("place", &self.place)?;
+        object.serialize_field("count", &self.count)?;
+        object.serialize_field("meaning", self.kind.meaning())?;
+        object.serialize_field("detail", &self.detail)?;
+        object.serialize_field("advice", self.kind.advice())?;
+        object.serialize_field("repairable", &self.kind.is_repairable())?;
+        object.serialize_field("examples", &self.examples)?;
+        object.end()
+    }
+}

@@ -1,0 +1,161 @@
+//! What tables a trace really has: their columns, keys and references.
+//!
+//! Names come from the file, so they are quoted wherever they stand in SQL.
+
+use rpd_schema::Version;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::reference::{self, Reference};
+
+/// The tables, views and indexes of a file that are the format's or an extension's.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// Of the tables `rocpd_*` and `ext_*`, in the order of their creation.
+    pub(crate) tables: Vec<TableLayout>,
+    /// Every view.
+    pub(crate) views: Vec<String>,
+    /// Every index that was made by a statement of its own.
+    pub(crate) indexes: Vec<String>,
+}
+
+/// A table as it is declared.
+#[derive(Debug)]
+pub(crate) struct TableLayout {
+    /// Its name, as the file spells it.
+    pub(crate) name: String,
+    /// Its columns, in order.
+    pub(crate) columns: Vec<Column>,
+    /// The one column that is declared unique by a primary key.
+    pub(crate) key: Option<String>,
+    /// Which columns hold ids of other tables' rows.
+    pub(crate) references: Vec<Reference>,
+}
+
+/// A column.
+#[derive(Debug)]
+pub(crate) struct Column {
+    /// Its name.
+    pub(crate) name: String,
+    /// Whether its declared type makes numbers of it: `integer`, `bigint`, `bool`.
+    pub(crate) is_integer: bool,
+}
+
+/// `name` as an SQL identifier.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Names that are the same to SQLite.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+impl Layout {
+    /// Reads the layout of an open file.
+    ///
+    /// # Errors
+    /// When the file's schema cannot be read.
+    pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Layout> {
+        let found =
+            names(trace, "type = 'table' AND (lower(name) GLOB 'rocpd_*' OR lower(name) GLOB 'ext_*')")?;
+        let mut tables: Vec<TableLayout> =
+            found.into_iter().map(|name| TableLayout::of(trace, name)).collect::<rusqlite::Result<_>>()?;
+        reference::add(trace, &mut tables)?;
+        Ok(Layout {
+            tables,
+            views: names_of_type(trace, "view")?,
+            indexes: names(trace, "type = 'index' AND sql IS NOT NULL")?,
+        })
+    }
+
+    /// The table of that name.
+    pub(crate) fn table(&self, name: &str) -> Option<&TableLayout> {
+        self.tables.iter().find(|table| same(&table.name, name))
+    }
+
+    /// The schema version that the tables themselves have.
+    pub(crate) fn version(&self) -> Version {
+        let has_column = |table: &str, column: &str| self.table(table).is_some_and(|found| found.has(column));
+        if self.table("rocpd_ustring").is_some() || has_column("rocpd_api", "category_id") {
+            Version::V3
+        } else if self.table("rocpd_kernelapi").is_none()
+            && (self.table("rocpd_kernelop").is_some() || self.table("rocpd_copyop").is_some())
+        {
+            Version::V1
+        } else {
+            Version::V2
+        }
+    }
+
+    /// Whether there is anything of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.table(name).is_some() || self.views.iter().chain(&self.indexes).any(|found| same(found, name))
+    }
+}
+
+impl TableLayout {
+    fn of(trace: &Connection, name: String) -> rusqlite::Result<TableLayout> {
+        let mut info = trace.prepare("SELECT name, upper(type), pk FROM pragma_table_info(?1)")?;
+        let mut columns = Vec::new();
+        let mut keys = Vec::new();
+        let mut rows = info.query([&name])?;
+        while let Some(row) = rows.next()? {
+            let column: String = row.get(0)?;
+            let declared: String = row.get(1)?;
+            if row.get::<_, i64>(2)? > 0 {
+                keys.push(column.clone());
+            }
+            let is_integer = declared.contains("INT") || declared.contains("BOOL");
+            columns.push(Column { name: column, is_integer });
+        }
+        let key = if keys.len() == 1 { keys.pop() } else { None };
+        Ok(TableLayout { name, columns, key, references: Vec::new() })
+    }
+
+    /// Whether it has that column.
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|found| same(&found.name, column))
+    }
+
+    /// Whether it is the table of that name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        same(&self.name, name)
+    }
+
+    /// What names a row of it: the key, or SQLite's own row number.
+    pub(crate) fn id(&self) -> String {
+        self.key.as_deref().map_or_else(|| "rowid".to_string(), quote)
+    }
+}
+
+/// The metadata row of a tag that has one value; of several rows the last counts.
+///
+/// # Errors
+/// When the metadata cannot be read.
+pub(crate) fn metadata(trace: &Connection, layout: &Layout, tag: &str) -> rusqlite::Result<Option<String>> {
+    if layout.table("rocpd_metadata").is_none() {
+        return Ok(None);
+    }
+    let value = trace
+        .query_row(
+            "SELECT CAST(CAST(value AS text) AS blob) FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1",
+            [tag],
+            |row| row.get::<_, Option<Vec<u8>>>(0),
+        )
+        .optional()?;
+    Ok(value.flatten().map(|value| String::from_utf8_lossy(&value).into_owned()))
+}
+
+/// Names out of the file's schema, in the order of creation.
+pub(super) fn names(trace: &Connection, which: &str) -> rusqlite::Result<Vec<String>> {
+    let query = format!("SELECT CAST(name AS blob) FROM sqlite_master WHERE {which} ORDER BY rowid");
+    let mut statement = trace.prepare(&query)?;
+    let names = statement.query_map([], |row| row.get::<_, Vec<u8>>(0))?;
+    // No tool's table has a name that is not UTF-8.
+    let names = names.filter_map(|name| name.map(|name| String::from_utf8(name).ok()).transpose());
+    names.collect()
+}
+
+fn names_of_type(trace: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
+    names(trace, &format!("type = '{kind}'"))
+}

@@ -1,0 +1,107 @@
+//! Ops and the calls that caused them, compared in one ordered pass.
+//!
+//! `rocpd_api_ops` has no index, so its rows are sorted by op (SQLite does it, on disk when there are many) and
+//! walked beside the ops.
+
+use rusqlite::Connection;
+
+use super::finding::{EXAMPLES, Example, Finding};
+use super::kind::Kind;
+use super::layout::Layout;
+
+/// Ops with no call, with several, and links that are there more than once. `running`: sessions whose ops are
+/// not judged.
+///
+/// # Errors
+/// When one of the tables cannot be read.
+pub(crate) fn compare(
+    trace: &Connection,
+    layout: &Layout,
+    running: &[u32],
+) -> rusqlite::Result<Vec<Finding>> {
+    let [mut unlinked, mut shared, mut doubled] = [Tally::default(), Tally::default(), Tally::default()];
+    if !["rocpd_op", "rocpd_api_ops"]
+        .iter()
+        .all(|name| layout.table(name).is_some_and(|table| table.key.is_some()))
+    {
+        return Ok(Vec::new());
+    }
+    // Barriers are linked to no call, so that they do not show as kernels.
+    let barriers = layout.table("rocpd_barrierop").is_some_and(|table| table.key.is_some());
+    let but_barriers =
+        "WHERE NOT EXISTS (SELECT 1 FROM rocpd_barrierop AS b WHERE b.op_ptr_id = rocpd_op.id)";
+    let mut ops = trace.prepare(&format!(
+        "SELECT id FROM rocpd_op {} ORDER BY id",
+        if barriers { but_barriers } else { "" }
+    ))?;
+    let mut ops = ops.query([])?;
+    let mut links = trace.prepare(
+        "SELECT op_id, api_id, id FROM rocpd_api_ops WHERE typeof(op_id) = 'integer' AND typeof(api_id) = 'integer'
+         ORDER BY op_id, api_id, id",
+    )?;
+    let mut links = links.query([])?;
+    let mut link = next_link(&mut links)?;
+    while let Some(row) = ops.next()? {
+        let op: i64 = row.get(0)?;
+        while link.is_some_and(|link| link.op < op) {
+            link = next_link(&mut links)?;
+        }
+        let mut calls = 0_u64;
+        let mut last_call = None;
+        while let Some(found) = link.filter(|link| link.op == op) {
+            if last_call == Some(found.call) {
+                doubled.add(found.id, running);
+            } else {
+                calls += 1;
+            }
+            last_call = Some(found.call);
+            link = next_link(&mut links)?;
+        }
+        match calls {
+            0 => unlinked.add(op, running),
+            1 => {}
+            _ => shared.add(op, running),
+        }
+    }
+    let found = [
+        doubled.finding(Kind::DuplicateLink, "rocpd_api_ops"),
+        unlinked.finding(Kind::UnlinkedOp, "rocpd_op"),
+        shared.finding(Kind::SharedOp, "rocpd_op"),
+    ];
+    Ok(found.into_iter().flatten().collect())
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    op: i64,
+    call: i64,
+    id: i64,
+}
+
+fn next_link(links: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Option<Link>> {
+    links.next()?.map(|row| Ok(Link { op: row.get(0)?, call: row.get(1)?, id: row.get(2)? })).transpose()
+}
+
+/// How many, and the first few.
+#[derive(Default)]
+struct Tally {
+    count: u64,
+    first: Vec<i64>,
+}
+
+impl Tally {
+    fn add(&mut self, id: i64, running: &[u32]) {
+        if running.iter().any(|&session| i64::from(session) == id >> 32) {
+            return;
+        }
+        self.count += 1;
+        if self.first.len() < EXAMPLES {
+            self.first.push(id);
+        }
+    }
+
+    fn finding(self, kind: Kind, place: &str) -> Option<Finding> {
+        let examples = self.first.into_iter().map(Example::Id);
+        (self.count > 0).then(|| Finding::new(kind, place, self.count).examples(examples))
+    }
+}

@@ -1,0 +1,125 @@
+//! Which columns hold ids of other tables' rows: as the tables declare it, as the format knows it, and as the
+//! metadata says (`references::rocpd_string.id`).
+
+use rusqlite::Connection;
+
+use super::layout::{TableLayout, names, same};
+use super::structure::is_damage;
+
+/// A column whose values are ids of rows elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reference {
+    /// The column.
+    pub(crate) column: String,
+    /// The table that it refers to.
+    pub(crate) table: String,
+    /// That table's column.
+    pub(crate) key: String,
+}
+
+/// References of the format, for files whose tables do not declare them.
+const KNOWN: [(&str, &str, &str); 24] = [
+    ("rocpd_api", "apiName_id", "rocpd_string"),
+    ("rocpd_api", "category_id", "rocpd_string"),
+    ("rocpd_api", "domain_id", "rocpd_string"),
+    ("rocpd_op", "description_id", "rocpd_string"),
+    ("rocpd_op", "opType_id", "rocpd_string"),
+    ("rocpd_api_ops", "api_id", "rocpd_api"),
+    ("rocpd_api_ops", "op_id", "rocpd_op"),
+    ("rocpd_kernelapi", "api_ptr_id", "rocpd_api"),
+    ("rocpd_kernelapi", "kernelName_id", "rocpd_string"),
+    ("rocpd_kernelapi", "codeObject_id", "rocpd_kernelcodeobject"),
+    ("rocpd_copyapi", "api_ptr_id", "rocpd_api"),
+    ("rocpd_barrierop", "op_ptr_id", "rocpd_op"),
+    ("rocpd_op_inputSignals", "from_op_id", "rocpd_op"),
+    ("rocpd_op_inputSignals", "to_op_id", "rocpd_op"),
+    ("rocpd_stackframe", "api_ptr_id", "rocpd_api"),
+    ("rocpd_stackframe", "name_id", "rocpd_string"),
+    ("rocpd_counter", "op_id", "rocpd_op"),
+    ("rocpd_counter", "name_id", "rocpd_string"),
+    ("ext_dispatch", "op_id", "rocpd_op"),
+    ("ext_dispatch", "kernelName_id", "rocpd_string"),
+    ("ext_dispatch", "codeObject_id", "rocpd_kernelcodeobject"),
+    ("ext_kernelcodeobject", "id", "rocpd_kernelcodeobject"),
+    ("ext_kernelcodeobject", "kernelName_id", "rocpd_string"),
+    ("ext_tick", "op_id", "rocpd_op"),
+];
+
+/// Declared references, those of the format, and those that the metadata declares.
+pub(super) fn add(trace: &Connection, tables: &mut [TableLayout]) -> rusqlite::Result<()> {
+    let keys: Vec<(String, Option<String>)> =
+        tables.iter().map(|table| (table.name.clone(), table.key.clone())).collect();
+    let target = |name: &str| keys.iter().find(|(table, _)| same(table, name));
+    let has_unique_texts = target("rocpd_ustring").is_some();
+    let texts = match declared_texts(trace) {
+        // Damage is told by those who look for it.
+        Err(error) if is_damage(&error) => Vec::new(),
+        texts => texts?,
+    };
+    for table in tables {
+        let mut candidates: Vec<(String, String)> = Vec::new();
+        if table.is("rocpd_api") {
+            let args = if has_unique_texts { "rocpd_ustring" } else { "rocpd_string" };
+            candidates.push(("args_id".into(), args.into()));
+        }
+        let mut declared = trace.prepare(r#"SELECT "from", "table" FROM pragma_foreign_key_list(?1)"#)?;
+        let declared = declared.query_map([&table.name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        candidates.extend(declared.collect::<rusqlite::Result<Vec<_>>>()?);
+        let known = KNOWN.iter().filter(|(name, ..)| table.is(name));
+        candidates.extend(known.map(|&(_, column, to)| (column.into(), to.into())));
+        let texts = texts.iter().filter(|declared| table.is(&declared.table));
+        candidates.extend(texts.map(|declared| (declared.column.clone(), "rocpd_string".into())));
+        for (column, to) in candidates {
+            let taken = table.references.iter().any(|known| same(&known.column, &column));
+            if let Some((to, Some(key))) = target(&to)
+                && table.has(&column)
+                && !taken
+            {
+                table.references.push(Reference { column, table: to.clone(), key: key.clone() });
+            }
+        }
+        table.references.sort_by_key(|reference| {
+            table.columns.iter().position(|column| same(&column.name, &reference.column))
+        });
+    }
+    Ok(())
+}
+
+/// A row of the metadata that declares a reference to texts.
+#[derive(Debug)]
+pub(crate) struct Declaration {
+    /// Its id.
+    pub(crate) row: i64,
+    /// The table that it names.
+    pub(crate) table: String,
+    /// The column that it names.
+    pub(crate) column: String,
+}
+
+/// What every row `references::rocpd_string.id` of the metadata declares.
+///
+/// # Errors
+/// When the metadata cannot be read.
+pub(crate) fn declared_texts(trace: &Connection) -> rusqlite::Result<Vec<Declaration>> {
+    if names(trace, "type = 'table' AND lower(name) = 'rocpd_metadata'")?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut declared = trace.prepare(
+        "SELECT id, CAST(value AS blob) FROM rocpd_metadata WHERE tag = 'references::rocpd_string.id' ORDER BY id",
+    )?;
+    let declared = declared.query_map([], |row| {
+        let value: Vec<u8> = row.get(1)?;
+        let (table, column) = parse_declaration(&String::from_utf8_lossy(&value));
+        Ok(Declaration { row: row.get(0)?, table, column })
+    })?;
+    declared.collect()
+}
+
+/// `("table", "column")`; what is written otherwise is a table of that name, which no file has.
+fn parse_declaration(value: &str) -> (String, String) {
+    let parts: Vec<&str> = value.split('"').collect();
+    match parts[..] {
+        [_, table, _, column, _] => (table.to_string(), column.to_string()),
+        _ => (value.to_string(), String::new()),
+    }
+}

@@ -1,0 +1,180 @@
+//! What a row must not be: one SQL condition each, counted by the scan and used again by the repair.
+//!
+//! A condition sees its row as `t`. It may look other rows up by their keys, never search for them.
+
+use super::kind::Kind;
+use super::layout::{Layout, TableLayout, quote, same};
+use super::reference::Reference;
+
+/// Something wrong with rows of one table.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// Table, or table and column.
+    pub(crate) place: String,
+    /// True for the rows in question.
+    pub(crate) condition: String,
+    /// What is known beyond the kind's meaning.
+    pub(crate) detail: Option<String>,
+    /// What `--repair` does to them.
+    pub(crate) mend: Option<Mend>,
+}
+
+/// What can be done without inventing anything.
+#[derive(Debug)]
+pub(crate) enum Mend {
+    /// A missing row is better than a wrong number.
+    Remove,
+    /// A reference to a text becomes one to the empty text.
+    EmptyText {
+        /// The column.
+        column: String,
+        /// The table of texts.
+        texts: String,
+        /// Its key.
+        key: String,
+    },
+    /// A reference becomes 0, which stands for "not known".
+    Zero {
+        /// The column.
+        column: String,
+    },
+}
+
+/// Times at or beyond this, in ns, are 146 years after a host's boot or after 1970.
+pub(crate) const END_OF_TIME: i64 = 1 << 62;
+
+/// Ops that are kernels, and ops that nobody gave a type.
+const KERNEL_TYPES: &str = "'KernelExecution', 'Task'";
+
+/// The rules for a table. `with_dispatches`: the sessions that wrote rows of `ext_dispatch`.
+pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64]) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = table.references.iter().map(|reference| dangling(table, reference)).collect();
+    if is_timed(table) {
+        rules.extend(times(table));
+    }
+    for column in table.columns.iter().filter(|column| column.is_integer) {
+        rules.extend(numbers(table, &column.name));
+    }
+    if table.is("rocpd_op") && layout.table("rocpd_string").is_some() {
+        rules.extend(names(layout, table, with_dispatches));
+    }
+    rules
+}
+
+/// Whether rows of the table have a start and an end in CLOCK_MONOTONIC.
+pub(crate) fn is_timed(table: &TableLayout) -> bool {
+    // Ticks are the device's own, in whatever unit, and may wrap.
+    table.has("start") && table.has("end") && !table.is("ext_tick")
+}
+
+/// The condition that both times are possible and in order.
+pub(crate) fn has_sound_times() -> String {
+    format!("t.start > 0 AND t.\"end\" >= t.start AND t.\"end\" < {END_OF_TIME}")
+}
+
+fn dangling(table: &TableLayout, reference: &Reference) -> Rule {
+    let Reference { column, table: to, key } = reference;
+    let quoted = quote(column);
+    let mut condition = format!(
+        "t.{quoted} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} AS x WHERE x.{} = t.{quoted})",
+        quote(to),
+        quote(key)
+    );
+    let is_text = same(to, "rocpd_string") || same(to, "rocpd_ustring");
+    let mend = if is_text {
+        Mend::EmptyText { column: column.clone(), texts: to.clone(), key: key.clone() }
+    } else if may_be_unknown(column) {
+        condition.push_str(&format!(" AND t.{quoted} IS NOT 0 AND t.{quoted} IS NOT ''"));
+        Mend::Zero { column: column.clone() }
+    } else {
+        Mend::Remove
+    };
+    Rule {
+        kind: Kind::DanglingId,
+        place: format!("{}.{column}", table.name),
+        condition,
+        detail: Some(format!("no such row in {to}")),
+        mend: Some(mend),
+    }
+}
+
+/// Whether 0 in this reference means that it is not known; other recorders leave it empty.
+fn may_be_unknown(column: &str) -> bool {
+    same(column, "codeObject_id")
+}
+
+fn times(table: &TableLayout) -> [Rule; 2] {
+    let rule = |kind, condition: String| Rule {
+        kind,
+        place: table.name.clone(),
+        condition,
+        detail: None,
+        mend: Some(Mend::Remove),
+    };
+    let numbers = "typeof(t.start) = 'integer' AND typeof(t.\"end\") = 'integer'";
+    let possible =
+        format!("t.start > 0 AND t.start < {END_OF_TIME} AND t.\"end\" > 0 AND t.\"end\" < {END_OF_TIME}");
+    [
+        rule(Kind::ImpossibleTime, format!("{numbers} AND NOT ({possible})")),
+        rule(Kind::NegativeDuration, format!("{numbers} AND {possible} AND t.\"end\" < t.start")),
+    ]
+}
+
+fn numbers(table: &TableLayout, column: &str) -> Vec<Rule> {
+    let quoted = quote(column);
+    let is_reference = table.references.iter().any(|reference| same(&reference.column, column));
+    let is_time = is_timed(table) && (same(column, "start") || same(column, "end"));
+    let rule = |kind, condition: String| Rule {
+        kind,
+        place: format!("{}.{column}", table.name),
+        condition,
+        detail: None,
+        mend: None,
+    };
+    // The type first: it decides for nearly every row, and is all that is looked at then.
+    let is_empty = format!("typeof(t.{quoted}) = 'text' AND t.{quoted} = ''");
+    let is_other = format!("typeof(t.{quoted}) <> 'integer' AND t.{quoted} IS NOT NULL");
+    if is_reference {
+        // What is no id is dangling, unless empty stands for "not known".
+        return if may_be_unknown(column) { vec![rule(Kind::EmptyNumber, is_empty)] } else { Vec::new() };
+    }
+    if is_time {
+        return vec![rule(Kind::NotANumber, is_other)];
+    }
+    vec![
+        rule(Kind::NotANumber, format!("{is_other} AND t.{quoted} IS NOT ''")),
+        rule(Kind::EmptyNumber, is_empty),
+    ]
+}
+
+fn names(layout: &Layout, table: &TableLayout, with_dispatches: &[i64]) -> Vec<Rule> {
+    let of_type =
+        |types: &str| format!("t.opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({types}))");
+    let rule = |kind, condition: String| Rule {
+        kind,
+        place: table.name.clone(),
+        condition,
+        detail: None,
+        mend: None,
+    };
+    let mut rules = Vec::new();
+    if table.has("description_id") && table.has("opType_id") {
+        let empty = "t.description_id IN (SELECT id FROM rocpd_string WHERE string = '')";
+        let types = of_type(&format!("'', {KERNEL_TYPES}"));
+        rules.push(rule(Kind::UnnamedOp, format!("{empty} AND {types}")));
+    }
+    if !with_dispatches.is_empty() && layout.table("ext_dispatch").is_some_and(|table| table.key.is_some()) {
+        let sessions: Vec<String> = with_dispatches.iter().map(i64::to_string).collect();
+        rules.push(rule(
+            Kind::MissingDispatch,
+            format!(
+                "{} AND t.id >> 32 IN ({}) AND NOT EXISTS (SELECT 1 FROM ext_dispatch AS x WHERE x.op_id = t.id)",
+                of_type(KERNEL_TYPES),
+                sessions.join(", ")
+            ),
+        ));
+    }
+    rules
+}

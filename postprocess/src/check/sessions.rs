@@ -1,0 +1,136 @@
+//! What the sessions say of themselves: whether they ended, what they lost, which ids are theirs.
+
+use rpd_schema::SessionInfo;
+use rusqlite::Connection;
+
+use super::finding::{EXAMPLES, Example, Finding};
+use super::kind::Kind;
+use super::layout::{Layout, metadata, quote};
+use super::liveness::{self, State};
+use crate::text;
+
+/// Tables whose rows have ids of their session, by their own numbering.
+const NUMBERED: [&str; 8] = [
+    "rocpd_string",
+    "rocpd_ustring",
+    "rocpd_api",
+    "rocpd_op",
+    "rocpd_api_ops",
+    "rocpd_kernelcodeobject",
+    "rocpd_monitor",
+    "rocpd_stackframe",
+];
+
+/// The sessions of a file, and which of them are being recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    all: Vec<(SessionInfo, State)>,
+}
+
+impl Sessions {
+    /// Reads the sessions that say something of themselves.
+    ///
+    /// # Errors
+    /// When the metadata cannot be read.
+    pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Sessions> {
+        let all = rpd_schema::sessions(trace)?.into_iter().map(|session| {
+            let state = liveness::state(&session);
+            (session, state)
+        });
+        Ok(Sessions { all: all.collect() })
+    }
+
+    /// Numbers of those that are being recorded.
+    pub(crate) fn running(&self) -> Vec<u32> {
+        self.in_state(State::Running).map(|session| session.session).collect()
+    }
+
+    /// The process of one that is being recorded.
+    pub(crate) fn running_pid(&self) -> Option<u32> {
+        self.in_state(State::Running).find_map(SessionInfo::pid)
+    }
+
+    fn in_state(&self, state: State) -> impl Iterator<Item = &SessionInfo> {
+        self.all.iter().filter(move |(_, found)| *found == state).map(|(session, _)| session)
+    }
+
+    /// Sessions without an end, and records lost.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let states = [
+            (State::Killed, Kind::SessionKilled),
+            (State::Elsewhere, Kind::SessionUnfinished),
+            (State::Running, Kind::SessionRunning),
+        ];
+        let mut found = Vec::new();
+        for (state, kind) in states {
+            let count = self.in_state(state).count() as u64;
+            if count > 0 {
+                let examples =
+                    self.in_state(state).take(EXAMPLES).map(|session| Example::Text(described(session)));
+                found.push(Finding::new(kind, "sessions", count).examples(examples));
+            }
+        }
+        let mut lost = std::collections::BTreeMap::<String, u64>::new();
+        for (cause, count) in self.all.iter().flat_map(|(session, _)| session.lost()) {
+            let sum = lost.entry(cause).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        let lost = lost.into_iter().filter(|(_, count)| *count > 0);
+        found.extend(lost.map(|(cause, count)| Finding::new(Kind::LostRecords, cause, count)));
+        found
+    }
+}
+
+fn described(session: &SessionInfo) -> String {
+    let pid = session.pid().map_or_else(String::new, |pid| format!(" process {pid}"));
+    let host = session.host().map_or_else(String::new, |host| format!(" on {}", text::escape(host)));
+    format!("session {}{pid}{host}", session.session)
+}
+
+/// How many sessions were taken, by the metadata.
+///
+/// # Errors
+/// When the metadata cannot be read.
+pub(crate) fn claimed(trace: &Connection, layout: &Layout) -> rusqlite::Result<i64> {
+    let count = metadata(trace, layout, "session_count")?;
+    Ok(count.and_then(|count| count.trim().parse().ok()).unwrap_or(0).clamp(0, 1 << 31))
+}
+
+/// Rows with ids of sessions that nobody took.
+///
+/// # Errors
+/// When a table cannot be read.
+pub(crate) fn unclaimed(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<Finding>> {
+    // Past the last session's ids there is none.
+    let Some(first) = claimed(trace, layout)?.checked_mul(1 << 32) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for table in NUMBERED.iter().filter_map(|name| layout.table(name)).filter(|table| table.key.is_some()) {
+        let (id, name) = (table.id(), quote(&table.name));
+        let query = format!("SELECT count(*) FROM {name} WHERE {id} >= ?1");
+        let count: i64 = trace.query_row(&query, [first], |row| row.get(0))?;
+        if count > 0 {
+            let query = format!("SELECT {id} FROM {name} WHERE {id} >= ?1 ORDER BY {id} LIMIT {EXAMPLES}");
+            let mut ids = trace.prepare(&query)?;
+            let ids = ids.query_map([first], |row| row.get(0).map(Example::Id))?;
+            let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
+            found.push(
+                Finding::new(Kind::UnclaimedId, table.name.clone(), count.unsigned_abs()).examples(ids),
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// One more than the largest session that rows of the file have; at least `claimed`.
+///
+/// # Errors
+/// When a table cannot be read.
+pub(crate) fn needed_count(trace: &Connection, layout: &Layout, claimed: i64) -> rusqlite::Result<i64> {
+    let mut needed = claimed;
+    for table in NUMBERED.iter().filter_map(|name| layout.table(name)).filter(|table| table.key.is_some()) {
+        let query = format!("SELECT max({}) FROM {}", table.id(), quote(&table.name));
+        let largest: Option<i64> = trace.query_row(&query, [], |row| row.get(0))?;
+        needed = needed.max(largest.map_or(0, |id| (id >> 32) + 1));
+    }
+    Ok(needed)
+}
