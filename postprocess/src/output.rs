@@ -28,7 +28,7 @@ pub(crate) fn write(fill: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io
 /// Writes one value as indented JSON, with everything escaped that could disturb a terminal.
 ///
 /// # Errors
-/// Those of [`write`].
+/// Those of [`write()`].
 pub(crate) fn write_json(value: &impl Serialize) -> Result<()> {
     let json = text::json(serde_json::to_string_pretty(value).context("cannot write JSON")?);
     write(|out| writeln!(out, "{json}"))
