@@ -5,7 +5,7 @@
 //! - [`export`]: every symbol the library exports. `guard`: no panic crosses, errno stays
 //! - `hsa`: queues, dispatches, copies and code objects of the HSA runtime
 //! - `marker`, `paused`: ranges and instants of the application
-//! - `record`, `ring`, `thread`: from a hook to the writer without locks
+//! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
 //! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
 //! - `finish`, `report`: the end of the process
@@ -14,6 +14,7 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod chunk;
 mod clock;
 mod config;
 mod counters;

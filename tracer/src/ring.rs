@@ -4,18 +4,21 @@
 //! is full (64 KiB, some 500 dispatches). Memory follows the load: an idle thread holds one small chunk, a burst takes what
 //! the budget allows, and the consumer gives chunks back as it empties them.
 
-use std::cell::UnsafeCell;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
 
+use crate::chunk::{Chunk, Owned};
 use crate::record::Kind;
-use crate::sync::lock;
 
 /// Bytes of a thread's first chunk: most threads record little.
 const FIRST_CHUNK: usize = 4 << 10;
 /// Bytes of every later chunk.
 const CHUNK: usize = 64 << 10;
+/// Chunks kept so that a steady load does not go to the system for each.
+const KEPT: usize = 64;
+/// Mappings are whole pages.
+const PAGE: usize = 4 << 10;
 /// Records are padded to this, so that each header lies aligned.
 const ALIGN: usize = 8;
 /// Header: total length (u32), body length (u16), kind (u8), unused (u8).
@@ -25,14 +28,13 @@ const HEADER: usize = 8;
 pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
-    #[expect(clippy::vec_box, reason = "a chunk's address is its identity")]
-    spare: Mutex<Vec<Box<Chunk>>>,
+    spare: Mutex<Vec<Owned>>,
 }
 
 impl Budget {
     /// At most `limit` bytes of chunks.
     pub(crate) fn new(limit: usize) -> Budget {
-        Budget { limit, used: AtomicUsize::new(0), spare: Mutex::new(Vec::new()) }
+        Budget { limit, used: AtomicUsize::new(0), spare: Mutex::new(Vec::with_capacity(KEPT)) }
     }
 
     /// Whether more than a quarter is in use: the writer should hurry.
@@ -40,44 +42,39 @@ impl Budget {
         self.used.load(Ordering::Relaxed) > self.limit / 4
     }
 
-    fn take(&self, capacity: usize) -> Option<Box<Chunk>> {
-        let before = self.used.fetch_add(capacity, Ordering::Relaxed);
-        if before + capacity > self.limit {
-            self.used.fetch_sub(capacity, Ordering::Relaxed);
+    fn take(&self, size: usize) -> Option<Owned> {
+        let before = self.used.fetch_add(size, Ordering::Relaxed);
+        if before + size > self.limit {
+            self.used.fetch_sub(size, Ordering::Relaxed);
             return None;
         }
-        let recycled = if capacity == CHUNK { lock(&self.spare).pop() } else { None };
-        Some(recycled.unwrap_or_else(|| Chunk::new(capacity)))
+        let recycled = if size == CHUNK { self.with_spare(Vec::pop).flatten() } else { None };
+        let chunk = recycled.or_else(|| Owned::new(size));
+        if chunk.is_none() {
+            self.used.fetch_sub(size, Ordering::Relaxed);
+        }
+        chunk
     }
 
-    fn give_back(&self, mut chunk: Box<Chunk>) {
-        self.used.fetch_sub(chunk.bytes.len(), Ordering::Relaxed);
-        // A few chunks are kept so that a steady load does not go to the allocator for each.
-        const KEPT: usize = 64;
-        let mut spare = lock(&self.spare);
-        if chunk.bytes.len() == CHUNK && spare.len() < KEPT {
+    fn give_back(&self, mut chunk: Owned) {
+        self.used.fetch_sub(chunk.size(), Ordering::Relaxed);
+        if chunk.size() == CHUNK {
             chunk.reset();
-            spare.push(chunk);
+            self.with_spare(|spare| {
+                if spare.len() < KEPT {
+                    spare.push(chunk);
+                }
+            });
         }
     }
-}
 
-struct Chunk {
-    next: AtomicPtr<Chunk>,
-    /// Bytes the consumer may read.
-    written: AtomicUsize,
-    bytes: Box<[UnsafeCell<u8>]>,
-}
-
-impl Chunk {
-    fn new(capacity: usize) -> Box<Chunk> {
-        let bytes = (0..capacity).map(|_| UnsafeCell::new(0)).collect();
-        Box::new(Chunk { next: AtomicPtr::new(ptr::null_mut()), written: AtomicUsize::new(0), bytes })
-    }
-
-    fn reset(&mut self) {
-        *self.next.get_mut() = ptr::null_mut();
-        *self.written.get_mut() = 0;
+    /// Nobody waits for the spare chunks: whoever holds them may be interrupted by a handler that never returns.
+    fn with_spare<T>(&self, act: impl FnOnce(&mut Vec<Owned>) -> T) -> Option<T> {
+        match self.spare.try_lock() {
+            Ok(mut spare) => Some(act(&mut spare)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(act(&mut poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -115,7 +112,7 @@ unsafe impl Send for Consumer {}
 
 /// A new ring for thread `tid`, or nothing when the budget is used up.
 pub(crate) fn ring(budget: &Arc<Budget>, tid: u32) -> Option<(Producer, Consumer)> {
-    let chunk = Box::into_raw(budget.take(FIRST_CHUNK)?);
+    let chunk = budget.take(FIRST_CHUNK)?.into_raw();
     let shared = Arc::new(Shared { budget: budget.clone(), closed: AtomicBool::new(false) });
     Some((
         Producer { shared: shared.clone(), chunk, used: 0 },
@@ -132,22 +129,21 @@ impl Producer {
         };
         let total = (length as usize).next_multiple_of(ALIGN);
         // SAFETY: `chunk` is live: the consumer frees a chunk only after it has seen `next`, which only we set.
-        let capacity = unsafe { &*self.chunk }.bytes.len();
+        let capacity = unsafe { &*self.chunk }.size() - Chunk::HEADER;
         if self.used + total > capacity && !self.next_chunk(total) {
             return false;
         }
         let header = [length, body.len() as u32 | (kind as u32) << 16];
         // SAFETY: `used + total <= capacity` of a live chunk, and the consumer reads only below `written`, so these bytes
-        // are ours alone. The chunk's cells make writing through a shared pointer legal.
+        // are ours alone.
         unsafe {
-            let chunk = &*self.chunk;
-            let mut to = chunk.bytes.as_ptr().add(self.used) as *mut u8;
+            let mut to = Chunk::bytes(self.chunk).add(self.used);
             for part in [bytemuck::bytes_of(&header), body, text[0], text[1]] {
                 ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
                 to = to.add(part.len());
             }
             self.used += total;
-            chunk.written.store(self.used, Ordering::Release);
+            (*self.chunk).written.store(self.used, Ordering::Release);
         }
         true
     }
@@ -155,8 +151,9 @@ impl Producer {
     #[cold]
     fn next_chunk(&mut self, need: usize) -> bool {
         // A marker's text may be longer than a chunk: it gets one of its own size.
-        let Some(fresh) = self.shared.budget.take(need.max(CHUNK)) else { return false };
-        let fresh = Box::into_raw(fresh);
+        let size = (need + Chunk::HEADER).max(CHUNK).next_multiple_of(PAGE);
+        let Some(fresh) = self.shared.budget.take(size) else { return false };
+        let fresh = fresh.into_raw();
         // SAFETY: the current chunk is live until the consumer sees `next`; after this store we never touch it again.
         unsafe { (*self.chunk).next.store(fresh, Ordering::Release) };
         self.chunk = fresh;
@@ -201,7 +198,7 @@ impl Consumer {
             let next = chunk.next.load(Ordering::Acquire);
             let written = chunk.written.load(Ordering::Acquire);
             // SAFETY: the producer published the bytes below `written` with release and never changes them again.
-            let bytes = unsafe { std::slice::from_raw_parts(chunk.bytes.as_ptr() as *const u8, written) };
+            let bytes = unsafe { std::slice::from_raw_parts(Chunk::bytes(self.chunk), written) };
             while self.read < written {
                 let at = &bytes[self.read..];
                 let header: [u32; 2] = bytemuck::pod_read_unaligned(&at[..HEADER]);
@@ -215,7 +212,7 @@ impl Consumer {
                 return closed;
             }
             // SAFETY: the producer set `next` and left this chunk; nobody else knows it.
-            let done = unsafe { Box::from_raw(self.chunk) };
+            let done = unsafe { Owned::from_raw(self.chunk) };
             self.chunk = next;
             self.read = 0;
             self.shared.budget.give_back(done);
@@ -229,7 +226,7 @@ impl Drop for Consumer {
         if self.shared.closed.load(Ordering::Acquire) {
             self.drain(|_| {});
             // SAFETY: the producer is gone and this is the last chunk.
-            self.shared.budget.give_back(unsafe { Box::from_raw(self.chunk) });
+            self.shared.budget.give_back(unsafe { Owned::from_raw(self.chunk) });
         }
     }
 }
