@@ -188,15 +188,18 @@ impl Consumer {
         more || self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Hands every record pushed so far to `each`, oldest first. True: the producer is gone and the ring is empty.
+    /// Hands every record pushed before the call to `each`, oldest first. True: the producer is gone and the ring is empty.
+    ///
+    /// What is pushed meanwhile waits for the next drain: one that chased a busy producer would never end.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Entry<'_>)) -> bool {
         let closed = self.shared.closed.load(Ordering::Acquire);
+        let (last, until) = self.end();
         loop {
             // SAFETY: `chunk` is live until this consumer frees it below.
             let chunk = unsafe { &*self.chunk };
-            // `next` is read before `written`: a chunk with a successor will not grow any more.
-            let next = chunk.next.load(Ordering::Acquire);
-            let written = chunk.written.load(Ordering::Acquire);
+            let is_last = ptr::eq(chunk, last);
+            // A chunk with a successor does not grow any more.
+            let written = if is_last { until } else { chunk.written.load(Ordering::Acquire) };
             // SAFETY: the producer published the bytes below `written` with release and never changes them again.
             let bytes = unsafe { std::slice::from_raw_parts(Chunk::bytes(self.chunk), written) };
             while self.read < written {
@@ -208,14 +211,29 @@ impl Consumer {
                 }
                 self.read += total.next_multiple_of(ALIGN);
             }
-            if next.is_null() {
+            if is_last {
                 return closed;
             }
+            let next = chunk.next.load(Ordering::Acquire);
             // SAFETY: the producer set `next` and left this chunk; nobody else knows it.
             let done = unsafe { Owned::from_raw(self.chunk) };
             self.chunk = next;
             self.read = 0;
             self.shared.budget.give_back(done);
+        }
+    }
+
+    /// The last chunk and how far it is written.
+    fn end(&self) -> (*const Chunk, usize) {
+        let mut at = self.chunk;
+        loop {
+            // SAFETY: chunks from `chunk` on are live: only this consumer frees them.
+            let chunk = unsafe { &*at };
+            let next = chunk.next.load(Ordering::Acquire);
+            if next.is_null() {
+                return (at, chunk.written.load(Ordering::Acquire));
+            }
+            at = next;
         }
     }
 }
@@ -278,6 +296,27 @@ mod tests {
         assert!(producer.push(Kind::Mark, &[0; 16], [&long, &[4]]));
         assert!(!producer.push(Kind::Mark, &[0; 16], [&long, &[]]), "more than the budget");
         assert_eq!(texts(&mut consumer).0, [vec![1, 2], [long, vec![4]].concat()]);
+    }
+
+    #[test]
+    fn a_drain_ends_while_the_producer_goes_on() {
+        let budget = Arc::new(Budget::new(8 << 20));
+        let (mut producer, mut consumer) = ring(&budget, 1).unwrap();
+        let text = [9; 3000];
+        for _ in 0..10 {
+            assert!(producer.push(Kind::Mark, &[0; 16], [&text, &[]]));
+        }
+        for round in [10, 20, 40] {
+            let mut seen = 0;
+            consumer.drain(|_| {
+                seen += 1;
+                assert!(
+                    producer.push(Kind::Mark, &[0; 16], [&text, &[]])
+                        && producer.push(Kind::Mark, &[0; 16], [&text, &[]])
+                );
+            });
+            assert_eq!(seen, round, "what was there when it began");
+        }
     }
 
     #[test]

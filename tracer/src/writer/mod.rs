@@ -139,19 +139,24 @@ fn run(recorder: &'static Recorder) {
 fn serve(recorder: &'static Recorder) {
     let mut file = File::new(recorder);
     let mut cpu = clock::read(Clock::ThreadCpu);
+    let mut account = || {
+        let now = clock::read(Clock::ThreadCpu);
+        recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
+        cpu = now;
+    };
     loop {
         let edge = recorder.switch.keep_time().map_or(Duration::MAX, Duration::from_nanos);
         let (flush, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
         finish |= threads::are_alone();
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
         file.drain();
+        account();
         if finish {
+            // The session's last facts tell what recording has cost up to here.
             file.end();
+            account();
         }
         recorder.writer.ops.store(file.ops(), Ordering::Relaxed);
-        let now = clock::read(Clock::ThreadCpu);
-        recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
-        cpu = now;
         recorder.writer.acknowledge(flush, finish);
         if finish {
             return;
