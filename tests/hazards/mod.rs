@@ -1,0 +1,57 @@
+//! What can go wrong around a recorder inside somebody else's process, one test for each row of docs/hazards.md. Short
+//! versions; the full ones with RPD_SOAK=1.
+
+mod build;
+mod ends;
+mod gpu;
+mod invisible;
+mod processes;
+
+use std::collections::BTreeMap;
+
+use crate::harness::{Dir, Loading, Run, Trace};
+use build::hazard;
+
+/// Whether the long versions are asked for.
+fn soak() -> bool {
+    std::env::var_os("RPD_SOAK").is_some_and(|value| value == "1")
+}
+
+/// A program of tests/programs/hazards with the recorder.
+fn recorded<'a>(dir: &'a Dir, name: &str) -> Run<'a> {
+    Run::new(dir, hazard(name)).recorded(Loading::Preload)
+}
+
+/// How often each marker's text is in the file.
+fn markers(trace: &Trace) -> BTreeMap<String, i64> {
+    let sql = "select args, count(*) from api where apiName = 'UserMarker' group by args";
+    trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?))).into_iter().collect()
+}
+
+/// Number of markers in the file.
+fn marker_count(trace: &Trace) -> i64 {
+    trace.number("select count(*) from api where apiName = 'UserMarker'")
+}
+
+/// Sessions that ended by themselves.
+fn ended_sessions(trace: &Trace) -> usize {
+    trace.metadata("session::%::end_monotonic_ns").len()
+}
+
+/// The sum of what the file says was lost.
+fn lost(trace: &Trace) -> i64 {
+    trace.lost().values().map(|count| count.parse::<i64>().unwrap()).sum()
+}
+
+/// The trace is sound, alone, complete and ended well.
+#[track_caller]
+fn assert_clean(dir: &Dir, sessions: usize) -> Trace {
+    let mut names = dir.names();
+    names.retain(|name| name != "gpu.toml");
+    assert_eq!(names, ["trace.rpd"]);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!((trace.session_count(), ended_sessions(&trace)), (sessions, sessions));
+    assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+    trace
+}

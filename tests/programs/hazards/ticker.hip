@@ -1,0 +1,24 @@
+// A kernel and a mark with a running number about every millisecond, until somebody ends the process.
+//
+// Usage: ticker [marks]     marks: no GPU
+#include "../../../fixtures/programs/check.h"
+#include "markers.h"
+
+#include <string>
+#include <unistd.h>
+
+__global__ void tick(int *count) { *count += 1; }
+
+int main(int argc, char **) {
+    int *count = nullptr;
+    if (argc < 2) HIP(hipMalloc(&count, sizeof(int)));
+    for (int number = 0;; number++) {
+        if (count) tick<<<1, 1>>>(count);
+        mark(std::to_string(number).c_str());
+        if (number == 0) {
+            puts("ticking");
+            fflush(stdout);
+        }
+        usleep(1000);
+    }
+}
