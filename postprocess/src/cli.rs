@@ -69,6 +69,15 @@ struct Record {
     /// Record nothing until the program calls rpdstart()
     #[arg(long)]
     no_start: bool,
+    /// Begin recording that long after the start of the program
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    delay: Option<f64>,
+    /// End recording after that long; the program goes on
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<f64>,
+    /// End recording when FILE has reached that size; the program goes on
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    max_mb: Option<u64>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -176,6 +185,11 @@ pub(crate) fn run() -> Result<ExitCode> {
     }
 }
 
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+    seconds.ok_or_else(|| "not a number of seconds".to_string())
+}
+
 impl From<Record> for record::Request {
     fn from(args: Record) -> record::Request {
         record::Request {
@@ -186,6 +200,9 @@ impl From<Record> for record::Request {
                 (false, false) => Existing::Refuse,
             },
             start: !args.no_start,
+            delay: args.delay,
+            duration: args.duration,
+            max_mb: args.max_mb,
             command: args.command,
         }
     }

@@ -26,6 +26,12 @@ pub(crate) struct Request {
     pub(crate) existing: Existing,
     /// Whether recording starts with the program, or when the program says so.
     pub(crate) start: bool,
+    /// Seconds from the start of the program to the beginning of recording.
+    pub(crate) delay: Option<f64>,
+    /// Seconds of recording, after which it ends.
+    pub(crate) duration: Option<f64>,
+    /// Size of the trace in MiB at which recording ends.
+    pub(crate) max_mb: Option<u64>,
     /// The program and its arguments; not empty.
     pub(crate) command: Vec<OsString>,
 }
@@ -58,6 +64,12 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     if !request.start {
         environment.push(("RPDT_AUTOSTART", "0".into()));
     }
+    let limits = [
+        ("RPDT_DELAY", request.delay.map(|seconds| seconds.to_string())),
+        ("RPDT_DURATION", request.duration.map(|seconds| seconds.to_string())),
+        ("RPDT_MAX_MB", request.max_mb.map(|mebibytes| mebibytes.to_string())),
+    ];
+    environment.extend(limits.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
     let environment: Vec<(&OsStr, OsString)> =
         environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
     let ending = match launch::run(&request.command, &environment) {

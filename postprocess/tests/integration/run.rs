@@ -43,6 +43,15 @@ fn what_cannot_be_run_is_126_or_127_and_leaves_no_trace() {
 }
 
 #[test]
+fn limits_reach_the_recorder() {
+    let dir = Dir::new();
+    let show = "echo $RPDT_DELAY $RPDT_DURATION $RPDT_MAX_MB";
+    let options = ["record", "--delay", "0.5", "--duration", "60", "--max-mb", "100", "--", "sh", "-c", show];
+    assert_eq!(dir.run(&options).expect(0).stdout, "0.5 60 100\n");
+    assert_eq!(dir.run(&["record", "--", "sh", "-c", show]).expect(0).stdout, "\n");
+}
+
+#[test]
 fn a_script_without_an_interpreter_line_runs_as_in_a_shell() {
     let dir = Dir::new();
     dir.script("script", "echo ran; exit 3\n");

@@ -30,6 +30,9 @@ fn wrong_usage_is_2() {
         &["check", "--fix", "f"],
         &["record"],
         &["record", "--append", "--force", "x"],
+        &["record", "--delay", "soon", "x"],
+        &["record", "--duration=-1", "x"],
+        &["record", "--max-mb", "0", "x"],
     ] {
         let refused = dir.run(arguments);
         refused.expect(2);
