@@ -15,3 +15,12 @@ mod mapping;
 
 // Ops, calls, launches and threads lead to each other.
 mod links;
+
+// A program's output and exit status with and without the recorder, by every way of loading it.
+mod transparent;
+
+// Processes that do nothing with a GPU: no file, no thread, no word.
+mod bystander;
+
+// What programs and variables control: starting, stopping, flushing, file names, wrong values.
+mod control;

@@ -1,6 +1,7 @@
 //! The file against the device's log, by the mapping of docs/mapping.md: 0 missing, 0 invented.
 
 use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, aql_code_object, program};
+use crate::links::check_links;
 
 /// A recorded run whose file equals the log of its one process.
 fn assert_recorded(dir: &Dir, ran: &Ran) -> (Trace, Expected) {
@@ -12,6 +13,7 @@ fn assert_recorded(dir: &Dir, ran: &Ran) -> (Trace, Expected) {
     expected.assert_equals(&trace);
     assert!(trace.lost().is_empty(), "{:?}", trace.lost());
     trace.check_integrity();
+    check_links(&trace, ran.pid);
     (trace, expected)
 }
 
@@ -62,4 +64,56 @@ fn raw_packets_with_signals_of_their_own() {
     let (_, expected) = assert_recorded(&dir, &run.run());
     assert_eq!(expected.kernels(), 2 * (100 + 1000 + 2 + 640 + 4000));
     assert_eq!(expected.copies(), 2 * 7);
+}
+
+#[test]
+fn events_of_the_program_and_times_in_the_file() {
+    let dir = Dir::new();
+    let run = recorded(&dir, "events", 1)
+        .config("[timing]\ngap_ns = 700\n[[kernel]]\nmatch = \"timed_kernel\"\nns = 123456\n");
+    // HIP measures from the end of the barrier before the kernel.
+    let (trace, expected) = assert_recorded(&dir, &run.arg("124156").run());
+    assert_eq!(expected.kernels(), 17, "8 in each part, and the one that holds the stream");
+    let timed =
+        "select count(*) from kernel where kernelName like 'timed_kernel(%' and abs(duration - 123456) < 100";
+    assert_eq!(trace.number(timed), 16);
+}
+
+#[test]
+fn clocks_that_are_offset_and_drift() {
+    let dir = Dir::new();
+    let clocks = "[device]\nclock_hz = 100000000.0\nclock_drift_ppm = 150.0\n\
+        [[fault]]\nkind = \"clock\"\ndevice = 1\noffset = 123456789012345\ndrift_ppm = -300.0\n";
+    assert_recorded(&dir, &recorded(&dir, "demo", 2).config(clocks).run());
+}
+
+#[test]
+fn another_gpu() {
+    let dir = Dir::new();
+    let (trace, _) = assert_recorded(&dir, &recorded(&dir, "graph", 1).env("SIMGPU_GFX", "gfx906").run());
+    let targets: Vec<_> = trace.metadata("gpu::0::target").into_values().collect();
+    assert_eq!(targets, ["gfx906"]);
+}
+
+#[test]
+fn kernels_that_take_no_time() {
+    let dir = Dir::new();
+    let run = recorded(&dir, "graph", 1).config("[[kernel]]\nmatch = \"captured_step\"\nns = 0\n");
+    let (trace, _) = assert_recorded(&dir, &run.run());
+    assert_eq!(trace.number("select count(*) from ext_tick where start = end"), 1000);
+}
+
+#[test]
+fn a_slow_device() {
+    let dir = Dir::new();
+    let slow = "[[fault]]\nkind = \"slow\"\nfactor = 3.0\nlate_us = 2000\n";
+    assert_recorded(&dir, &recorded(&dir, "graph", 1).config(slow).run());
+}
+
+#[test]
+fn raw_ticks_only_on_request() {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("graph")).recorded(Loading::Preload).run();
+    let (trace, _) = assert_recorded(&dir, &ran);
+    assert!(!trace.has_table("ext_tick"));
 }

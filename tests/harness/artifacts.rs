@@ -20,19 +20,27 @@ fn target() -> PathBuf {
 }
 
 /// A file of `target/release` after a build of everything tested; cargo does nothing where all is fresh.
+#[track_caller]
 fn built(file: &str) -> PathBuf {
-    static RELEASE: OnceLock<PathBuf> = OnceLock::new();
-    let release = RELEASE.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
-        cargo.args(["-p", "rpd-tracer", "-p", "rpd-simgpu", "-p", "rpd-postprocess"]);
-        // Cargo sets these for the test program; the build must not depend on them.
-        cargo.env_remove("LD_LIBRARY_PATH").env_remove("RUSTFLAGS");
-        let output = cargo.output().unwrap_or_else(|error| panic!("{cargo:?}: {error}"));
-        assert!(output.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&output.stderr));
-        target().join("release")
-    });
-    release.join(file)
+    // Tried once: what does not build for one test does not build for the next.
+    static BUILD: OnceLock<Result<(), String>> = OnceLock::new();
+    if let Err(why) = BUILD.get_or_init(build) {
+        panic!("{why}");
+    }
+    target().join("release").join(file)
+}
+
+fn build() -> Result<(), String> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
+    cargo.args(["-p", "rpd-tracer", "-p", "rpd-simgpu", "-p", "rpd-postprocess"]);
+    // Cargo sets this for the test program; the build must not depend on it.
+    cargo.env_remove("LD_LIBRARY_PATH");
+    let output = cargo.output().map_err(|error| format!("{cargo:?}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{cargo:?}\n{}", String::from_utf8_lossy(&output.stderr))),
+    }
 }
 
 /// librpd_tracer.so.
@@ -61,15 +69,19 @@ const HSA_TOOL: &[&str] = &["c++", "-O2", "-shared", "-fPIC", "-DAMD_INTERNAL_BU
 /// When there is no such source, the compiler is missing, or the program does not compile.
 pub(crate) fn program(name: &str) -> PathBuf {
     let (source, compiler, libraries): (_, _, &[&str]) = match name {
-        "aql" => ("fixtures/programs/aql.c", CC, &["-lhsa-runtime64"]),
-        "marks" => ("fixtures/programs/marks.c", CC, &["-ldl", "-lpthread"]),
-        "noop" => ("fixtures/programs/noop.c", CC, &[]),
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
-            return compiled(name, &format!("fixtures/programs/{name}.hip"), HIP, &[]);
+            (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
+        "hang" | "forks" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),
+        "queue_error" => ("tests/programs/queue_error.c".into(), CC, &["-lhsa-runtime64"]),
+        "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),
+        "control" => ("tests/programs/control.c".into(), CC, &["-ldl"]),
+        "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
+        "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
     };
-    compiled(name, source, compiler, libraries)
+    compiled(name, &source, compiler, libraries)
 }
 
 /// The code object of aql.c for `gfx`, taken out of the compiler's bundle.

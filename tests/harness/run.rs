@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -183,14 +183,23 @@ impl<'a> Run<'a> {
 
     /// Starts it and returns at once.
     pub(crate) fn start(&self) -> Running {
+        self.start_in(Some(turn()))
+    }
+
+    /// Starts all of them at the same time.
+    pub(crate) fn start_all(runs: &[Run<'_>]) -> Vec<Running> {
+        let mut turn = Some(turn());
+        runs.iter().map(|run| run.start_in(turn.take())).collect()
+    }
+
+    fn start_in(&self, turn: Option<MutexGuard<'static, ()>>) -> Running {
         let mut command = self.command();
         // A group of its own, so that all of it can be killed.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let turn = turn();
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Running {
-            stdout: Some(drain(child.stdout.take().unwrap())),
-            stderr: Some(drain(child.stderr.take().unwrap())),
+            stdout: Some(Stream::new(child.stdout.take().unwrap())),
+            stderr: Some(Stream::new(child.stderr.take().unwrap())),
             child,
             deadline: Instant::now() + self.timeout,
             shown: format!("{command:?}"),
@@ -209,34 +218,62 @@ fn joined(libraries: &[PathBuf]) -> OsString {
     libraries.iter().map(|path| path.as_os_str()).collect::<Vec<&OsStr>>().join(OsStr::new(":"))
 }
 
-fn drain(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = vec![];
-        // A stream that cannot be read to its end is short, and the test says what it missed.
-        let _ = stream.read_to_end(&mut bytes);
-        bytes
-    })
+/// One stream of a running program.
+struct Stream {
+    read: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Stream {
+    fn new(mut stream: impl Read + Send + 'static) -> Stream {
+        let read = Arc::new(Mutex::new(vec![]));
+        let sink = read.clone();
+        let reader = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // A stream that cannot be read to its end is short, and the test says what it missed.
+            while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                sink.lock().unwrap().extend_from_slice(&bytes[..count]);
+            }
+        });
+        Stream { read, reader }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.read.lock().unwrap()).into_owned()
+    }
+
+    fn all(self) -> String {
+        self.reader.join().unwrap();
+        String::from_utf8(std::mem::take(&mut self.read.lock().unwrap())).unwrap()
+    }
 }
 
 /// A program that runs.
 pub(crate) struct Running {
     child: Child,
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<Stream>,
+    stderr: Option<Stream>,
     deadline: Instant,
     shown: String,
     directory: PathBuf,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Running {
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Whether it has not ended.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits until its standard output holds `text`.
+    #[track_caller]
+    pub(crate) fn wait_for_output(&mut self, text: &str) {
+        while !self.stdout.as_ref().is_some_and(|stdout| stdout.so_far().contains(text)) {
+            let going = self.is_alive() && Instant::now() < self.deadline;
+            let shown = &self.shown;
+            assert!(going, "no {text:?} on standard output: {shown}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// Sends a signal to it alone.
@@ -265,8 +302,8 @@ impl Running {
         let ran = Ran {
             status,
             pid: self.child.id(),
-            stdout: text(self.stdout.take()),
-            stderr: text(self.stderr.take()),
+            stdout: self.stdout.take().map(Stream::all).unwrap_or_default(),
+            stderr: self.stderr.take().map(Stream::all).unwrap_or_default(),
             shown: std::mem::take(&mut self.shown),
             listing: listing(&self.directory),
             directory: std::mem::take(&mut self.directory),
@@ -279,10 +316,6 @@ impl Running {
         // SAFETY: the group was made for this child, and this is the only place that kills it.
         unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
     }
-}
-
-fn text(stream: Option<JoinHandle<Vec<u8>>>) -> String {
-    String::from_utf8(stream.unwrap().join().unwrap()).unwrap()
 }
 
 /// How a program ended and what it wrote.

@@ -39,7 +39,6 @@ pub(crate) struct Launch {
 /// A row of rocpd_api with its strings.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
-    pub(crate) id: i64,
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) start: i64,
@@ -145,9 +144,8 @@ impl Trace {
         let sql = "select A.id, pid, tid, start, end, N.string, G.string from rocpd_api A \
              join rocpd_string N on N.id = apiName_id join rocpd_string G on G.id = args_id";
         let api = |row: &Row<'_>| {
-            let id = row.get(0)?;
             let (pid, tid, start, end) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
-            Ok((id, Api { id, pid, tid, start, end, name: row.get(5)?, args: row.get(6)? }))
+            Ok((row.get(0)?, Api { pid, tid, start, end, name: row.get(5)?, args: row.get(6)? }))
         };
         self.rows(sql, api).into_iter().collect()
     }
@@ -178,6 +176,19 @@ impl Trace {
     pub(crate) fn metadata(&self, like: &str) -> BTreeMap<String, String> {
         let sql = format!("select tag, value from rocpd_metadata where tag like '{like}'");
         self.rows(&sql, |row| Ok((row.get(0)?, row.get(1)?))).into_iter().collect()
+    }
+
+    /// How many sessions were taken.
+    pub(crate) fn session_count(&self) -> usize {
+        self.metadata("session_count")["session_count"].parse().unwrap()
+    }
+
+    /// Numbers of the sessions by the process that took them.
+    pub(crate) fn sessions(&self) -> BTreeMap<u32, i64> {
+        let sessions = self.metadata("session::%::pid").into_iter();
+        sessions
+            .map(|(tag, pid)| (pid.parse().unwrap(), tag.split("::").nth(1).unwrap().parse().unwrap()))
+            .collect()
     }
 
     /// Records lost by cause, of all sessions; a cause without a loss is left out.

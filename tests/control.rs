@@ -1,0 +1,194 @@
+//! What programs and variables control: starting, stopping, flushing, file names, wrong values.
+
+use crate::harness::{Dir, Loading, Ran, Run, program};
+
+/// The program that does what its arguments say, with the recorder.
+fn control<'a>(dir: &'a Dir, acts: &[&str]) -> Run<'a> {
+    let run = acts.iter().fold(Run::new(dir, program("control")), |run, act| run.arg(*act));
+    run.recorded(Loading::Preload)
+}
+
+/// Markers in the file: name, start, end.
+fn markers(dir: &Dir, file: &str) -> Vec<(String, i64, i64)> {
+    let sql = "select args, start, end from api where apiName = 'UserMarker' order by start, end desc, id";
+    dir.trace(file).rows(sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+}
+
+fn names(dir: &Dir, file: &str) -> Vec<String> {
+    markers(dir, file).into_iter().map(|(name, ..)| name).collect()
+}
+
+#[test]
+fn every_marker_of_a_program() {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("marks")).recorded(Loading::Preload).env("RPDT_AUTOSTART", "0").run();
+    ran.expect(0).expect_silent();
+    let markers = markers(&dir, "trace.rpd");
+    let with = |text: &str| markers.iter().filter(|(name, ..)| name == text).cloned().collect::<Vec<_>>();
+    let odd = "quote ' newline \n percent %s umlaut \u{e4}";
+    for (text, rows) in [("inner", 1), ("a mark", 1), ("", 1), (odd, 1), ("thread 0", 1), ("thread 1", 1)] {
+        assert_eq!(with(text).len(), rows, "{text:?}: {markers:?}");
+    }
+    assert_eq!(with("on a thread").len(), 2, "{markers:?}");
+    assert_eq!(with("while stopped").len(), 0, "{markers:?}");
+    // Open when recording stopped: it ends there, and goes on where recording does.
+    let outer = with("outer");
+    assert_eq!(outer.len(), 2, "{markers:?}");
+    assert!(outer[0].2 <= outer[1].1, "{outer:?}");
+    let (inner, mark) = (&with("inner")[0], &with("a mark")[0]);
+    assert!(outer[0].1 <= inner.1 && inner.2 <= outer[0].2, "{markers:?}");
+    assert!(inner.1 <= mark.1 && mark.1 == mark.2 && mark.2 <= inner.2, "{markers:?}");
+    assert_eq!(with("left open").len(), 1, "{markers:?}");
+    assert_eq!(markers.len(), 11);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let threads = "select count(distinct tid) from api where args like 'thread _'";
+    assert_eq!(trace.number(threads), 2);
+    let nested = "select count(*) from api a join api b on a.tid = b.tid and a.args = 'on a thread' \
+         and b.args like 'thread _' and b.start <= a.start and a.end <= b.end";
+    assert_eq!(trace.number(nested), 2);
+    assert_eq!(
+        trace.number("select count(*) from api where id & 0xffffffff < 0x80000000"),
+        0,
+        "ids of markers"
+    );
+}
+
+#[test]
+fn starts_and_stops_are_counted() {
+    let dir = Dir::new();
+    let acts =
+        ["start", "stop", "mark=a", "stop", "mark=b", "stop", "start", "mark=c", "start", "stop", "mark=d"];
+    control(&dir, &acts).run().expect(0).expect_silent();
+    assert_eq!(names(&dir, "trace.rpd"), ["a", "c", "d"]);
+}
+
+#[test]
+fn without_autostart_nothing_is_recorded_until_asked_for() {
+    let dir = Dir::new();
+    control(&dir, &["mark=a"]).env("RPDT_AUTOSTART", "0").run().expect(0).expect_silent();
+    assert_eq!(dir.names(), Vec::<String>::new());
+    let acts = ["mark=a", "push=b", "start", "mark=c", "pop", "stop", "mark=d"];
+    control(&dir, &acts).env("RPDT_AUTOSTART", "0").run().expect(0).expect_silent();
+    let markers = markers(&dir, "trace.rpd");
+    assert_eq!(names(&dir, "trace.rpd"), ["b", "c"], "{markers:?}");
+    assert!(markers[0].1 <= markers[1].1, "a range pushed before starts when recording does: {markers:?}");
+}
+
+#[test]
+fn kernels_of_a_paused_program_are_not_recorded() {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("graph")).recorded(Loading::Preload).env("RPDT_AUTOSTART", "0").run();
+    ran.expect(0).expect_silent();
+    assert_eq!(dir.names(), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_open_at_the_end_ends_there() {
+    for end in ["exit=0", "_exit=0", "say=last"] {
+        let dir = Dir::new();
+        control(&dir, &["push=open", "mark=before", "spin=20", "mark=last", end])
+            .run()
+            .expect(0)
+            .expect_silent();
+        let markers = markers(&dir, "trace.rpd");
+        assert_eq!(names(&dir, "trace.rpd"), ["open", "before", "last"], "{end}: {markers:?}");
+        assert!(markers[0].2 >= markers[2].1, "{end}: {markers:?}");
+    }
+}
+
+#[test]
+fn a_flush_makes_rows_readable_at_once() {
+    let dir = Dir::new();
+    // Without the flush the writer would come by a second later.
+    let acts = ["mark=first", "flush", "say=one", "wait=go", "mark=second", "flush", "say=two", "wait=gone"];
+    let mut running = control(&dir, &acts).env("RPDT_AUTOFLUSH", "1").start();
+    running.wait_for_output("one\n");
+    assert_eq!(names(&dir, "trace.rpd"), ["first"]);
+    std::fs::write(dir.path("go"), "").unwrap();
+    running.wait_for_output("two\n");
+    assert_eq!(names(&dir, "trace.rpd"), ["first", "second"]);
+    std::fs::write(dir.path("gone"), "").unwrap();
+    running.finish().expect(0);
+}
+
+#[test]
+fn without_a_flush_rows_come_by_themselves_and_survive_a_kill() {
+    for hertz in ["", "0", "1", "20"] {
+        let dir = Dir::new();
+        let acts = ["mark=first", "say=one", "wait=never"];
+        let mut running = control(&dir, &acts).env("RPDT_AUTOFLUSH", hertz).start();
+        running.wait_for_output("one\n");
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let written = || dir.path("trace.rpd").exists() && dir.trace("trace.rpd").has_table("rocpd_api");
+        while !written() || names(&dir, "trace.rpd").is_empty() {
+            assert!(std::time::Instant::now() < deadline, "RPDT_AUTOFLUSH={hertz}: nothing was written");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        running.signal(libc::SIGKILL);
+        running.finish().expect_signal(libc::SIGKILL);
+        assert_eq!(names(&dir, "trace.rpd"), ["first"]);
+        dir.trace("trace.rpd").check_integrity();
+    }
+}
+
+#[test]
+fn file_names() {
+    let dir = Dir::new();
+    let run = control(&dir, &["mark=x"]).env("RPDT_FILENAME", "a-%p-%h-%r-100%%.rpd").env("RANK", "7");
+    let ran = run.run();
+    ran.expect(0).expect_silent();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let name = format!("a-{}-{}-7-100%.rpd", ran.pid, host.trim());
+    assert_eq!(dir.names(), [&*name]);
+    assert_eq!(dir.trace(&name).metadata("session::0::env::RANK").into_values().collect::<Vec<_>>(), ["7"]);
+}
+
+#[test]
+fn a_relative_name_stays_where_the_program_was_loaded() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("sub")).unwrap();
+    control(&dir, &["cd=sub", "mark=x"]).env("RPDT_FILENAME", "own.rpd").run().expect(0).expect_silent();
+    assert_eq!(dir.names(), ["own.rpd", "sub"]);
+    assert_eq!(std::fs::read_dir(dir.path("sub")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_program_sees_that_it_is_recorded() {
+    let dir = Dir::new();
+    let ran = control(&dir, &["env=RPDT_LOADED"]).run();
+    assert_eq!(ran.expect(0).stdout, "1\n");
+    let plain = Run::new(&dir, program("control")).arg("env=RPDT_LOADED").run();
+    assert_eq!(plain.expect(0).stdout, "(not set)\n");
+}
+
+#[test]
+fn a_wrong_value_is_one_line_and_the_default() {
+    for (name, value) in [
+        ("RPDT_AUTOSTART", "yes"),
+        ("RPDT_AUTOFLUSH", "1000"),
+        ("RPDT_BUFFER_MB", "-1"),
+        ("RPDT_WAIT_MS", "1s"),
+        ("RPDT_LOG", "99"),
+        ("RPDT_TICKS", "2"),
+    ] {
+        let dir = Dir::new();
+        let ran: Ran = control(&dir, &["mark=x"]).env(name, value).run();
+        ran.expect(0);
+        assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
+        assert!(ran.stderr.contains(&format!("{name}={value}")), "{ran}");
+        assert_eq!(names(&dir, "trace.rpd"), ["x"], "{ran}");
+    }
+}
+
+#[test]
+fn a_child_is_a_session_of_its_own() {
+    let dir = Dir::new();
+    control(&dir, &["push=open", "fork", "mark=both"]).run().expect(0).expect_silent();
+    // The child has no open ranges.
+    assert_eq!(names(&dir, "trace.rpd"), ["open", "both", "both"]);
+    let trace = dir.trace("trace.rpd");
+    assert_eq!(trace.session_count(), 2);
+    assert_eq!(trace.number("select count(distinct pid) from api where args = 'both'"), 2);
+    trace.check_integrity();
+}
