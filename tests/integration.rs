@@ -24,3 +24,12 @@ mod bystander;
 
 // What programs and variables control: starting, stopping, flushing, file names, wrong values.
 mod control;
+
+// Many processes, one file; a long kernel beside many short ones.
+mod many;
+
+// ROCr's intercept queues that abort when they are full.
+mod overflow;
+
+// Devices that hang, fail or run out; children; ends of all kinds.
+mod misfortune;

@@ -1,0 +1,88 @@
+//! Many processes and one file; a long kernel beside many short ones.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Dir, Expected, Loading, Run, Trace, program};
+
+/// Every session has exactly the ops of its process.
+#[track_caller]
+fn check_sessions(dir: &Dir, trace: &Trace, processes: usize) {
+    let logs = dir.logs();
+    let sessions = trace.sessions();
+    assert_eq!((logs.len(), sessions.len(), trace.session_count()), (processes, processes, processes));
+    let ops = trace.ops();
+    for (pid, log) in &logs {
+        let own: Vec<_> = ops.iter().filter(|op| op.id >> 32 == sessions[pid]).cloned().collect();
+        Expected::of(log).assert_equals_ops(trace, &own);
+        let pids =
+            format!("select count(*) from rocpd_api where id >> 32 = {} and pid != {pid}", sessions[pid]);
+        assert_eq!(trace.number(&pids), 0);
+    }
+    trace.check_integrity();
+    assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+}
+
+#[test]
+fn eight_ranks_with_one_gpu_each() {
+    let dir = Dir::new();
+    let rank = |rank: u32| {
+        let run = Run::new(&dir, program("graph")).gpus(8).recorded(Loading::Preload).timeout(120);
+        run.env("ROCR_VISIBLE_DEVICES", rank.to_string()).env("RANK", rank.to_string())
+    };
+    let runs: Vec<_> = (0..8).map(rank).collect();
+    for running in Run::start_all(&runs) {
+        running.finish().expect(0).expect_silent();
+    }
+    let trace = dir.trace("trace.rpd");
+    check_sessions(&dir, &trace, 8);
+    let gpus: BTreeSet<u32> = trace.ops().iter().map(|op| op.gpu).collect();
+    assert_eq!(gpus, (0..8).collect());
+    // A rank's variable and its GPU are in the same session.
+    let ranks = trace.metadata("session::%::env::RANK");
+    assert_eq!(ranks.len(), 8);
+    for (tag, rank) in ranks {
+        let session = tag.split("::").nth(1).unwrap();
+        let gpus = trace
+            .texts(&format!("select distinct cast(gpuId as text) from rocpd_op where id >> 32 = {session}"));
+        assert_eq!(gpus, [rank], "session {session}");
+    }
+}
+
+#[test]
+fn one_process_after_the_other() {
+    let dir = Dir::new();
+    for _ in 0..2 {
+        Run::new(&dir, program("graph")).recorded(Loading::Preload).run().expect(0).expect_silent();
+    }
+    check_sessions(&dir, &dir.trace("trace.rpd"), 2);
+}
+
+/// What the issue promises: rows are readable this long after their kernels have ended.
+const READABLE: Duration = Duration::from_millis(1500);
+
+#[test]
+fn a_long_kernel_holds_back_no_short_one() {
+    let dir = Dir::new();
+    let config = "[[kernel]]\nmatch = \"long_kernel\"\nns = 10000000000\n\
+        [[kernel]]\nmatch = \"short_kernel\"\nns = 1000\n";
+    let run = Run::new(&dir, program("long")).config(config).recorded(Loading::Preload).timeout(90);
+    let mut running = run.start();
+    running.wait_for_output("short done\n");
+    let done = Instant::now();
+    let trace = dir.trace("trace.rpd");
+    let readable = "select count(*) from ext_dispatch where kernelName_id in \
+         (select id from rocpd_string where string like 'short_kernel(%')";
+    while trace.number(readable) < 100_000 {
+        assert!(done.elapsed() < READABLE, "{} of 100000 rows are readable", trace.number(readable));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let long = "select count(*) from op where description like 'long_kernel(%'";
+    assert_eq!(trace.number(long), 0, "the long kernel had ended before: the test shows nothing");
+    let ran = running.finish();
+    ran.expect(0).expect_silent();
+    assert_eq!(ran.stdout, "short done\nlong done\n", "{ran}");
+    assert_eq!((trace.number(long), trace.number(readable)), (1, 100_000));
+    Expected::of(&dir.logs()[0].1).assert_equals(&trace);
+    assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+}

@@ -1,0 +1,106 @@
+//! Devices that hang, fail or run out of memory; children; ends of all kinds. The program sees what it would see without us.
+
+use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, aql_code_object, program};
+
+const HANGS: &str = "[[fault]]\nkind = \"hang\"\nkernel = \"hanging_kernel\"\n";
+
+fn hanging(dir: &Dir, way: &str) -> Ran {
+    Run::new(dir, program("hang")).arg(way).config(HANGS).recorded(Loading::Preload).timeout(30).run()
+}
+
+/// Eight kernels and their copy and fill are there; of the one that never ended only its launch is.
+#[track_caller]
+fn check_hung(trace: &Trace, ran: &Ran) {
+    assert_eq!(ran.stdout, "launched\n", "{ran}");
+    let kernels =
+        trace.texts("select distinct kernelName || ' ' || count(*) from kernel group by kernelName");
+    assert_eq!(kernels, ["short_kernel(int*) 8"], "{ran}");
+    trace.check_integrity();
+}
+
+#[test]
+fn a_kernel_that_never_ends_and_an_alarm() {
+    let dir = Dir::new();
+    let ran = hanging(&dir, "alarm");
+    ran.expect_signal(libc::SIGALRM).expect_silent();
+    check_hung(&dir.trace("trace.rpd"), &ran);
+}
+
+#[test]
+fn a_kernel_that_never_ends_and_an_exit() {
+    for way in ["exit", "_exit"] {
+        let dir = Dir::new();
+        let ran = hanging(&dir, way);
+        ran.expect(3);
+        let trace = dir.trace("trace.rpd");
+        check_hung(&trace, &ran);
+        assert_eq!(trace.lost().into_values().collect::<Vec<_>>(), ["1"], "{ran}");
+        assert_eq!(trace.metadata("session::0::lost::incomplete").len(), 1);
+        assert!(ran.stderr.lines().count() == 1 && ran.stderr.contains("had not completed"), "{ran}");
+        let launches = "select count(*) from rocpd_kernelapi join rocpd_string S on S.id = kernelName_id \
+             where string like 'hanging_kernel(%'";
+        assert_eq!(trace.number(launches), 1, "its launch is recorded");
+    }
+}
+
+#[test]
+fn a_queue_error_reaches_the_program() {
+    let run = |dir| {
+        let config = "[[fault]]\nkind = \"queue_error\"\npacket = 2\nerror = \"illegal_instruction\"\n";
+        Run::new(dir, program("queue_error")).arg(aql_code_object("gfx900")).config(config)
+    };
+    let (dir, with) = (Dir::new(), Dir::new());
+    let plain = run(&dir).run();
+    let ran = run(&with).recorded(Loading::Preload).run();
+    assert!(plain.stdout.contains("callback: status"), "{plain}");
+    assert_eq!((plain.status, &plain.stdout), (ran.status, &ran.stdout), "{plain}{ran}");
+    let trace = with.trace("trace.rpd");
+    Expected::of(&with.logs()[0].1).assert_equals(&trace);
+    trace.check_integrity();
+}
+
+#[test]
+fn an_allocation_that_fails_is_the_programs_own_error() {
+    let run =
+        |dir| Run::new(dir, program("copies")).config("[[fault]]\nkind = \"allocation\"\nabove_mb = 32\n");
+    let (dir, with) = (Dir::new(), Dir::new());
+    let plain = run(&dir).run();
+    let ran = run(&with).recorded(Loading::Preload).run();
+    plain.expect(1);
+    assert!(plain.stderr.contains("hipErrorOutOfMemory"), "{plain}");
+    assert_eq!(
+        (plain.status, &plain.stdout, &plain.stderr),
+        (ran.status, &ran.stdout, &ran.stderr),
+        "{plain}{ran}"
+    );
+}
+
+#[test]
+fn a_machine_without_a_gpu() {
+    // A mistake in the configuration: there is no GPU then.
+    let run = |dir| Run::new(dir, program("graph")).env("SIMGPU_GPUS", "many");
+    let (dir, with) = (Dir::new(), Dir::new());
+    let plain = run(&dir).run();
+    let ran = run(&with).recorded(Loading::Preload).run();
+    plain.expect(1);
+    assert_eq!(
+        (plain.status, &plain.stdout, &plain.stderr),
+        (ran.status, &ran.stdout, &ran.stderr),
+        "{plain}{ran}"
+    );
+    assert_eq!(with.names(), Vec::<String>::new());
+}
+
+#[test]
+fn children_leave_the_parents_trace_alone() {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("forks")).recorded(Loading::Preload).run();
+    ran.expect(0).expect_silent();
+    assert_eq!(ran.stdout, "65 kernels, 5 children\n", "{ran}");
+    let trace = dir.trace("trace.rpd");
+    let log = dir.logs().into_iter().find(|(pid, _)| *pid == ran.pid).unwrap().1;
+    Expected::of(&log).assert_equals(&trace);
+    assert_eq!(trace.session_count(), 1, "children that do nothing have no session");
+    assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+    trace.check_integrity();
+}
