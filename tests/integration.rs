@@ -31,5 +31,14 @@ mod many;
 // ROCr's intercept queues that abort when they are full.
 mod overflow;
 
+// The library file: its symbols, its needs.
+mod library;
+
+// Registers and sizes of kernels against LLVM's own reading of the code objects.
+mod resources;
+
 // Devices that hang, fail or run out; children; ends of all kinds.
 mod misfortune;
+
+// `rpd record`, `rpd info`, `rpd top` on what really was recorded.
+mod command;

@@ -1,0 +1,87 @@
+//! Registers and sizes of kernels, against LLVM's own reading of the same code objects.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::harness::{Dir, Loading, Run, program, tool};
+
+/// Of one kernel: the keys of its metadata with a plain value.
+type Facts = BTreeMap<String, String>;
+
+/// `amdhsa.kernels` of a code object by symbol, as llvm-readelf prints it (YAML; the keys of a kernel are indented by four).
+fn kernels(code_object: &Path) -> BTreeMap<String, Facts> {
+    let notes = tool("llvm-readelf-15", &["--notes".as_ref(), code_object.as_os_str()]);
+    let list = notes.split("amdhsa.kernels:").nth(1).unwrap_or_else(|| panic!("no kernels: {notes}"));
+    let list = list.split("\namdhsa.").next().unwrap();
+    let kernels = list.split("\n  - ").skip(1).map(|kernel| {
+        let facts: Facts = format!("    {kernel}")
+            .lines()
+            .filter_map(|line| line.strip_prefix("    .")?.split_once(':'))
+            .map(|(key, value)| (key.to_string(), value.trim().trim_matches('\'').to_string()))
+            .collect();
+        (facts["symbol"].clone(), facts)
+    });
+    kernels.collect()
+}
+
+/// The code object for `gfx` in an executable of hipcc.
+fn code_object(dir: &Dir, program: &Path, gfx: &str) -> std::path::PathBuf {
+    let (bundle, object) = (dir.path("bundle"), dir.path("code-object"));
+    let section = format!("--dump-section=.hip_fatbin={}", bundle.display());
+    tool("llvm-objcopy-15", &[section.as_ref(), program.as_os_str(), dir.path("copy").as_os_str()]);
+    let unbundle = [
+        "--unbundle".to_string(),
+        "--type=o".into(),
+        format!("--targets=hipv4-amdgcn-amd-amdhsa--{gfx}"),
+        format!("--input={}", bundle.display()),
+        format!("--output={}", object.display()),
+    ];
+    tool("clang-offload-bundler-15", &unbundle);
+    object
+}
+
+#[test]
+fn kernels_of_the_demo() {
+    for gfx in ["gfx900", "gfx906"] {
+        let dir = Dir::new();
+        let demo = program("demo");
+        let run = Run::new(&dir, &demo).env("SIMGPU_GFX", gfx).recorded(Loading::Preload);
+        run.run().expect(0).expect_silent();
+        let expected: BTreeMap<String, Vec<String>> = kernels(&code_object(&dir, &demo, gfx))
+            .into_values()
+            .map(|facts| {
+                let keys = [
+                    "vgpr_count",
+                    "sgpr_count",
+                    "vgpr_spill_count",
+                    "sgpr_spill_count",
+                    "group_segment_fixed_size",
+                    "private_segment_fixed_size",
+                    "kernarg_segment_size",
+                    "wavefront_size",
+                    "max_flat_workgroup_size",
+                ];
+                let name = tool("c++filt", &[&facts["name"]]).trim().to_string();
+                (name, keys.iter().map(|key| facts[*key].clone()).collect())
+            })
+            .collect();
+        assert_eq!(expected.len(), 5, "kernels of the demo: {:?}", expected.keys());
+        let trace = dir.trace("trace.rpd");
+        let sql = "select distinct kernelName, vgpr, sgpr, vgprSpill, sgprSpill, E.groupSegmentSize, \
+             E.privateSegmentSize, kernargSegmentSize, wavefrontSize, maxWorkgroupSize from dispatch D \
+             join rocpd_kernelcodeobject C on C.id = D.codeObject_id join ext_kernelcodeobject E on E.id = C.id";
+        let found: BTreeMap<String, Vec<String>> = trace
+            .rows(sql, |row| {
+                let facts = (1..10).map(|at| row.get::<_, i64>(at).map(|n| n.to_string()));
+                Ok((row.get(0)?, facts.collect::<Result<_, _>>()?))
+            })
+            .into_iter()
+            .collect();
+        assert_eq!(found, expected, "{gfx}");
+        assert_eq!(trace.number("select count(*) from ext_dispatch where codeObject_id = 0"), 0);
+        // What a launch asked for covers what its kernel needs.
+        let less = "select count(*) from dispatch D join ext_kernelcodeobject E on E.id = D.codeObject_id \
+             where D.groupSegmentSize < E.groupSegmentSize or D.privateSegmentSize < E.privateSegmentSize";
+        assert_eq!(trace.number(less), 0);
+    }
+}
