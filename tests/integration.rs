@@ -42,3 +42,6 @@ mod misfortune;
 
 // `rpd record`, `rpd info`, `rpd top` on what really was recorded.
 mod command;
+
+// What can go wrong around a recorder inside somebody else's process: docs/hazards.md row by row.
+mod hazards;
