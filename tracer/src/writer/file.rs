@@ -92,7 +92,9 @@ impl File {
 
     /// The session's end: open ranges end now, the counts are final.
     pub(super) fn end(&mut self) {
-        if self.appender.is_some() {
+        // The last chance of what could not be written a moment ago.
+        self.retry_at = None;
+        if self.appender.is_some() || self.lanes.iter().any(|lane| lane.consumer.has_records()) {
             self.transact(clock::monotonic(), true);
         }
         self.appender = None;
