@@ -44,8 +44,10 @@ demo: setup
 test: setup
 	@$(CARGO) test --release --workspace --quiet
 
+# Every run's own number goes to target/bench.tsv; docs/speed.md says what is measured.
 bench: setup
 	@$(CARGO) bench --quiet -p rpd-schema
+	@$(CARGO) bench --quiet -p rpd-tests --bench recording -- --raw $(CURDIR)/target/bench.tsv
 
 soak: setup
 	@RPD_SOAK=1 $(CARGO) test --release --workspace --quiet

@@ -1,0 +1,139 @@
+//! The programs of tests/programs/bench: compiled, run, and what they print.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Dir, Loading, Run, Trace, recorder, tool};
+
+/// Who is in the program besides itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// Nobody.
+    Plain,
+    /// An interceptor that only passes packets on.
+    Floor,
+    /// The recorder.
+    Recorder,
+}
+
+impl Company {
+    /// As tables call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Company::Plain => "plain",
+            Company::Floor => "floor",
+            Company::Recorder => "recorder",
+        }
+    }
+}
+
+/// What a run said.
+pub(crate) struct Outcome {
+    /// Numbers by their name, as the program printed them.
+    pub(crate) printed: BTreeMap<String, Vec<f64>>,
+    /// CPU time of the recorder's own threads, ns; 0 without it.
+    pub(crate) recorder_cpu_ns: f64,
+    /// The trace; it goes with the directory.
+    pub(crate) trace: PathBuf,
+    _dir: Dir,
+}
+
+impl Outcome {
+    /// The first number of that name.
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        self.numbers(name)[0]
+    }
+
+    /// All numbers of that name.
+    pub(crate) fn numbers(&self, name: &str) -> &[f64] {
+        self.printed.get(name).unwrap_or_else(|| panic!("the program printed no {name}"))
+    }
+
+    /// Rows of the tables that events fill.
+    pub(crate) fn rows(&self) -> f64 {
+        let trace = Trace::open(&self.trace);
+        TABLES.iter().map(|table| trace.number(&format!("select count(*) from {table}")) as f64).sum()
+    }
+}
+
+/// Tables that events fill.
+pub(crate) const TABLES: [&str; 6] =
+    ["rocpd_string", "rocpd_api", "rocpd_kernelapi", "rocpd_op", "rocpd_api_ops", "ext_dispatch"];
+
+/// Runs a program to its end; `gpus` as the software GPU's configuration, with kernels of `kernel_ns`.
+///
+/// # Panics
+/// When it fails, or the recorder has lost anything: a benchmark of dropped records would be a fast one.
+pub(crate) fn run(
+    name: &str,
+    arguments: &[String],
+    company: Company,
+    (gpus, kernel_ns): (u32, u32),
+    environment: &[(&str, &str)],
+) -> Outcome {
+    let dir = Dir::new();
+    let config = format!("[timing]\nkernel_ns = {kernel_ns}\n[execution]\ninterpret = false\n");
+    // Writing the device's log would be part of every time.
+    let mut run =
+        Run::new(&dir, compiled(name)).gpus(gpus).config(&config).env("SIMGPU_EXECLOG", "").timeout(120);
+    for argument in arguments {
+        run = run.arg(argument);
+    }
+    for (variable, value) in environment {
+        run = run.env(variable, *value);
+    }
+    match company {
+        Company::Plain => {}
+        Company::Floor => run = run.env("HSA_TOOLS_LIB", compiled("floor")),
+        Company::Recorder => {
+            run = run.recorded(Loading::Preload).env("RPDT_REPORT", dir.path("report"));
+        }
+    }
+    std::fs::write(dir.path("report"), "").unwrap();
+    let ran = run.run();
+    ran.expect(0);
+    let printed = ran.stdout.lines().map(|line| {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default().to_string();
+        (name, words.map(|word| word.parse().unwrap()).collect())
+    });
+    let printed = printed.collect();
+    let report = std::fs::read_to_string(dir.path("report")).unwrap();
+    let fact = |name: &str| {
+        report
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(name))
+            .map_or(0.0, |value| value.parse().unwrap())
+    };
+    assert_eq!(fact("lost="), 0.0, "records were lost, so this run says nothing:{ran}");
+    Outcome { printed, recorder_cpu_ns: fact("cpu_ns="), trace: dir.path("trace.rpd"), _dir: dir }
+}
+
+/// The program or library of that name, in `target/programs/bench`.
+fn compiled(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let directory = recorder().with_file_name("../programs/bench");
+    std::fs::create_dir_all(&directory).unwrap();
+    let (source, compiler, options): (_, _, &[&str]) = match name {
+        "markers" => ("markers.c", "cc", &["-Wall", "-Wextra", "-Werror", "-ldl", "-lpthread"]),
+        "launches" => ("launches.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
+        "floor" => ("floor.cpp", "c++", &["-shared", "-fPIC", "-DAMD_INTERNAL_BUILD"]),
+        _ => panic!("no program is called {name}"),
+    };
+    let source = root.join("tests/programs/bench").join(source);
+    let program = directory.join(name);
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    if changed(&program) < changed(&source) {
+        // hsa_api_trace.h includes its neighbours as `inc/...`.
+        let inc = directory.join("inc");
+        if !inc.exists() {
+            std::os::unix::fs::symlink("/usr/include/hsa", &inc).unwrap();
+        }
+        let mut arguments =
+            vec!["-O2".into(), "-I".into(), directory.into_os_string(), "-o".into(), program.clone().into()];
+        arguments.push(source.into());
+        arguments.extend(options.iter().map(|option| (*option).into()));
+        tool(compiler, &arguments);
+    }
+    program
+}

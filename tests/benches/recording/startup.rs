@@ -1,0 +1,54 @@
+//! What the library costs a process that has no use for it: children of a recorded program inherit LD_PRELOAD.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use crate::harness::{Dir, program, recorder};
+use crate::sample::{Samples, print_table};
+
+const SPAWNS: usize = 200;
+
+/// Spawns of a program that does nothing, with and without, in turn.
+pub(crate) fn startup(samples: &mut Samples) {
+    let (noop, dir) = (program("noop"), Dir::new());
+    for _ in 0..SPAWNS {
+        for recorded in [false, true] {
+            let (wall, cpu) = spawn(&noop, recorded, &dir);
+            let variant = if recorded { "recorder" } else { "plain" };
+            samples.add("startup", "noop", variant, "wall us", wall);
+            samples.add("startup", "noop", variant, "CPU us", cpu);
+        }
+    }
+    assert_eq!(dir.names(), [""; 0], "a process without a GPU left a file");
+    let mut rows = vec![];
+    for measure in ["wall us", "CPU us"] {
+        let of = |variant| samples.spread("startup", "noop", variant, measure);
+        let (plain, recorder) = (of("plain"), of("recorder"));
+        let more = format!("{:.0}", recorder.median - plain.median);
+        rows.push(vec![measure.to_string(), more, plain.show(1.0, 0), recorder.show(1.0, 0)]);
+    }
+    print_table("A process that uses no GPU", &["", "more than plain", "plain", "LD_PRELOAD"], &rows);
+}
+
+/// Microseconds of wall and CPU time.
+fn spawn(noop: &Path, recorded: bool, dir: &Dir) -> (f64, f64) {
+    let mut command = Command::new(noop);
+    command.current_dir(dir.path("")).stdout(Stdio::null()).env_remove("LD_PRELOAD");
+    if recorded {
+        command.env("LD_PRELOAD", recorder());
+    }
+    let begin = Instant::now();
+    #[expect(clippy::zombie_processes, reason = "waited for below, by the call that also says its CPU time")]
+    let child = command.spawn().unwrap();
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: a child of ours that nobody has waited for, two valid places.
+    let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, usage.as_mut_ptr()) };
+    let wall = begin.elapsed().as_secs_f64() * 1e6;
+    assert!(waited > 0 && ExitStatus::from_raw(status).success(), "{}", noop.display());
+    // SAFETY: all-zero is a valid rusage, and the call has written it.
+    let usage = unsafe { usage.assume_init() };
+    let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
+    (wall, us(usage.ru_utime) + us(usage.ru_stime))
+}
