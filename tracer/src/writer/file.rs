@@ -83,7 +83,8 @@ impl File {
         let new = self.recorder.take_new_rings();
         self.lanes.extend(new.into_iter().map(|consumer| Lane { consumer, ranges: Ranges::default() }));
         let changes = self.recorder.switch.changes(self.changes.len());
-        let changed = !changes.is_empty();
+        // A switch that turns where nothing was ever recorded is nothing to write down.
+        let changed = !changes.is_empty() && (self.appender.is_some() || !self.lanes.is_empty());
         self.changes.extend(changes);
         if changed || self.lanes.iter().any(|lane| lane.consumer.has_records()) || self.counts_are_old() {
             self.transact(clock::monotonic(), false);
