@@ -46,7 +46,8 @@ pub(super) fn hazard(name: &str) -> PathBuf {
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
     // Under another name first: another test program may be doing the same.
     let part = program.with_extension(std::process::id().to_string());
-    let mut arguments: Vec<OsString> = vec!["-O2".into(), source_file.into(), "-o".into(), part.clone().into()];
+    let mut arguments: Vec<OsString> =
+        vec!["-O2".into(), source_file.into(), "-o".into(), part.clone().into()];
     arguments.extend(options.iter().map(OsString::from));
     arguments.extend(["-Wl,--as-needed", "-ldl", "-lpthread", "-lhsa-runtime64"].map(OsString::from));
     tool(compiler, &arguments);
@@ -56,7 +57,8 @@ pub(super) fn hazard(name: &str) -> PathBuf {
 
 /// A number for what all sources say: what is compiled under it is up to date.
 fn contents() -> u64 {
-    let mut files: Vec<_> = std::fs::read_dir(source("")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(source("")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let mut hash = DefaultHasher::new();
     for file in files {

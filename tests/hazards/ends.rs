@@ -38,7 +38,8 @@ fn an_exit_in_a_handler_that_interrupted_a_push() {
 #[test]
 fn a_process_that_is_killed_keeps_what_it_had() {
     let ways = ["abort", "throw", "SIGTERM", "SIGINT", "SIGKILL", "SIGSEGV", "exec"];
-    let dirs: Vec<_> = ways.iter().flat_map(|way| [(way, true), (way, false)]).map(|w| (w, Dir::new())).collect();
+    let dirs: Vec<_> =
+        ways.iter().flat_map(|way| [(way, true), (way, false)]).map(|w| (w, Dir::new())).collect();
     let runs: Vec<_> = dirs
         .iter()
         .map(|((way, with), dir)| {
@@ -49,7 +50,11 @@ fn a_process_that_is_killed_keeps_what_it_had() {
     let ran: Vec<_> = Run::start_all(&runs).into_iter().map(|running| running.finish()).collect();
     for (((way, _), dir), pair) in dirs.iter().step_by(2).zip(ran.chunks(2)) {
         let (with, plain) = (&pair[0], &pair[1]);
-        assert_eq!((with.status, &with.stdout, &with.stderr), (plain.status, &plain.stdout, &plain.stderr), "{with}");
+        assert_eq!(
+            (with.status, &with.stdout, &with.stderr),
+            (plain.status, &plain.stdout, &plain.stderr),
+            "{with}"
+        );
         let trace = dir.trace("trace.rpd");
         trace.check_integrity();
         assert_eq!((marker_count(&trace), ended_sessions(&trace)), (100, 0), "{way}");

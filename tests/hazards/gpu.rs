@@ -95,5 +95,8 @@ fn kernels_that_take_no_time() {
     run.config("[timing]\nkernel_ns = 0\n").run().expect(0).expect_silent();
     let trace = assert_clean(&dir, 1);
     assert_eq!(equals_log(&dir), 1005);
-    assert_eq!(trace.number("select count(*) from op join ext_dispatch on op_id = op.id where end = start"), 1005);
+    assert_eq!(
+        trace.number("select count(*) from op join ext_dispatch on op_id = op.id where end = start"),
+        1005
+    );
 }

@@ -3,8 +3,13 @@
 
 mod build;
 mod ends;
+mod file;
+mod full;
 mod gpu;
 mod invisible;
+mod kills;
+mod limits;
+mod locks;
 mod processes;
 
 use std::collections::BTreeMap;

@@ -13,8 +13,10 @@ fn children_of_every_kind() {
     // The parent, the two that mark, and the grandchild; the rest does nothing, so leaves nothing.
     let trace = assert_clean(&dir, 4);
     let names: Vec<_> = markers(&trace).into_iter().collect();
-    let once = ["child that _exits", "child that exits", "grandchild", "open in the parent alone", "parent after"];
-    let expected: Vec<_> = once.into_iter().chain(["parent before"]).map(|name| (name.to_string(), 1)).collect();
+    let once =
+        ["child that _exits", "child that exits", "grandchild", "open in the parent alone", "parent after"];
+    let expected: Vec<_> =
+        once.into_iter().chain(["parent before"]).map(|name| (name.to_string(), 1)).collect();
     assert_eq!(names, expected);
     let of_parent = "select count(*) from api where pid = tid and args like '%parent%' and pid = ";
     assert_eq!(trace.number(&format!("{of_parent}{}", ran.pid)), 3);
@@ -27,7 +29,8 @@ fn children_of_a_process_that_uses_the_gpu() {
     ran.expect(0).expect_silent();
     let trace = assert_clean(&dir, 7);
     assert_eq!(markers(&trace), [("child".to_string(), 6), ("parent".to_string(), 6)].into());
-    let pids: BTreeSet<u32> = trace.rows("select pid from api where args = 'child'", |row| row.get(0)).into_iter().collect();
+    let pids: BTreeSet<u32> =
+        trace.rows("select pid from api where args = 'child'", |row| row.get(0)).into_iter().collect();
     assert_eq!(pids.len(), 6);
     assert!(!pids.contains(&ran.pid));
     let logs = dir.logs();
@@ -53,7 +56,8 @@ fn ten_thousand_threads() {
 fn threads_that_are_gone_cost_no_memory() {
     let dir = Dir::new();
     let threads = if soak() { "200000" } else { "20000" };
-    let run = recorded(&dir, "threads").arg(threads).env("MEMORY", "1").env("RPDT_BUFFER_MB", "8").timeout(300);
+    let run =
+        recorded(&dir, "threads").arg(threads).env("MEMORY", "1").env("RPDT_BUFFER_MB", "8").timeout(300);
     let ran = run.run();
     ran.expect(0).expect_silent();
     let grown = ran.stdout.lines().find_map(|line| line.strip_prefix("grown ")?.strip_suffix(" KiB"));

@@ -1,4 +1,4 @@
-// A kernel and a mark with a running number about every millisecond, until somebody ends the process.
+// A kernel and a mark with a running number about every millisecond, until somebody ends the process. Says every fiftieth number.
 //
 // Usage: ticker [marks]     marks: no GPU
 #include "../../../fixtures/programs/check.h"
@@ -15,8 +15,8 @@ int main(int argc, char **) {
     for (int number = 0;; number++) {
         if (count) tick<<<1, 1>>>(count);
         mark(std::to_string(number).c_str());
-        if (number == 0) {
-            puts("ticking");
+        if (number % 50 == 0) {
+            printf("<%d>\n", number);
             fflush(stdout);
         }
         usleep(1000);

@@ -1,0 +1,245 @@
+//! The trace while its owner does what owners do with files.
+
+use std::fs;
+use std::path::Path;
+
+use super::{assert_clean, markers, recorded};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
+
+/// Marks "before", lets `meddle` do something to the written file, marks "after".
+fn meddled_with(dir: &Dir, meddle: impl FnOnce()) -> Ran {
+    let acts =
+        ["mark=before", "flush", "say=written", "wait=go", "mark=after", "flush", "mark=last", "say=end"];
+    let run = acts.iter().fold(Run::new(dir, program("control")), |run, act| run.arg(*act));
+    let mut running = run.recorded(Loading::Preload).start();
+    running.wait_for_output("written\n");
+    meddle();
+    fs::write(dir.path("go"), "").unwrap();
+    let ran = running.finish();
+    fs::remove_file(dir.path("go")).unwrap();
+    assert_eq!(ran.expect(0).stdout, "written\nend\n", "{ran}");
+    ran
+}
+
+fn names(trace: &Trace) -> Vec<String> {
+    markers(trace).into_keys().collect()
+}
+
+#[track_caller]
+fn goes_on(dir: &Dir, ran: &Ran) {
+    ran.expect_silent();
+    assert_eq!(names(&assert_clean(dir, 1)), ["after", "last"], "{ran}");
+}
+
+#[test]
+fn deleted() {
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || fs::remove_file(dir.path("trace.rpd")).unwrap());
+    goes_on(&dir, &ran);
+}
+
+#[test]
+fn moved_away() {
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || fs::rename(dir.path("trace.rpd"), dir.path("old.rpd")).unwrap());
+    ran.expect_silent();
+    let old = dir.trace("old.rpd");
+    old.check_integrity();
+    assert_eq!(names(&old), ["before"]);
+    fs::remove_file(dir.path("old.rpd")).unwrap();
+    goes_on(&dir, &ran);
+}
+
+#[test]
+fn deleted_and_made_again() {
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || {
+        fs::remove_file(dir.path("trace.rpd")).unwrap();
+        let made =
+            std::process::Command::new(rpd()).arg("create").arg(dir.path("trace.rpd")).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    });
+    goes_on(&dir, &ran);
+}
+
+#[test]
+fn deleted_and_made_again_without_tables() {
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || {
+        fs::remove_file(dir.path("trace.rpd")).unwrap();
+        fs::write(dir.path("trace.rpd"), "").unwrap();
+    });
+    goes_on(&dir, &ran);
+}
+
+#[test]
+fn replaced() {
+    let (dir, other) = (Dir::new(), Dir::new());
+    let run = Run::new(&other, program("control")).arg("mark=of another run").recorded(Loading::Preload);
+    run.run().expect(0);
+    let ran = meddled_with(&dir, || {
+        // On the same file system this is one rename; the temporary directories are.
+        fs::rename(other.path("trace.rpd"), dir.path("trace.rpd")).unwrap();
+    });
+    ran.expect_silent();
+    assert_eq!(names(&assert_clean(&dir, 2)), ["after", "last", "of another run"]);
+}
+
+#[test]
+fn truncated_in_place() {
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || drop(fs::File::create(dir.path("trace.rpd")).unwrap()));
+    goes_on(&dir, &ran);
+}
+
+#[test]
+fn replaced_by_something_that_is_no_trace() {
+    let dir = Dir::new();
+    let text = "shopping list: milk, bread\n".repeat(100);
+    let ran = meddled_with(&dir, || {
+        fs::remove_file(dir.path("trace.rpd")).unwrap();
+        fs::write(dir.path("trace.rpd"), &text).unwrap();
+    });
+    says_once(&ran, "recording is off for this process");
+    assert_eq!(fs::read_to_string(dir.path("trace.rpd")).unwrap(), text);
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || {
+        fs::remove_file(dir.path("trace.rpd")).unwrap();
+        // A database without any table: nobody asked for it to be a trace.
+        let database = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+        database.execute_batch("create table t (a); drop table t; vacuum").unwrap();
+    });
+    says_once(&ran, "recording is off for this process");
+}
+
+/// One line of the recorder, which names the file.
+#[track_caller]
+fn says_once(ran: &Ran, what: &str) {
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
+    assert!(ran.stderr.contains(what) && ran.stderr.contains("/trace.rpd: "), "{ran}");
+}
+
+fn marks<'a>(dir: &'a Dir, program: impl Into<std::path::PathBuf>) -> Run<'a> {
+    Run::new(dir, program).recorded(Loading::Preload)
+}
+
+#[test]
+fn something_else_in_its_place() {
+    type Place = (&'static str, fn(&Path));
+    let places: [Place; 3] = [
+        ("a text", |path| fs::write(path, "not a database\n").unwrap()),
+        ("a database", |path| {
+            rusqlite::Connection::open(path)
+                .unwrap()
+                .execute_batch("create table mine (a); insert into mine values (1)")
+                .unwrap();
+        }),
+        ("a directory", |path| fs::create_dir(path).unwrap()),
+    ];
+    for (what, place) in places {
+        let dir = Dir::new();
+        place(&dir.path("trace.rpd"));
+        let before = fs::read(dir.path("trace.rpd")).ok();
+        let ran =
+            marks(&dir, program("control")).arg("mark=a").arg("flush").arg("mark=b").arg("say=end").run();
+        assert_eq!(ran.expect(0).stdout, "end\n", "{what}: {ran}");
+        says_once(&ran, "recording is off for this process");
+        assert_eq!(fs::read(dir.path("trace.rpd")).ok(), before, "{what} was changed");
+        assert_eq!(dir.names(), ["trace.rpd"], "{what}");
+    }
+}
+
+#[test]
+fn the_directory_goes_away() {
+    let dir = Dir::new();
+    fs::create_dir(dir.path("out")).unwrap();
+    let acts =
+        ["mark=before", "flush", "say=written", "wait=go", "mark=after", "flush", "say=lost", "wait=back"];
+    let run =
+        acts.iter().chain(&["mark=last"]).fold(marks(&dir, program("control")), |run, act| run.arg(*act));
+    let mut running = run.env("RPDT_FILENAME", dir.path("out/trace.rpd")).start();
+    running.wait_for_output("written\n");
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    fs::write(dir.path("go"), "").unwrap();
+    running.wait_for_output("lost\n");
+    fs::create_dir(dir.path("out")).unwrap();
+    fs::write(dir.path("back"), "").unwrap();
+    let ran = running.finish();
+    ran.expect(0);
+    says_once(&ran, "no such file or directory");
+    // What was marked meanwhile waited in the buffers.
+    let trace = Trace::open(&dir.path("out/trace.rpd"));
+    trace.check_integrity();
+    assert_eq!(names(&trace), ["after", "last"], "{ran}");
+}
+
+/// Root may do everything; without this right it is an ordinary user.
+fn without_privilege<'a>(dir: &'a Dir, acts: &[&str]) -> Run<'a> {
+    let run = if fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
+        marks(dir, "setpriv").arg("--bounding-set=-dac_override,-dac_read_search").arg(program("control"))
+    } else {
+        marks(dir, program("control"))
+    };
+    acts.iter().fold(run, |run, act| run.arg(*act))
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn nowhere_to_write() {
+    for place in ["read-only directory", "no directory", "read-only file", "file in a read-only directory"] {
+        let dir = Dir::new();
+        let file = dir.path("place/trace.rpd");
+        fs::create_dir(dir.path("place")).unwrap();
+        if place.contains("file") {
+            let run = marks(&dir, program("control")).arg("mark=old").env("RPDT_FILENAME", &file);
+            run.run().expect(0).expect_silent();
+        }
+        let before = fs::read(&file).ok();
+        match place {
+            "no directory" => fs::remove_dir(dir.path("place")).unwrap(),
+            "read-only file" => set_mode(&file, 0o444),
+            _ => set_mode(&dir.path("place"), 0o555),
+        }
+        let run = without_privilege(&dir, &["mark=a", "flush", "mark=b", "flush", "say=end"]);
+        let ran = run.env("RPDT_FILENAME", &file).run();
+        if place != "no directory" {
+            set_mode(&dir.path("place"), 0o755);
+        }
+        assert_eq!(ran.expect(0).stdout, "end\n", "{place}: {ran}");
+        says_once(&ran, "what finds no room in the buffers meanwhile is lost and counted");
+        assert_eq!(fs::read(&file).ok(), before, "{place}");
+    }
+}
+
+#[test]
+fn made_read_only_while_recording() {
+    let dir = Dir::new();
+    let acts = ["mark=before", "flush", "say=written", "wait=go", "mark=after", "flush", "say=end"];
+    let mut running = without_privilege(&dir, &acts).start();
+    running.wait_for_output("written\n");
+    set_mode(&dir.path("trace.rpd"), 0o444);
+    fs::write(dir.path("go"), "").unwrap();
+    let ran = running.finish();
+    // Who has the file open may go on writing: that is how permissions work.
+    ran.expect(0).expect_silent();
+    assert_eq!(names(&dir.trace("trace.rpd")), ["after", "before"]);
+}
+
+#[test]
+fn descriptors_that_the_program_closes_or_replaces() {
+    for way in ["close", "replace"] {
+        let dir = Dir::new();
+        let ran = recorded(&dir, "descriptors").arg(way).run();
+        assert_eq!(ran.expect(0).expect_silent().stdout, "untouched\n", "{way}: {ran}");
+        assert_eq!(fs::read_to_string(dir.path("victim")).unwrap(), "untouched");
+        fs::remove_file(dir.path("victim")).unwrap();
+        assert_eq!(dir.names(), ["trace.rpd"]);
+        let trace = dir.trace("trace.rpd");
+        trace.check_integrity();
+        assert_eq!(markers(&trace).len(), 3000, "{way}");
+        assert!(trace.lost().is_empty(), "{way}: {:?}", trace.lost());
+    }
+}

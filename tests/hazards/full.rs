@@ -1,0 +1,93 @@
+//! Files that may not grow: full disks, quotas, limits.
+
+use std::fs;
+
+use super::build::source;
+use super::{hazard, lost, marker_count, recorded, soak};
+use crate::harness::{Dir, Run, recorder};
+
+/// Records lost according to what the recorder tells `rpd record`.
+fn reported_lost(report: &str) -> i64 {
+    let ended = report.lines().find(|line| line.starts_with("ended ")).unwrap_or_else(|| panic!("{report}"));
+    ended.split(' ').find_map(|word| word.strip_prefix("lost=")).unwrap().parse().unwrap()
+}
+
+/// Quotas answer in the same way: a write fails, here from 400 KB on. SIGXFSZ, which would end the program, is not for it. (The
+/// software GPU's memory is a file larger than that, so it is left out.)
+#[test]
+fn a_limit_of_the_file_size() {
+    let dir = Dir::new();
+    let report = dir.path("report");
+    fs::write(&report, "").unwrap();
+    let run = Run::new(&dir, "prlimit")
+        .arg("--fsize=400000")
+        .arg(hazard("storm"))
+        .arg("2")
+        .arg("20000")
+        .arg("10000");
+    let ran = run.env("LD_PRELOAD", recorder()).env("RPDT_REPORT", &report).env("RPDT_AUTOFLUSH", "20").run();
+    assert_eq!(ran.expect(0).stdout, "40000 marks\n");
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
+    assert!(ran.stderr.contains("/trace.rpd: "), "{ran}");
+    // A journal stays where the file could not be rolled back; whoever opens it next does that.
+    rusqlite::Connection::open(dir.path("trace.rpd"))
+        .unwrap()
+        .query_row("select count(*) from rocpd_api", [], |_| Ok(()))
+        .unwrap();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let there = marker_count(&trace);
+    assert!(there > 0, "what fits is there");
+    assert_eq!(there + reported_lost(&fs::read_to_string(report).unwrap()), 40_000);
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while() {
+    let dir = Dir::new();
+    fs::write(dir.path("report"), "").unwrap();
+    let marks = if soak() { 100_000 } else { 20_000 };
+    // Some three seconds, two of them without room.
+    let mut run = Run::new(&dir, "unshare").arg("--mount").arg("sh").arg(source("small_disk.sh"));
+    run = run.arg(hazard("storm")).arg("2").arg((marks / 2).to_string()).arg("30000");
+    let ran = run.env("RECORDER", recorder()).env("RPDT_BUFFER_MB", "1").run();
+    if ran.status.code() == Some(77) || !dir.path("disk").exists() {
+        eprintln!("not tested here, a_limit_of_the_file_size stands for it: no disk can be mounted: {ran}");
+        return;
+    }
+    assert_eq!(ran.expect(0).stdout, format!("{marks} marks\n"));
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
+    assert!(ran.stderr.contains("no space left"), "{ran}");
+    assert_eq!(fs::read_to_string(dir.path("files")).unwrap(), "trace.rpd\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let missing = lost(&trace);
+    assert!(missing > 0 && missing < marks, "{ran}");
+    assert_eq!(marker_count(&trace) + missing, marks, "{:?}", trace.lost());
+    let last = format!("select count(*) from api where args like '%mark {}'", marks / 2 - 1);
+    assert_eq!(trace.number(&last), 2, "recording goes on when there is room again");
+}
+
+#[test]
+fn a_slow_disk_and_a_tiny_buffer() {
+    let dir = Dir::new();
+    recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
+    // Nobody else may write meanwhile.
+    let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+    holder.execute_batch("begin exclusive").unwrap();
+    let run =
+        recorded(&dir, "storm").arg("4").arg("50000").env("RPDT_BUFFER_MB", "1").env("RPDT_WAIT_MS", "10");
+    let running = run.start();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    holder.execute_batch("commit").unwrap();
+    let ran = running.finish();
+    assert_eq!(ran.expect(0).stdout, "200000 marks\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let by_cause = trace.lost();
+    assert!(
+        by_cause.keys().all(|tag| tag.ends_with("::buffer_full") || tag.ends_with("::write")),
+        "{by_cause:?}"
+    );
+    assert!(lost(&trace) > 0, "a megabyte held 200000 marks");
+    assert_eq!(marker_count(&trace) + lost(&trace), 200_001, "{by_cause:?}");
+}

@@ -1,0 +1,104 @@
+//! Many writers and readers of one file, also inside the writing process.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::build::source;
+use super::{assert_clean, lost, marker_count, recorded, soak};
+use crate::harness::{Dir, Loading, Run};
+
+/// POSIX locks end when anything in the process closes the file, which Python does all the time here.
+#[test]
+fn recorded_programs_that_open_and_close_their_own_trace() {
+    let dir = Dir::new();
+    let rounds = if soak() { 1000 } else { 100 };
+    let run = || {
+        let run = Run::new(&dir, "python3").arg(source("own_reader.py")).arg(dir.path("trace.rpd"));
+        let run = run.arg(rounds.to_string()).recorded(Loading::Preload).env("RPDT_AUTOFLUSH", "100");
+        run.timeout(if soak() { 600 } else { 60 })
+    };
+    for running in Run::start_all(&[run(), run()]) {
+        let ran = running.finish();
+        assert_eq!(ran.expect(0).expect_silent().stdout, format!("{}\n", rounds * 20));
+    }
+    let trace = assert_clean(&dir, 2);
+    assert_eq!(marker_count(&trace), 2 * 20 * rounds);
+    assert_eq!(trace.number("select count(distinct args) from api"), 2 * 20 * rounds);
+}
+
+#[test]
+fn many_writers() {
+    let dir = Dir::new();
+    let (writers, marks) = if soak() { (64, 100_000) } else { (16, 4_000) };
+    let run = || recorded(&dir, "storm").arg("2").arg(marks.to_string()).arg("2000").timeout(300);
+    let runs: Vec<_> = (0..writers).map(|_| run().env("RPDT_AUTOFLUSH", "20")).collect();
+    for running in Run::start_all(&runs) {
+        running.finish().expect(0).expect_silent();
+    }
+    let trace = assert_clean(&dir, writers);
+    assert_eq!(marker_count(&trace), 2 * marks * writers as i64);
+    assert_eq!(trace.number("select count(distinct args) from api"), 2 * marks * writers as i64);
+    let waited =
+        trace.metadata("session::%::waited_ns").into_values().map(|ns| ns.parse::<u64>().unwrap()).max();
+    println!(
+        "{writers} writers: no program's threads waited longer than {:?}",
+        Duration::from_nanos(waited.unwrap())
+    );
+}
+
+/// Every row that a query finds leads to the rows it names, at any moment.
+fn look(trace: &Connection) -> rusqlite::Result<i64> {
+    let transaction = trace.unchecked_transaction()?;
+    let count = transaction.query_row("select count(*) from rocpd_api", [], |row| row.get(0))?;
+    let dangling: i64 = transaction.query_row(
+        "select (select count(*) from rocpd_api_ops where api_id not in (select id from rocpd_api) \
+             or op_id not in (select id from rocpd_op)) \
+         + (select count(*) from rocpd_api where apiName_id not in (select id from rocpd_string) \
+             or args_id not in (select id from rocpd_string)) \
+         + (select count(*) from rocpd_op where description_id not in (select id from rocpd_string))",
+        [],
+        |row| row.get(0),
+    )?;
+    assert_eq!(dangling, 0, "ids that lead nowhere");
+    Ok(count)
+}
+
+#[test]
+fn readers_of_a_growing_file() {
+    let dir = Dir::new();
+    let run = recorded(&dir, "ticker").env("RPDT_AUTOFLUSH", "100");
+    let mut running = run.start();
+    running.wait_for_output("<50>\n");
+    let path = dir.path("trace.rpd");
+    // The sqlite3 shell, over and over, beside the readers below.
+    let script = "while :; do sqlite3 -cmd '.timeout 30000' trace.rpd 'select count(*) from top' > /dev/null || exit 1; done";
+    let shell =
+        Command::new("sh").args(["-c", script]).current_dir(dir.path("")).stderr(Stdio::piped()).spawn();
+    let mut shell = shell.unwrap();
+    let (mut last, mut looks) = (0, 0);
+    while looks < 200 {
+        let trace = Connection::open(&path).unwrap();
+        trace.busy_timeout(Duration::from_secs(30)).unwrap();
+        for _ in 0..10 {
+            let count = look(&trace).unwrap();
+            assert!(count >= last, "rows that were there are gone");
+            (last, looks) = (count, looks + 1);
+        }
+    }
+    assert!(shell.try_wait().unwrap().is_none(), "the sqlite3 shell failed");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    // It is still recording, and has recorded all along.
+    let before = marker_count(&dir.trace("trace.rpd"));
+    running.wait_for_output("<1000>\n");
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(libc::SIGTERM);
+    running.finish().expect_signal(libc::SIGTERM).expect_silent();
+    Connection::open(&path).unwrap().query_row("select count(*) from rocpd_api", [], |_| Ok(())).unwrap();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert!(marker_count(&trace) > before.max(1000));
+    assert_eq!(lost(&trace), 0);
+}
