@@ -125,8 +125,9 @@ pub(super) unsafe extern "C" fn create(
 fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32) {
     // SAFETY: a queue the runtime has just made.
     let size = unsafe { &*queue }.size as usize;
-    // Twice the ring: what the device may hold, and as much again that the completion thread has not fetched.
-    let capacity = (2 * size).next_power_of_two();
+    // Twice the ring: what the device may hold, and as much again that the completion thread has not fetched. An intercept
+    // queue takes more than its size, so a small one needs room as well.
+    let capacity = (2 * size).next_power_of_two().max(SAFE_SIZE as usize);
     let (lane, mut ends) = Lane::new(capacity);
     for _ in 0..FIRST_SIGNALS.min(capacity) {
         if let Some(signal) = signal::create(&hsa.originals) {
