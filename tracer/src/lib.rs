@@ -27,6 +27,14 @@ mod hsa;
 mod log;
 mod marker;
 mod paused;
+#[cfg(feature = "panic-in-hooks")]
+mod provoked;
+#[cfg(not(feature = "panic-in-hooks"))]
+mod provoked {
+    /// Nothing is provoked in a library that is used.
+    #[inline(always)]
+    pub(crate) fn panic(_place: &str) {}
+}
 mod record;
 mod recorder;
 mod report;

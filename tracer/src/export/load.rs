@@ -1,7 +1,7 @@
 //! What runs when the library is loaded and when the process ends.
 
 use crate::config::Config;
-use crate::guard::guard;
+use crate::guard::{guard, speak_for_panics};
 use crate::{environment, finish, recorder, report};
 
 // In the loader's list of constructors: runs before main under LD_PRELOAD, inside dlopen otherwise.
@@ -17,6 +17,10 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 static DESTRUCTOR: extern "C" fn() = destructor;
 
 extern "C" fn constructor() {
+    // Unit tests load the library too, and fail by panics that must be read.
+    if cfg!(not(test)) {
+        speak_for_panics();
+    }
     guard((), || {
         // SAFETY: no pointers; AT_SECURE is always in the auxiliary vector.
         if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {

@@ -17,7 +17,7 @@ use crate::clock::{self, Clock};
 use crate::counters::Cause;
 use crate::record::Kind;
 use crate::sync::{lock, lock_within};
-use crate::{log, threads};
+use crate::{log, provoked, threads};
 
 /// Time between two looks while operations complete.
 const BUSY: Duration = Duration::from_millis(1);
@@ -137,9 +137,6 @@ fn run(hsa: &'static Hsa) {
     let body = std::panic::AssertUnwindSafe(|| Watch::new(hsa).serve());
     if std::panic::catch_unwind(body).is_err() {
         hsa.recorder.switch.disable();
-        log::problem(
-            "internal error while timing kernels: recording is off for this process (please report this)",
-        );
     }
     hsa.completion.report(u64::MAX, true);
 }
@@ -174,6 +171,7 @@ impl Watch {
                 let wishes = lock(&completion.wishes);
                 (wishes.looks_wanted, wishes.finish)
             };
+            provoked::panic("completion");
             let ended = self.look();
             let in_flight = self.in_flight();
             let now = clock::read(Clock::ThreadCpu);

@@ -17,7 +17,7 @@ use crate::clock::{self, Clock};
 use crate::counters::Cause;
 use crate::recorder::Recorder;
 use crate::sync::{lock, lock_within};
-use crate::{log, threads};
+use crate::{log, provoked, threads};
 use file::File;
 
 /// What others want of the writer, and how far it is.
@@ -131,7 +131,6 @@ fn run(recorder: &'static Recorder) {
     let body = std::panic::AssertUnwindSafe(|| serve(recorder));
     if std::panic::catch_unwind(body).is_err() {
         recorder.switch.disable();
-        log::problem("internal error in the writer: recording is off for this process (please report this)");
     }
     recorder.writer.acknowledge(u64::MAX, true);
 }
@@ -145,6 +144,7 @@ fn serve(recorder: &'static Recorder) {
         cpu = now;
     };
     loop {
+        provoked::panic("writer");
         let edge = recorder.switch.keep_time().map_or(Duration::MAX, Duration::from_nanos);
         let (flush, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
         finish |= threads::are_alone();
