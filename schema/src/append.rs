@@ -44,10 +44,9 @@ impl Appender {
         match self.interner.intern(text) {
             None => Err(Error::new(ErrorKind::SessionFull, &self.path)),
             Some(Interned::Known(id)) => Ok(id),
-            Some(Interned::New(id, text)) => {
-                let long = text.len() > LONG_TEXT;
-                push!(self, strings, StringRow { id, text })?;
-                if long {
+            Some(Interned::New(id)) => {
+                push!(self, strings, StringRow { id, text: text.into() })?;
+                if text.len() > LONG_TEXT {
                     let offset = Offset::of_session(self.session);
                     self.rows.strings.flush(&self.connection, offset).map_err(|error| self.error(error))?;
                 }

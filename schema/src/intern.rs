@@ -1,13 +1,16 @@
 //! Text to id, in bounded memory.
 //!
 //! A program may push millions of different marker texts, and its memory is not ours. Remembered texts stand in two
-//! generations: new ones and those found again go into the young one; when that is full the old one is dropped and
+//! generations: new ones and those found again go into the young one; when that is full the old one is forgotten and
 //! the young one takes its place. Texts in steady use keep their one id, others are forgotten and, if they come back,
 //! get another: a text may stand in rocpd_string more than once.
+//!
+//! That freedom makes a generation cheap: texts lie one behind the other, found by their hash alone, and of two with
+//! the same 64-bit hash the later one is remembered.
 
 use crate::id::{LOCAL_IDS, Offset, StringId};
-use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 
 /// The local id of the empty text.
 pub(crate) const EMPTY: u64 = 1;
@@ -15,15 +18,57 @@ pub(crate) const EMPTY: u64 = 1;
 /// Bytes of remembered text and its bookkeeping, unless told otherwise.
 pub(crate) const BUDGET: usize = 32 << 20;
 
-/// What one text costs beside its bytes: its map entry at the map's usual load, its reference counts, the allocator.
-const OVERHEAD: usize = 96;
+/// What one text costs beside its bytes: its map entry, in a map that has just doubled.
+const OVERHEAD: usize = 64;
 
 /// What became of a text.
 pub(crate) enum Interned {
     /// It had an id.
     Known(StringId),
     /// It has one now, and a row must be written.
-    New(StringId, Arc<str>),
+    New(StringId),
+}
+
+/// Where a remembered text stands, and its id.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    start: u32,
+    length: u32,
+    id: StringId,
+}
+
+/// Some texts.
+#[derive(Debug, Default)]
+struct Generation {
+    known: FxHashMap<u64, Known>,
+    texts: String,
+}
+
+impl Generation {
+    fn find(&self, hash: u64, text: &str) -> Option<StringId> {
+        let known = self.known.get(&hash)?;
+        let there = &self.texts[known.start as usize..][..known.length as usize];
+        (there == text).then_some(known.id)
+    }
+
+    fn insert(&mut self, hash: u64, text: &str, id: StringId) {
+        let (start, length) = (self.texts.len() as u32, text.len() as u32);
+        self.texts.push_str(text);
+        self.known.insert(hash, Known { start, length, id });
+    }
+
+    fn bytes(&self) -> usize {
+        self.texts.len() + self.known.len() * OVERHEAD
+    }
+
+    /// Empty again; keeps its memory for the next texts if that is at most `most` bytes.
+    fn clear(&mut self, most: usize) {
+        if self.texts.capacity() / 2 + self.known.capacity() * OVERHEAD / 2 > most {
+            *self = Generation::default();
+        }
+        self.known.clear();
+        self.texts.clear();
+    }
 }
 
 /// The texts of one session.
@@ -31,9 +76,8 @@ pub(crate) enum Interned {
 pub(crate) struct Interner {
     offset: Offset,
     next: u64,
-    young: FxHashMap<Arc<str>, StringId>,
-    old: FxHashMap<Arc<str>, StringId>,
-    young_bytes: usize,
+    young: Generation,
+    old: Generation,
     budget: usize,
     /// Ids from here on belong to the open transaction.
     first_open: u64,
@@ -44,9 +88,8 @@ impl Interner {
         Interner {
             offset: Offset::of_session(session),
             next: EMPTY + 1,
-            young: FxHashMap::default(),
-            old: FxHashMap::default(),
-            young_bytes: 0,
+            young: Generation::default(),
+            old: Generation::default(),
             budget,
             first_open: EMPTY + 1,
         }
@@ -62,11 +105,12 @@ impl Interner {
         if text.is_empty() {
             return Some(Interned::Known(self.empty()));
         }
-        if let Some(&id) = self.young.get(text) {
+        let hash = FxBuildHasher.hash_one(text);
+        if let Some(id) = self.young.find(hash, text) {
             return Some(Interned::Known(id));
         }
-        if let Some((text, id)) = self.old.remove_entry(text) {
-            self.remember(text, id);
+        if let Some(id) = self.old.find(hash, text) {
+            self.remember(hash, text, id);
             return Some(Interned::Known(id));
         }
         if self.next >= LOCAL_IDS {
@@ -74,24 +118,23 @@ impl Interner {
         }
         let id = StringId(self.offset.local(self.next));
         self.next += 1;
-        let text: Arc<str> = text.into();
-        self.remember(Arc::clone(&text), id);
-        Some(Interned::New(id, text))
+        self.remember(hash, text, id);
+        Some(Interned::New(id))
     }
 
-    fn remember(&mut self, text: Arc<str>, id: StringId) {
+    fn remember(&mut self, hash: u64, text: &str, id: StringId) {
         let bytes = text.len() + OVERHEAD;
-        let half = self.budget / 2;
+        // Places of texts are 32-bit numbers.
+        let half = (self.budget / 2).min(u32::MAX as usize);
         // One giant text must not push out all others.
         if bytes > half / 4 {
             return;
         }
-        if self.young_bytes + bytes > half {
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
+        if self.young.bytes() + bytes > half {
+            std::mem::swap(&mut self.young, &mut self.old);
+            self.young.clear(half);
         }
-        self.young_bytes += bytes;
-        self.young.insert(text, id);
+        self.young.insert(hash, text, id);
     }
 
     /// Changes the memory budget; takes hold as texts come.
@@ -115,9 +158,8 @@ impl Interner {
         let first = StringId(self.offset.local(self.first_open.min(LOCAL_IDS - 1)));
         let session_full = self.first_open >= LOCAL_IDS;
         for generation in [&mut self.young, &mut self.old] {
-            generation.retain(|_, id| session_full || *id < first);
+            generation.known.retain(|_, known| session_full || known.id < first);
         }
-        self.young_bytes = self.young.keys().map(|text| text.len() + OVERHEAD).sum();
         self.first_open = self.next;
     }
 }
@@ -128,18 +170,18 @@ mod tests {
 
     fn id(interned: Option<Interned>) -> (bool, i64) {
         match interned {
-            Some(Interned::New(id, _)) => (true, id.0),
+            Some(Interned::New(id)) => (true, id.0),
             Some(Interned::Known(id)) => (false, id.0),
             None => panic!("the session is full"),
         }
     }
 
-    /// Bytes that the texts and the maps really take, by the maps' own account of their room.
+    /// Bytes that the texts and the maps really take, by the maps' own account of their room. Room behind a generation's texts
+    /// is only an address.
     fn bytes(interner: &Interner) -> usize {
-        let entry = size_of::<(Arc<str>, StringId)>() + 1;
-        let of = |map: &FxHashMap<Arc<str>, StringId>| {
-            map.keys().map(|text| text.len() + 32).sum::<usize>() + map.capacity() * entry * 8 / 7
-        };
+        let entry = size_of::<(u64, Known)>() + 1;
+        let of =
+            |generation: &Generation| generation.texts.len() + generation.known.capacity() * entry * 8 / 7;
         of(&interner.young) + of(&interner.old)
     }
 
@@ -192,5 +234,16 @@ mod tests {
         assert_eq!(id(interner.intern("")), (false, (3 << 32) + 1));
         interner.rollback();
         assert!(interner.intern("last").is_none(), "it went with its transaction");
+    }
+
+    #[test]
+    fn texts_with_one_hash_are_not_taken_for_each_other() {
+        let mut generation = Generation::default();
+        generation.insert(7, "first", StringId(2));
+        assert_eq!(generation.find(7, "second"), None);
+        generation.insert(7, "second", StringId(3));
+        assert_eq!(generation.find(7, "second"), Some(StringId(3)));
+        assert_eq!(generation.find(7, "first"), None, "forgotten, which is allowed");
+        assert_eq!(generation.find(7, ""), None);
     }
 }

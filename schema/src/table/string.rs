@@ -3,13 +3,12 @@
 use super::{Cells, Row};
 use crate::id::{Offset, StringId};
 use rpd_sql::insert::{self, Insert};
-use std::sync::Arc;
 
 /// A text and the id that the interner gave it.
 #[derive(Clone, Debug)]
 pub(crate) struct StringRow {
     pub(crate) id: StringId,
-    pub(crate) text: Arc<str>,
+    pub(crate) text: Box<str>,
 }
 
 impl Row for StringRow {
