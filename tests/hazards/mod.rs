@@ -10,7 +10,9 @@ mod invisible;
 mod kills;
 mod limits;
 mod locks;
+mod panics;
 mod processes;
+mod stress;
 
 use std::collections::BTreeMap;
 
