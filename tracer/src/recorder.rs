@@ -101,12 +101,13 @@ impl Recorder {
         }
     }
 
-    /// The rings added since the last call.
+    /// The rings added since the last call; the writer is about to drain all.
     pub(crate) fn take_new_rings(&self) -> Vec<Consumer> {
+        self.budget.visited();
         std::mem::take(&mut lock(&self.new_rings))
     }
 
-    /// Whether buffers fill faster than the writer's timer empties them.
+    /// Whether buffers fill faster than the writer empties them.
     pub(crate) fn pressed(&self) -> bool {
         self.budget.pressed()
     }

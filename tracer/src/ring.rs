@@ -15,10 +15,13 @@ use crate::record::Kind;
 const FIRST_CHUNK: usize = 4 << 10;
 /// Bytes of every later chunk.
 const CHUNK: usize = 64 << 10;
-/// Chunks kept so that a steady load does not go to the system for each.
-const KEPT: usize = 64;
 /// Mappings are whole pages.
 const PAGE: usize = 4 << 10;
+/// Bytes of new chunks after which the writer should come by: a steady load then runs in chunks given back, which need no memory
+/// from the system, while a transaction is still a tenth of a second's work.
+const ENOUGH: usize = 8 << 20;
+/// Chunks kept for that.
+const KEPT: usize = ENOUGH / CHUNK;
 /// Records are padded to this, so that each header lies aligned.
 const ALIGN: usize = 8;
 /// Header: total length (u32), body length (u16), kind (u8), unused (u8).
@@ -28,13 +31,26 @@ const HEADER: usize = 8;
 pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
+    /// Bytes of chunks taken since the writer's last visit.
+    taken: AtomicUsize,
     spare: Mutex<Vec<Owned>>,
 }
 
 impl Budget {
     /// At most `limit` bytes of chunks.
     pub(crate) fn new(limit: usize) -> Budget {
-        Budget { limit, used: AtomicUsize::new(0), spare: Mutex::new(Vec::with_capacity(KEPT)) }
+        let spare = Mutex::new(Vec::with_capacity(KEPT));
+        Budget { limit, used: AtomicUsize::new(0), taken: AtomicUsize::new(0), spare }
+    }
+
+    /// Whether much was taken since the writer's last visit.
+    fn is_busy(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) >= ENOUGH
+    }
+
+    /// The writer has come by.
+    pub(crate) fn visited(&self) {
+        self.taken.store(0, Ordering::Relaxed);
     }
 
     /// Whether more than a quarter is in use: the writer should hurry.
@@ -48,6 +64,7 @@ impl Budget {
             self.used.fetch_sub(size, Ordering::Relaxed);
             return None;
         }
+        self.taken.fetch_add(size, Ordering::Relaxed);
         let recycled = if size == CHUNK { self.with_spare(Vec::pop).flatten() } else { None };
         let chunk = recycled.or_else(|| Owned::new(size));
         if chunk.is_none() {
@@ -91,6 +108,8 @@ pub(crate) struct Producer {
     /// Chunk being filled; owned by the consumer once `next` is set.
     chunk: *mut Chunk,
     used: usize,
+    /// A chunk was taken after so many others that the writer should come by.
+    pub(crate) many: bool,
 }
 
 // SAFETY: the producer may move to another thread as a whole; the chunk it points to is written by nobody else.
@@ -115,7 +134,7 @@ pub(crate) fn ring(budget: &Arc<Budget>, tid: u32) -> Option<(Producer, Consumer
     let chunk = budget.take(FIRST_CHUNK)?.into_raw();
     let shared = Arc::new(Shared { budget: budget.clone(), closed: AtomicBool::new(false) });
     Some((
-        Producer { shared: shared.clone(), chunk, used: 0 },
+        Producer { shared: shared.clone(), chunk, used: 0, many: budget.is_busy() },
         Consumer { shared, chunk, read: 0, tid, gone: false },
     ))
 }
@@ -158,6 +177,7 @@ impl Producer {
         unsafe { (*self.chunk).next.store(fresh, Ordering::Release) };
         self.chunk = fresh;
         self.used = 0;
+        self.many = self.shared.budget.is_busy();
         true
     }
 }
@@ -285,6 +305,24 @@ mod tests {
         assert_eq!(texts(&mut consumer).0.len(), pushed);
         assert!(producer.push(Kind::Mark, &[0; 16], [&[2; 1000], &[]]), "drained chunks are free again");
         assert_eq!(texts(&mut consumer).0, [vec![2; 1000]]);
+    }
+
+    #[test]
+    fn a_producer_says_when_it_has_taken_much() {
+        let budget = Arc::new(Budget::new(64 << 20));
+        let (mut producer, mut consumer) = ring(&budget, 1).unwrap();
+        let mut push = || {
+            let records = (1..).find(|_| {
+                assert!(producer.push(Kind::Mark, &[0; 16], [&[1; 1000], &[]]));
+                std::mem::take(&mut producer.many)
+            });
+            records.unwrap() * (HEADER + 16 + 1000)
+        };
+        let about = ENOUGH / 10 * 9..ENOUGH / 10 * 11;
+        assert!(about.contains(&push()));
+        budget.visited();
+        texts(&mut consumer);
+        assert!(about.contains(&push()), "not again until as much has come");
     }
 
     #[test]

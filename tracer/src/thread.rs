@@ -119,9 +119,20 @@ impl Lane {
             && self.epoch == epoch()
             && producer.push(kind, body, text)
         {
+            if producer.many {
+                self.hurry(recorder);
+            }
             return;
         }
         self.push_slowly(recorder, kind, body, text, patience);
+    }
+
+    /// So much was recorded that the writer should not wait for its timer.
+    #[cold]
+    fn hurry(&mut self, recorder: &Recorder) {
+        if self.producer.as_mut().is_some_and(|producer| std::mem::take(&mut producer.many)) {
+            recorder.writer.wake();
+        }
     }
 
     #[cold]
@@ -152,9 +163,7 @@ impl Lane {
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        if recorder.pressed() {
-            recorder.writer.wake();
-        }
+        self.hurry(recorder);
         let waited = clock::monotonic() - begin;
         if waited > 1_000_000 {
             recorder.counters.waited_ns.fetch_add(waited, std::sync::atomic::Ordering::Relaxed);
