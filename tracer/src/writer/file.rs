@@ -22,6 +22,8 @@ use crate::{clock, log};
 
 /// How long to leave a file alone that could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
+/// Bytes of texts remembered at most.
+const MOST_TEXT: usize = 32 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// How often a commit is tried that a reader of the file holds up.
@@ -212,6 +214,8 @@ impl File {
         system_calls::replace();
         let path = self.recorder.config.filename();
         let opened = Appender::open(&path).and_then(|mut appender| {
+            // Who wants small buffers wants little memory taken.
+            appender.set_string_budget((self.recorder.config.buffer_bytes / 8).min(MOST_TEXT));
             session::begin(&mut appender, self.recorder)?;
             Ok(appender)
         });
