@@ -66,7 +66,7 @@ pub(crate) fn push(
         Err(_) => recorder.counters.lose(Cause::Reentered, 1),
     });
     if pushed.is_err() {
-        push_orphan(recorder, kind, body, text);
+        push_orphan(recorder, kind, body, text, patience);
     }
 }
 
@@ -145,46 +145,52 @@ impl Lane {
         patience: Patience,
     ) {
         self.refresh();
-        let begin = clock::monotonic();
-        loop {
+        persist(recorder, patience, || {
             if self.producer.is_none() {
                 self.producer = recorder.add_ring(tid());
             }
-            if let Some(producer) = &mut self.producer
-                && producer.push(kind, body, text)
-            {
-                break;
-            }
-            recorder.writer.wake();
-            let waited = clock::monotonic() - begin;
-            if patience == Patience::Drops || waited > recorder.config.wait.as_nanos() as u64 {
-                recorder.counters.lose(Cause::BufferFull, 1);
-                break;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
+            self.producer.as_mut().is_some_and(|producer| producer.push(kind, body, text))
+        });
         self.hurry(recorder);
-        let waited = clock::monotonic() - begin;
-        if waited > 1_000_000 {
-            recorder.counters.waited_ns.fetch_add(waited, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted.
+fn persist(recorder: &Recorder, patience: Patience, mut push: impl FnMut() -> bool) {
+    let begin = clock::monotonic();
+    let waited = || clock::monotonic() - begin;
+    while !push() {
+        recorder.writer.wake();
+        if patience == Patience::Drops || waited() > recorder.config.wait.as_nanos() as u64 {
+            recorder.counters.lose(Cause::BufferFull, 1);
+            break;
         }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let waited = waited();
+    if waited > 1_000_000 {
+        recorder.counters.waited_ns.fetch_add(waited, std::sync::atomic::Ordering::Relaxed);
     }
 }
 
 /// For threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the last
 /// such thread, because a ring's records carry the thread it was made for.
 #[cold]
-fn push_orphan(recorder: &'static Recorder, kind: Kind, body: &[u8], text: [&[u8]; 2]) {
-    // Not for long: a signal handler may have interrupted this very thread with the lock in hand.
-    let Some(mut orphans) = lock_within(&recorder.orphans, ORPHAN_PATIENCE) else {
-        return recorder.counters.lose(Cause::Reentered, 1);
-    };
+fn push_orphan(recorder: &'static Recorder, kind: Kind, body: &[u8], text: [&[u8]; 2], patience: Patience) {
     let mine = tid();
-    if orphans.as_ref().is_none_or(|(tid, _)| *tid != mine) {
-        *orphans = recorder.add_ring(mine).map(|producer| (mine, producer));
-    }
-    let pushed = orphans.as_mut().is_some_and(|(_, producer)| producer.push(kind, body, text));
-    if !pushed {
-        recorder.counters.lose(Cause::BufferFull, 1);
+    let mut reentered = false;
+    persist(recorder, patience, || {
+        // Not for long: a signal handler may have interrupted this very thread with the lock in hand.
+        let Some(mut orphans) = lock_within(&recorder.orphans, ORPHAN_PATIENCE) else {
+            reentered = true;
+            return true;
+        };
+        if orphans.as_ref().is_none_or(|(tid, _)| *tid != mine) {
+            *orphans = recorder.add_ring(mine).map(|producer| (mine, producer));
+        }
+        orphans.as_mut().is_some_and(|(_, producer)| producer.push(kind, body, text))
+    });
+    if reentered {
+        recorder.counters.lose(Cause::Reentered, 1);
     }
 }

@@ -51,6 +51,8 @@ pub(super) struct File {
     gpus_known: bool,
     /// The file has reached its largest size.
     full: bool,
+    /// There is no other chance to write.
+    ending: bool,
     counted: Option<(Instant, Recorded, u64)>,
     /// Sums at the last commit: a rollback goes back to them.
     committed: Recorded,
@@ -70,6 +72,7 @@ impl File {
             complaint: Complaint::default(),
             gpus_known: false,
             full: false,
+            ending: false,
             counted: None,
             committed: Recorded::default(),
         }
@@ -96,7 +99,7 @@ impl File {
     /// The session's end: open ranges end now, the counts are final.
     pub(super) fn end(&mut self) {
         // The last chance of what could not be written a moment ago.
-        self.retry_at = None;
+        (self.ending, self.retry_at) = (true, None);
         if self.appender.is_some() || self.lanes.iter().any(|lane| lane.consumer.has_records()) {
             self.transact(clock::monotonic(), true);
         }
@@ -248,8 +251,16 @@ impl File {
             self.complaint.say(&format!("{error}; recording is off for this process"));
             return self.discard();
         }
-        self.complaint
-            .say(&format!("{error}; what finds no room in the buffers meanwhile is lost and counted"));
+        let is_busy = *error.kind() == ErrorKind::Locked && !self.ending;
+        // Others who write take their time; that is worth a word only when something is about to be lost by it.
+        if !is_busy || self.recorder.pressed() {
+            self.complaint
+                .say(&format!("{error}; what finds no room in the buffers meanwhile is lost and counted"));
+        }
+        if is_busy {
+            // The rings keep what they have, and the next try has as much patience as this one had.
+            return;
+        }
         self.retry_at = Some(Instant::now() + RETRY);
         self.make_room();
     }
