@@ -1,5 +1,5 @@
-/* Two queues that wait for each other's completion signals: each kernel of one behind a barrier on the signal of the one before
- * it on the other. All packets but the first barrier's are there before anything runs. A recorder that forwards completions in
+/* Queues that wait for each other's completion signals: each kernel of one behind a barrier on the signal of the one before it on
+ * the other, two pairs of queues. All packets are there before anything runs. A recorder that forwards completions in
  * the order of submission never gets to the second one.
  *
  * Usage: crossed CODE_OBJECT     (of aql_kernel.hip)
