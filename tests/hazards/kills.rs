@@ -71,7 +71,7 @@ fn killed_at_any_moment() {
     for batch in 0..kills / AT_ONCE {
         let dirs: Vec<_> = (0..AT_ONCE).map(|_| Dir::new()).collect();
         // Every other one without a GPU: there markers alone keep the writer busy.
-        let with_gpu = |place: usize| place % 2 == 0;
+        let with_gpu = |place: usize| place.is_multiple_of(2);
         let runs = dirs.iter().enumerate().map(|(place, dir)| {
             let run = recorded(dir, "ticker");
             if with_gpu(place) { run } else { run.arg("marks") }
