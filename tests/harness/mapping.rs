@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rpd_simgpu::execlog::{Direction, Kind, Packet};
 
-use super::artifacts::newer_rocm;
 use super::clock::boot_minus_monotonic;
 use super::tool;
 use super::trace::{CopyApi, Launch, Op, Trace};
@@ -241,10 +240,6 @@ impl File<'_> {
             let (file, log) = (format!("{file:?}"), format!("{log:?}"));
             if file == log { Ok(()) } else { Err(format!("{place}: {what} {file}, log {log}")) }
         };
-        // From ROCr 6.0 on a full queue is given barriers of the runtime's own, which move the device's places.
-        if !newer_rocm() {
-            is("place", &op.sequence, &packet.index)?;
-        }
         let kind = op_type(packet).unwrap();
         is("type", &op.op_type, &kind)?;
         let name = &self.names[&*packet.name];

@@ -29,7 +29,7 @@ pub(crate) struct Config {
     pub(crate) wait: Duration,
     /// How long the end of the process may be delayed for rows that still drain.
     pub(crate) exit_wait: Duration,
-    /// 0: problems only, 1: what the recorder does, 2: details.
+    /// 0: problems only, 1: what the recorder does as well.
     pub(crate) log: u8,
     /// Keep the device's raw ticks beside each kernel (table `ext_tick`).
     pub(crate) ticks: bool,
@@ -76,7 +76,7 @@ impl Config {
         let buffer_mb = number("RPDT_BUFFER_MB", 256, 1..=1 << 20);
         let wait_ms = number("RPDT_WAIT_MS", 1000, 0..=60_000);
         let exit_ms = number("RPDT_EXIT_MS", 10_000, 0..=600_000);
-        let log = number("RPDT_LOG", 0, 0..=2) as u8;
+        let log = number("RPDT_LOG", 0, 0..=1) as u8;
         let ticks = number("RPDT_TICKS", 0, 0..=1) != 0;
         let max_mb = number("RPDT_MAX_MB", 0, 0..=1 << 30);
         let mut seconds = |name: &str| -> Option<Duration> {

@@ -40,7 +40,7 @@ pub(crate) struct Counters {
     lost: [AtomicU64; Cause::ALL.len()],
     /// Times where the translated start lay after the end and was set to it.
     pub(crate) clamped: AtomicU64,
-    /// Milliseconds that application threads waited for buffer space.
+    /// Time that application threads waited for buffer space, ns.
     pub(crate) waited_ns: AtomicU64,
     /// CPU time of the recorder's own threads, in ns.
     pub(crate) cpu_ns: AtomicU64,

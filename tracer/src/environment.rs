@@ -20,8 +20,8 @@ pub(crate) fn announce() {
 ///
 /// ROCr splits the list at spaces, takes double quotes as grouping and a backslash as escape (ROCr 5.2 runtime.cpp).
 fn with_tool(list: &[u8], own: &[u8]) -> Option<Vec<u8>> {
-    let name = own.rsplit(|b| *b == b'/').next().unwrap_or(own);
-    if !name.is_empty() && list.windows(name.len()).any(|window| window == name) {
+    let file = |path: &[u8]| path.rsplit(|b| *b == b'/').next().unwrap_or_default().to_vec();
+    if list.split(|b| matches!(b, b' ' | b'"')).any(|tool| file(tool) == file(own)) {
         return None;
     }
     let mut out = Vec::new();
@@ -93,6 +93,8 @@ mod tests {
         assert_eq!(with("other.so", "/lib/librpd_tracer.so").unwrap(), "/lib/librpd_tracer.so other.so");
         assert_eq!(with("", "/my lib/librpd_tracer.so").unwrap(), "/my\\ lib/librpd_tracer.so");
         assert_eq!(with("librpd_tracer.so", "/lib/librpd_tracer.so"), None);
+        assert_eq!(with("a.so \"/my lib/librpd_tracer.so\"", "/lib/librpd_tracer.so"), None);
+        assert!(with("/lib/librpd_tracer.so.bak", "/lib/librpd_tracer.so").is_some());
     }
 
     #[test]

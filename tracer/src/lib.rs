@@ -8,7 +8,7 @@
 //! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
 //! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
-//! - `finish`, `report`: the end of the process
+//! - `fork`: children; `finish`, `report`: the end of the process
 //!
 //! The rules that every line here keeps are in docs/architecture.md.
 
@@ -21,6 +21,7 @@ mod counters;
 mod environment;
 pub mod export;
 mod finish;
+mod fork;
 mod guard;
 mod host;
 mod hsa;

@@ -27,8 +27,10 @@ pub(crate) fn push(recorder: &'static Recorder, name: &[u8], args: &[u8]) {
 pub(crate) fn pop(recorder: &'static Recorder) {
     if recorder.switch.is_on() {
         marker(recorder, Kind::Pop, &[], &[]);
-    } else {
-        thread::with_paused(|paused| paused.pop());
+    } else if !thread::with_paused(|paused| paused.pop()) && thread::has_recorded() {
+        // A range from before the pause: the writer must know now, because this thread may never say anything again.
+        let body = Marker { time: clock::monotonic(), name_len: 0, count: 1 };
+        thread::push_marker(recorder, Kind::Discard, body, [&[], &[]]);
     }
 }
 

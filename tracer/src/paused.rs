@@ -8,8 +8,6 @@ use crate::record::{Kind, Marker};
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Paused {
-    /// Ranges that were open in the recording and were closed meanwhile.
-    closed: u32,
     /// (end in `text`, length of the api name) of each open range.
     open: Vec<(usize, usize)>,
     text: Vec<u8>,
@@ -18,12 +16,12 @@ pub(crate) struct Paused {
 impl Paused {
     /// Nothing remembered.
     pub(crate) const fn new() -> Paused {
-        Paused { closed: 0, open: Vec::new(), text: Vec::new() }
+        Paused { open: Vec::new(), text: Vec::new() }
     }
 
     /// Whether there is nothing to tell the writer.
     pub(crate) fn is_empty(&self) -> bool {
-        self.closed == 0 && self.open.is_empty()
+        self.open.is_empty()
     }
 
     /// A range begins.
@@ -33,19 +31,15 @@ impl Paused {
         self.open.push((self.text.len(), name.len()));
     }
 
-    /// The innermost range ends.
-    pub(crate) fn pop(&mut self) {
-        match self.open.pop() {
-            Some(_) => self.text.truncate(self.open.last().map_or(0, |(end, _)| *end)),
-            None => self.closed += 1,
-        }
+    /// The innermost range ends. False: it was opened before the pause.
+    pub(crate) fn pop(&mut self) -> bool {
+        let popped = self.open.pop().is_some();
+        self.text.truncate(self.open.last().map_or(0, |(end, _)| *end));
+        popped
     }
 
     /// What the writer must hear now that recording resumed at `time`, in order.
     pub(crate) fn replay(self, time: u64, mut tell: impl FnMut(Kind, Marker, [&[u8]; 2])) {
-        if self.closed > 0 {
-            tell(Kind::Discard, Marker { time, name_len: 0, count: self.closed }, [&[], &[]]);
-        }
         let mut begin = 0;
         for (end, name_len) in self.open {
             let (name, args) = self.text[begin..end].split_at(name_len);
@@ -62,25 +56,17 @@ mod tests {
     #[test]
     fn what_is_still_open_is_told() {
         let mut paused = Paused::new();
-        paused.pop();
-        paused.pop();
+        assert!(!paused.pop(), "nothing was opened in the pause");
         paused.push(b"outer", b"x=1");
         paused.push(b"inner", b"");
         paused.push(b"gone", b"gone");
-        paused.pop();
+        assert!(paused.pop());
         let mut told = Vec::new();
         paused.replay(9, |kind, body, [name, args]| {
             assert_eq!(body.time, 9);
             told.push((kind, body.count, String::from_utf8([name, b"|", args].concat()).unwrap()));
         });
-        assert_eq!(
-            told,
-            [
-                (Kind::Discard, 2, "|".into()),
-                (Kind::Push, 0, "outer|x=1".into()),
-                (Kind::Push, 0, "inner|".into())
-            ]
-        );
+        assert_eq!(told, [(Kind::Push, 0, "outer|x=1".into()), (Kind::Push, 0, "inner|".into())]);
     }
 
     #[test]

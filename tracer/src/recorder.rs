@@ -41,19 +41,35 @@ pub(crate) struct Recorder {
     pub(crate) orphans: Mutex<Option<(u32, Producer)>>,
 }
 
-/// Makes the recorder of this process, recording or paused. The previous one, if any (fork), is forgotten, not freed.
-pub(crate) fn install(config: Config, on: bool) -> &'static Recorder {
+/// Makes the recorder of this process.
+pub(crate) fn install(config: Config) -> &'static Recorder {
     let began = clock::monotonic();
     let from = began + config.delay.as_nanos() as u64;
     let to = config.duration.map_or(u64::MAX, |duration| from.saturating_add(duration.as_nanos() as u64));
     // Without a delay the window is open from the beginning of time.
     let window = Window { from: if config.delay.is_zero() { 0 } else { from }, to };
+    let switch = Switch::new(config.autostart, window);
+    put(config, switch)
+}
+
+/// Makes the recorder of a forked child, which is as far as its parent: recording or paused, inside the same window of time. The
+/// parent's is forgotten, not freed.
+pub(crate) fn inherit(parent: &Recorder) {
+    put(parent.config.clone(), parent.switch.inherited());
+}
+
+/// This process records nothing.
+pub(crate) fn forget() {
+    RECORDER.store(std::ptr::null_mut(), Ordering::Release);
+}
+
+fn put(config: Config, switch: Switch) -> &'static Recorder {
     let recorder = Box::leak(Box::new(Recorder {
         pid: std::process::id(),
-        began: (began, clock::read(Clock::Realtime)),
+        began: (clock::monotonic(), clock::read(Clock::Realtime)),
         budget: Arc::new(Budget::new(config.buffer_bytes)),
         counters: Counters::default(),
-        switch: Switch::new(on, window),
+        switch,
         writer: writer::Handle::default(),
         new_rings: Mutex::default(),
         orphans: Mutex::default(),
@@ -98,6 +114,7 @@ impl Recorder {
     pub(crate) fn in_use(&'static self) {
         if self.switch.is_timed() {
             self.writer.start(self);
+            self.switch.keep_time();
         }
     }
 

@@ -28,7 +28,6 @@ pub(crate) struct Window {
 struct State {
     depth: u32,
     disabled: bool,
-    window: Window,
     changes: Vec<Change>,
 }
 
@@ -37,6 +36,9 @@ pub(crate) struct Switch {
     on: AtomicBool,
     /// The window still has an edge ahead: somebody must look at the clock.
     timed: AtomicBool,
+    /// More starts than stops, and not disabled.
+    wanted: AtomicBool,
+    window: Window,
     state: Mutex<State>,
 }
 
@@ -47,8 +49,14 @@ impl Switch {
         let on = wanted && (window.from..window.to).contains(&now);
         let changes = vec![Change { time: 0, on }];
         let timed = window.from > now || window.to != u64::MAX;
-        let state = State { depth: wanted.into(), disabled: false, window, changes };
-        Switch { on: AtomicBool::new(on), timed: AtomicBool::new(timed), state: Mutex::new(state) }
+        let state = Mutex::new(State { depth: wanted.into(), disabled: false, changes });
+        let [on, timed, wanted] = [on, timed, wanted].map(AtomicBool::new);
+        Switch { on, timed, wanted, window, state }
+    }
+
+    /// One for a forked child: as this one is now. Takes no lock, which another thread may have held at the fork.
+    pub(crate) fn inherited(&self) -> Switch {
+        Switch::new(self.wanted.load(Ordering::Relaxed), self.window)
     }
 
     /// Whether [`Switch::keep_time`] must be called for the switch to change at the right moment.
@@ -65,7 +73,7 @@ impl Switch {
         let mut state = lock(&self.state);
         self.settle(&mut state);
         let now = clock::monotonic();
-        let edges = [state.window.from, state.window.to];
+        let edges = [self.window.from, self.window.to];
         let next = edges.into_iter().filter(|edge| *edge > now && *edge != u64::MAX).min();
         self.timed.store(next.is_some(), Ordering::Relaxed);
         next.map(|edge| edge - now)
@@ -110,7 +118,9 @@ impl Switch {
 
     fn settle(&self, state: &mut State) {
         let now = clock::monotonic();
-        let on = state.depth > 0 && !state.disabled && (state.window.from..state.window.to).contains(&now);
+        let wanted = state.depth > 0 && !state.disabled;
+        self.wanted.store(wanted, Ordering::Relaxed);
+        let on = wanted && (self.window.from..self.window.to).contains(&now);
         if on != self.is_on() {
             state.changes.push(Change { time: now, on });
             self.on.store(on, Ordering::Relaxed);

@@ -70,14 +70,19 @@ pub(crate) fn push(
     }
 }
 
-/// Runs `act` on what this thread remembers of pauses; nothing when the thread is ending.
-pub(crate) fn with_paused(act: impl FnOnce(&mut Paused)) {
-    let _ = LANE.try_with(|lane| {
-        if let Ok(mut lane) = lane.try_borrow_mut() {
-            lane.refresh();
-            act(&mut lane.paused);
-        }
+/// Runs `act` on what this thread remembers of pauses; the default when the thread is ending.
+pub(crate) fn with_paused<T: Default>(act: impl FnOnce(&mut Paused) -> T) -> T {
+    let acted = LANE.try_with(|lane| {
+        let mut lane = lane.try_borrow_mut().ok()?;
+        lane.refresh();
+        Some(act(&mut lane.paused))
     });
+    acted.ok().flatten().unwrap_or_default()
+}
+
+/// Whether this thread has put anything into its ring.
+pub(crate) fn has_recorded() -> bool {
+    LANE.try_with(|lane| lane.try_borrow().is_ok_and(|lane| lane.producer.is_some())).unwrap_or(false)
 }
 
 /// Puts a marker record of this thread into its ring, after what it owes from a pause.
@@ -85,7 +90,7 @@ pub(crate) fn push_marker(recorder: &'static Recorder, kind: Kind, body: record:
     let _ = LANE.try_with(|lane| {
         let Ok(mut lane) = lane.try_borrow_mut() else { return };
         lane.refresh();
-        if !lane.paused.is_empty() {
+        if kind != Kind::Discard && !lane.paused.is_empty() {
             let owed = std::mem::take(&mut lane.paused);
             owed.replay(recorder.switch.resumed_at(), |kind, body, text| {
                 lane.push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);

@@ -44,3 +44,8 @@ pub(crate) fn are_alone() -> bool {
     // The state follows the name, which stands in parentheses and may hold anything.
     first.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }
+
+/// A forked child has none of its parent's.
+pub(crate) fn forget() {
+    RUNNING.store(0, Ordering::Relaxed);
+}

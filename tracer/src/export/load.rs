@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::guard::{guard, speak_for_panics};
-use crate::{environment, finish, recorder, report};
+use crate::{environment, finish, fork, recorder, report};
 
 // In the loader's list of constructors: runs before main under LD_PRELOAD, inside dlopen otherwise.
 // Only statics are filled here: every helper process that inherits the environment pays for it.
@@ -27,13 +27,10 @@ extern "C" fn constructor() {
             // A set-user-id program must not write files that its caller names.
             return;
         }
-        let config = Config::from_env();
-        let on = config.autostart;
-        let recorder = recorder::install(config, on);
+        let recorder = recorder::install(Config::from_env());
         crate::log::set_level(recorder.config.log);
         environment::announce();
-        // SAFETY: the handler is safe to run in a child: it only installs fresh state.
-        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        fork::watch();
         super::exit::watch_quick_exit();
         report::loaded(recorder);
     });
@@ -41,13 +38,4 @@ extern "C" fn constructor() {
 
 extern "C" fn destructor() {
     guard((), finish::process_end);
-}
-
-/// The child of a fork is a session of its own; locks, rings, threads and the database connection are the parent's.
-unsafe extern "C" fn forked() {
-    guard((), || {
-        if let Some(parent) = recorder::get() {
-            recorder::install(parent.config.clone(), parent.switch.is_on());
-        }
-    });
 }

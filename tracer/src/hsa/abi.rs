@@ -5,6 +5,8 @@
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use bytemuck::{Pod, Zeroable};
+
 pub(crate) type Status = u32;
 pub(crate) const SUCCESS: Status = 0;
 
@@ -12,7 +14,7 @@ pub(crate) const SUCCESS: Status = 0;
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Pod, Zeroable)]
         #[repr(transparent)]
         pub(crate) struct $name(pub(crate) u64);
     )*};
@@ -49,7 +51,7 @@ pub(crate) struct TableVersion {
 }
 
 /// hsa_kernel_dispatch_packet_t; other packets share the header and the completion signal (HSA 1.2 §2.9).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Packet {
     pub(crate) header: u16,
@@ -67,11 +69,34 @@ pub(crate) struct Packet {
 }
 const _: () = assert!(size_of::<Packet>() == 64);
 
+/// hsa_barrier_and_packet_t.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct BarrierAnd {
+    header: u16,
+    reserved0: [u16; 3],
+    dependencies: [Signal; 5],
+    reserved2: u64,
+    completion: Signal,
+}
+
+impl Packet {
+    /// A barrier that completes `completion` when all packets before it have completed.
+    pub(crate) fn barrier(completion: Signal) -> Packet {
+        let header = packet_type::BARRIER_AND | BARRIER_BIT;
+        let dependencies = [Signal(0); 5];
+        bytemuck::cast(BarrierAnd { header, reserved0: [0; 3], dependencies, reserved2: 0, completion })
+    }
+}
+
 /// Packet types: bits 0-7 of the header.
 pub(crate) mod packet_type {
-    pub(crate) const VENDOR_SPECIFIC: u16 = 0;
     pub(crate) const KERNEL_DISPATCH: u16 = 2;
+    pub(crate) const BARRIER_AND: u16 = 3;
 }
+
+/// Bit of a packet's header: wait for all packets before.
+const BARRIER_BIT: u16 = 1 << 8;
 
 /// amd_signal_t, the memory behind a signal handle.
 #[repr(C)]
@@ -270,6 +295,10 @@ mod tests {
     fn layouts() {
         assert_eq!(offset_of!(Packet, kernel_object), 32);
         assert_eq!(offset_of!(Packet, completion), 56);
+        assert_eq!(offset_of!(BarrierAnd, dependencies), 8);
+        assert_eq!(offset_of!(BarrierAnd, completion), 56);
+        let barrier = Packet::barrier(Signal(9));
+        assert_eq!((barrier.header, barrier.completion), (0x103, Signal(9)));
         assert_eq!(offset_of!(SignalMemory, value), 8);
         assert_eq!(offset_of!(SignalMemory, start_ts), 32);
         assert_eq!(offset_of!(SignalMemory, end_ts), 40);

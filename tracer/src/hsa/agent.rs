@@ -23,21 +23,28 @@ pub(crate) struct Gpu {
     pub(crate) uuid: String,
     /// Largest queue it supports, packets.
     pub(super) max_queue: u32,
-    /// Queue numbers given away; 0 is the copy engines'.
-    queues: AtomicU32,
-    /// Copies given to it.
-    copies: AtomicU64,
 }
+
+/// Queue numbers given away (0 is the copy engines'), by GPU index: over all lives of the runtime, because all share one session.
+static QUEUES: [AtomicU32; MOST_GPUS] = [const { AtomicU32::new(0) }; MOST_GPUS];
+/// Copies given, by GPU index.
+static COPIES: [AtomicU64; MOST_GPUS] = [const { AtomicU64::new(0) }; MOST_GPUS];
+/// More than any node has; GPUs beyond share the last place.
+const MOST_GPUS: usize = 256;
 
 impl Gpu {
     /// Number of a new queue, from 1.
     pub(super) fn next_queue(&self) -> u32 {
-        self.queues.fetch_add(1, Ordering::Relaxed) + 1
+        QUEUES[self.place()].fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// How many copies it was given before this one.
     pub(super) fn next_copy(&self) -> u64 {
-        self.copies.fetch_add(1, Ordering::Relaxed)
+        COPIES[self.place()].fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn place(&self) -> usize {
+        (self.index as usize).min(MOST_GPUS - 1)
     }
 }
 
@@ -69,8 +76,6 @@ impl Gpus {
                 bdf: format!("{domain:04x}:{:02x}:{:02x}.{}", bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7),
                 uuid: text(originals, agent, agent_info::UUID),
                 max_queue: number(originals, agent, agent_info::QUEUE_MAX_SIZE).unwrap_or(1 << 17),
-                queues: AtomicU32::new(0),
-                copies: AtomicU64::new(0),
             });
         }
         Gpus(gpus)

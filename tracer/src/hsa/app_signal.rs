@@ -6,22 +6,21 @@
 //! then the completion thread finds it done by its end tick (dispatches) or its value (copies).
 //!
 //! One case cannot be read that way: a signal that several operations complete (a count-down). Its times are those of the
-//! last. There each operation gets a signal of ours and we pass times and decrement on to the application's: the runtime's
-//! event thread does for the first [`MAX_FORWARDS`] in flight, which get an interrupt, the completion thread for more
-//! (docs/completion-signals.md says why).
+//! last. A dispatch then gets a signal of ours and is followed by a barrier that completes the application's: by the device, in
+//! the order of the queue. A copy stays as it is and has no times (docs/completion-signals.md says why).
 
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::abi::*;
-use super::{Hsa, get, signal};
+use super::{Hsa, get};
+use crate::clock;
 use crate::guard::guard;
 use crate::sync::lock;
 
-/// Interrupt signals of ours at most; each takes one of the process's kernel events.
-const MAX_FORWARDS: usize = 256;
+/// How far translated times may be off, ns.
+const CLOCK_ERROR: u64 = 1_000_000;
 
 /// Where the times of one operation arrive.
 #[derive(Default)]
@@ -94,10 +93,8 @@ struct Pending {
 pub(super) enum Claim {
     /// As it is; the times will be read from the application's signal.
     InPlace(Arc<Harvest>),
-    /// With this signal of ours, which passes its completion on.
-    Forwarded(Signal, Arc<Harvest>),
-    /// With a signal of ours whose completion the completion thread passes on by [`relay`].
-    Relayed,
+    /// Others complete the signal as well: its times would be anybody's.
+    Shared,
 }
 
 /// What an operation is, as far as its times go.
@@ -116,8 +113,6 @@ pub(super) struct AppSignals {
     pending: Mutex<HashMap<Signal, Pending>>,
     /// Size of `pending`, so that hooks need no lock where there is none.
     count: AtomicUsize,
-    spare: Mutex<Vec<Signal>>,
-    forwards: AtomicUsize,
 }
 
 impl AppSignals {
@@ -133,8 +128,7 @@ impl AppSignals {
         let memory = unsafe { signal.memory() };
         let value = memory.value.load(Ordering::Relaxed);
         if value > 1 || pending.contains_key(&signal) {
-            drop(pending);
-            return self.forward(hsa, signal, operation);
+            return Claim::Shared;
         }
         let until = match operation {
             Operation::Dispatch => Until::EndTick { previous: memory.end_ts.load(Ordering::Relaxed) },
@@ -167,56 +161,22 @@ impl AppSignals {
     }
 
     /// Takes back a claim whose operation was refused by the runtime.
-    pub(super) fn withdraw(&self, signal: Signal) {
+    pub(super) fn withdraw(&self, signal: Signal, claim: &Arc<Harvest>) {
         let mut pending = lock(&self.pending);
-        pending.remove(&signal);
+        if pending.get(&signal).is_some_and(|operation| Arc::ptr_eq(&operation.harvest, claim)) {
+            pending.remove(&signal);
+        }
         self.count.store(pending.len(), Ordering::Release);
     }
 
-    /// Reads the times of all operations that have completed.
-    pub(super) fn poll(&self, hsa: &'static Hsa) {
+    /// Reads the times of all operations that have completed. `last`: nobody will ask again, so a signal that was set up
+    /// again since is looked at more closely.
+    pub(super) fn poll(&self, hsa: &'static Hsa, last: bool) {
         if self.count.load(Ordering::Acquire) > 0 {
+            let next = if last { Next::Reuse } else { Next::Unknown };
             let mut pending = lock(&self.pending);
-            pending.retain(|signal, operation| !harvest(hsa, *signal, operation, Next::Unknown));
+            pending.retain(|signal, operation| !harvest(hsa, *signal, operation, next));
             self.count.store(pending.len(), Ordering::Release);
-        }
-    }
-
-    fn forward(&self, hsa: &'static Hsa, target: Signal, operation: Operation) -> Claim {
-        let Some(own) = self.interrupt_signal(hsa) else { return Claim::Relayed };
-        let harvest = Arc::new(Harvest::default());
-        let job = Box::into_raw(Box::new(Forward { hsa, own, target, operation, harvest: harvest.clone() }));
-        // SAFETY: `own` is live and armed with 1; `passed_on` frees the job, once, because it answers false.
-        let status =
-            unsafe { (hsa.originals.signal_async_handler)(own, CONDITION_LT, 1, passed_on, job.cast()) };
-        if status != SUCCESS {
-            // SAFETY: the runtime did not take the job.
-            drop(unsafe { Box::from_raw(job) });
-            lock(&self.spare).push(own);
-            return Claim::Relayed;
-        }
-        Claim::Forwarded(own, harvest)
-    }
-
-    fn interrupt_signal(&self, hsa: &Hsa) -> Option<Signal> {
-        if let Some(signal) = lock(&self.spare).pop() {
-            return Some(signal);
-        }
-        if self.forwards.fetch_add(1, Ordering::Relaxed) >= MAX_FORWARDS {
-            self.forwards.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        let mut signal = Signal(0);
-        // SAFETY: no consumers, a valid place for the handle.
-        let status = unsafe { (hsa.originals.signal_create)(1, 0, std::ptr::null(), &mut signal) };
-        (status == SUCCESS).then_some(signal)
-    }
-
-    /// The runtime is about to shut down: gives back the signals that nothing in flight uses.
-    pub(super) fn retire(&self, hsa: &Hsa) {
-        for signal in lock(&self.spare).drain(..) {
-            // SAFETY: our own, armed and unused.
-            unsafe { (hsa.originals.signal_destroy)(signal) };
         }
     }
 }
@@ -242,70 +202,17 @@ fn harvest(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
             let mut times = Times::default();
             // SAFETY: a live signal, a valid place.
             let known = unsafe { (hsa.originals.get_async_copy_time)(signal, &mut times) } == SUCCESS;
-            if !(fell || known && times.end >= submitted) {
+            // Of a copy in flight the runtime tells times that cannot be.
+            let now = hsa.clock.system(clock::monotonic()) + CLOCK_ERROR;
+            let sane =
+                known && (submitted..now).contains(&times.start) && (times.start..now).contains(&times.end);
+            if !fell && !sane {
                 return false;
             }
             pending.harvest.done((times.start, times.end));
         }
     }
     true
-}
-
-/// A completion to pass on.
-struct Forward {
-    hsa: &'static Hsa,
-    own: Signal,
-    target: Signal,
-    operation: Operation,
-    harvest: Arc<Harvest>,
-}
-
-/// Runs on the runtime's event thread when a signal of ours has completed.
-unsafe extern "C" fn passed_on(_value: i64, job: *mut c_void) -> bool {
-    // SAFETY: the box made by `forward`; the runtime calls once because the answer is false.
-    let job = unsafe { Box::from_raw(job.cast::<Forward>()) };
-    // SAFETY: `own` has completed; the application keeps `target` until the operation that completes it has.
-    let times = unsafe { relay(job.hsa, job.own, job.target, job.operation) };
-    guard((), || {
-        job.harvest.done(times);
-        // SAFETY: completed, and its handler has run: nobody else uses it.
-        unsafe { signal::rearm(job.own) };
-        lock(&job.hsa.app_signals.spare).push(job.own);
-    });
-    false
-}
-
-/// Passes the completion of `own` on to the application's `target`: its ticks, then the decrement. Returns the times as
-/// [`Outcome::Done`] has them.
-///
-/// # Safety
-/// The runtime is alive, `own` is ours and has completed, `target` is a live signal.
-pub(super) unsafe fn relay(hsa: &Hsa, own: Signal, target: Signal, operation: Operation) -> (u64, u64) {
-    // The application waits for the decrement, whatever happens to the times.
-    let times = guard((0, 0), || match operation {
-        Operation::Dispatch => {
-            // SAFETY: the caller's promise.
-            let (start, end) = unsafe { own.ticks() };
-            let pending = lock(&hsa.app_signals.pending);
-            // Not while another operation's times are expected in place there.
-            if !pending.contains_key(&target) {
-                // SAFETY: the caller's promise.
-                let memory = unsafe { target.memory() };
-                memory.start_ts.store(start, Ordering::Relaxed);
-                memory.end_ts.store(end, Ordering::Release);
-            }
-            (start, end)
-        }
-        Operation::Copy { .. } => {
-            let mut times = Times::default();
-            // SAFETY: the caller's promise, a valid place.
-            unsafe { (hsa.originals.get_async_copy_time)(own, &mut times) };
-            (times.start, times.end)
-        }
-    });
-    // SAFETY: the caller's promise.
-    unsafe { (hsa.originals.signal_subtract)(target, 1) };
-    times
 }
 
 /// hsa_signal_destroy.

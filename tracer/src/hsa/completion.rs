@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::app_signal::{Operation, Outcome};
+use super::app_signal::Outcome;
 use super::in_flight::{CopyInFlight, InFlight, Timing};
 use super::queue::Ends;
 use super::{Hsa, settle, signal};
@@ -46,6 +46,8 @@ struct Wishes {
 pub(super) struct Completion {
     thread: OnceLock<Thread>,
     started: AtomicBool,
+    /// The thread could not be started, or has ended by an error: nothing may depend on it.
+    failed: AtomicBool,
     /// The thread sleeps for long: a submission must wake it.
     asleep: AtomicBool,
     new_queues: Mutex<Vec<Ends>>,
@@ -74,6 +76,12 @@ impl Completion {
         if much || self.asleep.load(Ordering::Relaxed) {
             self.wake();
         }
+    }
+
+    /// Whether what is submitted will be looked at.
+    #[inline]
+    pub(super) fn works(&self) -> bool {
+        !self.failed.load(Ordering::Relaxed)
     }
 
     /// Returns when everything that has completed by now is a record, or after `deadline`.
@@ -118,6 +126,7 @@ impl Completion {
         if let Err(error) = threads::spawn("rpd-completion", move || run(hsa)) {
             log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));
             hsa.recorder.switch.disable();
+            self.failed.store(true, Ordering::Relaxed);
             lock(&self.wishes).finished = true;
         }
     }
@@ -137,6 +146,7 @@ fn run(hsa: &'static Hsa) {
     let body = std::panic::AssertUnwindSafe(|| Watch::new(hsa).serve());
     if std::panic::catch_unwind(body).is_err() {
         hsa.recorder.switch.disable();
+        hsa.completion.failed.store(true, Ordering::Relaxed);
     }
     hsa.completion.report(u64::MAX, true);
 }
@@ -186,9 +196,7 @@ impl Watch {
             if ended > 0 || in_flight > 0 {
                 active = Instant::now();
             }
-            // The application waits for what is relayed.
-            let urgent = ended > 0 || finish.is_some() || self.relays();
-            pause = if urgent { BUSY } else { (pause * 2).min(SLOW) };
+            pause = if ended > 0 || finish.is_some() { BUSY } else { (pause * 2).min(SLOW) };
             let long = active.elapsed() > LINGER;
             completion.asleep.store(long, Ordering::SeqCst);
             // A submission between the last look and the store is found after IDLE at the latest.
@@ -199,12 +207,6 @@ impl Watch {
 
     fn in_flight(&self) -> usize {
         self.queues.iter().map(|queue| queue.waiting.len()).sum::<usize>() + self.copies.len()
-    }
-
-    fn relays(&self) -> bool {
-        let relayed = |timing: &Timing| matches!(timing, Timing::Relayed { .. });
-        let dispatches = self.queues.iter().flat_map(|queue| &queue.waiting);
-        self.copies.iter().any(|copy| relayed(&copy.timing)) || dispatches.map(|d| &d.timing).any(relayed)
     }
 
     /// Makes records of what has completed; how many that were.
@@ -220,7 +222,7 @@ impl Watch {
         for queue in &mut self.queues {
             queue.fetch();
         }
-        hsa.app_signals.poll(hsa);
+        hsa.app_signals.poll(hsa, false);
         let mut ended = 0;
         for queue in &mut self.queues {
             ended += queue.look(hsa, if full { usize::MAX } else { LOOK_BEHIND });
@@ -233,7 +235,9 @@ impl Watch {
 
     /// What is still in flight will not be waited for: its submission is recorded, its execution is counted as lost.
     fn give_up(&mut self) {
-        let recorder = self.hsa.recorder;
+        let (hsa, recorder) = (self.hsa, self.hsa.recorder);
+        hsa.app_signals.poll(hsa, true);
+        self.copies.retain_mut(|copy| !settle::copy(hsa, copy));
         let dispatches = self.queues.iter().flat_map(|queue| &queue.waiting);
         let left = (dispatches.filter(|dispatch| dispatch.recorded).count() + self.copies.len()) as u64;
         for queue in &mut self.queues {
@@ -266,7 +270,7 @@ impl Watched {
         let Some(queue) = self.ends.queue else { return 0 };
         let (mut place, mut ended) = (0, 0);
         while place < self.waiting.len().min(behind) {
-            let outcome = self.waiting[place].timing.outcome(hsa, Operation::Dispatch);
+            let outcome = self.waiting[place].timing.outcome();
             if outcome == Outcome::Pending {
                 place += 1;
                 continue;
@@ -275,7 +279,7 @@ impl Watched {
             if dispatch.recorded {
                 settle::dispatch(hsa, queue.gpu, dispatch.record, outcome);
             }
-            if let Some(own) = dispatch.timing.own() {
+            if let Timing::Own(own) = dispatch.timing {
                 // SAFETY: the dispatch that carried it has completed and its ticks were read.
                 unsafe { signal::rearm(own) };
                 if !self.ends.return_signal(own) {

@@ -7,12 +7,13 @@ use std::ffi::c_void;
 
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
-use super::in_flight::{CopyInFlight, Timing};
-use super::{Gpu, Hsa, get, signal};
+use super::in_flight::CopyInFlight;
+use super::{Gpu, Hsa, get};
+use crate::clock;
 use crate::counters::Cause;
 use crate::guard::guard;
-use crate::record::{self, NO_GPU};
-use crate::{clock, thread};
+use crate::record::{self, Kind, NO_GPU};
+use crate::thread::{self, Patience};
 
 /// The calls by `record::Copy::api`.
 pub(crate) const API_NAMES: [&str; 3] =
@@ -43,7 +44,7 @@ pub(super) unsafe extern "C" fn async_copy(
     completion: Signal,
 ) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
-    let call = |completion| {
+    let call = || {
         let copy = hsa.originals.memory_async_copy;
         // SAFETY: the caller's arguments, passed on.
         unsafe { copy(dst, dst_agent, src, src_agent, size, dep_count, deps, completion) }
@@ -69,7 +70,7 @@ pub(super) unsafe extern "C" fn async_copy_on_engine(
     else {
         return 0x1000;
     };
-    let call = |completion| {
+    let call = || {
         // SAFETY: the caller's arguments, passed on.
         unsafe { copy(dst, dst_agent, src, src_agent, size, dep_count, deps, completion, engine, force_sdma) }
     };
@@ -91,7 +92,7 @@ pub(super) unsafe extern "C" fn async_copy_rect(
     completion: Signal,
 ) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
-    let call = |completion| {
+    let call = || {
         let copy = hsa.originals.memory_async_copy_rect;
         // SAFETY: the caller's arguments, passed on.
         unsafe {
@@ -135,47 +136,41 @@ fn linear<'a>(
     Some(Job { api, gpu, dst, dst_agent, src, src_agent, size: size as u64, width: 0, height: 0 })
 }
 
-/// Makes the call with a signal that times the copy.
+/// Makes the call, and watches the copy's signal.
 fn timed(
     hsa: &'static Hsa,
     job: Option<Job<'_>>,
     completion: Signal,
-    call: impl Fn(Signal) -> Status,
+    call: impl FnOnce() -> Status,
 ) -> Status {
-    let job = job.filter(|job| job.size > 0 && completion.0 != 0 && hsa.usable());
-    let Some(job) = job else { return call(completion) };
+    let watched = hsa.usable() && hsa.completion.works();
+    let job = job.filter(|job| job.size > 0 && completion.0 != 0 && watched);
+    let Some(job) = job else { return call() };
     if !hsa.recorder.switch.is_on() {
         guard((), || hsa.app_signals.release(hsa, completion));
-        return call(completion);
+        return call();
     }
     let start = clock::monotonic();
     let submitted = hsa.clock.system(start);
-    let (signal, timing) =
-        guard((completion, None), || timing(hsa, completion, Operation::Copy { submitted }));
-    let status = call(signal);
+    let claim = guard(None, || Some(hsa.app_signals.claim(hsa, completion, Operation::Copy { submitted })));
+    let status = call();
     let end = clock::monotonic();
-    guard((), || match timing {
-        Some(timing) if status == SUCCESS => {
+    guard((), || match claim {
+        Some(Claim::InPlace(harvest)) if status == SUCCESS => {
             let record = describe(hsa, &job, completion, start, end);
-            hsa.completion.add_copy(hsa, CopyInFlight { record, timing });
+            hsa.completion.add_copy(hsa, CopyInFlight { record, harvest });
         }
-        // Refused: nothing will complete. A signal of ours that was meant for it is not used again.
-        Some(_) => hsa.app_signals.withdraw(completion),
-        None => hsa.recorder.counters.lose(Cause::NoSignal, 1),
+        // Refused: nothing will complete.
+        Some(Claim::InPlace(harvest)) => hsa.app_signals.withdraw(completion, &harvest),
+        // The call is recorded, its execution has no times.
+        Some(Claim::Shared) if status == SUCCESS => {
+            let record = describe(hsa, &job, completion, start, end);
+            hsa.recorder.counters.lose(Cause::SharedSignal, 1);
+            thread::push(hsa.recorder, Kind::Copy, bytemuck::bytes_of(&record), [&[], &[]], Patience::Waits);
+        }
+        Some(Claim::Shared) | None => {}
     });
     status
-}
-
-/// The signal to make the call with, and where the copy's times will be.
-fn timing(hsa: &'static Hsa, completion: Signal, operation: Operation) -> (Signal, Option<Timing>) {
-    match hsa.app_signals.claim(hsa, completion, operation) {
-        Claim::InPlace(harvest) => (completion, Some(Timing::Application(harvest))),
-        Claim::Forwarded(own, harvest) => (own, Some(Timing::Application(harvest))),
-        Claim::Relayed => match signal::create(&hsa.originals) {
-            Some(own) => (own, Some(Timing::Relayed { own, target: completion })),
-            None => (completion, None),
-        },
-    }
 }
 
 fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) -> record::Copy {

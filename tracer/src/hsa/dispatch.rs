@@ -52,10 +52,7 @@ impl Lane {
         }
         match hsa.app_signals.claim(hsa, own, Operation::Dispatch) {
             Claim::InPlace(harvest) => Some((own, Timing::Application(harvest))),
-            Claim::Forwarded(signal, harvest) => Some((signal, Timing::Application(harvest))),
-            Claim::Relayed => {
-                self.signal(hsa).map(|signal| (signal, Timing::Relayed { own: signal, target: own }))
-            }
+            Claim::Shared => self.signal(hsa).map(|signal| (signal, Timing::Own(signal))),
         }
     }
 
@@ -90,7 +87,7 @@ impl Lane {
         for (place, packet) in packets.iter().enumerate() {
             self.prepare(queue, packet, index + place as u64, recorded);
         }
-        // SAFETY: only `intercept` calls this, inside its callback; the batch has one packet per packet given.
+        // SAFETY: only `intercept` calls this, inside its callback; the batch has every packet given.
         unsafe { passage.take(&self.batch) };
         if self.timed.is_empty() {
             return;
@@ -111,10 +108,8 @@ impl Lane {
         let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
         let mut packet = *packet;
         if packet.header & 0xff != packet_type::KERNEL_DISPATCH {
-            // Vendor packets may hold anything where others have a signal.
-            if packet.header & 0xff != packet_type::VENDOR_SPECIFIC {
-                hsa.app_signals.release(hsa, packet.completion);
-            }
+            // Whatever a packet of an unknown kind holds there is only looked up.
+            hsa.app_signals.release(hsa, packet.completion);
             self.batch.push(packet);
             return;
         }
@@ -135,7 +130,11 @@ impl Lane {
             }
             None => recorder.counters.lose(Cause::NoSignal, recorded.into()),
         }
+        let own = packet.completion;
         self.batch.push(packet);
+        if own != application && application.0 != 0 {
+            self.batch.push(Packet::barrier(application));
+        }
     }
 }
 
@@ -178,7 +177,7 @@ struct Passage {
 
 impl Passage {
     /// # Safety
-    /// Inside the runtime's callback that gave the writer; one packet per packet given.
+    /// Inside the runtime's callback that gave the writer; with every packet given.
     unsafe fn take(&mut self, packets: &[Packet]) {
         self.taken = true;
         // SAFETY: the caller's promise.
@@ -202,7 +201,8 @@ pub(super) unsafe extern "C" fn intercept(
     guard((), || {
         let recorded = queue.hsa.recorder.switch.is_on();
         // Where submission must be held back, completion is watched also while recording is paused.
-        if queue.hsa.usable() && (recorded || queue.run_ahead.is_some()) {
+        let watched = queue.hsa.usable() && queue.hsa.completion.works();
+        if watched && (recorded || queue.run_ahead.is_some()) {
             queue.with_lane(|lane| lane.pass(queue, packets, index, recorded, &mut passage));
         }
     });
@@ -216,7 +216,7 @@ pub(super) unsafe extern "C" fn intercept(
 /// Packets go on untimed: times still expected in an application's signal must be read before it is used again.
 fn release(queue: &HwQueue, packets: &[Packet]) {
     if queue.hsa.usable() {
-        for packet in packets.iter().filter(|p| p.header & 0xff != packet_type::VENDOR_SPECIFIC) {
+        for packet in packets {
             queue.hsa.app_signals.release(queue.hsa, packet.completion);
         }
     }

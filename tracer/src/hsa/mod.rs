@@ -175,7 +175,6 @@ pub(crate) fn finish(deadline: Duration) {
     let Some(hsa) = get().filter(|hsa| hsa.usable()) else { return };
     hsa.completion.finish(deadline);
     hsa.queues.retire(hsa);
-    hsa.app_signals.retire(hsa);
     hsa.alive.store(false, Ordering::Release);
 }
 

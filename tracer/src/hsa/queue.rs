@@ -20,6 +20,8 @@ use crate::sync::lock;
 const SAFE_SIZE: u32 = 16384;
 /// Signals made ready before the first dispatch.
 const FIRST_SIGNALS: usize = 256;
+/// hsa_queue_type_t COOPERATIVE.
+const QUEUE_TYPE_COOPERATIVE: u32 = 2;
 /// How long destroying a queue waits for the times of what ran on it.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -55,7 +57,9 @@ impl HwQueue {
     /// none outstanding nothing is known to be in the way.
     #[inline]
     pub(super) fn is_ahead(&self, end: u64) -> bool {
-        let Some(run_ahead) = &self.run_ahead else { return false };
+        let Some(run_ahead) = self.run_ahead.as_ref().filter(|_| self.hsa.completion.works()) else {
+            return false;
+        };
         let frontier = self.frontier.load(Ordering::Relaxed);
         end > frontier + run_ahead.limit
             && self.submitted.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed)
@@ -100,13 +104,19 @@ pub(super) unsafe extern "C" fn create(
 ) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     let gpu = hsa.gpus.of(agent).filter(|_| hsa.usable());
-    if let Some(gpu) = gpu {
-        let larger =
-            if hsa.small_queues_abort { size.max(SAFE_SIZE).min(gpu.max_queue.max(size)) } else { size };
+    let cooperative = kind == QUEUE_TYPE_COOPERATIVE;
+    if cooperative && gpu.is_some() {
+        log::info(|| {
+            "cooperative queues are shared in the runtime: their kernels are not recorded".to_string()
+        });
+    }
+    let mut refused = false;
+    if let Some(gpu) = gpu.filter(|_| !cooperative) {
         let intercept_create = hsa.originals.intercept_create;
+        let ring = hsa.ring(gpu, size);
         // SAFETY: the caller's arguments but for the size, which the agent supports.
         let status = unsafe {
-            intercept_create(agent, larger, kind, callback, data, private_segment, group_segment, queue)
+            intercept_create(agent, ring, kind, callback, data, private_segment, group_segment, queue)
         };
         if status == SUCCESS {
             // SAFETY: a successful call has written the queue.
@@ -114,11 +124,23 @@ pub(super) unsafe extern "C" fn create(
             guard((), || intercept(hsa, gpu, created, size));
             return status;
         }
+        refused = true;
+    }
+    let create = hsa.originals.queue_create;
+    // SAFETY: the caller's arguments, passed on.
+    let status = unsafe { create(agent, size, kind, callback, data, private_segment, group_segment, queue) };
+    if refused && status == SUCCESS {
         log::problem("a queue cannot be intercepted: its kernels are not recorded");
     }
-    // SAFETY: the caller's arguments, passed on.
-    unsafe {
-        (hsa.originals.queue_create)(agent, size, kind, callback, data, private_segment, group_segment, queue)
+    status
+}
+
+impl Hsa {
+    /// Packets of the ring for a queue of `size`: more where a full one could abort the program. What the runtime must refuse
+    /// stays as it is.
+    fn ring(&self, gpu: &Gpu, size: u32) -> u32 {
+        let valid = size.is_power_of_two() && (64..=gpu.max_queue).contains(&size);
+        if self.small_queues_abort && valid { size.max(gpu.max_queue.min(SAFE_SIZE)) } else { size }
     }
 }
 
@@ -201,6 +223,7 @@ fn forget(hsa: &'static Hsa, queue: *mut Queue) {
     let begin = Instant::now();
     while state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire)
         && begin.elapsed() < DRAIN
+        && hsa.completion.works()
     {
         hsa.completion.collect(DRAIN.saturating_sub(begin.elapsed()));
     }

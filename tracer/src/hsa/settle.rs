@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use super::abi::SUCCESS;
-use super::app_signal::{Operation, Outcome};
+use super::app_signal::Outcome;
 use super::in_flight::CopyInFlight;
-use super::{Gpu, Hsa, signal};
+use super::{Gpu, Hsa};
 use crate::counters::Cause;
 use crate::record::{self, Kind};
 use crate::thread::{self, Patience};
@@ -32,8 +32,7 @@ pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: record::Dispatch, outco
 /// Times of a copy if it has completed, and its record. True: it is through.
 pub(super) fn copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
     let counters = &hsa.recorder.counters;
-    // The time of submission matters only to a claim.
-    match copy.timing.outcome(hsa, Operation::Copy { submitted: 0 }) {
+    match copy.harvest.outcome() {
         Outcome::Pending => return false,
         Outcome::Done(start, end) if start != 0 && end != 0 => {
             let (start, end) = (hsa.clock.monotonic(start), hsa.clock.monotonic(end));
@@ -43,10 +42,6 @@ pub(super) fn copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
         Outcome::Overwritten => counters.lose(Cause::SharedSignal, 1),
     }
     push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
-    if let Some(own) = copy.timing.own() {
-        // SAFETY: the copy that completed it is over.
-        unsafe { signal::destroy(&hsa.originals, own) };
-    }
     true
 }
 
@@ -66,6 +61,7 @@ fn clamped(hsa: &Hsa, start: u64, end: u64) -> (u64, u64) {
     (start.min(end), end)
 }
 
+/// Never waits: what comes behind would be late, submission would be held back, and the runtime may be about to go.
 pub(super) fn push(hsa: &Hsa, kind: Kind, body: &[u8]) {
-    thread::push(hsa.recorder, kind, body, [&[], &[]], Patience::Waits);
+    thread::push(hsa.recorder, kind, body, [&[], &[]], Patience::Drops);
 }

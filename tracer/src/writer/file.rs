@@ -26,7 +26,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const MOST_TEXT: usize = 32 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
-/// How often a commit is tried that a reader of the file holds up.
+/// How often a commit is tried that a reader of the file holds up, when room runs out.
 const COMMIT_TRIES: u32 = 3;
 
 /// Which file a path meant when it was opened: (device, inode).
@@ -123,12 +123,12 @@ impl File {
             // Somebody else writes for long: the rings keep what they have.
             Err(error) if *error.kind() == ErrorKind::Locked && !ending => {
                 self.appender = Some(appender);
-                return;
+                return self.make_room();
             }
             Err(error) => return self.fail(appender, &error, 0),
         }
         let (records, filled) = self.fill(&mut appender, now, ending);
-        match filled.and_then(|()| commit(&mut appender)) {
+        match filled.and_then(|()| commit(self.recorder, &mut appender)) {
             Ok(()) => {
                 self.committed = self.rows.recorded;
                 self.stop_when_large(&appender);
@@ -304,15 +304,19 @@ fn is_somebody_elses(kind: &ErrorKind) -> bool {
     )
 }
 
-/// A reader of the file may hold up a commit; nothing is lost by trying again.
-fn commit(appender: &mut Appender) -> Result<(), Error> {
-    for _ in 1..COMMIT_TRIES {
+/// A reader of the file may hold up a commit; nothing is lost by trying again while there is room for what comes meanwhile.
+fn commit(recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
+    let mut tries = 1;
+    loop {
         match appender.commit() {
-            Err(error) if *error.kind() == ErrorKind::Locked => {}
+            Err(error)
+                if *error.kind() == ErrorKind::Locked && (tries < COMMIT_TRIES || !recorder.pressed()) =>
+            {
+                tries += 1;
+            }
             other => return other,
         }
     }
-    appender.commit()
 }
 
 /// One drain: takes records, keeps the first error.

@@ -17,7 +17,7 @@ use crate::clock::{self, Clock};
 use crate::counters::Cause;
 use crate::recorder::Recorder;
 use crate::sync::{lock, lock_within};
-use crate::{log, provoked, threads};
+use crate::{fork, log, provoked, threads};
 use file::File;
 
 /// What others want of the writer, and how far it is.
@@ -149,11 +149,11 @@ fn serve(recorder: &'static Recorder) {
         let (flush, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
         finish |= threads::are_alone();
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
-        file.drain();
+        fork::without(|| file.drain());
         account();
         if finish {
             // The session's last facts tell what recording has cost up to here.
-            file.end();
+            fork::without(|| file.end());
             account();
         }
         recorder.writer.ops.store(file.ops(), Ordering::Relaxed);
@@ -162,6 +162,11 @@ fn serve(recorder: &'static Recorder) {
             return;
         }
     }
+}
+
+/// In a forked child: closes the parent's descriptors, so that its locks on the file do not outlive it.
+pub(crate) fn close_inherited() {
+    system_calls::close_inherited();
 }
 
 /// Says a problem at most once a minute.

@@ -63,6 +63,17 @@ pub(super) fn descriptors_are_ours() -> bool {
     lock(&OPEN).iter().all(|(descriptor, device, inode)| identity(*descriptor) == Some((*device, *inode)))
 }
 
+/// In a forked child, where no SQLite call is running: the parent's files are not this process's.
+pub(super) fn close_inherited() {
+    for (descriptor, device, inode) in std::mem::take(&mut *lock(&OPEN)) {
+        if identity(descriptor) == Some((device, inode)) {
+            // SAFETY: still the parent's file, and nobody in this process uses it. Locks of an open file description stay with
+            // the parent's descriptor.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
 fn identity(descriptor: c_int) -> Option<(u64, u64)> {
     // SAFETY: all-zero is a valid stat to be overwritten.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
