@@ -7,14 +7,14 @@
 //!
 //! One case cannot be read that way: a signal that several operations complete (a count-down). Its times are those of the
 //! last. A dispatch then gets a signal of ours and is followed by a barrier that completes the application's: by the device, in
-//! the order of the queue. A copy stays as it is and has no times (docs/completion-signals.md says why).
+//! the order of the queue. A copy gets a signal of ours whose completion this recorder passes on (docs/completion-signals.md).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::abi::*;
-use super::{Hsa, get};
+use super::{Hsa, get, signal};
 use crate::clock;
 use crate::guard::guard;
 use crate::sync::lock;
@@ -113,6 +113,15 @@ pub(super) struct AppSignals {
     pending: Mutex<HashMap<Signal, Pending>>,
     /// Size of `pending`, so that hooks need no lock where there is none.
     count: AtomicUsize,
+    /// Copies whose completion is passed on.
+    relays: Mutex<Vec<Relay>>,
+}
+
+/// A copy that completes a signal of ours in place of the application's.
+struct Relay {
+    own: Signal,
+    target: Signal,
+    harvest: Arc<Harvest>,
 }
 
 impl AppSignals {
@@ -167,6 +176,43 @@ impl AppSignals {
             pending.remove(&signal);
         }
         self.count.store(pending.len(), Ordering::Release);
+    }
+
+    /// A signal of ours for a copy that completes `target` with others. Call [`AppSignals::relay`] until it has been passed on.
+    pub(super) fn stand_in(&self, hsa: &Hsa, target: Signal) -> Option<(Signal, Arc<Harvest>)> {
+        let own = signal::create(&hsa.originals)?;
+        let harvest = Arc::new(Harvest::default());
+        lock(&self.relays).push(Relay { own, target, harvest: harvest.clone() });
+        Some((own, harvest))
+    }
+
+    /// Takes back a stand-in whose copy was refused by the runtime.
+    pub(super) fn dismiss(&self, hsa: &Hsa, own: Signal) {
+        lock(&self.relays).retain(|relay| relay.own != own);
+        // SAFETY: no copy carries it.
+        unsafe { signal::destroy(&hsa.originals, own) };
+    }
+
+    /// Passes completions on; how many are still to come.
+    pub(super) fn relay(&self, hsa: &Hsa) -> usize {
+        let mut relays = lock(&self.relays);
+        relays.retain(|relay| {
+            // SAFETY: our own signal of a live runtime.
+            if unsafe { signal::completed(relay.own) }.is_none() {
+                return true;
+            }
+            let mut times = Times::default();
+            // SAFETY: as above, and a valid place. The application keeps its signal until the last copy on it is seen to
+            // be done, which it is by this subtraction. The stand-in is in nobody's hands any more.
+            unsafe {
+                (hsa.originals.get_async_copy_time)(relay.own, &mut times);
+                (hsa.originals.signal_subtract)(relay.target, 1);
+                signal::destroy(&hsa.originals, relay.own);
+            }
+            relay.harvest.done((times.start, times.end));
+            false
+        });
+        relays.len()
     }
 
     /// Reads the times of all operations that have completed. `last`: nobody will ask again, so a signal that was set up

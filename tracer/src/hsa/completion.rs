@@ -21,6 +21,8 @@ use crate::{log, provoked, threads};
 
 /// Time between two looks while operations complete.
 const BUSY: Duration = Duration::from_millis(1);
+/// Time between two looks while the application waits for completions that are passed on.
+const RELAYED: Duration = Duration::from_micros(200);
 /// Longest time between two looks while operations are in flight and none completes.
 const SLOW: Duration = Duration::from_millis(20);
 /// Time between two looks with nothing in flight; submissions wake the thread.
@@ -147,6 +149,10 @@ fn run(hsa: &'static Hsa) {
     if std::panic::catch_unwind(body).is_err() {
         hsa.recorder.switch.disable();
         hsa.completion.failed.store(true, Ordering::Relaxed);
+        // The application waits for these, whatever became of the recorder.
+        while hsa.usable() && hsa.app_signals.relay(hsa) > 0 {
+            std::thread::sleep(BUSY);
+        }
     }
     hsa.completion.report(u64::MAX, true);
 }
@@ -165,11 +171,13 @@ struct Watch {
     queues: Vec<Watched>,
     copies: Vec<CopyInFlight>,
     looks: u64,
+    /// Completions still to be passed on.
+    relayed: usize,
 }
 
 impl Watch {
     fn new(hsa: &'static Hsa) -> Watch {
-        Watch { hsa, queues: Vec::new(), copies: Vec::new(), looks: 0 }
+        Watch { hsa, queues: Vec::new(), copies: Vec::new(), looks: 0, relayed: 0 }
     }
 
     fn serve(&mut self) {
@@ -196,7 +204,11 @@ impl Watch {
             if ended > 0 || in_flight > 0 {
                 active = Instant::now();
             }
-            pause = if ended > 0 || finish.is_some() { BUSY } else { (pause * 2).min(SLOW) };
+            pause = match (self.relayed, ended) {
+                (0, 0) if finish.is_none() => (pause * 2).min(SLOW),
+                (0, _) => BUSY,
+                _ => RELAYED,
+            };
             let long = active.elapsed() > LINGER;
             completion.asleep.store(long, Ordering::SeqCst);
             // A submission between the last look and the store is found after IDLE at the latest.
@@ -222,6 +234,7 @@ impl Watch {
         for queue in &mut self.queues {
             queue.fetch();
         }
+        self.relayed = hsa.app_signals.relay(hsa);
         hsa.app_signals.poll(hsa, false);
         let mut ended = 0;
         for queue in &mut self.queues {

@@ -12,8 +12,8 @@ use super::{Gpu, Hsa, get};
 use crate::clock;
 use crate::counters::Cause;
 use crate::guard::guard;
-use crate::record::{self, Kind, NO_GPU};
-use crate::thread::{self, Patience};
+use crate::record::{self, NO_GPU};
+use crate::thread;
 
 /// The calls by `record::Copy::api`.
 pub(crate) const API_NAMES: [&str; 3] =
@@ -44,7 +44,7 @@ pub(super) unsafe extern "C" fn async_copy(
     completion: Signal,
 ) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
-    let call = || {
+    let call = |completion| {
         let copy = hsa.originals.memory_async_copy;
         // SAFETY: the caller's arguments, passed on.
         unsafe { copy(dst, dst_agent, src, src_agent, size, dep_count, deps, completion) }
@@ -70,7 +70,7 @@ pub(super) unsafe extern "C" fn async_copy_on_engine(
     else {
         return 0x1000;
     };
-    let call = || {
+    let call = |completion| {
         // SAFETY: the caller's arguments, passed on.
         unsafe { copy(dst, dst_agent, src, src_agent, size, dep_count, deps, completion, engine, force_sdma) }
     };
@@ -92,7 +92,7 @@ pub(super) unsafe extern "C" fn async_copy_rect(
     completion: Signal,
 ) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
-    let call = || {
+    let call = |completion| {
         let copy = hsa.originals.memory_async_copy_rect;
         // SAFETY: the caller's arguments, passed on.
         unsafe {
@@ -136,39 +136,42 @@ fn linear<'a>(
     Some(Job { api, gpu, dst, dst_agent, src, src_agent, size: size as u64, width: 0, height: 0 })
 }
 
-/// Makes the call, and watches the copy's signal.
+/// Makes the call with a signal whose times can be read.
 fn timed(
     hsa: &'static Hsa,
     job: Option<Job<'_>>,
     completion: Signal,
-    call: impl FnOnce() -> Status,
+    call: impl FnOnce(Signal) -> Status,
 ) -> Status {
     let watched = hsa.usable() && hsa.completion.works();
     let job = job.filter(|job| job.size > 0 && completion.0 != 0 && watched);
-    let Some(job) = job else { return call() };
+    let Some(job) = job else { return call(completion) };
     if !hsa.recorder.switch.is_on() {
         guard((), || hsa.app_signals.release(hsa, completion));
-        return call();
+        return call(completion);
     }
     let start = clock::monotonic();
     let submitted = hsa.clock.system(start);
     let claim = guard(None, || Some(hsa.app_signals.claim(hsa, completion, Operation::Copy { submitted })));
-    let status = call();
+    let (signal, harvest) = match claim {
+        Some(Claim::InPlace(harvest)) => (completion, Some(harvest)),
+        Some(Claim::Shared) => match guard(None, || hsa.app_signals.stand_in(hsa, completion)) {
+            Some((own, harvest)) => (own, Some(harvest)),
+            None => (completion, None),
+        },
+        None => (completion, None),
+    };
+    let status = call(signal);
     let end = clock::monotonic();
-    guard((), || match claim {
-        Some(Claim::InPlace(harvest)) if status == SUCCESS => {
+    guard((), || match harvest {
+        Some(harvest) if status == SUCCESS => {
             let record = describe(hsa, &job, completion, start, end);
             hsa.completion.add_copy(hsa, CopyInFlight { record, harvest });
         }
         // Refused: nothing will complete.
-        Some(Claim::InPlace(harvest)) => hsa.app_signals.withdraw(completion, &harvest),
-        // The call is recorded, its execution has no times.
-        Some(Claim::Shared) if status == SUCCESS => {
-            let record = describe(hsa, &job, completion, start, end);
-            hsa.recorder.counters.lose(Cause::SharedSignal, 1);
-            thread::push(hsa.recorder, Kind::Copy, bytemuck::bytes_of(&record), [&[], &[]], Patience::Waits);
-        }
-        Some(Claim::Shared) | None => {}
+        Some(harvest) if signal == completion => hsa.app_signals.withdraw(completion, &harvest),
+        Some(_) => hsa.app_signals.dismiss(hsa, signal),
+        None => hsa.recorder.counters.lose(Cause::NoSignal, 1),
     });
     status
 }
