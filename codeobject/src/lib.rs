@@ -2,7 +2,7 @@
 //!
 //! A code object is an ELF file with the kernels of one processor. This crate says what is in it: the [`Target`] it was
 //! built for, and for each [`Kernel`] its names, registers, memory and arguments. [`container`] takes code objects out
-//! of what compilers wrap them in, [`descriptor`] decodes the hardware's view of a kernel, and [`demangle`] makes names
+//! of what compilers wrap them in, [`descriptor`] decodes the hardware's view of a kernel, and [`demangle()`] makes names
 //! readable.
 //!
 //! The bytes come from the program under observation and are not trusted: whatever they are, the result is an answer or

@@ -1,7 +1,7 @@
 //! What an .rpd file is: create, open, check, sessions, ids, rows.
 //!
 //! The one seam between recording and reading. The recorder appends through [`Appender`]; tools open through
-//! [`open_read`] and ask what the file says of itself through [`sessions`], [`gpus`] and [`lost`].
+//! [`open_read`] and ask what the file says of itself through [`sessions()`], [`gpus`] and [`lost`].
 //!
 //! | file | owns |
 //! |---|---|

@@ -11,7 +11,7 @@ use bytemuck::{Pod, Zeroable};
 pub(crate) enum Kind {
     /// [`Dispatch`].
     Dispatch = 1,
-    /// [`Copy`].
+    /// [`struct@Copy`].
     Copy = 2,
     /// [`Marker`] and its text: an instant.
     Mark = 3,
