@@ -12,7 +12,8 @@ HIPFLAGS = --offload-arch=gfx900 --offload-arch=gfx906 -O2
 # A machine with an AMD GPU uses it, any other the software GPU.
 ifneq ($(wildcard /dev/kfd),)
 DEMO_RUN =
-HIPFLAGS = --offload-arch=native -O2
+# hipcc asks the machine for its GPUs.
+HIPFLAGS = -O2
 else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
