@@ -42,8 +42,11 @@ demo: setup
 	@echo; echo '$$ sqlite3 trace.rpd "select gpuId, opType, count(*), sum(end - start) / 1000 as us from op group by 1, 2"'
 	@sqlite3 -header -column trace.rpd 'select gpuId, opType, count(*), sum(end - start) / 1000 as us from op group by 1, 2'
 
+# Tests of signals need them as a terminal has them, also when make runs in the background.
+TEST = env --default-signal $(CARGO) test --release --workspace --quiet
+
 test: setup
-	@$(CARGO) test --release --workspace --quiet
+	@$(TEST)
 
 # Every run's own number goes to target/bench.tsv; docs/speed.md says what is measured.
 bench: setup
@@ -51,7 +54,7 @@ bench: setup
 	@$(CARGO) bench --quiet -p rpd-tests --bench recording -- --raw $(CURDIR)/target/bench.tsv
 
 soak: setup
-	@RPD_SOAK=1 $(CARGO) test --release --workspace --quiet
+	@RPD_SOAK=1 $(TEST)
 
 matrix: setup
 	@tests/matrix/run
