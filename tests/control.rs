@@ -76,6 +76,27 @@ fn without_autostart_nothing_is_recorded_until_asked_for() {
 }
 
 #[test]
+fn a_range_that_ends_in_a_pause_does_not_go_on_after_it() {
+    let dir = Dir::new();
+    control(&dir, &["push=a", "stop", "pop", "start", "spin=20"]).run().expect(0).expect_silent();
+    assert_eq!(names(&dir, "trace.rpd"), ["a"], "one stretch, up to the stop");
+}
+
+#[test]
+fn the_first_marker_after_a_delay_is_recorded_also_in_a_child() {
+    let dir = Dir::new();
+    control(&dir, &["mark=early", "spin=300", "mark=a"])
+        .env("RPDT_DELAY", "0.2")
+        .run()
+        .expect(0)
+        .expect_silent();
+    assert_eq!(names(&dir, "trace.rpd"), ["a"]);
+    let dir = Dir::new();
+    control(&dir, &["fork", "spin=300", "mark=a"]).env("RPDT_DELAY", "0.2").run().expect(0).expect_silent();
+    assert_eq!(names(&dir, "trace.rpd"), ["a", "a"], "forked inside the delay");
+}
+
+#[test]
 fn kernels_of_a_paused_program_are_not_recorded() {
     let dir = Dir::new();
     let ran = Run::new(&dir, program("graph")).recorded(Loading::Preload).env("RPDT_AUTOSTART", "0").run();

@@ -21,7 +21,9 @@ fn the_runtime_is_started_three_times() {
     ran.expect(0).expect_silent();
     assert_eq!(ran.stdout, "round 0: 100 dispatches\nround 1: 100 dispatches\nround 2: 100 dispatches\n");
     let trace = assert_clean(&dir, 1);
-    // Each round's queue and device counters begin anew, so its ops are only counted.
+    let places = "select count(distinct gpuId || ' ' || queueId || ' ' || sequenceId) from op";
+    assert_eq!(trace.number(places), 300, "queues of different rounds have different numbers");
+    // The device's counters begin anew with each round, so its ops are only counted.
     assert_eq!(trace.number("select count(*) from ext_dispatch"), 300);
     assert_eq!(trace.number("select count(*) from op where start = 0 or end < start"), 0);
     assert_eq!(dir.logs().iter().map(|(_, log)| Expected::of(log).kernels()).sum::<usize>(), 300);
