@@ -30,6 +30,16 @@ fn the_runtime_is_started_three_times() {
 }
 
 #[test]
+fn signals_that_several_kernels_count_down() {
+    let dir = Dir::new();
+    let ran = recorded(&dir, "countdown").arg(aql_code_object("gfx900")).env("RPDT_TICKS", "1").run();
+    ran.expect(0).expect_silent();
+    assert_eq!(ran.stdout, "600 kernels, every signal at 0 in time\n");
+    assert_clean(&dir, 1);
+    assert_eq!(equals_log(&dir), 600);
+}
+
+#[test]
 fn queues_that_wait_for_each_other() {
     let dir = Dir::new();
     let ran = recorded(&dir, "crossed").arg(aql_code_object("gfx900")).env("RPDT_TICKS", "1").run();
