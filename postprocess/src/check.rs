@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `kind.rs`, `finding.rs` | what can be found, and one finding |
 //! | `journal.rs` | journals beside the file |
-//! | `layout.rs`, `reference.rs`, `expected.rs` | the tables there are, what their ids refer to, the tables there should be |
+//! | `expected.rs` | the tables there should be |
 //! | `structure.rs` | pages, version, tables, views, keys |
 //! | `rule.rs`, `scan.rs` | conditions on rows, and one pass over a table that counts them all |
 //! | `links.rs`, `far.rs` | ops beside their calls; times far from all others |
@@ -18,10 +18,8 @@ mod far;
 mod finding;
 mod journal;
 mod kind;
-mod layout;
 mod links;
 mod liveness;
-mod reference;
 mod repair;
 mod rule;
 mod scan;
@@ -39,10 +37,10 @@ pub(crate) use finding::Finding;
 pub(crate) use kind::Severity;
 pub(crate) use repair::{Repair, obstacle, repair};
 
+use crate::layout::{Layout, TableLayout};
 use crate::progress::Progress;
 use crate::trace;
 use kind::Kind;
-use layout::{Layout, TableLayout};
 use sessions::Sessions;
 
 /// A file larger than this is not read page by page while it is being recorded: SQLite would lock it for as
@@ -182,7 +180,7 @@ fn settle<T>(
 ) -> rusqlite::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if structure::is_damage(&error) => {
+        Err(error) if trace::is_damage(&error) => {
             let told =
                 findings.iter().any(|known| known.kind == Kind::UnreadableTable && known.place == place);
             if !told {

@@ -12,7 +12,8 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::destination::Existing;
-use crate::verb::{check, create, info, record, top};
+use crate::subclass::Base;
+use crate::verb::{check, create, info, record, subclass, top};
 
 /// Record what a program does on the GPU, and ask questions about it.
 ///
@@ -39,6 +40,7 @@ enum Verb {
     Info(Info),
     Top(Top),
     Check(Check),
+    Subclass(Subclass),
 }
 
 /// Run a command and record what it does on the GPU
@@ -165,6 +167,43 @@ struct Check {
     json: bool,
 }
 
+/// Make the arguments of certain calls or ops columns of a table: rocpd_NAMEapi or rocpd_NAMEop
+///
+/// The table has one text column per argument key found; a view NAMEapi or NAMEop shows them behind the
+/// columns of api or op.
+#[derive(Args)]
+#[command(after_help = "\
+Arguments are `key = value` pairs joined by `|`: of a call in its args, of an op in its description.
+
+Example:
+  rpd subclass --base api --name malloc --apis hipMalloc,hipFree trace.rpd
+  sqlite3 trace.rpd 'select start, apiName, ptr, size from mallocapi'")]
+struct Subclass {
+    /// The trace
+    file: PathBuf,
+    /// What the subclass is of
+    #[arg(long)]
+    base: BaseName,
+    /// Its name: letters, digits and underscores
+    #[arg(long, value_parser = subclass_name)]
+    name: String,
+    /// Names of the calls, or types of the ops, that belong to it
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
+    apis: Vec<String>,
+    /// Make one of that name anew
+    #[arg(long)]
+    redo: bool,
+}
+
+/// [`Base`] on the command line.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum BaseName {
+    /// Calls, by name
+    Api,
+    /// Ops, by type
+    Op,
+}
+
 /// Rows of a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
 
@@ -182,12 +221,22 @@ pub(crate) fn run() -> Result<ExitCode> {
         Verb::Check(args) => {
             check::run(&check::Request { file: args.file, repair: args.repair, json: args.json })
         }
+        Verb::Subclass(args) => subclass::run(&args.into()).map(done),
     }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.0..1e9).contains(seconds));
     seconds.ok_or_else(|| "not a number of seconds".to_string())
+}
+
+fn subclass_name(text: &str) -> Result<String, String> {
+    let is_name = crate::subclass::is_name(text);
+    if is_name {
+        Ok(text.to_string())
+    } else {
+        Err("not 1 to 64 letters, digits and underscores".to_string())
+    }
 }
 
 impl From<Record> for record::Request {
@@ -221,6 +270,17 @@ impl From<Top> for top::Request {
             rows: if matches!(form, top::Form::Table { .. }) { rows.or(Some(SCREENFUL)) } else { rows },
             form,
         }
+    }
+}
+
+impl From<Subclass> for subclass::Request {
+    fn from(args: Subclass) -> subclass::Request {
+        let base = match args.base {
+            BaseName::Api => Base::Api,
+            BaseName::Op => Base::Op,
+        };
+        let Subclass { file, name, apis: members, redo, .. } = args;
+        subclass::Request { file, base, name, members, redo }
     }
 }
 

@@ -7,6 +7,8 @@
 //! | `destination.rs` | the file that `record` writes, and what may happen to an existing one |
 //! | `preload.rs`, `launch.rs`, `system.rs` | running a command with the recorder in it, unnoticed |
 //! | `report.rs`, `executable.rs`, `empty_trace.rs` | why a run recorded nothing |
+//! | `layout.rs`, `layout/` | the tables that a trace has, and what their ids refer to |
+//! | `arguments.rs`, `subclass.rs` | arguments in a text; as columns of a table of their own |
 //! | `trace.rs`, `op_kind.rs`, `ranking.rs`, `contents.rs` | questions to a trace |
 //! | `check.rs`, `check/` | what is wrong with a trace, and mending it |
 //! | `table.rs`, `text.rs`, `quantity.rs`, `output.rs`, `note.rs`, `progress.rs` | answers: aligned, harmless, with units |
@@ -16,6 +18,7 @@
 
 #![deny(unsafe_code)]
 
+mod arguments;
 mod check;
 mod cli;
 mod contents;
@@ -23,6 +26,7 @@ mod destination;
 mod empty_trace;
 mod executable;
 mod launch;
+mod layout;
 mod note;
 mod op_kind;
 mod output;
@@ -32,6 +36,7 @@ mod quantity;
 mod ranking;
 mod recorded;
 mod report;
+mod subclass;
 mod system;
 mod table;
 mod text;

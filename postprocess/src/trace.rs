@@ -96,6 +96,12 @@ pub(crate) fn sessions_with_rows(trace: &Connection, table: &str, id: &str) -> r
     Ok(found)
 }
 
+/// Whether a failure is the file's and not its surroundings': a lock or a full disk is none.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    error.sqlite_error_code().is_some_and(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown))
+}
+
 /// The texts of `rocpd_string`, by id.
 pub(crate) struct Strings<'trace>(Statement<'trace>);
 

@@ -4,4 +4,5 @@ pub(crate) mod check;
 pub(crate) mod create;
 pub(crate) mod info;
 pub(crate) mod record;
+pub(crate) mod subclass;
 pub(crate) mod top;

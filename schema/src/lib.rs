@@ -1,7 +1,7 @@
 //! What an .rpd file is: create, open, check, sessions, ids, rows.
 //!
 //! The one seam between recording and reading. The recorder appends through [`Appender`]; tools open through
-//! [`open_read`] and ask what the file says of itself through [`sessions()`], [`gpus`] and [`lost`].
+//! [`open_read`] or [`open_write`] and ask what the file says of itself through [`sessions()`], [`gpus`] and [`lost`].
 //!
 //! | file | owns |
 //! |---|---|
@@ -41,7 +41,7 @@ pub use appender::Appender;
 pub use create::{create, create_or_check};
 pub use error::{Error, ErrorKind};
 pub use id::{ApiId, CodeObjectId, OpId, StringId};
-pub use open::{BUSY_TIME, open_read, open_read_within};
+pub use open::{BUSY_TIME, open_read, open_read_within, open_write};
 pub use sessions::{GpuInfo, SessionInfo, gpus, lost, sessions};
 pub use table::{
     ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow,

@@ -55,6 +55,25 @@ pub fn open_read_within(path: &Path, busy: Duration) -> Result<(Connection, Vers
     Ok((connection, version))
 }
 
+/// Opens a trace of any version to add to or change what is derived from its rows, waiting up to [`BUSY_TIME`] for other
+/// writers. Creates nothing; the connection has no transaction yet.
+///
+/// What is sorted may be larger than memory, so temporary files are used for it.
+///
+/// # Errors
+///
+/// Says what the file is if it is no trace, or why it cannot be written ([`ErrorKind`]), and leaves it alone.
+pub fn open_write(path: &Path) -> Result<(Connection, Version), Error> {
+    let found = look(path, BUSY_TIME)?;
+    if found.interrupted {
+        recover(path, BUSY_TIME)?;
+    }
+    let connection = read_write(path, BUSY_TIME, false)?;
+    connection.execute_batch("PRAGMA temp_store = FILE").map_err(|error| Error::sqlite(path, error))?;
+    let version = crate::version::version_of(&connection).map_err(|error| error.at(path))?;
+    Ok((connection, version))
+}
+
 /// A connection that cannot write and creates nothing.
 pub(crate) fn read_only(path: &Path, busy: Duration) -> Result<Connection, Error> {
     connect(&absolute(path)?, OpenFlags::SQLITE_OPEN_READ_ONLY, busy)

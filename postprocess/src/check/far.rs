@@ -9,9 +9,9 @@ use rusqlite::Connection;
 
 use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
-use super::layout::{TableLayout, quote};
 use super::rule::has_sound_times;
 use super::scan::judged;
+use crate::layout::{TableLayout, quote};
 
 /// ns of a day.
 const DAY: i64 = 86_400_000_000_000;

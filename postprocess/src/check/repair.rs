@@ -17,9 +17,9 @@ use serde::Serialize;
 
 use super::expected::{Expected, expected};
 use super::kind::Kind;
-use super::layout::{Layout, quote, same};
 use super::rule::{Mend, Rule, rules};
 use super::{Verdict, liveness, sessions, structure};
+use crate::layout::{Layout, quote, same};
 use crate::text;
 
 /// Something that was mended.

@@ -3,8 +3,8 @@
 //! A condition sees its row as `t`. It may look other rows up by their keys, never search for them.
 
 use super::kind::Kind;
-use super::layout::{Layout, TableLayout, quote, same};
-use super::reference::Reference;
+use crate::layout::Reference;
+use crate::layout::{Layout, TableLayout, quote, same};
 
 /// Something wrong with rows of one table.
 #[derive(Debug)]

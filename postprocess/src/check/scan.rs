@@ -6,8 +6,8 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::finding::{EXAMPLES, Example, Finding};
-use super::layout::{TableLayout, quote};
 use super::rule::{Rule, has_sound_times, is_timed};
+use crate::layout::{TableLayout, quote};
 
 /// Rows of a stretch: a fraction of a second.
 const STRETCH: i64 = 200_000;

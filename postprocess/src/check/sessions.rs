@@ -5,8 +5,8 @@ use rusqlite::Connection;
 
 use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
-use super::layout::{Layout, metadata, quote};
 use super::liveness::{self, State};
+use crate::layout::{Layout, metadata, quote};
 use crate::text;
 
 /// Tables whose rows have ids of their session, by their own numbering.

@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use super::expected::Expected;
 use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
-use super::layout::{Layout, TableLayout, metadata, quote, same};
-use super::reference::{self, Declaration};
+use crate::layout::{self, Declaration, Layout, TableLayout, metadata, quote, same};
+use crate::trace::is_damage;
 
 /// Messages of SQLite's check beyond these say nothing new.
 const MESSAGES: usize = 100;
@@ -54,12 +54,6 @@ fn integrity(trace: &Connection) -> rusqlite::Result<Vec<String>> {
 fn is_about_an_index(message: &str) -> bool {
     message.starts_with("wrong # of entries in index ")
         || (message.starts_with("row ") && message.contains(" missing from index "))
-}
-
-/// Whether the failure is the file's and not its surroundings': a lock or a full disk is no finding.
-pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
-    error.sqlite_error_code().is_some_and(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown))
 }
 
 /// Whether the version in the metadata is the one that the tables have.
@@ -160,7 +154,7 @@ fn own_id(table: &TableLayout) -> Option<&str> {
 /// # Errors
 /// When the metadata cannot be read.
 pub(crate) fn unknown_references(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<Declaration>> {
-    let mut declared = reference::declared_texts(trace)?;
+    let mut declared = layout::declared_texts(trace)?;
     declared.retain(|Declaration { table, column, .. }| {
         !layout.table(table).is_some_and(|table| table.has(column))
     });

@@ -8,6 +8,7 @@
 //! | `top.rs`, `info.rs` | what is told of a trace, in every form |
 //! | `check.rs`, `check_file.rs`, `repair.rs` | what is found in damaged traces and files, and mended |
 //! | `sound.rs` | the trace that they damage |
+//! | `subclass.rs` | arguments as columns |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | `rpd record`: signals and job control |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
@@ -24,6 +25,7 @@ mod repair;
 mod run;
 mod signal;
 mod sound;
+mod subclass;
 mod top;
 mod untouched;
 mod usage;

@@ -9,7 +9,7 @@ use crate::harness::{Dir, RPD, ran};
 #[test]
 fn help_of_every_verb_has_an_example() {
     let dir = Dir::new();
-    for verb in ["record", "create", "info", "top", "check"] {
+    for verb in ["record", "create", "info", "top", "check", "subclass"] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);
         assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
@@ -33,6 +33,9 @@ fn wrong_usage_is_2() {
         &["record", "--delay", "soon", "x"],
         &["record", "--duration=-1", "x"],
         &["record", "--max-mb", "0", "x"],
+        &["subclass", "--base", "api", "--name", "a b", "--apis", "x", "f"],
+        &["subclass", "--base", "api", "--name", "", "--apis", "x", "f"],
+        &["subclass", "--base", "call", "--name", "x", "--apis", "x", "f"],
     ] {
         let refused = dir.run(arguments);
         refused.expect(2);

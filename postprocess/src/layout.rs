@@ -2,10 +2,12 @@
 //!
 //! Names come from the file, so they are quoted wherever they stand in SQL.
 
+mod reference;
+
 use rpd_schema::Version;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::reference::{self, Reference};
+pub(crate) use reference::{Declaration, Reference, declared_texts};
 
 /// The tables, views and indexes of a file that are the format's or an extension's.
 #[derive(Debug)]
@@ -147,7 +149,7 @@ pub(crate) fn metadata(trace: &Connection, layout: &Layout, tag: &str) -> rusqli
 }
 
 /// Names out of the file's schema, in the order of creation.
-pub(super) fn names(trace: &Connection, which: &str) -> rusqlite::Result<Vec<String>> {
+fn names(trace: &Connection, which: &str) -> rusqlite::Result<Vec<String>> {
     let query = format!("SELECT CAST(name AS blob) FROM sqlite_master WHERE {which} ORDER BY rowid");
     let mut statement = trace.prepare(&query)?;
     let names = statement.query_map([], |row| row.get::<_, Vec<u8>>(0))?;

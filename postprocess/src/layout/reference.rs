@@ -3,8 +3,8 @@
 
 use rusqlite::Connection;
 
-use super::layout::{TableLayout, names, same};
-use super::structure::is_damage;
+use super::{TableLayout, names, same};
+use crate::trace::is_damage;
 
 /// A column whose values are ids of rows elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,170 @@
+//! Subclasses: the arguments of certain calls, or of ops of certain types, as columns of a table of their own.
+//!
+//! A subclass N of calls is the table `rocpd_Napi`: `api_ptr_id` and one text column per argument key found, with a
+//! view `Napi` that has the columns of `api` in front. Of ops it is `rocpd_Nop`, `op_ptr_id`, `Nop`; their arguments
+//! stand in the description. An argument that a call lacks is the empty text. Of two keys that differ in case only
+//! the first gives its spelling: SQLite does not tell them apart.
+
+use anyhow::{Result, bail};
+use rpd_schema::Version;
+use rusqlite::{Connection, params_from_iter};
+
+use crate::arguments;
+use crate::layout::quote;
+
+/// More keys than calls of any kind have: such texts are no arguments.
+const MOST_COLUMNS: usize = 200;
+
+/// Keys that say what a serialised row is (`rpd deserialize`), not what its arguments are.
+const NOT_COLUMNS: [&str; 4] = ["s_api", "s_op", "api_ptr_id", "op_ptr_id"];
+
+/// What a subclass is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// Calls, chosen by their name.
+    Api,
+    /// Ops, chosen by their type.
+    Op,
+}
+
+impl Base {
+    /// As it ends the names of table and view.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Base::Api => "api",
+            Base::Op => "op",
+        }
+    }
+
+    /// The column of the subclass table that refers to the base's row.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Base::Api => "api_ptr_id",
+            Base::Op => "op_ptr_id",
+        }
+    }
+
+    /// Its id, and the text with its arguments, of every row with one of `members` names, in the order of the ids.
+    fn rows(self, version: Version, members: usize) -> String {
+        let (table, name, text) = match self {
+            Base::Api => ("rocpd_api", "apiName_id", "args_id"),
+            Base::Op => ("rocpd_op", "opType_id", "description_id"),
+        };
+        let texts =
+            if self == Base::Api && version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
+        let members = vec!["?"; members].join(", ");
+        format!(
+            "SELECT B.id, CAST(T.string AS blob) FROM {table} B JOIN {texts} T ON T.id = B.{text}
+             WHERE B.{name} IN (SELECT id FROM rocpd_string WHERE string IN ({members})) ORDER BY B.id"
+        )
+    }
+}
+
+/// Whether a subclass may have that name: it is part of names in SQL.
+pub(crate) fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A subclass to be made.
+#[derive(Debug)]
+pub(crate) struct Subclass<'a> {
+    /// What of.
+    pub(crate) base: Base,
+    /// Its name ([`is_name`]).
+    pub(crate) name: &'a str,
+    /// Names of the calls, or types of the ops, that belong to it.
+    pub(crate) members: &'a [&'a str],
+    /// Columns that it has whether or not their keys are found; they come first.
+    pub(crate) columns: &'a [&'a str],
+}
+
+/// What was made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// Rows of the table.
+    pub(crate) rows: u64,
+    /// Its columns behind the key.
+    pub(crate) columns: Vec<String>,
+}
+
+impl Subclass<'_> {
+    /// Name of the table.
+    pub(crate) fn table(&self) -> String {
+        format!("rocpd_{}{}", self.name, self.base.name())
+    }
+
+    /// Name of the view.
+    pub(crate) fn view(&self) -> String {
+        format!("{}{}", self.name, self.base.name())
+    }
+
+    /// Makes table and view, neither of which may be there. Reads the base's table twice, in its order; call it in
+    /// a transaction.
+    ///
+    /// # Errors
+    /// When the texts are no arguments, or the file cannot be read or written.
+    pub(crate) fn make(&self, trace: &Connection, version: Version) -> Result<Made> {
+        debug_assert!(is_name(self.name));
+        let rows = self.base.rows(version, self.members.len());
+        let columns = self.found_columns(trace, &rows)?;
+        self.declare(trace, &columns)?;
+        Ok(Made { rows: self.fill(trace, &rows, &columns)?, columns })
+    }
+
+    fn found_columns(&self, trace: &Connection, rows: &str) -> Result<Vec<String>> {
+        let mut columns: Vec<String> = self.columns.iter().map(ToString::to_string).collect();
+        let is_same = |known: &str, key: &str| known.eq_ignore_ascii_case(key);
+        let mut rows = trace.prepare(rows)?;
+        let mut rows = rows.query(params_from_iter(self.members))?;
+        while let Some(row) = rows.next()? {
+            let text = String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?);
+            for (key, _) in arguments::pairs(&text) {
+                let is_known = columns.iter().any(|known| is_same(known, key));
+                if !is_known && !NOT_COLUMNS.iter().any(|no_column| is_same(no_column, key)) {
+                    columns.push(key.to_string());
+                }
+            }
+            if columns.len() > MOST_COLUMNS {
+                bail!("more than {MOST_COLUMNS} different keys: these texts are no arguments");
+            }
+        }
+        Ok(columns)
+    }
+
+    fn declare(&self, trace: &Connection, columns: &[String]) -> rusqlite::Result<()> {
+        let (table, view, base, key) = (self.table(), self.view(), self.base.name(), self.base.key());
+        let columns: String =
+            columns.iter().map(|column| format!(",\n    {} varchar(255) NOT NULL", quote(column))).collect();
+        trace.execute_batch(&format!(
+            "CREATE TABLE \"{table}\" (
+    \"{key}\" integer NOT NULL PRIMARY KEY REFERENCES \"rocpd_{base}\" (\"id\") DEFERRABLE INITIALLY DEFERRED{columns}
+);
+CREATE VIEW \"{view}\" AS
+    SELECT B.*, S.* FROM \"{base}\" B JOIN \"{table}\" S ON S.\"{key}\" = B.\"id\";"
+        ))
+    }
+
+    fn fill(&self, trace: &Connection, rows: &str, columns: &[String]) -> Result<u64> {
+        let places = vec!["?"; columns.len() + 1].join(", ");
+        let mut insert = trace.prepare(&format!("INSERT INTO \"{}\" VALUES ({places})", self.table()))?;
+        let mut rows = trace.prepare(rows)?;
+        let mut rows = rows.query(params_from_iter(self.members))?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            let text = String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?);
+            let mut values = vec![""; columns.len()];
+            for (key, value) in arguments::pairs(&text) {
+                if let Some(at) = columns.iter().position(|column| column.eq_ignore_ascii_case(key)) {
+                    values[at] = value;
+                }
+            }
+            insert.raw_bind_parameter(1, row.get::<_, i64>(0)?)?;
+            for (at, value) in values.iter().enumerate() {
+                insert.raw_bind_parameter(at + 2, value)?;
+            }
+            insert.raw_execute()?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
