@@ -25,6 +25,9 @@ mod bystander;
 // What programs and variables control: starting, stopping, flushing, file names, wrong values.
 mod control;
 
+// Markers through roctx and NVTX: rows, return values, other libraries that hear of them as well.
+mod markers;
+
 // Many processes, one file; a long kernel beside many short ones.
 mod many;
 

@@ -4,7 +4,7 @@
 //!
 //! - [`export`]: every symbol the library exports. `guard`: no panic crosses, errno stays
 //! - `hsa`: queues, dispatches, copies and code objects of the HSA runtime
-//! - `marker`, `paused`: ranges and instants of the application
+//! - `marker`, `process_range`, `paused`: ranges and instants of the application; `roctx`: AMD's way to say them
 //! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
 //! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
@@ -28,6 +28,7 @@ mod hsa;
 mod log;
 mod marker;
 mod paused;
+mod process_range;
 #[cfg(feature = "panic-in-hooks")]
 mod provoked;
 #[cfg(not(feature = "panic-in-hooks"))]
@@ -40,6 +41,7 @@ mod record;
 mod recorder;
 mod report;
 mod ring;
+mod roctx;
 mod switch;
 mod sync;
 mod thread;

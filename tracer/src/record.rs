@@ -19,16 +19,19 @@ pub(crate) enum Kind {
     Push = 4,
     /// [`Marker`]: the innermost range of this thread ends.
     Pop = 5,
-    /// [`Marker`] with `count`: that many ranges ended while recording was paused.
+    /// [`Marker`]: the innermost range of this thread ended while recording was paused.
     Discard = 6,
+    /// [`ProcessRange`] and its text: a range begins that any thread may end.
+    Start = 16,
+    /// [`ProcessRange`]: it ends.
+    Stop = 17,
 }
 
 impl Kind {
     /// The kind written as `byte`.
     pub(crate) fn from_byte(byte: u8) -> Option<Kind> {
-        [Kind::Dispatch, Kind::Copy, Kind::Mark, Kind::Push, Kind::Pop, Kind::Discard]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        use Kind::*;
+        [Dispatch, Copy, Mark, Push, Pop, Discard, Start, Stop].into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -127,6 +130,27 @@ pub(crate) struct Marker {
     pub(crate) time: u64,
     /// Bytes of the text that are the api name.
     pub(crate) name_len: u32,
-    /// Ranges ended (`Kind::Discard`).
-    pub(crate) count: u32,
+    /// The stack of this thread that the range is on, see [`Stack`].
+    pub(crate) stack: u32,
+}
+
+/// Ranges of one thread nest within their API, and in NVTX within their domain: a pop of one never ends a range of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stack(pub(crate) u32);
+
+impl Stack {
+    /// rpd_rangePush and rpd_rangePop.
+    pub(crate) const RPD: Stack = Stack(0);
+    /// roctxRangePushA and roctxRangePop.
+    pub(crate) const ROCTX: Stack = Stack(1);
+}
+
+/// A range that belongs to no thread's stack: its api name is [`crate::marker::USER_MARKER`], its text the arguments.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct ProcessRange {
+    /// When it begins or ends.
+    pub(crate) time: u64,
+    /// What a stop names it by, unique in the process.
+    pub(crate) id: u64,
 }

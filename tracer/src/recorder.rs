@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::process_range::Waiting;
 use crate::ring::{self, Budget, Consumer, Producer};
 use crate::switch::{Switch, Window};
 use crate::sync::lock;
@@ -33,6 +34,8 @@ pub(crate) struct Recorder {
     pub(crate) counters: Counters,
     /// Recording or paused.
     pub(crate) switch: Switch,
+    /// Ranges begun in a pause.
+    pub(crate) waiting: Waiting,
     /// The thread that owns the file.
     pub(crate) writer: writer::Handle,
     /// Rings the writer has not yet taken over.
@@ -70,6 +73,7 @@ fn put(config: Config, switch: Switch) -> &'static Recorder {
         budget: Arc::new(Budget::new(config.buffer_bytes)),
         counters: Counters::default(),
         switch,
+        waiting: Waiting::default(),
         writer: writer::Handle::default(),
         new_rings: Mutex::default(),
         orphans: Mutex::default(),

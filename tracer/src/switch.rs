@@ -27,6 +27,7 @@ pub(crate) struct Window {
 
 struct State {
     depth: u32,
+    paused: bool,
     disabled: bool,
     changes: Vec<Change>,
 }
@@ -36,7 +37,7 @@ pub(crate) struct Switch {
     on: AtomicBool,
     /// The window still has an edge ahead: somebody must look at the clock.
     timed: AtomicBool,
-    /// More starts than stops, and not disabled.
+    /// More starts than stops, and neither paused nor disabled.
     wanted: AtomicBool,
     window: Window,
     state: Mutex<State>,
@@ -49,7 +50,7 @@ impl Switch {
         let on = wanted && (window.from..window.to).contains(&now);
         let changes = vec![Change { time: 0, on }];
         let timed = window.from > now || window.to != u64::MAX;
-        let state = Mutex::new(State { depth: wanted.into(), disabled: false, changes });
+        let state = Mutex::new(State { depth: wanted.into(), paused: false, disabled: false, changes });
         let [on, timed, wanted] = [on, timed, wanted].map(AtomicBool::new);
         Switch { on, timed, wanted, window, state }
     }
@@ -99,6 +100,21 @@ impl Switch {
         self.settle(&mut state);
     }
 
+    /// Off, whatever starts, until [`Switch::resume`].
+    pub(crate) fn pause(&self) {
+        let mut state = lock(&self.state);
+        state.paused = true;
+        self.settle(&mut state);
+    }
+
+    /// Ends a pause. Where nobody wishes to record, this is the wish. Doing it twice is doing it once.
+    pub(crate) fn resume(&self) {
+        let mut state = lock(&self.state);
+        state.paused = false;
+        state.depth = state.depth.max(1);
+        self.settle(&mut state);
+    }
+
     /// Off for good.
     pub(crate) fn disable(&self) {
         let mut state = lock(&self.state);
@@ -118,7 +134,7 @@ impl Switch {
 
     fn settle(&self, state: &mut State) {
         let now = clock::monotonic();
-        let wanted = state.depth > 0 && !state.disabled;
+        let wanted = state.depth > 0 && !state.paused && !state.disabled;
         self.wanted.store(wanted, Ordering::Relaxed);
         let on = wanted && (self.window.from..self.window.to).contains(&now);
         if on != self.is_on() {
@@ -152,6 +168,23 @@ mod tests {
         );
         switch.start();
         assert!(!switch.is_on(), "the window is over");
+    }
+
+    #[test]
+    fn pauses_are_not_counted() {
+        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
+        switch.pause();
+        switch.pause();
+        switch.start();
+        assert!(!switch.is_on());
+        switch.resume();
+        assert!(switch.is_on());
+        switch.resume();
+        switch.stop();
+        switch.stop();
+        assert!(!switch.is_on(), "resuming twice is not two wishes");
+        switch.resume();
+        assert!(switch.is_on(), "a resume where nobody wishes to record is a wish");
     }
 
     #[test]

@@ -3,4 +3,5 @@
 pub mod exit;
 pub mod hsa;
 mod load;
+pub mod roctx;
 pub mod rpd;

@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_char};
 
 use crate::guard::guard;
+use crate::record::Stack;
 use crate::recorder::{self, Recorder};
 use crate::{finish, marker};
 
@@ -46,13 +47,13 @@ pub unsafe extern "C" fn rpd_mark(_domain: *const c_char, api_name: *const c_cha
 pub unsafe extern "C" fn rpd_rangePush(_domain: *const c_char, api_name: *const c_char, args: *const c_char) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
-    with(|recorder| marker::push(recorder, name, args));
+    with(|recorder| marker::push(recorder, Stack::RPD, name, args));
 }
 
 /// The innermost range of the calling thread ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn rpd_rangePop() {
-    with(marker::pop);
+    with(|recorder| marker::pop(recorder, Stack::RPD));
 }
 
 fn with(act: impl FnOnce(&'static Recorder)) {

@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
 
+use super::process_ranges::ProcessRanges;
 use super::ranges::{Ranges, Stretch};
 use super::rows::{Recorded, Rows};
 use super::{Complaint, lose, session, system_calls};
-use crate::record::{Kind, Marker};
+use crate::process_range::Begun;
+use crate::record::{Kind, Marker, ProcessRange, Stack};
 use crate::recorder::Recorder;
 use crate::ring::{Consumer, Entry};
 use crate::switch::Change;
-use crate::{clock, log};
+use crate::{clock, log, marker};
 
 /// How long to leave a file alone that could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
@@ -45,6 +47,7 @@ pub(super) struct File {
     identity: Identity,
     rows: Rows,
     lanes: Vec<Lane>,
+    process_ranges: ProcessRanges,
     changes: Vec<Change>,
     retry_at: Option<Instant>,
     complaint: Complaint,
@@ -67,6 +70,7 @@ impl File {
             identity: None,
             rows: Rows::new(recorder.pid, recorder.config.ticks),
             lanes: Vec::new(),
+            process_ranges: ProcessRanges::default(),
             changes: Vec::new(),
             retry_at: None,
             complaint: Complaint::default(),
@@ -155,8 +159,17 @@ impl File {
 
     /// Rows of all records; how many records that were.
     fn fill(&mut self, appender: &mut Appender, now: u64, ending: bool) -> (u64, Result<(), Error>) {
-        let mut sink =
-            Sink { appender, rows: &mut self.rows, changes: &self.changes, records: 0, failed: None };
+        let mut sink = Sink {
+            appender,
+            rows: &mut self.rows,
+            process_ranges: &mut self.process_ranges,
+            changes: &self.changes,
+            records: 0,
+            failed: None,
+        };
+        for begun in self.recorder.waiting.take() {
+            sink.start(begun);
+        }
         for lane in &mut self.lanes {
             let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
             let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
@@ -166,6 +179,7 @@ impl File {
             }
             lane.consumer.gone = gone;
         }
+        sink.drained(now, ending);
         let (records, failed) = (sink.records, sink.failed);
         self.lanes.retain(|lane| !lane.consumer.gone);
         let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, ending));
@@ -323,6 +337,7 @@ fn commit(recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
 struct Sink<'a> {
     appender: &'a mut Appender,
     rows: &'a mut Rows,
+    process_ranges: &'a mut ProcessRanges,
     changes: &'a [Change],
     records: u64,
     failed: Option<Error>,
@@ -337,7 +352,11 @@ impl Sink<'_> {
         let result = match entry.kind {
             Kind::Dispatch => self.rows.dispatch(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
             Kind::Copy => self.rows.copy(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
-            _ => {
+            Kind::Start | Kind::Stop => {
+                self.process_range(tid, entry);
+                Ok(())
+            }
+            Kind::Mark | Kind::Push | Kind::Pop | Kind::Discard => {
                 self.marker(tid, ranges, entry);
                 Ok(())
             }
@@ -349,16 +368,50 @@ impl Sink<'_> {
         let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
         let (name, args) = entry.text.split_at(marker.name_len as usize);
         let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
+        let stack = Stack(marker.stack);
         self.pause(tid, ranges, marker.time);
         match entry.kind {
-            Kind::Push => ranges.push(marker.time, name.into_owned(), args.into_owned()),
-            Kind::Pop => ranges.pop(marker.time, |stretch| self.range(tid, &stretch)),
-            Kind::Discard => ranges.discard(marker.count),
+            Kind::Push => ranges.push(Some(marker.time), stack, name.into_owned(), args.into_owned()),
+            Kind::Pop => ranges.pop(marker.time, stack, |stretch| self.range(tid, &stretch)),
+            Kind::Discard => ranges.discard(stack),
             _ => {
                 let mark = Stretch { name: &name, args: &args, start: marker.time, end: marker.time };
                 self.keep(|rows, appender| rows.mark(appender, tid, &mark));
             }
         }
+    }
+
+    fn process_range(&mut self, tid: u32, entry: &Entry<'_>) {
+        let ProcessRange { time, id } = bytemuck::pod_read_unaligned(entry.body);
+        if entry.kind == Kind::Start {
+            let (name, args) = (marker::USER_MARKER.into(), String::from_utf8_lossy(entry.text).into_owned());
+            return self.start(Begun { id, tid, time, name, args });
+        }
+        self.with_process_ranges(|ranges, changes, emit| ranges.stop(id, time, changes, emit));
+    }
+
+    fn start(&mut self, begun: Begun) {
+        self.with_process_ranges(|ranges, changes, emit| ranges.start(begun, changes, emit));
+    }
+
+    /// All rings were drained.
+    fn drained(&mut self, now: u64, ending: bool) {
+        self.with_process_ranges(|ranges, changes, emit| {
+            ranges.drained(now, changes, &mut *emit);
+            if ending {
+                ranges.end(now, emit);
+            }
+        });
+    }
+
+    /// Runs `act` with the open process ranges, the changes of the switch and what makes rows of stretches.
+    fn with_process_ranges(
+        &mut self,
+        act: impl FnOnce(&mut ProcessRanges, &[Change], &mut dyn FnMut(u32, Stretch<'_>)),
+    ) {
+        let mut ranges = std::mem::take(self.process_ranges);
+        act(&mut ranges, self.changes, &mut |tid, stretch| self.range(tid, &stretch));
+        *self.process_ranges = ranges;
     }
 
     /// Stops and resumes up to `time`.

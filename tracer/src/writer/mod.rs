@@ -4,6 +4,7 @@
 
 mod file;
 mod names;
+mod process_ranges;
 mod ranges;
 mod rows;
 mod session;
@@ -69,7 +70,7 @@ impl Handle {
 
     /// Waits until all that is in the rings now is in the file.
     pub(crate) fn flush(&self, deadline: Duration) {
-        if !self.started.load(Ordering::Acquire) {
+        if !self.is_started() {
             return;
         }
         let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
@@ -84,7 +85,7 @@ impl Handle {
 
     /// Ends the session and closes the file, waiting up to RPDT_EXIT_MS.
     pub(crate) fn finish(&self, recorder: &Recorder) {
-        if !self.started.load(Ordering::Acquire) {
+        if !self.is_started() {
             return;
         }
         let Some(mut wishes) = lock_within(&self.wishes, recorder.config.exit_wait) else { return };
@@ -100,6 +101,11 @@ impl Handle {
                 "the trace was not written to its end within RPDT_EXIT_MS; rows are missing at its end",
             );
         }
+    }
+
+    /// Whether there is, or was, anything to write.
+    pub(crate) fn is_started(&self) -> bool {
+        self.started.load(Ordering::Acquire)
     }
 
     /// Operations put into the file so far.

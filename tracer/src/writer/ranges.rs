@@ -3,6 +3,7 @@
 //! A range is recorded in the stretches in which recording was on: one that is open when recording stops ends there, and
 //! goes on as another row from the resume time when it is still open then.
 
+use crate::record::Stack;
 use crate::switch::Change;
 
 /// A finished stretch of a range: the row's content.
@@ -17,6 +18,7 @@ pub(super) struct Stretch<'a> {
 }
 
 struct Open {
+    stack: Stack,
     /// Start of the stretch being recorded; none while recording is paused.
     since: Option<u64>,
     name: String,
@@ -32,21 +34,26 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// A range begins at `time`.
-    pub(super) fn push(&mut self, time: u64, name: String, args: String) {
-        self.open.push(Open { since: Some(time), name, args });
+    /// A range begins; `since` is when, nothing while recording is paused.
+    pub(super) fn push(&mut self, since: Option<u64>, stack: Stack, name: String, args: String) {
+        self.open.push(Open { stack, since, name, args });
     }
 
-    /// The innermost range ends at `time`. A pop without a push does nothing.
-    pub(super) fn pop(&mut self, time: u64, emit: impl FnOnce(Stretch<'_>)) {
-        if let Some(range) = self.open.pop() {
+    /// The innermost range of `stack` ends at `time`. A pop without a push does nothing.
+    pub(super) fn pop(&mut self, time: u64, stack: Stack, emit: impl FnOnce(Stretch<'_>)) {
+        if let Some(range) = self.innermost(stack) {
             range.end(time, emit);
         }
     }
 
-    /// The `count` innermost ranges ended while recording was paused.
-    pub(super) fn discard(&mut self, count: u32) {
-        self.open.truncate(self.open.len().saturating_sub(count as usize));
+    /// The innermost range of `stack` ended while recording was paused.
+    pub(super) fn discard(&mut self, stack: Stack) {
+        self.innermost(stack);
+    }
+
+    fn innermost(&mut self, stack: Stack) -> Option<Open> {
+        let place = self.open.iter().rposition(|range| range.stack == stack)?;
+        Some(self.open.remove(place))
     }
 
     /// Recording stopped or resumed; `all` are the changes since the beginning, those up to `until` are applied.
@@ -92,12 +99,24 @@ mod tests {
     fn nested_ranges_end_innermost_first() {
         let mut ranges = Ranges::default();
         let mut rows = Vec::new();
-        ranges.push(1, "outer".into(), String::new());
-        ranges.push(2, "inner".into(), String::new());
-        ranges.pop(3, |s| rows.push(row(s)));
-        ranges.pop(4, |s| rows.push(row(s)));
-        ranges.pop(5, |s| rows.push(row(s)));
+        ranges.push(Some(1), Stack::RPD, "outer".into(), String::new());
+        ranges.push(Some(2), Stack::RPD, "inner".into(), String::new());
+        ranges.pop(3, Stack::RPD, |s| rows.push(row(s)));
+        ranges.pop(4, Stack::RPD, |s| rows.push(row(s)));
+        ranges.pop(5, Stack::RPD, |s| rows.push(row(s)));
         assert_eq!(rows, [("inner".into(), 2, 3), ("outer".into(), 1, 4)]);
+    }
+
+    #[test]
+    fn stacks_of_one_thread_do_not_end_each_others_ranges() {
+        let mut ranges = Ranges::default();
+        let mut rows = Vec::new();
+        ranges.push(Some(1), Stack::ROCTX, "a".into(), String::new());
+        ranges.push(Some(2), Stack::RPD, "b".into(), String::new());
+        ranges.pop(3, Stack::ROCTX, |s| rows.push(row(s)));
+        ranges.pop(4, Stack::ROCTX, |s| rows.push(row(s)));
+        ranges.pop(5, Stack::RPD, |s| rows.push(row(s)));
+        assert_eq!(rows, [("a".into(), 1, 3), ("b".into(), 2, 5)]);
     }
 
     #[test]
@@ -106,11 +125,11 @@ mod tests {
         let mut rows = Vec::new();
         let changes = [(0, true), (10, false), (20, true)].map(|(time, on)| Change { time, on });
         ranges.apply(&changes, 5, |s| rows.push(row(s)));
-        ranges.push(5, "a".into(), String::new());
-        ranges.push(6, "b".into(), String::new());
+        ranges.push(Some(5), Stack::RPD, "a".into(), String::new());
+        ranges.push(Some(6), Stack::RPD, "b".into(), String::new());
         ranges.apply(&changes, 25, |s| rows.push(row(s)));
-        ranges.discard(1);
-        ranges.pop(30, |s| rows.push(row(s)));
+        ranges.discard(Stack::RPD);
+        ranges.pop(30, Stack::RPD, |s| rows.push(row(s)));
         assert_eq!(rows, [("a".into(), 5, 10), ("b".into(), 6, 10), ("a".into(), 20, 30)]);
     }
 
@@ -118,9 +137,9 @@ mod tests {
     fn what_is_open_at_the_end_ends_there_unless_paused() {
         let mut ranges = Ranges::default();
         let mut rows = Vec::new();
-        ranges.push(5, "a".into(), String::new());
+        ranges.push(Some(5), Stack::RPD, "a".into(), String::new());
         ranges.end(9, |s| rows.push(row(s)));
-        ranges.push(10, "b".into(), String::new());
+        ranges.push(Some(10), Stack::RPD, "b".into(), String::new());
         ranges.apply(&[Change { time: 11, on: false }], 12, |s| rows.push(row(s)));
         ranges.end(20, |s| rows.push(row(s)));
         assert_eq!(rows, [("a".into(), 5, 9), ("b".into(), 10, 11)]);

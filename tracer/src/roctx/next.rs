@@ -1,0 +1,104 @@
+//! The functions of a roctx library that stands behind ours, if there is one.
+//!
+//! That is the next definition in the program's search order or, where the program has loaded its library for itself alone
+//! (dlopen), a roctx library that is in the process. Our own libroctx64.so stands in front of the recorder, never behind it: it
+//! is asked for what it stands in front of. Looked for once, at the first call, and nothing is loaded.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Names under which roctx libraries are loaded: programs link these sonames.
+const LIBRARIES: [&CStr; 5] = [
+    c"libroctx64.so.4",
+    c"libroctx64.so",
+    c"librocprofiler-sdk-roctx.so.1",
+    c"librocprofiler-sdk-roctx.so.0",
+    c"librocprofiler-sdk-roctx.so",
+];
+/// Exported by our own libroctx64.so: `void *rpd_roctx_next(const char *name)`, the function it would call without the recorder.
+const OURS: &CStr = c"rpd_roctx_next";
+
+/// One function, of type `F`, a function pointer.
+pub(super) struct Next<F> {
+    name: &'static CStr,
+    /// Null: not looked for yet. [`NONE`]: there is none.
+    found: AtomicPtr<c_void>,
+    signature: PhantomData<F>,
+}
+
+/// Stands for "there is none".
+static NONE: u8 = 0;
+
+impl<F: Copy> Next<F> {
+    /// The function of that name, whose signature is `F`.
+    pub(super) const fn new(name: &'static CStr) -> Next<F> {
+        const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
+        Next { name, found: AtomicPtr::new(ptr::null_mut()), signature: PhantomData }
+    }
+
+    /// The function. Threads that look for it at the same time find the same: there is no lock, because one of them may hold the
+    /// dynamic loader's.
+    pub(super) fn get(&self) -> Option<F> {
+        let none = (&raw const NONE).cast_mut().cast::<c_void>();
+        let mut found = self.found.load(Ordering::Acquire);
+        if found.is_null() {
+            found = look_for(self.name).unwrap_or(none);
+            self.found.store(found, Ordering::Release);
+        }
+        if found == none {
+            return None;
+        }
+        // SAFETY: `found` is the function of that name, of whose signature the name speaks; the sizes are equal (see `new`).
+        Some(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
+    }
+}
+
+fn look_for(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a NUL-terminated name.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    let loaded = LIBRARIES.iter().map(|library| {
+        // SAFETY: NUL-terminated names; RTLD_NOLOAD loads nothing. The handle is not given back: the library stays for as long
+        // as its function may be called.
+        unsafe {
+            let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+            if handle.is_null() { ptr::null_mut() } else { libc::dlsym(handle, name.as_ptr()) }
+        }
+    });
+    let mut found = std::iter::once(next).chain(loaded).filter(|function| !function.is_null());
+    found.find_map(|function| match file_of(function) {
+        Some(file) if Some(file) == file_of(look_for as *mut c_void) => None,
+        Some(file) => behind(file, name).unwrap_or(Some(function)),
+        None => Some(function),
+    })
+}
+
+/// What stands behind our own libroctx64.so. Nothing if `file` is another library.
+fn behind(file: &CStr, name: &CStr) -> Option<Option<*mut c_void>> {
+    type AskNext = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+    // SAFETY: a NUL-terminated path of a library that is loaded.
+    let ask = unsafe {
+        let handle = libc::dlopen(file.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if handle.is_null() { ptr::null_mut() } else { libc::dlsym(handle, OURS.as_ptr()) }
+    };
+    if ask.is_null() {
+        return None;
+    }
+    // SAFETY: only our library has a function of that name, and that is its signature.
+    let next = unsafe { std::mem::transmute::<*mut c_void, AskNext>(ask)(name.as_ptr()) };
+    Some((!next.is_null()).then_some(next))
+}
+
+/// The library that an address belongs to, as the loader knows it.
+fn file_of(address: *mut c_void) -> Option<&'static CStr> {
+    // SAFETY: all-zero is a valid Dl_info to be overwritten.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` is valid; any address may be asked for; the name lives as long as the library, which we keep.
+    unsafe {
+        if libc::dladdr(address, &mut info) == 0 || info.dli_fname.is_null() {
+            return None;
+        }
+        Some(CStr::from_ptr(info.dli_fname))
+    }
+}
