@@ -85,6 +85,14 @@ impl Verdict {
     }
 }
 
+/// The process that is recording into a file now, if there is one on this host.
+///
+/// # Errors
+/// When the metadata cannot be read.
+pub(crate) fn recorder(trace: &Connection) -> rusqlite::Result<Option<u32>> {
+    Sessions::of(trace).map(|sessions| sessions.running_pid())
+}
+
 fn examine(file: &Path, trace: &Connection, findings: &mut Vec<Finding>) -> Result<(String, Option<u32>)> {
     // What is sorted may be larger than memory.
     trace.execute_batch("PRAGMA temp_store = FILE")?;

@@ -1,7 +1,9 @@
-//! The command line, and the one list of verbs.
+//! The command line, and the one list of verbs. Those that make passes have their arguments in `cli/pass.rs`.
 //!
 //! Each verb has a clap struct here and a plain request in its own module: nothing below this file knows
 //! clap. A new verb is a variant of [`Verb`], its struct, and its line in [`run`].
+
+mod pass;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -41,6 +43,8 @@ enum Verb {
     Top(Top),
     Check(Check),
     Subclass(Subclass),
+    Callstack(pass::Callstack),
+    Passes(pass::Passes),
 }
 
 /// Run a command and record what it does on the GPU
@@ -222,6 +226,8 @@ pub(crate) fn run() -> Result<ExitCode> {
             check::run(&check::Request { file: args.file, repair: args.repair, json: args.json })
         }
         Verb::Subclass(args) => subclass::run(&args.into()).map(done),
+        Verb::Callstack(args) => args.run().map(done),
+        Verb::Passes(args) => args.run().map(done),
     }
 }
 
@@ -308,6 +314,16 @@ mod tests {
         for verb in Cli::command().get_subcommands() {
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains(&format!("rpd {}", verb.get_name())), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn every_pass_is_a_verb_that_says_what_it_does() {
+        let cli = Cli::command();
+        for pass in crate::pass::PASSES {
+            let verb = cli.find_subcommand(pass.definition().name);
+            let about = verb.and_then(|verb| verb.get_about()).map(ToString::to_string);
+            assert_eq!(about.as_deref(), Some(pass.definition().about));
         }
     }
 

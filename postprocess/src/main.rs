@@ -11,6 +11,7 @@
 //! | `arguments.rs`, `subclass.rs` | arguments in a text; as columns of a table of their own |
 //! | `trace.rs`, `op_kind.rs`, `ranking.rs`, `contents.rs` | questions to a trace |
 //! | `check.rs`, `check/` | what is wrong with a trace, and mending it |
+//! | `pass.rs`, `pass/`, `interruption.rs` | tables that are worked out of a trace and kept in it |
 //! | `table.rs`, `text.rs`, `quantity.rs`, `output.rs`, `note.rs`, `progress.rs` | answers: aligned, harmless, with units |
 //!
 //! Data goes to standard output, notes to standard error. Exit status: 0 done, 1 failed, 2 wrong usage;
@@ -25,11 +26,13 @@ mod contents;
 mod destination;
 mod empty_trace;
 mod executable;
+mod interruption;
 mod launch;
 mod layout;
 mod note;
 mod op_kind;
 mod output;
+mod pass;
 mod preload;
 mod progress;
 mod quantity;

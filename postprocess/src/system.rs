@@ -157,8 +157,11 @@ extern "C" fn forward_to_command(signal: i32, info: *mut libc::siginfo_t, _conte
     }
 }
 
-/// Reads a signal's disposition and, if `new` is given, replaces it.
-fn action(signal: i32, new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
+/// Reads a signal's disposition and, if `new` is given, replaces it. A handler of ours must be async-signal-safe.
+///
+/// # Errors
+/// Those of sigaction.
+pub(crate) fn action(signal: i32, new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let new = new.map_or(ptr::null(), ptr::from_ref);
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: `new` is null or a valid sigaction whose handler, if it is ours, is async-signal-safe; the

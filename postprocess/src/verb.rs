@@ -1,8 +1,10 @@
 //! The verbs of the command line, one module each.
 
+pub(crate) mod apply;
 pub(crate) mod check;
 pub(crate) mod create;
 pub(crate) mod info;
+pub(crate) mod passes;
 pub(crate) mod record;
 pub(crate) mod subclass;
 pub(crate) mod top;

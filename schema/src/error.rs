@@ -115,6 +115,12 @@ impl Error {
         &self.path
     }
 
+    /// What a failure of SQLite on this file means.
+    #[must_use]
+    pub fn of_sqlite(path: &Path, source: rusqlite::Error) -> Error {
+        Error::sqlite(path, source)
+    }
+
     pub(crate) fn new(kind: ErrorKind, path: &Path) -> Error {
         Error { kind, path: path.to_path_buf(), source: None }
     }

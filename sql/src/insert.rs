@@ -154,3 +154,7 @@ pub const EXT_TICK: Insert = Insert { table: "ext_tick", columns: &["op_id", "st
 
 /// `rocpd_metadata`; its ids are SQLite's own.
 pub const METADATA: Insert = Insert { table: "rocpd_metadata", columns: &["tag", "value"] };
+
+/// `ext_callstack`; its ids are SQLite's own.
+pub const EXT_CALLSTACK: Insert =
+    Insert { table: "ext_callstack", columns: &["parent_id", "child_id", "depth", "cpu_time", "gpu_time"] };

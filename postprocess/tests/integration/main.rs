@@ -7,6 +7,8 @@
 //! | `untouched.rs` | files that are no trace, and traces that must not change |
 //! | `top.rs`, `info.rs` | what is told of a trace, in every form |
 //! | `check.rs`, `check_file.rs`, `repair.rs` | what is found in damaged traces and files, and mended |
+//! | `pass.rs` | what all passes have in common |
+//! | `callstack.rs` | call stacks |
 //! | `sound.rs` | the trace that they damage |
 //! | `subclass.rs` | arguments as columns |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
@@ -16,11 +18,13 @@
 // Tests and their harness may unwrap: a panic is how they fail.
 #![allow(clippy::unwrap_used)]
 
+mod callstack;
 mod check;
 mod check_file;
 mod explain;
 mod harness;
 mod info;
+mod pass;
 mod repair;
 mod run;
 mod signal;

@@ -37,6 +37,9 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
             &["top", name],
             &["check", name],
             &["check", "--repair", name],
+            &["callstack", name],
+            &["callstack", "--redo", name],
+            &["passes", name],
         ] {
             dir.run(arguments).expect(1).says(&[name]);
             assert!(fs::read(dir.path(name)).unwrap() == before, "{name} changed by {arguments:?}");

@@ -9,7 +9,7 @@ use crate::harness::{Dir, RPD, ran};
 #[test]
 fn help_of_every_verb_has_an_example() {
     let dir = Dir::new();
-    for verb in ["record", "create", "info", "top", "check", "subclass"] {
+    for verb in ["record", "create", "info", "top", "check", "subclass", "callstack", "passes"] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);
         assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
@@ -28,6 +28,8 @@ fn wrong_usage_is_2() {
         &["top", "-n", "x", "f"],
         &["check"],
         &["check", "--fix", "f"],
+        &["callstack"],
+        &["callstack", "--twice", "f"],
         &["record"],
         &["record", "--append", "--force", "x"],
         &["record", "--delay", "soon", "x"],
@@ -47,7 +49,7 @@ fn wrong_usage_is_2() {
 #[test]
 fn failure_is_1_and_one_line() {
     let dir = Dir::new();
-    for verb in ["info", "top", "check"] {
+    for verb in ["info", "top", "check", "callstack", "passes"] {
         dir.run(&[verb, "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
     }
     dir.run(&["create", "no/such/dir/x.rpd"]).expect(1).says(&["no/such/dir/x.rpd"]);

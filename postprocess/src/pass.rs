@@ -1,0 +1,126 @@
+//! Passes: what is worked out of the rows of a trace and kept in tables and views of its own beside them.
+//!
+//! [`PASSES`] is the one list of them: help texts, `rpd passes` and the tests read it. A pass is made in one transaction by
+//! [`apply`], is marked in `rocpd_metadata` and is not made a second time unless that was asked for.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `change.rs` | changing a trace: one transaction, who else writes, Ctrl-C, what a failure means |
+//! | `mark.rs` | whether a pass is in a file, and whether the file has grown since |
+//! | `report.rs` | what a pass made, and what it met on the way |
+//! | `object.rs` | tables and views: making and removing those of a pass |
+//! | `sorted.rs` | sorting more records than fit into memory |
+//! | `batch.rs` | rows to insert, many per statement |
+//! | `callstack.rs`, `callstack/` | who called whom |
+
+mod batch;
+mod callstack;
+mod change;
+mod mark;
+mod object;
+mod report;
+mod sorted;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+pub(crate) use callstack::Callstack;
+pub(crate) use change::{Change, change};
+pub(crate) use mark::{Freshness, State};
+pub(crate) use report::Report;
+
+use crate::trace;
+
+/// What a pass is called, reads and owns.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    /// The verb of the command line.
+    pub(crate) name: &'static str,
+    /// What it adds, in a line of `--help`.
+    pub(crate) about: &'static str,
+    /// What its tags in `rocpd_metadata` begin with: `Callstack` for `Callstack::Generated`.
+    pub(crate) tag: &'static str,
+    /// The tables whose rows it reads: without them it cannot be made, and rows added to them later are not in it.
+    pub(crate) reads: &'static [&'static str],
+    /// The tables that are its own.
+    pub(crate) tables: &'static [&'static str],
+    /// The views that are its own.
+    pub(crate) views: &'static [&'static str],
+}
+
+/// Something that can be worked out of the rows of a trace.
+pub(crate) trait Pass: Sync {
+    /// What it is called, reads and owns.
+    fn definition(&self) -> &'static Definition;
+
+    /// Makes its tables and views, of which nothing is there, and fills them.
+    ///
+    /// # Errors
+    /// Whatever stops it; the whole change is undone then.
+    fn run(&self, change: &Change<'_>) -> Result<Report>;
+
+    /// Puts back what it once changed outside of its own tables, before those go.
+    ///
+    /// # Errors
+    /// As [`Pass::run`].
+    fn put_back(&self, _change: &Change<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Every pass as it is without options, in the order in which people need them.
+pub(crate) static PASSES: [&dyn Pass; 1] = [&Callstack];
+
+/// What became of asking for a pass.
+pub(crate) enum Outcome {
+    /// It had been made before, and was left as it is.
+    AlreadyThere(Freshness),
+    /// It was made.
+    Made(Report),
+}
+
+/// Makes a pass in `file`; one that is there is made anew if `redo` says so, else left.
+///
+/// # Errors
+/// What failed and what to do about it. The file is as it was then.
+pub(crate) fn apply(file: &Path, pass: &dyn Pass, redo: bool) -> Result<Outcome> {
+    let name = pass.definition().name;
+    // A file that has it already need not be writable.
+    let (trace, _) = trace::open(file)?;
+    let state = State::of(&trace, pass.definition()).map_err(|error| change::explain(error.into(), file))?;
+    drop(trace);
+    match state {
+        State::Applied(freshness) if !redo => Ok(Outcome::AlreadyThere(freshness)),
+        _ => change(file, &format!("{name} was not made"), |change| make(change, pass)).map(Outcome::Made),
+    }
+}
+
+/// How far each pass has been made in `file`, in the order of [`PASSES`].
+///
+/// # Errors
+/// When the file is no trace or cannot be read.
+pub(crate) fn states(file: &Path) -> Result<Vec<(&'static Definition, State)>> {
+    let (trace, _) = trace::open(file)?;
+    let state = |pass: &&dyn Pass| Ok((pass.definition(), State::of(&trace, pass.definition())?));
+    PASSES
+        .iter()
+        .map(state)
+        .collect::<rusqlite::Result<_>>()
+        .map_err(|error| change::explain(error.into(), file))
+}
+
+/// Makes a pass inside a change that is under way, in place of what there is of it.
+///
+/// # Errors
+/// Whatever stops it.
+fn make(change: &Change<'_>, pass: &dyn Pass) -> Result<Report> {
+    let definition = pass.definition();
+    object::require(change.trace, definition.reads)?;
+    pass.put_back(change)?;
+    object::remove(change.trace, definition)?;
+    mark::remove(change.trace, definition)?;
+    let report = pass.run(change)?;
+    mark::set(change.trace, definition)?;
+    Ok(report)
+}

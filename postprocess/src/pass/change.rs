@@ -1,0 +1,113 @@
+//! Changing a trace that exists: all of it or nothing, in one transaction.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Error, Result, anyhow, bail};
+use rpd_schema::Version;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, ffi};
+
+use crate::check;
+use crate::interruption::Interruption;
+use crate::note::note;
+use crate::progress::Progress;
+use crate::{system, text};
+
+/// Instructions of SQLite's virtual machine between two looks for a signal: a fraction of a millisecond.
+const LOOK: i32 = 4000;
+
+/// A trace inside the transaction that changes it.
+pub(crate) struct Change<'a> {
+    /// The trace; everything done through it is one transaction.
+    pub(crate) trace: &'a Connection,
+    /// Schema 2 or 3.
+    pub(crate) version: Version,
+    progress: &'a Progress,
+}
+
+impl Change<'_> {
+    /// Says what is being worked on, for a terminal.
+    pub(crate) fn show(&self, what: &str) {
+        self.progress.show(what);
+    }
+
+    /// Stops the work if a signal came. SQLite looks for itself while it works; this is for work outside of it.
+    ///
+    /// # Errors
+    /// When one came.
+    pub(crate) fn check(&self) -> Result<()> {
+        if Interruption::signal().is_some() { Err(anyhow!("interrupted")) } else { Ok(()) }
+    }
+}
+
+/// Lets `work` change `file`: all that it does is kept if it succeeds, and nothing if it fails, is interrupted
+/// or killed. `undone` says what is not the case then, for the message: "callstack was not made".
+///
+/// A file that is being recorded into is left alone: its recorder would have to wait and, in the end, to drop
+/// records.
+///
+/// # Errors
+/// What failed and what to do about it.
+pub(crate) fn change<T>(file: &Path, undone: &str, work: impl FnOnce(&Change<'_>) -> Result<T>) -> Result<T> {
+    let (mut trace, version) = rpd_schema::open_write(file)?;
+    if version == Version::V1 {
+        bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", shown(file));
+    }
+    let interruption = Interruption::note().context("cannot install signal handlers")?;
+    let progress = Arc::new(Progress::new());
+    let looks = Arc::clone(&progress);
+    let look = move || {
+        looks.tick();
+        Interruption::signal().is_some()
+    };
+    let done = trace.progress_handler(LOOK, Some(look)).map_err(Error::from).and_then(|()| {
+        let transaction = Transaction::new_unchecked(&trace, TransactionBehavior::Immediate)?;
+        if let Some(pid) = check::recorder(&transaction)? {
+            bail!(
+                "process {pid} is recording into it; try again when that has ended, or on a copy made with: \
+                 sqlite3 FILE '.backup COPY'"
+            );
+        }
+        let result = work(&Change { trace: &transaction, version, progress: &progress })?;
+        transaction.commit()?;
+        Ok(result)
+    });
+    // What is left of a change is undone here at the latest.
+    drop(trace);
+    drop(progress);
+    let error = match done {
+        Ok(result) => return Ok(result),
+        Err(error) => error,
+    };
+    if let Some(signal) = Interruption::signal() {
+        note(format_args!("interrupted: {undone}, and {} is as it was", shown(file)));
+        drop(interruption);
+        system::die_by(signal);
+    }
+    Err(explain(error, file).context(format!("{undone}, and {} is as it was", shown(file))))
+}
+
+/// What a failure means, where it is one of SQLite's.
+pub(crate) fn explain(error: Error, file: &Path) -> Error {
+    let failure = match error.downcast::<rusqlite::Error>() {
+        Ok(failure) => failure,
+        Err(error) => return error,
+    };
+    match &failure {
+        rusqlite::Error::SqliteFailure(code, _) if code.extended_code == ffi::SQLITE_IOERR_WRITE => anyhow!(
+            "the system refuses to write on: a quota, a limit on the size of files (ulimit -f), or a fault of the disk"
+        ),
+        rusqlite::Error::SqliteFailure(code, _) if code.code == ErrorCode::DatabaseCorrupt => {
+            anyhow!("the database is damaged; see what is wrong with: rpd check FILE")
+        }
+        rusqlite::Error::SqlInputError { msg, .. } => {
+            anyhow!("its tables are not as the format has them ({}); see: rpd check FILE", text::escape(msg))
+        }
+        rusqlite::Error::SqliteFailure(..) => rpd_schema::Error::of_sqlite(file, failure).into(),
+        _ => failure.into(),
+    }
+}
+
+fn shown(file: &Path) -> String {
+    text::escape(&file.to_string_lossy()).into_owned()
+}

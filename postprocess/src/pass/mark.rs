@@ -1,0 +1,122 @@
+//! Whether a pass is in a file, and whether the file has grown since it was made.
+//!
+//! `NAME::Table` and `NAME::Generated` are the format's. `NAME::Source`, ours, holds for each table that was read
+//! its number of rows and its largest id then, as `table rows largest`, joined by ` | `: ids alone would not tell, because
+//! the sessions of a file grow side by side.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::Definition;
+use super::object::has_table;
+
+/// How far a pass has been made in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not at all.
+    Absent,
+    /// Begun by a tool that did not come to its end.
+    Partial,
+    /// Made.
+    Applied(Freshness),
+}
+
+/// Whether a pass that is in a file covers the rows that are in it now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// The tables that it was made from are as they were.
+    Current,
+    /// They are not: rows were added or removed.
+    Stale,
+    /// It was made by a tool that did not write down what it was made from.
+    Unknown,
+}
+
+impl Freshness {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Freshness::Current => "current",
+            Freshness::Stale => "stale",
+            Freshness::Unknown => "unknown",
+        }
+    }
+}
+
+impl State {
+    /// How far this pass has been made.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn of(trace: &Connection, pass: &Definition) -> rusqlite::Result<State> {
+        let is_generated = value(trace, pass, "Generated")?.is_some();
+        let mut tables = 0;
+        for table in pass.tables {
+            tables += usize::from(has_table(trace, table)?);
+        }
+        if !is_generated || tables < pass.tables.len() {
+            let is_begun = is_generated || tables > 0 || value(trace, pass, "Table")?.is_some();
+            return Ok(if is_begun { State::Partial } else { State::Absent });
+        }
+        Ok(State::Applied(match value(trace, pass, "Source")? {
+            None => Freshness::Unknown,
+            Some(then) if then == source(trace, pass)? => Freshness::Current,
+            Some(_) => Freshness::Stale,
+        }))
+    }
+}
+
+/// Writes down that a pass has been made of the rows that are there now.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub(crate) fn set(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+    let source = source(trace, pass)?;
+    for (key, value) in [("Table", "True"), ("Generated", "True"), ("Source", source.as_str())] {
+        trace.execute(
+            "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
+            [format!("{}::{key}", pass.tag).as_str(), value],
+        )?;
+    }
+    Ok(())
+}
+
+/// Removes every tag of a pass.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn remove(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+    let mut statement = trace.prepare("DELETE FROM rocpd_metadata WHERE tag = ?1")?;
+    for key in ["Table", "Generated", "Source"] {
+        statement.execute([format!("{}::{key}", pass.tag)])?;
+    }
+    Ok(())
+}
+
+fn value(trace: &Connection, pass: &Definition, key: &str) -> rusqlite::Result<Option<String>> {
+    trace
+        .query_row(
+            "SELECT CAST(value AS text) FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1",
+            [format!("{}::{key}", pass.tag)],
+            |row| {
+                Ok(String::from_utf8_lossy(row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default())
+                    .into_owned())
+            },
+        )
+        .optional()
+}
+
+fn source(trace: &Connection, pass: &Definition) -> rusqlite::Result<String> {
+    let mut parts = Vec::new();
+    for table in pass.reads {
+        if !has_table(trace, table)? {
+            parts.push(format!("{table} absent"));
+            continue;
+        }
+        let (rows, largest): (i64, i64) =
+            trace.query_row(&format!("SELECT count(*), ifnull(max(rowid), 0) FROM {table}"), [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        parts.push(format!("{table} {rows} {largest}"));
+    }
+    Ok(parts.join(" | "))
+}

@@ -1,0 +1,34 @@
+//! What a pass made, and what it met on the way.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// What a pass made.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Report {
+    /// Rows by table.
+    pub(crate) rows: BTreeMap<&'static str, u64>,
+    /// What could not be taken as it stands in the file, worst first.
+    pub(crate) remarks: Vec<Remark>,
+}
+
+/// Rows of a file that could not be taken as they are.
+#[derive(Debug, Serialize)]
+pub(crate) struct Remark {
+    /// Short name, for programs: `overlapping-calls`.
+    pub(crate) kind: &'static str,
+    /// How many rows.
+    pub(crate) count: u64,
+    /// What they are and what was done with them.
+    pub(crate) text: String,
+}
+
+impl Report {
+    /// Adds a remark unless there is nothing to remark.
+    pub(crate) fn remark(&mut self, kind: &'static str, count: u64, text: impl Into<String>) {
+        if count > 0 {
+            self.remarks.push(Remark { kind, count, text: text.into() });
+        }
+    }
+}
