@@ -16,11 +16,23 @@ void rpdstop(void);
 /* Returns when everything that was recorded and has completed is in the file, readable by others; after 10 s at the latest. */
 void rpdflush(void);
 
+/* Another trace: what was recorded before the call is in the old file when it returns (after 10 s at the latest), what is recorded
+ * after it goes into this one, made when missing. %p, %h and %r as in RPDT_FILENAME. Returns 0, or -1 for no name. */
+int rpd_setFilename(const char *name);
+
+/* What the end of the process does: the last rows, the session's end. For processes that end by _exit and have loaded the recorder
+ * by dlopen; with LD_PRELOAD it happens by itself. Nothing is recorded after it. */
+void rpdfinish(void);
+
 /* An instant, and a range of the calling thread: rows of rocpd_api with that name and those arguments. Schema 2 has no place for
  * the domain. */
 void rpd_mark(const char *domain, const char *apiName, const char *args);
 void rpd_rangePush(const char *domain, const char *apiName, const char *args);
 void rpd_rangePop(void);
+
+/* The same on a stack of its own, for the functions of an interpreter: a pop never ends a range of rpd_rangePush. */
+void rpd_framePush(const char *apiName, const char *args);
+void rpd_framePop(void);
 
 #ifdef __cplusplus
 }

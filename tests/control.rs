@@ -166,6 +166,46 @@ fn file_names() {
 }
 
 #[test]
+fn another_file_in_mid_recording() {
+    let dir = Dir::new();
+    let acts = ["mark=a", "push=over", "file=second.rpd", "mark=b", "pop", "file=%p.rpd", "file=", "mark=c"];
+    let ran = control(&dir, &acts).run();
+    ran.expect(0).expect_silent();
+    assert_eq!(ran.stdout, "refused\n", "{ran}");
+    let third = format!("{}.rpd", ran.pid);
+    assert_eq!(names(&dir, "trace.rpd"), ["a"]);
+    assert_eq!(names(&dir, "second.rpd"), ["over", "b"]);
+    assert_eq!(names(&dir, &third), ["c"]);
+    for (file, ranges, marks) in [("trace.rpd", "0", "1"), ("second.rpd", "1", "1"), (&*third, "0", "1")] {
+        let trace = dir.trace(file);
+        trace.check_integrity();
+        let fact = |key: &str| trace.metadata(key).into_values().collect::<Vec<_>>();
+        assert_eq!(fact("session::0::recorded::range"), [ranges], "{file}");
+        assert_eq!(fact("session::0::recorded::mark"), [marks], "{file}");
+        assert_eq!(fact("session::0::end_monotonic_ns").len(), 1, "{file}");
+    }
+}
+
+#[test]
+fn another_file_before_anything_is_recorded() {
+    let dir = Dir::new();
+    control(&dir, &["file=own.rpd", "fork", "mark=a"]).run().expect(0).expect_silent();
+    assert_eq!(dir.names(), ["own.rpd"]);
+    assert_eq!(names(&dir, "own.rpd"), ["a", "a"], "the child goes on in it");
+}
+
+#[test]
+fn a_process_that_ends_by_a_system_call_can_finish_before() {
+    let dir = Dir::new();
+    control(&dir, &["push=open", "mark=a", "finish", "mark=late", "raw_exit=3"])
+        .run()
+        .expect(3)
+        .expect_silent();
+    assert_eq!(names(&dir, "trace.rpd"), ["open", "a"]);
+    assert_eq!(dir.trace("trace.rpd").metadata("session::0::end_monotonic_ns").len(), 1);
+}
+
+#[test]
 fn a_relative_name_stays_where_the_program_was_loaded() {
     let dir = Dir::new();
     std::fs::create_dir(dir.path("sub")).unwrap();

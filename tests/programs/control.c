@@ -3,6 +3,7 @@
  *   start stop flush pop      the call of that name        push=TEXT mark=TEXT
  *   say=TEXT                  a line on standard output    env=NAME   the value of a variable, as a line
  *   threads                   how many threads there are   wait=FILE  until that file exists, 30 s at most
+ *   file=NAME finish          rpd_setFilename, rpdfinish   raw_exit=N the system call alone, as an interpreter that found _exit first
  *   cd=DIR  spin=MS           fork: everything that follows is done by a child, then by the parent when it has ended
  *   exit=N  _exit=N
  *
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,12 @@ static void marker(const char *name, const char *args) {
     void (*function)(const char *domain, const char *api, const char *args);
     *(void **)&function = dlsym(RTLD_DEFAULT, name);
     if (function) function("control", "UserMarker", args);
+}
+
+static void set_filename(const char *name) {
+    int (*function)(const char *name);
+    *(void **)&function = dlsym(RTLD_DEFAULT, "rpd_setFilename");
+    if (function && function(name) != 0) puts("refused");
 }
 
 static int threads(void) {
@@ -44,6 +52,9 @@ static void act(const char *what, const char *value) {
     if (!strcmp(what, "start")) call("rpdstart");
     else if (!strcmp(what, "stop")) call("rpdstop");
     else if (!strcmp(what, "flush")) call("rpdflush");
+    else if (!strcmp(what, "finish")) call("rpdfinish");
+    else if (!strcmp(what, "file")) set_filename(value);
+    else if (!strcmp(what, "raw_exit")) syscall(SYS_exit_group, atoi(value));
     else if (!strcmp(what, "pop")) call("rpd_rangePop");
     else if (!strcmp(what, "push")) marker("rpd_rangePush", value);
     else if (!strcmp(what, "mark")) marker("rpd_mark", value);

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// What the user asked for, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// Absolute path of the trace with `%p`, `%h`, `%r` still in it.
-    filename: PathBuf,
+    /// Absolute path of the trace when the library was loaded.
+    pub(crate) filename: Template,
     /// Recording begins by itself.
     pub(crate) autostart: bool,
     /// Time from the loading of the library to the beginning of recording.
@@ -96,7 +96,7 @@ impl Config {
         let delay = seconds("RPDT_DELAY").unwrap_or_default();
         let duration = seconds("RPDT_DURATION").filter(|duration| !duration.is_zero());
         Config {
-            filename: cwd.join(get("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into())),
+            filename: Template(cwd.join(get("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into()))),
             autostart,
             delay,
             duration,
@@ -111,11 +111,22 @@ impl Config {
             complaints,
         }
     }
+}
+
+/// The absolute path of a trace with `%p`, `%h`, `%r` still in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Template(PathBuf);
+
+impl Template {
+    /// `path` from the working directory of now.
+    pub(crate) fn new(path: &Path) -> Template {
+        Template(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
+    }
 
     /// The file of the calling process: `%p` is its pid, `%h` the host name, `%r` its rank (0 when it has none),
     /// `%%` a percent sign.
-    pub(crate) fn filename(&self) -> PathBuf {
-        expand(&self.filename, |letter| match letter {
+    pub(crate) fn expanded(&self) -> PathBuf {
+        expand(&self.0, |letter| match letter {
             b'p' => Some(std::process::id().to_string()),
             b'h' => Some(crate::host::name()),
             b'r' => Some(crate::host::rank().unwrap_or_else(|| "0".to_string())),
@@ -155,7 +166,7 @@ mod tests {
     #[test]
     fn defaults() {
         let config = read(&[]);
-        assert_eq!(config.filename, Path::new("/here/trace.rpd"));
+        assert_eq!(config.filename.0, Path::new("/here/trace.rpd"));
         assert!(config.autostart && config.complaints.is_empty() && !config.ticks);
         assert_eq!(config.buffer_bytes, 256 << 20);
         assert!(
@@ -188,7 +199,7 @@ mod tests {
 
     #[test]
     fn empty_is_unset() {
-        assert_eq!(read(&[("RPDT_FILENAME", ""), ("RPDT_LOG", "")]).filename, Path::new("/here/trace.rpd"));
+        assert_eq!(read(&[("RPDT_FILENAME", ""), ("RPDT_LOG", "")]).filename.0, Path::new("/here/trace.rpd"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::config::Template;
 use crate::recorder::{self, Recorder};
 use crate::{hsa, report};
 
@@ -14,6 +15,12 @@ const GPU_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) fn flush(recorder: &'static Recorder) {
     hsa::collect(Duration::from_secs(1));
     recorder.writer.flush(FLUSH_DEADLINE);
+}
+
+/// Puts all that completed before the call into the file, and what comes after it into `filename`.
+pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) {
+    hsa::collect(Duration::from_secs(1));
+    recorder.writer.change_file(recorder, filename, FLUSH_DEADLINE);
 }
 
 /// The process ends: the last completions, the last rows, the session's end. Later calls do nothing.

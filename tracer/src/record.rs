@@ -143,6 +143,8 @@ impl Stack {
     pub(crate) const RPD: Stack = Stack(0);
     /// roctxRangePushA and roctxRangePop.
     pub(crate) const ROCTX: Stack = Stack(1);
+    /// rpd_framePush and rpd_framePop.
+    pub(crate) const FRAMES: Stack = Stack(2);
 }
 
 /// A range that belongs to no thread's stack: its api name is [`crate::marker::USER_MARKER`], its text the arguments.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::clock::{self, Clock};
-use crate::config::Config;
+use crate::config::{Config, Template};
 use crate::counters::Counters;
 use crate::process_range::Waiting;
 use crate::ring::{self, Budget, Consumer, Producer};
@@ -30,6 +30,8 @@ pub(crate) struct Recorder {
     pub(crate) began: (u64, u64),
     /// Memory of all rings.
     budget: Arc<Budget>,
+    /// The trace: RPDT_FILENAME, until the program names another.
+    pub(crate) filename: Mutex<Template>,
     /// Recorded and lost.
     pub(crate) counters: Counters,
     /// Recording or paused.
@@ -58,7 +60,12 @@ pub(crate) fn install(config: Config) -> &'static Recorder {
 /// Makes the recorder of a forked child, which is as far as its parent: recording or paused, inside the same window of time. The
 /// parent's is forgotten, not freed.
 pub(crate) fn inherit(parent: &Recorder) {
-    put(parent.config.clone(), parent.switch.inherited());
+    let mut config = parent.config.clone();
+    // Another thread of the parent may have held the lock at the fork: it was about to change the name.
+    if let Ok(filename) = parent.filename.try_lock() {
+        config.filename = filename.clone();
+    }
+    put(config, parent.switch.inherited());
 }
 
 /// This process records nothing.
@@ -71,6 +78,7 @@ fn put(config: Config, switch: Switch) -> &'static Recorder {
         pid: std::process::id(),
         began: (clock::monotonic(), clock::read(Clock::Realtime)),
         budget: Arc::new(Budget::new(config.buffer_bytes)),
+        filename: Mutex::new(config.filename.clone()),
         counters: Counters::default(),
         switch,
         waiting: Waiting::default(),

@@ -3,8 +3,11 @@
 //! Every function may be called from any thread, before or after the GPU runtime exists, and does nothing where recording is
 //! not possible.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use crate::config::Template;
 use crate::guard::guard;
 use crate::record::Stack;
 use crate::recorder::{self, Recorder};
@@ -26,6 +29,29 @@ pub extern "C" fn rpdstop() {
 #[unsafe(no_mangle)]
 pub extern "C" fn rpdflush() {
     with(finish::flush);
+}
+
+/// Another trace: what was recorded before the call is in the old file when it returns (after 10 s at the latest), what is
+/// recorded after it goes into this one. `%p`, `%h` and `%r` stand for what they do in RPDT_FILENAME. Returns 0, or -1 for no name.
+///
+/// # Safety
+/// `name` is a NUL-terminated string or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rpd_setFilename(name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    let name = unsafe { bytes(name) };
+    if name.is_empty() {
+        return -1;
+    }
+    with(|recorder| finish::change_file(recorder, Template::new(Path::new(OsStr::from_bytes(name)))));
+    0
+}
+
+/// What the end of the process does, for one that ends by `_exit` and has loaded the recorder late: the last rows and the session's
+/// end. Nothing is recorded after it.
+#[unsafe(no_mangle)]
+pub extern "C" fn rpdfinish() {
+    guard((), finish::process_end);
 }
 
 /// An instant. Schema 2 has no place for the domain.
@@ -54,6 +80,24 @@ pub unsafe extern "C" fn rpd_rangePush(_domain: *const c_char, api_name: *const 
 #[unsafe(no_mangle)]
 pub extern "C" fn rpd_rangePop() {
     with(|recorder| marker::pop(recorder, Stack::RPD));
+}
+
+/// As [`rpd_rangePush`], on a stack of its own: calls of an interpreter's functions, which end whether or not the ranges that they
+/// have pushed do.
+///
+/// # Safety
+/// The arguments are NUL-terminated strings or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rpd_framePush(api_name: *const c_char, args: *const c_char) {
+    // SAFETY: the caller's promise.
+    let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
+    with(|recorder| marker::push(recorder, Stack::FRAMES, name, args));
+}
+
+/// The innermost range of [`rpd_framePush`] of the calling thread ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn rpd_framePop() {
+    with(|recorder| marker::pop(recorder, Stack::FRAMES));
 }
 
 fn with(act: impl FnOnce(&'static Recorder)) {

@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::process_ranges::ProcessRanges;
-use super::ranges::{Ranges, Stretch};
+use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
+use super::sink::Sink;
 use super::{Complaint, lose, session, system_calls};
-use crate::process_range::Begun;
-use crate::record::{Kind, Marker, ProcessRange, Stack};
 use crate::recorder::Recorder;
-use crate::ring::{Consumer, Entry};
+use crate::ring::Consumer;
 use crate::switch::Change;
-use crate::{clock, log, marker};
+use crate::sync::lock;
+use crate::{clock, log};
 
 /// How long to leave a file alone that could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
@@ -59,6 +59,19 @@ pub(super) struct File {
     counted: Option<(Instant, Recorded, u64)>,
     /// Sums at the last commit: a rollback goes back to them.
     committed: Recorded,
+    /// Operations in files that were left for others.
+    left: u64,
+}
+
+/// What ends with a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// Nothing.
+    Next,
+    /// The session.
+    FileChanges,
+    /// The session and what is open.
+    ProcessEnds,
 }
 
 impl File {
@@ -79,12 +92,13 @@ impl File {
             ending: false,
             counted: None,
             committed: Recorded::default(),
+            left: 0,
         }
     }
 
-    /// Operations in the file.
+    /// Operations in the file, and in those before it.
     pub(super) fn ops(&self) -> u64 {
-        self.committed.kernels + self.committed.copies + self.committed.fills
+        self.left + self.committed.operations()
     }
 
     /// Puts what has been recorded so far into the file.
@@ -96,7 +110,7 @@ impl File {
         let changed = !changes.is_empty() && (self.appender.is_some() || !self.lanes.is_empty());
         self.changes.extend(changes);
         if changed || self.lanes.iter().any(|lane| lane.consumer.has_records()) || self.counts_are_old() {
-            self.transact(clock::monotonic(), false);
+            self.transact(clock::monotonic(), Until::Next);
         }
     }
 
@@ -105,11 +119,22 @@ impl File {
         // The last chance of what could not be written a moment ago.
         (self.ending, self.retry_at) = (true, None);
         if self.appender.is_some() || self.lanes.iter().any(|lane| lane.consumer.has_records()) {
-            self.transact(clock::monotonic(), true);
+            self.transact(clock::monotonic(), Until::ProcessEnds);
         }
         self.appender = None;
         // What is still in the rings has nowhere to go.
         self.discard();
+    }
+
+    /// Ends the session in this file. Ranges that are open go on in the next.
+    pub(super) fn leave(&mut self) {
+        self.retry_at = None;
+        if self.appender.is_some() {
+            self.transact(clock::monotonic(), Until::FileChanges);
+            self.appender = None;
+            self.left += self.committed.operations();
+            (self.rows.recorded, self.committed) = Default::default();
+        }
     }
 
     fn counts_are_old(&self) -> bool {
@@ -120,18 +145,18 @@ impl File {
     }
 
     /// One transaction with everything that is in the rings.
-    fn transact(&mut self, now: u64, ending: bool) {
+    fn transact(&mut self, now: u64, until: Until) {
         let Some(mut appender) = self.take_appender() else { return };
         match appender.begin() {
             Ok(()) => {}
             // Somebody else writes for long: the rings keep what they have.
-            Err(error) if *error.kind() == ErrorKind::Locked && !ending => {
+            Err(error) if *error.kind() == ErrorKind::Locked && until == Until::Next => {
                 self.appender = Some(appender);
                 return self.make_room();
             }
             Err(error) => return self.fail(appender, &error, 0),
         }
-        let (records, filled) = self.fill(&mut appender, now, ending);
+        let (records, filled) = self.fill(&mut appender, now, until);
         match filled.and_then(|()| commit(self.recorder, &mut appender)) {
             Ok(()) => {
                 self.committed = self.rows.recorded;
@@ -158,7 +183,7 @@ impl File {
     }
 
     /// Rows of all records; how many records that were.
-    fn fill(&mut self, appender: &mut Appender, now: u64, ending: bool) -> (u64, Result<(), Error>) {
+    fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (u64, Result<(), Error>) {
         let mut sink = Sink {
             appender,
             rows: &mut self.rows,
@@ -174,22 +199,23 @@ impl File {
             let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
             let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
             sink.pause(tid, ranges, now);
-            if gone || ending {
+            if gone || until == Until::ProcessEnds {
                 sink.end(tid, ranges, now);
             }
             lane.consumer.gone = gone;
         }
-        sink.drained(now, ending);
+        sink.drained(now, until == Until::ProcessEnds);
         let (records, failed) = (sink.records, sink.failed);
         self.lanes.retain(|lane| !lane.consumer.gone);
-        let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, ending));
+        let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, until));
         (records, result)
     }
 
-    fn facts(&mut self, appender: &mut Appender, ending: bool) -> Result<(), Error> {
+    fn facts(&mut self, appender: &mut Appender, until: Until) -> Result<(), Error> {
         if !self.gpus_known {
             self.gpus_known = session::gpus(appender)?;
         }
+        let ending = until != Until::Next;
         if ending || self.counts_are_old() || self.counted.is_none() {
             session::counts(appender, self.recorder, &self.rows.recorded)?;
             let lost = self.recorder.counters.lost().map(|(_, n)| n).sum();
@@ -229,7 +255,7 @@ impl File {
             return None;
         }
         system_calls::replace();
-        let path = self.recorder.config.filename();
+        let path = lock(&self.recorder.filename).expanded();
         let opened = Appender::open(&path).and_then(|mut appender| {
             // Who wants small buffers wants little memory taken.
             appender.set_string_budget((self.recorder.config.buffer_bytes / 8).min(MOST_TEXT));
@@ -329,108 +355,6 @@ fn commit(recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
                 tries += 1;
             }
             other => return other,
-        }
-    }
-}
-
-/// One drain: takes records, keeps the first error.
-struct Sink<'a> {
-    appender: &'a mut Appender,
-    rows: &'a mut Rows,
-    process_ranges: &'a mut ProcessRanges,
-    changes: &'a [Change],
-    records: u64,
-    failed: Option<Error>,
-}
-
-impl Sink<'_> {
-    fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
-        self.records += 1;
-        if self.failed.is_some() {
-            return;
-        }
-        let result = match entry.kind {
-            Kind::Dispatch => self.rows.dispatch(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
-            Kind::Copy => self.rows.copy(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
-            Kind::Start | Kind::Stop => {
-                self.process_range(tid, entry);
-                Ok(())
-            }
-            Kind::Mark | Kind::Push | Kind::Pop | Kind::Discard => {
-                self.marker(tid, ranges, entry);
-                Ok(())
-            }
-        };
-        self.failed = self.failed.take().or(result.err());
-    }
-
-    fn marker(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
-        let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
-        let (name, args) = entry.text.split_at(marker.name_len as usize);
-        let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
-        let stack = Stack(marker.stack);
-        self.pause(tid, ranges, marker.time);
-        match entry.kind {
-            Kind::Push => ranges.push(Some(marker.time), stack, name.into_owned(), args.into_owned()),
-            Kind::Pop => ranges.pop(marker.time, stack, |stretch| self.range(tid, &stretch)),
-            Kind::Discard => ranges.discard(stack),
-            _ => {
-                let mark = Stretch { name: &name, args: &args, start: marker.time, end: marker.time };
-                self.keep(|rows, appender| rows.mark(appender, tid, &mark));
-            }
-        }
-    }
-
-    fn process_range(&mut self, tid: u32, entry: &Entry<'_>) {
-        let ProcessRange { time, id } = bytemuck::pod_read_unaligned(entry.body);
-        if entry.kind == Kind::Start {
-            let (name, args) = (marker::USER_MARKER.into(), String::from_utf8_lossy(entry.text).into_owned());
-            return self.start(Begun { id, tid, time, name, args });
-        }
-        self.with_process_ranges(|ranges, changes, emit| ranges.stop(id, time, changes, emit));
-    }
-
-    fn start(&mut self, begun: Begun) {
-        self.with_process_ranges(|ranges, changes, emit| ranges.start(begun, changes, emit));
-    }
-
-    /// All rings were drained.
-    fn drained(&mut self, now: u64, ending: bool) {
-        self.with_process_ranges(|ranges, changes, emit| {
-            ranges.drained(now, changes, &mut *emit);
-            if ending {
-                ranges.end(now, emit);
-            }
-        });
-    }
-
-    /// Runs `act` with the open process ranges, the changes of the switch and what makes rows of stretches.
-    fn with_process_ranges(
-        &mut self,
-        act: impl FnOnce(&mut ProcessRanges, &[Change], &mut dyn FnMut(u32, Stretch<'_>)),
-    ) {
-        let mut ranges = std::mem::take(self.process_ranges);
-        act(&mut ranges, self.changes, &mut |tid, stretch| self.range(tid, &stretch));
-        *self.process_ranges = ranges;
-    }
-
-    /// Stops and resumes up to `time`.
-    fn pause(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
-        let changes = self.changes;
-        ranges.apply(changes, time, |stretch| self.range(tid, &stretch));
-    }
-
-    fn end(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
-        ranges.end(time, |stretch| self.range(tid, &stretch));
-    }
-
-    fn range(&mut self, tid: u32, stretch: &Stretch<'_>) {
-        self.keep(|rows, appender| rows.range(appender, tid, stretch));
-    }
-
-    fn keep(&mut self, write: impl FnOnce(&mut Rows, &mut Appender) -> Result<(), Error>) {
-        if self.failed.is_none() {
-            self.failed = write(self.rows, self.appender).err();
         }
     }
 }

@@ -8,6 +8,7 @@ mod process_ranges;
 mod ranges;
 mod rows;
 mod session;
+mod sink;
 mod system_calls;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, Clock};
+use crate::config::Template;
 use crate::counters::Cause;
 use crate::recorder::Recorder;
 use crate::sync::{lock, lock_within};
@@ -28,6 +30,8 @@ struct Wishes {
     /// Flushes asked for and done, counted.
     flush_wanted: u64,
     flush_done: u64,
+    /// The file to go on in after the next flush.
+    filename: Option<Template>,
     finish: bool,
     finished: bool,
 }
@@ -70,10 +74,24 @@ impl Handle {
 
     /// Waits until all that is in the rings now is in the file.
     pub(crate) fn flush(&self, deadline: Duration) {
+        self.ask(deadline, |_| {});
+    }
+
+    /// As [`Handle::flush`]; what is recorded from then on goes into another file.
+    pub(crate) fn change_file(&self, recorder: &Recorder, filename: Template, deadline: Duration) {
+        if self.is_started() {
+            self.ask(deadline, |wishes| wishes.filename = Some(filename));
+        } else {
+            *lock(&recorder.filename) = filename;
+        }
+    }
+
+    fn ask(&self, deadline: Duration, wish: impl FnOnce(&mut Wishes)) {
         if !self.is_started() {
             return;
         }
         let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
+        wish(&mut wishes);
         wishes.flush_wanted += 1;
         let mine = wishes.flush_wanted;
         self.changed.notify_all();
@@ -113,15 +131,16 @@ impl Handle {
         self.ops.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until the timer runs out or somebody wants something. Returns (flush number to acknowledge, finish).
-    fn wait(&self, interval: Duration) -> (u64, bool) {
+    /// Sleeps until the timer runs out or somebody wants something. Returns (flush number to acknowledge, file to go on in,
+    /// finish).
+    fn wait(&self, interval: Duration) -> (u64, Option<Template>, bool) {
         let wishes = lock(&self.wishes);
         let (mut wishes, _) = self
             .changed
             .wait_timeout_while(wishes, interval, |w| !w.wake && !w.finish && w.flush_wanted == w.flush_done)
             .unwrap_or_else(PoisonError::into_inner);
         wishes.wake = false;
-        (wishes.flush_wanted, wishes.finish)
+        (wishes.flush_wanted, wishes.filename.take(), wishes.finish)
     }
 
     fn acknowledge(&self, flush: u64, finished: bool) {
@@ -152,10 +171,14 @@ fn serve(recorder: &'static Recorder) {
     loop {
         provoked::panic("writer");
         let edge = recorder.switch.keep_time().map_or(Duration::MAX, Duration::from_nanos);
-        let (flush, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
+        let (flush, filename, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
         finish |= threads::are_alone();
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
         fork::without(|| file.drain());
+        if let Some(filename) = filename {
+            fork::without(|| file.leave());
+            *lock(&recorder.filename) = filename;
+        }
         account();
         if finish {
             // The session's last facts tell what recording has cost up to here.

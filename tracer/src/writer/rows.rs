@@ -25,6 +25,13 @@ pub(super) struct Recorded {
     pub(super) marks: u64,
 }
 
+impl Recorded {
+    /// What GPUs did.
+    pub(super) fn operations(&self) -> u64 {
+        self.kernels + self.copies + self.fills
+    }
+}
+
 /// The next local ids of a session.
 #[derive(Clone, Copy)]
 struct Ids {

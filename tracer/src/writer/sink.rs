@@ -1,0 +1,114 @@
+//! From the records of one drain to rows: takes every record, keeps the first error.
+
+use rpd_schema::{Appender, Error};
+
+use super::process_ranges::ProcessRanges;
+use super::ranges::{Ranges, Stretch};
+use super::rows::Rows;
+use crate::marker;
+use crate::process_range::Begun;
+use crate::record::{Kind, Marker, ProcessRange, Stack};
+use crate::ring::Entry;
+use crate::switch::Change;
+
+/// See the module.
+pub(super) struct Sink<'a> {
+    pub(super) appender: &'a mut Appender,
+    pub(super) rows: &'a mut Rows,
+    pub(super) process_ranges: &'a mut ProcessRanges,
+    pub(super) changes: &'a [Change],
+    pub(super) records: u64,
+    pub(super) failed: Option<Error>,
+}
+
+impl Sink<'_> {
+    pub(super) fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
+        self.records += 1;
+        if self.failed.is_some() {
+            return;
+        }
+        let result = match entry.kind {
+            Kind::Dispatch => self.rows.dispatch(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
+            Kind::Copy => self.rows.copy(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
+            Kind::Start | Kind::Stop => {
+                self.process_range(tid, entry);
+                Ok(())
+            }
+            Kind::Mark | Kind::Push | Kind::Pop | Kind::Discard => {
+                self.marker(tid, ranges, entry);
+                Ok(())
+            }
+        };
+        self.failed = self.failed.take().or(result.err());
+    }
+
+    fn marker(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
+        let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
+        let (name, args) = entry.text.split_at(marker.name_len as usize);
+        let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
+        let stack = Stack(marker.stack);
+        self.pause(tid, ranges, marker.time);
+        match entry.kind {
+            Kind::Push => ranges.push(Some(marker.time), stack, name.into_owned(), args.into_owned()),
+            Kind::Pop => ranges.pop(marker.time, stack, |stretch| self.range(tid, &stretch)),
+            Kind::Discard => ranges.discard(stack),
+            _ => {
+                let mark = Stretch { name: &name, args: &args, start: marker.time, end: marker.time };
+                self.keep(|rows, appender| rows.mark(appender, tid, &mark));
+            }
+        }
+    }
+
+    fn process_range(&mut self, tid: u32, entry: &Entry<'_>) {
+        let ProcessRange { time, id } = bytemuck::pod_read_unaligned(entry.body);
+        if entry.kind == Kind::Start {
+            let (name, args) = (marker::USER_MARKER.into(), String::from_utf8_lossy(entry.text).into_owned());
+            return self.start(Begun { id, tid, time, name, args });
+        }
+        self.with_process_ranges(|ranges, changes, emit| ranges.stop(id, time, changes, emit));
+    }
+
+    pub(super) fn start(&mut self, begun: Begun) {
+        self.with_process_ranges(|ranges, changes, emit| ranges.start(begun, changes, emit));
+    }
+
+    /// All rings were drained.
+    pub(super) fn drained(&mut self, now: u64, ending: bool) {
+        self.with_process_ranges(|ranges, changes, emit| {
+            ranges.drained(now, changes, &mut *emit);
+            if ending {
+                ranges.end(now, emit);
+            }
+        });
+    }
+
+    /// Runs `act` with the open process ranges, the changes of the switch and what makes rows of stretches.
+    fn with_process_ranges(
+        &mut self,
+        act: impl FnOnce(&mut ProcessRanges, &[Change], &mut dyn FnMut(u32, Stretch<'_>)),
+    ) {
+        let mut ranges = std::mem::take(self.process_ranges);
+        act(&mut ranges, self.changes, &mut |tid, stretch| self.range(tid, &stretch));
+        *self.process_ranges = ranges;
+    }
+
+    /// Stops and resumes up to `time`.
+    pub(super) fn pause(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
+        let changes = self.changes;
+        ranges.apply(changes, time, |stretch| self.range(tid, &stretch));
+    }
+
+    pub(super) fn end(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
+        ranges.end(time, |stretch| self.range(tid, &stretch));
+    }
+
+    fn range(&mut self, tid: u32, stretch: &Stretch<'_>) {
+        self.keep(|rows, appender| rows.range(appender, tid, stretch));
+    }
+
+    fn keep(&mut self, write: impl FnOnce(&mut Rows, &mut Appender) -> Result<(), Error>) {
+        if self.failed.is_none() {
+            self.failed = write(self.rows, self.appender).err();
+        }
+    }
+}
