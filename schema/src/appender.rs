@@ -150,6 +150,7 @@ impl Appender {
             return Err(Error::new(ErrorKind::InTransaction, &self.path));
         }
         self.run("BEGIN IMMEDIATE")?;
+        self.rows.begin();
         self.open = true;
         Ok(())
     }

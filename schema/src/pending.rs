@@ -22,6 +22,11 @@ macro_rules! pending {
                 Pending { $($batch: Batch::new(),)+ }
             }
 
+            /// A transaction begins.
+            pub(crate) fn begin(&mut self) {
+                $(self.$batch.begin();)+
+            }
+
             /// Writes every row, texts first.
             pub(crate) fn flush(&mut self, connection: &Connection, offset: Offset) -> rusqlite::Result<()> {
                 $(self.$batch.flush(connection, offset)?;)+

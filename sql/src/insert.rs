@@ -8,7 +8,7 @@
 pub struct Insert {
     /// Name of the table.
     pub table: &'static str,
-    /// Names of the columns; parameters are bound in this order.
+    /// Names of the columns; parameters are bound in this order. The first is the primary key, except in [`METADATA`].
     pub columns: &'static [&'static str],
 }
 
@@ -16,9 +16,32 @@ impl Insert {
     /// The text of one INSERT of `rows` rows, with one `?` per column and row, row after row.
     #[must_use]
     pub fn statement(&self, rows: usize) -> String {
-        let columns: Vec<String> = self.columns.iter().map(|column| format!("\"{column}\"")).collect();
-        let row = format!("({})", vec!["?"; self.columns.len()].join(","));
-        format!("INSERT INTO \"{}\" ({}) VALUES {}", self.table, columns.join(","), vec![row; rows].join(","))
+        self.of_columns(self.columns, rows)
+    }
+
+    /// The same without the first column, the primary key: SQLite gives each row the number after the largest.
+    #[must_use]
+    pub fn at_the_end(&self, rows: usize) -> String {
+        self.of_columns(&self.columns[1..], rows)
+    }
+
+    /// The text of a query for the largest primary key that the table has had, or 0; no row where the primary key is not SQLite's
+    /// own row number.
+    #[must_use]
+    pub fn last_key(&self) -> String {
+        let (table, key) = (self.table, self.columns[0]);
+        format!(
+            "SELECT max(\"last\", ifnull((SELECT max(\"seq\") FROM \"sqlite_sequence\" WHERE \"name\" = '{table}'), \"last\")) \
+             FROM (SELECT ifnull(max(\"{key}\"), 0) AS \"last\" FROM \"{table}\") \
+             WHERE EXISTS (SELECT 1 FROM pragma_table_info('{table}') \
+             WHERE \"name\" = '{key}' AND \"pk\" = 1 AND \"type\" LIKE 'integer')"
+        )
+    }
+
+    fn of_columns(&self, columns: &[&str], rows: usize) -> String {
+        let names: Vec<String> = columns.iter().map(|column| format!("\"{column}\"")).collect();
+        let row = format!("({})", vec!["?"; columns.len()].join(","));
+        format!("INSERT INTO \"{}\" ({}) VALUES {}", self.table, names.join(","), vec![row; rows].join(","))
     }
 }
 

@@ -30,8 +30,11 @@ impl Row for ApiRow {
         self.id.local()
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.api(self.id))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.api(self.id)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         cells.integer(self.pid)?;
         cells.integer(self.tid)?;
         cells.unsigned(self.start)?;

@@ -2,7 +2,7 @@
 
 use crate::id::StringId;
 use rusqlite::Statement;
-use rusqlite::types::ToSql;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
 /// Scope of a packet's memory fence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,12 +72,12 @@ impl<'statement, 'connection> Cells<'statement, 'connection> {
     /// A handle or pointer, as `0x` and hexadecimal digits.
     pub(crate) fn handle(&mut self, handle: u64) -> rusqlite::Result<()> {
         let mut room = [0; 18];
-        self.bind(hexadecimal(handle, &mut room))
+        self.bind(ToSqlOutput::Borrowed(ValueRef::Text(hexadecimal(handle, &mut room))))
     }
 }
 
 /// Writes `0x` and the digits of `value` into the end of `room`: no allocation for each cell.
-fn hexadecimal(value: u64, room: &mut [u8; 18]) -> &str {
+fn hexadecimal(value: u64, room: &mut [u8; 18]) -> &[u8] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut rest = value;
     let mut at = room.len();
@@ -91,7 +91,7 @@ fn hexadecimal(value: u64, room: &mut [u8; 18]) -> &str {
     }
     room[at - 2] = b'0';
     room[at - 1] = b'x';
-    std::str::from_utf8(&room[at - 2..]).unwrap_or_default()
+    &room[at - 2..]
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn handles_read_as_printf_writes_pointers() {
         for value in [0, 1, 15, 16, 0x7f40_43dc_6040, u64::MAX] {
-            assert_eq!(hexadecimal(value, &mut [0; 18]), format!("{value:#x}"));
+            assert_eq!(hexadecimal(value, &mut [0; 18]), format!("{value:#x}").as_bytes());
         }
     }
 }

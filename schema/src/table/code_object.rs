@@ -24,8 +24,11 @@ impl Row for CodeObjectRow {
         self.id.0
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.code_object(self.id))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.code_object(self.id)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         cells.integer(self.vgpr)?;
         cells.integer(self.sgpr)?;
         cells.integer(self.fbar)
@@ -64,8 +67,11 @@ impl Row for ExtCodeObjectRow {
         self.id.0
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.code_object(self.id))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.code_object(self.id)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         cells.string_id(self.kernel_name)?;
         cells.integer(self.agpr)?;
         cells.integer(self.vgpr_spill)?;

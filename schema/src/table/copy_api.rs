@@ -40,8 +40,11 @@ impl Row for CopyApiRow {
         self.api.local()
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.api(self.api))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.api(self.api)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         cells.handle(self.stream)?;
         cells.unsigned(self.size)?;
         cells.unsigned(self.width)?;

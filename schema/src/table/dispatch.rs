@@ -32,8 +32,11 @@ impl Row for DispatchRow {
         self.op.0.max(self.code_object.0)
     }
 
+    fn key(&self, offset: Offset) -> i64 {
+        offset.op(self.op)
+    }
+
     fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.op(self.op))?;
         cells.string_id(self.kernel_name)?;
         for extent in self.grid.into_iter().chain(self.workgroup) {
             cells.integer(extent)?;

@@ -38,8 +38,11 @@ impl Row for KernelApiRow {
         self.api.local().max(self.code_object.0)
     }
 
+    fn key(&self, offset: Offset) -> i64 {
+        offset.api(self.api)
+    }
+
     fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.api(self.api))?;
         cells.handle(self.stream)?;
         for extent in self.grid.into_iter().chain(self.workgroup) {
             cells.integer(extent)?;

@@ -20,8 +20,11 @@ impl Row for ApiOp {
         self.id.max(self.api.local()).max(self.op.0)
     }
 
+    fn key(&self, offset: Offset) -> i64 {
+        offset.local(self.id)
+    }
+
     fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.local(self.id))?;
         cells.integer(offset.api(self.api))?;
         cells.integer(offset.op(self.op))
     }
@@ -42,8 +45,11 @@ impl Row for InputSignal {
         self.id.max(self.from.0).max(self.to.0)
     }
 
+    fn key(&self, offset: Offset) -> i64 {
+        offset.local(self.id)
+    }
+
     fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.local(self.id))?;
         cells.integer(offset.op(self.from))?;
         cells.integer(offset.op(self.to))
     }
@@ -65,8 +71,11 @@ impl Row for StackFrame {
         self.id.max(self.api.local())
     }
 
+    fn key(&self, offset: Offset) -> i64 {
+        offset.local(self.id)
+    }
+
     fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.local(self.id))?;
         cells.integer(offset.api(self.api))?;
         cells.integer(self.depth)?;
         cells.string_id(self.name)

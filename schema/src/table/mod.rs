@@ -41,6 +41,9 @@ pub(crate) trait Row {
     /// The largest local id among the row's own and those it refers to: it must lie below 2^32.
     fn largest_id(&self) -> u64;
 
-    /// Binds every column, in the order of [`Self::INSERT`].
+    /// Its primary key as it stands in the file: the first column of [`Self::INSERT`].
+    fn key(&self, offset: Offset) -> i64;
+
+    /// Binds every column behind the first, in the order of [`Self::INSERT`].
     fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()>;
 }

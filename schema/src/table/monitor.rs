@@ -54,8 +54,11 @@ impl Row for OwnedMonitor {
         self.id
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.local(self.id))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.local(self.id)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         cells.text(&self.device_type)?;
         cells.integer(self.device)?;
         cells.text(&self.monitor_type)?;

@@ -34,8 +34,11 @@ impl Row for OpRow {
         self.id.0
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.op(self.id))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.op(self.id)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         cells.integer(self.gpu)?;
         cells.integer(self.queue)?;
         cells.unsigned(self.sequence)?;
@@ -67,8 +70,11 @@ impl Row for BarrierRow {
         self.op.0
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.op(self.op))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.op(self.op)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         cells.integer(self.signal_count)?;
         cells.text(self.acquire_fence.text())?;
         cells.text(self.release_fence.text())

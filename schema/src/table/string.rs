@@ -19,8 +19,11 @@ impl Row for StringRow {
         0
     }
 
+    fn key(&self, _offset: Offset) -> i64 {
+        self.id.0
+    }
+
     fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.string_id(self.id)?;
         cells.text(&self.text)
     }
 }

@@ -22,8 +22,11 @@ impl Row for TickRow {
         self.op.0
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.op(self.op))?;
+    fn key(&self, offset: Offset) -> i64 {
+        offset.op(self.op)
+    }
+
+    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
         // Raw means raw: the bit pattern of a counter that a broken device wrote must come back unchanged.
         cells.integer(self.start.cast_signed())?;
         cells.integer(self.end.cast_signed())
