@@ -86,18 +86,21 @@ pub(crate) fn has_recorded() -> bool {
 }
 
 /// Puts a marker record of this thread into its ring, after what it owes from a pause.
+#[inline]
 pub(crate) fn push_marker(recorder: &'static Recorder, kind: Kind, body: record::Marker, text: [&[u8]; 2]) {
-    let _ = LANE.try_with(|lane| {
-        let Ok(mut lane) = lane.try_borrow_mut() else { return };
-        lane.refresh();
-        if kind != Kind::Discard && !lane.paused.is_empty() {
-            let owed = std::mem::take(&mut lane.paused);
-            owed.replay(recorder.switch.resumed_at(), |kind, body, text| {
-                lane.push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);
-            });
+    let body = bytemuck::bytes_of(&body);
+    let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
+        Ok(mut lane) => {
+            if !lane.paused.is_empty() {
+                lane.catch_up(recorder, kind);
+            }
+            lane.push(recorder, kind, body, text, Patience::Waits);
         }
+        Err(_) => recorder.counters.lose(Cause::Reentered, 1),
     });
-    push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);
+    if pushed.is_err() {
+        push_orphan(recorder, kind, body, text, Patience::Waits);
+    }
 }
 
 impl Lane {
@@ -108,6 +111,18 @@ impl Lane {
             // The ring lives in memory shared with nobody any more; its consumer does not exist in this process.
             std::mem::forget(self.producer.take());
             self.paused = Paused::new();
+        }
+    }
+
+    /// Ranges that were opened while recording was paused are open still.
+    #[cold]
+    fn catch_up(&mut self, recorder: &'static Recorder, kind: Kind) {
+        self.refresh();
+        if kind != Kind::Discard {
+            let owed = std::mem::take(&mut self.paused);
+            owed.replay(recorder.switch.resumed_at(), |kind, body, text| {
+                self.push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);
+            });
         }
     }
 
