@@ -3,9 +3,9 @@
 set -eu
 
 # The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; the assembler, the object
-# readers and the sqlite3 shell that tests compare with.
+# readers and the sqlite3 shell that tests compare with; Python and what packs a package for it.
 packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
-clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3"
+clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3 python3-pip python3-setuptools python3-wheel"
 
 missing=""
 for package in $packages; do

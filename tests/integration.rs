@@ -28,6 +28,9 @@ mod control;
 // Markers through roctx and NVTX: rows, return values, other libraries that hear of them as well.
 mod markers;
 
+// rpdTracerControl, the rocpd modules and the package, by the real python3.
+mod python;
+
 // Many processes, one file; a long kernel beside many short ones.
 mod many;
 

@@ -1,0 +1,120 @@
+//! The rocpd modules: the schema is the recorder's, the passes are rpd's.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{python, root, sources};
+use crate::harness::{Dir, Trace, rpd, tool};
+
+/// Everything that makes a fresh trace: what is declared, and what the metadata says.
+fn declared(trace: &Trace) -> Vec<String> {
+    let mut all =
+        trace.texts("select type || ' ' || name || ' ' || coalesce(sql, '') from sqlite_master order by 1");
+    all.extend(trace.texts("select tag || ' ' || value from rocpd_metadata order by id"));
+    all
+}
+
+#[test]
+fn one_schema_whoever_creates_the_file() {
+    let dir = Dir::new();
+    let ran = python(&dir).arg("-m").arg("rocpd.schema").arg("--create").arg("python.rpd").run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, "Creating empty rpd: python.rpd\n");
+    tool(rpd().to_str().unwrap(), &["create".as_ref(), dir.path("rust.rpd").as_os_str()]);
+    assert_eq!(declared(&dir.trace("python.rpd")), declared(&dir.trace("rust.rpd")));
+    // On what is there already, as programs do that open a connection themselves.
+    let script = "import sqlite3; from rocpd.schema import RocpdSchema; c = sqlite3.connect('python.rpd')\n\
+         RocpdSchema().writeSchema(c); c.commit()";
+    python(&dir).arg("-c").arg(script).run().expect(0).expect_silent();
+    assert_eq!(declared(&dir.trace("python.rpd")), declared(&dir.trace("rust.rpd")));
+}
+
+#[test]
+fn an_existing_file_is_left_as_it_is() {
+    let dir = Dir::new();
+    fs::write(dir.path("x.rpd"), "mine").unwrap();
+    let ran = python(&dir).arg("-m").arg("rocpd.schema").arg("--create").arg("x.rpd").run();
+    assert_eq!(ran.expect(1).stderr, "rocpd.schema: x.rpd is there already: it is left as it is\n");
+    assert_eq!(fs::read_to_string(dir.path("x.rpd")).unwrap(), "mine");
+    let ran = python(&dir).arg("-m").arg("rocpd.schema").arg("--create").arg("no/such/x.rpd").run();
+    assert_eq!(
+        ran.expect(1).stderr,
+        "rocpd.schema: cannot create no/such/x.rpd: unable to open database file\n"
+    );
+}
+
+/// A front's run: its arguments and what rpd says is what `rpd` says to the same.
+#[track_caller]
+fn assert_is_verb(dir: &Dir, module: &str, verb: &[&str], arguments: &[&str]) {
+    let front =
+        arguments.iter().fold(python(dir).arg("-m").arg(module), |run, argument| run.arg(*argument)).run();
+    let direct =
+        verb.iter().fold(crate::harness::Run::new(dir, rpd()), |run, argument| run.arg(*argument)).run();
+    assert_eq!(front.status.code(), direct.status.code(), "{front}{direct}");
+    assert_eq!(front.stdout, direct.stdout, "{front}{direct}");
+    assert_eq!(front.stderr, direct.stderr, "{front}{direct}");
+}
+
+#[test]
+fn passes_are_verbs_of_rpd() {
+    let dir = Dir::new();
+    // Each says the same of a file that is not there.
+    for (module, verb) in
+        [("rocpd.callstack", "callstack"), ("rocpd.call_stacks", "callstack"), ("rpd", "top")]
+    {
+        let arguments: &[&str] = if module == "rpd" { &["top", "none.rpd"] } else { &["none.rpd"] };
+        assert_is_verb(&dir, module, &[verb, "none.rpd"], arguments);
+    }
+    let subclass = ["--base", "api", "--name", "x", "--apis", "hipMalloc", "none.rpd"];
+    assert_is_verb(&dir, "rocpd.subclass", &[&["subclass"], &subclass[..]].concat(), &subclass);
+    // And does it to one that is.
+    fs::copy(root().join("fixtures/rpd/matmul_result.rpd"), dir.path("x.rpd")).unwrap();
+    python(&dir).arg("-m").arg("rocpd.callstack").arg("x.rpd").run().expect(0);
+    assert!(dir.trace("x.rpd").number("select count(*) from ext_callstack") > 0);
+    let ran = python(&dir).arg("-m").arg("rocpd.strings").arg("x.rpd").arg("--clean_autograd").run();
+    assert!(ran.expect(1).stderr.contains("`rpd autograd FILE`"), "{ran}");
+}
+
+/// The Python sources alone, away from what is built.
+fn copied(dir: &Dir) -> PathBuf {
+    let copy = dir.path("copied");
+    tool("cp", &["-r".as_ref(), sources().as_os_str(), copy.as_os_str()]);
+    copy
+}
+
+#[test]
+fn without_the_command_or_the_verb_the_message_says_so() {
+    let dir = Dir::new();
+    let (copy, bin) = (copied(&dir), dir.path("bin"));
+    fs::create_dir(&bin).unwrap();
+    // A python3 that is a script would need the rest of PATH.
+    let python3 = tool("python3", &["-c", "import sys; print(sys.executable)"]);
+    let front = |arguments: &[&str]| {
+        let run = crate::harness::Run::new(&dir, python3.trim()).env("PYTHONPATH", &copy).env("PATH", &bin);
+        arguments.iter().fold(run, |run, argument| run.arg(*argument)).run()
+    };
+    let ran = front(&["-m", "rocpd.graph", "x.rpd"]);
+    let missing =
+        "there is no rpd command: not in this package, and not on PATH; `make install` installs it\n";
+    assert_eq!(ran.expect(1).stderr, format!("rocpd.graph: {missing}"), "{ran}");
+    fs::copy("/bin/false", bin.join("rpd")).unwrap();
+    let ran = front(&["-m", "rocpd.graph", "x.rpd"]);
+    let old =
+        format!("rocpd.graph: {}/rpd has no verb 'graph': it is older than this package\n", bin.display());
+    assert_eq!(ran.expect(1).stderr, old, "{ran}");
+}
+
+#[test]
+fn another_package_of_the_name_is_not_shadowed() {
+    let dir = Dir::new();
+    let theirs = dir.path("rocm/rocpd");
+    fs::create_dir_all(&theirs).unwrap();
+    fs::write(theirs.join("__init__.py"), "whose = 'theirs'\n").unwrap();
+    fs::write(theirs.join("importer.py"), "what = 'their importer'\n").unwrap();
+    let path = format!("{}:{}", sources().display(), dir.path("rocm").display());
+    let script = "import rocpd, rocpd.importer; print(rocpd.whose, rocpd.importer.what)\n\
+         from rpd.schema import RocpdSchema; import rpdTracerControl";
+    let ran = python(&dir).arg("-c").arg(script).env("PYTHONPATH", path).run();
+    assert_eq!(ran.expect(0).stdout, "theirs their importer\n", "{ran}");
+    let said = format!("UserWarning: rocpd is the package in {} (ROCm's)", theirs.display());
+    assert!(ran.stderr.contains(&said), "{ran}");
+}
