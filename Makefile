@@ -2,6 +2,7 @@
 # make test   - all tests
 # make bench  - measurements, as ratios      make soak - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
+# make hip-api - the description of the HIP API, from HIP's headers
 # make install PREFIX=/usr/local             make uninstall
 
 PREFIX ?= /usr/local
@@ -18,7 +19,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build demo test bench soak matrix install uninstall clean
+.PHONY: all setup build demo test bench soak matrix hip-api install uninstall clean
 all: build
 
 setup:
@@ -58,6 +59,11 @@ soak: setup
 
 matrix: setup
 	@tests/matrix/run
+
+# The description of the HIP API: from the headers of this version and, where trees of `make matrix` are there, of newer ones.
+hip-api:
+	@tracer/src/hip/description/generate.py 5.2=/usr/include > tracer/src/hip/description/hip_api.tsv.new
+	@mv tracer/src/hip/description/hip_api.tsv.new tracer/src/hip/description/hip_api.tsv
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include

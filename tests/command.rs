@@ -54,11 +54,11 @@ fn a_second_recording_is_refused_appended_or_replaces() {
     appended.expect(0);
     check_summary(&appended, &expected, 1);
     let trace = dir.trace("trace.rpd");
-    assert_eq!((trace.session_count(), trace.number("select count(*) from kernel")), (2, 2 * 1005));
+    assert_eq!((trace.session_count(), trace.number("select count(*) from dispatch")), (2, 2 * 1005));
     trace.check_integrity();
     record().record_option("--force").run().expect(0);
     let trace = dir.trace("trace.rpd");
-    assert_eq!((trace.session_count(), trace.number("select count(*) from kernel")), (1, 1005));
+    assert_eq!((trace.session_count(), trace.number("select count(*) from dispatch")), (1, 1005));
 }
 
 #[test]

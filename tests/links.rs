@@ -4,36 +4,52 @@ use std::collections::BTreeSet;
 
 use crate::harness::{Dir, Loading, Ran, Run, Trace, program};
 
+/// Calls by which HIP launches one kernel.
+fn launches_one(name: &str) -> bool {
+    name.contains("LaunchKernel") || name.contains("LaunchCooperativeKernel") && !name.contains("MultiDevice")
+}
+
 /// Every op has one call, which came first and says the same. Threads that submitted something.
 pub(crate) fn check_links(trace: &Trace, pid: u32) -> BTreeSet<u32> {
     let (apis, calls) = (trace.apis(), trace.calls_of_ops());
     let (dispatches, kernel_apis, copy_apis) = (trace.dispatches(), trace.kernel_apis(), trace.copy_apis());
     let ops = trace.ops();
     let mut called = BTreeSet::new();
+    let mut launched = BTreeSet::new();
     for op in &ops {
         let [call] = calls.get(&op.id).map_or(&[][..], Vec::as_slice) else {
             panic!("not one call: {op:?}: {:?}", calls.get(&op.id));
         };
-        assert!(called.insert(*call), "two ops of one call: {op:?}");
+        called.insert(*call);
         let api = &apis[call];
         assert_eq!(api.pid, pid, "{api:?}");
         assert!(api.start <= api.end, "{api:?}");
         assert!(op.start <= op.end && op.start >= api.start, "{op:?} of {api:?}");
-        let by_engine = op.queue == 0;
-        if by_engine {
-            assert!(api.name.starts_with("hsa_amd_memory_async_copy"), "{api:?} of {op:?}");
-        } else {
-            assert_eq!((&*api.name, &*api.args), ("hsaDispatch", ""), "{api:?} of {op:?}");
-        }
-        assert_eq!(copy_apis.contains_key(call), by_engine, "{op:?}");
         let is_kernel = op.op_type == "KernelExecution";
         assert_eq!(dispatches.contains_key(&op.id), is_kernel, "{op:?}");
-        assert_eq!(kernel_apis.get(call), dispatches.get(&op.id), "{op:?}");
+        if is_kernel && (api.name == "hsaDispatch" || launches_one(&api.name)) {
+            assert!(launched.insert(*call), "two kernels of one launch: {op:?}");
+            assert_eq!(kernel_apis.get(call), dispatches.get(&op.id), "{op:?}");
+        } else if is_kernel {
+            assert!(api.name.starts_with("hipGraphLaunch") || api.name.contains("MultiDevice"), "{api:?}");
+        }
+        if op.op_type.starts_with("Copy") && api.name != "hsaDispatch" && api.name != "hipGraphLaunch" {
+            assert!(copy_apis.contains_key(call), "{op:?} of {api:?}");
+        }
+        if !api.name.starts_with("hip") {
+            let by_engine = op.queue == 0;
+            assert_eq!(api.name.starts_with("hsa_amd_memory_async_copy"), by_engine, "{api:?} of {op:?}");
+            assert_eq!((copy_apis.contains_key(call), &*api.args), (by_engine, ""), "{api:?} of {op:?}");
+        }
     }
-    // No call without an op either: everything completed.
-    assert_eq!(apis.keys().copied().collect::<BTreeSet<_>>(), called);
-    assert_eq!(kernel_apis.len(), dispatches.len());
-    apis.values().map(|api| api.tid).collect()
+    for (id, api) in &apis {
+        // Everything completed: only calls of HIP may have no op. A launch without one was captured.
+        assert!(api.name.starts_with("hip") || called.contains(id), "{api:?} without an op");
+        let one_kernel = api.name == "hsaDispatch" && kernel_apis.contains_key(id) || launches_one(&api.name);
+        assert_eq!(kernel_apis.contains_key(id), one_kernel, "{api:?}");
+    }
+    assert!(kernel_apis.values().all(|launch| !launch.name.is_empty()), "every kernel has a name");
+    called.iter().map(|call| apis[call].tid).collect()
 }
 
 fn recorded(dir: &Dir, run: Run<'_>) -> (Ran, Trace) {

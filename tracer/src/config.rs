@@ -8,6 +8,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::hip::filter::Filter;
+
 /// What the user asked for, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -33,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) log: u8,
     /// Keep the device's raw ticks beside each kernel (table `ext_tick`).
     pub(crate) ticks: bool,
+    /// Functions of the HIP API whose calls are recorded.
+    pub(crate) hip_apis: Filter,
     /// Where `rpd record` wants to hear from this process.
     pub(crate) report: Option<PathBuf>,
     /// Lines about values that were not understood.
@@ -95,6 +99,16 @@ impl Config {
         };
         let delay = seconds("RPDT_DELAY").unwrap_or_default();
         let duration = seconds("RPDT_DURATION").filter(|duration| !duration.is_zero());
+        let (hip_apis, unknown) = match get("RPDT_HIP_APIS") {
+            Some(text) => Filter::read(&text.to_string_lossy()),
+            None => (Filter::default(), Vec::new()),
+        };
+        if !unknown.is_empty() {
+            complaints.push(format!(
+                "RPDT_HIP_APIS: {} ignored; it is all, none, or a list of +hipFunction and -hipFunction, such as -hipMalloc,+hipEventQuery",
+                unknown.join(" and ")
+            ));
+        }
         Config {
             filename: Template(cwd.join(get("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into()))),
             autostart,
@@ -107,6 +121,7 @@ impl Config {
             exit_wait: Duration::from_millis(exit_ms),
             log,
             ticks,
+            hip_apis,
             report: get("RPDT_REPORT").map(PathBuf::from),
             complaints,
         }

@@ -4,6 +4,7 @@
 //!
 //! - [`export`]: every symbol the library exports. `guard`: no panic crosses, errno stays
 //! - `hsa`: queues, dispatches, copies and code objects of the HSA runtime
+//! - `hip`: calls of the HIP API; `correlation`: what ties operations to them
 //! - `marker`, `process_range`, `paused`: ranges and instants of the application; `roctx`: AMD's way to say them
 //! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
@@ -17,12 +18,14 @@
 mod chunk;
 mod clock;
 mod config;
+mod correlation;
 mod counters;
 mod environment;
 pub mod export;
 mod finish;
 mod fork;
 mod guard;
+mod hip;
 mod host;
 mod hsa;
 mod log;

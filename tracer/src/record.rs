@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Pop = 5,
     /// [`Marker`]: the innermost range of this thread ended while recording was paused.
     Discard = 6,
+    /// [`Call`], its arguments and what stands behind them.
+    Call = 7,
     /// [`ProcessRange`] and its text: a range begins that any thread may end.
     Start = 16,
     /// [`ProcessRange`]: it ends.
@@ -31,7 +33,9 @@ impl Kind {
     /// The kind written as `byte`.
     pub(crate) fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Dispatch, Copy, Mark, Push, Pop, Discard, Start, Stop].into_iter().find(|kind| *kind as u8 == byte)
+        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Start, Stop]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -57,6 +61,10 @@ pub(crate) struct Dispatch {
     pub(crate) completion: u64,
     /// Index of the packet in its queue.
     pub(crate) sequence: u64,
+    /// The call that submitted it, `correlation::NONE` for none that is recorded.
+    pub(crate) correlation: u64,
+    /// The stream that call named, 0 for the default stream.
+    pub(crate) stream: u64,
     /// Place in the kernel table.
     pub(crate) kernel: u32,
     /// Index of the GPU among all of the node.
@@ -75,8 +83,8 @@ pub(crate) struct Dispatch {
     pub(crate) workgroup: [u16; 3],
     /// The packet's header: barrier bit and fence scopes (HSA 1.2 §2.9.1).
     pub(crate) header: u16,
-    /// Keeps the size a multiple of 8.
-    pub(crate) reserved: u32,
+    /// 1: the one kernel of a call that launches one.
+    pub(crate) launch: u32,
 }
 
 /// An asynchronous copy through the runtime.
@@ -105,6 +113,8 @@ pub(crate) struct Copy {
     pub(crate) sequence: u64,
     /// The application's completion signal.
     pub(crate) completion: u64,
+    /// The call that asked for it, `correlation::NONE` for none that is recorded.
+    pub(crate) correlation: u64,
     /// GPU that copies.
     pub(crate) gpu: u32,
     /// Destination GPU, `NO_GPU` for host memory.
@@ -156,3 +166,34 @@ pub(crate) struct ProcessRange {
     /// What a stop names it by, unique in the process.
     pub(crate) id: u64,
 }
+
+/// A call of the HIP API. Behind it stand its arguments (`hip::arguments`).
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Call {
+    /// The call began.
+    pub(crate) start: u64,
+    /// It is about to return.
+    pub(crate) end: u64,
+    /// Its id.
+    pub(crate) correlation: u64,
+    /// Bytes of arguments.
+    pub(crate) arguments: u32,
+    /// Place of the function in `hip::description`.
+    pub(crate) api: u32,
+    /// The kernel it was to launch, where no dispatch tells: place in the kernel table or `NO_KERNEL`.
+    pub(crate) kernel: u32,
+    /// Kernels that it handed to the hardware.
+    pub(crate) kernels: u32,
+    /// Of a copy: destination GPU, `NO_GPU` for host memory.
+    pub(crate) dst_gpu: u32,
+    /// Of a copy: source GPU, `NO_GPU` for host memory.
+    pub(crate) src_gpu: u32,
+    /// Of a copy: 1 where the host's side is pinned.
+    pub(crate) pinned: u32,
+    /// Keeps the size a multiple of 8.
+    pub(crate) reserved: u32,
+}
+
+/// `kernel` of a call whose kernel is not known by itself.
+pub(crate) const NO_KERNEL: u32 = u32::MAX;

@@ -5,7 +5,7 @@
 //! the budget allows, and the consumer gives chunks back as it empties them.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use crate::chunk::{Chunk, Owned};
@@ -100,6 +100,8 @@ struct Shared {
     budget: Arc<Budget>,
     /// The producer is gone; what is in the ring is all there will be.
     closed: AtomicBool,
+    /// The call that the thread is in, see [`Producer::open_call`].
+    call: AtomicU64,
 }
 
 /// The end that a recording thread holds.
@@ -132,7 +134,8 @@ unsafe impl Send for Consumer {}
 /// A new ring for thread `tid`, or nothing when the budget is used up.
 pub(crate) fn ring(budget: &Arc<Budget>, tid: u32) -> Option<(Producer, Consumer)> {
     let chunk = budget.take(FIRST_CHUNK)?.into_raw();
-    let shared = Arc::new(Shared { budget: budget.clone(), closed: AtomicBool::new(false) });
+    let shared =
+        Arc::new(Shared { budget: budget.clone(), closed: AtomicBool::new(false), call: AtomicU64::new(0) });
     Some((
         Producer { shared: shared.clone(), chunk, used: 0, many: budget.is_busy() },
         Consumer { shared, chunk, read: 0, tid, gone: false },
@@ -165,6 +168,12 @@ impl Producer {
             (*self.chunk).written.store(self.used, Ordering::Release);
         }
         true
+    }
+
+    /// Publishes which call the thread is in, 0 for none: its record is in the ring before this says that it is over.
+    #[inline]
+    pub(crate) fn open_call(&self, call: u64) {
+        self.shared.call.store(call, Ordering::Release);
     }
 
     #[cold]
@@ -206,6 +215,11 @@ impl Consumer {
         let more = chunk.written.load(Ordering::Acquire) > self.read
             || !chunk.next.load(Ordering::Acquire).is_null();
         more || self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// The call that the thread is in.
+    pub(crate) fn open_call(&self) -> u64 {
+        self.shared.call.load(Ordering::Acquire)
     }
 
     /// Hands every record pushed before the call to `each`, oldest first. True: the producer is gone and the ring is empty.

@@ -11,7 +11,7 @@ use crate::record::Kind;
 use crate::recorder::{Recorder, epoch};
 use crate::ring::Producer;
 use crate::sync::lock_within;
-use crate::{clock, record};
+use crate::{clock, correlation, record};
 
 /// Whether the calling thread may be made to wait when all buffers are full.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub(crate) enum Patience {
 
 /// How long an ending thread waits for others that end.
 const ORPHAN_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Set in a published call whose id is being given out: any from the rest on.
+pub(crate) const OPENING: u64 = 1 << 63;
 
 struct Lane {
     /// Recorder that `producer` belongs to.
@@ -61,13 +64,37 @@ pub(crate) fn push(
     patience: Patience,
 ) {
     let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
-        Ok(mut lane) => lane.push(recorder, kind, body, text, patience),
+        Ok(mut lane) => {
+            lane.push(recorder, kind, body, text, patience);
+        }
         // A signal handler interrupted a push of the same thread.
         Err(_) => recorder.counters.lose(Cause::Reentered, 1),
     });
     if pushed.is_err() {
         push_orphan(recorder, kind, body, text, patience);
     }
+}
+
+/// A call of this thread begins: its id, by which operations refer to it. The writer sees that it is open, and keeps what refers to
+/// it back until [`end_call`]. Nothing when there is no room to record it or the thread is ending.
+#[inline]
+pub(crate) fn begin_call(recorder: &'static Recorder) -> Option<u64> {
+    let begun = LANE.try_with(|lane| lane.try_borrow_mut().ok()?.begin_call(recorder));
+    begun.ok().flatten()
+}
+
+/// The call that this thread is in is over; its record, or that there is none.
+#[inline]
+pub(crate) fn end_call(recorder: &'static Recorder, call: &record::Call, text: [&[u8]; 2]) {
+    let _ = LANE.try_with(|lane| {
+        let Ok(mut lane) = lane.try_borrow_mut() else { return recorder.lose_call(call.correlation) };
+        if !lane.push(recorder, Kind::Call, bytemuck::bytes_of(call), text, Patience::Waits) {
+            recorder.lose_call(call.correlation);
+        }
+        if let Some(producer) = &lane.producer {
+            producer.open_call(correlation::NONE);
+        }
+    });
 }
 
 /// Runs `act` on what this thread remembers of pauses; the default when the thread is ending.
@@ -127,6 +154,24 @@ impl Lane {
     }
 
     #[inline]
+    fn begin_call(&mut self, recorder: &'static Recorder) -> Option<u64> {
+        if self.producer.is_none() || self.epoch != epoch() {
+            self.refresh();
+            self.producer = recorder.add_ring(tid());
+        }
+        let Some(producer) = &self.producer else {
+            recorder.counters.lose(Cause::BufferFull, 1);
+            return None;
+        };
+        // Whoever sees the id given out sees at least this.
+        producer.open_call(OPENING | correlation::watermark());
+        let id = correlation::next();
+        producer.open_call(id);
+        Some(id)
+    }
+
+    /// False: the record is lost.
+    #[inline]
     fn push(
         &mut self,
         recorder: &'static Recorder,
@@ -134,7 +179,7 @@ impl Lane {
         body: &[u8],
         text: [&[u8]; 2],
         patience: Patience,
-    ) {
+    ) -> bool {
         if let Some(producer) = &mut self.producer
             && self.epoch == epoch()
             && producer.push(kind, body, text)
@@ -142,9 +187,9 @@ impl Lane {
             if producer.many {
                 self.hurry(recorder);
             }
-            return;
+            return true;
         }
-        self.push_slowly(recorder, kind, body, text, patience);
+        self.push_slowly(recorder, kind, body, text, patience)
     }
 
     /// So much was recorded that the writer should not wait for its timer.
@@ -163,34 +208,40 @@ impl Lane {
         body: &[u8],
         text: [&[u8]; 2],
         patience: Patience,
-    ) {
+    ) -> bool {
         self.refresh();
-        persist(recorder, patience, || {
+        let pushed = persist(recorder, patience, || {
             if self.producer.is_none() {
                 self.producer = recorder.add_ring(tid());
             }
             self.producer.as_mut().is_some_and(|producer| producer.push(kind, body, text))
         });
         self.hurry(recorder);
+        pushed
     }
 }
 
-/// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted.
-fn persist(recorder: &Recorder, patience: Patience, mut push: impl FnMut() -> bool) {
+/// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted, and
+/// this answers false.
+fn persist(recorder: &Recorder, patience: Patience, mut push: impl FnMut() -> bool) -> bool {
     let begin = clock::monotonic();
     let waited = || clock::monotonic() - begin;
-    while !push() {
+    let pushed = loop {
+        if push() {
+            break true;
+        }
         recorder.writer.wake();
         if patience == Patience::Drops || waited() > recorder.config.wait.as_nanos() as u64 {
             recorder.counters.lose(Cause::BufferFull, 1);
-            break;
+            break false;
         }
         std::thread::sleep(Duration::from_micros(200));
-    }
+    };
     let waited = waited();
     if waited > 1_000_000 {
         recorder.counters.waited_ns.fetch_add(waited, std::sync::atomic::Ordering::Relaxed);
     }
+    pushed
 }
 
 /// For threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the last

@@ -3,8 +3,8 @@
 use std::ffi::c_char;
 
 use crate::guard::guard;
-use crate::hsa;
 use crate::hsa::abi::ApiTable;
+use crate::{hip, hsa};
 
 /// ROCr >= 5.3 starts every loaded library that has this symbol, in ascending order of its value: LD_PRELOAD is enough.
 #[unsafe(no_mangle)]
@@ -24,6 +24,8 @@ pub unsafe extern "C" fn OnLoad(
     // Answering false would make ROCr call the tool failed; a recorder that stays out of the way has not failed.
     // SAFETY: the caller's promise.
     guard((), || unsafe { hsa::load(table) });
+    // HIP itself is initialising this runtime, as a rule.
+    guard((), hip::notice);
     true
 }
 

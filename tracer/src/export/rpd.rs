@@ -11,12 +11,15 @@ use crate::config::Template;
 use crate::guard::guard;
 use crate::record::Stack;
 use crate::recorder::{self, Recorder};
-use crate::{finish, marker};
+use crate::{finish, hip, marker};
 
 /// One more wish to record: recording runs while there were more starts than stops. RPDT_AUTOSTART=1 counts as one.
 #[unsafe(no_mangle)]
 pub extern "C" fn rpdstart() {
-    with(|recorder| recorder.switch.start());
+    with(|recorder| {
+        recorder.switch.start();
+        hip::notice();
+    });
 }
 
 /// One wish to record less.

@@ -12,6 +12,7 @@ use super::{Gpu, Hsa, get};
 use crate::clock;
 use crate::counters::Cause;
 use crate::guard::guard;
+use crate::hip::call;
 use crate::record::{self, NO_GPU};
 use crate::thread;
 
@@ -190,6 +191,7 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
         height: job.height,
         sequence: job.gpu.next_copy(),
         completion: completion.0,
+        correlation: call::cause().call,
         gpu: job.gpu.index,
         dst_gpu: index(job.dst_agent),
         src_gpu: index(job.src_agent),

@@ -14,7 +14,8 @@ use super::queue::{Ends, HwQueue};
 use super::{Hsa, kernel, signal};
 use crate::counters::Cause;
 use crate::guard::guard;
-use crate::{clock, record, thread};
+use crate::hip::call;
+use crate::{clock, correlation, record, thread};
 
 /// How long one packet may be held back at most.
 const HELD_BACK: Duration = Duration::from_millis(100);
@@ -84,8 +85,9 @@ impl Lane {
         let start = clock::monotonic();
         self.batch.clear();
         self.timed.clear();
+        let mut cause = if recorded { call::cause() } else { call::Cause::NONE };
         for (place, packet) in packets.iter().enumerate() {
-            self.prepare(queue, packet, index + place as u64, recorded);
+            self.prepare(queue, packet, index + place as u64, recorded, &mut cause);
         }
         // SAFETY: only `intercept` calls this, inside its callback; the batch has every packet given.
         unsafe { passage.take(&self.batch) };
@@ -104,7 +106,14 @@ impl Lane {
     }
 
     /// Puts one packet into the batch, a dispatch with a signal that times it.
-    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64, recorded: bool) {
+    fn prepare(
+        &mut self,
+        queue: &HwQueue,
+        packet: &Packet,
+        index: u64,
+        recorded: bool,
+        cause: &mut call::Cause,
+    ) {
         let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
         let mut packet = *packet;
         if packet.header & 0xff != packet_type::KERNEL_DISPATCH {
@@ -124,8 +133,10 @@ impl Lane {
         match self.timing(hsa, application) {
             Some((signal, timing)) => {
                 packet.completion = signal;
-                let record =
-                    describe(&packet, application, index, queue, self.kernels.find(packet.kernel_object));
+                let (kernel, is_applications) = self.kernels.find(packet.kernel_object);
+                let mut record = describe(&packet, application, index, queue, kernel);
+                (record.correlation, record.stream) = (cause.call, cause.stream);
+                record.launch = (is_applications && cause.launch()).into();
                 self.timed.push(InFlight { record, timing, recorded });
             }
             None => recorder.counters.lose(Cause::NoSignal, recorded.into()),
@@ -155,6 +166,8 @@ fn describe(
         kernarg: packet.kernarg,
         completion: application.0,
         sequence: index,
+        correlation: correlation::NONE,
+        stream: 0,
         kernel,
         gpu: queue.gpu.index,
         queue: queue.number,
@@ -164,7 +177,7 @@ fn describe(
         private_segment: packet.private_segment,
         workgroup: packet.workgroup,
         header: packet.header,
-        reserved: 0,
+        launch: 0,
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Kernel {
 struct Table {
     kernels: RwLock<Vec<Arc<Kernel>>>,
     by_object: RwLock<HashMap<u64, KernelId>>,
+    /// The latest kernel of each symbol.
+    by_symbol: RwLock<HashMap<String, KernelId>>,
     /// Changes whenever an address may mean something else than before.
     generation: AtomicU64,
 }
@@ -31,18 +33,33 @@ struct Table {
 static TABLE: std::sync::LazyLock<Table> = std::sync::LazyLock::new(|| Table {
     kernels: RwLock::default(),
     by_object: RwLock::default(),
+    by_symbol: RwLock::default(),
     generation: AtomicU64::new(1),
 });
 
 /// `object` is `kernel` from now on.
 pub(super) fn add(object: u64, kernel: Kernel) -> KernelId {
+    let id = number(kernel);
+    write(&TABLE.by_object).insert(object, id);
+    TABLE.generation.fetch_add(1, Ordering::Release);
+    id
+}
+
+fn number(kernel: Kernel) -> KernelId {
+    let symbol = kernel.symbol.clone();
     let mut kernels = write(&TABLE.kernels);
     let id = kernels.len() as KernelId;
     kernels.push(Arc::new(kernel));
     drop(kernels);
-    write(&TABLE.by_object).insert(object, id);
-    TABLE.generation.fetch_add(1, Ordering::Release);
+    write(&TABLE.by_symbol).insert(symbol, id);
     id
+}
+
+/// The kernel of that mangled name, loaded or not.
+pub(crate) fn named(name: &str) -> KernelId {
+    let symbol = format!("{name}.kd");
+    let known = read(&TABLE.by_symbol).get(&symbol).copied();
+    known.unwrap_or_else(|| number(Kernel { symbol, facts: None }))
 }
 
 /// `objects` mean nothing any more.
@@ -71,7 +88,7 @@ fn find(object: u64) -> KernelId {
 /// The kernels one queue used last, so that a dispatch need not take a lock.
 pub(super) struct Cache {
     generation: u64,
-    places: [(u64, KernelId); Cache::PLACES],
+    places: [(u64, KernelId, bool); Cache::PLACES],
 }
 
 impl Cache {
@@ -79,12 +96,12 @@ impl Cache {
 
     /// Empty.
     pub(super) fn new() -> Cache {
-        Cache { generation: 0, places: [(0, 0); Cache::PLACES] }
+        Cache { generation: 0, places: [(0, 0, false); Cache::PLACES] }
     }
 
-    /// The kernel that `object` means now.
+    /// The kernel that `object` means now, and whether it is the application's (see [`Role`]).
     #[inline]
-    pub(super) fn find(&mut self, object: u64) -> KernelId {
+    pub(super) fn find(&mut self, object: u64) -> (KernelId, bool) {
         let generation = TABLE.generation.load(Ordering::Acquire);
         if generation != self.generation {
             *self = Cache { generation, ..Cache::new() };
@@ -92,9 +109,10 @@ impl Cache {
         // Kernel descriptors are 64 bytes, 64-aligned.
         let place = &mut self.places[(object >> 6) as usize % Cache::PLACES];
         if place.0 != object || object == 0 {
-            *place = (object, find(object));
+            let id = find(object);
+            *place = (object, id, get(id).is_none_or(|kernel| kernel.role() == Role::Kernel));
         }
-        place.1
+        (place.1, place.2)
     }
 }
 
@@ -132,19 +150,19 @@ mod tests {
         let named = |symbol: &str| Kernel { symbol: symbol.into(), facts: None };
         let mut cache = Cache::new();
         let old = add(0x7000, named("old.kd"));
-        assert_eq!(cache.find(0x7000), old);
+        assert_eq!(cache.find(0x7000), (old, true));
         remove(&[0x7000]);
         let new = add(0x7000, named("new.kd"));
-        assert_eq!(cache.find(0x7000), new);
+        assert_eq!(cache.find(0x7000), (new, true));
         assert_eq!(get(old).unwrap().symbol, "old.kd", "earlier dispatches keep their name");
     }
 
     #[test]
     fn an_unknown_object_is_named_by_its_address() {
         let mut cache = Cache::new();
-        let id = cache.find(0xabc0);
+        let (id, _) = cache.find(0xabc0);
         assert_eq!(get(id).unwrap().symbol, "kernel object 0xabc0");
-        assert_eq!(cache.find(0xabc0), id);
+        assert_eq!(cache.find(0xabc0), (id, true));
     }
 
     #[test]

@@ -190,6 +190,11 @@ pub(crate) fn gpus() -> &'static [Gpu] {
     get().map_or(&[], |hsa| hsa.gpus.all())
 }
 
+/// Index among the GPUs of the node of the agent with that handle; nothing for a CPU.
+pub(crate) fn gpu_of(agent: u64) -> Option<u32> {
+    get()?.gpus.of(abi::Agent(agent)).map(|gpu| gpu.index)
+}
+
 /// `loaded`: the runtime offered its table; `mapped`: it is in the process but never did; `no`: it is not there.
 pub(crate) fn presence() -> &'static str {
     if get().is_some() {

@@ -12,8 +12,8 @@ use super::dispatch::{self, Lane};
 use super::in_flight::InFlight;
 use super::{Gpu, Hsa, get, signal};
 use crate::guard::guard;
-use crate::log;
 use crate::sync::lock;
+use crate::{hip, log};
 
 /// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers
 /// several packets fails an assertion when the hardware ring has no room for them (intercept_queue.cpp; fixed in 6.0).
@@ -103,6 +103,8 @@ pub(super) unsafe extern "C" fn create(
     queue: *mut *mut Queue,
 ) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
+    // HIP may have come after the runtime, and it needs a queue before anything else runs.
+    guard((), hip::notice);
     let gpu = hsa.gpus.of(agent).filter(|_| hsa.usable());
     let cooperative = kind == QUEUE_TYPE_COOPERATIVE;
     if cooperative && gpu.is_some() {

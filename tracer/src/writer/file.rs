@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
 
+use super::links::Links;
 use super::process_ranges::ProcessRanges;
 use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
-use super::sink::Sink;
+use super::sink::{Operation, Sink};
 use super::{Complaint, lose, session, system_calls};
+use crate::correlation;
+use crate::record::{Call, Kind};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
@@ -28,6 +31,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const MOST_TEXT: usize = 32 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
+/// Operations held back at most; what comes beyond is not linked to its call.
+const MOST_HELD: usize = 1 << 16;
 /// How often a commit is tried that a reader of the file holds up, when room runs out.
 const COMMIT_TRIES: u32 = 3;
 
@@ -48,6 +53,9 @@ pub(super) struct File {
     rows: Rows,
     lanes: Vec<Lane>,
     process_ranges: ProcessRanges,
+    links: Links,
+    /// Operations whose call has not ended.
+    held: Vec<Operation>,
     changes: Vec<Change>,
     retry_at: Option<Instant>,
     complaint: Complaint,
@@ -84,6 +92,8 @@ impl File {
             rows: Rows::new(recorder.pid, recorder.config.ticks),
             lanes: Vec::new(),
             process_ranges: ProcessRanges::default(),
+            links: Links::default(),
+            held: Vec::new(),
             changes: Vec::new(),
             retry_at: None,
             complaint: Complaint::default(),
@@ -103,13 +113,12 @@ impl File {
 
     /// Puts what has been recorded so far into the file.
     pub(super) fn drain(&mut self) {
-        let new = self.recorder.take_new_rings();
-        self.lanes.extend(new.into_iter().map(|consumer| Lane { consumer, ranges: Ranges::default() }));
+        self.take_new_rings();
         let changes = self.recorder.switch.changes(self.changes.len());
         // A switch that turns where nothing was ever recorded is nothing to write down.
         let changed = !changes.is_empty() && (self.appender.is_some() || !self.lanes.is_empty());
         self.changes.extend(changes);
-        if changed || self.lanes.iter().any(|lane| lane.consumer.has_records()) || self.counts_are_old() {
+        if changed || self.has_records() || self.counts_are_old() {
             self.transact(clock::monotonic(), Until::Next);
         }
     }
@@ -118,7 +127,7 @@ impl File {
     pub(super) fn end(&mut self) {
         // The last chance of what could not be written a moment ago.
         (self.ending, self.retry_at) = (true, None);
-        if self.appender.is_some() || self.lanes.iter().any(|lane| lane.consumer.has_records()) {
+        if self.appender.is_some() || self.has_records() {
             self.transact(clock::monotonic(), Until::ProcessEnds);
         }
         self.appender = None;
@@ -135,6 +144,10 @@ impl File {
             self.left += self.committed.operations();
             (self.rows.recorded, self.committed) = Default::default();
         }
+    }
+
+    fn has_records(&self) -> bool {
+        !self.held.is_empty() || self.lanes.iter().any(|lane| lane.consumer.has_records())
     }
 
     fn counts_are_old(&self) -> bool {
@@ -182,12 +195,34 @@ impl File {
         }
     }
 
+    fn take_new_rings(&mut self) {
+        let new = self.recorder.take_new_rings();
+        self.lanes.extend(new.into_iter().map(|consumer| Lane { consumer, ranges: Ranges::default() }));
+    }
+
+    /// Which calls are open, before the rings are drained (see [`Links`]).
+    fn begin_links(&mut self) {
+        let watermark = correlation::watermark();
+        self.take_new_rings();
+        let open = self.lanes.iter().map(|lane| lane.consumer.open_call());
+        self.links.begin(watermark, open.filter(|call| *call != correlation::NONE).collect());
+        for call in self.recorder.take_lost_calls() {
+            self.links.lose(call);
+        }
+    }
+
     /// Rows of all records; how many records that were.
     fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (u64, Result<(), Error>) {
+        self.begin_links();
+        let held = std::mem::take(&mut self.held);
         let mut sink = Sink {
             appender,
             rows: &mut self.rows,
             process_ranges: &mut self.process_ranges,
+            links: &mut self.links,
+            held: &mut self.held,
+            // At the end nothing is left to wait for.
+            most_held: if until == Until::ProcessEnds { 0 } else { MOST_HELD },
             changes: &self.changes,
             records: 0,
             failed: None,
@@ -195,9 +230,16 @@ impl File {
         for begun in self.recorder.waiting.take() {
             sink.start(begun);
         }
+        for operation in held {
+            sink.operation(operation);
+        }
         for lane in &mut self.lanes {
             let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
             let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
+            if gone {
+                // It may have ended inside a call.
+                sink.links.lose(lane.consumer.open_call());
+            }
             sink.pause(tid, ranges, now);
             if gone || until == Until::ProcessEnds {
                 sink.end(tid, ranges, now);
@@ -241,7 +283,10 @@ impl File {
         if let Some(mut appender) = open {
             if self.rows.exhausted() {
                 match appender.next_session().and_then(|()| session::begin(&mut appender, self.recorder)) {
-                    Ok(()) => self.rows.new_session(),
+                    Ok(()) => {
+                        self.rows.new_session();
+                        self.links.forget();
+                    }
                     Err(error) => {
                         self.fail(appender, &error, 0);
                         return None;
@@ -265,6 +310,7 @@ impl File {
         match opened {
             Ok(appender) => {
                 self.rows.new_session();
+                self.links.forget();
                 self.identity = identity(&path);
                 (self.gpus_known, self.counted, self.retry_at) = (false, None, None);
                 Some(appender)
@@ -282,6 +328,7 @@ impl File {
         lose(self.recorder, records);
         self.rows.recorded = self.committed;
         self.rows.names.forget_ids();
+        self.links.forget();
         self.give_up(error);
     }
 
@@ -313,10 +360,17 @@ impl File {
     }
 
     fn discard(&mut self) {
-        let mut records = 0;
+        self.begin_links();
+        let mut records = std::mem::take(&mut self.held).len() as u64;
         for lane in &mut self.lanes {
-            lane.consumer.gone = lane.consumer.drain(|_| records += 1);
+            lane.consumer.gone = lane.consumer.drain(|entry| {
+                records += 1;
+                if entry.kind == Kind::Call {
+                    self.links.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation);
+                }
+            });
         }
+        self.links.forget();
         self.lanes.retain(|lane| !lane.consumer.gone);
         lose(self.recorder, records);
     }

@@ -2,7 +2,9 @@
 //!
 //! Everybody else only wakes it, or waits for it with a deadline.
 
+mod calls;
 mod file;
+mod links;
 mod names;
 mod process_ranges;
 mod ranges;

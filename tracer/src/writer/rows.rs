@@ -6,6 +6,7 @@ use rpd_schema::{
 
 use super::names::Names;
 use super::ranges::Stretch;
+use crate::correlation;
 use crate::hsa::copy::API_NAMES;
 use crate::hsa::kernel::Role;
 use crate::record::{Copy, Dispatch, NO_GPU};
@@ -14,10 +15,13 @@ use crate::record::{Copy, Dispatch, NO_GPU};
 const COPY_QUEUE: u32 = 0;
 /// Ids are renewed by a new session long before they run out: one drain adds at most this many.
 const ID_RESERVE: u64 = 1 << 24;
+/// Ids of calls that one session has: markers take the other half.
+const CALL_IDS: u64 = 1 << 31;
 
 /// How many of each kind are in the file.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
+    pub(super) calls: u64,
     pub(super) kernels: u64,
     pub(super) copies: u64,
     pub(super) fills: u64,
@@ -35,14 +39,15 @@ impl Recorded {
 /// The next local ids of a session.
 #[derive(Clone, Copy)]
 struct Ids {
-    call: u64,
+    /// How often the ids of calls had gone through a session's, when it began.
+    lap: u64,
     marker: u64,
     op: u64,
 }
 
 /// See the module.
 pub(super) struct Rows {
-    pid: u32,
+    pub(super) pid: u32,
     ticks: bool,
     ids: Ids,
     pub(super) names: Names,
@@ -52,30 +57,41 @@ pub(super) struct Rows {
 impl Rows {
     /// For process `pid`; with the raw ticks of each kernel or without.
     pub(super) fn new(pid: u32, ticks: bool) -> Rows {
-        Rows { pid, ticks, ids: Ids::FIRST, names: Names::default(), recorded: Recorded::default() }
+        Rows { pid, ticks, ids: Ids::first(), names: Names::default(), recorded: Recorded::default() }
     }
 
     /// Whether a new session must be taken before the next transaction.
     pub(super) fn exhausted(&self) -> bool {
-        self.ids.call.max(self.ids.marker) + ID_RESERVE > 1 << 31 || self.ids.op + ID_RESERVE > 1 << 32
+        Ids::first().lap != self.ids.lap
+            || self.ids.marker + ID_RESERVE > CALL_IDS
+            || self.ids.op + ID_RESERVE > 1 << 32
     }
 
     /// A new session was taken.
     pub(super) fn new_session(&mut self) {
-        self.ids = Ids::FIRST;
+        self.ids = Ids::first();
         self.names.forget_ids();
     }
 
-    /// A dispatch: the call, its launch, and - when it completed - the operation.
-    pub(super) fn dispatch(&mut self, appender: &mut Appender, record: &Dispatch) -> Result<(), Error> {
+    /// A dispatch: its launch and - when it completed - the operation; where no call is `linked` also a call of its own.
+    pub(super) fn dispatch(
+        &mut self,
+        appender: &mut Appender,
+        record: &Dispatch,
+        linked: bool,
+    ) -> Result<(), Error> {
         let kernel = self.names.get(record.kernel, appender)?;
-        let api = self.call(appender, "hsaDispatch", record.tid, record.submit_start, record.submit_end)?;
+        let api = if linked {
+            self.call_id(record.correlation)
+        } else {
+            self.call(appender, "hsaDispatch", record.tid, record.submit_start, record.submit_end)?
+        };
         let workgroup = record.workgroup.map(u32::from);
         let grid = std::array::from_fn(|axis| record.grid[axis].div_ceil(workgroup[axis].max(1)));
-        if kernel.role == Role::Kernel {
+        if kernel.role == Role::Kernel && (!linked || record.launch != 0) {
             appender.kernel_api(&KernelApiRow {
                 api,
-                stream: 0,
+                stream: record.stream,
                 grid,
                 workgroup,
                 group_segment_size: record.group_segment,
@@ -126,10 +142,8 @@ impl Rows {
         Ok(())
     }
 
-    /// A copy: the call, what it moves, and - when it completed - the operation.
-    pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy) -> Result<(), Error> {
-        let name = API_NAMES.get(record.api as usize).copied().unwrap_or_default();
-        let api = self.call(appender, name, record.tid, record.submit_start, record.submit_end)?;
+    /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.
+    pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy, linked: bool) -> Result<(), Error> {
         let (kind, op_type) = match (record.src_gpu, record.dst_gpu, record.height) {
             (NO_GPU, _, 0) => (1, "CopyHostToDevice"),
             (_, NO_GPU, 0) => (2, "CopyDeviceToHost"),
@@ -138,22 +152,29 @@ impl Rows {
             (_, NO_GPU, _) => (2, "CopyDeviceToHost2D"),
             _ => (3, "CopyDeviceToDevice2D"),
         };
-        let device = |gpu: u32| i32::try_from(gpu).unwrap_or(-1);
-        appender.copy_api(&CopyApiRow {
-            api,
-            stream: 0,
-            size: record.size,
-            width: record.width,
-            height: record.height,
-            kind,
-            dst: record.dst,
-            src: record.src,
-            dst_device: device(record.dst_gpu),
-            src_device: device(record.src_gpu),
-            sync: false,
-            // The copy engines reach host memory only where it is pinned.
-            pinned: kind != 3,
-        })?;
+        let api = if linked {
+            self.call_id(record.correlation)
+        } else {
+            let name = API_NAMES.get(record.api as usize).copied().unwrap_or_default();
+            let api = self.call(appender, name, record.tid, record.submit_start, record.submit_end)?;
+            let device = |gpu: u32| i32::try_from(gpu).unwrap_or(-1);
+            appender.copy_api(&CopyApiRow {
+                api,
+                stream: 0,
+                size: record.size,
+                width: record.width,
+                height: record.height,
+                kind,
+                dst: record.dst,
+                src: record.src,
+                dst_device: device(record.dst_gpu),
+                src_device: device(record.src_gpu),
+                sync: false,
+                // The copy engines reach host memory only where it is pinned.
+                pinned: kind != 3,
+            })?;
+            api
+        };
         if record.end == 0 {
             return Ok(());
         }
@@ -211,11 +232,16 @@ impl Rows {
         start: u64,
         end: u64,
     ) -> Result<ApiId, Error> {
-        let id = ApiId::call(self.ids.call);
-        self.ids.call += 1;
+        let id = self.call_id(correlation::next());
         let name = appender.intern(name)?;
         appender.api(&ApiRow { id, pid: self.pid, tid, start, end, name, args: appender.empty() })?;
         Ok(id)
+    }
+
+    /// The id in this session of the call with that correlation id. Few calls are in the rings at once, so the ids around the end of
+    /// a lap are as far from each other as they can be.
+    pub(super) fn call_id(&self, correlation: u64) -> ApiId {
+        ApiId::call(correlation % CALL_IDS)
     }
 
     fn next_op(&mut self) -> OpId {
@@ -226,7 +252,9 @@ impl Rows {
 }
 
 impl Ids {
-    const FIRST: Ids = Ids { call: 1, marker: 0, op: 1 };
+    fn first() -> Ids {
+        Ids { lap: (correlation::watermark() + ID_RESERVE) / CALL_IDS, marker: 0, op: 1 }
+    }
 }
 
 fn op_type(role: Role) -> &'static str {

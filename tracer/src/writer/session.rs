@@ -5,7 +5,7 @@ use rpd_schema::{Appender, Error, session_fact as fact};
 use super::rows::Recorded;
 use crate::clock::{self, Clock};
 use crate::recorder::Recorder;
-use crate::{host, hsa};
+use crate::{hip, host, hsa};
 
 /// Facts that are known when a session begins.
 pub(super) fn begin(appender: &mut Appender, recorder: &Recorder) -> Result<(), Error> {
@@ -37,7 +37,7 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     if hsa::gpus().is_empty() {
         return Ok(false);
     }
-    appender.session_fact(fact::SOURCES, "hsa")?;
+    appender.session_fact(fact::SOURCES, if hip::is_open() { "hsa,hip" } else { "hsa" })?;
     for gpu in hsa::gpus() {
         let facts = [
             (fact::GPU_NAME, &gpu.name),
@@ -55,6 +55,7 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
 /// What was recorded and lost so far.
 pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Recorded) -> Result<(), Error> {
     let kinds = [
+        ("call", recorded.calls),
         ("kernel", recorded.kernels),
         ("copy", recorded.copies),
         ("fill", recorded.fills),

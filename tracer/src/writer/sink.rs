@@ -2,20 +2,31 @@
 
 use rpd_schema::{Appender, Error};
 
+use super::links::{Link, Links};
 use super::process_ranges::ProcessRanges;
 use super::ranges::{Ranges, Stretch};
 use super::rows::Rows;
-use crate::marker;
 use crate::process_range::Begun;
-use crate::record::{Kind, Marker, ProcessRange, Stack};
+use crate::record::{Call, Copy, Dispatch, Kind, Marker, ProcessRange, Stack};
 use crate::ring::Entry;
 use crate::switch::Change;
+use crate::{correlation, marker};
+
+/// The record of something that a GPU did.
+pub(super) enum Operation {
+    Dispatch(Dispatch),
+    Copy(Copy),
+}
 
 /// See the module.
 pub(super) struct Sink<'a> {
     pub(super) appender: &'a mut Appender,
     pub(super) rows: &'a mut Rows,
     pub(super) process_ranges: &'a mut ProcessRanges,
+    pub(super) links: &'a mut Links,
+    /// Operations whose call has not ended, at most so many.
+    pub(super) held: &'a mut Vec<Operation>,
+    pub(super) most_held: usize,
     pub(super) changes: &'a [Change],
     pub(super) records: u64,
     pub(super) failed: Option<Error>,
@@ -23,23 +34,43 @@ pub(super) struct Sink<'a> {
 
 impl Sink<'_> {
     pub(super) fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
-        self.records += 1;
-        if self.failed.is_some() {
+        match entry.kind {
+            Kind::Dispatch => {
+                return self.operation(Operation::Dispatch(bytemuck::pod_read_unaligned(entry.body)));
+            }
+            Kind::Copy => return self.operation(Operation::Copy(bytemuck::pod_read_unaligned(entry.body))),
+            _ => self.records += 1,
+        }
+        match entry.kind {
+            Kind::Call => {
+                let call: Call = bytemuck::pod_read_unaligned(entry.body);
+                self.links.drained(call.correlation);
+                let arguments = entry.text.get(..call.arguments as usize).unwrap_or_default();
+                self.keep(|rows, appender| rows.hip_call(appender, tid, &call, arguments));
+            }
+            _ if self.failed.is_some() => {}
+            Kind::Start | Kind::Stop => self.process_range(tid, entry),
+            _ => self.marker(tid, ranges, entry),
+        }
+    }
+
+    /// An operation, unless its call has not ended.
+    pub(super) fn operation(&mut self, operation: Operation) {
+        let call = match &operation {
+            Operation::Dispatch(record) => record.correlation,
+            Operation::Copy(record) => record.correlation,
+        };
+        let link = if call == correlation::NONE { Link::Never } else { self.links.of(call) };
+        if link == Link::Later && self.held.len() < self.most_held {
+            self.held.push(operation);
             return;
         }
-        let result = match entry.kind {
-            Kind::Dispatch => self.rows.dispatch(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
-            Kind::Copy => self.rows.copy(self.appender, &bytemuck::pod_read_unaligned(entry.body)),
-            Kind::Start | Kind::Stop => {
-                self.process_range(tid, entry);
-                Ok(())
-            }
-            Kind::Mark | Kind::Push | Kind::Pop | Kind::Discard => {
-                self.marker(tid, ranges, entry);
-                Ok(())
-            }
-        };
-        self.failed = self.failed.take().or(result.err());
+        self.records += 1;
+        let linked = link == Link::Now;
+        self.keep(|rows, appender| match operation {
+            Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
+            Operation::Copy(record) => rows.copy(appender, &record, linked),
+        });
     }
 
     fn marker(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {

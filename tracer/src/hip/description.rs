@@ -1,0 +1,325 @@
+//! What HIP's functions are called and what their arguments mean, for every version known.
+//!
+//! The text is hip_api.tsv, written by description/generate.py from HIP's own headers, which also explains its form. It is read
+//! once, when HIP is found in the process.
+
+use std::sync::OnceLock;
+
+static TEXT: &str = include_str!("description/hip_api.tsv");
+
+/// A HIP version as its own table of names tells it.
+#[derive(Debug)]
+pub(super) struct Version {
+    /// Such as `5.2`.
+    pub(super) name: &'static str,
+    /// sizeof(hip_api_data_t).
+    pub(super) data_size: usize,
+    /// Largest id of a function.
+    pub(super) last_id: u32,
+    /// FNV-1a of `id name` of all functions, a line each.
+    hash: u64,
+}
+
+/// Which row of the file a call fills beside rocpd_api.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// None.
+    None,
+    /// rocpd_kernelapi: the call launches one kernel.
+    Kernel,
+    /// None: the call launches kernels on several devices.
+    Kernels,
+    /// None: the call launches a graph.
+    Graph,
+    /// rocpd_copyapi.
+    Copy {
+        /// The call waits for the copy.
+        sync: bool,
+        /// hipMemcpyKind where the name says it.
+        kind: Option<u32>,
+    },
+}
+
+/// What is kept of an argument, and how it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// A pointer or handle.
+    Pointer,
+    /// A NUL-terminated text, of which the beginning is kept.
+    Text,
+    /// size_t.
+    Size,
+    /// A signed number or an enumeration.
+    Signed,
+    /// An unsigned number.
+    Unsigned,
+    /// float or double.
+    Float,
+    /// dim3: three u32.
+    Dim3,
+    /// hipExtent: three size_t.
+    Extent,
+    /// A structure that says what is copied or launched.
+    Structure(Structure),
+    /// Something else, which is not kept.
+    Opaque,
+}
+
+/// Structures that are looked into (HIP 5.2 driver_types.h, hip_runtime_api.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Structure {
+    /// hipMemcpy3DParms.
+    Copy3D,
+    /// hip_Memcpy2D.
+    DriverCopy2D,
+    /// HIP_MEMCPY3D.
+    DriverCopy3D,
+    /// hipLaunchParams or hipKernelNodeParams: shown by the row, or not at all.
+    Launch,
+}
+
+/// The column that an argument fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Host function or hipFunction_t of a kernel.
+    Function,
+    /// Workgroups, all dimensions.
+    Grid,
+    /// Workgroups of one dimension.
+    GridAxis(u8),
+    /// Work-items of one dimension.
+    ItemsAxis(u8),
+    /// Work-items of a workgroup, all dimensions.
+    Block,
+    /// Work-items of a workgroup, one dimension.
+    BlockAxis(u8),
+    /// Dynamic LDS, bytes.
+    Shared,
+    /// Stream.
+    Stream,
+    /// Destination of a copy.
+    Dst,
+    /// Source of a copy.
+    Src,
+    /// Bytes of a copy.
+    Bytes,
+    /// Bytes per row.
+    Width,
+    /// Rows.
+    Height,
+    /// hipMemcpyKind.
+    Kind,
+    /// HIP's number of the destination's device.
+    DstDevice,
+    /// HIP's number of the source's device.
+    SrcDevice,
+    /// A structure with all of that.
+    What,
+}
+
+/// One argument.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// Its place in hip_api_data_t.
+    pub(crate) offset: usize,
+    /// What it is; of a place for a result: what the result is.
+    pub(crate) class: Class,
+    /// It is the address of a place for a result.
+    pub(crate) result: bool,
+    /// Bytes of the value.
+    pub(crate) size: usize,
+    /// The parameter's name.
+    pub(crate) name: &'static str,
+    /// The column it fills.
+    pub(crate) role: Option<Role>,
+}
+
+/// One function, with the layout of its arguments.
+#[derive(Debug)]
+pub(crate) struct Api {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// First version with this layout.
+    since: &'static str,
+    /// What it fills.
+    pub(crate) row: Row,
+    /// Place of the stream in hip_api_data_t, of launches and copies.
+    pub(crate) stream: Option<usize>,
+    /// Its arguments in order.
+    pub(crate) fields: Vec<Field>,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Description {
+    pub(super) versions: Vec<Version>,
+    /// By name; of one name, later versions last.
+    pub(super) apis: Vec<Api>,
+}
+
+/// The description, read at the first call.
+pub(crate) fn get() -> &'static Description {
+    static DESCRIPTION: OnceLock<Description> = OnceLock::new();
+    DESCRIPTION.get_or_init(|| Description::read(TEXT))
+}
+
+impl Description {
+    fn read(text: &'static str) -> Description {
+        let mut description = Description { versions: Vec::new(), apis: Vec::new() };
+        for line in text.lines() {
+            let mut cells = line.split('\t');
+            match cells.next() {
+                Some("version") => description.versions.extend(version(cells)),
+                Some("api") => description.apis.extend(api(cells)),
+                _ => {}
+            }
+        }
+        description
+    }
+
+    /// The version whose functions are these; `names` are (id, name) in ascending order.
+    pub(super) fn version_of<'a>(&self, names: impl Iterator<Item = (u32, &'a str)>) -> Option<&Version> {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for (id, name) in names {
+            for byte in format!("{id} {name}\n").bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        }
+        self.versions.iter().find(|version| version.hash == hash)
+    }
+
+    /// Place in `apis` of the function `name` as `version` has it.
+    pub(super) fn find(&self, name: &str, version: &Version) -> Option<u16> {
+        let place = |name: &str| self.versions.iter().position(|known| known.name == name);
+        let end = self.apis.partition_point(|api| api.name <= name);
+        let begin = self.apis.partition_point(|api| api.name < name);
+        let mut layouts = (begin..end).rev();
+        layouts.find(|at| place(self.apis[*at].since) <= place(version.name)).map(|at| at as u16)
+    }
+
+    /// Every name of a function, each once.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let mut last = "";
+        self.apis.iter().map(|api| api.name).filter(move |name| std::mem::replace(&mut last, name) != *name)
+    }
+}
+
+fn version(mut cells: impl Iterator<Item = &'static str>) -> Option<Version> {
+    let name = cells.next()?;
+    let [data_size, last_id] = [cells.next()?, cells.next()?].map(|number| number.parse().ok());
+    let hash = u64::from_str_radix(cells.next()?, 16).ok()?;
+    Some(Version { name, data_size: data_size? as usize, last_id: last_id?, hash })
+}
+
+fn api(mut cells: impl Iterator<Item = &'static str>) -> Option<Api> {
+    let (name, since, row) = (cells.next()?, cells.next()?, cells.next()?);
+    let mut words = row.split(',');
+    let row = match words.next()? {
+        "kernel" => Row::Kernel,
+        "kernels" => Row::Kernels,
+        "graph" => Row::Graph,
+        "copy" => {
+            let words: Vec<&str> = words.collect();
+            let kind = words.iter().find_map(|word| word.strip_prefix("kind=")?.parse().ok());
+            Row::Copy { sync: words.contains(&"sync"), kind }
+        }
+        _ => Row::None,
+    };
+    let fields = cells.map(field).collect::<Option<Vec<Field>>>()?;
+    let stream = fields.iter().find(|field| field.role == Some(Role::Stream)).map(|field| field.offset);
+    Some(Api { name, since, row, stream, fields })
+}
+
+fn field(text: &'static str) -> Option<Field> {
+    let mut parts = text.split(':');
+    let (offset, class, size, name) =
+        (parts.next()?.parse().ok()?, parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+    let (result, class) = match class.strip_prefix('o') {
+        Some(class) => (true, class),
+        None => (false, class),
+    };
+    let class = match class {
+        "p" => Class::Pointer,
+        "s" => Class::Text,
+        "z" => Class::Size,
+        "i" => Class::Signed,
+        "u" => Class::Unsigned,
+        "f" => Class::Float,
+        "d" => Class::Dim3,
+        "t" => Class::Extent,
+        "mhipMemcpy3DParms" => Class::Structure(Structure::Copy3D),
+        "mhip_Memcpy2D" => Class::Structure(Structure::DriverCopy2D),
+        "mHIP_MEMCPY3D" => Class::Structure(Structure::DriverCopy3D),
+        "mhipLaunchParams" | "mhipKernelNodeParams" => Class::Structure(Structure::Launch),
+        _ => Class::Opaque,
+    };
+    let role = match parts.next() {
+        Some(word) => Some(role(word)?),
+        None => None,
+    };
+    Some(Field { offset, class, result, size, name, role })
+}
+
+fn role(word: &str) -> Option<Role> {
+    let axis = |prefix: &str| match word.strip_prefix(prefix)? {
+        "X" => Some(0),
+        "Y" => Some(1),
+        "Z" => Some(2),
+        _ => None,
+    };
+    Some(match word {
+        "function" => Role::Function,
+        "grid" => Role::Grid,
+        "block" => Role::Block,
+        "shared" => Role::Shared,
+        "stream" => Role::Stream,
+        "dst" => Role::Dst,
+        "src" => Role::Src,
+        "size" => Role::Bytes,
+        "width" => Role::Width,
+        "height" => Role::Height,
+        "kind" => Role::Kind,
+        "dstDevice" => Role::DstDevice,
+        "srcDevice" => Role::SrcDevice,
+        "what" | "launches" => Role::What,
+        _ => match (axis("grid"), axis("items"), axis("block")) {
+            (Some(axis), _, _) => Role::GridAxis(axis),
+            (_, Some(axis), _) => Role::ItemsAxis(axis),
+            (_, _, Some(axis)) => Role::BlockAxis(axis),
+            _ => return None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_understood() {
+        let description = get();
+        let lines = |kind: &str| TEXT.lines().filter(|line| line.starts_with(kind)).count();
+        assert_eq!(description.versions.len(), lines("version\t"));
+        assert_eq!(description.apis.len(), lines("api\t"));
+        assert!(description.apis.is_sorted_by(|a, b| a.name <= b.name), "found by bisection");
+    }
+
+    #[test]
+    fn launches_and_copies_have_what_their_rows_need() {
+        for api in &get().apis {
+            let has = |role: Role| api.fields.iter().any(|field| field.role == Some(role));
+            match api.row {
+                Row::Kernel => {
+                    assert!(has(Role::Function) && has(Role::Shared) && has(Role::Stream), "{api:?}");
+                    assert!(has(Role::Grid) || has(Role::GridAxis(2)) || has(Role::ItemsAxis(2)), "{api:?}");
+                    assert!(has(Role::Block) || has(Role::BlockAxis(2)), "{api:?}");
+                }
+                Row::Copy { kind, .. } => {
+                    let plain = has(Role::Dst) && has(Role::Src) && (has(Role::Bytes) || has(Role::Height));
+                    assert!(has(Role::What) || plain && (kind.is_some() || has(Role::Kind)), "{api:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+}

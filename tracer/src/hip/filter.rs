@@ -1,0 +1,120 @@
+//! Which functions of the HIP API are recorded: RPDT_HIP_APIS.
+
+use std::collections::HashSet;
+
+use super::description;
+
+/// Left out unless asked for: what polling loops and generated code call all the time, and what says nothing by itself.
+const LEFT_OUT: [&str; 14] = [
+    "hipGetDevice",
+    "hipSetDevice",
+    "hipGetLastError",
+    "hipPeekAtLastError",
+    "__hipPushCallConfiguration",
+    "__hipPopCallConfiguration",
+    "hipCtxSetCurrent",
+    "hipGetDeviceProperties",
+    "hipGetDevicePropertiesR0000",
+    "hipGetDevicePropertiesR0600",
+    "hipModuleGetFunction",
+    "hipEventQuery",
+    "hipEventRecord",
+    "hipEventCreateWithFlags",
+];
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// Whether functions are recorded that are not named below.
+    others: bool,
+    /// Those for which the contrary holds.
+    except: HashSet<String>,
+}
+
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter { others: true, except: LEFT_OUT.map(String::from).into() }
+    }
+}
+
+impl Filter {
+    /// Reads `all`, `none`, or a list of `+name` and `-name`, which may begin with one of the two and otherwise changes the default.
+    /// Names that no version of HIP has are left out of it and given back.
+    pub(crate) fn read(text: &str) -> (Filter, Vec<String>) {
+        let mut filter = Filter::default();
+        let mut unknown = Vec::new();
+        for (place, word) in text.split(',').map(str::trim).filter(|word| !word.is_empty()).enumerate() {
+            match (place, word) {
+                (0, "all") => filter = Filter { others: true, except: HashSet::new() },
+                (0, "none") => filter = Filter { others: false, except: HashSet::new() },
+                _ => match (word.strip_prefix('+'), word.strip_prefix('-')) {
+                    (Some(name), _) if is_function(name) => filter.put(name, true),
+                    (_, Some(name)) if is_function(name) => filter.put(name, false),
+                    _ => unknown.push(word.to_string()),
+                },
+            }
+        }
+        (filter, unknown)
+    }
+
+    fn put(&mut self, name: &str, recorded: bool) {
+        if recorded == self.others {
+            self.except.remove(name);
+        } else {
+            self.except.insert(name.to_string());
+        }
+    }
+
+    /// Whether calls of `name` are recorded.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.others != self.except.contains(name)
+    }
+
+    /// Whether no function is.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.others && self.except.is_empty()
+    }
+}
+
+fn is_function(name: &str) -> bool {
+    description::get().names().any(|known| known == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(text: &str) -> Filter {
+        let (filter, unknown) = Filter::read(text);
+        assert_eq!(unknown, Vec::<String>::new());
+        filter
+    }
+
+    #[test]
+    fn polling_is_left_out_unless_asked_for() {
+        for name in LEFT_OUT {
+            assert!(!Filter::default().contains(name) && filter("all").contains(name), "{name}");
+        }
+        assert!(Filter::default().contains("hipMalloc"));
+        assert!(filter("+hipEventQuery").contains("hipEventQuery"));
+        assert!(!filter("+hipEventQuery").contains("hipEventRecord"));
+    }
+
+    #[test]
+    fn lists() {
+        let none = filter("none");
+        assert!(none.is_empty() && !none.contains("hipMalloc"));
+        let two = filter("none, +hipMalloc,+hipFree");
+        assert!(!two.is_empty() && two.contains("hipFree") && !two.contains("hipMemcpy"));
+        let less = filter("-hipMalloc");
+        assert!(!less.contains("hipMalloc") && less.contains("hipFree") && !less.contains("hipSetDevice"));
+        assert_eq!(filter("-hipMalloc,+hipMalloc"), Filter::default());
+    }
+
+    #[test]
+    fn wrong_words_are_named() {
+        let (filter, unknown) = Filter::read("+hipMaloc,hipFree,-hipFree,none");
+        assert_eq!(unknown, ["+hipMaloc", "hipFree", "none"]);
+        assert!(!filter.contains("hipFree"), "the rest holds");
+    }
+}

@@ -1,0 +1,24 @@
+//! Which kernel a launch was to run, for launches that dispatch nothing: captured ones and those that fail.
+
+use super::description::Api;
+use crate::hsa::kernel::{self, KernelId};
+use crate::record::NO_KERNEL;
+
+/// Place in the kernel table of the kernel that a call to `api` named by `function`, a host function or a hipFunction_t.
+pub(super) fn kernel(api: &Api, function: u64, stream: u64) -> KernelId {
+    let Some(door) = super::door().filter(|_| function != 0) else { return NO_KERNEL };
+    // SAFETY: the call was given the function and the stream, and has not returned: HIP has just used them.
+    let name = unsafe {
+        if takes_host_function(api) {
+            door.library.kernel_name_by_host_function(function, stream)
+        } else {
+            door.library.kernel_name(function)
+        }
+    };
+    name.map_or(NO_KERNEL, kernel::named)
+}
+
+/// The module calls take a hipFunction_t.
+fn takes_host_function(api: &Api) -> bool {
+    !api.name.contains("Module")
+}

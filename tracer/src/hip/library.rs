@@ -1,0 +1,121 @@
+//! The HIP library of this process, if there is one: never loaded by us, and its functions found by name.
+
+use std::ffi::{CStr, c_char, c_void};
+
+/// hipRegisterActivityCallback (HIP 5.2 hip_intercept.cpp): `function` is called as
+/// `void *(u32 id, void *record, const void *data, void *argument)`.
+pub(super) type RegisterActivityCallback = unsafe extern "C" fn(u32, *mut c_void, *mut c_void) -> i32;
+type ApiName = unsafe extern "C" fn(u32) -> *const c_char;
+type StreamDevice = unsafe extern "C" fn(*const c_void) -> i32;
+type KernelName = unsafe extern "C" fn(*const c_void) -> *const c_char;
+type KernelNameByHostFunction = unsafe extern "C" fn(*const c_void, *const c_void) -> *const c_char;
+
+/// Major versions that are looked for.
+const NAMES: [&CStr; 3] = [c"libamdhip64.so.7", c"libamdhip64.so.6", c"libamdhip64.so.5"];
+
+/// See the module. Functions are there for as long as the process: the library is kept.
+pub(super) struct Library {
+    pub(super) register_activity: Option<RegisterActivityCallback>,
+    api_name: ApiName,
+    stream_device: StreamDevice,
+    kernel_name: KernelName,
+    kernel_name_by_host_function: KernelNameByHostFunction,
+}
+
+impl Library {
+    /// The library, where the process has loaded it.
+    pub(super) fn find() -> Option<Library> {
+        if !is_loaded() {
+            return None;
+        }
+        // SAFETY: RTLD_NOLOAD runs no code of the library.
+        let open = |name: &&CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        let handle = NAMES.iter().map(open).find(|handle| !handle.is_null())?;
+        let symbol = |name: &CStr| {
+            // SAFETY: a handle that is never closed, a NUL-terminated name.
+            let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            (!address.is_null()).then_some(address)
+        };
+        // SAFETY: functions of these names have these types in every HIP version (HIP 5.2 and 6.4 hip_runtime_api.h,
+        // hip_intercept.cpp).
+        unsafe {
+            Some(Library {
+                register_activity: symbol(c"hipRegisterActivityCallback")
+                    .map(|at| std::mem::transmute::<*mut c_void, RegisterActivityCallback>(at)),
+                api_name: std::mem::transmute::<*mut c_void, ApiName>(symbol(c"hipApiName")?),
+                stream_device: std::mem::transmute::<*mut c_void, StreamDevice>(symbol(
+                    c"hipGetStreamDeviceId",
+                )?),
+                kernel_name: std::mem::transmute::<*mut c_void, KernelName>(symbol(c"hipKernelNameRef")?),
+                kernel_name_by_host_function: std::mem::transmute::<*mut c_void, KernelNameByHostFunction>(
+                    symbol(c"hipKernelNameRefByPtr")?,
+                ),
+            })
+        }
+    }
+
+    /// Name of the function with that id; nothing for an id that has none.
+    pub(super) fn api_name(&self, id: u32) -> Option<&'static str> {
+        // SAFETY: takes any number, answers with a literal.
+        let name = unsafe { text((self.api_name)(id)) }?;
+        (name != "unknown" && !name.is_empty()).then_some(name)
+    }
+
+    /// HIP's number of the device of a stream, for null that of the calling thread's current device.
+    ///
+    /// # Safety
+    /// `stream` is null or was a stream a moment ago.
+    pub(super) unsafe fn stream_device(&self, stream: u64) -> i32 {
+        // SAFETY: the caller's promise; HIP looks the stream up.
+        unsafe { (self.stream_device)(stream as *const c_void) }
+    }
+
+    /// Mangled name of a kernel.
+    ///
+    /// # Safety
+    /// `function` is a live hipFunction_t.
+    pub(super) unsafe fn kernel_name(&self, function: u64) -> Option<&str> {
+        // SAFETY: the caller's promise.
+        unsafe { text((self.kernel_name)(function as *const c_void)) }
+    }
+
+    /// Mangled name of the kernel that a host function stands for; nothing for an address that stands for none.
+    ///
+    /// # Safety
+    /// `stream` is a live stream or null.
+    pub(super) unsafe fn kernel_name_by_host_function(&self, function: u64, stream: u64) -> Option<&str> {
+        // SAFETY: the caller's promise; HIP looks the address up.
+        unsafe {
+            text((self.kernel_name_by_host_function)(function as *const c_void, stream as *const c_void))
+        }
+    }
+}
+
+/// # Safety
+/// `text` is null or NUL-terminated, and stays for the caller's use of the result.
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_str().ok()
+}
+
+/// Looks through the loader's list, which takes no lock that a thread inside dlopen holds.
+fn is_loaded() -> bool {
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> i32 {
+        // SAFETY: the loader's own entry; its name is null or NUL-terminated.
+        let name = unsafe { text((*info).dlpi_name) }.unwrap_or_default();
+        let file = name.rsplit('/').next().unwrap_or_default();
+        if !file.starts_with("libamdhip64.so") {
+            return 0;
+        }
+        // SAFETY: the flag below.
+        unsafe { *found.cast::<bool>() = true };
+        1
+    }
+    let mut found = false;
+    // SAFETY: `look` matches the callback's type and gets the flag it expects, only during the call.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}

@@ -1,0 +1,134 @@
+//! Door C: HIP's own callbacks, by which every call of the HIP API is seen, whoever makes it and however it found the function.
+//!
+//! - `library`: the HIP library of the process; `description`: what its functions are
+//! - `activity`: how HIP up to 5.2 tells of calls
+//! - `call`: the call that a thread is in; `arguments`: what is kept of it; `launch`: as the columns of a row
+//! - `function`, `device`, `pointer`: which kernel, which GPU, and whose memory, an argument means
+//! - `filter`: which functions are recorded
+
+mod activity;
+pub(crate) mod arguments;
+pub(crate) mod call;
+pub(crate) mod description;
+mod device;
+pub(crate) mod filter;
+mod function;
+pub(crate) mod launch;
+mod library;
+mod pointer;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use crate::log;
+use crate::recorder::{self, Recorder};
+use crate::sync::lock;
+use description::Api;
+use library::Library;
+
+static DOOR: AtomicPtr<Door> = AtomicPtr::new(std::ptr::null_mut());
+/// There is nothing more to find out: the door is open, or HIP is there and it cannot be.
+static SETTLED: AtomicBool = AtomicBool::new(false);
+
+/// HIP as this process has it. Never freed: callbacks may come at any time.
+struct Door {
+    library: Library,
+    /// By HIP's own id: place in the description, where the function is to be recorded.
+    apis: Vec<Option<(u16, &'static Api)>>,
+    version: &'static str,
+    /// sizeof(hip_api_data_t) there.
+    data_size: usize,
+}
+
+fn door() -> Option<&'static Door> {
+    // SAFETY: null or a leaked box.
+    unsafe { DOOR.load(Ordering::Acquire).as_ref() }
+}
+
+impl Door {
+    /// The function with HIP's number `id`, if it is to be recorded.
+    #[inline]
+    fn api(&self, id: u32) -> Option<(u16, &'static Api)> {
+        self.apis.get(id as usize).copied().flatten()
+    }
+
+    fn recorded_ids(&self) -> impl Iterator<Item = u32> {
+        let known = self.apis.iter().enumerate();
+        known.filter(|(_, api)| api.is_some()).map(|(id, _)| id as u32)
+    }
+}
+
+/// Opens the door if HIP is in the process and recording is on. Called whenever HIP may have come; costs nothing once it is settled.
+pub(crate) fn notice() {
+    if !SETTLED.load(Ordering::Relaxed) {
+        look();
+    }
+}
+
+#[cold]
+fn look() {
+    static LOOKING: Mutex<()> = Mutex::new(());
+    let Some(recorder) = recorder::get() else { return };
+    // A process that only might record later does not pay for it now.
+    if !recorder.switch.is_on() && !recorder.switch.is_timed() {
+        return;
+    }
+    let _looking = lock(&LOOKING);
+    if SETTLED.load(Ordering::Relaxed) {
+        return;
+    }
+    if let Some(library) = Library::find() {
+        open(recorder, library);
+        SETTLED.store(true, Ordering::Relaxed);
+    }
+}
+
+fn open(recorder: &Recorder, library: Library) {
+    if recorder.config.hip_apis.is_empty() {
+        return;
+    }
+    let description = description::get();
+    let most = description.versions.iter().map(|version| version.last_id).max().unwrap_or(0);
+    // Beyond the largest id known: a version with more functions is another one.
+    let names = || (1..=most + 64).filter_map(|id| Some((id, library.api_name(id)?)));
+    let Some(version) = description.version_of(names()) else {
+        log::info(|| {
+            format!(
+                "HIP with {} functions is of no version known: its calls are not recorded",
+                names().count()
+            )
+        });
+        return;
+    };
+    let mut apis = vec![None; version.last_id as usize + 1];
+    for (id, name) in names() {
+        if recorder.config.hip_apis.contains(name) {
+            let place = description.find(name, version);
+            apis[id as usize] = place.map(|place| (place, &description.apis[place as usize]));
+        }
+    }
+    let door: &'static Door =
+        Box::leak(Box::new(Door { library, apis, version: version.name, data_size: version.data_size }));
+    DOOR.store(std::ptr::from_ref(door).cast_mut(), Ordering::Release);
+    let registered = activity::register(door);
+    log::info(|| match registered {
+        true => format!(
+            "HIP {} found: {} of its functions are recorded",
+            door.version,
+            door.recorded_ids().count()
+        ),
+        false => {
+            format!("HIP {} has no callbacks for its functions: its calls are not recorded", door.version)
+        }
+    });
+}
+
+/// Whether calls of the HIP API are recorded.
+pub(crate) fn is_open() -> bool {
+    door().is_some()
+}
+
+/// Place in the description of a function, as `record::Call` has it.
+pub(crate) fn api(place: u32) -> Option<&'static Api> {
+    description::get().apis.get(place as usize)
+}

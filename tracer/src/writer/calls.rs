@@ -1,0 +1,93 @@
+//! Rows of HIP calls: the call, and the launch or copy that it asked for.
+
+use rpd_schema::{ApiRow, Appender, CopyApiRow, Error, Fence, KernelApiRow};
+
+use super::rows::Rows;
+use crate::hip;
+use crate::hip::arguments::Arguments;
+use crate::hip::description::{Api, Row};
+use crate::hip::launch::{Launch, Transfer};
+use crate::record::{Call, NO_GPU, NO_KERNEL};
+
+impl Rows {
+    /// A call of thread `tid` with its arguments.
+    pub(super) fn hip_call(
+        &mut self,
+        appender: &mut Appender,
+        tid: u32,
+        call: &Call,
+        arguments: &[u8],
+    ) -> Result<(), Error> {
+        let Some(api) = hip::api(call.api) else { return Ok(()) };
+        let id = self.call_id(call.correlation);
+        let name = appender.intern(api.name)?;
+        let args = appender.intern(&Arguments::new(api, arguments).text())?;
+        appender.api(&ApiRow { id, pid: self.pid, tid, start: call.start, end: call.end, name, args })?;
+        self.recorded.calls += 1;
+        match api.row {
+            // One that dispatched its kernel is described by the dispatch, see `Rows::dispatch`.
+            Row::Kernel if call.kernels == 0 => self.launch(appender, call, api, arguments),
+            Row::Copy { .. } => self.transfer(appender, call, api, arguments),
+            _ => Ok(()),
+        }
+    }
+
+    /// A launch that dispatched nothing: it was captured, or it failed.
+    fn launch(
+        &mut self,
+        appender: &mut Appender,
+        call: &Call,
+        api: &Api,
+        arguments: &[u8],
+    ) -> Result<(), Error> {
+        let kernel = match call.kernel {
+            NO_KERNEL => None,
+            id => Some(self.names.get(id, appender)?),
+        };
+        let launch = Launch::read(api, arguments);
+        appender.kernel_api(&KernelApiRow {
+            api: self.call_id(call.correlation),
+            stream: launch.stream,
+            grid: launch.grid,
+            workgroup: launch.workgroup,
+            group_segment_size: launch.shared,
+            private_segment_size: 0,
+            kernarg_address: 0,
+            acquire_fence: Fence::Unknown,
+            release_fence: Fence::Unknown,
+            code_object: kernel.map_or(rpd_schema::CodeObjectId::UNKNOWN, |kernel| kernel.code_object),
+            kernel_name: kernel.map_or(appender.empty(), |kernel| kernel.name),
+        })
+    }
+
+    fn transfer(
+        &mut self,
+        appender: &mut Appender,
+        call: &Call,
+        api: &Api,
+        arguments: &[u8],
+    ) -> Result<(), Error> {
+        let Some(copy) = Transfer::read(api, arguments) else { return Ok(()) };
+        let device = |gpu: u32| if gpu == NO_GPU { -1 } else { gpu as i32 };
+        let by_place = match (call.src_gpu, call.dst_gpu) {
+            (NO_GPU, NO_GPU) => 0,
+            (NO_GPU, _) => 1,
+            (_, NO_GPU) => 2,
+            _ => 3,
+        };
+        appender.copy_api(&CopyApiRow {
+            api: self.call_id(call.correlation),
+            stream: copy.stream,
+            size: copy.bytes,
+            width: copy.width,
+            height: copy.height,
+            kind: copy.kind.unwrap_or(by_place),
+            dst: copy.dst,
+            src: copy.src,
+            dst_device: device(call.dst_gpu),
+            src_device: device(call.src_gpu),
+            sync: copy.sync,
+            pinned: call.pinned != 0,
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! Whether an operation may be linked to its call: only when the call's row is in the file, or comes with the same transaction.
+//!
+//! An operation often reaches the writer before its call has returned. A process that is killed then would leave a link to a row
+//! that nobody ever writes. So each drain first asks which calls are open: those that have ended have their record in a ring that
+//! is about to be drained, and operations of those that have not are held back until a later drain.
+
+use std::collections::BTreeSet;
+
+use crate::thread::OPENING;
+
+/// Lost calls remembered one by one.
+const MOST_LOST: usize = 100_000;
+
+/// What is to become of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// Its call's row is there.
+    Now,
+    /// Its call has not ended.
+    Later,
+    /// Its call's row is not in this session, and will not be.
+    Never,
+}
+
+/// Calls as one drain saw them: all below `below` have been drained but those of `open`; of the others those of `late`.
+#[derive(Clone, Debug, Default)]
+struct Drain {
+    below: u64,
+    open: Vec<u64>,
+    late: BTreeSet<u64>,
+}
+
+impl Drain {
+    /// Whether `call` may be open.
+    fn is_open(&self, call: u64) -> bool {
+        let is = |open: u64| if open & OPENING == 0 { open == call } else { call >= open & !OPENING };
+        self.open.iter().any(|open| is(*open))
+    }
+
+    /// Whether the record of `call` has been drained. Of calls that were beginning, which cannot be told apart, this says yes.
+    fn has(&self, call: u64) -> bool {
+        (call < self.below && !self.open.contains(&call)) || self.late.contains(&call)
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    drain: Drain,
+    /// Calls drained so far went to another session, or got lost with a transaction.
+    gone: Drain,
+    lost: BTreeSet<u64>,
+}
+
+impl Links {
+    /// A drain begins. `watermark`: the next id, read before the rings' open calls (`open`).
+    pub(super) fn begin(&mut self, watermark: u64, open: Vec<u64>) {
+        self.drain = Drain { below: watermark, open, late: BTreeSet::new() };
+    }
+
+    /// The record of `call` was drained.
+    pub(super) fn drained(&mut self, call: u64) {
+        if call >= self.drain.below {
+            self.drain.late.insert(call);
+        }
+    }
+
+    /// The record of `call` will never come.
+    pub(super) fn lose(&mut self, call: u64) {
+        self.lost.insert(call);
+        if self.lost.len() > MOST_LOST {
+            self.lost.pop_first();
+        }
+    }
+
+    /// Rows of calls drained so far are not in the session that is written from now on.
+    pub(super) fn forget(&mut self) {
+        self.gone = self.drain.clone();
+    }
+
+    /// What is to become of an operation of `call`.
+    pub(super) fn of(&self, call: u64) -> Link {
+        if self.gone.has(call) || self.lost.contains(&call) {
+            Link::Never
+        } else if (call < self.drain.below && !self.drain.is_open(call)) || self.drain.late.contains(&call) {
+            Link::Now
+        } else {
+            Link::Later
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_are_open_or_new_hold_their_operations_back() {
+        let mut links = Links::default();
+        links.begin(10, vec![4]);
+        assert_eq!(
+            [3, 4, 5, 10].map(|call| links.of(call)),
+            [Link::Now, Link::Later, Link::Now, Link::Later]
+        );
+        links.drained(10);
+        assert_eq!(links.of(10), Link::Now, "it came with this drain after all");
+        links.begin(12, vec![]);
+        assert_eq!([4, 11, 12].map(|call| links.of(call)), [Link::Now, Link::Now, Link::Later]);
+    }
+
+    #[test]
+    fn a_call_that_is_beginning_may_be_any_from_there_on() {
+        let mut links = Links::default();
+        links.begin(10, vec![OPENING | 8]);
+        assert_eq!([7, 8, 9].map(|call| links.of(call)), [Link::Now, Link::Later, Link::Later]);
+    }
+
+    #[test]
+    fn calls_of_an_earlier_session_are_not_linked_to() {
+        let mut links = Links::default();
+        links.begin(10, vec![4]);
+        links.drained(11);
+        links.forget();
+        links.begin(20, vec![]);
+        let of = [3, 4, 10, 11, 12].map(|call| links.of(call));
+        assert_eq!(of, [Link::Never, Link::Now, Link::Now, Link::Never, Link::Now], "4 and 10 came later");
+    }
+
+    #[test]
+    fn a_lost_call_is_not_linked_to() {
+        let mut links = Links::default();
+        links.begin(10, vec![]);
+        links.lose(5);
+        assert_eq!([4, 5].map(|call| links.of(call)), [Link::Now, Link::Never]);
+        (100..100 + 2 * MOST_LOST as u64).for_each(|call| links.lose(call));
+        assert!(links.lost.len() <= MOST_LOST);
+    }
+}
