@@ -93,6 +93,14 @@ pub(crate) fn recorder(trace: &Connection) -> rusqlite::Result<Option<u32>> {
     Sessions::of(trace).map(|sessions| sessions.running_pid())
 }
 
+/// Who writes into a file now, and what to do about it, if somebody does.
+///
+/// # Errors
+/// As [`recorder`].
+pub(crate) fn writer(file: &Path, trace: &Connection) -> rusqlite::Result<Option<String>> {
+    Ok(repair::writer(file, recorder(trace)?))
+}
+
 fn examine(file: &Path, trace: &Connection, findings: &mut Vec<Finding>) -> Result<(String, Option<u32>)> {
     // What is sorted may be larger than memory.
     trace.execute_batch("PRAGMA temp_store = FILE")?;

@@ -14,8 +14,9 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::destination::Existing;
+use crate::moment::Moment;
 use crate::subclass::Base;
-use crate::verb::{check, create, info, record, subclass, top};
+use crate::verb::{check, create, info, record, subclass, top, trim};
 
 /// Record what a program does on the GPU, and ask questions about it.
 ///
@@ -43,6 +44,7 @@ enum Verb {
     Top(Top),
     Check(Check),
     Subclass(Subclass),
+    Trim(Trim),
     Callstack(pass::Callstack),
     Passes(pass::Passes),
 }
@@ -199,6 +201,49 @@ struct Subclass {
     redo: bool,
 }
 
+/// Make a stretch of a trace a trace of its own
+///
+/// What stays: calls and markers that start in the window, the operations they caused, and whatever hangs off
+/// those; sensors are cut to that time.
+#[derive(Args)]
+#[command(after_help = "\
+Times of --start and --end:
+  1500, 20us, 1.5ms, 2s     on the trace's clock, in ns without a unit
+  +2s, -500ms               from the first call's start, before the last call's end
+  25%                       of the time between the two
+  marker:NAME, marker:NAME:2
+                            where the markers with this text begin (--start) or end (--end); the second of them
+  kernel:REGEX              where the first operation of such a name was launched, or the last one ended
+
+FILE is never half changed: the result appears when it is complete.
+
+Example:
+  rpd trim trace.rpd -o middle.rpd --start 25% --end 75%
+  rpd trim trace.rpd -o step.rpd --start 'marker:step 3' --end 'marker:step 5'
+  rpd trim trace.rpd --dry-run --start +2s --end kernel:^gemm")]
+struct Trim {
+    /// The trace
+    file: PathBuf,
+    /// The new trace
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
+    output: Option<PathBuf>,
+    /// Put the result into FILE's place; what is cut off is gone
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+    /// Where the window begins [default: at the first call]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<Moment>,
+    /// Where it ends [default: after the last call]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<Moment>,
+    /// Write nothing, say what would remain
+    #[arg(long, conflicts_with_all = ["output", "in_place"])]
+    dry_run: bool,
+    /// Write one JSON object about it; times in nanoseconds
+    #[arg(long)]
+    json: bool,
+}
+
 /// [`Base`] on the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum BaseName {
@@ -226,6 +271,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             check::run(&check::Request { file: args.file, repair: args.repair, json: args.json })
         }
         Verb::Subclass(args) => subclass::run(&args.into()).map(done),
+        Verb::Trim(args) => trim::run(&args.into()).map(done),
         Verb::Callstack(args) => args.run().map(done),
         Verb::Passes(args) => args.run().map(done),
     }
@@ -276,6 +322,18 @@ impl From<Top> for top::Request {
             rows: if matches!(form, top::Form::Table { .. }) { rows.or(Some(SCREENFUL)) } else { rows },
             form,
         }
+    }
+}
+
+impl From<Trim> for trim::Request {
+    fn from(args: Trim) -> trim::Request {
+        let destination = match args.output {
+            Some(out) => trim::Destination::New(out),
+            None if args.in_place => trim::Destination::InPlace,
+            None => trim::Destination::DryRun,
+        };
+        let Trim { file, start, end, json, .. } = args;
+        trim::Request { file, destination, start, end, json }
     }
 }
 

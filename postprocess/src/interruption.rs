@@ -3,8 +3,12 @@
 //! The second one ends rpd at once, as it would any program; the next who opens the file rolls it back then.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use rusqlite::Connection;
+
+use crate::progress::Progress;
 use crate::system;
 
 /// The signals by which people end a program.
@@ -57,6 +61,22 @@ impl Drop for Interruption {
             let _ = system::action(*signal, Some(before));
         }
     }
+}
+
+/// Instructions of SQLite's virtual machine between two looks for a signal: a fraction of a millisecond.
+const LOOK: i32 = 4000;
+
+/// Lets SQLite stop what it does on this connection when a signal comes, and `progress` be seen while it works.
+///
+/// # Errors
+/// Those of SQLite, none of which has to do with the file.
+pub(crate) fn watch(connection: &mut Connection, progress: &Arc<Progress>) -> rusqlite::Result<()> {
+    let progress = Arc::clone(progress);
+    let look = move || {
+        progress.tick();
+        Interruption::signal().is_some()
+    };
+    connection.progress_handler(LOOK, Some(look))
 }
 
 extern "C" fn came(signal: i32) {

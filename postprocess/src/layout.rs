@@ -58,8 +58,22 @@ impl Layout {
     /// # Errors
     /// When the file's schema cannot be read.
     pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Layout> {
-        let found =
-            names(trace, "type = 'table' AND (lower(name) GLOB 'rocpd_*' OR lower(name) GLOB 'ext_*')")?;
+        Layout::of_tables(trace, "lower(name) GLOB 'rocpd_*' OR lower(name) GLOB 'ext_*'")
+    }
+
+    /// The same with every table that has rows, whoever made it. Of one that declares nothing, columns that are named
+    /// as references of the format are taken for such.
+    ///
+    /// # Errors
+    /// As [`Layout::of`].
+    pub(crate) fn everything(trace: &Connection) -> rusqlite::Result<Layout> {
+        let mut layout = Layout::of_tables(trace, "lower(name) NOT GLOB 'sqlite_*' AND rootpage > 0")?;
+        reference::guess(&mut layout.tables);
+        Ok(layout)
+    }
+
+    fn of_tables(trace: &Connection, which: &str) -> rusqlite::Result<Layout> {
+        let found = names(trace, &format!("type = 'table' AND ({which})"))?;
         let mut tables: Vec<TableLayout> =
             found.into_iter().map(|name| TableLayout::of(trace, name)).collect::<rusqlite::Result<_>>()?;
         reference::add(trace, &mut tables)?;

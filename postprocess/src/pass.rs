@@ -24,9 +24,10 @@ mod sorted;
 use std::path::Path;
 
 use anyhow::Result;
+use rusqlite::Connection;
 
 pub(crate) use callstack::Callstack;
-pub(crate) use change::{Change, change};
+pub(crate) use change::{Change, change, explain};
 pub(crate) use mark::{Freshness, State};
 pub(crate) use report::Report;
 
@@ -108,6 +109,20 @@ pub(crate) fn states(file: &Path) -> Result<Vec<(&'static Definition, State)>> {
         .map(state)
         .collect::<rusqlite::Result<_>>()
         .map_err(|error| change::explain(error.into(), file))
+}
+
+/// Writes down anew, in `made`, what the passes cover that were up to date in `original`, of which it is a part or the
+/// whole with all that the passes made of it.
+///
+/// # Errors
+/// When the files cannot be read or written.
+pub(crate) fn renew_marks(original: &Connection, made: &Connection) -> rusqlite::Result<()> {
+    for definition in PASSES.iter().map(|pass| pass.definition()) {
+        if State::of(original, definition)? == State::Applied(Freshness::Current) {
+            mark::renew(made, definition)?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a pass inside a change that is under way, in place of what there is of it.

@@ -8,3 +8,4 @@ pub(crate) mod passes;
 pub(crate) mod record;
 pub(crate) mod subclass;
 pub(crate) mod top;
+pub(crate) mod trim;

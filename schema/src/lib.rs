@@ -8,6 +8,7 @@
 //! | `version.rs` | which kind of file this is, found without changing it |
 //! | `create.rs` | a fresh file, also when many processes want it at once |
 //! | `open.rs` | connections: flags, pragmas, waiting for locks |
+//! | `derive.rs` | making a new file out of traces |
 //! | `session.rs` | taking a session number |
 //! | `appender.rs`, `append.rs`, `facts.rs` | a writer: its session, transactions, rows, facts |
 //! | `pending.rs`, `batch.rs` | rows that wait, many per statement |
@@ -25,6 +26,7 @@ mod append;
 mod appender;
 mod batch;
 mod create;
+mod derive;
 mod error;
 mod facts;
 mod id;
@@ -39,6 +41,7 @@ mod version;
 
 pub use appender::Appender;
 pub use create::{create, create_or_check};
+pub use derive::{attach, derive};
 pub use error::{Error, ErrorKind};
 pub use id::{ApiId, CodeObjectId, OpId, StringId};
 pub use open::{BUSY_TIME, open_read, open_read_within, open_write};

@@ -83,7 +83,7 @@ pub(crate) fn read_only(path: &Path, busy: Duration) -> Result<Connection, Error
 /// A connection that reads the file as it lies there, without locks, journals or recovery. Good for a glance at the
 /// schema of a file that cannot be read properly, and for nothing else.
 pub(crate) fn as_it_lies(path: &Path) -> Result<Connection, Error> {
-    let uri = immutable_uri(&absolute(path)?);
+    let uri = uri(path, "immutable=1")?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     connect(Path::new(&uri), flags, Duration::ZERO).map_err(|error| Error::sqlite(path, error))
 }
@@ -132,16 +132,18 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|error| Error::io(path, error))
 }
 
-fn immutable_uri(path: &Path) -> String {
+/// A path as a URI of SQLite's, with `parameters`.
+pub(crate) fn uri(path: &Path, parameters: &str) -> Result<String, Error> {
     use std::os::unix::ffi::OsStrExt;
     let mut uri = String::from("file:");
-    for &byte in path.as_os_str().as_bytes() {
+    for &byte in absolute(path)?.as_os_str().as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
             uri.push(char::from(byte));
         } else {
             uri.push_str(&format!("%{byte:02x}"));
         }
     }
-    uri.push_str("?immutable=1");
-    uri
+    uri.push('?');
+    uri.push_str(parameters);
+    Ok(uri)
 }

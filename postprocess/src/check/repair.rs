@@ -48,10 +48,10 @@ pub(crate) fn obstacle(file: &Path, verdict: &Verdict) -> Option<String> {
         .then(|| "only traces of schema 2 and 3 can be repaired".into())
 }
 
-/// Who is writing, if somebody is.
-fn writer(file: &Path, recorder: Option<u32>) -> Option<String> {
+/// Who is writing into `file`, if somebody is, and what to do then. `recorder` is a process that records into it.
+pub(crate) fn writer(file: &Path, recorder: Option<u32>) -> Option<String> {
     if let Some(pid) = recorder {
-        return Some(format!("process {pid} is recording into it; repair it when that has ended"));
+        return Some(format!("process {pid} is recording into it; try again when that has ended"));
     }
     let (pid, name) = liveness::other_writer(file)?;
     let name = text::escape(&name);

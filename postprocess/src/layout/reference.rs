@@ -85,6 +85,24 @@ pub(super) fn add(trace: &Connection, tables: &mut [TableLayout]) -> rusqlite::R
     Ok(())
 }
 
+/// Takes columns of tables without any reference for what the format means by their names.
+pub(super) fn guess(tables: &mut [TableLayout]) {
+    let keys: Vec<(String, Option<String>)> =
+        tables.iter().map(|table| (table.name.clone(), table.key.clone())).collect();
+    for table in tables.iter_mut().filter(|table| table.references.is_empty()) {
+        for column in &table.columns {
+            let meaning = KNOWN.iter().find(|(_, known, _)| !same(known, "id") && same(known, &column.name));
+            let target = meaning.and_then(|(_, _, to)| keys.iter().find(|(name, _)| same(name, to)));
+            if let Some((to, Some(key))) = target
+                && !same(to, &table.name)
+            {
+                let column = column.name.clone();
+                table.references.push(Reference { column, table: to.clone(), key: key.clone() });
+            }
+        }
+    }
+}
+
 /// A row of the metadata that declares a reference to texts.
 #[derive(Debug)]
 pub(crate) struct Declaration {

@@ -8,13 +8,10 @@ use rpd_schema::Version;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, ffi};
 
 use crate::check;
-use crate::interruption::Interruption;
+use crate::interruption::{Interruption, watch};
 use crate::note::note;
 use crate::progress::Progress;
 use crate::{system, text};
-
-/// Instructions of SQLite's virtual machine between two looks for a signal: a fraction of a millisecond.
-const LOOK: i32 = 4000;
 
 /// A trace inside the transaction that changes it.
 pub(crate) struct Change<'a> {
@@ -55,12 +52,7 @@ pub(crate) fn change<T>(file: &Path, undone: &str, work: impl FnOnce(&Change<'_>
     }
     let interruption = Interruption::note().context("cannot install signal handlers")?;
     let progress = Arc::new(Progress::new());
-    let looks = Arc::clone(&progress);
-    let look = move || {
-        looks.tick();
-        Interruption::signal().is_some()
-    };
-    let done = trace.progress_handler(LOOK, Some(look)).map_err(Error::from).and_then(|()| {
+    let done = watch(&mut trace, &progress).map_err(Error::from).and_then(|()| {
         let transaction = Transaction::new_unchecked(&trace, TransactionBehavior::Immediate)?;
         if let Some(pid) = check::recorder(&transaction)? {
             bail!(

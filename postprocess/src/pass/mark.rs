@@ -80,6 +80,17 @@ pub(crate) fn set(trace: &Connection, pass: &Definition) -> rusqlite::Result<()>
     Ok(())
 }
 
+/// Writes down that what a pass made covers the rows that are there now.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn renew(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+    let tag = format!("{}::Source", pass.tag);
+    trace
+        .execute("UPDATE rocpd_metadata SET value = ?2 WHERE tag = ?1", [tag, source(trace, pass)?])
+        .map(|_| ())
+}
+
 /// Removes every tag of a pass.
 ///
 /// # Errors

@@ -10,6 +10,8 @@
 //! | `pass.rs` | what all passes have in common |
 //! | `callstack.rs` | call stacks |
 //! | `sound.rs` | the trace that they damage |
+//! | `trim.rs` | a stretch of a trace as a trace of its own |
+//! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | `rpd record`: signals and job control |
@@ -22,6 +24,7 @@ mod callstack;
 mod check;
 mod check_file;
 mod explain;
+mod generated;
 mod harness;
 mod info;
 mod pass;
@@ -31,5 +34,6 @@ mod signal;
 mod sound;
 mod subclass;
 mod top;
+mod trim;
 mod untouched;
 mod usage;

@@ -9,7 +9,7 @@ use crate::harness::{Dir, RPD, ran};
 #[test]
 fn help_of_every_verb_has_an_example() {
     let dir = Dir::new();
-    for verb in ["record", "create", "info", "top", "check", "subclass", "callstack", "passes"] {
+    for verb in ["record", "create", "info", "top", "check", "subclass", "callstack", "passes", "trim"] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);
         assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
@@ -37,6 +37,10 @@ fn wrong_usage_is_2() {
         &["record", "--max-mb", "0", "x"],
         &["subclass", "--base", "api", "--name", "a b", "--apis", "x", "f"],
         &["subclass", "--base", "api", "--name", "", "--apis", "x", "f"],
+        &["trim", "f"],
+        &["trim", "f", "-o", "x", "--in-place"],
+        &["trim", "f", "-o", "x", "--start", "soon"],
+        &["trim", "f", "-o", "x", "--end", "kernel:("],
         &["subclass", "--base", "call", "--name", "x", "--apis", "x", "f"],
     ] {
         let refused = dir.run(arguments);

@@ -29,8 +29,6 @@ use crate::{clock, log};
 const RETRY: Duration = Duration::from_secs(1);
 /// Bytes of texts remembered at most.
 const MOST_TEXT: usize = 32 << 20;
-/// Bytes of the file's pages in memory at most.
-const MOST_PAGES: usize = 16 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// Operations held back at most; what comes beyond is not linked to its call.
@@ -305,9 +303,7 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         let opened = Appender::open(&path).and_then(|mut appender| {
             // Who wants small buffers wants little memory taken.
-            let share = self.recorder.config.buffer_bytes / 8;
-            appender.set_string_budget(share.min(MOST_TEXT));
-            appender.set_page_cache(share.min(MOST_PAGES))?;
+            appender.set_string_budget((self.recorder.config.buffer_bytes / 8).min(MOST_TEXT));
             session::begin(&mut appender, self.recorder)?;
             Ok(appender)
         });

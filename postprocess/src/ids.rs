@@ -1,0 +1,83 @@
+//! Sets of ids, a bit or so each: which rows of a table of millions stay.
+//!
+//! A session's ids lie close together, so a compressed bitmap holds five million of them in a megabyte, and SQL asks
+//! it faster than it would an index.
+
+use std::sync::Arc;
+
+use roaring::RoaringTreemap;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, Params};
+
+/// A set of ids.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Ids(RoaringTreemap);
+
+impl Ids {
+    /// The ids that a query yields as integers in its columns; what is no integer is no id.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn of(trace: &Connection, query: &str, parameters: impl Params) -> rusqlite::Result<Ids> {
+        let mut ids = Ids::default();
+        ids.gather(trace, query, parameters)?;
+        Ok(ids)
+    }
+
+    /// Adds the ids that a query yields.
+    ///
+    /// # Errors
+    /// As [`Ids::of`].
+    pub(crate) fn gather(
+        &mut self,
+        trace: &Connection,
+        query: &str,
+        parameters: impl Params,
+    ) -> rusqlite::Result<()> {
+        let mut query = trace.prepare(query)?;
+        let columns = query.column_count();
+        let mut rows = query.query(parameters)?;
+        while let Some(row) = rows.next()? {
+            for column in 0..columns {
+                if let Ok(id) = row.get_ref(column)?.as_i64() {
+                    self.add(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds one.
+    pub(crate) fn add(&mut self, id: i64) {
+        self.0.insert(id.cast_unsigned());
+    }
+
+    /// Whether it is in the set.
+    pub(crate) fn has(&self, id: i64) -> bool {
+        self.0.contains(id.cast_unsigned())
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Makes the set known to SQL as the function `name(id)`: 1 if it has the id, else 0.
+    ///
+    /// # Errors
+    /// Those of SQLite, none of which has to do with the file.
+    pub(crate) fn name(self: &Arc<Ids>, trace: &Connection, name: &str) -> rusqlite::Result<()> {
+        let ids = Arc::clone(self);
+        let flags = FunctionFlags::SQLITE_UTF8
+            | FunctionFlags::SQLITE_DETERMINISTIC
+            | FunctionFlags::SQLITE_DIRECTONLY;
+        trace.create_scalar_function(name, 1, flags, move |call| {
+            Ok(call.get_raw(0).as_i64().is_ok_and(|id| ids.has(id)))
+        })
+    }
+}

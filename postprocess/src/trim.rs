@@ -1,0 +1,154 @@
+//! A stretch of a trace as a trace of its own.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `window.rs` | the stretch of time |
+//! | `kept.rs` | which calls and ops stay |
+//! | `plan.rs` | what becomes of each table |
+//! | `copy.rs` | the copy of what stays |
+//! | `callstack.rs` | the own time of calls that the window cuts |
+//!
+//! Rules: a call stays if it *starts* in the window, as the original's rpd_trim has it, so that two windows that touch share
+//! no call and lose none. An op stays with the call that caused it, whenever it ran; one that no call caused stays if
+//! it starts in the window. What hangs off a call or an op goes with it. A sensor's runs are cut to the time that
+//! the window and what stays cover. Texts that nothing uses any more go. The rest of a row that stays is as it was.
+
+mod callstack;
+mod copy;
+mod kept;
+mod plan;
+mod window;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use rpd_schema::Version;
+use rusqlite::Connection;
+use serde::Serialize;
+
+use crate::contents::Span;
+use crate::derive::{Making, Place, derive};
+use crate::ids::Ids;
+use crate::layout::Layout;
+use crate::moment::Moment;
+use crate::trace::row_count;
+use crate::{check, pass};
+use copy::Copy;
+use kept::Kept;
+use window::Window;
+
+/// Where the result goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Output<'a> {
+    /// Into a new file.
+    New(&'a Path),
+    /// Into the trace's own place.
+    InPlace,
+    /// Nowhere: it is only told what would remain.
+    None,
+}
+
+/// What stays of a trace.
+#[derive(Debug, Serialize)]
+pub(crate) struct Trimmed {
+    /// The trace, as it was named.
+    pub(crate) file: String,
+    /// Its calls' first start and last end.
+    pub(crate) span: Span,
+    /// The window; an edge that was not named is that of the span.
+    pub(crate) window: Span,
+    /// Calls and markers.
+    pub(crate) calls: Share,
+    /// GPU operations.
+    pub(crate) operations: Share,
+    /// What went altogether, and why.
+    pub(crate) dropped: Vec<String>,
+}
+
+/// So many of so many.
+#[derive(Debug, Serialize)]
+pub(crate) struct Share {
+    /// Those that stay.
+    pub(crate) kept: u64,
+    /// All that there were.
+    pub(crate) of: u64,
+}
+
+/// Trims `file` to the window from `start` to `end`.
+///
+/// # Errors
+/// What failed and what to do about it; the trace is as it was, and nothing is left of a new one.
+pub(crate) fn trim(
+    file: &Path,
+    output: Output<'_>,
+    start: Option<&Moment>,
+    end: Option<&Moment>,
+) -> Result<Trimmed> {
+    let (trace, version) = rpd_schema::open_read(file)?;
+    if version == Version::V1 {
+        bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
+    }
+    let place = match output {
+        Output::New(out) => Some(Place::New(out)),
+        Output::InPlace => Some(Place::Of(file)),
+        Output::None => None,
+    };
+    if matches!(output, Output::InPlace)
+        && let Some(obstacle) = check::writer(file, &trace)?
+    {
+        bail!("{} is as it was: {obstacle}", file.display());
+    }
+    let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &trace, version, start, end)
+        .map_err(|error| pass::explain(error, file))
+        .with_context(|| format!("cannot trim {}", file.display()))?;
+    if kept.calls.is_empty() && kept.ops.is_empty() {
+        bail!(
+            "nothing in {} starts in that window: its calls run from {} to {} ns",
+            file.display(),
+            trimmed.span.start_ns,
+            trimmed.span.end_ns
+        );
+    }
+    let Some(place) = place else { return Ok(trimmed) };
+    let work =
+        |making: &Making<'_>| Copy { making, trace: &trace, layout: &layout, window, kept: &kept }.run();
+    trimmed.dropped = derive(place, &[file], work)?;
+    Ok(trimmed)
+}
+
+/// What is decided before anything is copied.
+struct Choice {
+    layout: Layout,
+    window: Window,
+    kept: Kept,
+    trimmed: Trimmed,
+}
+
+impl Choice {
+    fn of(
+        file: &Path,
+        trace: &Connection,
+        version: Version,
+        start: Option<&Moment>,
+        end: Option<&Moment>,
+    ) -> Result<Choice> {
+        // The same rows for every question, also while a recorder adds some.
+        trace.execute_batch("PRAGMA temp_store = FILE; BEGIN")?;
+        let layout = Layout::everything(trace)?;
+        let span = window::span(trace)?;
+        let window = Window::resolve(trace, version, span, start, end)?;
+        let kept = Kept::of(trace, window)?;
+        let share = |kept: &Ids, table| -> rusqlite::Result<Share> {
+            Ok(Share { kept: kept.len(), of: row_count(trace, table)? })
+        };
+        let trimmed = Trimmed {
+            file: file.to_string_lossy().into_owned(),
+            span,
+            window: window.within(span),
+            calls: share(&kept.calls, "rocpd_api")?,
+            operations: share(&kept.ops, "rocpd_op")?,
+            dropped: Vec::new(),
+        };
+        Ok(Choice { layout, window, kept, trimmed })
+    }
+}

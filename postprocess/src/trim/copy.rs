@@ -1,0 +1,178 @@
+//! The copy of what stays: table by table, each in the order of its ids.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rusqlite::Connection;
+
+use super::callstack::name_own_time;
+use super::kept::Kept;
+use super::plan::{Fate, Planned, plan};
+use super::window::Window;
+use crate::derive::{Making, objects};
+use crate::ids::Ids;
+use crate::layout::{Layout, TableLayout, declared_texts, quote, same};
+use crate::pass;
+
+/// The trace's name in statements.
+const SOURCE: &str = "source0";
+
+/// What is to be copied, from where.
+pub(super) struct Copy<'a> {
+    /// The new trace, to which the old one is attached.
+    pub(super) making: &'a Making<'a>,
+    /// The old one by itself.
+    pub(super) trace: &'a Connection,
+    /// Its tables.
+    pub(super) layout: &'a Layout,
+    /// The stretch of time that stays.
+    pub(super) window: Window,
+    /// The calls and ops that stay.
+    pub(super) kept: &'a Kept,
+}
+
+impl Copy<'_> {
+    /// Copies all that stays, and says what went altogether and why.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or the new one not be written.
+    pub(super) fn run(&self) -> Result<Vec<String>> {
+        let made = self.making.made;
+        self.kept.name(made)?;
+        self.name_graphs()?;
+        if self.layout.table("ext_callstack").is_some() {
+            name_own_time(made, SOURCE, self.window.end_ns)?;
+        }
+        let planned = plan(self.layout, self.window);
+        let mut dropped = objects::left_out(made, SOURCE)?;
+        for Planned { table, fate } in &planned {
+            self.making.show(&table.name);
+            match fate {
+                Fate::Dropped(reason) => dropped.push(format!("table {}: {reason}", table.name)),
+                Fate::Rows(condition) => self.rows(table, condition, &BTreeMap::new())?,
+                Fate::Runs => self.runs(table)?,
+                Fate::Texts => self.texts(table, &planned)?,
+            }
+        }
+        objects::indexes(self.making, SOURCE)?;
+        let views = objects::views(made, SOURCE, self.trace)?;
+        dropped.extend(views.into_iter().map(|view| format!("view {view}: it reads what is gone")));
+        self.metadata(&planned)?;
+        pass::renew_marks(self.trace, made)?;
+        Ok(dropped)
+    }
+
+    /// Captured graphs stay whole or not at all.
+    fn name_graphs(&self) -> rusqlite::Result<()> {
+        if self.layout.table("ext_graph").is_none() {
+            return Ok(());
+        }
+        let inside = self.window.condition("start");
+        let outside = format!("SELECT id FROM {SOURCE}.ext_graph WHERE NOT ifnull({inside}, 0)");
+        let mut cut = Ids::of(self.making.made, &outside, [])?;
+        if self.layout.table("ext_graph_kernelapis").is_some() {
+            let calls =
+                format!("SELECT graph_id FROM {SOURCE}.ext_graph_kernelapis WHERE NOT is_kept_call(api_id)");
+            cut.gather(self.making.made, &calls, [])?;
+        }
+        Arc::new(cut).name(self.making.made, "is_cut_graph")
+    }
+
+    /// Copies the rows for which `condition` is true, with `changed` (SQL, by column) in place of what stands in these
+    /// columns.
+    fn rows(&self, table: &TableLayout, condition: &str, changed: &BTreeMap<&str, String>) -> Result<()> {
+        let made = self.making.made;
+        objects::table(made, SOURCE, &table.name)?;
+        let columns: Vec<String> = table.columns.iter().map(|column| quote(&column.name)).collect();
+        let values: Vec<String> = table
+            .columns
+            .iter()
+            .map(|column| match changed.get(column.name.as_str()) {
+                Some(value) => value.clone(),
+                None if table.is("ext_callstack") && same(&column.name, "cpu_time") => {
+                    "own_time(t.child_id, t.cpu_time)".to_string()
+                }
+                None => format!("t.{}", quote(&column.name)),
+            })
+            .collect();
+        let name = quote(&table.name);
+        made.execute(
+            &format!(
+                "INSERT INTO main.{name} ({}) SELECT {} FROM {SOURCE}.{name} AS t WHERE {condition}",
+                columns.join(", "),
+                values.join(", ")
+            ),
+            [],
+        )
+        .with_context(|| format!("cannot copy {}", table.name))?;
+        Ok(())
+    }
+
+    /// Copies the runs of a sensor that lie in the window, or in what the calls and ops that stay took beyond it, cut
+    /// to that.
+    fn runs(&self, table: &TableLayout) -> Result<()> {
+        let Window { start_ns, end_ns } = self.window;
+        let mut last = end_ns;
+        if end_ns < i64::MAX {
+            for table in ["rocpd_api", "rocpd_op"] {
+                let query =
+                    format!("SELECT max(\"end\") FROM main.{table} WHERE typeof(\"end\") = 'integer'");
+                let end: Option<i64> = self.making.made.query_row(&query, [], |row| row.get(0))?;
+                last = last.max(end.unwrap_or(last));
+            }
+        }
+        let condition = format!(
+            "typeof(t.start) = 'integer' AND typeof(t.\"end\") = 'integer' AND t.start <= {last}
+                 AND (t.\"end\" > {start_ns} OR t.start >= {start_ns})"
+        );
+        let cut =
+            [("start", format!("max(t.start, {start_ns})")), ("end", format!("min(t.\"end\", {last})"))];
+        self.rows(table, &condition, &BTreeMap::from(cut))
+    }
+
+    /// Copies the texts that rows in the new trace refer to, and the empty one of each session.
+    fn texts(&self, table: &TableLayout, planned: &[Planned<'_>]) -> Result<()> {
+        let made = self.making.made;
+        let mut used = Ids::default();
+        for Planned { table: user, fate } in planned {
+            let references = user.references.iter().filter(|reference| table.is(&reference.table));
+            let columns: Vec<String> = references.map(|reference| quote(&reference.column)).collect();
+            if !columns.is_empty() && !matches!(fate, Fate::Dropped(_) | Fate::Texts) {
+                let query = format!("SELECT {} FROM main.{}", columns.join(", "), quote(&user.name));
+                used.gather(made, &query, [])?;
+            }
+        }
+        Arc::new(used).name(made, "is_used_text")?;
+        let Some(key) = table.key.as_deref().map(quote) else {
+            return self.rows(table, "1", &BTreeMap::new());
+        };
+        // Local id 1 of each session is the empty text.
+        let condition = format!("is_used_text(t.{key}) OR (t.{key} & 0xffffffff = 1 AND t.string = '')");
+        self.rows(table, &condition, &BTreeMap::new())
+    }
+
+    /// Takes out what is said of tables that are gone, and adds what was done.
+    fn metadata(&self, planned: &[Planned<'_>]) -> Result<()> {
+        let made = self.making.made;
+        if self.layout.table("rocpd_metadata").is_none() {
+            return Ok(());
+        }
+        let is_gone = |name: &str| {
+            planned.iter().any(|Planned { table, fate }| matches!(fate, Fate::Dropped(_)) && table.is(name))
+        };
+        for declaration in declared_texts(made)?.iter().filter(|declaration| is_gone(&declaration.table)) {
+            made.execute("DELETE FROM rocpd_metadata WHERE id = ?1", [declaration.row])?;
+        }
+        for (tag, ns) in [("trim::start_ns", self.window.start_ns), ("trim::end_ns", self.window.end_ns)] {
+            if ns != i64::MIN && ns != i64::MAX {
+                made.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [tag])?;
+                made.execute(
+                    "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
+                    [tag, &ns.to_string()],
+                )?;
+            }
+        }
+        Ok(())
+    }
+}

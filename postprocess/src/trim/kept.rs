@@ -1,0 +1,57 @@
+//! Which calls and ops stay. All else follows from them.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use rusqlite::Connection;
+
+use super::window::Window;
+use crate::ids::Ids;
+
+/// The calls and ops that stay.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Calls that start in the window.
+    pub(crate) calls: Arc<Ids>,
+    /// Ops that one of these calls caused, and ops that no call caused and that start in the window.
+    pub(crate) ops: Arc<Ids>,
+}
+
+impl Kept {
+    /// Chooses them: one scan of the calls, one of the links, one of the ops. `trace` is where tables without a
+    /// schema in front are looked up.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(crate) fn of(trace: &Connection, window: Window) -> Result<Kept> {
+        let in_window = window.condition("start");
+        let calls = Ids::of(trace, &format!("SELECT id FROM rocpd_api WHERE {in_window}"), [])?;
+        let mut caused = Ids::default();
+        let mut linked = Ids::default();
+        let mut links = trace.prepare("SELECT op_id, api_id FROM rocpd_api_ops")?;
+        let mut links = links.query([])?;
+        while let Some(row) = links.next()? {
+            let (Ok(op), Ok(call)) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_i64()) else { continue };
+            linked.add(op);
+            if calls.has(call) {
+                caused.add(op);
+            }
+        }
+        Arc::new(linked).name(trace, "is_linked")?;
+        Arc::new(caused).name(trace, "is_caused")?;
+        // A link may lead nowhere: only ops that are there stay.
+        let staying =
+            format!("SELECT id FROM rocpd_op WHERE is_caused(id) OR ({in_window} AND NOT is_linked(id))");
+        let ops = Ids::of(trace, &staying, [])?;
+        Ok(Kept { calls: Arc::new(calls), ops: Arc::new(ops) })
+    }
+
+    /// Makes them known to SQL as `is_kept_call(id)` and `is_kept_op(id)`.
+    ///
+    /// # Errors
+    /// Those of SQLite, none of which has to do with the file.
+    pub(crate) fn name(&self, trace: &Connection) -> rusqlite::Result<()> {
+        self.calls.name(trace, "is_kept_call")?;
+        self.ops.name(trace, "is_kept_op")
+    }
+}

@@ -1,0 +1,86 @@
+//! The stretch of time that stays.
+
+use anyhow::{Result, bail};
+use rpd_schema::Version;
+use rusqlite::Connection;
+
+use crate::contents::Span;
+use crate::moment::{Edge, Moment};
+
+/// Times at or beyond this, in ns, are no times (146 years after a host's boot).
+const END_OF_TIME: i64 = 1 << 62;
+
+/// From its first to its last nanosecond, both included. An edge that was not named is the end of all times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Its first, ns on the trace's clock.
+    pub(crate) start_ns: i64,
+    /// Its last.
+    pub(crate) end_ns: i64,
+}
+
+impl Window {
+    /// The window from `start` to `end` in a trace whose calls span `span`; an edge that is not named is where the
+    /// trace has it.
+    ///
+    /// # Errors
+    /// When an edge is not in the trace, the two are the wrong way round, or the trace cannot be read.
+    pub(crate) fn resolve(
+        trace: &Connection,
+        version: Version,
+        span: Span,
+        start: Option<&Moment>,
+        end: Option<&Moment>,
+    ) -> Result<Window> {
+        let edge = |moment: Option<&Moment>, edge, otherwise| {
+            moment.map_or(Ok(otherwise), |moment| moment.resolve(trace, version, span, edge))
+        };
+        let window =
+            Window { start_ns: edge(start, Edge::Begin, i64::MIN)?, end_ns: edge(end, Edge::End, i64::MAX)? };
+        if window.end_ns < window.start_ns {
+            bail!("the window ends ({} ns) before it starts ({} ns)", window.end_ns, window.start_ns);
+        }
+        Ok(window)
+    }
+
+    /// The condition, in SQL, that a column with a time is in it; a text is not.
+    pub(crate) fn condition(self, column: &str) -> String {
+        format!("{column} BETWEEN {} AND {}", self.start_ns, self.end_ns)
+    }
+
+    /// As much of `span` as lies in it; an edge that was named stays as it is.
+    pub(crate) fn within(self, span: Span) -> Span {
+        Span {
+            start_ns: if self.start_ns == i64::MIN { span.start_ns } else { self.start_ns },
+            end_ns: if self.end_ns == i64::MAX { span.end_ns } else { self.end_ns },
+        }
+    }
+}
+
+/// From the first start to the last end of the calls, or of the ops where there are no calls; rows with impossible
+/// times do not count.
+///
+/// # Errors
+/// When there is neither, or the trace cannot be read.
+pub(crate) fn span(trace: &Connection) -> Result<Span> {
+    let possible = format!(
+        "WHERE typeof(start) = 'integer' AND typeof(\"end\") = 'integer'
+             AND start > 0 AND \"end\" >= start AND \"end\" < {END_OF_TIME}"
+    );
+    for table in ["rocpd_api", "rocpd_op"] {
+        // Judging every row takes three times as long, and nearly always in vain.
+        for rows in ["", &possible] {
+            let query = format!("SELECT min(start), max(\"end\") FROM {table} {rows}");
+            let found = trace.query_row(&query, [], |row| {
+                Ok(row.get_ref(0)?.as_i64().ok().zip(row.get_ref(1)?.as_i64().ok()))
+            })?;
+            if let Some((start_ns, end_ns)) = found
+                && start_ns > 0
+                && (start_ns..END_OF_TIME).contains(&end_ns)
+            {
+                return Ok(Span { start_ns, end_ns });
+            }
+        }
+    }
+    bail!("there is no call and no operation in it")
+}

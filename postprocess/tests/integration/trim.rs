@@ -1,0 +1,406 @@
+//! `rpd trim`: what stays is what the rules say, whole and nothing else.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use rusqlite::types::Value;
+
+use crate::generated::{BEGIN, Random, generated, number, rows, to_schema_3};
+use crate::harness::{Dir, finished, ran};
+
+/// The tables that hang off calls and ops, with their columns that say so.
+const DEPENDENT: [(&str, &[(&str, bool)]); 8] = [
+    ("rocpd_api_ops", &[("api_id", true), ("op_id", false)]),
+    ("rocpd_kernelapi", &[("api_ptr_id", true)]),
+    ("rocpd_copyapi", &[("api_ptr_id", true)]),
+    ("rocpd_stackframe", &[("api_ptr_id", true)]),
+    ("rocpd_op_inputSignals", &[("from_op_id", false), ("to_op_id", false)]),
+    ("ext_dispatch", &[("op_id", false)]),
+    ("ext_callstack", &[("parent_id", true), ("child_id", true)]),
+    ("rocpd_counter", &[("op_id", false)]),
+];
+
+fn integers(dir: &Dir, trace: &str, query: &str) -> Vec<Vec<i64>> {
+    let rows = rows(&dir.open(trace), query);
+    let integer = |value: &Value| match value {
+        Value::Integer(number) => *number,
+        other => panic!("{other:?}"),
+    };
+    rows.iter().map(|row| row.iter().map(integer).collect()).collect()
+}
+
+fn has_table(dir: &Dir, trace: &str, table: &str) -> bool {
+    number(&dir.open(trace), &format!("SELECT count(*) FROM sqlite_master WHERE name = '{table}'")) > 0
+}
+
+/// Works out what must stay, slowly and by the words of the rules, and compares every table.
+fn must_be(dir: &Dir, trace: &str, out: &str, start: i64, end: i64) {
+    let inside = |time: i64| (start..=end).contains(&time);
+    let calls: BTreeSet<i64> = integers(dir, trace, "SELECT id, start FROM rocpd_api")
+        .into_iter()
+        .filter(|row| inside(row[1]))
+        .map(|row| row[0])
+        .collect();
+    let links = integers(dir, trace, "SELECT api_id, op_id FROM rocpd_api_ops");
+    let ops: BTreeSet<i64> = integers(dir, trace, "SELECT id, start FROM rocpd_op")
+        .into_iter()
+        .filter(|op| {
+            let causes: Vec<i64> = links.iter().filter(|link| link[1] == op[0]).map(|link| link[0]).collect();
+            if causes.is_empty() { inside(op[1]) } else { causes.iter().any(|call| calls.contains(call)) }
+        })
+        .map(|op| op[0])
+        .collect();
+    let (before, after) = (dir.open(trace), dir.open(out));
+    let whole = |table: &str| rows(&before, &format!("SELECT rowid, * FROM {table}"));
+    let left = |table: &str| rows(&after, &format!("SELECT rowid, * FROM {table}"));
+    let id_in =
+        |row: &[Value], ids: &BTreeSet<i64>| matches!(row[0], Value::Integer(id) if ids.contains(&id));
+    for (table, ids) in [("rocpd_api", &calls), ("rocpd_op", &ops)] {
+        let expected: Vec<Vec<Value>> = whole(table).into_iter().filter(|row| id_in(row, ids)).collect();
+        assert!(expected == left(table), "{table}");
+    }
+    for (table, columns) in DEPENDENT.iter().filter(|(table, _)| has_table(dir, trace, table)) {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let expected: BTreeSet<i64> =
+            integers(dir, trace, &format!("SELECT rowid, {} FROM {table}", names.join(", ")))
+                .into_iter()
+                .filter(|row| {
+                    columns
+                        .iter()
+                        .zip(&row[1..])
+                        .all(|((_, is_call), id)| if *is_call { &calls } else { &ops }.contains(id))
+                })
+                .map(|row| row[0])
+                .collect();
+        if *table == "ext_callstack" {
+            let left: BTreeSet<i64> =
+                integers(dir, out, "SELECT rowid FROM ext_callstack").into_iter().flatten().collect();
+            assert_eq!(expected, left);
+        } else {
+            let expected: Vec<Vec<Value>> =
+                whole(table).into_iter().filter(|row| id_in(row, &expected)).collect();
+            assert!(expected == left(table), "{table}");
+        }
+    }
+    assert_eq!(whole("rocpd_kernelcodeobject"), left("rocpd_kernelcodeobject"));
+    let checked = dir.run(&["check", out]);
+    checked.expect(0);
+    assert!(!checked.stdout.contains("dangling"), "{checked}");
+}
+
+fn trim(dir: &Dir, trace: &str, out: &str, start: i64, end: i64) {
+    dir.run(&["trim", trace, "-o", out, "--start", &start.to_string(), "--end", &end.to_string()]).expect(0);
+}
+
+#[test]
+fn what_stays_is_what_the_rules_say() {
+    for seed in 1..6 {
+        let dir = Dir::new();
+        let trace = generated(&dir, "t.rpd", seed, 150);
+        if seed % 2 == 0 {
+            to_schema_3(&dir, &trace);
+        } else {
+            dir.run(&["callstack", &trace]).expect(0);
+        }
+        dir.run(&["check", &trace]).expect(0);
+        let before = fs::read(dir.path(&trace)).unwrap();
+        let mut random = Random::new(seed);
+        for round in 0..3 {
+            let start = BEGIN + random.below(1000);
+            let end = start + 200 + random.below(2000);
+            let out = format!("out{round}.rpd");
+            trim(&dir, &trace, &out, start, end);
+            must_be(&dir, &trace, &out, start, end);
+        }
+        assert!(fs::read(dir.path(&trace)).unwrap() == before, "the trace itself has changed");
+    }
+}
+
+#[test]
+fn two_windows_that_touch_share_no_row_and_lose_none() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 11, 200);
+    let middle = BEGIN + 1500;
+    trim(&dir, &trace, "a.rpd", 0, middle);
+    dir.run(&["trim", &trace, "-o", "b.rpd", "--start", &(middle + 1).to_string()]).expect(0);
+    let gpu_time = "SELECT sum(\"end\" - start) FROM rocpd_op";
+    let of = |name: &str, query: &str| number(&dir.open(name), query);
+    assert_eq!(of("a.rpd", gpu_time) + of("b.rpd", gpu_time), of(&trace, gpu_time));
+    for table in [
+        "rocpd_api",
+        "rocpd_op",
+        "rocpd_api_ops",
+        "rocpd_kernelapi",
+        "rocpd_copyapi",
+        "rocpd_stackframe",
+        "ext_dispatch",
+    ] {
+        let all = |name: &str| rows(&dir.open(name), &format!("SELECT * FROM {table}"));
+        let mut both = [all("a.rpd"), all("b.rpd")].concat();
+        both.sort_by_key(|row| format!("{row:?}"));
+        assert!(!all("a.rpd").is_empty() && !all("b.rpd").is_empty());
+        assert!(both == all(&trace), "{table}");
+    }
+}
+
+#[test]
+fn call_stacks_are_those_of_what_is_left() {
+    for seed in 20..24 {
+        let dir = Dir::new();
+        let trace = generated(&dir, "t.rpd", seed, 200);
+        let end = BEGIN + 2500;
+        trim(&dir, &trace, "anew.rpd", BEGIN + 300, end);
+        dir.run(&["callstack", "anew.rpd"]).expect(0);
+        dir.run(&["callstack", &trace]).expect(0);
+        trim(&dir, &trace, "kept.rpd", BEGIN + 300, end);
+        let query = "SELECT parent_id, child_id, depth, cpu_time, gpu_time FROM ext_callstack";
+        let (anew, kept) = (rows(&dir.open("anew.rpd"), query), rows(&dir.open("kept.rpd"), query));
+        assert!(anew.len() > 50 && anew == kept, "seed {seed}");
+        dir.run(&["callstack", "kept.rpd"]).expect(0).says(&["already"]);
+    }
+}
+
+#[test]
+fn texts_that_nothing_uses_go_and_sensors_are_cut() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 31, 150);
+    trim(&dir, &trace, "out.rpd", BEGIN + 500, BEGIN + 900);
+    let out = dir.open("out.rpd");
+    let used = "SELECT apiName_id FROM rocpd_api UNION SELECT args_id FROM rocpd_api UNION SELECT description_id FROM rocpd_op
+        UNION SELECT opType_id FROM rocpd_op UNION SELECT kernelName_id FROM rocpd_kernelapi UNION SELECT name_id FROM rocpd_stackframe
+        UNION SELECT kernelName_id FROM ext_dispatch UNION SELECT id FROM rocpd_string WHERE id & 0xffffffff = 1";
+    assert_eq!(rows(&out, "SELECT id FROM rocpd_string"), rows(&out, used));
+    assert!(
+        number(&out, "SELECT count(*) FROM rocpd_string")
+            < number(&dir.open(&trace), "SELECT count(*) FROM rocpd_string")
+    );
+    let last = number(
+        &out,
+        "SELECT max(e) FROM (SELECT max(\"end\") e FROM rocpd_api UNION SELECT max(\"end\") FROM rocpd_op)",
+    );
+    assert_eq!(number(&out, "SELECT min(start) FROM rocpd_monitor"), BEGIN + 500);
+    assert_eq!(number(&out, "SELECT max(\"end\") FROM rocpd_monitor"), last.max(BEGIN + 900));
+    let indexes = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL";
+    assert_eq!(rows(&out, indexes), rows(&dir.open(&trace), indexes));
+    let views = "SELECT name, sql FROM sqlite_master WHERE type = 'view'";
+    assert_eq!(rows(&out, views), rows(&dir.open(&trace), views));
+}
+
+/// What `--dry-run --json` says of a window.
+fn window(dir: &Dir, trace: &str, start: &str, end: &str) -> (i64, i64) {
+    let told = dir.run(&["trim", trace, "--dry-run", "--json", "--start", start, "--end", end]);
+    let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
+    (told["window"]["start_ns"].as_i64().unwrap(), told["window"]["end_ns"].as_i64().unwrap())
+}
+
+#[test]
+fn times_are_found_in_the_trace() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        r#"INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 'step'), (4, 'step:2'), (5, 'gemm<4>'), (6, 'KernelExecution'),
+               (7, 'train'), (8, 'hipLaunchKernel');
+           INSERT INTO rocpd_api VALUES (1, 1, 1, 1000, 2000, 2, 3), (2, 1, 1, 3000, 4000, 2, 3), (3, 1, 1, 5000, 5500, 2, 4),
+               (4, 1, 1, 6000, 11000, 7, 1), (5, 1, 1, 3500, 3600, 8, 1);
+           INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 7000, 7700, 5, 6), (2, 0, 0, 0, '', 8000, 8800, 5, 6);
+           INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (5, 1), (5, 2);"#,
+    );
+    for (start, end, expected) in [
+        ("500", "2us", (500, 2000)),
+        ("+1us", "-2.5us", (2000, 8500)),
+        ("10%", "100%", (2000, 11000)),
+        ("marker:step", "marker:step", (1000, 4000)),
+        ("marker:step:1", "marker:step:1", (1000, 2000)),
+        // A marker that is really called that comes first.
+        ("marker:step:2", "marker:step:2", (5000, 5500)),
+        ("marker:train", "marker:train", (6000, 11000)),
+        ("kernel:^gemm", "kernel:gemm", (3500, 8800)),
+    ] {
+        assert_eq!(window(&dir, &trace, start, end), expected, "{start} {end}");
+    }
+    for (start, words) in [
+        ("marker:stop", "no marker has the text stop"),
+        ("marker:step:3", "2 have the text step"),
+        ("kernel:^x", "no operation has a name that matches ^x"),
+        ("12s", "nothing in t.rpd starts in that window: its calls run from 1000 to 11000 ns"),
+    ] {
+        dir.run(&["trim", &trace, "-o", "no.rpd", "--start", start]).expect(1).says(&[words]);
+    }
+    dir.run(&["trim", &trace, "-o", "no.rpd", "--start", "75%", "--end", "25%"])
+        .expect(1)
+        .says(&["before it starts"]);
+    assert_eq!(dir.names(), ["t.rpd"]);
+}
+
+#[test]
+fn a_real_trace_keeps_its_oddities() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_as_shipped.rpd");
+    dir.run(&["trim", &trace, "-o", "out.rpd", "--start", "25%", "--end", "75%"])
+        .expect(0)
+        .says(&["out.rpd: 6597 of 14736 calls, 4146 of 10124 operations; 249.3 ms of 498.6 ms"]);
+    dir.run(&["check", "out.rpd"]).expect(0);
+    let (before, after) = (dir.open(&trace), dir.open("out.rpd"));
+    for table in ["rocpd_api", "rocpd_op", "rocpd_copyapi", "rocpd_kernelapi", "ext_autogradapi"] {
+        let all = rows(&before, &format!("SELECT * FROM {table}"));
+        let left = rows(&after, &format!("SELECT * FROM {table}"));
+        let all: BTreeSet<String> = all.iter().map(|row| format!("{row:?}")).collect();
+        assert!(!left.is_empty() && left.iter().all(|row| all.contains(&format!("{row:?}"))), "{table}");
+    }
+    let views = "SELECT name FROM sqlite_master WHERE type = 'view'";
+    assert_eq!(rows(&before, views), rows(&after, views));
+    assert!(number(&after, "SELECT count(*) FROM autogradKernel") > 0);
+}
+
+#[test]
+fn in_place_is_the_same_and_keeps_what_is_not_the_traces() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 41, 100);
+    trim(&dir, &trace, "out.rpd", BEGIN + 100, BEGIN + 900);
+    fs::set_permissions(dir.path(&trace), fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(dir.path(&trace), dir.path("link.rpd")).unwrap();
+    let window = ["--start", &(BEGIN + 100).to_string(), "--end", &(BEGIN + 900).to_string()];
+    dir.run(&[&["trim", "link.rpd", "--in-place"][..], &window].concat()).expect(0);
+    assert_eq!(fs::metadata(dir.path(&trace)).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(fs::symlink_metadata(dir.path("link.rpd")).unwrap().is_symlink());
+    assert!(fs::read(dir.path(&trace)).unwrap() == fs::read(dir.path("out.rpd")).unwrap());
+    assert_eq!(dir.names(), ["link.rpd", "out.rpd", "t.rpd"]);
+    let open = dir.open(&trace);
+    number(&open, "SELECT count(*) FROM rocpd_api");
+    dir.run(&[&["trim", &trace, "--in-place"][..], &window].concat())
+        .expect(1)
+        .says(&["is as it was", "open for writing"]);
+}
+
+#[test]
+fn tables_of_others_are_trimmed_or_go() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 51, 100);
+    dir.open(&trace)
+        .execute_batch(
+            r#"CREATE TABLE "ext_my notes" (note text, api_id integer);
+               INSERT INTO "ext_my notes" SELECT 'note', id FROM rocpd_api;
+               CREATE TABLE layer (id integer primary key, op integer REFERENCES rocpd_op (id), word integer);
+               INSERT INTO layer SELECT id, id, description_id FROM rocpd_op;
+               INSERT INTO rocpd_metadata (tag, value) VALUES ('references::rocpd_string.id', '("layer", "word")');
+               CREATE TABLE part (layer_id integer REFERENCES layer (id), share real);
+               INSERT INTO part SELECT id, 0.5 FROM layer;
+               CREATE TABLE loose (x);
+               CREATE TABLE tree (id integer primary key, up integer REFERENCES tree (id));
+               INSERT INTO rocpd_metadata (tag, value) VALUES ('references::rocpd_string.id', '("tree", "up")');
+               CREATE VIEW looser AS SELECT * FROM loose;
+               CREATE VIEW parts AS SELECT * FROM part JOIN layer ON layer.id = layer_id;
+               CREATE VIEW broken AS SELECT * FROM nowhere;
+               CREATE VIRTUAL TABLE words USING fts5(word);
+               CREATE TRIGGER t AFTER INSERT ON loose BEGIN DELETE FROM rocpd_api; END;"#,
+        )
+        .unwrap();
+    let told = dir.run(&["trim", &trace, "-o", "out.rpd", "--end", &(BEGIN + 900).to_string()]);
+    for words in
+        ["table loose: nothing tells", "table tree: ", "trigger t: ", "table words: ", "view looser: "]
+    {
+        assert!(told.expect(0).stderr.contains(&format!("left out: {words}")), "{words}: {told}");
+    }
+    let out = dir.open("out.rpd");
+    for table in [r#""ext_my notes""#, "layer", "part"] {
+        assert!(number(&out, &format!("SELECT count(*) FROM {table}")) > 0, "{table}");
+    }
+    assert_eq!(
+        number(&out, r#"SELECT count(*) FROM "ext_my notes" WHERE api_id NOT IN (SELECT id FROM rocpd_api)"#),
+        0
+    );
+    assert_eq!(number(&out, "SELECT count(*) FROM layer WHERE op NOT IN (SELECT id FROM rocpd_op)"), 0);
+    assert_eq!(number(&out, "SELECT count(*) FROM layer WHERE word NOT IN (SELECT id FROM rocpd_string)"), 0);
+    assert_eq!(number(&out, "SELECT count(*) FROM part"), number(&out, "SELECT count(*) FROM layer"));
+    assert_eq!(number(&out, "SELECT count(*) FROM sqlite_master WHERE name IN ('parts', 'broken')"), 2);
+    assert_eq!(number(&out, r#"SELECT count(*) FROM rocpd_metadata WHERE value = '("tree", "up")'"#), 0);
+    drop(out);
+    assert!(!dir.run(&["check", "out.rpd"]).expect(0).stdout.contains("dangling"));
+}
+
+#[test]
+fn rows_that_cannot_be_are_no_obstacle() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 61, 60);
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_api VALUES (900, 1, 1, '', '', 1, 1), (901, 1, 1, 9223372036854775807, 9223372036854775807, 1, 1),
+                 (902, 1, 1, 1000100, 5, 99999, 77777), (903, 1, 1, 'x', 1000100, 1, 1), (904, 1, 1, -5, -9223372036854775808, 1, 1);
+             INSERT INTO rocpd_op VALUES (900, 0, 0, 0, '', '', 'x', 1, 1), (901, 0, 0, 0, '', 9223372036854775807, 5, 1, 1),
+                 (902, 0, 0, 0, '', 1000100, 5, 66666, 1);
+             INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (88888, 900), ('x', 902), (902, 44444), (902, 901);
+             INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES ('gpu', 0, '', '', 'x', '');
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('references::rocpd_string.id', 'x\"y\"; DROP TABLE rocpd_api'),
+                 (x'ff', x'fe'), ('references::rocpd_string.id', x'ff22fe22ff22aa22bb');",
+        )
+        .unwrap();
+    trim(&dir, &trace, "out.rpd", BEGIN, BEGIN + 500);
+    let out = dir.open("out.rpd");
+    assert_eq!(number(&out, "SELECT count(*) FROM rocpd_api WHERE id BETWEEN 900 AND 904"), 1);
+    // No op and no link refers to a row that went.
+    assert_eq!(
+        number(&out, "SELECT count(*) FROM rocpd_api_ops WHERE api_id NOT IN (SELECT id FROM rocpd_api)"),
+        0
+    );
+    assert_eq!(
+        number(&out, "SELECT count(*) FROM rocpd_api_ops WHERE op_id NOT IN (SELECT id FROM rocpd_op)"),
+        0
+    );
+    let told = dir.run(&["trim", &trace, "--dry-run", "--start", "0%"]);
+    assert!(told.expect(0).stdout.contains("calls run from 10000"), "{told}");
+}
+
+#[test]
+fn a_failure_leaves_nothing() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 71, 400);
+    dir.write("there.rpd", "");
+    dir.run(&["trim", &trace, "-o", "there.rpd"]).expect(1).says(&["there.rpd", "exists already"]);
+    dir.run(&["trim", &trace, "-o", &trace]).expect(1).says(&["t.rpd", "exists already"]);
+    dir.run(&["trim", &trace, "-o", "no/such/out.rpd"]).expect(1).says(&["no/such"]);
+    fs::remove_file(dir.path("there.rpd")).unwrap();
+    // A limit that the new file meets, as a full disk would be met.
+    let limited = format!("ulimit -f 24; exec {} trim t.rpd -o out.rpd", crate::harness::RPD);
+    ran(dir.command("bash").args(["-c", &limited])).expect(1).says(&["out.rpd was not made"]);
+    let bytes = fs::read(dir.path(&trace)).unwrap();
+    let mut damaged = bytes.clone();
+    let middle = damaged.len() / 2 / 4096 * 4096;
+    damaged[middle..middle + 20_000].fill(0xaa);
+    dir.write("damaged.rpd", &damaged);
+    dir.run(&["trim", "damaged.rpd", "-o", "out.rpd"]).expect(1).says(&["damaged"]);
+    dir.run(&["trim", "damaged.rpd", "--in-place", "--end", "50%"]).expect(1).says(&["damaged"]);
+    assert!(
+        fs::read(dir.path("damaged.rpd")).unwrap() == damaged && fs::read(dir.path(&trace)).unwrap() == bytes
+    );
+    assert_eq!(dir.names(), ["damaged.rpd", "t.rpd"]);
+}
+
+#[test]
+fn an_interrupted_trim_leaves_nothing() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 81, 50);
+    // A table that takes longer to copy than anybody waits.
+    dir.open(&trace)
+        .execute_batch(
+            "CREATE TABLE ext_long (api_id integer, x); INSERT INTO ext_long SELECT 1, 0 FROM rocpd_api a, rocpd_api b, rocpd_api c, rocpd_metadata;
+             UPDATE rocpd_api SET id = 1 WHERE id = (SELECT min(id) FROM rocpd_api)",
+        )
+        .unwrap();
+    for (signal, number) in [("INT", 2), ("TERM", 15)] {
+        let child = dir
+            .rpd(&["trim", &trace, "-o", "out.rpd"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while dir.names().len() < 2 {
+            std::thread::yield_now();
+        }
+        ran(dir.command("kill").args([format!("-{signal}"), child.id().to_string()])).expect(0);
+        let told = finished(child.wait_with_output().unwrap(), format!("trim and {signal}"));
+        told.expect_signal(number).says(&["interrupted: ", "out.rpd was not made"]);
+        assert_eq!(dir.names(), ["t.rpd"]);
+    }
+}
