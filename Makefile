@@ -68,11 +68,14 @@ hip-api:
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(RELEASE)/rpd $(DESTDIR)$(PREFIX)/bin/rpd
+	install -m 755 $(RELEASE)/rpdRemote $(DESTDIR)$(PREFIX)/bin/rpdRemote
 	install -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
+	install -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
 	install -m 644 include/rpd_tracer.h $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
 
 clean:
 	@$(CARGO) clean --quiet

@@ -4,6 +4,8 @@
 #ifndef RPD_TRACER_H
 #define RPD_TRACER_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,6 +25,23 @@ int rpd_setFilename(const char *name);
 /* What the end of the process does: the last rows, the session's end. For processes that end by _exit and have loaded the recorder
  * by dlopen; with LD_PRELOAD it happens by itself. Nothing is recorded after it. */
 void rpdfinish(void);
+
+/* Makes the file now instead of with the first record; returns when it is there or cannot be made, after 10 s at the latest. */
+void rpdopen(void);
+
+/* What the recorder is at. */
+struct rpd_state {
+    uint32_t size;      /* sizeof(struct rpd_state), set by the caller */
+    uint32_t recording; /* 1 while it records, otherwise 0 */
+    int64_t session;    /* number of the recording in the file; -1 before there is a file */
+    uint64_t events;    /* calls, operations and markers that are in the file */
+    uint64_t lost;      /* records lost */
+    uint64_t problems;  /* complaints so far, whether they were printed or not */
+    char file[4096];    /* the trace, cut off where its name is longer */
+    char problem[512];  /* the last complaint */
+};
+/* Leaves the structure alone where nothing can be recorded. */
+void rpd_state(struct rpd_state *state);
 
 /* An instant, and a range of the calling thread: rows of rocpd_api with that name and those arguments. Schema 2 has no place for
  * the domain. */

@@ -40,6 +40,9 @@ mod overflow;
 // The library file: its symbols, its needs.
 mod library;
 
+// Recording in programs that run: the loader and rpdRemote, docs/remote.md row by row.
+mod remote;
+
 // Registers and sizes of kernels against LLVM's own reading of the code objects.
 mod resources;
 

@@ -42,6 +42,7 @@ fn build() -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
     cargo.args(["-p", "rpd-tracer", "-p", "rpd-simgpu", "-p", "rpd-postprocess"]);
+    cargo.args(["-p", "rpd-remote", "-p", "rpd-remote-command"]);
     // Cargo sets this for the test program; the build must not depend on it.
     cargo.env_remove("LD_LIBRARY_PATH");
     let output = cargo.output().map_err(|error| format!("{cargo:?}: {error}"))?;
@@ -59,6 +60,16 @@ pub(crate) fn recorder() -> PathBuf {
 /// libsimkfd.so.
 pub(crate) fn software_gpu() -> PathBuf {
     built("libsimkfd.so")
+}
+
+/// librpd_remote.so.
+pub(crate) fn loader() -> PathBuf {
+    built("librpd_remote.so")
+}
+
+/// The `rpdRemote` command.
+pub(crate) fn rpd_remote() -> PathBuf {
+    built("rpdRemote")
 }
 
 /// The `rpd` command.
@@ -85,6 +96,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "queue_error" => ("tests/programs/queue_error.c".into(), CC, &["-lhsa-runtime64"]),
         "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),
         "control" => ("tests/programs/control.c".into(), CC, &["-ldl"]),
+        "service" => ("tests/programs/remote/service.hip".into(), HIP, &["-ldl", "-lpthread"]),
+        "signals" => ("tests/programs/remote/signals.c".into(), CC, &["-lpthread"]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),

@@ -8,8 +8,8 @@ mod run;
 mod tool;
 mod trace;
 
-pub(crate) use artifacts::{aql_code_object, program, recorder, rpd, software_gpu};
+pub(crate) use artifacts::{aql_code_object, loader, program, recorder, rpd, rpd_remote, software_gpu};
 pub(crate) use mapping::Expected;
-pub(crate) use run::{Dir, Loading, Ran, Run};
+pub(crate) use run::{Dir, Loading, Ran, Run, Running};
 pub(crate) use tool::tool;
 pub(crate) use trace::{Op, Trace};

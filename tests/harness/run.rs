@@ -15,7 +15,7 @@ use rpd_simgpu::execlog::{self, Packet};
 use tempfile::TempDir;
 
 use super::artifacts::newer_rocm;
-use super::{Trace, recorder, rpd, software_gpu};
+use super::{Trace, loader, recorder, rpd, software_gpu};
 
 /// Variables by which a caller's environment would change what is tested.
 const SCRUBBED: [&str; 9] =
@@ -86,6 +86,8 @@ pub(crate) enum Loading {
     Both,
     /// `rpd record -o trace.rpd -- program`.
     RpdRecord,
+    /// Not yet: LD_PRELOAD of the loader, which brings it when somebody asks.
+    Remote,
 }
 
 impl Loading {
@@ -185,6 +187,9 @@ impl<'a> Run<'a> {
         if matches!(self.loading, Some(Loading::ToolsLib | Loading::Both)) {
             command.env("HSA_TOOLS_LIB", recorder());
         }
+        if self.loading == Some(Loading::Remote) {
+            preload.push(loader());
+        }
         preload.push(software_gpu());
         command.env("LD_PRELOAD", joined(&preload));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -270,6 +275,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it has not ended.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()

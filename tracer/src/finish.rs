@@ -7,7 +7,7 @@ use crate::recorder::{self, Recorder};
 use crate::{hsa, report};
 
 /// How long a flush may take.
-const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 /// How long the end of the process waits for GPU operations that have not completed.
 const GPU_DEADLINE: Duration = Duration::from_secs(2);
 

@@ -2,9 +2,17 @@
 //!
 //! Silent unless something went wrong or RPDT_LOG asks for more.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use crate::sync::lock_within;
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
+/// How many problems there were, and the last of them.
+static PROBLEMS: Mutex<(u64, String)> = Mutex::new((0, String::new()));
+/// A forked child may find that lock held by a thread that it does not have.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Sets what [`info`] lets through.
 pub(crate) fn set_level(level: u8) {
@@ -13,7 +21,20 @@ pub(crate) fn set_level(level: u8) {
 
 /// Something went wrong that the user must know.
 pub(crate) fn problem(message: &str) {
+    note(message);
     write(message);
+}
+
+/// Remembers a problem that need not be said, because it was a moment ago.
+pub(crate) fn note(message: &str) {
+    if let Some(mut problems) = lock_within(&PROBLEMS, PATIENCE) {
+        *problems = (problems.0 + 1, message.to_string());
+    }
+}
+
+/// How many problems there were so far, and the last of them.
+pub(crate) fn problems() -> (u64, String) {
+    lock_within(&PROBLEMS, PATIENCE).map(|problems| problems.clone()).unwrap_or_default()
 }
 
 /// What the recorder does; shown with RPDT_LOG=1 and up.

@@ -1,5 +1,7 @@
 //! What runs when the library is loaded and when the process ends.
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use crate::config::Config;
 use crate::guard::{guard, speak_for_panics};
 use crate::{environment, finish, fork, recorder, report};
@@ -27,13 +29,29 @@ extern "C" fn constructor() {
             // A set-user-id program must not write files that its caller names.
             return;
         }
-        let recorder = recorder::install(Config::from_env());
+        let mut config = Config::from_env();
+        let late = is_loaded_by_remote();
+        config.autostart &= !late;
+        let recorder = recorder::install(config);
         crate::log::set_level(recorder.config.log);
-        environment::announce();
+        // Children of a process that somebody looks into for a while are not to be recorded by themselves.
+        if !late {
+            environment::announce();
+        }
         fork::watch();
         super::exit::watch_quick_exit();
         report::loaded(recorder);
     });
+}
+
+/// Whether librpd_remote.so loads this library, on this thread: recording then begins when it says so.
+fn is_loaded_by_remote() -> bool {
+    // SAFETY: a NUL-terminated name, looked for in what the process has loaded.
+    let loader = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"RPD_REMOTE_LOADING".as_ptr()) };
+    // SAFETY: null, or librpd_remote.so's atomic of that name, which is never unloaded.
+    let loading = unsafe { loader.cast::<AtomicI32>().as_ref() };
+    // SAFETY: no arguments, cannot fail.
+    loading.is_some_and(|thread| thread.load(Ordering::Acquire) == unsafe { libc::gettid() })
 }
 
 extern "C" fn destructor() {

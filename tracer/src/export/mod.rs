@@ -5,3 +5,4 @@ pub mod hsa;
 mod load;
 pub mod roctx;
 pub mod rpd;
+pub mod state;

@@ -65,6 +65,8 @@ pub(super) struct File {
     /// There is no other chance to write.
     ending: bool,
     counted: Option<(Instant, Recorded, u64)>,
+    /// Nothing is to be written but a file to be there.
+    opening: bool,
     /// Sums at the last commit: a rollback goes back to them.
     committed: Recorded,
     /// Operations in files that were left for others.
@@ -101,6 +103,7 @@ impl File {
             full: false,
             ending: false,
             counted: None,
+            opening: false,
             committed: Recorded::default(),
             left: 0,
         }
@@ -118,7 +121,11 @@ impl File {
         // A switch that turns where nothing was ever recorded is nothing to write down.
         let changed = !changes.is_empty() && (self.appender.is_some() || !self.lanes.is_empty());
         self.changes.extend(changes);
-        if changed || self.has_records() || self.counts_are_old() {
+        self.opening = self.recorder.writer.file_is_wanted();
+        if self.opening {
+            self.retry_at = None;
+        }
+        if self.opening || changed || self.has_records() || self.counts_are_old() {
             self.transact(clock::monotonic(), Until::Next);
         }
     }
@@ -141,6 +148,7 @@ impl File {
         if self.appender.is_some() {
             self.transact(clock::monotonic(), Until::FileChanges);
             self.appender = None;
+            self.recorder.writer.progress.left();
             self.left += self.committed.operations();
             (self.rows.recorded, self.committed) = Default::default();
         }
@@ -173,6 +181,7 @@ impl File {
         match filled.and_then(|()| commit(self.recorder, &mut appender)) {
             Ok(()) => {
                 self.committed = self.rows.recorded;
+                self.recorder.writer.progress.committed(&appender, self.committed.events());
                 self.stop_when_large(&appender);
                 self.appender = Some(appender);
             }
@@ -333,6 +342,10 @@ impl File {
     }
 
     fn give_up(&mut self, error: &Error) {
+        // Nothing to lose yet, and whoever asked hears of it.
+        if std::mem::take(&mut self.opening) && !self.has_records() {
+            return self.complaint.say(&error.to_string());
+        }
         if is_somebody_elses(error.kind()) {
             self.recorder.switch.disable();
             self.complaint.say(&format!("{error}; recording is off for this process"));

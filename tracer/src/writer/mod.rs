@@ -7,6 +7,7 @@ mod file;
 mod links;
 mod names;
 mod process_ranges;
+pub(crate) mod progress;
 mod ranges;
 mod rows;
 mod session;
@@ -24,6 +25,7 @@ use crate::recorder::Recorder;
 use crate::sync::{lock, lock_within};
 use crate::{fork, log, provoked, threads};
 use file::File;
+use progress::Progress;
 
 /// What others want of the writer, and how far it is.
 #[derive(Default)]
@@ -46,6 +48,10 @@ pub(crate) struct Handle {
     changed: Condvar,
     /// Operations put into the file.
     ops: AtomicU64,
+    /// How far the file is.
+    pub(crate) progress: Progress,
+    /// Somebody waits for the file to be there.
+    file_wanted: AtomicBool,
 }
 
 impl Handle {
@@ -103,6 +109,13 @@ impl Handle {
             .unwrap_or_else(PoisonError::into_inner);
     }
 
+    /// Makes the file now instead of with the first record.
+    pub(crate) fn open(&self, recorder: &'static Recorder, deadline: Duration) {
+        self.file_wanted.store(true, Ordering::Release);
+        self.start(recorder);
+        self.flush(deadline);
+    }
+
     /// Ends the session and closes the file, waiting up to RPDT_EXIT_MS.
     pub(crate) fn finish(&self, recorder: &Recorder) {
         if !self.is_started() {
@@ -126,6 +139,11 @@ impl Handle {
     /// Whether there is, or was, anything to write.
     pub(crate) fn is_started(&self) -> bool {
         self.started.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody waits for the file to be there; asked once.
+    fn file_is_wanted(&self) -> bool {
+        self.file_wanted.swap(false, Ordering::Acquire)
     }
 
     /// Operations put into the file so far.
@@ -210,8 +228,9 @@ impl Complaint {
     fn say(&mut self, message: &str) {
         if self.last.is_none_or(|at| at.elapsed() > Duration::from_secs(60)) {
             self.last = Some(Instant::now());
-            log::problem(message);
+            return log::problem(message);
         }
+        log::note(message);
     }
 }
 

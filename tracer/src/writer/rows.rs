@@ -34,6 +34,11 @@ impl Recorded {
     pub(super) fn operations(&self) -> u64 {
         self.kernels + self.copies + self.fills
     }
+
+    /// All of them.
+    pub(super) fn events(&self) -> u64 {
+        self.calls + self.operations() + self.ranges + self.marks
+    }
 }
 
 /// The next local ids of a session.

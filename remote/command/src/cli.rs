@@ -1,0 +1,188 @@
+//! The command line.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+/// What is to be done, and where.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Verb {
+    /// Begin recording
+    ///
+    /// The trace is the one that the process's RPDT_FILENAME names, trace.rpd in its working directory without
+    /// that. It is made when missing, and appended to when it is a trace.
+    #[command(after_help = "\
+Example:
+  rpdRemote start 4711
+  rpdRemote start --for 10s -o /tmp/%p.rpd --all")]
+    Start(Start),
+    /// End recording; everything recorded is in the file then
+    #[command(after_help = "\
+Example:
+  rpdRemote stop 4711
+  sqlite3 trace.rpd 'select * from top limit 10'")]
+    Stop(Acting),
+    /// Put everything recorded so far into the file; recording goes on
+    #[command(after_help = "\
+Example:
+  rpdRemote flush 4711")]
+    Flush(Acting),
+    /// Say how processes stand
+    #[command(after_help = "\
+Example:
+  rpdRemote status 4711
+  rpdRemote status --all --json | jq '.[].events'")]
+    Status(Looking),
+    /// List this user's processes that can be controlled
+    #[command(after_help = "\
+Example:
+  rpdRemote list")]
+    List(List),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Start {
+    /// End recording after that long: 10s, 500ms, 2m, 1h, or a number of seconds
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// The file to record into, where nothing was recorded yet; %p in it is the process id
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) acting: Acting,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Acting {
+    #[command(flatten)]
+    pub(crate) processes: Processes,
+    /// Return when recording has begun, or when the data is in the file [default on a terminal]
+    ///
+    /// A start waits for a process that does not use a GPU yet until it does.
+    #[arg(long)]
+    wait: bool,
+    /// Return as soon as it is asked for [default elsewhere]
+    #[arg(long, conflicts_with = "wait")]
+    no_wait: bool,
+    /// Write a JSON array with one object per process
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Acting {
+    pub(crate) fn waits(&self) -> bool {
+        self.wait || (!self.no_wait && io::stdout().is_terminal())
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Looking {
+    #[command(flatten)]
+    pub(crate) processes: Processes,
+    /// Write a JSON array with one object per process
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Write a JSON array with one object per process
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(crate) struct Processes {
+    /// Process ids
+    #[arg(value_name = "PID", required_unless_present = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pids: Vec<u32>,
+    /// All of this user's processes that can be controlled
+    #[arg(long, conflicts_with_all = ["pids", "tree"])]
+    pub(crate) all: bool,
+    /// The processes and all their children: jobs of torchrun, mpirun
+    #[arg(long)]
+    pub(crate) tree: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("units are ms, s, m and h".to_string()),
+    };
+    let number: f64 = number.parse().map_err(|_| "not a time such as 10s, 500ms, 2m or 1h".to_string())?;
+    let time = Duration::try_from_secs_f64(number * seconds).ok();
+    time.filter(|time| !time.is_zero() && time.as_secs() < 1 << 32)
+        .ok_or_else(|| "must be more than nothing and less than 136 years".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Arguments, clap::Error> {
+        Cli::try_parse_from(["rpdRemote"].iter().chain(arguments)).map(|cli| cli.arguments)
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+        for verb in Cli::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("rpdRemote {}", verb.get_name())), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, ms) in [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("0.25", 250)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "s", "0", "-1s", "1e99", "10 s", "3d", "nan", "inf"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_usage() {
+        let wrong: [&[&str]; 9] = [
+            &[],
+            &["start"],
+            &["stop", "x"],
+            &["stop", "0"],
+            &["stop", "--all", "5"],
+            &["start", "--all", "--tree"],
+            &["start", "5", "--for", "soon"],
+            &["stop", "5", "--wait", "--no-wait"],
+            &["begin", "5"],
+        ];
+        for arguments in wrong {
+            assert_eq!(parse(arguments).err().map(|error| error.exit_code()), Some(2), "{arguments:?}");
+        }
+        assert!(
+            parse(&["start", "5", "6", "--tree", "--for", "10s", "-o", "x.rpd", "--wait", "--json"]).is_ok()
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! What /proc says of a process.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// File name of the loader.
+const LOADER: &str = "librpd_remote.so";
+/// Beginning of the names of the loader's and the recorder's threads.
+const OUR_THREADS: &str = "rpd-";
+
+/// A file of /proc/PID.
+pub(crate) fn path(pid: u32, file: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{file}"))
+}
+
+/// One reading of /proc/PID/stat.
+pub(crate) struct Stat {
+    /// A letter: R, S, T for stopped, Z for ended...
+    pub(crate) state: char,
+    pub(crate) parent: u32,
+    /// Clock ticks since boot.
+    pub(crate) start_time: u64,
+}
+
+/// What the process is doing; nothing when there is no such process.
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    let text = fs::read(path(pid, "stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // The name stands in parentheses and may hold anything; the first field behind it is the third of all.
+    let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
+    let stat = Stat {
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        start_time: fields.get(19)?.parse().ok()?,
+    };
+    // Ended, but its parent has not asked yet.
+    (!matches!(stat.state, 'Z' | 'X')).then_some(stat)
+}
+
+/// The user that the process belongs to; nothing when there is no such process.
+pub(crate) fn owner(pid: u32) -> Option<u32> {
+    fs::metadata(format!("/proc/{pid}")).ok().map(|folder| folder.uid())
+}
+
+/// The user that this command runs as.
+pub(crate) fn own_user() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Its command line, arguments joined by blanks; its name where it has none. Untrusted.
+pub(crate) fn command(pid: u32) -> String {
+    let line = fs::read(path(pid, "cmdline")).unwrap_or_default();
+    let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let line = words.join(" ").trim_end().to_string();
+    if line.is_empty() {
+        fs::read_to_string(path(pid, "comm")).unwrap_or_default().trim_end().to_string()
+    } else {
+        line
+    }
+}
+
+/// All processes, in ascending order.
+pub(crate) fn all() -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir("/proc")?;
+    let mut pids: Vec<u32> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// Whether the loader is mapped.
+///
+/// # Errors
+/// When the process may not be looked into.
+pub(crate) fn has_loader(pid: u32) -> io::Result<bool> {
+    let maps = fs::read(path(pid, "maps"))?;
+    Ok(String::from_utf8_lossy(&maps).contains(LOADER))
+}
+
+/// Whether this process and that one count time since boot alike: start times compare then.
+pub(crate) fn shares_clocks(pid: u32) -> bool {
+    let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/time")).ok();
+    namespace("self") == namespace(&pid.to_string())
+}
+
+/// How the process calls itself: another number than `pid` in a PID namespace.
+pub(crate) fn own_number(pid: u32) -> Option<u32> {
+    field(pid, "status", "NSpid:")?.split_whitespace().next_back()?.parse().ok()
+}
+
+fn field(pid: u32, file: &str, name: &str) -> Option<String> {
+    let text = fs::read(path(pid, file)).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_string)
+}
+
+/// Whether `mask`, hexadecimal as /proc writes it, has `signal` in it.
+fn has_signal(mask: &str, signal: i32) -> bool {
+    u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask >> (signal - 1) & 1 != 0)
+}
+
+/// Whether every thread of the program blocks `signal`, so that no handler ever sees it.
+pub(crate) fn blocks(pid: u32, signal: i32) -> bool {
+    let Ok(tasks) = fs::read_dir(path(pid, "task")) else { return false };
+    let theirs = tasks.flatten().filter_map(|task| {
+        let status = fs::read_to_string(task.path().join("status")).ok()?;
+        let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+        (!field("Name:")?.trim().starts_with(OUR_THREADS)).then(|| field("SigBlk:").map(str::to_string))?
+    });
+    let blocked: Vec<bool> = theirs.map(|mask| has_signal(&mask, signal)).collect();
+    !blocked.is_empty() && blocked.iter().all(|blocked| *blocked)
+}
+
+/// Whether the program reads `signal` from a descriptor (signalfd).
+pub(crate) fn reads(pid: u32, signal: i32) -> bool {
+    let Ok(descriptors) = fs::read_dir(path(pid, "fdinfo")) else { return false };
+    descriptors.flatten().any(|descriptor| {
+        let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
+        info.lines()
+            .find_map(|line| line.strip_prefix("sigmask:"))
+            .is_some_and(|mask| has_signal(mask, signal))
+    })
+}

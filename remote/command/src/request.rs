@@ -1,0 +1,97 @@
+//! Asking through the block, and waiting for the answer.
+
+use std::time::{Duration, Instant};
+
+use rpd_remote_block::{Outcome, Verb, Wish, futex};
+use std::sync::atomic::Ordering;
+
+use crate::attach::Process;
+use crate::refusal::Refusal;
+
+/// How long a process may take: the recorder's own flush gives up after 10 s.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a process that is stopped may take to be continued.
+const STOPPED_PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked whether the process is still there.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What a request came to, where it came to something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// As asked.
+    Now,
+    /// It was so before.
+    Already,
+    /// Nobody has waited for it.
+    Asked,
+}
+
+impl Process {
+    /// Asks; the number of the request.
+    ///
+    /// # Errors
+    /// The process is gone, does not answer, or another command holds on to it.
+    pub(crate) fn request(&self, wish: &Wish) -> Result<u64, Refusal> {
+        self.alone(PATIENCE, || {
+            self.until(|| self.is_idle().then_some(()))?;
+            Ok(self.ask(wish))
+        })
+    }
+
+    /// Waits for what became of a request.
+    ///
+    /// # Errors
+    /// It could not be done, or there is no answer.
+    pub(crate) fn outcome(&self, number: u64) -> Result<Done, Refusal> {
+        // One that other answers have taken the place of was done long ago.
+        let (outcome, text) = self.until(|| self.answer(number))?.unwrap_or((Outcome::Done, vec![]));
+        settle(outcome, &text)
+    }
+
+    /// Waits until `there` gives something.
+    ///
+    /// # Errors
+    /// The process has ended, or is too late.
+    pub(crate) fn until<T>(&self, there: impl Fn() -> Option<T>) -> Result<T, Refusal> {
+        let begin = Instant::now();
+        loop {
+            let bell = self.answer_bell.load(Ordering::Acquire);
+            if let Some(found) = there() {
+                return Ok(found);
+            }
+            match self.stat() {
+                // It may have answered just before.
+                None => return there().ok_or(Refusal::Gone),
+                Some(stat) if matches!(stat.state, 'T' | 't') && begin.elapsed() > STOPPED_PATIENCE => {
+                    return Err(Refusal::Stopped);
+                }
+                Some(_) if begin.elapsed() > PATIENCE => return Err(Refusal::NoAnswer(PATIENCE.as_secs())),
+                Some(_) => futex::wait(&self.answer_bell, bell, Some(GLANCE)),
+            }
+        }
+    }
+
+    /// Has the process renew what its block says.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) fn look(&self) -> Result<(), Refusal> {
+        let number = self.request(&Wish { verb: Verb::Look, duration_ns: 0, file: vec![] })?;
+        self.outcome(number).map(|_| ())
+    }
+}
+
+/// What an answer means.
+pub(crate) fn settle(outcome: Outcome, text: &[u8]) -> Result<Done, Refusal> {
+    let text = || String::from_utf8_lossy(text).into_owned();
+    match outcome {
+        Outcome::Done => Ok(Done::Now),
+        Outcome::Already => Ok(Done::Already),
+        Outcome::StillRecording => Err(Refusal::StillRecording),
+        Outcome::NoRecorder => Err(Refusal::NoRecorder(text())),
+        Outcome::OtherFile => Err(Refusal::OtherFile(text())),
+        Outcome::Problem => Err(Refusal::Problem(text())),
+        Outcome::Ending => Err(Refusal::Ending),
+        Outcome::Unknown => Err(Refusal::Unknown),
+    }
+}

@@ -1,0 +1,24 @@
+//! librpd_remote.so: waits inside a process, at no cost, until somebody asks for a recording (docs/remote.md).
+//!
+//! Commands write what they want into the process's block of shared memory (crate `rpd-remote-block`), or send a signal; one
+//! thread sleeps until then, loads the recorder at the first start, and does as asked.
+//!
+//! - `load`: what runs when the library is loaded, when a GPU runtime comes, when the process ends
+//! - `presence`: block and thread of this process; `memory`: the block's memfd; `fork`: children
+//! - `thread`: what is done about a request; `recorder`: librpd_tracer.so and its C interface
+//! - `signal`: SIGUSR1 and SIGUSR2; `interpose`: the program's own handlers for them
+//! - `settings`: the environment
+//!
+//! It knows nothing of traces, and of the recorder only the C interface. In a process without a GPU runtime it does nothing.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod fork;
+pub mod interpose;
+pub mod load;
+mod memory;
+mod presence;
+mod recorder;
+mod settings;
+mod signal;
+mod thread;

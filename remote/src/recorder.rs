@@ -1,0 +1,185 @@
+//! librpd_tracer.so: finding it, loading it, and its C interface (include/rpd_tracer.h).
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::fork;
+use crate::load::{self, RPD_REMOTE_LOADING};
+
+const LIBRARY: &str = "librpd_tracer.so";
+/// Names the recorder, or the directory it is in, where it is neither beside the loader nor known to the dynamic loader.
+const PATH_VARIABLE: &str = "RPD_TRACER_PATH";
+
+/// `struct rpd_state` of include/rpd_tracer.h.
+#[repr(C)]
+#[derive(Clone)]
+pub(crate) struct RecorderState {
+    size: u32,
+    /// 1: recording.
+    pub(crate) recording: u32,
+    /// -1: no file yet.
+    pub(crate) session: i64,
+    pub(crate) events: u64,
+    pub(crate) lost: u64,
+    /// How often it complained, said or not.
+    pub(crate) problems: u64,
+    file: [c_char; 4096],
+    problem: [c_char; 512],
+}
+
+impl RecorderState {
+    /// The trace.
+    pub(crate) fn file(&self) -> Vec<u8> {
+        text(&self.file)
+    }
+
+    /// What it last complained of.
+    pub(crate) fn problem(&self) -> Vec<u8> {
+        text(&self.problem)
+    }
+}
+
+fn text(bytes: &[c_char]) -> Vec<u8> {
+    bytes.iter().take_while(|byte| **byte != 0).map(|byte| byte.to_ne_bytes()[0]).collect()
+}
+
+/// The recorder's functions.
+pub(crate) struct Recorder {
+    pub(crate) start: extern "C" fn(),
+    pub(crate) stop: extern "C" fn(),
+    pub(crate) flush: extern "C" fn(),
+    pub(crate) open: extern "C" fn(),
+    state: unsafe extern "C" fn(*mut RecorderState),
+    set_filename: unsafe extern "C" fn(*const c_char) -> c_int,
+}
+
+static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(std::ptr::null_mut());
+
+fn known() -> Option<&'static Recorder> {
+    // SAFETY: null or a leaked box.
+    unsafe { RECORDER.load(Ordering::Acquire).as_ref() }
+}
+
+/// The recorder, if it is in the process, whoever loaded it.
+pub(crate) fn present() -> Option<&'static Recorder> {
+    known().or_else(|| fork::without(|| open(Path::new(LIBRARY), libc::RTLD_NOLOAD))?.ok())
+}
+
+/// The recorder, loaded if it is not there: beside this library, by its name, from RPD_TRACER_PATH.
+///
+/// # Errors
+/// Why none of these could be loaded.
+pub(crate) fn load() -> Result<&'static Recorder, String> {
+    if let Some(recorder) = present() {
+        return Ok(recorder);
+    }
+    be_found();
+    // SAFETY: no arguments, cannot fail.
+    RPD_REMOTE_LOADING.store(unsafe { libc::gettid() }, Ordering::Release);
+    let loaded = fork::without(|| {
+        let mut reasons = Vec::new();
+        for place in places() {
+            match open(&place, 0) {
+                Ok(recorder) => return Ok(recorder),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Err(reasons.join("; "))
+    });
+    RPD_REMOTE_LOADING.store(0, Ordering::Release);
+    loaded.unwrap_or_else(|| Err("this process was forked while its parent loaded the recorder".into()))
+}
+
+/// Where ROCr has loaded this library it sees to it that nobody finds our symbols; the recorder must find the one above.
+fn be_found() {
+    let own = load::own_path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    if let Some(own) = own {
+        // SAFETY: a NUL-terminated name of a library that is loaded and stays so.
+        unsafe { libc::dlopen(own.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_GLOBAL) };
+    }
+}
+
+fn places() -> Vec<PathBuf> {
+    let beside = load::own_path().and_then(Path::parent).map(|directory| directory.join(LIBRARY));
+    let mut places: Vec<PathBuf> = beside.into_iter().chain([PathBuf::from(LIBRARY)]).collect();
+    if let Some(given) = std::env::var_os(PATH_VARIABLE).filter(|given| !given.is_empty()) {
+        let given = PathBuf::from(given);
+        places.push(if given.is_dir() { given.join(LIBRARY) } else { given });
+    }
+    places
+}
+
+fn open(path: &Path, how: c_int) -> Result<&'static Recorder, String> {
+    let name =
+        CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path with a NUL in it".to_string())?;
+    // Global, so that programs that look for the marker functions by name find them from now on.
+    // SAFETY: a NUL-terminated name. What the library's constructor does is its own business.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL | how) };
+    if library.is_null() {
+        return Err(dl_error());
+    }
+    let recorder = interface(library).map_err(|name| {
+        let path = path.display();
+        format!("{path} is another version than this loader: it has no {name}")
+    })?;
+    let recorder = Box::into_raw(Box::new(recorder));
+    RECORDER.store(recorder, Ordering::Release);
+    // SAFETY: leaked above.
+    Ok(unsafe { &*recorder })
+}
+
+fn interface(library: *mut c_void) -> Result<Recorder, String> {
+    let find = |name: &'static CStr| {
+        // SAFETY: a handle of dlopen, which stays open for ever, and a NUL-terminated name.
+        let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
+        if symbol.is_null() { Err(name.to_string_lossy().into_owned()) } else { Ok(symbol) }
+    };
+    let (start, stop, flush, open) =
+        (find(c"rpdstart")?, find(c"rpdstop")?, find(c"rpdflush")?, find(c"rpdopen")?);
+    let state = find(c"rpd_state")?;
+    let set_filename = find(c"rpd_setFilename")?;
+    // SAFETY: functions of these types under these names, by include/rpd_tracer.h.
+    unsafe {
+        use std::mem::transmute;
+        Ok(Recorder {
+            start: transmute::<*mut c_void, extern "C" fn()>(start),
+            stop: transmute::<*mut c_void, extern "C" fn()>(stop),
+            flush: transmute::<*mut c_void, extern "C" fn()>(flush),
+            open: transmute::<*mut c_void, extern "C" fn()>(open),
+            state: transmute::<*mut c_void, unsafe extern "C" fn(*mut RecorderState)>(state),
+            set_filename: transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> c_int>(
+                set_filename,
+            ),
+        })
+    }
+}
+
+fn dl_error() -> String {
+    // SAFETY: null or a NUL-terminated text that stays until this thread's next call.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+    }
+}
+
+impl Recorder {
+    /// What it is at.
+    pub(crate) fn state(&self) -> RecorderState {
+        // SAFETY: all-zero is a valid state.
+        let mut state: RecorderState = unsafe { std::mem::zeroed() };
+        state.size = size_of::<RecorderState>() as u32;
+        // SAFETY: writable, of the size that it says.
+        unsafe { (self.state)(&mut state) };
+        state
+    }
+
+    /// Names the trace to make.
+    pub(crate) fn set_filename(&self, file: &[u8]) {
+        if let Ok(file) = CString::new(file) {
+            // SAFETY: NUL-terminated; the recorder copies it.
+            unsafe { (self.set_filename)(file.as_ptr()) };
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The loader's one thread: sleeps until somebody wants something, and does it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rpd_remote_block::{Block, Known, Outcome, State, Verb, Wish, futex};
+
+use crate::recorder::{self, Recorder, RecorderState};
+use crate::{load, presence, signal};
+
+/// One start of ours is counted by the recorder.
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// When to stop by ourselves, ns of CLOCK_MONOTONIC; 0 for never.
+static UNTIL: AtomicU64 = AtomicU64::new(0);
+
+type Answer = (Outcome, Vec<u8>);
+
+/// Starts the thread, on which no signal handler of the program ever runs.
+///
+/// # Errors
+/// The system has no room for another thread.
+pub(crate) fn start() -> std::io::Result<()> {
+    // SAFETY: all-zero sets are valid places for the calls to write to.
+    let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    // SAFETY: both sets are valid; the caller's mask is put back below. A new thread inherits it.
+    unsafe {
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+    }
+    let spawned = std::thread::Builder::new().name("rpd-remote".into()).stack_size(512 << 10).spawn(|| {
+        // A bug of ours ends our thread, not the program.
+        let _ = catch_unwind(AssertUnwindSafe(serve));
+    });
+    // SAFETY: `old` was filled above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
+    spawned.map(drop)
+}
+
+fn serve() {
+    while let Some(block) = presence::block() {
+        // Read before looking for wishes: one that comes later changes it, and the sleep below ends at once.
+        let bell = block.bell.load(Ordering::Acquire);
+        if let Some(verb) = signal::take_wish() {
+            let wish = Wish { verb, duration_ns: 0, file: vec![] };
+            let (outcome, text) = act(block, &wish);
+            let number = block.signals_done.load(Ordering::Relaxed) + 1;
+            block.signal_answer.write(number, outcome, &text);
+            block.signals_done.store(number, Ordering::Release);
+            block.answered();
+        } else if let Some((number, verb, wish)) = block.asked() {
+            let (outcome, text) = if verb.is_some() { act(block, &wish) } else { (Outcome::Unknown, vec![]) };
+            block.reply(number, outcome, &text);
+        } else {
+            match remaining() {
+                Some(time) if time.is_zero() => {
+                    drop(act(block, &Wish { verb: Verb::Stop, duration_ns: 0, file: vec![] }))
+                }
+                time => futex::wait(&block.bell, bell, time),
+            }
+        }
+    }
+}
+
+/// How long until recording stops by itself.
+fn remaining() -> Option<Duration> {
+    let until = UNTIL.load(Ordering::Relaxed);
+    (until != 0).then(|| Duration::from_nanos(until.saturating_sub(now())))
+}
+
+/// CLOCK_MONOTONIC, ns.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable, and the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Does what is asked and tells the block how things stand then.
+fn act(block: &Block, wish: &Wish) -> Answer {
+    let answer = match wish.verb {
+        Verb::Look => (Outcome::Done, vec![]),
+        _ if load::is_ending() => (Outcome::Ending, vec![]),
+        Verb::Start => start_recording(block, wish),
+        Verb::Stop => recorder::present().map_or((Outcome::Already, vec![]), stop_recording),
+        Verb::Flush => recorder::present().map_or((Outcome::Already, vec![]), |recorder| {
+            let before = recorder.state().problems;
+            (recorder.flush)();
+            complaint_since(before, &recorder.state()).unwrap_or((Outcome::Done, vec![]))
+        }),
+    };
+    publish(block);
+    answer
+}
+
+fn start_recording(block: &Block, wish: &Wish) -> Answer {
+    if recorder::present().is_none() {
+        block.status.write(&Known { state: State::Loading, wanted: true, ..known() });
+    }
+    let recorder = match recorder::load() {
+        Ok(recorder) => recorder,
+        Err(reason) => return (Outcome::NoRecorder, reason.into_bytes()),
+    };
+    let before = recorder.state();
+    if !wish.file.is_empty() {
+        // The name may have %p in it: only the recorder knows what it comes to.
+        if before.session < 0 {
+            recorder.set_filename(&wish.file);
+        } else if before.file() != wish.file {
+            return (Outcome::OtherFile, before.file());
+        }
+    }
+    if before.recording != 0 && STARTED.load(Ordering::Relaxed) {
+        set_end(wish);
+        return (Outcome::Already, vec![]);
+    }
+    // A file that cannot be made is better known now than when the first kernel is through.
+    (recorder.open)();
+    if let Some(complaint) = complaint_since(before.problems, &recorder.state()) {
+        return complaint;
+    }
+    if !STARTED.swap(true, Ordering::Relaxed) {
+        (recorder.start)();
+    }
+    let after = recorder.state();
+    if after.recording == 0 {
+        return (Outcome::Problem, after.problem());
+    }
+    set_end(wish);
+    (Outcome::Done, vec![])
+}
+
+fn set_end(wish: &Wish) {
+    let until = if wish.duration_ns == 0 { 0 } else { now().saturating_add(wish.duration_ns) };
+    UNTIL.store(until, Ordering::Relaxed);
+}
+
+fn stop_recording(recorder: &Recorder) -> Answer {
+    UNTIL.store(0, Ordering::Relaxed);
+    let before = recorder.state();
+    if before.recording == 0 && !STARTED.load(Ordering::Relaxed) {
+        return (Outcome::Already, vec![]);
+    }
+    // Also where the program itself began it: whoever says stop means this recording.
+    STARTED.store(false, Ordering::Relaxed);
+    (recorder.stop)();
+    (recorder.flush)();
+    let after = recorder.state();
+    let still = (after.recording != 0).then_some((Outcome::StillRecording, vec![]));
+    complaint_since(before.problems, &after).or(still).unwrap_or((Outcome::Done, vec![]))
+}
+
+/// What the recorder complained of since it had complained `before` times.
+fn complaint_since(before: u64, state: &RecorderState) -> Option<Answer> {
+    (state.problems > before).then(|| (Outcome::Problem, state.problem()))
+}
+
+fn publish(block: &Block) {
+    block.status.write(&known());
+}
+
+fn known() -> Known {
+    let nothing = Known { signals: signal::owners(), ..Known::nothing() };
+    let Some(recorder) = recorder::present() else { return nothing };
+    let state = recorder.state();
+    Known {
+        state: if state.recording != 0 { State::Recording } else { State::Stopped },
+        wanted: STARTED.load(Ordering::Relaxed),
+        session: u32::try_from(state.session).ok(),
+        events: state.events,
+        lost: state.lost,
+        file: state.file(),
+        problem: state.problem(),
+        ..nothing
+    }
+}

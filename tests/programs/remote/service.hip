@@ -1,0 +1,64 @@
+// A service: launches and marks from several threads until it is told to end. Writes down what it did, for comparison with what was
+// recorded: one line per launch with its thread, number, and CLOCK_MONOTONIC before and after, ns.
+//
+// Usage: service THREADS END LOG      ends when the file END exists, writes LOG then
+#include "../../../fixtures/programs/check.h"
+#include "../hazards/markers.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <time.h>
+#include <unistd.h>
+#include <vector>
+
+__global__ void work(int *count) { *count += 1; }
+
+struct Step { int thread, number; long long before, after; };
+
+static long long now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static std::atomic<bool> ending{false};
+
+static void serve(int thread, std::vector<Step> &steps) {
+    hipStream_t stream;
+    int *count;
+    HIP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+    HIP(hipMalloc(&count, sizeof(int)));
+    for (int number = 0; !ending; number++) {
+        const long long before = now();
+        mark((std::to_string(thread) + "." + std::to_string(number)).c_str());
+        work<<<1, 1, 0, stream>>>(count);
+        HIP(hipGetLastError());
+        steps.push_back({thread, number, before, now()});
+        if (number % 8 == 0) HIP(hipStreamSynchronize(stream));
+        usleep(400);
+    }
+    HIP(hipStreamSynchronize(stream));
+    HIP(hipStreamDestroy(stream));
+    HIP(hipFree(count));
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) {
+        fputs("usage: service THREADS END LOG\n", stderr);
+        return 2;
+    }
+    HIP(hipFree(nullptr));
+    std::vector<std::vector<Step>> steps(atoi(argv[1]));
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < steps.size(); i++) threads.emplace_back(serve, int(i), std::ref(steps[i]));
+    puts("ready");
+    fflush(stdout);
+    while (access(argv[2], F_OK) != 0) usleep(5000);
+    ending = true;
+    for (auto &thread : threads) thread.join();
+    FILE *log = fopen(argv[3], "w");
+    for (auto &thread : steps)
+        for (auto &step : thread) fprintf(log, "%d %d %lld %lld\n", step.thread, step.number, step.before, step.after);
+    return fclose(log) == 0 ? 0 : 1;
+}
