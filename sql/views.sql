@@ -1,13 +1,5 @@
 -- The views of a fresh file. Their column names and order are part of the format.
 
--- API calls with their texts.
-CREATE VIEW IF NOT EXISTS "api" AS
-    SELECT C."id" AS "id", C."pid" AS "pid", C."tid" AS "tid", C."start" AS "start", C."end" AS "end",
-        N."string" AS "apiName", G."string" AS "args"
-    FROM "rocpd_api" C
-        JOIN "rocpd_string" N ON N."id" = C."apiName_id"
-        JOIN "rocpd_string" G ON G."id" = C."args_id";
-
 -- Ops with their texts.
 CREATE VIEW IF NOT EXISTS "op" AS
     SELECT O."id" AS "id", O."gpuId" AS "gpuId", O."queueId" AS "queueId", O."sequenceId" AS "sequenceId",

@@ -46,6 +46,8 @@ enum Verb {
     Subclass(Subclass),
     Trim(Trim),
     Callstack(pass::Callstack),
+    Graph(pass::Graph),
+    Autograd(pass::Autograd),
     Passes(pass::Passes),
 }
 
@@ -273,6 +275,8 @@ pub(crate) fn run() -> Result<ExitCode> {
         Verb::Subclass(args) => subclass::run(&args.into()).map(done),
         Verb::Trim(args) => trim::run(&args.into()).map(done),
         Verb::Callstack(args) => args.run().map(done),
+        Verb::Graph(args) => args.run().map(done),
+        Verb::Autograd(args) => args.run().map(done),
         Verb::Passes(args) => args.run().map(done),
     }
 }

@@ -11,23 +11,31 @@
 //! | `object.rs` | tables and views: making and removing those of a pass |
 //! | `sorted.rs` | sorting more records than fit into memory |
 //! | `batch.rs` | rows to insert, many per statement |
+//! | `texts.rs` | texts: finding, adding, removing what is not in use |
 //! | `callstack.rs`, `callstack/` | who called whom |
+//! | `graph.rs`, `graph/` | captured graphs and their launches |
+//! | `autograd.rs`, `autograd/` | PyTorch's operators |
 
+mod autograd;
 mod batch;
 mod callstack;
 mod change;
+mod graph;
 mod mark;
 mod object;
 mod report;
 mod sorted;
+mod texts;
 
 use std::path::Path;
 
 use anyhow::Result;
 use rusqlite::Connection;
 
+pub(crate) use autograd::Autograd;
 pub(crate) use callstack::Callstack;
 pub(crate) use change::{Change, change, explain};
+pub(crate) use graph::Graph;
 pub(crate) use mark::{Freshness, State};
 pub(crate) use report::Report;
 
@@ -44,7 +52,7 @@ pub(crate) struct Definition {
     pub(crate) tag: &'static str,
     /// The tables whose rows it reads: without them it cannot be made, and rows added to them later are not in it.
     pub(crate) reads: &'static [&'static str],
-    /// The tables that are its own.
+    /// The tables that are its own; without the first one it is not there.
     pub(crate) tables: &'static [&'static str],
     /// The views that are its own.
     pub(crate) views: &'static [&'static str],
@@ -71,7 +79,7 @@ pub(crate) trait Pass: Sync {
 }
 
 /// Every pass as it is without options, in the order in which people need them.
-pub(crate) static PASSES: [&dyn Pass; 1] = [&Callstack];
+pub(crate) static PASSES: [&dyn Pass; 3] = [&Callstack, &Graph, &Autograd::PLAIN];
 
 /// What became of asking for a pass.
 pub(crate) enum Outcome {

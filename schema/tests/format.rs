@@ -145,7 +145,7 @@ fn the_sqlite3_shell_makes_the_same_file_from_the_sql_files() {
     let theirs = directory.path().join("theirs.rpd");
     rpd_schema::create(&ours).unwrap();
     let sql = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql");
-    for file in ["tables.sql", "indexes.sql", "views.sql", "metadata.sql", "ext/dispatch.sql"] {
+    for file in ["tables.sql", "indexes.sql", "api.sql", "views.sql", "metadata.sql", "ext/dispatch.sql"] {
         let text = std::fs::File::open(sql.join(file)).unwrap();
         let status =
             Command::new("sqlite3").arg("-bail").arg(&theirs).stdin(Stdio::from(text)).status().unwrap();

@@ -12,8 +12,17 @@ pub const TICK: &str = include_str!("../ext/tick.sql");
 /// Table `ext_callstack` and its views: who called whom. Made by `rpd callstack`.
 pub const CALLSTACK: &str = include_str!("../ext/callstack.sql");
 
-/// The same statements for a file of schema 3, where the arguments of calls are texts of a table of their own.
-#[must_use]
-pub fn for_schema_3(statements: &str) -> String {
-    statements.replace("\"rocpd_string\" /* schema 3: rocpd_ustring */", "\"rocpd_ustring\"")
-}
+/// Table `ext_autogradapi` and view `autograd`: PyTorch's operators. Made by `rpd autograd`.
+pub const AUTOGRAD: &str = include_str!("../ext/autograd.sql");
+
+/// View `autogradKernel` and those that it is made of: the kernels of operators. Where there are call stacks too.
+pub const AUTOGRAD_KERNEL: &str = include_str!("../ext/autograd_kernel.sql");
+
+/// Tables `ext_graph`, `ext_graph_kernelapis`, `ext_graph_kernelops` and view `graphLaunch`. Made by `rpd graph`.
+pub const GRAPH: &str = include_str!("../ext/graph.sql");
+
+/// View `graphKernel` in a file with `ext_dispatch`.
+pub const GRAPH_KERNEL: &str = include_str!("../ext/graph_kernel.sql");
+
+/// View `graphKernel` in a file without.
+pub const GRAPH_KERNEL_PLAIN: &str = include_str!("../ext/graph_kernel_plain.sql");

@@ -17,11 +17,20 @@ pub const TABLES: &str = include_str!("../tables.sql");
 /// The one secondary index of a fresh file.
 pub const INDEXES: &str = include_str!("../indexes.sql");
 
-/// The views of a fresh file, save `dispatch`, which stands beside its table in [`ext::DISPATCH`].
+/// View `api`, which other views read.
+pub const API_VIEW: &str = include_str!("../api.sql");
+
+/// The other views of a fresh file, save `dispatch`, which stands beside its table in [`ext::DISPATCH`].
 pub const VIEWS: &str = include_str!("../views.sql");
 
 /// What `rocpd_metadata` says of a fresh file: the schema version, and which columns refer to strings.
 pub const METADATA: &str = include_str!("../metadata.sql");
 
 /// All that makes a fresh file, in the order in which it must run.
-pub const FRESH: [&str; 5] = [TABLES, INDEXES, VIEWS, METADATA, ext::DISPATCH];
+pub const FRESH: [&str; 6] = [TABLES, INDEXES, API_VIEW, VIEWS, METADATA, ext::DISPATCH];
+
+/// The same statements for a file of schema 3, where the arguments of calls are texts of a table of their own.
+#[must_use]
+pub fn for_schema_3(statements: &str) -> String {
+    statements.replace("\"rocpd_string\" /* schema 3: rocpd_ustring */", "\"rocpd_ustring\"")
+}

@@ -34,6 +34,42 @@ pub(super) struct Callstack {
     making: Making,
 }
 
+#[derive(Args)]
+#[command(about = pass::Graph.definition().about, after_help = "\
+Captures, instantiations and launches are matched within a process and by time. A graph of which only
+launches were recorded is composed of what one of them ran: its row in ext_graph says composed.
+
+Example:
+  rpd graph trace.rpd
+  sqlite3 trace.rpd 'select * from graphLaunch order by gpuTime desc limit 10'
+  sqlite3 trace.rpd 'select graphExec, count(*) from graphKernel group by 1'")]
+pub(super) struct Graph {
+    #[command(flatten)]
+    making: Making,
+}
+
+#[derive(Args)]
+#[command(about = pass::Autograd::PLAIN.definition().about, after_help = "\
+The fields of a marker NAME[, seq = S][, op_id = I][, sizes = [..]][, input_op_ids = [..]] become columns
+of table ext_autogradapi, and its arguments the bare NAME, so that call stacks group by operator and the
+file shrinks; --redo puts them back first. Markers that only look like that are counted and left alone.
+The call stacks are made too where they are missing.
+
+Example:
+  rpd autograd trace.rpd
+  sqlite3 trace.rpd 'select * from autogradKernel order by total_gpu desc limit 10'
+  rpd autograd --redo --keep-args trace.rpd")]
+pub(super) struct Autograd {
+    #[command(flatten)]
+    making: Making,
+    /// Leave the arguments of the markers as they are
+    #[arg(long)]
+    keep_args: bool,
+    /// Do not make the call stacks
+    #[arg(long)]
+    skip_callstacks: bool,
+}
+
 /// Show which passes a trace has, and whether rows were added since
 #[derive(Args)]
 #[command(after_help = "\
@@ -53,6 +89,19 @@ pub(super) struct Passes {
 impl Callstack {
     pub(super) fn run(self) -> Result<()> {
         apply::run(&pass::Callstack, &self.making.into())
+    }
+}
+
+impl Graph {
+    pub(super) fn run(self) -> Result<()> {
+        apply::run(&pass::Graph, &self.making.into())
+    }
+}
+
+impl Autograd {
+    pub(super) fn run(self) -> Result<()> {
+        let pass = pass::Autograd { keep_args: self.keep_args, skip_callstacks: self.skip_callstacks };
+        apply::run(&pass, &self.making.into())
     }
 }
 

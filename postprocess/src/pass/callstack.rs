@@ -6,8 +6,8 @@ mod calls;
 mod stack;
 
 use anyhow::{Result, bail};
-use rpd_schema::Version;
 
+use super::autograd::add_kernel_views;
 use super::batch::Batch;
 use super::{Change, Definition, Pass, Report};
 use calls::Calls;
@@ -40,12 +40,7 @@ impl Pass for Callstack {
 
     fn run(&self, change: &Change<'_>) -> Result<Report> {
         let mut calls = Calls::of(change)?;
-        match change.version {
-            Version::V3 => {
-                change.trace.execute_batch(&rpd_sql::ext::for_schema_3(rpd_sql::ext::CALLSTACK))?
-            }
-            _ => change.trace.execute_batch(rpd_sql::ext::CALLSTACK)?,
-        }
+        change.trace.execute_batch(&change.of_its_schema(rpd_sql::ext::CALLSTACK))?;
         let mut rows = Batch::new(change.trace, &rpd_sql::insert::EXT_CALLSTACK);
         let mut stack = Stack::default();
         let mut done = 0;
@@ -65,6 +60,7 @@ impl Pass for Callstack {
             }
         }
         stack.finish(|row| rows.push(row))?;
+        add_kernel_views(change)?;
         let mut report = Report::default();
         report.rows.insert("ext_callstack", rows.finish()?);
         report.remark(

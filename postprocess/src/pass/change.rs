@@ -1,5 +1,6 @@
 //! Changing a trace that exists: all of it or nothing, in one transaction.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +27,19 @@ impl Change<'_> {
     /// Says what is being worked on, for a terminal.
     pub(crate) fn show(&self, what: &str) {
         self.progress.show(what);
+    }
+
+    /// The table that arguments of calls are texts of.
+    pub(crate) fn args_table(&self) -> &'static str {
+        if self.version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" }
+    }
+
+    /// These statements of schema 2 as the file's own schema has them.
+    pub(crate) fn of_its_schema(&self, statements: &'static str) -> Cow<'static, str> {
+        match self.version {
+            Version::V3 => Cow::Owned(rpd_sql::for_schema_3(statements)),
+            _ => Cow::Borrowed(statements),
+        }
     }
 
     /// Stops the work if a signal came. SQLite looks for itself while it works; this is for work outside of it.

@@ -49,12 +49,9 @@ impl State {
     /// When the file cannot be read.
     pub(crate) fn of(trace: &Connection, pass: &Definition) -> rusqlite::Result<State> {
         let is_generated = value(trace, pass, "Generated")?.is_some();
-        let mut tables = 0;
-        for table in pass.tables {
-            tables += usize::from(has_table(trace, table)?);
-        }
-        if !is_generated || tables < pass.tables.len() {
-            let is_begun = is_generated || tables > 0 || value(trace, pass, "Table")?.is_some();
+        let has_table = pass.tables.first().map_or(Ok(false), |table| has_table(trace, table))?;
+        if !is_generated || !has_table {
+            let is_begun = is_generated || has_table || value(trace, pass, "Table")?.is_some();
             return Ok(if is_begun { State::Partial } else { State::Absent });
         }
         Ok(State::Applied(match value(trace, pass, "Source")? {

@@ -26,6 +26,14 @@ pub(crate) fn has_table(trace: &Connection, name: &str) -> rusqlite::Result<bool
     Ok(kind(trace, name)?.as_deref() == Some("table"))
 }
 
+/// Whether the file has that view.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn has_view(trace: &Connection, name: &str) -> rusqlite::Result<bool> {
+    Ok(kind(trace, name)?.as_deref() == Some("view"))
+}
+
 /// Removes the tables and views of a pass, as far as they are there.
 ///
 /// # Errors

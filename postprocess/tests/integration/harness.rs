@@ -109,6 +109,13 @@ impl Dir {
         name.to_string()
     }
 
+    /// Makes a trace that nobody recorded, with these arguments of the generator, and says its name.
+    pub(crate) fn generated(&self, name: &str, arguments: &[&str]) -> String {
+        let mut generator = self.command("python3");
+        ran(generator.arg(fixtures().join("gen_rpd.py")).arg(name).args(arguments)).expect(0);
+        name.to_string()
+    }
+
     /// A connection to a file here, with foreign keys unchecked, as recorders have it.
     pub(crate) fn open(&self, name: &str) -> Connection {
         let connection = Connection::open(self.path(name)).unwrap();

@@ -8,7 +8,7 @@
 //! | `top.rs`, `info.rs` | what is told of a trace, in every form |
 //! | `check.rs`, `check_file.rs`, `repair.rs` | what is found in damaged traces and files, and mended |
 //! | `pass.rs` | what all passes have in common |
-//! | `callstack.rs` | call stacks |
+//! | `callstack.rs`, `graph.rs`, `autograd.rs` | call stacks, graphs, PyTorch's operators |
 //! | `sound.rs` | the trace that they damage |
 //! | `trim.rs` | a stretch of a trace as a trace of its own |
 //! | `generated.rs` | traces of random numbers for it |
@@ -20,11 +20,13 @@
 // Tests and their harness may unwrap: a panic is how they fail.
 #![allow(clippy::unwrap_used)]
 
+mod autograd;
 mod callstack;
 mod check;
 mod check_file;
 mod explain;
 mod generated;
+mod graph;
 mod harness;
 mod info;
 mod pass;

@@ -5,7 +5,8 @@ use std::fs;
 use crate::harness::Dir;
 
 /// The verbs that make a pass, and a table of each.
-const PASSES: [(&str, &str); 1] = [("callstack", "ext_callstack")];
+const PASSES: [(&str, &str); 3] =
+    [("callstack", "ext_callstack"), ("graph", "ext_graph_kernelops"), ("autograd", "ext_autogradapi")];
 
 #[test]
 fn the_list_of_passes_is_the_one_tested_here() {

@@ -9,7 +9,19 @@ use crate::harness::{Dir, RPD, ran};
 #[test]
 fn help_of_every_verb_has_an_example() {
     let dir = Dir::new();
-    for verb in ["record", "create", "info", "top", "check", "subclass", "callstack", "passes", "trim"] {
+    for verb in [
+        "record",
+        "create",
+        "info",
+        "top",
+        "check",
+        "subclass",
+        "callstack",
+        "graph",
+        "autograd",
+        "passes",
+        "trim",
+    ] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);
         assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
@@ -53,7 +65,7 @@ fn wrong_usage_is_2() {
 #[test]
 fn failure_is_1_and_one_line() {
     let dir = Dir::new();
-    for verb in ["info", "top", "check", "callstack", "passes"] {
+    for verb in ["info", "top", "check", "callstack", "graph", "autograd", "passes"] {
         dir.run(&[verb, "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
     }
     dir.run(&["create", "no/such/dir/x.rpd"]).expect(1).says(&["no/such/dir/x.rpd"]);

@@ -1,0 +1,100 @@
+//! The functions that capture, make and launch graphs, by their names in a trace: HIP's, and CUDA's with the suffixes that CUPTI
+//! gives them.
+
+/// What a call does to graphs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// A stream begins to record what is launched on it.
+    BeginCapture,
+    /// It ends; a graph comes out.
+    EndCapture,
+    /// An empty graph.
+    Create,
+    /// A kernel put into a graph by hand.
+    AddKernelNode,
+    /// A graph becomes one that can be launched.
+    Instantiate,
+    /// It is launched.
+    Launch,
+}
+
+/// Beginnings of the names of all of them.
+pub(crate) const PREFIXES: [&str; 6] = [
+    "hipGraph",
+    "cudaGraph",
+    "hipStreamBeginCapture",
+    "cudaStreamBeginCapture",
+    "hipStreamEndCapture",
+    "cudaStreamEndCapture",
+];
+
+impl Function {
+    /// The function of this name, if it is one of them.
+    pub(crate) fn of(name: &str) -> Option<Function> {
+        let plain = name.strip_prefix("hip").or_else(|| name.strip_prefix("cuda"))?;
+        let plain = match plain.rsplit_once("_v") {
+            Some((plain, version)) if version.bytes().all(|digit| digit.is_ascii_digit()) => plain,
+            _ => plain,
+        };
+        let plain = plain.strip_suffix("_ptsz").or_else(|| plain.strip_suffix("_spt")).unwrap_or(plain);
+        Some(match plain {
+            "StreamBeginCapture" => Function::BeginCapture,
+            "StreamEndCapture" => Function::EndCapture,
+            "GraphCreate" => Function::Create,
+            "GraphAddKernelNode" => Function::AddKernelNode,
+            "GraphInstantiate" | "GraphInstantiateWithFlags" | "GraphInstantiateWithParams" => {
+                Function::Instantiate
+            }
+            "GraphLaunch" => Function::Launch,
+            _ => return None,
+        })
+    }
+
+    /// Whether its calls are of the subclass `graph`.
+    pub(crate) fn is_of_capture(self) -> bool {
+        matches!(self, Function::BeginCapture | Function::EndCapture | Function::Instantiate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_every_version_are_known() {
+        for (name, function) in [
+            ("hipStreamBeginCapture", Some(Function::BeginCapture)),
+            ("hipStreamBeginCapture_spt", Some(Function::BeginCapture)),
+            ("cudaStreamBeginCapture_v10000", Some(Function::BeginCapture)),
+            ("cudaStreamEndCapture_ptsz_v10000", Some(Function::EndCapture)),
+            ("hipGraphInstantiate", Some(Function::Instantiate)),
+            ("cudaGraphInstantiateWithFlags_v11040", Some(Function::Instantiate)),
+            ("cudaGraphInstantiate_v12000", Some(Function::Instantiate)),
+            ("cudaGraphLaunch_ptsz_v10000", Some(Function::Launch)),
+            ("hipGraphLaunch_spt", Some(Function::Launch)),
+            ("hipGraphAddKernelNode", Some(Function::AddKernelNode)),
+            ("hipGraphLaunchX", None),
+            ("cudaGraphLaunch_vX", None),
+            ("hipGraphExecDestroy", None),
+            ("GraphLaunch", None),
+            ("", None),
+        ] {
+            assert_eq!(Function::of(name), function, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_function_has_one_of_the_prefixes() {
+        for name in [
+            "hipStreamBeginCapture",
+            "cudaStreamEndCapture_v10000",
+            "hipGraphCreate",
+            "cudaGraphAddKernelNode_v10000",
+            "hipGraphInstantiate",
+            "cudaGraphLaunch_v10000",
+        ] {
+            assert!(Function::of(name).is_some());
+            assert!(PREFIXES.iter().any(|prefix| name.starts_with(prefix)), "{name}");
+        }
+    }
+}

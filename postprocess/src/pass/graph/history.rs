@@ -1,0 +1,156 @@
+//! What graphs there were in each process: captures, graphs put together by hand, and what was instantiated from them.
+//!
+//! Handles are addresses: another process has the same ones, and the same process has them again later. So a handle means
+//! what the latest call before made of it, in its process.
+
+use std::collections::HashMap;
+
+use super::call::{Call, Handle, NO_HANDLE, Process};
+use super::function::Function;
+
+/// A graph as it came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Graph {
+    pub(crate) process: Process,
+    /// Thread that began it.
+    pub(crate) tid: i64,
+    pub(crate) handle: Handle,
+    /// The stream that was captured; none of a graph that was put together by hand.
+    pub(crate) stream: Handle,
+    /// From the begin of the first call to the end of the last, ns.
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// Kernels put into it by hand, as far as is known.
+    pub(crate) nodes: u64,
+}
+
+/// A graph under the handle it is launched by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Instance {
+    /// Its graph among [`History::graphs`].
+    pub(crate) graph: usize,
+    pub(crate) exec: Handle,
+}
+
+/// A kernel put into a graph by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) graph: usize,
+    pub(crate) start: i64,
+    /// The call: row of `rocpd_api`.
+    pub(crate) api: i64,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) graphs: Vec<Graph>,
+    pub(crate) nodes: Vec<Node>,
+    /// In the order in which they were made in each process.
+    pub(crate) instances: Vec<Instance>,
+    /// When each executable handle was made, ns, and whether its kernels are known, in order of time.
+    execs: HashMap<(Process, Handle), Vec<(i64, bool)>>,
+    /// Captures whose begin or end is not in the file.
+    pub(crate) unfinished: u64,
+    /// Captures that gave no graph.
+    pub(crate) failed: u64,
+    /// Graphs that were never instantiated.
+    pub(crate) unused: u64,
+}
+
+/// What the handles of one process mean at a time.
+#[derive(Default)]
+struct Now {
+    captures: HashMap<Handle, (i64, i64)>,
+    graphs: HashMap<Handle, usize>,
+}
+
+impl History {
+    /// Goes through the calls, which are in order of process and time. `has_launch` says whether a call that puts a
+    /// kernel into a graph has the arguments of a launch.
+    ///
+    /// # Errors
+    /// Those of `has_launch`.
+    pub(crate) fn of<E>(
+        calls: &[Call],
+        mut has_launch: impl FnMut(i64) -> Result<bool, E>,
+    ) -> Result<History, E> {
+        let mut history = History::default();
+        for calls in calls.chunk_by(|one, other| one.process == other.process) {
+            let mut now = Now::default();
+            for call in calls {
+                let has_launch = call.function == Function::AddKernelNode && has_launch(call.id)?;
+                history.take(call, has_launch, &mut now);
+            }
+            history.unfinished += now.captures.len() as u64;
+        }
+        let mut is_used = vec![false; history.graphs.len()];
+        for instance in &history.instances {
+            is_used[instance.graph] = true;
+        }
+        history.unused = is_used.iter().filter(|used| !**used).count() as u64;
+        Ok(history)
+    }
+
+    fn take(&mut self, call: &Call, has_launch: bool, now: &mut Now) {
+        match call.function {
+            Function::BeginCapture => {
+                if now.captures.insert(call.stream, (call.start, call.tid)).is_some() {
+                    self.unfinished += 1;
+                }
+            }
+            Function::EndCapture => match now.captures.remove(&call.stream) {
+                _ if call.graph == NO_HANDLE => self.failed += 1,
+                Some((start, tid)) => {
+                    now.graphs.insert(call.graph, self.graphs.len());
+                    self.graphs.push(Graph { tid, ..graph(call, call.stream, start) });
+                }
+                None => {
+                    self.unfinished += 1;
+                    now.graphs.remove(&call.graph);
+                }
+            },
+            Function::Create => {
+                now.graphs.remove(&call.graph);
+            }
+            Function::AddKernelNode => self.add_node(call, has_launch, now),
+            Function::Instantiate => {
+                let known = now.graphs.get(&call.graph).copied();
+                // By hand, with kernels of which not even the names are known: its launches tell more.
+                let known = known.filter(|at| {
+                    let graph = &self.graphs[*at];
+                    graph.stream != NO_HANDLE || graph.nodes > 0
+                });
+                self.execs.entry((call.process, call.exec)).or_default().push((call.start, known.is_some()));
+                self.instances.extend(known.map(|graph| Instance { graph, exec: call.exec }));
+            }
+            Function::Launch => {}
+        }
+    }
+
+    fn add_node(&mut self, call: &Call, has_launch: bool, now: &mut Now) {
+        let at = *now.graphs.entry(call.graph).or_insert_with(|| {
+            self.graphs.push(graph(call, NO_HANDLE, call.start));
+            self.graphs.len() - 1
+        });
+        let graph = &mut self.graphs[at];
+        graph.end = graph.end.max(call.end);
+        if has_launch {
+            graph.nodes += 1;
+            self.nodes.push(Node { graph: at, start: call.start, api: call.id });
+        }
+    }
+
+    /// Which making of this executable handle a launch at `start` launches, counted from 1, or 0 if none is in the file; and
+    /// whether its kernels are known.
+    pub(crate) fn made_before(&self, launch: &Call) -> (usize, bool) {
+        let made = self.execs.get(&(launch.process, launch.exec)).map_or(&[][..], Vec::as_slice);
+        let count = made.partition_point(|(start, _)| *start <= launch.start);
+        (count, count > 0 && made[count - 1].1)
+    }
+}
+
+/// A graph that this call ends, or begins and ends.
+fn graph(call: &Call, stream: Handle, start: i64) -> Graph {
+    Graph { process: call.process, tid: call.tid, handle: call.graph, stream, start, end: call.end, nodes: 0 }
+}
