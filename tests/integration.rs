@@ -37,6 +37,9 @@ mod many;
 // ROCr's intercept queues that abort when they are full.
 mod overflow;
 
+// API tables of versions that no runtime here has, offered through doors A and B.
+mod tables;
+
 // The library file: its symbols, its needs.
 mod library;
 

@@ -20,8 +20,7 @@ pub(crate) fn announce() {
 ///
 /// ROCr splits the list at spaces, takes double quotes as grouping and a backslash as escape (ROCr 5.2 runtime.cpp).
 fn with_tool(list: &[u8], own: &[u8]) -> Option<Vec<u8>> {
-    let file = |path: &[u8]| path.rsplit(|b| *b == b'/').next().unwrap_or_default().to_vec();
-    if list.split(|b| matches!(b, b' ' | b'"')).any(|tool| file(tool) == file(own)) {
+    if tools(list).any(|tool| file(tool) == file(own)) {
         return None;
     }
     let mut out = Vec::new();
@@ -36,6 +35,29 @@ fn with_tool(list: &[u8], own: &[u8]) -> Option<Vec<u8>> {
         out.extend_from_slice(list);
     }
     Some(out)
+}
+
+/// Whether ROCr would start a tool other than this library: one in `HSA_TOOLS_LIB`, or one loaded like this one.
+pub(crate) fn names_other_tools() -> bool {
+    let tools = std::env::var_os("HSA_TOOLS_LIB").unwrap_or_default();
+    // SAFETY: a NUL-terminated name. What lies behind our own definition in the search order is another library's.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"HSA_AMD_TOOL_PRIORITY".as_ptr()) };
+    !next.is_null() || own_path().is_some_and(|own| has_others(tools.as_bytes(), own.to_bytes()))
+}
+
+/// Whether `list` has a library of another file name than `own`.
+fn has_others(list: &[u8], own: &[u8]) -> bool {
+    tools(list).any(|tool| file(tool) != file(own))
+}
+
+/// The libraries of a list, without the quotes around them.
+fn tools(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|b| matches!(b, b' ' | b'"')).filter(|tool| !tool.is_empty())
+}
+
+/// The last part of a path.
+fn file(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
 /// Absolute path of this library as the loader knows it.
@@ -95,6 +117,15 @@ mod tests {
         assert_eq!(with("librpd_tracer.so", "/lib/librpd_tracer.so"), None);
         assert_eq!(with("a.so \"/my lib/librpd_tracer.so\"", "/lib/librpd_tracer.so"), None);
         assert!(with("/lib/librpd_tracer.so.bak", "/lib/librpd_tracer.so").is_some());
+    }
+
+    #[test]
+    fn other_tools() {
+        let others = |list: &str| has_others(list.as_bytes(), b"/lib/librpd_tracer.so");
+        assert!(
+            !others("") && !others(" ") && !others("librpd_tracer.so") && !others("/lib/librpd_tracer.so ")
+        );
+        assert!(others("/lib/librpd_tracer.so other.so") && others("\"/some/other.so\""));
     }
 
     #[test]

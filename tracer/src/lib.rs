@@ -5,6 +5,7 @@
 //! - [`export`]: every symbol the library exports. `guard`: no panic crosses, errno stays
 //! - `hsa`: queues, dispatches, copies and code objects of the HSA runtime
 //! - `hip`: calls of the HIP API; `correlation`: what ties operations to them
+//! - `register`: the tables that rocprofiler-register hands over
 //! - `marker`, `process_range`, `paused`: ranges and instants of the application; `roctx`: AMD's way to say them
 //! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
@@ -42,6 +43,7 @@ mod provoked {
 }
 mod record;
 mod recorder;
+mod register;
 mod report;
 mod ring;
 mod roctx;

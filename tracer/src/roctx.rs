@@ -1,10 +1,12 @@
 //! roctx: the markers of AMD's libroctx64 and librocprofiler-sdk-roctx, with their return values whether or not either is there.
 //!
 //! Each call is recorded, and handed on to the library that the program would have called without us: what that one returns is
-//! returned. Facts: roctracer inc/roctx.h, rocprofiler-sdk-roctx/roctx.h.
+//! returned. Calls arrive by our own symbols (door E) or through the library's table (door B), where one that was handed on arrives a
+//! second time and is not recorded again. Facts: roctracer inc/roctx.h, rocprofiler-sdk-roctx/roctx.h.
 
 mod next;
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,15 +18,28 @@ use next::Next;
 
 type Text = *const c_char;
 type Object = *const std::ffi::c_void;
+/// roctxMarkA.
+pub(crate) type Mark = unsafe extern "C" fn(Text);
+/// roctxRangePushA.
+pub(crate) type RangePush = unsafe extern "C" fn(Text) -> c_int;
+/// roctxRangePop.
+pub(crate) type RangePop = extern "C" fn() -> c_int;
+/// roctxRangeStartA.
+pub(crate) type RangeStart = unsafe extern "C" fn(Text) -> u64;
+/// roctxRangeStop.
+pub(crate) type RangeStop = extern "C" fn(u64);
+/// roctxProfilerPause, roctxProfilerResume.
+pub(crate) type Control = extern "C" fn(u64) -> c_int;
 
-static MARK: Next<unsafe extern "C" fn(Text)> = Next::new(c"roctxMarkA");
-static RANGE_PUSH: Next<unsafe extern "C" fn(Text) -> c_int> = Next::new(c"roctxRangePushA");
-static RANGE_POP: Next<extern "C" fn() -> c_int> = Next::new(c"roctxRangePop");
-static RANGE_START: Next<unsafe extern "C" fn(Text) -> u64> = Next::new(c"roctxRangeStartA");
-static RANGE_STOP: Next<extern "C" fn(u64)> = Next::new(c"roctxRangeStop");
+// What stands behind our own symbols.
+pub(crate) static MARK: Next<Mark> = Next::new(c"roctxMarkA");
+pub(crate) static RANGE_PUSH: Next<RangePush> = Next::new(c"roctxRangePushA");
+pub(crate) static RANGE_POP: Next<RangePop> = Next::new(c"roctxRangePop");
+pub(crate) static RANGE_START: Next<RangeStart> = Next::new(c"roctxRangeStartA");
+pub(crate) static RANGE_STOP: Next<RangeStop> = Next::new(c"roctxRangeStop");
 static THREAD_ID: Next<unsafe extern "C" fn(*mut u64) -> c_int> = Next::new(c"roctxGetThreadId");
-static PAUSE: Next<extern "C" fn(u64) -> c_int> = Next::new(c"roctxProfilerPause");
-static RESUME: Next<extern "C" fn(u64) -> c_int> = Next::new(c"roctxProfilerResume");
+pub(crate) static PAUSE: Next<Control> = Next::new(c"roctxProfilerPause");
+pub(crate) static RESUME: Next<Control> = Next::new(c"roctxProfilerResume");
 static NAME_OS_THREAD: Next<unsafe extern "C" fn(Text) -> c_int> = Next::new(c"roctxNameOsThread");
 static NAME_HSA_AGENT: Next<unsafe extern "C" fn(Text, Object) -> c_int> = Next::new(c"roctxNameHsaAgent");
 static NAME_HIP_DEVICE: Next<unsafe extern "C" fn(Text, c_int) -> c_int> = Next::new(c"roctxNameHipDevice");
@@ -52,12 +67,12 @@ pub(crate) fn version_minor() -> u32 {
 ///
 /// # Safety
 /// `message` is null or NUL-terminated.
-pub(crate) unsafe fn mark(message: Text) {
+pub(crate) unsafe fn mark(next: Option<Mark>, message: Text) {
     // SAFETY: the caller's promise.
     record(|recorder| marker::mark(recorder, marker::USER_MARKER.as_bytes(), unsafe { bytes(message) }));
-    if let Some(next) = MARK.get() {
+    if let Some(next) = next {
         // SAFETY: as above.
-        unsafe { next(message) };
+        hand_on(|| unsafe { next(message) });
     }
 }
 
@@ -65,7 +80,7 @@ pub(crate) unsafe fn mark(message: Text) {
 ///
 /// # Safety
 /// `message` is null or NUL-terminated.
-pub(crate) unsafe fn range_push(message: Text) -> c_int {
+pub(crate) unsafe fn range_push(next: Option<RangePush>, message: Text) -> c_int {
     record(|recorder| {
         // SAFETY: the caller's promise.
         let text = unsafe { bytes(message) };
@@ -73,26 +88,26 @@ pub(crate) unsafe fn range_push(message: Text) -> c_int {
     });
     let level = guard(0, || marker::level_up(Stack::ROCTX));
     // SAFETY: the caller's promise.
-    RANGE_PUSH.get().map_or(level, |next| unsafe { next(message) })
+    next.map_or(level, |next| hand_on(|| unsafe { next(message) }))
 }
 
 /// The innermost range of this thread ends: how many are open after it, -1 if there was none.
-pub(crate) fn range_pop() -> c_int {
+pub(crate) fn range_pop(next: Option<RangePop>) -> c_int {
     let level = guard(None, || marker::level_down(Stack::ROCTX));
     if level.is_some() {
         record(|recorder| marker::pop(recorder, Stack::ROCTX));
     }
-    RANGE_POP.get().map_or(level.unwrap_or(-1), |next| next())
+    next.map_or(level.unwrap_or(-1), |next| hand_on(|| next()))
 }
 
 /// A range begins that any thread may end: its id, from 1.
 ///
 /// # Safety
 /// `message` is null or NUL-terminated.
-pub(crate) unsafe fn range_start(message: Text) -> u64 {
-    let id = match RANGE_START.get() {
+pub(crate) unsafe fn range_start(next: Option<RangeStart>, message: Text) -> u64 {
+    let id = match next {
         // SAFETY: the caller's promise.
-        Some(next) => unsafe { next(message) },
+        Some(next) => hand_on(|| unsafe { next(message) }),
         None => LAST_RANGE.fetch_add(1, Ordering::Relaxed) + 1,
     };
     // SAFETY: as above.
@@ -101,10 +116,10 @@ pub(crate) unsafe fn range_start(message: Text) -> u64 {
 }
 
 /// That range ends.
-pub(crate) fn range_stop(id: u64) {
+pub(crate) fn range_stop(next: Option<RangeStop>, id: u64) {
     record(|recorder| process_range::stop(recorder, id));
-    if let Some(next) = RANGE_STOP.get() {
-        next(id);
+    if let Some(next) = next {
+        hand_on(|| next(id));
     }
 }
 
@@ -125,19 +140,19 @@ pub(crate) unsafe fn thread_id(tid: *mut u64) -> c_int {
 }
 
 /// Recording pauses until [`resume`]. Only whole processes can: asked for one thread, nothing happens.
-pub(crate) fn pause(tid: u64) -> c_int {
+pub(crate) fn pause(next: Option<Control>, tid: u64) -> c_int {
     if tid == 0 {
         record(|recorder| recorder.switch.pause());
     }
-    PAUSE.get().map_or(0, |next| next(tid))
+    next.map_or(0, |next| hand_on(|| next(tid)))
 }
 
 /// Recording goes on, or begins if nobody has asked for it yet.
-pub(crate) fn resume(tid: u64) -> c_int {
+pub(crate) fn resume(next: Option<Control>, tid: u64) -> c_int {
     if tid == 0 {
         record(|recorder| recorder.switch.resume());
     }
-    RESUME.get().map_or(0, |next| next(tid))
+    next.map_or(0, |next| hand_on(|| next(tid)))
 }
 
 /// Names are for other tools: the format has no place for them.
@@ -174,6 +189,22 @@ pub(crate) unsafe fn name_hip_device(name: Text, device: c_int) -> c_int {
 pub(crate) unsafe fn name_hip_stream(name: Text, stream: Object) -> c_int {
     // SAFETY: the caller's promise.
     NAME_HIP_STREAM.get().map_or(0, |next| unsafe { next(name, stream) })
+}
+
+thread_local! {
+    static HANDED_ON: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is inside a call that was handed on to another library: what arrives by that library's table is the same call.
+pub(crate) fn is_handed_on() -> bool {
+    HANDED_ON.get()
+}
+
+fn hand_on<T>(call: impl FnOnce() -> T) -> T {
+    let outer = HANDED_ON.replace(true);
+    let result = call();
+    HANDED_ON.set(outer);
+    result
 }
 
 /// Only what is ours runs inside the guard: the next library may do as it likes with errno and exceptions.

@@ -1,10 +1,11 @@
-//! Door A: the three symbols by which ROCr finds and starts a tool (doors A in docs/architecture.md).
+//! Door A: the three symbols by which ROCr finds and starts a tool (docs/architecture.md).
 
 use std::ffi::c_char;
 
 use crate::guard::guard;
+use crate::hip;
 use crate::hsa::abi::ApiTable;
-use crate::{hip, hsa};
+use crate::hsa::{self, Door};
 
 /// ROCr >= 5.3 starts every loaded library that has this symbol, in ascending order of its value: LD_PRELOAD is enough.
 #[unsafe(no_mangle)]
@@ -23,7 +24,7 @@ pub unsafe extern "C" fn OnLoad(
 ) -> bool {
     // Answering false would make ROCr call the tool failed; a recorder that stays out of the way has not failed.
     // SAFETY: the caller's promise.
-    guard((), || unsafe { hsa::load(table) });
+    guard(false, || unsafe { hsa::load(table, Door::Tool) });
     // HIP itself is initialising this runtime, as a rule.
     guard((), hip::notice);
     true

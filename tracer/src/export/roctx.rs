@@ -24,7 +24,7 @@ pub extern "C" fn roctx_version_minor() -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn roctxMarkA(message: *const c_char) {
     // SAFETY: the caller's promise.
-    unsafe { roctx::mark(message) }
+    unsafe { roctx::mark(roctx::MARK.get(), message) }
 }
 
 /// A range of the calling thread begins. Returns how many were open before it.
@@ -34,13 +34,13 @@ pub unsafe extern "C" fn roctxMarkA(message: *const c_char) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn roctxRangePushA(message: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { roctx::range_push(message) }
+    unsafe { roctx::range_push(roctx::RANGE_PUSH.get(), message) }
 }
 
 /// The innermost range of the calling thread ends. Returns how many are open after it, -1 when there was none.
 #[unsafe(no_mangle)]
 pub extern "C" fn roctxRangePop() -> c_int {
-    roctx::range_pop()
+    roctx::range_pop(roctx::RANGE_POP.get())
 }
 
 /// A range begins that any thread may stop by the id returned.
@@ -50,13 +50,13 @@ pub extern "C" fn roctxRangePop() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn roctxRangeStartA(message: *const c_char) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { roctx::range_start(message) }
+    unsafe { roctx::range_start(roctx::RANGE_START.get(), message) }
 }
 
 /// The range of that id ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn roctxRangeStop(id: u64) {
-    roctx::range_stop(id);
+    roctx::range_stop(roctx::RANGE_STOP.get(), id);
 }
 
 /// The calling thread's id. Returns 0.
@@ -72,13 +72,13 @@ pub unsafe extern "C" fn roctxGetThreadId(tid: *mut u64) -> c_int {
 /// Pauses recording; `tid` 0 is the whole process, the only one that can be paused. Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn roctxProfilerPause(tid: u64) -> c_int {
-    roctx::pause(tid)
+    roctx::pause(roctx::PAUSE.get(), tid)
 }
 
 /// Resumes recording; see [`roctxProfilerPause`]. Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn roctxProfilerResume(tid: u64) -> c_int {
-    roctx::resume(tid)
+    roctx::resume(roctx::RESUME.get(), tid)
 }
 
 /// Names the calling thread, for other tools. Returns 0.

@@ -32,7 +32,7 @@ handles! {
     Reader,
 }
 
-/// Root of the tables that OnLoad is given (HsaApiTable).
+/// Root of the tables that a tool is given (HsaApiTable).
 #[repr(C)]
 pub struct ApiTable {
     pub(crate) version: TableVersion,
@@ -151,6 +151,38 @@ pub(crate) struct Queue {
     pub(crate) id: u64,
 }
 
+/// hsa_amd_queue_create_desc_t: a queue to be made by hsa_amd_queue_create (hsa_ext_amd.h of August 2026).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Described {
+    pub(crate) version: u16,
+    /// Places of its parts other than system memory; 0 is all in system memory.
+    pub(crate) flags: u16,
+    pub(crate) engine: u8,
+    pub(crate) reserved0: [u8; 3],
+    pub(crate) size_bytes: u32,
+    /// hsa_amd_queue_priority_t.
+    pub(crate) priority: u32,
+    pub(crate) callback: QueueCallback,
+    pub(crate) data: *mut c_void,
+    /// The result.
+    pub(crate) queue: *mut Queue,
+    pub(crate) cu_mask: *const u32,
+    pub(crate) kind: u32,
+    pub(crate) private_segment: u32,
+    /// Bits in `cu_mask`; 0 without one.
+    pub(crate) cu_mask_count: u32,
+    pub(crate) rest: [u32; 9],
+}
+const _: () = assert!(size_of::<Described>() == 96);
+
+/// The fields of [`Described`] whose meaning is known.
+pub(crate) mod described {
+    pub(crate) const VERSION: u16 = 1;
+    pub(crate) const COMPUTE: u8 = 0;
+    pub(crate) const PRIORITY_NORMAL: u32 = 1;
+}
+
 /// hsa_amd_profiling_dispatch_time_t and hsa_amd_profiling_async_copy_time_t: system clock ticks.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C)]
@@ -219,12 +251,17 @@ pub(crate) type QueueCallback = Option<unsafe extern "C" fn(Status, *mut Queue, 
 /// hsa_amd_signal_handler.
 pub(crate) type SignalHandler = unsafe extern "C" fn(i64, *mut c_void) -> bool;
 
+/// hsa_init, hsa_shut_down.
+pub(crate) type NoArguments = unsafe extern "C" fn() -> Status;
 pub(crate) type IterateAgents =
     unsafe extern "C" fn(unsafe extern "C" fn(Agent, *mut c_void) -> Status, *mut c_void) -> Status;
 pub(crate) type AgentGetInfo = unsafe extern "C" fn(Agent, u32, *mut c_void) -> Status;
 pub(crate) type SystemGetInfo = unsafe extern "C" fn(u32, *mut c_void) -> Status;
 pub(crate) type QueueCreate =
     unsafe extern "C" fn(Agent, u32, u32, QueueCallback, *mut c_void, u32, u32, *mut *mut Queue) -> Status;
+pub(crate) type CreateDescribed = unsafe extern "C" fn(Agent, *mut Described, u32) -> Status;
+pub(crate) type SetPriority = unsafe extern "C" fn(*mut Queue, u32) -> Status;
+pub(crate) type SetCuMask = unsafe extern "C" fn(*const Queue, u32, *const u32) -> Status;
 pub(crate) type QueueDestroy = unsafe extern "C" fn(*mut Queue) -> Status;
 pub(crate) type QueueInterceptRegister =
     unsafe extern "C" fn(*mut Queue, InterceptHandler, *mut c_void) -> Status;
@@ -305,5 +342,11 @@ mod tests {
         assert_eq!(offset_of!(Queue, size), 24);
         assert_eq!(offset_of!(ApiTable, amd_ext), 24);
         assert_eq!(size_of::<PitchedPtr>(), 24);
+        assert_eq!(offset_of!(Described, size_bytes), 8);
+        assert_eq!(offset_of!(Described, callback), 16);
+        assert_eq!(offset_of!(Described, queue), 32);
+        assert_eq!(offset_of!(Described, kind), 48);
+        assert_eq!(offset_of!(Described, cu_mask_count), 56);
+        assert_eq!(offset_of!(Described, rest), 60);
     }
 }

@@ -1,7 +1,8 @@
-//! Door A: the HSA runtime's own tables, by which every queue, dispatch, copy and code object of the process is seen.
+//! The HSA runtime's own tables, by which every queue, dispatch, copy and code object of the process is seen. They arrive through
+//! door A (OnLoad) or door B (rocprofiler_set_api_table); what happens then is the same.
 //!
-//! - `table`, `abi`: the runtime's interface; `agent`: its GPUs; `time`: its clocks
-//! - `queue`: intercepted queues; `dispatch`: what happens to their packets
+//! - `table`, `abi`: the runtime's interface; `agent`: its GPUs; `time`: its clocks; `life`: when it starts and ends
+//! - `queue`, `queue_descriptor`: intercepted queues; `dispatch`: what happens to their packets
 //! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
 //! - `copy`: asynchronous copies; `code_object`, `kernel`: what the kernels are
 //! - `in_flight`: what the device has; `completion`: the thread that sees it end; `settle`: the records of it
@@ -15,7 +16,9 @@ pub(crate) mod copy;
 mod dispatch;
 mod in_flight;
 pub(crate) mod kernel;
+mod life;
 mod queue;
+mod queue_descriptor;
 mod settle;
 mod signal;
 mod table;
@@ -37,7 +40,7 @@ use table::{AmdEntry, Originals, Table, core_entry};
 
 static HSA: AtomicPtr<Hsa> = AtomicPtr::new(std::ptr::null_mut());
 
-/// One life of the runtime, from OnLoad to OnUnload. Never freed: hooks may hold it on any thread.
+/// One life of the runtime, from the offer of its table to its shutdown. Never freed: hooks may hold it on any thread.
 struct Hsa {
     originals: Originals,
     recorder: &'static Recorder,
@@ -46,15 +49,17 @@ struct Hsa {
     app_signals: AppSignals,
     completion: Completion,
     clock: time::SystemClock,
-    /// Between OnLoad and OnUnload; afterwards the runtime may not be called.
+    /// Until the runtime shuts down; afterwards it may not be called.
     alive: AtomicBool,
     /// The runtime has the bug that aborts on a full intercept queue (ROCr before 6.0).
     small_queues_abort: bool,
     /// The thread on which the runtime calls signal handlers; 0 until it is known.
     event_thread: AtomicU32,
+    /// Address of its core table, by which it is known again.
+    core: usize,
 }
 
-/// The present runtime, also after its OnUnload.
+/// The present runtime, also after its shutdown.
 fn get() -> Option<&'static Hsa> {
     // SAFETY: null or a leaked box.
     unsafe { HSA.load(Ordering::Acquire).as_ref() }
@@ -68,28 +73,44 @@ impl Hsa {
     }
 }
 
-/// OnLoad: saves the originals, puts the hooks in. Once per life of the runtime; a second call changes nothing.
+/// How the tables of the runtime were had.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// OnLoad: the runtime will call OnUnload before it shuts down.
+    Tool,
+    /// rocprofiler_set_api_table: nobody says when the runtime shuts down.
+    Register,
+}
+
+/// Saves the originals, puts the hooks in; true if they are in. Once per life of the runtime: a second call, through whichever
+/// door, changes nothing.
 ///
 /// # Safety
-/// `table` is the live table of the calling runtime.
-pub(crate) unsafe fn load(table: *mut ApiTable) {
-    let Some(recorder) = recorder::get() else { return };
+/// `table` is the live table of the calling runtime, which offers it to tools at this moment.
+pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
+    let Some(recorder) = recorder::get() else { return false };
     // SAFETY: the caller's promise.
-    let Some(root) = (unsafe { table.as_ref() }) else { return };
+    let Some(root) = (unsafe { table.as_ref() }) else { return false };
+    if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+        if hsa.core != root.core as usize {
+            log::problem("a second HSA runtime in this process: its kernels and copies are not recorded");
+        }
+        return hsa.core == root.core as usize;
+    }
     // SAFETY: members of the live root table.
     let (core, amd) = unsafe { (Table::new(root.core), Table::new(root.amd_ext)) };
     if table::address(core, core_entry::QUEUE_CREATE) == queue::create as *const () as usize {
-        return;
+        return true;
     }
     // SAFETY: the root table vouches for its member; a null one has no functions and is refused below.
-    let amd_size = unsafe { root.amd_ext.as_ref() }.map_or(0, |version| version.minor_id);
-    let entry = AmdEntry::of(amd_size);
+    let (amd_size, step) = unsafe { root.amd_ext.as_ref() }.map_or((0, 0), |v| (v.minor_id, v.step_id));
+    let entry = AmdEntry::of(amd_size, step);
     // SAFETY: tables of this runtime, layout chosen by its size.
     let originals = match unsafe { Originals::read(core, amd, &entry) } {
         Ok(originals) => originals,
         Err(missing) => {
             log::problem(&format!("this HSA runtime has no {missing}: kernels and copies are not recorded"));
-            return;
+            return false;
         }
     };
     let hsa: &'static Hsa = Box::leak(Box::new(Hsa {
@@ -101,6 +122,7 @@ pub(crate) unsafe fn load(table: *mut ApiTable) {
         alive: AtomicBool::new(true),
         small_queues_abort: root.version.major_id < 2,
         event_thread: AtomicU32::new(0),
+        core: root.core as usize,
         originals,
         recorder,
     }));
@@ -109,7 +131,20 @@ pub(crate) unsafe fn load(table: *mut ApiTable) {
     // SAFETY: an original of this runtime.
     unsafe { (hsa.originals.async_copy_enable)(true) };
     find_event_thread(hsa);
-    let core_hooks = [
+    // SAFETY: tables offered at this moment, hooks of the entries' types.
+    unsafe {
+        table::patch(core, &core_hooks(door));
+        table::patch(amd, &amd_hooks(&entry, &hsa.originals));
+    }
+    log::info(|| {
+        format!("HSA runtime found: {} GPU(s), extension table of {amd_size} bytes", hsa.gpus.len())
+    });
+    true
+}
+
+/// What replaces which entry of the core table.
+fn core_hooks(door: Door) -> Vec<(usize, usize)> {
+    let mut hooks = vec![
         (core_entry::QUEUE_CREATE, queue::create as *const () as usize),
         (core_entry::QUEUE_DESTROY, queue::destroy as *const () as usize),
         (core_entry::SIGNAL_DESTROY, app_signal::destroy as *const () as usize),
@@ -123,25 +158,30 @@ pub(crate) unsafe fn load(table: *mut ApiTable) {
         (core_entry::EXECUTABLE_FREEZE, code_object::freeze as *const () as usize),
         (core_entry::EXECUTABLE_DESTROY, code_object::destroy as *const () as usize),
     ];
-    let mut amd_hooks = vec![
+    if door == Door::Register {
+        life::begin();
+        hooks.push((core_entry::INIT, life::init as *const () as usize));
+        hooks.push((core_entry::SHUT_DOWN, life::shut_down as *const () as usize));
+    }
+    hooks
+}
+
+/// What replaces which entry of the extension table.
+fn amd_hooks(entry: &AmdEntry, originals: &Originals) -> Vec<(usize, usize)> {
+    let mut hooks = vec![
         (entry.set_profiler_enabled, queue::set_profiler_enabled as *const () as usize),
         (entry.async_copy_enable, copy::async_copy_enable as *const () as usize),
         (entry.memory_async_copy, copy::async_copy as *const () as usize),
         (entry.memory_async_copy_rect, copy::async_copy_rect as *const () as usize),
+        (entry.intercept_create, queue::intercept_create as *const () as usize),
     ];
-    if let (Some(at), Some(_)) =
-        (entry.memory_async_copy_on_engine, hsa.originals.memory_async_copy_on_engine)
-    {
-        amd_hooks.push((at, copy::async_copy_on_engine as *const () as usize));
+    if let (Some(at), Some(_)) = (entry.memory_async_copy_on_engine, originals.memory_async_copy_on_engine) {
+        hooks.push((at, copy::async_copy_on_engine as *const () as usize));
     }
-    // SAFETY: inside OnLoad, hooks of the entries' types.
-    unsafe {
-        table::patch(core, &core_hooks);
-        table::patch(amd, &amd_hooks);
+    if let (Some(at), Some(_)) = (entry.queue_create, originals.create_described) {
+        hooks.push((at, queue_descriptor::create as *const () as usize));
     }
-    log::info(|| {
-        format!("HSA runtime found: {} GPU(s), extension table of {amd_size} bytes", hsa.gpus.len())
-    });
+    hooks
 }
 
 /// Finds out which thread the runtime calls signal handlers on, by a signal of its own.
@@ -165,7 +205,7 @@ fn find_event_thread(hsa: &'static Hsa) {
     }
 }
 
-/// OnUnload: waits for what is still running (up to 2 s), then lets go of the runtime.
+/// The runtime is about to shut down: waits for what is still running (up to 2 s), then lets go of it.
 pub(crate) fn unload() {
     finish(Duration::from_secs(2));
 }

@@ -21,7 +21,7 @@ const SAFE_SIZE: u32 = 16384;
 /// Signals made ready before the first dispatch.
 const FIRST_SIGNALS: usize = 256;
 /// hsa_queue_type_t COOPERATIVE.
-const QUEUE_TYPE_COOPERATIVE: u32 = 2;
+pub(super) const COOPERATIVE: u32 = 2;
 /// How long destroying a queue waits for the times of what ran on it.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -106,7 +106,7 @@ pub(super) unsafe extern "C" fn create(
     // HIP may have come after the runtime, and it needs a queue before anything else runs.
     guard((), hip::notice);
     let gpu = hsa.gpus.of(agent).filter(|_| hsa.usable());
-    let cooperative = kind == QUEUE_TYPE_COOPERATIVE;
+    let cooperative = kind == COOPERATIVE;
     if cooperative && gpu.is_some() {
         log::info(|| {
             "cooperative queues are shared in the runtime: their kernels are not recorded".to_string()
@@ -114,16 +114,11 @@ pub(super) unsafe extern "C" fn create(
     }
     let mut refused = false;
     if let Some(gpu) = gpu.filter(|_| !cooperative) {
-        let intercept_create = hsa.originals.intercept_create;
-        let ring = hsa.ring(gpu, size);
-        // SAFETY: the caller's arguments but for the size, which the agent supports.
+        // SAFETY: the caller's arguments.
         let status = unsafe {
-            intercept_create(agent, ring, kind, callback, data, private_segment, group_segment, queue)
+            create_intercepted((hsa, gpu), size, kind, callback, data, private_segment, group_segment, queue)
         };
         if status == SUCCESS {
-            // SAFETY: a successful call has written the queue.
-            let created = unsafe { *queue };
-            guard((), || intercept(hsa, gpu, created, size));
             return status;
         }
         refused = true;
@@ -133,6 +128,60 @@ pub(super) unsafe extern "C" fn create(
     let status = unsafe { create(agent, size, kind, callback, data, private_segment, group_segment, queue) };
     if refused && status == SUCCESS {
         log::problem("a queue cannot be intercepted: its kernels are not recorded");
+    }
+    status
+}
+
+/// hsa_amd_queue_intercept_create: another tool makes a queue to intercept. Ours is the interceptor nearest to the hardware, so its
+/// times are those of the kernel whatever the other one adds.
+pub(super) unsafe extern "C" fn intercept_create(
+    agent: Agent,
+    size: u32,
+    kind: u32,
+    callback: QueueCallback,
+    data: *mut c_void,
+    private_segment: u32,
+    group_segment: u32,
+    queue: *mut *mut Queue,
+) -> Status {
+    let Some(hsa) = get() else { return 0x1000 };
+    match hsa.gpus.of(agent).filter(|_| hsa.usable() && kind != COOPERATIVE) {
+        // SAFETY: the caller's arguments.
+        Some(gpu) => unsafe {
+            create_intercepted((hsa, gpu), size, kind, callback, data, private_segment, group_segment, queue)
+        },
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe {
+            let create = hsa.originals.intercept_create;
+            create(agent, size, kind, callback, data, private_segment, group_segment, queue)
+        },
+    }
+}
+
+/// Makes a queue whose packets pass [`super::dispatch`].
+///
+/// # Safety
+/// Arguments as for hsa_queue_create.
+#[allow(clippy::too_many_arguments, reason = "those of hsa_queue_create")]
+pub(super) unsafe fn create_intercepted(
+    (hsa, gpu): (&'static Hsa, &'static Gpu),
+    size: u32,
+    kind: u32,
+    callback: QueueCallback,
+    data: *mut c_void,
+    private_segment: u32,
+    group_segment: u32,
+    queue: *mut *mut Queue,
+) -> Status {
+    let create = hsa.originals.intercept_create;
+    let ring = hsa.ring(gpu, size);
+    // SAFETY: the caller's arguments but for the size, which the agent supports.
+    let status =
+        unsafe { create(gpu.agent, ring, kind, callback, data, private_segment, group_segment, queue) };
+    if status == SUCCESS {
+        // SAFETY: a successful call has written the queue.
+        let created = unsafe { *queue };
+        guard((), || intercept(hsa, gpu, created, size));
     }
     status
 }

@@ -1,6 +1,6 @@
 //! The runtime's API tables: originals saved by value, entries replaced, both bounded by each table's own size.
 //!
-//! The table that OnLoad is given is the live one: the exported hsa_* functions jump through it, so a replaced entry is seen
+//! The table that a tool is given is the live one: the exported hsa_* functions jump through it, so a replaced entry is seen
 //! by HIP and everything else in the process. Saved originals are called directly, never the exported names.
 
 use std::mem::transmute_copy;
@@ -10,6 +10,11 @@ use super::abi::*;
 /// Size of hsa_amd tables from which on two entries stand at place 17 that older ones lack (ROCm 5.6 inserted them without
 /// changing the major version: hsa_api_trace.h of 5.5 and 5.6).
 const NEW_LAYOUT: u32 = 456;
+/// Size and step of the one extension table known to have hsa_amd_queue_create, at [`QUEUE_CREATE`]: what stands behind byte 672
+/// moved between versions of the same major number (hsa_api_trace.h of August 2026 and its history).
+const WITH_QUEUE_CREATE: (u32, u32) = (744, 18);
+/// See [`WITH_QUEUE_CREATE`].
+const QUEUE_CREATE: usize = 704;
 
 /// One table in the runtime.
 #[derive(Clone, Copy)]
@@ -51,7 +56,7 @@ impl Table {
     /// `function` has the type of that entry and lives as long as the process.
     unsafe fn set(&self, offset: usize, function: usize) {
         if let Some(slot) = self.slot(offset) {
-            // SAFETY: a slot of the live table; OnLoad is the time at which tools may write it.
+            // SAFETY: a slot of the live table, at the time at which tools may write it.
             unsafe { slot.write(function) };
         }
     }
@@ -59,6 +64,8 @@ impl Table {
 
 /// Byte offsets in CoreApiTable, the same in every version from 3.5 on.
 pub(crate) mod core_entry {
+    pub(crate) const INIT: usize = 16;
+    pub(crate) const SHUT_DOWN: usize = 24;
     pub(crate) const SYSTEM_GET_INFO: usize = 32;
     pub(crate) const ITERATE_AGENTS: usize = 56;
     pub(crate) const AGENT_GET_INFO: usize = 64;
@@ -90,12 +97,16 @@ pub(crate) struct AmdEntry {
     pub(crate) signal_create: usize,
     pub(crate) intercept_create: usize,
     pub(crate) intercept_register: usize,
+    pub(crate) set_priority: usize,
+    pub(crate) set_cu_mask: usize,
     pub(crate) memory_async_copy_rect: usize,
+    /// Only where its place is known.
+    pub(crate) queue_create: Option<usize>,
 }
 
 impl AmdEntry {
-    /// The layout of a table of `size` bytes.
-    pub(crate) fn of(size: u32) -> AmdEntry {
+    /// The layout of a table of `size` bytes (minor_id) and that step_id.
+    pub(crate) fn of(size: u32, step: u32) -> AmdEntry {
         let new = size >= NEW_LAYOUT;
         let moved = if new { 16 } else { 0 };
         AmdEntry {
@@ -109,7 +120,10 @@ impl AmdEntry {
             signal_create: 264 + moved,
             intercept_create: 296 + moved,
             intercept_register: 304 + moved,
+            set_priority: 312 + moved,
+            set_cu_mask: 96,
             memory_async_copy_rect: 320 + moved,
+            queue_create: ((size, step) == WITH_QUEUE_CREATE).then_some(QUEUE_CREATE),
         }
     }
 }
@@ -121,6 +135,8 @@ macro_rules! originals {
             $(pub(crate) $name: $type,)*
             /// Copies on a chosen engine, from ROCm 5.6 on.
             pub(crate) memory_async_copy_on_engine: Option<MemoryAsyncCopyOnEngine>,
+            /// Queues by descriptor, where the runtime has them.
+            pub(crate) create_described: Option<CreateDescribed>,
         }
 
         impl Originals {
@@ -134,6 +150,8 @@ macro_rules! originals {
                     $($name: unsafe { originals!(@$table core amd).get($offset) }.ok_or(stringify!($name))?,)*
                     // SAFETY: as above.
                     memory_async_copy_on_engine: $entry.memory_async_copy_on_engine.and_then(|at| unsafe { amd.get(at) }),
+                    // SAFETY: as above.
+                    create_described: $entry.queue_create.and_then(|at| unsafe { amd.get(at) }),
                 })
             }
         }
@@ -143,6 +161,8 @@ macro_rules! originals {
 }
 
 originals! { entry:
+    init: NoArguments = core[core_entry::INIT],
+    shut_down: NoArguments = core[core_entry::SHUT_DOWN],
     system_get_info: SystemGetInfo = core[core_entry::SYSTEM_GET_INFO],
     iterate_agents: IterateAgents = core[core_entry::ITERATE_AGENTS],
     agent_get_info: AgentGetInfo = core[core_entry::AGENT_GET_INFO],
@@ -169,13 +189,15 @@ originals! { entry:
     amd_signal_create: AmdSignalCreate = amd[entry.signal_create],
     intercept_create: QueueCreate = amd[entry.intercept_create],
     intercept_register: QueueInterceptRegister = amd[entry.intercept_register],
+    set_priority: SetPriority = amd[entry.set_priority],
+    set_cu_mask: SetCuMask = amd[entry.set_cu_mask],
     memory_async_copy_rect: MemoryAsyncCopyRect = amd[entry.memory_async_copy_rect],
 }
 
 /// Puts the recorder's hooks into the live tables.
 ///
 /// # Safety
-/// The tables are those of the calling runtime, inside OnLoad; `hooks` have the types of their entries.
+/// The tables are those of the calling runtime, which offers them to tools at this moment; `hooks` have the types of their entries.
 pub(crate) unsafe fn patch(table: Table, hooks: &[(usize, usize)]) {
     for (offset, function) in hooks {
         // SAFETY: the caller's promise.
@@ -240,12 +262,15 @@ mod tests {
             ("6.1", 560, Some(144), 280, 312, 336),
             ("7.0", 608, Some(144), 280, 312, 336),
         ] {
-            let entry = AmdEntry::of(size);
+            let entry = AmdEntry::of(size, 0);
             assert_eq!(entry.memory_async_copy_on_engine, on_engine, "{release}");
             assert_eq!(entry.signal_create, signal_create, "{release}");
             assert_eq!(entry.intercept_create, intercept_create, "{release}");
             assert_eq!(entry.intercept_register, intercept_create + 8, "{release}");
             assert_eq!(entry.memory_async_copy_rect, rect, "{release}");
+            assert_eq!(entry.queue_create, None, "{release}");
         }
+        assert_eq!(AmdEntry::of(744, 18).queue_create, Some(704));
+        assert_eq!(AmdEntry::of(744, 17).queue_create, None, "another order of the entries at the end");
     }
 }

@@ -21,7 +21,7 @@ const LIBRARIES: [&CStr; 5] = [
 const OURS: &CStr = c"rpd_roctx_next";
 
 /// One function, of type `F`, a function pointer.
-pub(super) struct Next<F> {
+pub(crate) struct Next<F> {
     name: &'static CStr,
     /// Null: not looked for yet. [`NONE`]: there is none.
     found: AtomicPtr<c_void>,
@@ -40,7 +40,7 @@ impl<F: Copy> Next<F> {
 
     /// The function. Threads that look for it at the same time find the same: there is no lock, because one of them may hold the
     /// dynamic loader's.
-    pub(super) fn get(&self) -> Option<F> {
+    pub(crate) fn get(&self) -> Option<F> {
         let none = (&raw const NONE).cast_mut().cast::<c_void>();
         let mut found = self.found.load(Ordering::Acquire);
         if found.is_null() {

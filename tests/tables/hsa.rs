@@ -1,0 +1,108 @@
+//! HSA's tables of eight versions, by OnLoad and by rocprofiler_set_api_table.
+
+use std::path::PathBuf;
+
+use super::{compile, file};
+use crate::harness::{Dir, Loading, Ran, Run};
+
+/// Entries that are replaced when the tables come by OnLoad; through the other door two more, which say when the runtime ends.
+const VERSIONS: [(&str, u32); 8] = [
+    ("5.2", 14),
+    ("5.5", 14),
+    ("5.6", 15),
+    ("6.0", 15),
+    ("6.1", 15),
+    ("6.2", 15),
+    ("2025-08", 15),
+    ("2026-08", 16),
+];
+/// Dispatches that hsa.c submits in any version.
+const DISPATCHES: u32 = 492;
+
+fn list(version: &str) -> PathBuf {
+    file("fixtures/tables").join(format!("hsa-{version}.txt"))
+}
+
+/// Plays that version's runtime in `dir`, offering through these doors in turn.
+fn offer(dir: &Dir, version: &str, doors: &str, cut: Option<&str>) -> Ran {
+    let program = dir.path("hsa");
+    let program = if program.exists() { program } else { compile(dir, "hsa.c", "hsa", &["-ldl"]) };
+    let run = Run::new(dir, program).arg(list(version)).arg(doors).recorded(Loading::Preload);
+    let run = run.env("RPDT_FILENAME", format!("{version}-{doors}.rpd"));
+    match cut {
+        Some(cut) => run.arg(format!("cut={cut}")).run(),
+        None => run.run(),
+    }
+}
+
+#[track_caller]
+fn assert_recorded(dir: &Dir, version: &str, doors: &str, dispatches: u32, copies: u32) {
+    let trace = dir.trace(&format!("{version}-{doors}.rpd"));
+    // Not check_integrity: kernels of no code object have none to refer to.
+    assert_eq!(trace.texts("pragma integrity_check"), ["ok"]);
+    let count = |what: &str| trace.number(&format!("select count(*) from op where opType like '{what}%'"));
+    assert_eq!((count("Kernel"), count("Copy")), (dispatches.into(), copies.into()), "{version} {doors}");
+    // The n-th packet of a batch has a grid of n workgroups: none is mixed up with another.
+    let odd = "select count(*) from dispatch where gridX != 1 and (gridX - 1) % 3 = 2";
+    assert_eq!(trace.number(odd), 0, "{version} {doors}: a barrier became a dispatch");
+    assert_eq!(trace.lost().len(), 0, "{:?}", trace.lost());
+}
+
+#[test]
+fn every_version_through_every_door() {
+    let dir = Dir::new();
+    for (version, hooks) in VERSIONS {
+        let newest = version == "2026-08";
+        let described = if newest { "described 4\n" } else { "" };
+        // Copies on a chosen engine came with 5.6. One more dispatch runs between two hsa_shut_down.
+        let (copies, more) = (if hooks > 14 { 2 } else { 1 }, if newest { 4 } else { 0 });
+        for (doors, answers, hooks, dispatches) in [
+            ("tool", "", hooks, DISPATCHES),
+            ("register", "register 0\nunknown name 0\n", hooks + 2, DISPATCHES + 1),
+            ("tool,register", "register 0\nunknown name 0\n", hooks, DISPATCHES),
+            ("register,tool", "register 0\nunknown name 0\n", hooks + 2, DISPATCHES + 1),
+        ] {
+            let ran = offer(&dir, version, doors, None);
+            let expected = format!("{answers}dispatches {DISPATCHES}\n{described}hooks {hooks}\n");
+            assert_eq!(ran.expect(0).expect_silent().stdout, expected, "{version} {doors}{ran}");
+            assert_recorded(&dir, version, doors, dispatches + more, copies);
+        }
+    }
+}
+
+#[test]
+fn a_table_that_is_too_short_is_left_alone() {
+    let dir = Dir::new();
+    for (version, cut, missing) in [
+        ("5.2", "AmdExtTable:304", "intercept_register"),
+        ("5.5", "AmdExtTable:264", "amd_signal_create"),
+        ("2025-08", "CoreApiTable:976", "executable_load_agent_code_object"),
+        ("2026-08", "AmdExtTable:16", "set_profiler_enabled"),
+    ] {
+        for (door, answers) in [("tool", ""), ("register", "register 1\nunknown name 0\n")] {
+            let ran = offer(&dir, version, door, Some(cut));
+            assert_eq!(ran.expect(0).stdout, format!("{answers}hooks 0\n"), "{version} {cut}{ran}");
+            let said = format!("this HSA runtime has no {missing}: kernels and copies are not recorded\n");
+            assert!(ran.stderr.ends_with(&said) && ran.stderr.lines().count() == 1, "{version} {cut}{ran}");
+        }
+    }
+}
+
+#[test]
+fn a_second_runtime_in_the_process_is_left_alone() {
+    let dir = Dir::new();
+    let ran = offer(&dir, "6.2", "tool,copy", None);
+    let expected = format!("register 1\nunknown name 0\ndispatches {DISPATCHES}\nhooks 15\n");
+    assert_eq!(ran.expect(0).stdout, expected, "{ran}");
+    assert!(ran.stderr.contains("a second HSA runtime in this process"), "{ran}");
+    assert_recorded(&dir, "6.2", "tool,copy", DISPATCHES, 2);
+}
+
+#[test]
+fn entries_at_the_end_of_a_table_of_unknown_size_are_not_guessed() {
+    // The same table, said to end behind hsa_amd_queue_create: another version, where that entry may be another function.
+    let dir = Dir::new();
+    let ran = offer(&dir, "2026-08", "tool", Some("AmdExtTable:712"));
+    ran.expect(1);
+    assert!(ran.stderr.contains("hsa_amd_queue_create is not replaced"), "{ran}");
+}
