@@ -35,3 +35,11 @@ if ! command -v cargo >/dev/null; then
     echo "setup: no cargo: install Rust first (https://rustup.rs, or the packages cargo and rustc of a recent Debian)" >&2
     exit 1
 fi
+
+# NVIDIA's NVTX, as Python programs bring it, for the test of its markers. For the python3 that runs it.
+nvtx=$(dirname "$0")/target/nvtx
+if [ ! -d "$nvtx/nvtx" ]; then
+    echo "setup: installing the Python package nvtx into target"
+    python3 -m pip install --quiet --disable-pip-version-check --target "$nvtx" nvtx ||
+        echo "setup: pip could not install nvtx: the test of it will say so" >&2
+fi

@@ -97,8 +97,6 @@ class rpdTracerControl:
         was_loaded = library.is_loaded()
         if not was_loaded:
             os.environ["RPDT_AUTOSTART"] = "0"
-            # NVTX, as torch.cuda.nvtx uses it, looks for its tool when the first range is pushed.
-            os.environ.setdefault("NVTX_INJECTION64_PATH", str(library.find()))
         recorder = library.load()
         if was_loaded and cls._exported is not None:
             recorder.rpd_setFilename(text(cls._exported))

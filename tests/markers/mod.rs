@@ -1,5 +1,6 @@
 //! Markers of other APIs than the recorder's own: what programs say through roctx and NVTX, by every way they find it.
 
+mod nvtx;
 mod roctx;
 
 use std::path::{Path, PathBuf};

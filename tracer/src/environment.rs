@@ -1,10 +1,11 @@
-//! The two changes the library makes to the process environment, both while it is being loaded.
+//! The changes the library makes to the process environment, all while it is being loaded.
 
 use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 
-/// `RPDT_LOADED=1`, by which scripts see that the recorder is there; and this library in `HSA_TOOLS_LIB`, because ROCr
-/// before 5.3 starts no tool that is merely preloaded.
+/// `RPDT_LOADED=1`, by which scripts see that the recorder is there; this library in `HSA_TOOLS_LIB`, because ROCr
+/// before 5.3 starts no tool that is merely preloaded; and in `NVTX_INJECTION64_PATH`, where NVTX looks at the first marker, unless the
+/// user names another tool.
 pub(crate) fn announce() {
     put(c"RPDT_LOADED", c"1");
     let Some(own) = own_path() else { return };
@@ -13,6 +14,9 @@ pub(crate) fn announce() {
         && let Ok(list) = CString::new(list)
     {
         put(c"HSA_TOOLS_LIB", &list);
+    }
+    if std::env::var_os("NVTX_INJECTION64_PATH").is_none_or(|tool| tool.is_empty()) {
+        put(c"NVTX_INJECTION64_PATH", own);
     }
 }
 

@@ -6,7 +6,8 @@
 //! - `hsa`: queues, dispatches, copies and code objects of the HSA runtime
 //! - `hip`: calls of the HIP API; `correlation`: what ties operations to them
 //! - `register`: the tables that rocprofiler-register hands over
-//! - `marker`, `process_range`, `paused`: ranges and instants of the application; `roctx`: AMD's way to say them
+//! - `marker`, `process_range`, `paused`: ranges and instants of the application; `roctx`, `nvtx`: AMD's and NVIDIA's way to say
+//!   them
 //! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
 //! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
@@ -31,6 +32,7 @@ mod host;
 mod hsa;
 mod log;
 mod marker;
+mod nvtx;
 mod paused;
 mod process_range;
 #[cfg(feature = "panic-in-hooks")]

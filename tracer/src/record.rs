@@ -155,6 +155,10 @@ impl Stack {
     pub(crate) const ROCTX: Stack = Stack(1);
     /// rpd_framePush and rpd_framePop.
     pub(crate) const FRAMES: Stack = Stack(2);
+    /// NVTX without a domain.
+    pub(crate) const NVTX: Stack = Stack(3);
+    /// The first domain of NVTX that is created; the next ones follow it.
+    pub(crate) const FIRST_DOMAIN: Stack = Stack(16);
 }
 
 /// A range that belongs to no thread's stack: its api name is [`crate::marker::USER_MARKER`], its text the arguments.

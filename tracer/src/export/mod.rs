@@ -3,6 +3,7 @@
 pub mod exit;
 pub mod hsa;
 mod load;
+pub mod nvtx;
 pub mod register;
 pub mod roctx;
 pub mod rpd;
