@@ -40,6 +40,25 @@ fn signals_that_several_kernels_count_down() {
 }
 
 #[test]
+fn a_queue_that_is_destroyed_with_kernels_on_it() {
+    let dir = Dir::new();
+    let ran = recorded(&dir, "abandoned").arg(aql_code_object("gfx900")).run();
+    ran.expect(0).expect_silent();
+    assert_eq!(ran.stdout, "2 kernels\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(trace.lost().into_values().collect::<Vec<_>>(), ["2"], "{ran}");
+    assert_eq!(trace.metadata("session::0::lost::incomplete").len(), 1);
+    let calls =
+        "select count(*), count(op_id) from rocpd_kernelapi left join rocpd_api_ops on api_id = api_ptr_id";
+    assert_eq!(
+        trace.rows(calls, |row| Ok((row.get(0)?, row.get(1)?))),
+        [(4, 2)],
+        "all are recorded, two have run"
+    );
+}
+
+#[test]
 fn queues_that_wait_for_each_other() {
     let dir = Dir::new();
     let ran = recorded(&dir, "crossed").arg(aql_code_object("gfx900")).env("RPDT_TICKS", "1").run();

@@ -29,8 +29,14 @@ struct State {
     depth: u32,
     paused: bool,
     disabled: bool,
+    /// Those that nobody has taken; the first of all tells how it began.
     changes: Vec<Change>,
+    resumed_at: u64,
 }
+
+/// Changes kept for the writer: a program may start and stop for weeks without anything to record. Of more, the oldest are
+/// forgotten, and what was open over them counts as recorded meanwhile.
+const MOST_CHANGES: usize = 1024;
 
 /// See the module.
 pub(crate) struct Switch {
@@ -50,7 +56,8 @@ impl Switch {
         let on = wanted && (window.from..window.to).contains(&now);
         let changes = vec![Change { time: 0, on }];
         let timed = window.from > now || window.to != u64::MAX;
-        let state = Mutex::new(State { depth: wanted.into(), paused: false, disabled: false, changes });
+        let state = State { depth: wanted.into(), paused: false, disabled: false, changes, resumed_at: 0 };
+        let state = Mutex::new(state);
         let [on, timed, wanted] = [on, timed, wanted].map(AtomicBool::new);
         Switch { on, timed, wanted, window, state }
     }
@@ -122,14 +129,14 @@ impl Switch {
         self.settle(&mut state);
     }
 
-    /// All changes so far, oldest first; the first tells how it began.
-    pub(crate) fn changes(&self, from: usize) -> Vec<Change> {
-        lock(&self.state).changes.get(from..).unwrap_or_default().to_vec()
+    /// The changes since the last call, oldest first.
+    pub(crate) fn take_changes(&self) -> Vec<Change> {
+        std::mem::take(&mut lock(&self.state).changes)
     }
 
     /// When recording last began, 0 for always.
     pub(crate) fn resumed_at(&self) -> u64 {
-        lock(&self.state).changes.iter().rev().find(|c| c.on).map_or(0, |c| c.time)
+        lock(&self.state).resumed_at
     }
 
     fn settle(&self, state: &mut State) {
@@ -138,7 +145,13 @@ impl Switch {
         self.wanted.store(wanted, Ordering::Relaxed);
         let on = wanted && (self.window.from..self.window.to).contains(&now);
         if on != self.is_on() {
+            if state.changes.len() >= MOST_CHANGES {
+                state.changes.remove(0);
+            }
             state.changes.push(Change { time: now, on });
+            if on {
+                state.resumed_at = now;
+            }
             self.on.store(on, Ordering::Relaxed);
         }
     }
@@ -163,7 +176,7 @@ mod tests {
         seen.dedup();
         assert_eq!(seen.last(), Some(&false));
         assert!(
-            switch.changes(0).iter().any(|change| change.on && change.time >= now + 20_000_000),
+            switch.take_changes().iter().any(|change| change.on && change.time >= now + 20_000_000),
             "it was on"
         );
         switch.start();
@@ -198,10 +211,23 @@ mod tests {
         switch.stop();
         switch.start();
         assert!(switch.is_on(), "a stop too many leaves no debt");
-        let on: Vec<bool> = switch.changes(0).iter().map(|c| c.on).collect();
+        let on: Vec<bool> = switch.take_changes().iter().map(|c| c.on).collect();
         assert_eq!(on, [true, false, true]);
         switch.disable();
         switch.start();
         assert!(!switch.is_on());
+        assert_eq!(switch.take_changes().len(), 1, "those before were taken");
+    }
+
+    #[test]
+    fn changes_that_nobody_takes_are_bounded() {
+        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
+        for _ in 0..MOST_CHANGES {
+            switch.stop();
+            switch.start();
+        }
+        let changes = switch.take_changes();
+        assert_eq!((changes.len(), changes.last().map(|change| change.on)), (MOST_CHANGES, Some(true)));
+        assert_eq!(switch.resumed_at(), changes[MOST_CHANGES - 1].time);
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use super::abi::Signal;
 use super::app_signal::Outcome;
 use super::in_flight::{CopyInFlight, InFlight, Timing};
 use super::queue::Ends;
@@ -236,9 +237,20 @@ impl Watch {
         }
         self.relayed = hsa.app_signals.relay(hsa);
         hsa.app_signals.poll(hsa, false);
-        let mut ended = 0;
+        let (mut ended, mut dead) = (0, 0);
         for queue in &mut self.queues {
-            ended += queue.look(hsa, if full { usize::MAX } else { LOOK_BEHIND });
+            // Asked first: what completed before its queue was destroyed is found by the look.
+            let destroyed = queue.is_destroyed();
+            ended += queue.look(hsa, if full || destroyed { usize::MAX } else { LOOK_BEHIND });
+            if destroyed {
+                dead += queue.give_up(hsa, true);
+            }
+        }
+        if dead > 0 {
+            hsa.recorder.counters.lose(Cause::Incomplete, dead);
+            log::info(|| {
+                format!("{dead} kernels had not completed when their queue was destroyed; they have no times")
+            });
         }
         self.queues.retain(|queue| !queue.is_gone());
         let before = self.copies.len();
@@ -251,13 +263,8 @@ impl Watch {
         let (hsa, recorder) = (self.hsa, self.hsa.recorder);
         hsa.app_signals.poll(hsa, true);
         self.copies.retain_mut(|copy| !settle::copy(hsa, copy));
-        let dispatches = self.queues.iter().flat_map(|queue| &queue.waiting);
-        let left = (dispatches.filter(|dispatch| dispatch.recorded).count() + self.copies.len()) as u64;
-        for queue in &mut self.queues {
-            for dispatch in queue.waiting.drain(..).filter(|dispatch| dispatch.recorded) {
-                settle::push(self.hsa, Kind::Dispatch, bytemuck::bytes_of(&dispatch.record));
-            }
-        }
+        let dispatches: u64 = self.queues.iter_mut().map(|queue| queue.give_up(hsa, false)).sum();
+        let left = dispatches + self.copies.len() as u64;
         for copy in self.copies.drain(..) {
             settle::push(self.hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
         }
@@ -308,6 +315,33 @@ impl Watched {
             Ordering::Release,
         );
         ended
+    }
+
+    /// Submissions without an execution; how many of them are recorded. `destroyed`: the device has their signals no longer.
+    fn give_up(&mut self, hsa: &'static Hsa, destroyed: bool) -> u64 {
+        let mut recorded = 0;
+        for dispatch in self.waiting.drain(..) {
+            match &dispatch.timing {
+                Timing::Application(harvest) => {
+                    hsa.app_signals.withdraw(Signal(dispatch.record.completion), harvest);
+                }
+                // SAFETY: the queue is gone, and with it every packet that carried our signal.
+                Timing::Own(own) if destroyed => unsafe { signal::destroy(&hsa.originals, *own) },
+                Timing::Own(_) => {}
+            }
+            if dispatch.recorded {
+                settle::push(hsa, Kind::Dispatch, bytemuck::bytes_of(&dispatch.record));
+                recorded += 1;
+            }
+        }
+        recorded
+    }
+
+    /// The runtime is through with the queue, and everything submitted to it was fetched.
+    fn is_destroyed(&self) -> bool {
+        self.ends.queue.is_some_and(|queue| queue.destroyed.load(Ordering::Acquire))
+            && self.ends.in_flight.is_abandoned()
+            && self.ends.in_flight.is_empty()
     }
 
     /// The queue was destroyed and everything on it is settled.

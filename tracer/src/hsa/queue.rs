@@ -41,6 +41,8 @@ pub(super) struct HwQueue {
     pub(super) submitted: AtomicU64,
     /// Of those, how many it is through with.
     pub(super) settled: AtomicU64,
+    /// The runtime has destroyed it: what has not completed never will.
+    pub(super) destroyed: AtomicBool,
     /// Index of the oldest packet that the completion thread waits for, or behind the last one that it has seen.
     pub(super) frontier: AtomicU64,
     /// How far submission may run ahead of execution; none where the runtime copes by itself.
@@ -215,6 +217,7 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32
         lane: UnsafeCell::new(Some(lane)),
         submitted: AtomicU64::new(0),
         settled: AtomicU64::new(0),
+        destroyed: AtomicBool::new(false),
         frontier: AtomicU64::new(0),
         run_ahead: hsa.small_queues_abort.then(|| RunAhead::new(asked, size as u64)),
     }));
@@ -262,15 +265,17 @@ impl RunAhead {
 /// hsa_queue_destroy: first the times of what ran on the queue.
 pub(super) unsafe extern "C" fn destroy(queue: *mut Queue) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
-    if hsa.usable() {
-        guard((), || forget(hsa, queue));
-    }
+    let state = if hsa.usable() { guard(None, || forget(hsa, queue)) } else { None };
     // SAFETY: the caller's argument, passed on.
-    unsafe { (hsa.originals.queue_destroy)(queue) }
+    let status = unsafe { (hsa.originals.queue_destroy)(queue) };
+    if let Some(state) = state {
+        guard((), || bury(hsa, state));
+    }
+    status
 }
 
-fn forget(hsa: &'static Hsa, queue: *mut Queue) {
-    let Some(state) = lock(&hsa.queues.by_handle).remove(&(queue as usize)) else { return };
+fn forget(hsa: &'static Hsa, queue: *mut Queue) -> Option<&'static HwQueue> {
+    let state = lock(&hsa.queues.by_handle).remove(&(queue as usize))?;
     let begin = Instant::now();
     while state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire)
         && begin.elapsed() < DRAIN
@@ -283,6 +288,15 @@ fn forget(hsa: &'static Hsa, queue: *mut Queue) {
         // SAFETY: `busy` is ours, and it stays set: nobody uses the lane again.
         let lane = unsafe { &mut *state.lane.get() }.take();
         lane.into_iter().for_each(|mut lane| lane.retire(hsa));
+    }
+    Some(state)
+}
+
+/// The queue is gone. Signals of the application on what it had left are given up before the application uses them again.
+fn bury(hsa: &'static Hsa, state: &HwQueue) {
+    state.destroyed.store(true, Ordering::Release);
+    if state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire) {
+        hsa.completion.collect(DRAIN);
     }
 }
 

@@ -29,6 +29,8 @@ use crate::{clock, log};
 const RETRY: Duration = Duration::from_secs(1);
 /// Bytes of texts remembered at most.
 const MOST_TEXT: usize = 32 << 20;
+/// Changes of the switch to remember.
+const KEPT_CHANGES: usize = 64;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// Operations held back at most; what comes beyond is not linked to its call.
@@ -116,8 +118,11 @@ impl File {
 
     /// Puts what has been recorded so far into the file.
     pub(super) fn drain(&mut self) {
+        self.forget_changes();
         self.take_new_rings();
-        let changes = self.recorder.switch.changes(self.changes.len());
+        // What cannot be written for long does not pile up here.
+        let room = self.changes.len() < 2 * KEPT_CHANGES;
+        let changes = if room { self.recorder.switch.take_changes() } else { Vec::new() };
         // A switch that turns where nothing was ever recorded is nothing to write down.
         let changed = !changes.is_empty() && (self.appender.is_some() || !self.lanes.is_empty());
         self.changes.extend(changes);
@@ -128,6 +133,16 @@ impl File {
         if self.opening || changed || self.has_records() || self.counts_are_old() {
             self.transact(clock::monotonic(), Until::Next);
         }
+    }
+
+    /// Changes of the switch that every range has seen, but for the latest: a record may come in late.
+    fn forget_changes(&mut self) {
+        let applied = self.lanes.iter().map(|lane| lane.ranges.applied()).min().unwrap_or(usize::MAX);
+        let old =
+            applied.min(self.process_ranges.applied()).min(self.changes.len().saturating_sub(KEPT_CHANGES));
+        self.changes.drain(..old);
+        self.lanes.iter_mut().for_each(|lane| lane.ranges.forget(old));
+        self.process_ranges.forget(old);
     }
 
     /// The session's end: open ranges end now, the counts are final.

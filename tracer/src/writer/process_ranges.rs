@@ -61,6 +61,16 @@ impl ProcessRanges {
         }
     }
 
+    /// How many changes of the switch are applied to all that is open.
+    pub(super) fn applied(&self) -> usize {
+        self.open.values().map(|open| open.range.applied()).min().unwrap_or(usize::MAX)
+    }
+
+    /// The oldest `changes` will not be seen again.
+    pub(super) fn forget(&mut self, changes: usize) {
+        self.open.values_mut().for_each(|open| open.range.forget(changes));
+    }
+
     /// All rings were drained, at `now`: early stops find their starts, pauses end what is open.
     pub(super) fn drained(&mut self, now: u64, changes: &[Change], mut emit: impl FnMut(u32, Stretch<'_>)) {
         for early in std::mem::take(&mut self.early) {

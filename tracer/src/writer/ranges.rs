@@ -56,7 +56,17 @@ impl Ranges {
         Some(self.open.remove(place))
     }
 
-    /// Recording stopped or resumed; `all` are the changes since the beginning, those up to `until` are applied.
+    /// How many changes of the switch are applied.
+    pub(super) fn applied(&self) -> usize {
+        self.applied
+    }
+
+    /// The oldest `changes` will not be seen again.
+    pub(super) fn forget(&mut self, changes: usize) {
+        self.applied -= changes;
+    }
+
+    /// Recording stopped or resumed; `all` are the changes so far, those up to `until` are applied.
     pub(super) fn apply(&mut self, all: &[Change], until: u64, mut emit: impl FnMut(Stretch<'_>)) {
         while let Some(change) = all.get(self.applied).filter(|change| change.time <= until) {
             self.applied += 1;
