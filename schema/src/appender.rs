@@ -122,6 +122,16 @@ impl Appender {
         self.interner.set_budget(bytes);
     }
 
+    /// How many bytes of the file's pages to keep in memory (default 16 MiB, which is also enough for most transactions). With less,
+    /// a transaction that outgrows it writes pages before its end, and locks readers out from then on.
+    ///
+    /// # Errors
+    ///
+    /// None are known.
+    pub fn set_page_cache(&mut self, bytes: usize) -> Result<(), Error> {
+        self.run(&format!("PRAGMA cache_size = -{}", bytes >> 10))
+    }
+
     /// Takes another session of the same file, when this one has no ids left. Local ids and facts start afresh; ids of
     /// texts stay valid, new ones come from the new session.
     ///

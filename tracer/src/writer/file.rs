@@ -31,6 +31,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const MOST_TEXT: usize = 32 << 20;
 /// Changes of the switch to remember.
 const KEPT_CHANGES: usize = 64;
+/// Bytes of the file's pages in memory at most.
+const MOST_PAGES: usize = 16 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// Operations held back at most; what comes beyond is not linked to its call.
@@ -327,7 +329,9 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         let opened = Appender::open(&path).and_then(|mut appender| {
             // Who wants small buffers wants little memory taken.
-            appender.set_string_budget((self.recorder.config.buffer_bytes / 8).min(MOST_TEXT));
+            let share = self.recorder.config.buffer_bytes / 8;
+            appender.set_string_budget(share.min(MOST_TEXT));
+            appender.set_page_cache(share.min(MOST_PAGES))?;
             session::begin(&mut appender, self.recorder)?;
             Ok(appender)
         });
