@@ -29,8 +29,10 @@ build:
 	@$(CARGO) build --release --quiet
 
 $(PROGRAMS)/demo: fixtures/programs/demo.hip fixtures/programs/check.h
-	@mkdir -p $(PROGRAMS)
-	@hipcc $(HIPFLAGS) $< -o $@ 2>$@.log || { cat $@.log >&2; exit 1; }
+	@mkdir -p $(PROGRAMS)/tmp
+	@# hipcc leaves its directories behind.
+	@TMPDIR=$(abspath $(PROGRAMS)/tmp) hipcc $(HIPFLAGS) $< -o $@ 2>$@.log || { cat $@.log >&2; exit 1; }
+	@rm -r $(PROGRAMS)/tmp
 
 demo: setup
 	@$(MAKE) --no-print-directory build $(PROGRAMS)/demo

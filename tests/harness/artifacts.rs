@@ -165,7 +165,9 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
         if compiler == HSA_TOOL && !inc.exists() {
             std::os::unix::fs::symlink("/usr/include/hsa", &inc).unwrap();
         }
-        command.current_dir(&directory).env_remove("LD_PRELOAD");
+        // hipcc leaves its directories behind.
+        let temporary = tempfile::tempdir().unwrap();
+        command.current_dir(&directory).env_remove("LD_PRELOAD").env("TMPDIR", temporary.path());
         let output = command.output();
         let output = output.unwrap_or_else(|error| {
             panic!("cannot run {}: {error}; `make setup` installs what tests need", compiler[0])

@@ -9,8 +9,10 @@ use std::process::Command;
 /// When the tool is not installed, saying how to install it, or does not end with status 0.
 #[track_caller]
 pub(crate) fn tool(name: &str, arguments: &[impl AsRef<OsStr>]) -> String {
+    // hipcc leaves its directories behind.
+    let temporary = tempfile::tempdir().unwrap();
     let mut command = Command::new(name);
-    command.args(arguments).env_remove("LD_PRELOAD");
+    command.args(arguments).env_remove("LD_PRELOAD").env("TMPDIR", temporary.path());
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("cannot run {name}: {error}; `make setup` installs what tests need"));
