@@ -155,7 +155,7 @@ fn rows(
         }
     }
     if far::is_possible(span) {
-        let timed: Vec<&TableLayout> = layout.tables.iter().filter(|table| rule::is_timed(table)).collect();
+        let timed: Vec<&TableLayout> = layout.tables.iter().filter(|table| table.is_timed()).collect();
         progress.show("times");
         gather(findings, "times", far::times(trace, &timed, running))?;
     }

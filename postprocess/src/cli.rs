@@ -14,9 +14,10 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::destination::Existing;
-use crate::moment::Moment;
+use crate::merge::Options;
+use crate::moment::{Moment, duration_ns};
 use crate::subclass::Base;
-use crate::verb::{check, create, info, record, subclass, top, trim};
+use crate::verb::{check, create, info, merge, record, subclass, top, trim};
 
 /// Record what a program does on the GPU, and ask questions about it.
 ///
@@ -45,6 +46,7 @@ enum Verb {
     Check(Check),
     Subclass(Subclass),
     Trim(Trim),
+    Merge(Merge),
     Callstack(pass::Callstack),
     Graph(pass::Graph),
     Autograd(pass::Autograd),
@@ -246,6 +248,42 @@ struct Trim {
     json: bool,
 }
 
+/// Put traces of several ranks and hosts into one
+///
+/// Sessions are renumbered, texts written once. Process and GPU numbers of a second host get strides (views
+/// napi and nop take them apart); times are moved to the first trace's host by what the sessions say of
+/// their clocks.
+#[derive(Args)]
+#[command(after_help = "\
+Sessions of one boot of a host share its clock, and are not moved. Traces that do not say where they
+were recorded, as those of other recorders, need one of --same-host, --align and --offset.
+
+Example:
+  rpd merge -o all.rpd rank0.rpd rank1.rpd
+  rpd merge -o all.rpd --align 'marker:step 0' node1.rpd node2.rpd
+  rpd merge -o all.rpd --offset node2.rpd=-1.5ms node1.rpd node2.rpd
+  sqlite3 all.rpd 'select node, count(*) from nop group by 1'")]
+struct Merge {
+    /// The traces
+    #[arg(required = true, num_args = 2.., value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The new trace
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// All were recorded on one host
+    #[arg(long)]
+    same_host: bool,
+    /// Let the first marker of that text begin at one time everywhere
+    #[arg(long, value_name = "marker:NAME", value_parser = marker_name)]
+    align: Option<String>,
+    /// Add that to the times of FILE, which are not aligned then; ns without a unit
+    #[arg(long = "offset", value_name = "FILE=TIME", value_parser = file_and_shift)]
+    offsets: Vec<(PathBuf, i64)>,
+    /// Write one JSON object about it
+    #[arg(long)]
+    json: bool,
+}
+
 /// [`Base`] on the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum BaseName {
@@ -274,6 +312,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         }
         Verb::Subclass(args) => subclass::run(&args.into()).map(done),
         Verb::Trim(args) => trim::run(&args.into()).map(done),
+        Verb::Merge(args) => merge::run(&args.into()).map(done),
         Verb::Callstack(args) => args.run().map(done),
         Verb::Graph(args) => args.run().map(done),
         Verb::Autograd(args) => args.run().map(done),
@@ -284,6 +323,22 @@ pub(crate) fn run() -> Result<ExitCode> {
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.0..1e9).contains(seconds));
     seconds.ok_or_else(|| "not a number of seconds".to_string())
+}
+
+fn marker_name(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("marker:").filter(|name| !name.is_empty());
+    name.map(str::to_string).ok_or_else(|| "not marker:NAME".to_string())
+}
+
+fn file_and_shift(text: &str) -> Result<(PathBuf, i64), String> {
+    let (file, shift) = text.rsplit_once('=').ok_or_else(|| "not FILE=TIME".to_string())?;
+    let (sign, duration) = match shift.strip_prefix('-') {
+        Some(duration) => (-1, duration),
+        None => (1, shift.strip_prefix('+').unwrap_or(shift)),
+    };
+    let ns =
+        duration_ns(duration).ok_or_else(|| format!("{shift} is no time: write 1500 (ns), -1.5ms, 2s"))?;
+    Ok((PathBuf::from(file), sign * ns))
 }
 
 fn subclass_name(text: &str) -> Result<String, String> {
@@ -338,6 +393,14 @@ impl From<Trim> for trim::Request {
         };
         let Trim { file, start, end, json, .. } = args;
         trim::Request { file, destination, start, end, json }
+    }
+}
+
+impl From<Merge> for merge::Request {
+    fn from(args: Merge) -> merge::Request {
+        let Merge { files, output, same_host, align, offsets, json } = args;
+        let options = Options { is_same_host: same_host, align, offsets };
+        merge::Request { output, files, options, json }
     }
 }
 

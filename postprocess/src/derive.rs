@@ -19,6 +19,9 @@ use crate::pass::explain;
 use crate::progress::Progress;
 use crate::{system, text};
 
+/// The name in statements of the trace that is attached.
+pub(crate) const SOURCE: &str = "source";
+
 /// Where the made trace will stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
@@ -30,7 +33,7 @@ pub(crate) enum Place<'a> {
 
 /// A trace that is being made.
 pub(crate) struct Making<'a> {
-    /// It, as the main database of a connection in a transaction; traces can be attached to it.
+    /// It, as the main database of a connection.
     pub(crate) made: &'a Connection,
     progress: &'a Progress,
 }
@@ -40,22 +43,33 @@ impl Making<'_> {
     pub(crate) fn show(&self, what: &str) {
         self.progress.show(what);
     }
+
+    /// Lets `work` read the trace `file`, under the name [`SOURCE`].
+    ///
+    /// # Errors
+    /// When it is no trace, or what `work` fails with.
+    pub(crate) fn with<T>(&self, file: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        rpd_schema::attach(self.made, file, SOURCE)?;
+        let result = work()?;
+        self.made.execute(&format!("DETACH {SOURCE}"), [])?;
+        Ok(result)
+    }
 }
 
-/// Lets `work` fill a new database at `place`, with the encoding of the traces `sources`, which are attached as `source0`,
-/// `source1` and so on. If it fails or is interrupted nothing is left of it.
+/// Lets `work` fill a new database at `place`, with the encoding of the trace `like`. If it fails or is interrupted nothing
+/// is left of it.
 ///
 /// # Errors
 /// What failed and what to do about it.
 pub(crate) fn derive<T>(
     place: Place<'_>,
-    sources: &[&Path],
+    like: &Path,
     work: impl FnOnce(&Making<'_>) -> Result<T>,
 ) -> Result<T> {
     let path = target(place)?;
     let interruption = Interruption::note().context("cannot install signal handlers")?;
     let file = temporary(place, &path)?;
-    let done = fill(file.path(), sources, work).and_then(|result| {
+    let done = fill(file.path(), like, work).and_then(|result| {
         put(file, place, &path)?;
         Ok(result)
     });
@@ -104,25 +118,15 @@ fn temporary(place: Place<'_>, path: &Path) -> Result<NamedTempFile> {
         .with_context(|| format!("cannot make a file in {}", text::escape(&directory.to_string_lossy())))
 }
 
-fn fill<T>(file: &Path, sources: &[&Path], work: impl FnOnce(&Making<'_>) -> Result<T>) -> Result<T> {
-    let encoding = match sources.first() {
-        Some(source) => encoding(source)?,
-        None => "UTF-8".to_string(),
-    };
-    let mut made = rpd_schema::derive(file, &encoding)?;
+fn fill<T>(file: &Path, like: &Path, work: impl FnOnce(&Making<'_>) -> Result<T>) -> Result<T> {
+    let mut made = rpd_schema::derive(file, &encoding(like)?)?;
     let progress = Arc::new(Progress::new());
     watch(&mut made, &progress)?;
-    for (number, source) in sources.iter().enumerate() {
-        rpd_schema::attach(&made, source, &format!("source{number}"))?;
-    }
-    let transaction = made.unchecked_transaction()?;
-    let result = work(&Making { made: &transaction, progress: &progress })?;
-    transaction.commit()?;
-    Ok(result)
+    work(&Making { made: &made, progress: &progress })
 }
 
-fn encoding(source: &Path) -> Result<String> {
-    let (trace, _) = rpd_schema::open_read(source)?;
+fn encoding(trace: &Path) -> Result<String> {
+    let (trace, _) = rpd_schema::open_read(trace)?;
     Ok(trace.query_row("PRAGMA encoding", [], |row| row.get(0))?)
 }
 

@@ -138,6 +138,17 @@ impl TableLayout {
         same(&self.name, name)
     }
 
+    /// Whether that column's declared type makes numbers of it.
+    pub(crate) fn is_integer(&self, column: &str) -> bool {
+        self.columns.iter().any(|found| found.is_integer && same(&found.name, column))
+    }
+
+    /// Whether its rows have a start and an end in CLOCK_MONOTONIC.
+    pub(crate) fn is_timed(&self) -> bool {
+        // Ticks are the device's own, in whatever unit, and may wrap.
+        self.has("start") && self.has("end") && !self.is("ext_tick")
+    }
+
     /// What names a row of it: the key, or SQLite's own row number.
     pub(crate) fn id(&self) -> String {
         self.key.as_deref().map_or_else(|| "rowid".to_string(), quote)

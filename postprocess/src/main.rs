@@ -31,6 +31,7 @@ mod ids;
 mod interruption;
 mod launch;
 mod layout;
+mod merge;
 mod moment;
 mod note;
 mod op_kind;
@@ -48,6 +49,7 @@ mod table;
 mod text;
 mod trace;
 mod trim;
+mod twins;
 mod verb;
 
 use std::io;

@@ -146,23 +146,31 @@ pub(crate) fn marker(trace: &Connection, version: Version, name: &str, edge: Edg
     Ok(outermost(std::slice::from_ref(nth), edge))
 }
 
-/// The markers with that text and the calls of that name, in the order in which they begin.
-fn markers(trace: &Connection, version: Version, name: &str) -> rusqlite::Result<Vec<Span>> {
+/// The markers with that text and the calls of that name, by id, in the order in which they begin.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(crate) fn markers(
+    trace: &Connection,
+    version: Version,
+    name: &str,
+) -> rusqlite::Result<Vec<(i64, Span)>> {
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     let mut found = trace.prepare(&format!(
-        "SELECT start, \"end\" FROM rocpd_api
+        "SELECT id, start, \"end\" FROM rocpd_api
          WHERE (apiName_id IN (SELECT id FROM rocpd_string WHERE string = ?1)
                  OR (args_id IN (SELECT id FROM {texts} WHERE string = ?1)
                      AND apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')))
              AND typeof(start) = 'integer' AND typeof(\"end\") = 'integer'
          ORDER BY start, id"
     ))?;
-    let found = found.query_map([name], |row| Ok(Span { start_ns: row.get(0)?, end_ns: row.get(1)? }))?;
+    let found = found
+        .query_map([name], |row| Ok((row.get(0)?, Span { start_ns: row.get(1)?, end_ns: row.get(2)? })))?;
     found.collect()
 }
 
-fn outermost(spans: &[Span], edge: Edge) -> i64 {
-    let edges = spans.iter();
+fn outermost(markers: &[(i64, Span)], edge: Edge) -> i64 {
+    let edges = markers.iter().map(|(_, span)| span);
     match edge {
         Edge::Begin => edges.map(|span| span.start_ns).min().unwrap_or(i64::MIN),
         Edge::End => edges.map(|span| span.end_ns).max().unwrap_or(i64::MAX),

@@ -133,6 +133,19 @@ pub(crate) fn renew_marks(original: &Connection, made: &Connection) -> rusqlite:
     Ok(())
 }
 
+/// Marks a pass as made in a file whose rows it covers, or does not, as `freshness` says.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn mark(made: &Connection, definition: &Definition, freshness: Freshness) -> rusqlite::Result<()> {
+    mark::set(made, definition)?;
+    match freshness {
+        Freshness::Current => Ok(()),
+        Freshness::Stale => mark::spoil(made, definition),
+        Freshness::Unknown => mark::forget(made, definition),
+    }
+}
+
 /// Makes a pass inside a change that is under way, in place of what there is of it.
 ///
 /// # Errors

@@ -110,9 +110,9 @@ pub(crate) fn trim(
         );
     }
     let Some(place) = place else { return Ok(trimmed) };
-    let work =
-        |making: &Making<'_>| Copy { making, trace: &trace, layout: &layout, window, kept: &kept }.run();
-    trimmed.dropped = derive(place, &[file], work)?;
+    trimmed.dropped = derive(place, file, |making: &Making<'_>| {
+        making.with(file, || Copy { making, trace: &trace, layout: &layout, window, kept: &kept }.run())
+    })?;
     Ok(trimmed)
 }
 

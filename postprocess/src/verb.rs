@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod check;
 pub(crate) mod create;
 pub(crate) mod info;
+pub(crate) mod merge;
 pub(crate) mod passes;
 pub(crate) mod record;
 pub(crate) mod subclass;

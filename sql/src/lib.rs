@@ -34,3 +34,12 @@ pub const FRESH: [&str; 6] = [TABLES, INDEXES, API_VIEW, VIEWS, METADATA, ext::D
 pub fn for_schema_3(statements: &str) -> String {
     statements.replace("\"rocpd_string\" /* schema 3: rocpd_ustring */", "\"rocpd_ustring\"")
 }
+
+/// View `nop` and the strides of nodes, for a file with traces of several hosts.
+pub const NODES: &str = include_str!("../nodes.sql");
+
+/// View `napi` for the same.
+pub const NODE_API: &str = include_str!("../node_api.sql");
+
+/// View `napi` for a file of schema 3.
+pub const NODE_API_3: &str = include_str!("../node_api_3.sql");

@@ -51,7 +51,7 @@ const KERNEL_TYPES: &str = "'KernelExecution', 'Task'";
 /// The rules for a table. `with_dispatches`: the sessions that wrote rows of `ext_dispatch`.
 pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64]) -> Vec<Rule> {
     let mut rules: Vec<Rule> = table.references.iter().map(|reference| dangling(table, reference)).collect();
-    if is_timed(table) {
+    if table.is_timed() {
         rules.extend(times(table));
     }
     for column in table.columns.iter().filter(|column| column.is_integer) {
@@ -61,12 +61,6 @@ pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64
         rules.extend(names(layout, table, with_dispatches));
     }
     rules
-}
-
-/// Whether rows of the table have a start and an end in CLOCK_MONOTONIC.
-pub(crate) fn is_timed(table: &TableLayout) -> bool {
-    // Ticks are the device's own, in whatever unit, and may wrap.
-    table.has("start") && table.has("end") && !table.is("ext_tick")
 }
 
 /// The condition that both times are possible and in order.
@@ -125,7 +119,7 @@ fn times(table: &TableLayout) -> [Rule; 2] {
 fn numbers(table: &TableLayout, column: &str) -> Vec<Rule> {
     let quoted = quote(column);
     let is_reference = table.references.iter().any(|reference| same(&reference.column, column));
-    let is_time = is_timed(table) && (same(column, "start") || same(column, "end"));
+    let is_time = table.is_timed() && (same(column, "start") || same(column, "end"));
     let rule = |kind, condition: String| Rule {
         kind,
         place: format!("{}.{column}", table.name),

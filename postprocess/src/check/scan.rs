@@ -6,7 +6,7 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::finding::{EXAMPLES, Example, Finding};
-use super::rule::{Rule, has_sound_times, is_timed};
+use super::rule::{Rule, has_sound_times};
 use crate::layout::{TableLayout, quote};
 
 /// Rows of a stretch: a fraction of a second.
@@ -108,7 +108,7 @@ pub(crate) fn judged(table: &TableLayout, running: &[u32]) -> String {
 fn counts(table: &TableLayout, rules: &[Rule]) -> String {
     let mut columns: Vec<String> =
         rules.iter().map(|rule| format!("count(*) FILTER (WHERE {})", rule.condition)).collect();
-    if is_timed(table) {
+    if table.is_timed() {
         let sound = has_sound_times();
         columns.push(format!("min(t.start) FILTER (WHERE {sound})"));
         columns.push(format!("max(t.\"end\") FILTER (WHERE {sound})"));

@@ -88,6 +88,23 @@ pub(super) fn renew(trace: &Connection, pass: &Definition) -> rusqlite::Result<(
         .map(|_| ())
 }
 
+/// Writes down that what a pass made does not cover the rows that are there.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn spoil(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+    let tag = format!("{}::Source", pass.tag);
+    trace.execute("UPDATE rocpd_metadata SET value = 'other rows' WHERE tag = ?1", [tag]).map(|_| ())
+}
+
+/// Removes what was written down of the rows that a pass was made of.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn forget(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+    trace.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [format!("{}::Source", pass.tag)]).map(|_| ())
+}
+
 /// Removes every tag of a pass.
 ///
 /// # Errors

@@ -10,13 +10,10 @@ use super::callstack::name_own_time;
 use super::kept::Kept;
 use super::plan::{Fate, Planned, plan};
 use super::window::Window;
-use crate::derive::{Making, objects};
+use crate::derive::{Making, SOURCE, objects};
 use crate::ids::Ids;
 use crate::layout::{Layout, TableLayout, declared_texts, quote, same};
 use crate::pass;
-
-/// The trace's name in statements.
-const SOURCE: &str = "source0";
 
 /// What is to be copied, from where.
 pub(super) struct Copy<'a> {
@@ -71,10 +68,13 @@ impl Copy<'_> {
         let inside = self.window.condition("start");
         let outside = format!("SELECT id FROM {SOURCE}.ext_graph WHERE NOT ifnull({inside}, 0)");
         let mut cut = Ids::of(self.making.made, &outside, [])?;
-        if self.layout.table("ext_graph_kernelapis").is_some() {
-            let calls =
-                format!("SELECT graph_id FROM {SOURCE}.ext_graph_kernelapis WHERE NOT is_kept_call(api_id)");
-            cut.gather(self.making.made, &calls, [])?;
+        for (table, kernel) in
+            [("ext_graph_kernelapis", "is_kept_call(api_id)"), ("ext_graph_kernelops", "is_kept_op(op_id)")]
+        {
+            if self.layout.table(table).is_some() {
+                let query = format!("SELECT graph_id FROM {SOURCE}.{table} WHERE NOT {kernel}");
+                cut.gather(self.making.made, &query, [])?;
+            }
         }
         Arc::new(cut).name(self.making.made, "is_cut_graph")
     }

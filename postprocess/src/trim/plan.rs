@@ -77,6 +77,9 @@ fn fate(table: &TableLayout, window: Window, planned: &[Planned<'_>]) -> Option<
     if table.is("rocpd_monitor") {
         return Some(Fate::Runs);
     }
+    if table.is("ext_graph") {
+        return Some(Fate::Rows("NOT is_cut_graph(t.id)".to_string()));
+    }
     if table.references.is_empty() {
         return Some(Fate::Dropped("nothing tells which calls or operations its rows belong to".to_string()));
     }
@@ -88,9 +91,6 @@ fn fate(table: &TableLayout, window: Window, planned: &[Planned<'_>]) -> Option<
             Ok(condition) => conditions.extend(condition),
             Err(gone) => return Some(Fate::Dropped(format!("it refers to {gone}, which goes"))),
         }
-    }
-    if table.is("ext_graph") {
-        conditions.push("NOT is_cut_graph(t.id)".to_string());
     }
     Some(Fate::Rows(if conditions.is_empty() { "1".to_string() } else { conditions.join(" AND ") }))
 }

@@ -11,6 +11,7 @@
 //! | `callstack.rs`, `graph.rs`, `autograd.rs` | call stacks, graphs, PyTorch's operators |
 //! | `sound.rs` | the trace that they damage |
 //! | `trim.rs` | a stretch of a trace as a trace of its own |
+//! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
@@ -29,6 +30,7 @@ mod generated;
 mod graph;
 mod harness;
 mod info;
+mod merge;
 mod pass;
 mod repair;
 mod run;

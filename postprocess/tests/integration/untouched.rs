@@ -40,6 +40,7 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
             &["subclass", "--base", "api", "--name", "x", "--apis", "x", name],
             &["trim", name, "-o", "out.rpd"],
             &["trim", name, "--in-place"],
+            &["merge", "-o", "out.rpd", name, "letter.rpd"],
             &["callstack", name],
             &["callstack", "--redo", name],
             &["passes", name],

@@ -21,6 +21,7 @@ fn help_of_every_verb_has_an_example() {
         "autograd",
         "passes",
         "trim",
+        "merge",
     ] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);
@@ -49,6 +50,10 @@ fn wrong_usage_is_2() {
         &["record", "--max-mb", "0", "x"],
         &["subclass", "--base", "api", "--name", "a b", "--apis", "x", "f"],
         &["subclass", "--base", "api", "--name", "", "--apis", "x", "f"],
+        &["merge", "-o", "x", "f"],
+        &["merge", "-o", "x", "--offset", "f", "f", "g"],
+        &["merge", "-o", "x", "--offset", "f=soon", "f", "g"],
+        &["merge", "-o", "x", "--align", "go", "f", "g"],
         &["trim", "f"],
         &["trim", "f", "-o", "x", "--in-place"],
         &["trim", "f", "-o", "x", "--start", "soon"],

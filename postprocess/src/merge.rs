@@ -1,0 +1,271 @@
+//! Traces of several ranks and hosts in one.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `input.rs` | what has to be known of each trace |
+//! | `node.rs` | hosts, and what separates their clocks |
+//! | `gpu.rs` | which GPUs are the same |
+//! | `tables.rs` | which tables can be put together |
+//! | `copy.rs` | rows on their way into the merged trace |
+//! | `facts.rs` | the metadata |
+//!
+//! Rules: all ids of a trace are moved by one number of sessions, so that they stay as they are to each other. A
+//! text that is there already is not written again. Process, thread, GPU and queue of node N have N strides added. Times are
+//! moved to the clock of the first trace's host. Nothing else of a row changes.
+
+mod copy;
+mod facts;
+mod gpu;
+mod input;
+mod node;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use rpd_schema::Version;
+use serde::Serialize;
+
+use crate::derive::{Making, Place, SOURCE, derive, objects};
+use crate::layout::Layout;
+use crate::{text, twins};
+use gpu::Gpus;
+use input::Input;
+use node::{Moved, Nodes, Timeline};
+use tables::Tables;
+
+/// How clocks and hosts are to be found.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    /// All traces were recorded on one host, whatever they say.
+    pub(crate) is_same_host: bool,
+    /// The marker that begins at one time everywhere.
+    pub(crate) align: Option<String>,
+    /// What is added to the times of a trace, ns.
+    pub(crate) offsets: Vec<(PathBuf, i64)>,
+}
+
+/// What was merged.
+#[derive(Debug, Serialize)]
+pub(crate) struct Merged {
+    /// The result, as it was named.
+    pub(crate) output: String,
+    /// The traces in their order.
+    pub(crate) inputs: Vec<Part>,
+    /// Names of the hosts by node; empty where nothing says it.
+    pub(crate) nodes: Vec<String>,
+    /// Texts that were there already.
+    pub(crate) equal_texts: u64,
+    /// What could not be put together, and why.
+    pub(crate) dropped: Vec<String>,
+}
+
+/// One of the traces in the result.
+#[derive(Debug, Serialize)]
+pub(crate) struct Part {
+    /// The trace, as it was named.
+    pub(crate) file: String,
+    /// Its session 0 is this one now.
+    pub(crate) first_session: i64,
+    /// Its nodes in the result.
+    pub(crate) nodes: Vec<i64>,
+    /// What was added to its times, ns, on each of these.
+    pub(crate) shifts_ns: Vec<i64>,
+}
+
+/// Everything that is decided before a row is copied.
+struct Plan<'a> {
+    inputs: &'a [Input],
+    /// What is added to the ids of each trace.
+    offsets: Vec<i64>,
+    nodes: Nodes,
+    gpus: Gpus,
+    shifts: BTreeMap<Timeline, i64>,
+    /// By trace, in place of the above.
+    given: BTreeMap<usize, i64>,
+}
+
+impl Plan<'_> {
+    /// What is added to the times of a node of trace `input`, ns.
+    fn shift(&self, input: usize, moved: Moved) -> i64 {
+        let found = || self.shifts.get(&node::timeline(self.inputs, input, moved.to));
+        self.given.get(&input).or_else(found).copied().unwrap_or(0)
+    }
+}
+
+/// Merges `files` into the new trace `out`.
+///
+/// # Errors
+/// What failed and what to do about it; the traces are as they were, and nothing is left of a new one.
+pub(crate) fn merge(out: &Path, files: &[PathBuf], options: &Options) -> Result<Merged> {
+    let inputs: Vec<Input> = files.iter().map(|file| Input::of(file)).collect::<Result<_>>()?;
+    distinct(out, &inputs)?;
+    let plan = plan(&inputs, options)?;
+    let tables = Tables::of(&inputs)?;
+    let (equal_texts, lost_views) = derive(Place::New(out), &inputs[0].path, |making| {
+        Merge { making, plan: &plan, tables: &tables }.run()
+    })?;
+    let part = |(number, input): (usize, &Input)| {
+        let mut moved: Vec<Moved> = input
+            .sessions
+            .iter()
+            .map(|session| plan.nodes.moved(number, i64::from(session.session)))
+            .chain(input.sessions.is_empty().then(|| plan.nodes.moved(number, 0)))
+            .collect();
+        moved.sort_by_key(|moved| moved.to);
+        moved.dedup();
+        Part {
+            file: input.path.to_string_lossy().into_owned(),
+            first_session: plan.offsets[number] >> 32,
+            nodes: moved.iter().map(|moved| moved.to).collect(),
+            shifts_ns: moved.iter().map(|moved| plan.shift(number, *moved)).collect(),
+        }
+    };
+    Ok(Merged {
+        output: out.to_string_lossy().into_owned(),
+        inputs: inputs.iter().enumerate().map(part).collect(),
+        nodes: plan.nodes.names().map(str::to_string).collect(),
+        equal_texts,
+        dropped: tables.dropped.iter().cloned().chain(lost_views).collect(),
+    })
+}
+
+/// Fails where two of the files are the same, the result is one of them, or they do not fit together.
+fn distinct(out: &Path, inputs: &[Input]) -> Result<()> {
+    let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
+    for (number, input) in inputs.iter().enumerate() {
+        let identity = input.identity()?;
+        for other in &inputs[..number] {
+            if other.identity()? == identity {
+                bail!("{} and {} are the same file", shown(&other.path), shown(&input.path));
+            }
+            if other.version != input.version {
+                bail!(
+                    "{} is of schema {} and {} of schema {}: only traces of one schema can be merged",
+                    shown(&other.path),
+                    other.version,
+                    shown(&input.path),
+                    input.version
+                );
+            }
+        }
+        if fs::canonicalize(out)
+            .is_ok_and(|out| fs::canonicalize(&input.path).is_ok_and(|input| input == out))
+        {
+            bail!("{} is one of the traces to be merged: name another file for the result", shown(out));
+        }
+    }
+    Ok(())
+}
+
+fn plan<'a>(inputs: &'a [Input], options: &Options) -> Result<Plan<'a>> {
+    let mut given = BTreeMap::new();
+    for (file, shift) in &options.offsets {
+        let wanted = fs::canonicalize(file).ok();
+        let at =
+            inputs.iter().position(|input| wanted.is_some() && fs::canonicalize(&input.path).ok() == wanted);
+        let Some(at) = at else {
+            bail!(
+                "--offset: {} is not one of the traces to be merged",
+                text::escape(&file.to_string_lossy())
+            );
+        };
+        given.insert(at, *shift);
+    }
+    let mut offsets = Vec::new();
+    let mut sessions = 0_i64;
+    for input in inputs {
+        offsets.push(sessions << 32);
+        sessions += input.session_span;
+        if sessions >= 1 << 31 {
+            bail!("together the traces have more sessions than a file can have; merge fewer of them");
+        }
+    }
+    let nodes = Nodes::of(inputs, options.is_same_host);
+    let exempt: Vec<usize> = given.keys().copied().collect();
+    let shifts = match &options.align {
+        Some(name) => node::by_marker(inputs, &nodes, &exempt, name)?,
+        None => node::by_clocks(inputs, &nodes, &exempt)?,
+    };
+    Ok(Plan { inputs, offsets, gpus: Gpus::of(inputs, &nodes), nodes, shifts, given })
+}
+
+struct Merge<'a> {
+    making: &'a Making<'a>,
+    plan: &'a Plan<'a>,
+    tables: &'a Tables,
+}
+
+impl Merge<'_> {
+    /// Fills the new trace; how many texts were there already, and which views could not be kept.
+    fn run(&self) -> Result<(u64, Vec<String>)> {
+        let made = self.making.made;
+        let inputs = self.plan.inputs;
+        let is_v2 = inputs[0].version == Version::V2;
+        if is_v2 {
+            [rpd_sql::TABLES, rpd_sql::ext::DISPATCH, rpd_sql::METADATA]
+                .iter()
+                .try_for_each(|sql| made.execute_batch(sql))?;
+        }
+        let equal_texts = self.find_twins()?;
+        for (number, input) in inputs.iter().enumerate() {
+            self.making.with(&input.path, || self.rows(number))?;
+        }
+        self.making.show("indexes");
+        let finish: &[&str] = match is_v2 {
+            true => &[rpd_sql::INDEXES, rpd_sql::API_VIEW, rpd_sql::VIEWS, rpd_sql::NODE_API, rpd_sql::NODES],
+            false => &[rpd_sql::NODE_API_3, rpd_sql::NODES],
+        };
+        finish.iter().try_for_each(|sql| made.execute_batch(sql))?;
+        let mut lost = Vec::new();
+        for input in inputs {
+            let (original, _) = rpd_schema::open_read(&input.path)?;
+            self.making.with(&input.path, || {
+                objects::indexes(self.making, SOURCE)?;
+                lost.extend(objects::views(made, SOURCE, &original)?);
+                lost.extend(objects::left_out(made, SOURCE)?);
+                Ok(())
+            })?;
+        }
+        facts::finish(self.making, self.plan, self.tables)?;
+        lost.sort();
+        lost.dedup();
+        Ok((equal_texts, lost))
+    }
+
+    fn find_twins(&self) -> Result<u64> {
+        twins::begin(self.making.made)?;
+        for (number, input) in self.plan.inputs.iter().enumerate() {
+            if let Some(table) = input.layout.table("rocpd_string") {
+                self.making.show(&format!("{}: texts", input.path.display()));
+                self.making.with(&input.path, || {
+                    Ok(twins::gather(self.making.made, &copy::texts(self.plan, number, table))?)
+                })?;
+            }
+        }
+        self.making.show("equal texts");
+        Ok(twins::find(self.making.made)?)
+    }
+
+    /// Copies all rows of one trace, which is attached.
+    fn rows(&self, number: usize) -> Result<()> {
+        let made = self.making.made;
+        for table in &self.plan.inputs[number].layout.tables {
+            if self.tables.is_gone(&table.name) {
+                continue;
+            }
+            if !Layout::everything(made)?.has(&table.name) {
+                objects::table(made, SOURCE, &table.name)?;
+            }
+            if !table.is("rocpd_metadata") {
+                let layout = Layout::everything(made)?;
+                let columns = layout.table(&table.name).map(|made| made.columns.iter()).into_iter().flatten();
+                let columns: Vec<String> = columns.map(|column| column.name.clone()).collect();
+                copy::rows(self.making, self.plan, number, table, &columns)?;
+            }
+        }
+        facts::copy(self.making, self.plan, number)
+    }
+}

@@ -1,0 +1,147 @@
+//! The rows of one trace on their way into the merged one.
+
+use anyhow::{Context, Result};
+
+use super::Plan;
+use super::gpu::GPU_STRIDE;
+use super::node::Moved;
+use crate::derive::{Making, SOURCE};
+use crate::layout::{Reference, TableLayout, quote, same};
+use crate::twins;
+
+/// Added to process and thread ids for each node.
+pub(super) const PID_STRIDE: i64 = 10_000_000;
+
+/// Numbers beyond this are not moved: the sum would be no integer any more.
+const MOVABLE: i64 = 1 << 61;
+
+/// Copies the rows of `table` of trace `input`, which is attached, into the table of that name with the columns `columns`.
+///
+/// # Errors
+/// When the trace cannot be read or the new one not be written.
+pub(super) fn rows(
+    making: &Making<'_>,
+    plan: &Plan<'_>,
+    input: usize,
+    table: &TableLayout,
+    columns: &[String],
+) -> Result<()> {
+    making.show(&format!("{}: {}", plan.inputs[input].path.display(), table.name));
+    let change = Change { plan, input, table };
+    let values: Vec<String> = columns.iter().map(|column| change.value(column)).collect();
+    let quoted: Vec<String> = columns.iter().map(|column| quote(column)).collect();
+    let name = quote(&table.name);
+    let which = if table.is("rocpd_string") {
+        format!("WHERE NOT is_twin({})", change.own_id())
+    } else {
+        String::new()
+    };
+    let copy = format!(
+        "INSERT INTO main.{name} ({}) SELECT {} FROM {SOURCE}.{name} AS t {which}",
+        quoted.join(", "),
+        values.join(", ")
+    );
+    making.made.execute(&copy, []).with_context(|| format!("cannot copy {}", table.name))?;
+    Ok(())
+}
+
+/// The query for the texts of trace `input`, which is attached, that may stand for others, with their ids in the result. Local id 1
+/// of each session stays the empty text.
+pub(super) fn texts(plan: &Plan<'_>, input: usize, table: &TableLayout) -> String {
+    let id = Change { plan, input, table }.own_id();
+    let key = table.key.as_deref().map_or_else(|| "rowid".to_string(), quote);
+    format!(
+        "SELECT t.string AS string, {id} AS id FROM {SOURCE}.rocpd_string AS t WHERE NOT (t.{key} & 0xffffffff = 1 AND t.string = '')"
+    )
+}
+
+/// What becomes of the columns of a table.
+struct Change<'a> {
+    plan: &'a Plan<'a>,
+    input: usize,
+    table: &'a TableLayout,
+}
+
+impl Change<'_> {
+    /// The value of a column in the result, as an SQL expression.
+    fn value(&self, column: &str) -> String {
+        let value = format!("t.{}", quote(column));
+        let table = self.table;
+        if !table.has(column) {
+            // What an older file lacks is not known.
+            return "''".to_string();
+        }
+        if let Some(reference) = table.references.iter().find(|reference| same(&reference.column, column)) {
+            return self.reference(reference, &value);
+        }
+        if table.key.as_deref().is_some_and(|key| same(key, column) && table.is_integer(key)) {
+            return format!("{value} + {}", self.offset());
+        }
+        let is = |tables: &[&str], columns: &[&str]| {
+            tables.iter().any(|name| table.is(name)) && columns.iter().any(|name| same(name, column))
+        };
+        if is(&["rocpd_api"], &["pid", "tid"]) {
+            return self.strided(&value, PID_STRIDE);
+        }
+        if is(&["rocpd_op"], &["queueId"]) {
+            return self.strided(&value, GPU_STRIDE);
+        }
+        if is(&["rocpd_op"], &["gpuId"]) || is(&["rocpd_monitor"], &["deviceId"]) {
+            let moved = self.strided(&value, GPU_STRIDE);
+            return self.plan.gpus.expression(self.input, &value, &moved);
+        }
+        if table.is_timed() && (same(column, "start") || same(column, "end")) {
+            let shift = |moved: Moved| self.plan.shift(self.input, moved);
+            return plus(&value, &self.by_session(shift));
+        }
+        value
+    }
+
+    fn offset(&self) -> i64 {
+        self.plan.offsets[self.input]
+    }
+
+    /// The id of a row in the result.
+    fn own_id(&self) -> String {
+        let key = self.table.key.as_deref().map_or_else(|| "rowid".to_string(), quote);
+        format!("t.{key} + {}", self.offset())
+    }
+
+    fn by_session(&self, of: impl Fn(Moved) -> i64) -> String {
+        let key = self.table.key.as_deref().map_or_else(|| "rowid".to_string(), quote);
+        self.plan.nodes.by_session(self.input, &format!("t.{key}"), of)
+    }
+
+    fn strided(&self, value: &str, stride: i64) -> String {
+        plus(value, &self.by_session(|moved| (moved.to - moved.from) * stride))
+    }
+
+    /// An id of a row elsewhere. One that no row of this trace can have must not become another trace's.
+    fn reference(&self, reference: &Reference, value: &str) -> String {
+        let offset = self.offset();
+        let limit = self.plan.inputs[self.input].session_span << 32;
+        // 0 is a code object that is not known.
+        let first = i64::from(same(&reference.table, "rocpd_kernelcodeobject"));
+        let moved = format!(
+            "CASE WHEN {value} BETWEEN {first} AND {} THEN {value} + {offset}
+                 WHEN typeof({value}) IN ('integer', 'real') AND {value} <> 0 THEN -1 ELSE {value} END",
+            limit - 1
+        );
+        if !same(&reference.table, "rocpd_string") {
+            return moved;
+        }
+        let id = format!("CASE WHEN {value} BETWEEN 0 AND {} THEN {value} + {offset} END", limit - 1);
+        twins::first_of(&id, &moved)
+    }
+}
+
+/// A number plus another; what is no number, or too large, stays.
+fn plus(value: &str, delta: &str) -> String {
+    if delta == "0" {
+        return value.to_string();
+    }
+    format!(
+        "CASE WHEN typeof({value}) = 'integer' AND {value} BETWEEN {} AND {MOVABLE} THEN {value} + {delta} ELSE {value} END",
+        -MOVABLE
+    )
+}

@@ -1,0 +1,145 @@
+//! The metadata of a merged trace: that of its parts, with sessions and GPUs as they are numbered now, and what they were
+//! merged of.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use rpd_schema::session_fact;
+
+use super::gpu::GPU_STRIDE;
+use super::input::metadata;
+use super::tables::Tables;
+use super::{Plan, node};
+use crate::derive::{Making, SOURCE};
+use crate::pass::{Freshness, PASSES, mark};
+
+/// Tags of which there is one in a file, and which are written for the whole of it.
+const OWN: [&str; 6] =
+    ["schema_version", "session_count", "node::", "trim::", "Subclass::", "resourceLock::"];
+
+/// Adds the metadata of trace `input`, which is attached.
+///
+/// # Errors
+/// When it cannot be read or the new trace not be written.
+pub(super) fn copy(making: &Making<'_>, plan: &Plan<'_>, input: usize) -> Result<()> {
+    let made = making.made;
+    let passes: Vec<String> = PASSES.iter().map(|pass| format!("{}::", pass.definition().tag)).collect();
+    let is_own = |tag: &str| {
+        OWN.iter().any(|own| tag.starts_with(own)) || passes.iter().any(|pass| tag.starts_with(pass))
+    };
+    for (tag, value) in metadata(made, SOURCE)? {
+        if is_own(&tag) {
+            continue;
+        }
+        let Some((tag, value)) = moved(plan, input, &tag, &value) else { continue };
+        made.execute(
+            "INSERT INTO main.rocpd_metadata (tag, value) SELECT ?1, ?2
+             WHERE NOT EXISTS (SELECT 1 FROM main.rocpd_metadata WHERE tag = ?1 AND value = ?2)",
+            [&tag, &value],
+        )?;
+    }
+    Ok(())
+}
+
+/// A row of the metadata of trace `input` as it stands in the result, if it does.
+fn moved(plan: &Plan<'_>, input: usize, tag: &str, value: &str) -> Option<(String, String)> {
+    if let Some((session, key)) = numbered(tag, "session::") {
+        if key == node::NODE || is_counted_before(plan, input, session, key) {
+            return None;
+        }
+        let is_time = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS].contains(&key);
+        let time = value.trim().parse::<i64>().ok().filter(|_| is_time);
+        let shift = plan.shift(input, plan.nodes.moved(input, session));
+        let value = time.map_or_else(|| value.to_string(), |time| time.saturating_add(shift).to_string());
+        return Some((
+            format!("session::{}::{key}", session.saturating_add(plan.offsets[input] >> 32)),
+            value,
+        ));
+    }
+    if let Some((gpu, key)) = numbered(tag, "gpu::") {
+        let from = if plan.inputs[input].is_merged { gpu / GPU_STRIDE } else { 0 };
+        let gpu = plan.gpus.number(input, gpu, plan.nodes.moved_node(input, from));
+        return Some((format!("gpu::{gpu}::{key}"), value.to_string()));
+    }
+    Some((tag.to_string(), value.to_string()))
+}
+
+/// `PREFIX N::key`.
+fn numbered<'a>(tag: &'a str, prefix: &str) -> Option<(i64, &'a str)> {
+    let (number, key) = tag.strip_prefix(prefix)?.split_once("::")?;
+    Some((number.parse::<u32>().ok()?.into(), key))
+}
+
+/// Whether this is a count of a session that an earlier trace has too: parts of one recording, of which each has the counts
+/// of the whole.
+fn is_counted_before(plan: &Plan<'_>, input: usize, session: i64, key: &str) -> bool {
+    if !key.starts_with(session_fact::LOST) && !key.starts_with(session_fact::RECORDED) {
+        return false;
+    }
+    let identity = |input: usize, session: i64| {
+        let session = plan.inputs[input].sessions.iter().find(|found| i64::from(found.session) == session)?;
+        let facts = [session_fact::BOOT_ID, session_fact::PID, session_fact::START_MONOTONIC_NS];
+        facts.map(|fact| session.get(fact).map(str::to_string)).into_iter().collect::<Option<Vec<String>>>()
+    };
+    let Some(wanted) = identity(input, session) else { return false };
+    (0..input).any(|earlier| {
+        let sessions = plan.inputs[earlier].sessions.iter();
+        sessions
+            .map(|found| identity(earlier, found.session.into()))
+            .any(|found| found.as_ref() == Some(&wanted))
+    })
+}
+
+/// Adds what is true of the whole: sessions, nodes, and the passes that cover it.
+///
+/// # Errors
+/// When the new trace cannot be written.
+pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> Result<()> {
+    let made = making.made;
+    let last = plan.inputs.len() - 1;
+    let sessions = (plan.offsets[last] >> 32) + plan.inputs[last].session_span;
+    let mut facts: Vec<(String, String)> = vec![("session_count".into(), sessions.to_string())];
+    let version = plan.inputs[0].version.to_string();
+    facts.push(("schema_version".into(), version));
+    let mut shifts: BTreeMap<i64, i64> = BTreeMap::new();
+    for (number, input) in plan.inputs.iter().enumerate() {
+        for session in &input.sessions {
+            let moved = plan.nodes.moved(number, session.session.into());
+            let now = i64::from(session.session) + (plan.offsets[number] >> 32);
+            facts.push((format!("session::{now}::{}", node::NODE), moved.to.to_string()));
+            shifts.entry(moved.to).or_insert_with(|| plan.shift(number, moved));
+        }
+        if input.sessions.is_empty() {
+            let moved = plan.nodes.moved(number, 0);
+            facts.push((
+                format!("session::{}::{}", plan.offsets[number] >> 32, node::NODE),
+                moved.to.to_string(),
+            ));
+            shifts.entry(moved.to).or_insert_with(|| plan.shift(number, moved));
+        }
+    }
+    for (number, name) in plan.nodes.names().enumerate() {
+        facts.push((format!("node::{number}::host"), name.to_string()));
+        let shift = shifts.get(&(number as i64)).copied().unwrap_or(0);
+        facts.push((format!("node::{number}::shift_ns"), shift.to_string()));
+    }
+    for table in &tables.subclasses {
+        if let Some(members) = plan.inputs[0].subclasses.get(table) {
+            facts.push((format!("Subclass::{table}"), members.clone()));
+        }
+    }
+    for (tag, value) in facts {
+        made.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [&tag])?;
+        made.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [&tag, &value])?;
+    }
+    for definition in &tables.passes {
+        let all = plan.inputs.iter().filter_map(|input| input.passes.get(definition.name).copied());
+        let worst = all.max_by_key(|freshness| match freshness {
+            Freshness::Current => 0,
+            Freshness::Unknown => 1,
+            Freshness::Stale => 2,
+        });
+        mark(made, definition, worst.unwrap_or(Freshness::Unknown))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! `rpd merge`: what is in the parts is in the whole, once, and nothing else.
+
+use std::fs;
+
+use rusqlite::types::Value;
+
+use crate::generated::{BEGIN, generated, number, rows, to_schema_3};
+use crate::harness::{Dir, RPD, ran};
+
+/// What people ask a trace; `op` for schema 3 too.
+const CONTENT: [&str; 7] = [
+    "SELECT pid, tid, start, \"end\", apiName, args FROM api",
+    "SELECT gpuId, queueId, sequenceId, start, \"end\", description, opType FROM op",
+    "SELECT a.start, o.start FROM rocpd_api_ops l JOIN rocpd_api a ON a.id = api_id JOIN rocpd_op o ON o.id = op_id",
+    "SELECT a.start, k.stream, s.string FROM rocpd_kernelapi k JOIN rocpd_api a ON a.id = api_ptr_id JOIN rocpd_string s ON s.id = kernelName_id",
+    "SELECT a.start, c.kind, c.dst, c.width FROM rocpd_copyapi c JOIN rocpd_api a ON a.id = api_ptr_id",
+    "SELECT a.start, f.depth, s.string FROM rocpd_stackframe f JOIN rocpd_api a ON a.id = api_ptr_id JOIN rocpd_string s ON s.id = name_id",
+    "SELECT f.start, t.start FROM rocpd_op_inputSignals i JOIN rocpd_op f ON f.id = from_op_id JOIN rocpd_op t ON t.id = to_op_id",
+];
+
+fn same_content(dir: &Dir, one: &str, other: &str, queries: &[&str]) {
+    for query in queries {
+        let (one, other) = (rows(&dir.open(one), query), rows(&dir.open(other), query));
+        assert!(!one.is_empty() && one == other, "{query}");
+    }
+}
+
+fn sound(dir: &Dir, trace: &str) {
+    let checked = dir.run(&["check", trace]);
+    checked.expect(0);
+    for word in ["dangling", "duplicate", "unclaimed"] {
+        assert!(!checked.stdout.contains(word), "{checked}");
+    }
+}
+
+/// Cuts a trace in two, `a.rpd` and `b.rpd`.
+fn cut(dir: &Dir, trace: &str) {
+    let middle = BEGIN + 1500;
+    dir.run(&["trim", trace, "-o", "a.rpd", "--end", &middle.to_string()]).expect(0);
+    dir.run(&["trim", trace, "-o", "b.rpd", "--start", &(middle + 1).to_string()]).expect(0);
+}
+
+#[test]
+fn the_parts_of_a_trace_make_the_whole() {
+    for (seed, is_schema_3) in [(1, false), (2, true)] {
+        let dir = Dir::new();
+        let trace = generated(&dir, "t.rpd", seed, 200);
+        if is_schema_3 {
+            to_schema_3(&dir, &trace);
+        } else {
+            dir.run(&["callstack", &trace]).expect(0);
+        }
+        cut(&dir, &trace);
+        let before = [fs::read(dir.path("a.rpd")).unwrap(), fs::read(dir.path("b.rpd")).unwrap()];
+        // One boot: no clock is moved, no number strided.
+        let told = dir.run(&["merge", "-o", "all.rpd", "a.rpd", "b.rpd"]);
+        assert!(told.expect(0).stderr.contains("b.rpd: from session 3, node 0, times +0 ns\n"), "{told}");
+        assert_eq!(before, [fs::read(dir.path("a.rpd")).unwrap(), fs::read(dir.path("b.rpd")).unwrap()]);
+        // An op that waited for one in the other part knows nothing of it any more.
+        same_content(&dir, &trace, "all.rpd", &CONTENT[..6]);
+        sound(&dir, "all.rpd");
+        let all = dir.open("all.rpd");
+        let texts = "SELECT string, count(*) FROM rocpd_string WHERE id & 0xffffffff <> 1 GROUP BY string HAVING count(*) > 1";
+        assert!(rows(&all, texts).is_empty(), "texts twice");
+        assert_eq!(
+            number(&all, "SELECT CAST(value AS integer) FROM rocpd_metadata WHERE tag = 'session_count'"),
+            6
+        );
+        assert_eq!(number(&all, "SELECT count(*) FROM rocpd_metadata WHERE tag = 'schema_version'"), 1);
+        if !is_schema_3 {
+            assert_eq!(
+                number(&all, "SELECT count(DISTINCT op_id) FROM ext_dispatch"),
+                number(&dir.open(&trace), "SELECT count(*) FROM ext_dispatch")
+            );
+            drop(all);
+            dir.run(&["callstack", "all.rpd"]).expect(0).says(&["already"]);
+            let stacks = "SELECT p.start, c.start, depth, gpu_time FROM ext_callstack JOIN rocpd_api p ON p.id = parent_id
+                JOIN rocpd_api c ON c.id = child_id WHERE depth = 0";
+            assert!(rows(&dir.open(&trace), stacks) == rows(&dir.open("all.rpd"), stacks));
+        }
+    }
+}
+
+/// A trace of another host, whose clock is `ahead` ns ahead of that of the trace it is a copy of.
+fn elsewhere(dir: &Dir, trace: &str, name: &str, ahead: i64) {
+    fs::copy(dir.path(trace), dir.path(name)).unwrap();
+    dir.open(name)
+        .execute_batch(&format!(
+            "UPDATE rocpd_api SET start = start + {ahead}, \"end\" = \"end\" + {ahead};
+             UPDATE rocpd_op SET start = start + {ahead}, \"end\" = \"end\" + {ahead};
+             UPDATE rocpd_monitor SET start = start + {ahead}, \"end\" = \"end\" + {ahead};
+             UPDATE rocpd_metadata SET value = value + {ahead} WHERE tag GLOB 'session::*monotonic*';
+             UPDATE rocpd_metadata SET value = '{name}' WHERE tag GLOB 'session::*::host' OR tag GLOB 'session::*::boot_id';"
+        ))
+        .unwrap();
+}
+
+#[test]
+fn hosts_get_numbers_and_one_clock() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 3, 120);
+    elsewhere(&dir, &trace, "n2.rpd", 5_000_000_000);
+    elsewhere(&dir, &trace, "n3.rpd", 77);
+    let told = dir.run(&["merge", "-o", "all.rpd", "--json", &trace, "n2.rpd", "n3.rpd"]);
+    let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
+    assert_eq!(told["nodes"], serde_json::json!(["node1", "n2.rpd", "n3.rpd"]));
+    assert_eq!(told["inputs"][1]["shifts_ns"], serde_json::json!([-5_000_000_000_i64]));
+    sound(&dir, "all.rpd");
+    let all = dir.open("all.rpd");
+    let before = dir.open(&trace);
+    for (view, columns) in [
+        ("napi", "pid, tid, start, \"end\", apiName, args"),
+        ("nop", "gpuId, queueId, sequenceId, start, \"end\", description, opType"),
+    ] {
+        let expected = rows(&before, &format!("SELECT {columns} FROM {}", &view[1..]));
+        for node in 0..3 {
+            assert!(
+                rows(&all, &format!("SELECT {columns} FROM {view} WHERE node = {node}")) == expected,
+                "{view} {node}"
+            );
+        }
+    }
+    assert_eq!(number(&all, "SELECT count(DISTINCT pid) FROM rocpd_api WHERE pid / 10000000 = 2"), 2);
+    assert_eq!(number(&all, "SELECT count(DISTINCT gpuId) FROM rocpd_op WHERE gpuId >= 2000"), 2);
+    let facts =
+        |tag: &str| number(&all, &format!("SELECT count(*) FROM rocpd_metadata WHERE tag GLOB '{tag}'"));
+    assert_eq!(facts("session::*::pid"), 6);
+    assert_eq!(
+        number(
+            &all,
+            "SELECT CAST(value AS integer) FROM rocpd_metadata WHERE tag = 'session::3::start_monotonic_ns'"
+        ),
+        BEGIN
+    );
+    assert_eq!(
+        number(&all, "SELECT CAST(value AS integer) FROM rocpd_metadata WHERE tag = 'session::5::node'"),
+        1
+    );
+    assert_eq!(
+        number(&all, "SELECT count(*) FROM rocpd_metadata WHERE tag = 'node::2::host' AND value = 'n3.rpd'"),
+        1
+    );
+    // Two steps come to the same as one.
+    dir.run(&["merge", "-o", "two.rpd", &trace, "n2.rpd"]).expect(0);
+    dir.run(&["merge", "-o", "three.rpd", "two.rpd", "n3.rpd"]).expect(0);
+    same_content(&dir, "all.rpd", "three.rpd", &CONTENT);
+    // The other way round it is the clock of the others.
+    dir.run(&["merge", "-o", "back.rpd", "n3.rpd", "two.rpd"]).expect(0);
+    let back = dir.open("back.rpd");
+    assert_eq!(
+        number(&back, "SELECT min(start) FROM rocpd_api"),
+        number(&all, "SELECT min(start) FROM rocpd_api") + 77
+    );
+    assert_eq!(number(&back, "SELECT count(DISTINCT node) FROM napi"), 3);
+}
+
+#[test]
+fn gpus_are_known_by_what_they_are() {
+    let dir = Dir::new();
+    let gpu = |number: i64, uuid: &str, bus: &str| {
+        format!(
+            "INSERT INTO rocpd_metadata (tag, value) VALUES ('gpu::{number}::uuid', '{uuid}'), ('gpu::{number}::bdf', '{bus}');
+             INSERT INTO rocpd_op VALUES ({}, {number}, 1, 0, '', 10, 20, 1, 1);
+             INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES ('gpu', {number}, 'sclk', 1, 2, '{uuid}');",
+            number + 1
+        )
+    };
+    let host = "INSERT INTO rocpd_string VALUES (1, '');
+        INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::boot_id', 'b'), ('session::0::pid', '1');";
+    // Two containers, each with a GPU 0 of its own, and one that sees both.
+    dir.trace("a.rpd", &format!("{host}{}", gpu(0, "GPU-a", "01")));
+    dir.trace("b.rpd", &format!("{host}{}", gpu(0, "GPU-b", "02")));
+    dir.trace("c.rpd", &format!("{host}{}{}", gpu(0, "GPU-b", "02"), gpu(1, "", "01")));
+    dir.run(&["merge", "-o", "all.rpd", "a.rpd", "b.rpd", "c.rpd"]).expect(0);
+    let all = dir.open("all.rpd");
+    let expected = |numbers: &[(i64, &str)]| -> Vec<Vec<Value>> {
+        numbers
+            .iter()
+            .map(|(number, uuid)| vec![Value::Integer(*number), Value::Text(uuid.to_string())])
+            .collect()
+    };
+    assert_eq!(
+        rows(&all, "SELECT deviceId, value FROM rocpd_monitor"),
+        expected(&[(0, ""), (0, "GPU-a"), (1, "GPU-b"), (1, "GPU-b")])
+    );
+    assert_eq!(number(&all, "SELECT count(*) FROM rocpd_op WHERE gpuId = 1"), 2);
+    assert_eq!(
+        number(&all, "SELECT count(*) FROM rocpd_metadata WHERE tag = 'gpu::1::uuid' AND value = 'GPU-b'"),
+        1
+    );
+}
+
+#[test]
+fn traces_that_say_nothing_are_aligned_as_told() {
+    let dir = Dir::new();
+    let with = |name: &str, start: i64| {
+        dir.trace(
+            name,
+            &format!(
+                "INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 'go');
+                 INSERT INTO rocpd_api VALUES (1, 5, 5, {start}, {start} + 10, 2, 3), (2, 5, 5, {start} + 500, {start} + 600, 2, 3);"
+            ),
+        );
+    };
+    with("a.rpd", 1000);
+    with("b.rpd", 90_000);
+    let starts = |name: &str| rows(&dir.open(name), "SELECT start, pid FROM rocpd_api");
+    let row = |start: i64, pid: i64| vec![Value::Integer(start), Value::Integer(pid)];
+    dir.run(&["merge", "-o", "no.rpd", "a.rpd", "b.rpd"]).expect(1).says(&[
+        "clocks of a.rpd and b.rpd",
+        "--same-host",
+        "--align",
+        "--offset",
+    ]);
+    dir.run(&["merge", "-o", "align.rpd", "--align", "marker:go", "a.rpd", "b.rpd"]).expect(0);
+    assert_eq!(
+        starts("align.rpd"),
+        [row(1000, 10_000_005), row(1000, 5), row(1500, 10_000_005), row(1500, 5)]
+    );
+    dir.run(&["merge", "-o", "offset.rpd", "--offset", "b.rpd=-1us", "a.rpd", "b.rpd"]).expect(0);
+    assert_eq!(
+        starts("offset.rpd"),
+        [row(1000, 5), row(1500, 5), row(89_000, 10_000_005), row(89_500, 10_000_005)]
+    );
+    dir.run(&["merge", "-o", "same.rpd", "--same-host", "a.rpd", "b.rpd"]).expect(0);
+    assert_eq!(starts("same.rpd"), [row(1000, 5), row(1500, 5), row(90_000, 5), row(90_500, 5)]);
+    dir.run(&["merge", "-o", "no.rpd", "--align", "marker:stop", "a.rpd", "b.rpd"])
+        .expect(1)
+        .says(&["no marker has the text stop"]);
+    dir.run(&["merge", "-o", "no.rpd", "--offset", "c.rpd=1", "a.rpd", "b.rpd"])
+        .expect(1)
+        .says(&["c.rpd is not one of"]);
+    assert!(!dir.path("no.rpd").exists());
+}
+
+#[test]
+fn ids_that_lead_nowhere_do_not_lead_into_another_trace() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 5, 40);
+    generated(&dir, "u.rpd", 6, 40);
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (12884901890, 12884901890), ('x', ''), (9223372036854775807, -5);
+             INSERT INTO rocpd_api VALUES (700, 9223372036854775807, '', '', 9223372036854775807, 12884901890, 99999);
+             UPDATE rocpd_kernelapi SET codeObject_id = '' WHERE api_ptr_id % 2;",
+        )
+        .unwrap();
+    dir.run(&["merge", "-o", "all.rpd", &trace, "u.rpd"]).expect(0);
+    let all = dir.open("all.rpd");
+    let unlinked = number(&dir.open("u.rpd"), "SELECT count(*) FROM rocpd_api_ops");
+    assert_eq!(
+        number(
+            &all,
+            "SELECT count(*) FROM rocpd_api_ops WHERE op_id >= 3 << 32 AND typeof(op_id) = 'integer'"
+        ),
+        unlinked
+    );
+    assert_eq!(number(&all, "SELECT count(*) FROM rocpd_api_ops WHERE api_id = -1"), 2);
+    assert_eq!(
+        number(
+            &all,
+            "SELECT count(*) FROM rocpd_api WHERE id = 700 AND typeof(start) = 'text' AND apiName_id = -1"
+        ),
+        1
+    );
+    assert!(number(&all, "SELECT count(*) FROM rocpd_kernelapi WHERE codeObject_id = ''") > 0);
+    let wrong =
+        dir.trace("wrong.rpd", "INSERT INTO rocpd_string VALUES (-7, 'x'), (9223372036854775807, 'y')");
+    dir.run(&["merge", "-o", "no.rpd", &trace, &wrong]).expect(1).says(&[
+        "wrong.rpd",
+        "ids that no session can have",
+        "rpd check",
+    ]);
+}
+
+#[test]
+fn what_does_not_fit_together_is_told() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 7, 60);
+    generated(&dir, "u.rpd", 8, 60);
+    generated(&dir, "v3.rpd", 9, 60);
+    to_schema_3(&dir, "v3.rpd");
+    std::os::unix::fs::symlink(dir.path(&trace), dir.path("link.rpd")).unwrap();
+    for (arguments, words) in [
+        (&["-o", "no.rpd", &trace, "link.rpd"][..], "t.rpd and link.rpd are the same file"),
+        (&["-o", "no.rpd", &trace, "v3.rpd"], "only traces of one schema"),
+        (&["-o", "u.rpd", &trace, "u.rpd"], "is one of the traces to be merged"),
+        (&["-o", "v3.rpd", &trace, "u.rpd"], "exists already"),
+        (&["-o", "no.rpd", &trace, "missing.rpd"], "no such file"),
+        (&["-o", "no/such/all.rpd", &trace, "u.rpd"], "no/such"),
+    ] {
+        dir.run(&[&["merge"], arguments].concat()).expect(1).says(&[words]);
+    }
+    let limited = format!("ulimit -f 24; exec {RPD} merge -o all.rpd t.rpd u.rpd");
+    ran(dir.command("bash").args(["-c", &limited])).expect(1).says(&["all.rpd was not made"]);
+    assert_eq!(dir.names(), ["link.rpd", "t.rpd", "u.rpd", "v3.rpd"]);
+    // A pass that one of them lacks goes; so does a subclass.
+    dir.run(&["callstack", &trace]).expect(0);
+    dir.run(&["subclass", "--base", "api", "--name", "mem", "--apis", "hipMalloc", "u.rpd"]).expect(0);
+    let told = dir.run(&["merge", "-o", "all.rpd", &trace, "u.rpd"]);
+    for words in ["callstack: not made in u.rpd", "rocpd_memapi: not all traces have the same"] {
+        assert!(told.expect(0).stderr.contains(words), "{words}: {told}");
+    }
+    sound(&dir, "all.rpd");
+    let all = dir.open("all.rpd");
+    assert_eq!(
+        number(
+            &all,
+            "SELECT count(*) FROM sqlite_master WHERE name LIKE '%callstack%' OR name LIKE '%memapi%'"
+        ),
+        0
+    );
+    assert_eq!(
+        number(
+            &all,
+            "SELECT count(*) FROM rocpd_metadata WHERE tag LIKE 'Callstack%' OR tag LIKE 'Subclass%'"
+        ),
+        0
+    );
+}
