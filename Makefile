@@ -9,6 +9,7 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 RELEASE = target/release
 PROGRAMS = target/programs
+ROCTX_NAMES = libroctx64.so librocprofiler-sdk-roctx.so librocprofiler-sdk-roctx.so.1
 HIPFLAGS = --offload-arch=gfx900 --offload-arch=gfx906 -O2
 # A machine with an AMD GPU uses it, any other the software GPU.
 ifneq ($(wildcard /dev/kfd),)
@@ -19,7 +20,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build demo test bench soak matrix hip-api install uninstall clean
+.PHONY: all setup build roctx demo test bench soak matrix hip-api install uninstall clean
 all: build
 
 setup:
@@ -27,6 +28,15 @@ setup:
 
 build:
 	@$(CARGO) build --release --quiet
+	@$(MAKE) --no-print-directory roctx
+
+# Cargo cannot give a library a version node; the names are those that programs link or open.
+roctx: $(RELEASE)/roctx/libroctx64.so.4
+$(RELEASE)/roctx/libroctx64.so.4: $(RELEASE)/librpd_roctx.a roctx/libroctx64.map
+	@mkdir -p $(@D)
+	@cc -shared -o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive -lgcc_s -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -s \
+		-Wl,-soname,$(@F) -Wl,--version-script=roctx/libroctx64.map
+	@for name in $(ROCTX_NAMES); do ln -sf $(@F) $(@D)/$$name; done
 
 $(PROGRAMS)/demo: fixtures/programs/demo.hip fixtures/programs/check.h
 	@mkdir -p $(PROGRAMS)/tmp
@@ -74,10 +84,14 @@ install: build
 	install -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
 	install -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
 	install -m 644 include/rpd_tracer.h $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+	install -d $(DESTDIR)$(PREFIX)/lib/rpd
+	install -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
+	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
+	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd
 
 clean:
 	@$(CARGO) clean --quiet

@@ -43,6 +43,7 @@ mod quantity;
 mod ranking;
 mod recorded;
 mod report;
+mod roctx;
 mod subclass;
 mod system;
 mod table;

@@ -2,10 +2,12 @@
 
 mod nvtx;
 mod roctx;
+mod shipped;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use crate::harness::{Dir, tool};
+use crate::harness::{Dir, recorder, tool};
 
 /// A file of tests/programs/markers.
 fn source(name: &str) -> PathBuf {
@@ -20,6 +22,18 @@ fn compile(dir: &Dir, source_name: &str, output: &str, options: &[&str]) -> Path
     arguments.extend(options.iter().map(ToString::to_string));
     tool("cc", &arguments);
     output
+}
+
+/// The directory of our own libroctx64.so, linked as `make build` does it.
+fn shipped() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let release = recorder().parent().unwrap().to_path_buf();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        tool("make", &["--silent", "-C", root.to_str().unwrap(), "roctx"]);
+        release.join("roctx")
+    };
+    MADE.get_or_init(make).clone()
 }
 
 /// Rows of markers: text, thread, start, end; in the order of their beginnings, the longer first.

@@ -6,11 +6,11 @@ use super::{compile, markers, source};
 use crate::harness::{Dir, Loading, Run};
 
 /// What roctx.c prints where there is no other roctx library: AMD's return values.
-const RETURNED: &str = "version 4.1\npop of nothing -1\npush 0\npush 1\npop 1\npop 0\npop of nothing -1\nstart 1\n\
+pub(super) const RETURNED: &str = "version 4.1\npop of nothing -1\npush 0\npush 1\npop 1\npop 0\npop of nothing -1\nstart 1\n\
      push on a thread 0\npop on a thread 0\nstart 2\npause 0\nresume 0\npause of one thread 0\nthread 0 right\n\
      name 0\nname 0\nname 0\nname 0\n";
 /// What it prints where other_roctx.c stands behind the recorder, or is alone: each call once, in order.
-const FORWARDED: &str = "version 7.8\n<pop>\npop of nothing 99\n<push outer>\npush 99\n<push inner>\npush 100\n<mark a mark>\n<pop>\n\
+pub(super) const FORWARDED: &str = "version 7.8\n<pop>\npop of nothing 99\n<push outer>\npush 99\n<push inner>\npush 100\n<mark a mark>\n<pop>\n\
      pop 100\n<pop>\npop 99\n<pop>\npop of nothing 98\n<start crossing>\nstart 1001\n<stop 1001>\n<start back>\n\
      <push on a thread>\npush on a thread 98\n<pop>\npop on a thread 98\nstart 1002\n<stop 1002>\n<stop 4711>\n\
      pause 23\n<push in a pause>\n<pop>\n<start in a pause>\n<start resumed>\n<stop 1003>\nresume 25\n<stop 1004>\n\
@@ -18,13 +18,13 @@ const FORWARDED: &str = "version 7.8\n<pop>\npop of nothing 99\n<push outer>\npu
      <name device>\nname 28\n<name stream>\nname 29\n<mark (null)>\n<mark broken>\n<push left open>\n<start left open>\n";
 
 /// The stand-in for AMD's library, in `dir`.
-fn other(dir: &Dir) -> PathBuf {
+pub(super) fn other(dir: &Dir) -> PathBuf {
     let map = format!("-Wl,-soname,libroctx64.so.4,--version-script={}", source("other_roctx.map").display());
     compile(dir, "other_roctx.c", "libroctx64.so.4", &["-shared", "-fPIC", &map])
 }
 
 /// roctx.c linked against the stand-in, as programs are linked against AMD's library.
-fn linked(dir: &Dir) -> PathBuf {
+pub(super) fn linked(dir: &Dir) -> PathBuf {
     let library = other(dir).display().to_string();
     let program = compile(dir, "roctx.c", "linked", &["-DLINKED", "-lpthread", &library]);
     let needs = crate::harness::tool("readelf", &["-VW".as_ref(), program.as_os_str()]);
@@ -33,13 +33,13 @@ fn linked(dir: &Dir) -> PathBuf {
 }
 
 /// roctx.c, which is given a library's name.
-fn opening(dir: &Dir) -> PathBuf {
+pub(super) fn opening(dir: &Dir) -> PathBuf {
     compile(dir, "roctx.c", "opening", &["-ldl", "-lpthread"])
 }
 
 /// The rows roctx.c makes, whatever stands behind the recorder.
 #[track_caller]
-fn assert_recorded(dir: &Dir) {
+pub(super) fn assert_recorded(dir: &Dir) {
     let markers = markers(dir);
     let mut texts: Vec<&str> = markers.iter().map(|(text, ..)| text.as_str()).collect();
     texts.sort_unstable();

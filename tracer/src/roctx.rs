@@ -15,6 +15,7 @@ use crate::record::Stack;
 use crate::recorder::{self, Recorder};
 use crate::{marker, process_range, thread};
 use next::Next;
+pub(crate) use next::arrived;
 
 type Text = *const c_char;
 type Object = *const std::ffi::c_void;

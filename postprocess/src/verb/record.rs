@@ -15,7 +15,7 @@ use crate::note::note;
 use crate::quantity::counted;
 use crate::recorded::Recorded;
 use crate::report::Report;
-use crate::{empty_trace, preload, text};
+use crate::{empty_trace, preload, roctx, text};
 
 /// What is asked for.
 #[derive(Debug)]
@@ -61,6 +61,9 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
         // Absolute, because the command may change its directory.
         ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),
     ];
+    if let Some(path) = roctx::library_path(&library, env::var_os("LD_LIBRARY_PATH").as_deref()) {
+        environment.push(("LD_LIBRARY_PATH", path));
+    }
     if !request.start {
         environment.push(("RPDT_AUTOSTART", "0".into()));
     }

@@ -20,6 +20,22 @@ const LIBRARIES: [&CStr; 5] = [
 /// Exported by our own libroctx64.so: `void *rpd_roctx_next(const char *name)`, the function it would call without the recorder.
 const OURS: &CStr = c"rpd_roctx_next";
 
+/// Exported by it too: `void rpd_roctx_refresh(void)`.
+const REFRESH: &CStr = c"rpd_roctx_refresh";
+
+/// The recorder is in the process now. Our own libroctx64.so, where the program has it already, sends calls here from now on.
+pub(crate) fn arrived() {
+    // SAFETY: NUL-terminated names; RTLD_NOLOAD loads nothing; only our library has a function of that name, which takes nothing.
+    unsafe {
+        let library = libc::dlopen(LIBRARIES[0].as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        let refresh =
+            if library.is_null() { ptr::null_mut() } else { libc::dlsym(library, REFRESH.as_ptr()) };
+        if !refresh.is_null() {
+            std::mem::transmute::<*mut c_void, extern "C" fn()>(refresh)();
+        }
+    }
+}
+
 /// One function, of type `F`, a function pointer.
 pub(crate) struct Next<F> {
     name: &'static CStr,

@@ -1,0 +1,190 @@
+//! libroctx64.so.4 and librocprofiler-sdk-roctx.so.1 for machines without AMD's: programs that link or open these names find the
+//! recorder behind them when it is in the process, AMD's library otherwise, and AMD's return values without either.
+//!
+//! - `door`: where a call goes, decided at the first one and again when a recorder arrives
+//! - `real`: AMD's library, if there is one
+//! - `alone`: levels and ids where nobody listens
+
+mod alone;
+mod door;
+mod real;
+
+use std::ffi::{c_char, c_int, c_void};
+
+use door::Door;
+
+type Text = *const c_char;
+type Object = *const c_void;
+
+/// What the functions that only accept something return.
+const DONE: c_int = 0;
+
+/// The function of that name in AMD's library, null where there is none: the recorder hands calls on to it.
+///
+/// # Safety
+/// `name` is NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rpd_roctx_next(name: *const c_char) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    real::function(unsafe { std::ffi::CStr::from_ptr(name) })
+}
+
+/// A recorder was loaded into the process: the next calls go to it.
+#[unsafe(no_mangle)]
+pub extern "C" fn rpd_roctx_refresh() {
+    door::look_again();
+}
+
+/// Major version of the interface (roctx.h of roctracer: 4).
+#[unsafe(no_mangle)]
+pub extern "C" fn roctx_version_major() -> u32 {
+    static DOOR: Door<extern "C" fn() -> u32> = Door::new(c"roctx_version_major");
+    DOOR.get().map_or(4, |version| version())
+}
+
+/// Minor version of the interface (roctx.h of roctracer: 1).
+#[unsafe(no_mangle)]
+pub extern "C" fn roctx_version_minor() -> u32 {
+    static DOOR: Door<extern "C" fn() -> u32> = Door::new(c"roctx_version_minor");
+    DOOR.get().map_or(1, |version| version())
+}
+
+/// An instant.
+///
+/// # Safety
+/// `message` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxMarkA(message: Text) {
+    static DOOR: Door<unsafe extern "C" fn(Text)> = Door::new(c"roctxMarkA");
+    if let Some(mark) = DOOR.get() {
+        // SAFETY: the caller's promise.
+        unsafe { mark(message) };
+    }
+}
+
+/// A range of the calling thread begins. Returns how many were open before it.
+///
+/// # Safety
+/// `message` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxRangePushA(message: Text) -> c_int {
+    static DOOR: Door<unsafe extern "C" fn(Text) -> c_int> = Door::new(c"roctxRangePushA");
+    // SAFETY: the caller's promise.
+    DOOR.get().map_or_else(alone::push, |push| unsafe { push(message) })
+}
+
+/// The innermost range of the calling thread ends. Returns how many are open after it, -1 when there was none.
+#[unsafe(no_mangle)]
+pub extern "C" fn roctxRangePop() -> c_int {
+    static DOOR: Door<extern "C" fn() -> c_int> = Door::new(c"roctxRangePop");
+    DOOR.get().map_or_else(alone::pop, |pop| pop())
+}
+
+/// A range begins that any thread may stop by the id returned.
+///
+/// # Safety
+/// `message` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxRangeStartA(message: Text) -> u64 {
+    static DOOR: Door<unsafe extern "C" fn(Text) -> u64> = Door::new(c"roctxRangeStartA");
+    // SAFETY: the caller's promise.
+    DOOR.get().map_or_else(alone::start, |start| unsafe { start(message) })
+}
+
+/// The range of that id ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn roctxRangeStop(id: u64) {
+    static DOOR: Door<extern "C" fn(u64)> = Door::new(c"roctxRangeStop");
+    if let Some(stop) = DOOR.get() {
+        stop(id);
+    }
+}
+
+/// Asks AMD's library to call `callback` for each marker; without that library nobody is called.
+///
+/// # Safety
+/// As AMD's library demands (roctracer_roctx.h).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxRegisterTracerCallback(callback: Object) {
+    static DOOR: Door<unsafe extern "C" fn(Object)> = Door::new(c"roctxRegisterTracerCallback");
+    if let Some(register) = DOOR.get() {
+        // SAFETY: the caller's promise.
+        unsafe { register(callback) };
+    }
+}
+
+/// The calling thread's id. Returns 0.
+///
+/// # Safety
+/// `tid` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxGetThreadId(tid: *mut u64) -> c_int {
+    static DOOR: Door<unsafe extern "C" fn(*mut u64) -> c_int> = Door::new(c"roctxGetThreadId");
+    if let Some(thread_id) = DOOR.get() {
+        // SAFETY: the caller's promise.
+        return unsafe { thread_id(tid) };
+    }
+    if !tid.is_null() {
+        // SAFETY: the caller's promise; gettid has no arguments and cannot fail.
+        unsafe { *tid = libc::gettid() as u64 };
+    }
+    DONE
+}
+
+/// Pauses the recorder. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn roctxProfilerPause(tid: u64) -> c_int {
+    static DOOR: Door<extern "C" fn(u64) -> c_int> = Door::new(c"roctxProfilerPause");
+    DOOR.get().map_or(DONE, |pause| pause(tid))
+}
+
+/// Resumes the recorder. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn roctxProfilerResume(tid: u64) -> c_int {
+    static DOOR: Door<extern "C" fn(u64) -> c_int> = Door::new(c"roctxProfilerResume");
+    DOOR.get().map_or(DONE, |resume| resume(tid))
+}
+
+/// Names the calling thread. Returns 0.
+///
+/// # Safety
+/// `name` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxNameOsThread(name: Text) -> c_int {
+    static DOOR: Door<unsafe extern "C" fn(Text) -> c_int> = Door::new(c"roctxNameOsThread");
+    // SAFETY: the caller's promise.
+    DOOR.get().map_or(DONE, |call| unsafe { call(name) })
+}
+
+/// Names an agent. Returns 0.
+///
+/// # Safety
+/// `name` is null or NUL-terminated, `agent` null or a live `hsa_agent_t`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxNameHsaAgent(name: Text, agent: Object) -> c_int {
+    static DOOR: Door<unsafe extern "C" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHsaAgent");
+    // SAFETY: the caller's promise.
+    DOOR.get().map_or(DONE, |call| unsafe { call(name, agent) })
+}
+
+/// Names a device. Returns 0.
+///
+/// # Safety
+/// `name` is null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxNameHipDevice(name: Text, device: c_int) -> c_int {
+    static DOOR: Door<unsafe extern "C" fn(Text, c_int) -> c_int> = Door::new(c"roctxNameHipDevice");
+    // SAFETY: the caller's promise.
+    DOOR.get().map_or(DONE, |call| unsafe { call(name, device) })
+}
+
+/// Names a stream. Returns 0.
+///
+/// # Safety
+/// `name` is null or NUL-terminated, `stream` null or a live stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxNameHipStream(name: Text, stream: Object) -> c_int {
+    static DOOR: Door<unsafe extern "C" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHipStream");
+    // SAFETY: the caller's promise.
+    DOOR.get().map_or(DONE, |call| unsafe { call(name, stream) })
+}
