@@ -116,6 +116,16 @@ impl Appender {
         self.connection.busy_timeout(busy).map_err(|error| self.error(error))
     }
 
+    /// Who decides, in place of the busy time, whether to wait for other processes' locks: `wait` sleeps a while and says whether to
+    /// try again. It is told how often it has been asked in the present wait.
+    ///
+    /// # Errors
+    ///
+    /// None are known.
+    pub fn set_busy_handler(&mut self, wait: fn(i32) -> bool) -> Result<(), Error> {
+        self.connection.busy_handler(Some(wait)).map_err(|error| self.error(error))
+    }
+
     /// How many bytes of texts to remember, bookkeeping included (default 32 MiB). With less, a text that comes again
     /// after many others may get a second row.
     pub fn set_string_budget(&mut self, bytes: usize) {

@@ -23,6 +23,25 @@ fn children_of_every_kind() {
 }
 
 #[test]
+fn children_of_a_process_that_has_much_to_write() {
+    let dir = Dir::new();
+    recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
+    let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+    holder.execute_batch("begin immediate").unwrap();
+    let run = recorded(&dir, "backlog").arg("1000000").arg("10").env("RPDT_EXIT_MS", "600000").timeout(600);
+    let mut running = run.start();
+    running.wait_for_output("full\n");
+    holder.execute_batch("commit").unwrap();
+    running.signal(libc::SIGUSR1);
+    let ran = running.finish();
+    ran.expect(0).expect_silent();
+    assert_eq!(ran.stdout, "full\n10 children\n");
+    let trace = assert_clean(&dir, 12);
+    assert_eq!(trace.number("select count(*) from api where args like 'child %'"), 10);
+    assert_eq!(trace.number("select count(distinct args) from api where args like 'parent %'"), 1_000_000);
+}
+
+#[test]
 fn children_of_a_process_that_uses_the_gpu() {
     let dir = Dir::new();
     let ran = recorded(&dir, "gpu_children").env("RPDT_TICKS", "1").run();

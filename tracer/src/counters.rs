@@ -42,6 +42,8 @@ pub(crate) struct Counters {
     pub(crate) clamped: AtomicU64,
     /// Time that application threads waited for buffer space, ns.
     pub(crate) waited_ns: AtomicU64,
+    /// Longest time that the writer waited for other processes to begin a transaction, ns.
+    pub(crate) longest_turn_ns: AtomicU64,
     /// CPU time of the recorder's own threads, in ns.
     pub(crate) cpu_ns: AtomicU64,
 }

@@ -21,20 +21,41 @@ static WAITING: AtomicU32 = AtomicU32::new(0);
 const PATIENCE: Duration = Duration::from_millis(500);
 
 thread_local! {
-    /// The lock, from before the fork to after it, on the thread that forks.
+    /// The lock: on the thread that forks from before the fork to after it, on the writer while it must not be forked.
     static HELD: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 /// The last fork found the writer in a transaction.
 static IN_TRANSACTION: AtomicBool = AtomicBool::new(false);
 
-/// Runs `act` with no fork in it.
+/// Runs `act` with no fork in it, except where it lets them pass.
 pub(crate) fn without<T>(act: impl FnOnce() -> T) -> T {
+    /// Also when `act` panics.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            drop(HELD.try_with(RefCell::take));
+        }
+    }
+    let _leave = Leave;
+    let_pass();
+    act()
+}
+
+/// Whether a fork waits for the writer.
+#[inline]
+pub(crate) fn is_waiting() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
+/// Forks that wait happen now. For the writer, inside [`without`] and between two transactions.
+pub(crate) fn let_pass() {
+    drop(HELD.try_with(RefCell::take));
     let begin = Instant::now();
-    while WAITING.load(Ordering::Relaxed) > 0 && begin.elapsed() < PATIENCE {
+    while is_waiting() && begin.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_micros(200));
     }
-    let _writing = lock(&WRITING);
-    act()
+    let writing = lock(&WRITING);
+    let _ = HELD.try_with(|place| place.replace(Some(writing)));
 }
 
 /// Has the three steps below called around every fork.

@@ -16,6 +16,7 @@ use super::process_ranges::ProcessRanges;
 use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
 use super::sink::{Operation, Sink};
+use super::turn::{self, Turns};
 use super::{Complaint, lose, session, system_calls};
 use crate::correlation;
 use crate::record::{Call, Kind};
@@ -37,8 +38,6 @@ const MOST_PAGES: usize = 16 << 20;
 const COUNTS: Duration = Duration::from_secs(10);
 /// Operations held back at most; what comes beyond is not linked to its call.
 const MOST_HELD: usize = 1 << 16;
-/// How often a commit is tried that a reader of the file holds up, when room runs out.
-const COMMIT_TRIES: u32 = 3;
 
 /// Which file a path meant when it was opened: (device, inode).
 type Identity = Option<(u64, u64)>;
@@ -47,6 +46,8 @@ type Identity = Option<(u64, u64)>;
 struct Lane {
     consumer: Consumer,
     ranges: Ranges,
+    /// Records of operations came out of it: it is the completion thread's.
+    operations: bool,
 }
 
 /// See the module.
@@ -71,6 +72,7 @@ pub(super) struct File {
     counted: Option<(Instant, Recorded, u64)>,
     /// Nothing is to be written but a file to be there.
     opening: bool,
+    turns: Turns,
     /// Sums at the last commit: a rollback goes back to them.
     committed: Recorded,
     /// Operations in files that were left for others.
@@ -108,6 +110,7 @@ impl File {
             ending: false,
             counted: None,
             opening: false,
+            turns: Turns::default(),
             committed: Recorded::default(),
             left: 0,
         }
@@ -185,7 +188,7 @@ impl File {
     /// One transaction with everything that is in the rings.
     fn transact(&mut self, now: u64, until: Until) {
         let Some(mut appender) = self.take_appender() else { return };
-        match appender.begin() {
+        match self.turns.begin(self.recorder, &mut appender) {
             Ok(()) => {}
             // Somebody else writes for long: the rings keep what they have.
             Err(error) if *error.kind() == ErrorKind::Locked && until == Until::Next => {
@@ -195,7 +198,7 @@ impl File {
             Err(error) => return self.fail(appender, &error, 0),
         }
         let (records, filled) = self.fill(&mut appender, now, until);
-        match filled.and_then(|()| commit(self.recorder, &mut appender)) {
+        match filled.and_then(|()| self.turns.commit(self.recorder, &mut appender)) {
             Ok(()) => {
                 self.committed = self.rows.recorded;
                 self.recorder.writer.progress.committed(&appender, self.committed.events());
@@ -223,7 +226,11 @@ impl File {
 
     fn take_new_rings(&mut self) {
         let new = self.recorder.take_new_rings();
-        self.lanes.extend(new.into_iter().map(|consumer| Lane { consumer, ranges: Ranges::default() }));
+        self.lanes.extend(new.into_iter().map(|consumer| Lane {
+            consumer,
+            ranges: Ranges::default(),
+            operations: false,
+        }));
     }
 
     /// Which calls are open, before the rings are drained (see [`Links`]).
@@ -250,6 +257,12 @@ impl File {
             // At the end nothing is left to wait for.
             most_held: if until == Until::ProcessEnds { 0 } else { MOST_HELD },
             changes: &self.changes,
+            turns: &mut self.turns,
+            recorder: self.recorder,
+            calls_drained: false,
+            linked: false,
+            operations: 0,
+            committed: &mut self.committed,
             records: 0,
             failed: None,
         };
@@ -259,13 +272,18 @@ impl File {
         for operation in held {
             sink.operation(operation);
         }
+        // Calls before the operations that they caused.
+        self.lanes.sort_by_key(|lane| lane.operations);
         for lane in &mut self.lanes {
+            sink.calls_drained = lane.operations;
+            let before = sink.operations;
             let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
             let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
             if gone {
                 // It may have ended inside a call.
                 sink.links.lose(lane.consumer.open_call());
             }
+            lane.operations |= sink.operations > before;
             sink.pause(tid, ranges, now);
             if gone || until == Until::ProcessEnds {
                 sink.end(tid, ranges, now);
@@ -327,7 +345,7 @@ impl File {
         }
         system_calls::replace();
         let path = lock(&self.recorder.filename).expanded();
-        let opened = Appender::open(&path).and_then(|mut appender| {
+        let opened = turn::open(&path).and_then(|mut appender| {
             // Who wants small buffers wants little memory taken.
             let share = self.recorder.config.buffer_bytes / 8;
             appender.set_string_budget(share.min(MOST_TEXT));
@@ -428,19 +446,4 @@ fn is_somebody_elses(kind: &ErrorKind) -> bool {
             | UnsupportedVersion(_)
             | NotWritable(_)
     )
-}
-
-/// A reader of the file may hold up a commit; nothing is lost by trying again while there is room for what comes meanwhile.
-fn commit(recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
-    let mut tries = 1;
-    loop {
-        match appender.commit() {
-            Err(error)
-                if *error.kind() == ErrorKind::Locked && (tries < COMMIT_TRIES || !recorder.pressed()) =>
-            {
-                tries += 1;
-            }
-            other => return other,
-        }
-    }
 }

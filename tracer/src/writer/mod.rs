@@ -13,6 +13,7 @@ mod rows;
 mod session;
 mod sink;
 mod system_calls;
+mod turn;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};

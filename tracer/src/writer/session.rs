@@ -73,7 +73,8 @@ pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Re
     };
     appender.session_fact(fact::RECORDER_CPU_NS, &load(&recorder.counters.cpu_ns))?;
     appender.session_fact("clamped_times", &load(&recorder.counters.clamped))?;
-    appender.session_fact("waited_ns", &load(&recorder.counters.waited_ns))
+    appender.session_fact("waited_ns", &load(&recorder.counters.waited_ns))?;
+    appender.session_fact("longest_turn_ns", &load(&recorder.counters.longest_turn_ns))
 }
 
 /// The session ends well.

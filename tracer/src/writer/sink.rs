@@ -5,12 +5,14 @@ use rpd_schema::{Appender, Error};
 use super::links::{Link, Links};
 use super::process_ranges::ProcessRanges;
 use super::ranges::{Ranges, Stretch};
-use super::rows::Rows;
+use super::rows::{Recorded, Rows};
+use super::turn::Turns;
 use crate::process_range::Begun;
 use crate::record::{Call, Copy, Dispatch, Kind, Marker, ProcessRange, Stack};
+use crate::recorder::Recorder;
 use crate::ring::Entry;
 use crate::switch::Change;
-use crate::{correlation, marker};
+use crate::{correlation, fork, marker};
 
 /// The record of something that a GPU did.
 pub(super) enum Operation {
@@ -28,12 +30,24 @@ pub(super) struct Sink<'a> {
     pub(super) held: &'a mut Vec<Operation>,
     pub(super) most_held: usize,
     pub(super) changes: &'a [Change],
+    pub(super) turns: &'a mut Turns,
+    pub(super) recorder: &'a Recorder,
+    /// The rows of all calls that have ended are there: what is left to drain are operations.
+    pub(super) calls_drained: bool,
+    /// An operation of this drain was linked to its call.
+    pub(super) linked: bool,
+    pub(super) operations: u64,
+    /// Sums and records as of the last commit.
+    pub(super) committed: &'a mut Recorded,
     pub(super) records: u64,
     pub(super) failed: Option<Error>,
 }
 
 impl Sink<'_> {
     pub(super) fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
+        if fork::is_waiting() {
+            self.let_forks_pass();
+        }
         match entry.kind {
             Kind::Dispatch => {
                 return self.operation(Operation::Dispatch(bytemuck::pod_read_unaligned(entry.body)));
@@ -67,10 +81,27 @@ impl Sink<'_> {
         }
         self.records += 1;
         let linked = link == Link::Now;
+        self.linked |= linked;
+        self.operations += 1;
         self.keep(|rows, appender| match operation {
             Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
             Operation::Copy(record) => rows.copy(appender, &record, linked),
         });
+    }
+
+    /// A fork in mid-transaction would leave its child unrecorded, so the transaction ends here and another begins; not where the
+    /// row of a call is still to come that an operation in the file would lead to.
+    #[cold]
+    fn let_forks_pass(&mut self) {
+        if self.failed.is_some() || (self.linked && !self.calls_drained) {
+            return;
+        }
+        self.failed = self.turns.commit(self.recorder, self.appender).err();
+        if self.failed.is_none() {
+            (*self.committed, self.records) = (self.rows.recorded, 0);
+            fork::let_pass();
+            self.failed = self.turns.go_on(self.recorder, self.appender).err();
+        }
     }
 
     fn marker(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {

@@ -1,0 +1,123 @@
+//! Taking turns with the other processes that write the file.
+//!
+//! SQLite's own way is to ask again after pauses that grow to 100 ms, while a writer that has much to write is back for its next
+//! transaction at once: among many, some wait for minutes. Here everybody asks every few ms, and who has just written stays away
+//! for longer than that, so the file goes to one of those that wait. No lock of the system's queues in a file of any kind and has a deadline.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rpd_schema::{Appender, BUSY_TIME, Error, ErrorKind};
+
+use crate::recorder::Recorder;
+use crate::{clock, fork};
+
+/// Longest time between two tries to get the file.
+const ASK: Duration = Duration::from_millis(3);
+/// Time that one try to open the file waits.
+const OPEN: Duration = Duration::from_millis(100);
+/// Time to stay away after a transaction that was longer than this.
+const APART: Duration = Duration::from_millis(4);
+
+/// How often a commit is tried that a reader of the file holds up, when room runs out.
+const COMMIT_TRIES: u32 = 3;
+/// How often a drain that let forks pass tries to go on, [`BUSY_TIME`] each.
+const GO_ON_TRIES: u32 = 12;
+
+/// When the present wait began, ns of CLOCK_MONOTONIC.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// Nothing is open that a fork would tear apart.
+static BETWEEN: AtomicBool = AtomicBool::new(false);
+
+/// SQLite's question whether to try again; `tries`: how often it has asked in this wait.
+fn wait(tries: i32) -> bool {
+    let now = clock::monotonic();
+    if tries == 0 {
+        BEGAN.store(now, Ordering::Relaxed);
+    }
+    let waited = now.saturating_sub(BEGAN.load(Ordering::Relaxed));
+    if Duration::from_nanos(waited) > BUSY_TIME || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting()) {
+        return false;
+    }
+    // Those that wait should not ask at the same moments.
+    let half = ASK / 2;
+    std::thread::sleep(half + Duration::from_nanos(now % half.as_nanos() as u64));
+    true
+}
+
+/// Opens the file; forks happen while others have it.
+pub(super) fn open(path: &Path) -> Result<Appender, Error> {
+    let begin = Instant::now();
+    loop {
+        match Appender::open_within(path, OPEN) {
+            Err(error) if *error.kind() == ErrorKind::Locked && begin.elapsed() < BUSY_TIME => {
+                fork::let_pass()
+            }
+            result => {
+                let mut appender = result?;
+                appender.set_busy_handler(wait)?;
+                return Ok(appender);
+            }
+        }
+    }
+}
+
+/// This process's turns.
+#[derive(Default)]
+pub(super) struct Turns {
+    began: Option<Instant>,
+    /// When to be back after a long transaction.
+    away_until: Option<Instant>,
+}
+
+impl Turns {
+    /// Begins a transaction; forks happen while it waits for one.
+    pub(super) fn begin(&mut self, recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
+        if let Some(back) = self.away_until.take() {
+            std::thread::sleep(back.saturating_duration_since(Instant::now()));
+        }
+        let begin = clock::monotonic();
+        BETWEEN.store(true, Ordering::Relaxed);
+        let result = loop {
+            match appender.begin() {
+                Err(error) if *error.kind() == ErrorKind::Locked && fork::is_waiting() => fork::let_pass(),
+                result => break result,
+            }
+        };
+        BETWEEN.store(false, Ordering::Relaxed);
+        recorder.counters.longest_turn_ns.fetch_max(clock::monotonic() - begin, Ordering::Relaxed);
+        self.began = Some(Instant::now());
+        result
+    }
+
+    /// [`Turns::begin`] in the middle of a drain, whose records are in no ring any more.
+    pub(super) fn go_on(&mut self, recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
+        let mut tries = 1;
+        loop {
+            match self.begin(recorder, appender) {
+                Err(error) if *error.kind() == ErrorKind::Locked && tries < GO_ON_TRIES => tries += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// Commits. A reader of the file may hold that up; nothing is lost by trying again while there is room for what comes meanwhile.
+    pub(super) fn commit(&mut self, recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
+        let mut tries = 1;
+        let result = loop {
+            match appender.commit() {
+                Err(error)
+                    if *error.kind() == ErrorKind::Locked
+                        && (tries < COMMIT_TRIES || !recorder.pressed()) =>
+                {
+                    tries += 1;
+                }
+                other => break other,
+            }
+        };
+        let long = self.began.is_some_and(|began| began.elapsed() > APART);
+        self.away_until = long.then(|| Instant::now() + APART);
+        result
+    }
+}
