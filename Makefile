@@ -1,6 +1,7 @@
 # make demo   - install what is missing, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
 # make test   - all tests
-# make bench  - measurements, as ratios      make soak - the long versions of the tests
+# make bench  - measurements, as ratios      make bench-passes - of passes over files
+# make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make hip-api - the description of the HIP API, from HIP's headers
 # make install PREFIX=/usr/local             make uninstall
@@ -20,7 +21,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test bench soak matrix hip-api install uninstall clean
+.PHONY: all setup build roctx demo test bench bench-passes soak matrix hip-api install uninstall clean
 all: build
 
 setup:
@@ -66,8 +67,15 @@ bench: setup
 	@$(CARGO) bench --quiet -p rpd-schema
 	@$(CARGO) bench --quiet -p rpd-tests --bench recording -- --raw $(CURDIR)/target/bench.tsv
 
+# RPD_ORIGINAL=DIR compares with the tools of a checkout of rocmProfileData with schema 2.
+bench-passes: setup
+	@$(CARGO) bench --quiet -p rpd-postprocess --bench passes -- --raw $(CURDIR)/target/bench-passes.tsv
+
 soak: setup
 	@RPD_SOAK=1 $(TEST)
+	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments; do \
+	    $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done; \
+	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi
 
 matrix: setup
 	@tests/matrix/run

@@ -22,6 +22,9 @@ mod transparent;
 // Processes that do nothing with a GPU: no file, no thread, no word.
 mod bystander;
 
+// Graphs of a real HIP program, by rpd graph.
+mod graphs;
+
 // What programs and variables control: starting, stopping, flushing, file names, wrong values.
 mod control;
 

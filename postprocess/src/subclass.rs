@@ -45,7 +45,7 @@ impl Base {
     }
 
     /// Its id, and the text with its arguments, of every row with one of `members` names, in the order of the ids.
-    fn rows(self, version: Version, members: usize) -> String {
+    fn rows(self, version: Version, members: usize, among: Option<&str>) -> String {
         let (table, name, text) = match self {
             Base::Api => ("rocpd_api", "apiName_id", "args_id"),
             Base::Op => ("rocpd_op", "opType_id", "description_id"),
@@ -53,9 +53,11 @@ impl Base {
         let texts =
             if self == Base::Api && version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
         let members = vec!["?"; members].join(", ");
+        let among = among.map(|among| format!("{among} M CROSS JOIN ")).unwrap_or_default();
+        let is_among = if among.is_empty() { "true" } else { "B.id = M.id" };
         format!(
-            "SELECT B.id, CAST(T.string AS blob) FROM {table} B JOIN {texts} T ON T.id = B.{text}
-             WHERE B.{name} IN (SELECT id FROM rocpd_string WHERE string IN ({members})) ORDER BY B.id"
+            "SELECT B.id, CAST(T.string AS blob) FROM {among}{table} B JOIN {texts} T ON T.id = B.{text}
+             WHERE {is_among} AND B.{name} IN (SELECT id FROM rocpd_string WHERE string IN ({members})) ORDER BY B.id"
         )
     }
 }
@@ -76,6 +78,8 @@ pub(crate) struct Subclass<'a> {
     pub(crate) members: &'a [&'a str],
     /// Columns that it has whether or not their keys are found; they come first.
     pub(crate) columns: &'a [&'a str],
+    /// A table whose `id`s are those of all rows that can belong to it; without one every row is looked at.
+    pub(crate) among: Option<&'a str>,
 }
 
 /// What was made.
@@ -105,7 +109,7 @@ impl Subclass<'_> {
     /// When the texts are no arguments, or the file cannot be read or written.
     pub(crate) fn make(&self, trace: &Connection, version: Version) -> Result<Made> {
         debug_assert!(is_name(self.name));
-        let rows = self.base.rows(version, self.members.len());
+        let rows = self.base.rows(version, self.members.len(), self.among);
         let columns = self.found_columns(trace, &rows)?;
         self.declare(trace, &columns)?;
         Ok(Made { rows: self.fill(trace, &rows, &columns)?, columns })

@@ -1,8 +1,8 @@
 //! Rows to insert, many per statement: a statement into a table with AUTOINCREMENT costs more than a row.
 
 use rpd_sql::insert::Insert;
-use rusqlite::Connection;
 use rusqlite::types::ToSql;
+use rusqlite::{Connection, Statement};
 
 /// Rows per statement; more gain nothing.
 const ROWS: usize = 100;
@@ -11,16 +11,20 @@ const ROWS: usize = 100;
 pub(crate) struct Batch<'a, T, const N: usize> {
     trace: &'a Connection,
     table: &'static Insert,
-    full: String,
+    full: Statement<'a>,
     rows: Vec<[T; N]>,
     count: u64,
 }
 
 impl<'a, T: ToSql, const N: usize> Batch<'a, T, N> {
     /// No rows yet.
-    pub(crate) fn new(trace: &'a Connection, table: &'static Insert) -> Batch<'a, T, N> {
+    ///
+    /// # Errors
+    /// When there is no such table.
+    pub(crate) fn new(trace: &'a Connection, table: &'static Insert) -> rusqlite::Result<Batch<'a, T, N>> {
         debug_assert_eq!(table.columns.len(), N, "one value per column");
-        Batch { trace, table, full: table.statement(ROWS), rows: Vec::with_capacity(ROWS), count: 0 }
+        let full = trace.prepare(&table.statement(ROWS))?;
+        Ok(Batch { trace, table, full, rows: Vec::with_capacity(ROWS), count: 0 })
     }
 
     /// Adds a row.
@@ -33,11 +37,7 @@ impl<'a, T: ToSql, const N: usize> Batch<'a, T, N> {
         if self.rows.len() < ROWS {
             return Ok(());
         }
-        let mut statement = self.trace.prepare_cached(&self.full)?;
-        for (at, value) in self.rows.iter().flatten().enumerate() {
-            statement.raw_bind_parameter(at + 1, value)?;
-        }
-        statement.raw_execute()?;
+        write(&mut self.full, &self.rows)?;
         self.rows.clear();
         Ok(())
     }
@@ -48,12 +48,19 @@ impl<'a, T: ToSql, const N: usize> Batch<'a, T, N> {
     /// When rows cannot be written.
     pub(crate) fn finish(self) -> rusqlite::Result<u64> {
         if !self.rows.is_empty() {
-            let mut statement = self.trace.prepare(&self.table.statement(self.rows.len()))?;
-            for (at, value) in self.rows.iter().flatten().enumerate() {
-                statement.raw_bind_parameter(at + 1, value)?;
-            }
-            statement.raw_execute()?;
+            write(&mut self.trace.prepare(&self.table.statement(self.rows.len()))?, &self.rows)?;
         }
         Ok(self.count)
     }
+}
+
+fn write<T: ToSql, const N: usize>(statement: &mut Statement<'_>, rows: &[[T; N]]) -> rusqlite::Result<()> {
+    let mut parameter = 0;
+    for row in rows {
+        for value in row {
+            parameter += 1;
+            statement.raw_bind_parameter(parameter, value)?;
+        }
+    }
+    statement.raw_execute().map(drop)
 }

@@ -55,21 +55,29 @@ impl Pass for Graph {
         if !has_view(trace, "api")? {
             trace.execute_batch(&change.of_its_schema(rpd_sql::API_VIEW))?;
         }
+        change.show("graphs: calls");
+        let calls = Calls::of(change, names.functions)?;
+        calls.list(change)?;
         let subclasses = [
             ("graph", "rocpd_graphapi", &names.captures, &["stream", "graph", "graphExec"][..]),
             ("graphLaunch", "rocpd_graphLaunchapi", &names.launches, &["graphExec", "stream"][..]),
         ];
         for (name, table, members, columns) in subclasses {
             let members: Vec<&str> = members.iter().map(String::as_str).collect();
-            let subclass = Subclass { base: Base::Api, name, members: &members, columns };
+            let subclass = Subclass {
+                base: Base::Api,
+                name,
+                members: &members,
+                columns,
+                among: Some("temp.graph_call"),
+            };
             report.rows.insert(table, subclass.make(trace, change.version)?.rows);
         }
+        trace.execute_batch("DROP TABLE temp.graph_call")?;
         trace.execute_batch(ext::GRAPH)?;
         let has_dispatches = has_table(trace, "ext_dispatch")?;
         trace.execute_batch(if has_dispatches { ext::GRAPH_KERNEL } else { ext::GRAPH_KERNEL_PLAIN })?;
 
-        change.show("graphs: calls");
-        let calls = Calls::of(change, names.functions)?;
         let mut launch = trace.prepare("SELECT 1 FROM rocpd_kernelapi WHERE api_ptr_id = ?1")?;
         let history = History::of(&calls.others, |api| {
             launch.query_row([api], |_| Ok(())).optional().map(|found| found.is_some())
@@ -101,7 +109,7 @@ fn fill(
     composition: Composition,
 ) -> Result<Tables> {
     let trace = change.trace;
-    let mut rows = Batch::new(trace, &EXT_GRAPH);
+    let mut rows = Batch::new(trace, &EXT_GRAPH)?;
     let text = |text: &str| Value::Text(text.to_string());
     let handle = |handle| text(calls.handles.text(handle));
     // Ids of the instances of each graph.
@@ -135,8 +143,8 @@ fn fill(
     let composed_ids: Vec<Vec<i64>> = (first_composed..=id).map(|id| vec![id]).collect();
     Ok(Tables {
         graphs: rows.finish()?,
-        kernel_apis: number(Batch::new(trace, &EXT_GRAPH_KERNELAPIS), captured.sorted, &ids)?,
-        kernel_ops: number(Batch::new(trace, &EXT_GRAPH_KERNELOPS), composition.kernels, &composed_ids)?,
+        kernel_apis: number(Batch::new(trace, &EXT_GRAPH_KERNELAPIS)?, captured.sorted, &ids)?,
+        kernel_ops: number(Batch::new(trace, &EXT_GRAPH_KERNELOPS)?, composition.kernels, &composed_ids)?,
     })
 }
 
@@ -160,7 +168,11 @@ fn remark(
     captured: &Captured,
     composition: &Composition,
 ) {
-    report.remark("impossible-calls", calls.impossible, "have no possible times or thread and are left out");
+    report.remark(
+        "impossible-calls",
+        calls.impossible.len() as u64,
+        "have no possible times or thread and are left out",
+    );
     report.remark(
         "ambiguous-launches",
         captured.ambiguous,

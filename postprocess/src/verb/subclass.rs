@@ -31,7 +31,8 @@ pub(crate) struct Request {
 /// When the file is no trace or cannot be written, or something else has the names; it is as it was then.
 pub(crate) fn run(request: &Request) -> Result<()> {
     let members: Vec<&str> = request.members.iter().map(String::as_str).collect();
-    let subclass = Subclass { base: request.base, name: &request.name, members: &members, columns: &[] };
+    let subclass =
+        Subclass { base: request.base, name: &request.name, members: &members, columns: &[], among: None };
     let file = text::escape(&request.file.to_string_lossy()).into_owned();
     let made =
         make(request, &subclass).with_context(|| format!("{file} has no new subclass and is as it was"));

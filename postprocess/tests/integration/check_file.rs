@@ -131,7 +131,7 @@ fn a_locked_file_is_no_verdict() {
 }
 
 /// rpd, which was installed here, as a user that permissions bind: root may do anything.
-fn bound_rpd(dir: &Dir, arguments: &[&str]) -> Command {
+pub(crate) fn bound_rpd(dir: &Dir, arguments: &[&str]) -> Command {
     let mut command = dir.command(dir.path("rpd"));
     command.args(arguments);
     if fs::metadata("/proc/self").unwrap().uid() == 0 {

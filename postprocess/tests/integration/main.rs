@@ -9,6 +9,8 @@
 //! | `check.rs`, `check_file.rs`, `repair.rs` | what is found in damaged traces and files, and mended |
 //! | `pass.rs` | what all passes have in common |
 //! | `callstack.rs`, `graph.rs`, `autograd.rs` | call stacks, graphs, PyTorch's operators |
+//! | `hostile.rs` | passes over damaged, odd, locked, read-only and full files |
+//! | `property.rs` | passes over generated traces: what must hold for every one |
 //! | `sound.rs` | the trace that they damage |
 //! | `trim.rs` | a stretch of a trace as a trace of its own |
 //! | `merge.rs` | traces of several ranks and hosts in one |
@@ -29,9 +31,11 @@ mod explain;
 mod generated;
 mod graph;
 mod harness;
+mod hostile;
 mod info;
 mod merge;
 mod pass;
+mod property;
 mod repair;
 mod run;
 mod signal;

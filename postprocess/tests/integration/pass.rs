@@ -5,7 +5,7 @@ use std::fs;
 use crate::harness::Dir;
 
 /// The verbs that make a pass, and a table of each.
-const PASSES: [(&str, &str); 3] =
+pub(crate) const PASSES: [(&str, &str); 3] =
     [("callstack", "ext_callstack"), ("graph", "ext_graph_kernelops"), ("autograd", "ext_autogradapi")];
 
 #[test]

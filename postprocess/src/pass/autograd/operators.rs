@@ -53,7 +53,7 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<Taken> {
     ))?;
     let mut names = Texts::of(trace, "rocpd_string")?;
     let mut args = (texts != "rocpd_string").then(|| Texts::of(trace, texts)).transpose()?;
-    let mut operators = Batch::new(trace, &rpd_sql::insert::EXT_AUTOGRADAPI);
+    let mut operators = Batch::new(trace, &rpd_sql::insert::EXT_AUTOGRADAPI)?;
     let mut update = trace.prepare("UPDATE rocpd_api SET args_id = ?2 WHERE rowid = ?1")?;
     let mut taken = Taken::default();
     let (mut after, mut done) = (i64::MIN, 0);

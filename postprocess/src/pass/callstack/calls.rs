@@ -10,6 +10,9 @@ use crate::pass::sorted::{Sorted, Sorter};
 /// Rows between two lines of progress.
 const STRETCH: u64 = 1 << 17;
 
+/// No operation takes longer, ns: 104 days. Sums of what can be are in range then.
+const LONGEST_OP: i64 = 1 << 53;
+
 /// The calls, and what could not be one of them.
 pub(crate) struct Calls {
     /// In the order in which a stack takes them.
@@ -22,8 +25,6 @@ pub(crate) struct Calls {
     pub(crate) impossible_ops: u64,
     /// Links to a call or an op that is not there.
     pub(crate) dangling: u64,
-    /// Calls with more GPU time than can be told.
-    pub(crate) excessive: u64,
 }
 
 impl Calls {
@@ -37,7 +38,7 @@ impl Calls {
             change.trace.prepare("SELECT id, pid, tid, start, \"end\" FROM rocpd_api ORDER BY id")?;
         let mut rows = select.query([])?;
         let mut calls = Sorter::new();
-        let (mut count, mut impossible_calls, mut excessive) = (0, 0, 0);
+        let (mut count, mut impossible_calls) = (0, 0);
         let mut next = gpu_times.next()?;
         while let Some(row) = rows.next()? {
             if (count + impossible_calls) % STRETCH == 0 {
@@ -45,20 +46,19 @@ impl Calls {
                 change.check()?;
             }
             let id = row.get_ref(0)?.as_i64().ok();
-            let mut gpu_time = Some(0_i64);
+            let mut gpu_time = 0_i64;
             while let Some([api, duration]) = next.filter(|[api, _]| id.is_some_and(|id| *api <= id)) {
                 if id == Some(api) {
-                    gpu_time = gpu_time.and_then(|sum| sum.checked_add(duration));
+                    gpu_time = gpu_time.saturating_add(duration);
                 } else {
                     dangling += 1;
                 }
                 next = gpu_times.next()?;
             }
-            excessive += u64::from(gpu_time.is_none());
             let number = |column| row.get_ref(column).ok().and_then(|value| value.as_i64().ok());
             let call = (|| {
                 let thread = (number(1)?, number(2)?);
-                Call::new(id?, thread, (number(3)?, number(4)?), gpu_time.unwrap_or(i64::MAX))
+                Call::new(id?, thread, (number(3)?, number(4)?), gpu_time)
             })();
             match call {
                 Some(call) => calls.push(call)?,
@@ -71,7 +71,7 @@ impl Calls {
             next = gpu_times.next()?;
         }
         change.show("call stacks: sorting");
-        Ok(Calls { sorted: calls.sorted()?, count, impossible_calls, impossible_ops, dangling, excessive })
+        Ok(Calls { sorted: calls.sorted()?, count, impossible_calls, impossible_ops, dangling })
     }
 }
 
@@ -93,7 +93,7 @@ fn gpu_times(change: &Change<'_>) -> Result<(u64, u64, Sorted<[i64; 2]>)> {
             continue;
         };
         let duration = number(2).zip(number(3)).and_then(|(start, end)| end.checked_sub(start));
-        match duration.filter(|duration| *duration >= 0) {
+        match duration.filter(|duration| (0..=LONGEST_OP).contains(duration)) {
             Some(duration) => sorter.push([api, duration])?,
             None => impossible += 1,
         }

@@ -93,8 +93,8 @@ pub(crate) struct Calls {
     /// Ids of the texts that are names of such functions, and their functions.
     pub(crate) functions: HashMap<i64, Function>,
     pub(crate) handles: Handles,
-    /// Calls whose times or process cannot be.
-    pub(crate) impossible: u64,
+    /// Rows of calls whose times or process cannot be.
+    pub(crate) impossible: Vec<i64>,
 }
 
 /// The names of functions that are in the file.
@@ -155,7 +155,7 @@ impl Calls {
             others: Vec::new(),
             functions,
             handles: Handles::default(),
-            impossible: 0,
+            impossible: Vec::new(),
         };
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
@@ -163,7 +163,7 @@ impl Calls {
             let all = (|| Some([number(0)?, number(1)?, number(2)?, number(3)?, number(4)?, number(5)?]))();
             let Some([id, pid, tid, start, end, name]) = all.filter(|[.., start, end, _]| start <= end)
             else {
-                calls.impossible += 1;
+                calls.impossible.extend(number(0));
                 continue;
             };
             let Some(&function) = calls.functions.get(&name) else { continue };
@@ -176,6 +176,20 @@ impl Calls {
             list.sort_unstable_by_key(|call| (call.process, call.start, call.id));
         }
         Ok(calls)
+    }
+
+    /// Writes the ids of all calls into a table `temp.graph_call`: one look at every call of a file is enough.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be written.
+    pub(crate) fn list(&self, change: &Change<'_>) -> Result<()> {
+        change.trace.execute_batch("CREATE TEMP TABLE graph_call (id integer PRIMARY KEY)")?;
+        let mut insert = change.trace.prepare("INSERT OR IGNORE INTO temp.graph_call VALUES (?1)")?;
+        let possible = self.launches.iter().chain(&self.others).map(|call| call.id);
+        for id in possible.chain(self.impossible.iter().copied()) {
+            insert.execute([id])?;
+        }
+        Ok(())
     }
 
     /// Stream, graph and executable graph of a call's arguments.

@@ -3,7 +3,7 @@
 //! Handles are addresses: another process has the same ones, and the same process has them again later. So a handle means
 //! what the latest call before made of it, in its process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::call::{Call, Handle, NO_HANDLE, Process};
 use super::function::Function;
@@ -14,6 +14,7 @@ pub(crate) struct Graph {
     pub(crate) process: Process,
     /// Thread that began it.
     pub(crate) tid: i64,
+    /// None of a capture that did not come to its end, or failed.
     pub(crate) handle: Handle,
     /// The stream that was captured; none of a graph that was put together by hand.
     pub(crate) stream: Handle,
@@ -61,7 +62,9 @@ pub(crate) struct History {
 /// What the handles of one process mean at a time.
 #[derive(Default)]
 struct Now {
-    captures: HashMap<Handle, (i64, i64)>,
+    /// By stream, place among [`History::graphs`].
+    captures: HashMap<Handle, usize>,
+    /// By their own handle, the same.
     graphs: HashMap<Handle, usize>,
 }
 
@@ -84,26 +87,33 @@ impl History {
             }
             history.unfinished += now.captures.len() as u64;
         }
-        let mut is_used = vec![false; history.graphs.len()];
-        for instance in &history.instances {
-            is_used[instance.graph] = true;
-        }
-        history.unused = is_used.iter().filter(|used| !**used).count() as u64;
+        let used: HashSet<usize> = history.instances.iter().map(|instance| instance.graph).collect();
+        let graphs = history.graphs.iter().enumerate();
+        let unused = graphs.filter(|(at, graph)| graph.handle != NO_HANDLE && !used.contains(at));
+        history.unused = unused.count() as u64;
         Ok(history)
     }
 
     fn take(&mut self, call: &Call, has_launch: bool, now: &mut Now) {
         match call.function {
             Function::BeginCapture => {
-                if now.captures.insert(call.stream, (call.start, call.tid)).is_some() {
-                    self.unfinished += 1;
+                let unfinished = now.captures.insert(call.stream, self.graphs.len());
+                self.unfinished += u64::from(unfinished.is_some());
+                if let Some(at) = unfinished {
+                    self.graphs[at].end = call.start;
                 }
+                // Until its end is found it goes on, and gives no graph.
+                self.graphs.push(Graph { handle: NO_HANDLE, end: i64::MAX, ..graph(call, call.stream) });
             }
             Function::EndCapture => match now.captures.remove(&call.stream) {
-                _ if call.graph == NO_HANDLE => self.failed += 1,
-                Some((start, tid)) => {
-                    now.graphs.insert(call.graph, self.graphs.len());
-                    self.graphs.push(Graph { tid, ..graph(call, call.stream, start) });
+                Some(at) => {
+                    self.graphs[at].end = call.end;
+                    self.graphs[at].handle = call.graph;
+                    if call.graph == NO_HANDLE {
+                        self.failed += 1;
+                    } else {
+                        now.graphs.insert(call.graph, at);
+                    }
                 }
                 None => {
                     self.unfinished += 1;
@@ -130,7 +140,7 @@ impl History {
 
     fn add_node(&mut self, call: &Call, has_launch: bool, now: &mut Now) {
         let at = *now.graphs.entry(call.graph).or_insert_with(|| {
-            self.graphs.push(graph(call, NO_HANDLE, call.start));
+            self.graphs.push(graph(call, NO_HANDLE));
             self.graphs.len() - 1
         });
         let graph = &mut self.graphs[at];
@@ -150,7 +160,8 @@ impl History {
     }
 }
 
-/// A graph that this call ends, or begins and ends.
-fn graph(call: &Call, stream: Handle, start: i64) -> Graph {
-    Graph { process: call.process, tid: call.tid, handle: call.graph, stream, start, end: call.end, nodes: 0 }
+/// A graph of which this is the only call so far.
+fn graph(call: &Call, stream: Handle) -> Graph {
+    let &Call { process, tid, graph: handle, start, end, .. } = call;
+    Graph { process, tid, handle, stream, start, end, nodes: 0 }
 }

@@ -1,0 +1,14 @@
+//! Arguments of calls: keys and values are parts of the text, keys are never empty.
+
+#![no_main]
+
+#[path = "../../postprocess/src/arguments.rs"]
+mod arguments;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    for (key, value) in arguments::pairs(text) {
+        assert!(!key.is_empty() && text.contains(key) && text.contains(value));
+    }
+});

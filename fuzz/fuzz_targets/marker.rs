@@ -1,0 +1,14 @@
+//! Texts of markers: one that is taken for an operator is the same text again when it is put together.
+
+#![no_main]
+
+#[path = "../../postprocess/src/pass/autograd/marker.rs"]
+mod marker;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    if let marker::Marker::Operator(operator) = marker::Marker::of(text) {
+        assert_eq!(operator.to_string(), text);
+    }
+});
