@@ -92,6 +92,7 @@ install: build
 	install -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
 	install -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
 	install -m 644 include/rpd_tracer.h $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(PREFIX)/lib/rpd
 	install -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
 	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
@@ -99,6 +100,7 @@ install: build
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
+	rm -f $(DESTDIR)$(PREFIX)/bin/runTracer.sh $(DESTDIR)$(PREFIX)/bin/loadTracer.sh
 	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd
 
 clean:

@@ -31,6 +31,9 @@ mod control;
 // Markers through roctx and NVTX: rows, return values, other libraries that hear of them as well.
 mod markers;
 
+// `make install`, `make uninstall`, runTracer.sh and loadTracer.sh.
+mod installed;
+
 // rpdTracerControl, the rocpd modules and the package, by the real python3.
 mod python;
 

@@ -1,0 +1,82 @@
+//! `make install` and what stands in its PREFIX: the command finds its libraries there, runTracer.sh and loadTracer.sh are the
+//! original's, `make uninstall` leaves nothing.
+
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Dir, Run, program, tool};
+
+fn make(target: &str, prefix: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let prefix = format!("PREFIX={}", prefix.display());
+    tool("make", &["--silent", "-C", root.to_str().unwrap(), target, &prefix]);
+}
+
+/// Every file below a directory, relative to it, sorted.
+fn files(root: &Path) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                found.push(entry.path().strip_prefix(root).unwrap().display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A script of the installation, run in `dir` with these arguments.
+fn script(dir: &Dir, prefix: &Path, name: &str, arguments: &[&str]) -> crate::harness::Ran {
+    let run = Run::new(dir, prefix.join("bin").join(name));
+    arguments.iter().fold(run, |run, argument| run.arg(*argument)).run()
+}
+
+#[test]
+fn an_installation_works_alone_and_goes_away() {
+    let dir = Dir::new();
+    let prefix: PathBuf = dir.path("prefix");
+    make("install", &prefix);
+    let installed = files(&prefix);
+    for file in [
+        "bin/rpd",
+        "bin/runTracer.sh",
+        "bin/loadTracer.sh",
+        "include/rpd_tracer.h",
+        "lib/librpd_tracer.so",
+        "lib/rpd/libroctx64.so",
+        "lib/rpd/libroctx64.so.4",
+        "lib/rpd/librocprofiler-sdk-roctx.so.1",
+    ] {
+        assert!(installed.iter().any(|known| known == file), "{file} is not in {installed:?}");
+    }
+    let control = program("control").display().to_string();
+    let args = |file: &str| dir.trace(file).texts("select args from api order by start");
+
+    let ran = script(&dir, &prefix, "runTracer.sh", &[&control, "mark=a", "exit=3"]);
+    assert!(ran.expect(3).stderr.starts_with("rpd: trace.rpd: "), "{ran}");
+    assert_eq!(args("trace.rpd"), ["a"]);
+    script(&dir, &prefix, "runTracer.sh", &["-o", "own name.rpd", &control, "mark=-o", "mark=with  blanks"])
+        .expect(0);
+    assert_eq!(args("own name.rpd"), ["-o", "with  blanks"]);
+    script(&dir, &prefix, "loadTracer.sh", &["-o", "trace.rpd", &control, "mark=a", "start", "mark=b"])
+        .expect(0);
+    assert_eq!(args("trace.rpd"), ["b"], "the older trace was replaced, and recording began with the start");
+
+    for arguments in [&[][..], &["-o"], &["-o", "x.rpd"], &["-o", "", "true"]] {
+        for name in ["runTracer.sh", "loadTracer.sh"] {
+            let ran = script(&dir, &prefix, name, arguments);
+            assert_eq!(
+                ran.expect(2).stderr,
+                "usage: runTracer.sh [-o FILE] COMMAND [ARGUMENT...]\n",
+                "{ran}"
+            );
+        }
+    }
+
+    make("uninstall", &prefix);
+    assert_eq!(files(&prefix), Vec::<String>::new());
+}
