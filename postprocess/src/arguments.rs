@@ -15,6 +15,11 @@ pub(crate) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// The value of a key; of several the last.
+pub(crate) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    pairs(text).filter(|(found, _)| *found == key).last().map(|(_, value)| value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,5 +38,11 @@ mod tests {
             assert_eq!(pairs(text).count(), 0, "{text:?}");
         }
         assert_eq!(pairs("words | a=b=c | = 1").collect::<Vec<_>>(), [("a", "b=c")]);
+    }
+
+    #[test]
+    fn the_last_value_of_a_key_counts() {
+        assert_eq!(value("a=1|b=2|a=3", "a"), Some("3"));
+        assert_eq!(value("a=1", "A"), None);
     }
 }

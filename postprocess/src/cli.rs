@@ -3,7 +3,9 @@
 //! Each verb has a clap struct here and a plain request in its own module: nothing below this file knows
 //! clap. A new verb is a variant of [`Verb`], its struct, and its line in [`run`].
 
+mod derive;
 mod pass;
+mod text;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -14,10 +16,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::destination::Existing;
-use crate::merge::Options;
-use crate::moment::{Moment, duration_ns};
-use crate::subclass::Base;
-use crate::verb::{check, create, info, merge, record, subclass, top, trim};
+use crate::verb::{check, create, info, record, top};
 
 /// Record what a program does on the GPU, and ask questions about it.
 ///
@@ -44,9 +43,11 @@ enum Verb {
     Info(Info),
     Top(Top),
     Check(Check),
-    Subclass(Subclass),
-    Trim(Trim),
-    Merge(Merge),
+    Trim(derive::Trim),
+    Merge(derive::Merge),
+    Subclass(text::Subclass),
+    Deserialize(text::Deserialize),
+    Strings(text::Strings),
     Callstack(pass::Callstack),
     Graph(pass::Graph),
     Autograd(pass::Autograd),
@@ -177,122 +178,6 @@ struct Check {
     json: bool,
 }
 
-/// Make the arguments of certain calls or ops columns of a table: rocpd_NAMEapi or rocpd_NAMEop
-///
-/// The table has one text column per argument key found; a view NAMEapi or NAMEop shows them behind the
-/// columns of api or op.
-#[derive(Args)]
-#[command(after_help = "\
-Arguments are `key = value` pairs joined by `|`: of a call in its args, of an op in its description.
-
-Example:
-  rpd subclass --base api --name malloc --apis hipMalloc,hipFree trace.rpd
-  sqlite3 trace.rpd 'select start, apiName, ptr, size from mallocapi'")]
-struct Subclass {
-    /// The trace
-    file: PathBuf,
-    /// What the subclass is of
-    #[arg(long)]
-    base: BaseName,
-    /// Its name: letters, digits and underscores
-    #[arg(long, value_parser = subclass_name)]
-    name: String,
-    /// Names of the calls, or types of the ops, that belong to it
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
-    apis: Vec<String>,
-    /// Make one of that name anew
-    #[arg(long)]
-    redo: bool,
-}
-
-/// Make a stretch of a trace a trace of its own
-///
-/// What stays: calls and markers that start in the window, the operations they caused, and whatever hangs off
-/// those; sensors are cut to that time.
-#[derive(Args)]
-#[command(after_help = "\
-Times of --start and --end:
-  1500, 20us, 1.5ms, 2s     on the trace's clock, in ns without a unit
-  +2s, -500ms               from the first call's start, before the last call's end
-  25%                       of the time between the two
-  marker:NAME, marker:NAME:2
-                            where the markers with this text begin (--start) or end (--end); the second of them
-  kernel:REGEX              where the first operation of such a name was launched, or the last one ended
-
-FILE is never half changed: the result appears when it is complete.
-
-Example:
-  rpd trim trace.rpd -o middle.rpd --start 25% --end 75%
-  rpd trim trace.rpd -o step.rpd --start 'marker:step 3' --end 'marker:step 5'
-  rpd trim trace.rpd --dry-run --start +2s --end kernel:^gemm")]
-struct Trim {
-    /// The trace
-    file: PathBuf,
-    /// The new trace
-    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
-    output: Option<PathBuf>,
-    /// Put the result into FILE's place; what is cut off is gone
-    #[arg(long, conflicts_with = "output")]
-    in_place: bool,
-    /// Where the window begins [default: at the first call]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    start: Option<Moment>,
-    /// Where it ends [default: after the last call]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    end: Option<Moment>,
-    /// Write nothing, say what would remain
-    #[arg(long, conflicts_with_all = ["output", "in_place"])]
-    dry_run: bool,
-    /// Write one JSON object about it; times in nanoseconds
-    #[arg(long)]
-    json: bool,
-}
-
-/// Put traces of several ranks and hosts into one
-///
-/// Sessions are renumbered, texts written once. Process and GPU numbers of a second host get strides (views
-/// napi and nop take them apart); times are moved to the first trace's host by what the sessions say of
-/// their clocks.
-#[derive(Args)]
-#[command(after_help = "\
-Sessions of one boot of a host share its clock, and are not moved. Traces that do not say where they
-were recorded, as those of other recorders, need one of --same-host, --align and --offset.
-
-Example:
-  rpd merge -o all.rpd rank0.rpd rank1.rpd
-  rpd merge -o all.rpd --align 'marker:step 0' node1.rpd node2.rpd
-  rpd merge -o all.rpd --offset node2.rpd=-1.5ms node1.rpd node2.rpd
-  sqlite3 all.rpd 'select node, count(*) from nop group by 1'")]
-struct Merge {
-    /// The traces
-    #[arg(required = true, num_args = 2.., value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// The new trace
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
-    /// All were recorded on one host
-    #[arg(long)]
-    same_host: bool,
-    /// Let the first marker of that text begin at one time everywhere
-    #[arg(long, value_name = "marker:NAME", value_parser = marker_name)]
-    align: Option<String>,
-    /// Add that to the times of FILE, which are not aligned then; ns without a unit
-    #[arg(long = "offset", value_name = "FILE=TIME", value_parser = file_and_shift)]
-    offsets: Vec<(PathBuf, i64)>,
-    /// Write one JSON object about it
-    #[arg(long)]
-    json: bool,
-}
-
-/// [`Base`] on the command line.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum BaseName {
-    /// Calls, by name
-    Api,
-    /// Ops, by type
-    Op,
-}
-
 /// Rows of a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
 
@@ -310,9 +195,11 @@ pub(crate) fn run() -> Result<ExitCode> {
         Verb::Check(args) => {
             check::run(&check::Request { file: args.file, repair: args.repair, json: args.json })
         }
-        Verb::Subclass(args) => subclass::run(&args.into()).map(done),
-        Verb::Trim(args) => trim::run(&args.into()).map(done),
-        Verb::Merge(args) => merge::run(&args.into()).map(done),
+        Verb::Trim(args) => args.run().map(done),
+        Verb::Merge(args) => args.run().map(done),
+        Verb::Subclass(args) => args.run().map(done),
+        Verb::Deserialize(args) => args.run().map(done),
+        Verb::Strings(args) => args.run().map(done),
         Verb::Callstack(args) => args.run().map(done),
         Verb::Graph(args) => args.run().map(done),
         Verb::Autograd(args) => args.run().map(done),
@@ -323,31 +210,6 @@ pub(crate) fn run() -> Result<ExitCode> {
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.0..1e9).contains(seconds));
     seconds.ok_or_else(|| "not a number of seconds".to_string())
-}
-
-fn marker_name(text: &str) -> Result<String, String> {
-    let name = text.strip_prefix("marker:").filter(|name| !name.is_empty());
-    name.map(str::to_string).ok_or_else(|| "not marker:NAME".to_string())
-}
-
-fn file_and_shift(text: &str) -> Result<(PathBuf, i64), String> {
-    let (file, shift) = text.rsplit_once('=').ok_or_else(|| "not FILE=TIME".to_string())?;
-    let (sign, duration) = match shift.strip_prefix('-') {
-        Some(duration) => (-1, duration),
-        None => (1, shift.strip_prefix('+').unwrap_or(shift)),
-    };
-    let ns =
-        duration_ns(duration).ok_or_else(|| format!("{shift} is no time: write 1500 (ns), -1.5ms, 2s"))?;
-    Ok((PathBuf::from(file), sign * ns))
-}
-
-fn subclass_name(text: &str) -> Result<String, String> {
-    let is_name = crate::subclass::is_name(text);
-    if is_name {
-        Ok(text.to_string())
-    } else {
-        Err("not 1 to 64 letters, digits and underscores".to_string())
-    }
 }
 
 impl From<Record> for record::Request {
@@ -381,37 +243,6 @@ impl From<Top> for top::Request {
             rows: if matches!(form, top::Form::Table { .. }) { rows.or(Some(SCREENFUL)) } else { rows },
             form,
         }
-    }
-}
-
-impl From<Trim> for trim::Request {
-    fn from(args: Trim) -> trim::Request {
-        let destination = match args.output {
-            Some(out) => trim::Destination::New(out),
-            None if args.in_place => trim::Destination::InPlace,
-            None => trim::Destination::DryRun,
-        };
-        let Trim { file, start, end, json, .. } = args;
-        trim::Request { file, destination, start, end, json }
-    }
-}
-
-impl From<Merge> for merge::Request {
-    fn from(args: Merge) -> merge::Request {
-        let Merge { files, output, same_host, align, offsets, json } = args;
-        let options = Options { is_same_host: same_host, align, offsets };
-        merge::Request { output, files, options, json }
-    }
-}
-
-impl From<Subclass> for subclass::Request {
-    fn from(args: Subclass) -> subclass::Request {
-        let base = match args.base {
-            BaseName::Api => Base::Api,
-            BaseName::Op => Base::Op,
-        };
-        let Subclass { file, name, apis: members, redo, .. } = args;
-        subclass::Request { file, base, name, members, redo }
     }
 }
 

@@ -62,6 +62,16 @@ impl Ids {
         self.0.is_empty()
     }
 
+    /// Removes those that `others` has.
+    pub(crate) fn remove_all(&mut self, others: &Ids) {
+        self.0 -= &others.0;
+    }
+
+    /// The set by itself.
+    pub(crate) fn into_inner(self) -> RoaringTreemap {
+        self.0
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> u64 {
         self.0.len()

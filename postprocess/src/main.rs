@@ -8,7 +8,9 @@
 //! | `preload.rs`, `launch.rs`, `system.rs` | running a command with the recorder in it, unnoticed |
 //! | `report.rs`, `executable.rs`, `empty_trace.rs` | why a run recorded nothing |
 //! | `layout.rs`, `layout/` | the tables that a trace has, and what their ids refer to |
-//! | `arguments.rs`, `subclass.rs` | arguments in a text; as columns of a table of their own |
+//! | `arguments.rs`, `subclass.rs`, `deserialize.rs` | arguments in a text; as columns of a table; rows that were written as markers |
+//! | `derive.rs`, `trim.rs`, `merge.rs` | making a trace out of others: a stretch of one, several in one |
+//! | `moment.rs`, `ids.rs`, `twins.rs`, `dedupe.rs` | times that people name, sets of ids, equal texts |
 //! | `trace.rs`, `op_kind.rs`, `ranking.rs`, `contents.rs` | questions to a trace |
 //! | `check.rs`, `check/` | what is wrong with a trace, and mending it |
 //! | `pass.rs`, `pass/`, `interruption.rs` | tables that are worked out of a trace and kept in it |
@@ -23,7 +25,9 @@ mod arguments;
 mod check;
 mod cli;
 mod contents;
+mod dedupe;
 mod derive;
+mod deserialize;
 mod destination;
 mod empty_trace;
 mod executable;

@@ -38,6 +38,7 @@ pub(crate) use change::{Change, change, explain};
 pub(crate) use graph::Graph;
 pub(crate) use mark::{Freshness, State};
 pub(crate) use report::Report;
+pub(crate) use texts::{Texts, remove_unused};
 
 use crate::trace;
 

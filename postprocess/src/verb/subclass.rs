@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
-use rusqlite::{Connection, TransactionBehavior};
+use anyhow::{Result, bail};
+use rusqlite::Connection;
 
 use crate::layout::{Layout, quote};
 use crate::note::note;
+use crate::pass::{Change, change};
 use crate::quantity::counted;
 use crate::subclass::{Base, Made, Subclass};
 use crate::text;
@@ -34,9 +35,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     let subclass =
         Subclass { base: request.base, name: &request.name, members: &members, columns: &[], among: None };
     let file = text::escape(&request.file.to_string_lossy()).into_owned();
-    let made =
-        make(request, &subclass).with_context(|| format!("{file} has no new subclass and is as it was"));
-    match made? {
+    match change(&request.file, "no subclass was made", |change| make(change, request, &subclass))? {
         Some(Made { rows: 0, .. }) => {
             note(format_args!("{file}: {} has no rows: nothing is called that", subclass.table()));
         }
@@ -53,24 +52,22 @@ pub(crate) fn run(request: &Request) -> Result<()> {
 }
 
 /// Makes it; none if it is there.
-fn make(request: &Request, subclass: &Subclass<'_>) -> Result<Option<Made>> {
-    let (mut trace, version) = rpd_schema::open_write(&request.file)?;
-    let transaction = trace.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn make(change: &Change<'_>, request: &Request, subclass: &Subclass<'_>) -> Result<Option<Made>> {
+    let trace = change.trace;
     let tag = format!("Subclass::{}", subclass.table());
-    if is_there(&transaction, subclass, &tag)? {
+    if is_there(trace, subclass, &tag)? {
         if !request.redo {
             return Ok(None);
         }
         let (table, view) = (quote(&subclass.table()), quote(&subclass.view()));
-        transaction.execute_batch(&format!("DROP VIEW IF EXISTS {view}; DROP TABLE IF EXISTS {table}"))?;
-        transaction.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [&tag])?;
+        trace.execute_batch(&format!("DROP VIEW IF EXISTS {view}; DROP TABLE IF EXISTS {table}"))?;
+        trace.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [&tag])?;
     }
-    let made = subclass.make(&transaction, version)?;
-    transaction.execute(
+    let made = subclass.make(trace, change.version)?;
+    trace.execute(
         "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
         [&tag, &request.members.join(",")],
     )?;
-    transaction.commit()?;
     Ok(Some(made))
 }
 

@@ -13,6 +13,7 @@
 //! | `property.rs` | passes over generated traces: what must hold for every one |
 //! | `sound.rs` | the trace that they damage |
 //! | `trim.rs` | a stretch of a trace as a trace of its own |
+//! | `rows_of_texts.rs` | each text once; rows that were written as markers |
 //! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
@@ -37,6 +38,7 @@ mod merge;
 mod pass;
 mod property;
 mod repair;
+mod rows_of_texts;
 mod run;
 mod signal;
 mod sound;

@@ -294,6 +294,14 @@ fn what_does_not_fit_together_is_told() {
     let limited = format!("ulimit -f 24; exec {RPD} merge -o all.rpd t.rpd u.rpd");
     ran(dir.command("bash").args(["-c", &limited])).expect(1).says(&["all.rpd was not made"]);
     assert_eq!(dir.names(), ["link.rpd", "t.rpd", "u.rpd", "v3.rpd"]);
+    // A pass that has changed one of them has to be in all.
+    fs::copy(dir.path("u.rpd"), dir.path("changed.rpd")).unwrap();
+    dir.run(&["autograd", "changed.rpd"]).expect(0);
+    dir.run(&["merge", "-o", "no.rpd", "changed.rpd", &trace]).expect(1).says(&[
+        "autograd",
+        "in changed.rpd and not in t.rpd",
+        "rpd autograd",
+    ]);
     // A pass that one of them lacks goes; so does a subclass.
     dir.run(&["callstack", &trace]).expect(0);
     dir.run(&["subclass", "--base", "api", "--name", "mem", "--apis", "hipMalloc", "u.rpd"]).expect(0);

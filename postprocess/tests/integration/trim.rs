@@ -255,6 +255,41 @@ fn a_real_trace_keeps_its_oddities() {
 }
 
 #[test]
+fn graphs_stay_whole_or_not_at_all() {
+    let dir = Dir::new();
+    let capture = |id: i64, at: i64, handle: &str| {
+        format!(
+            "INSERT INTO rocpd_string VALUES ({id}0, 'stream = 0x1 | mode = 1'), ({id}1, 'stream = 0x1 | graph = {handle}'),
+                 ({id}2, 'graphExec = {handle} | graph = {handle}');
+             INSERT INTO rocpd_api VALUES ({id}0, 1, 1, {at}, {at} + 5, 2, {id}0), ({id}1, 1, 1, {at} + 10, {at} + 12, 5, 1),
+                 ({id}2, 1, 1, {at} + 20, {at} + 22, 5, 1), ({id}3, 1, 1, {at} + 30, {at} + 35, 3, {id}1), ({id}4, 1, 1, {at} + 40, {at} + 45, 4, {id}2);
+             INSERT INTO rocpd_kernelapi SELECT id, '0x1', 1, 1, 1, 64, 1, 1, 0, 0, '', '', '', 0, 6 FROM rocpd_api WHERE id IN ({id}1, {id}2);"
+        )
+    };
+    let trace = dir.trace(
+        "t.rpd",
+        &format!(
+            "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipStreamBeginCapture'), (3, 'hipStreamEndCapture'), (4, 'hipGraphInstantiate'),
+                 (5, 'hipLaunchKernel'), (6, 'gemm'); {} {} {}",
+            capture(1, 1000, "0xa"),
+            capture(2, 2000, "0xb"),
+            capture(3, 3000, "0xc")
+        ),
+    );
+    dir.run(&["graph", &trace]).expect(0);
+    let kernels =
+        |name: &str| rows(&dir.open(name), "SELECT graphExec, sequence, kernelName FROM graphKernel");
+    assert_eq!(kernels(&trace).len(), 6);
+    // The first is cut at its beginning, the last in its middle.
+    trim(&dir, &trace, "out.rpd", 1005, 3015);
+    let left: Vec<Vec<Value>> =
+        kernels(&trace).into_iter().filter(|row| row[0] == Value::Text("0xb".to_string())).collect();
+    assert_eq!((kernels("out.rpd"), left.len()), (left, 2));
+    dir.run(&["check", "out.rpd"]).expect(0);
+    dir.run(&["graph", "out.rpd"]).expect(0).says(&["already"]);
+}
+
+#[test]
 fn in_place_is_the_same_and_keeps_what_is_not_the_traces() {
     let dir = Dir::new();
     let trace = generated(&dir, "t.rpd", 41, 100);

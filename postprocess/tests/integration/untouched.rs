@@ -39,6 +39,8 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
             &["check", "--repair", name],
             &["subclass", "--base", "api", "--name", "x", "--apis", "x", name],
             &["trim", name, "-o", "out.rpd"],
+            &["strings", "--dedupe", name],
+            &["deserialize", name],
             &["trim", name, "--in-place"],
             &["merge", "-o", "out.rpd", name, "letter.rpd"],
             &["callstack", name],

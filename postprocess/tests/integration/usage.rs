@@ -22,6 +22,8 @@ fn help_of_every_verb_has_an_example() {
         "passes",
         "trim",
         "merge",
+        "strings",
+        "deserialize",
     ] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);

@@ -1,0 +1,119 @@
+//! The arguments of the verbs that are about what texts say.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::subclass::{Base, is_name};
+use crate::verb::{deserialize, strings, subclass};
+
+/// Make the arguments of certain calls or ops columns of a table: rocpd_NAMEapi or rocpd_NAMEop
+///
+/// The table has one text column per argument key found; a view NAMEapi or NAMEop shows them behind the
+/// columns of api or op.
+#[derive(Args)]
+#[command(after_help = "\
+Arguments are `key = value` pairs joined by `|`: of a call in its args, of an op in its description.
+
+Example:
+  rpd subclass --base api --name malloc --apis hipMalloc,hipFree trace.rpd
+  sqlite3 trace.rpd 'select start, apiName, ptr, size from mallocapi'")]
+pub(super) struct Subclass {
+    /// The trace
+    file: PathBuf,
+    /// What the subclass is of
+    #[arg(long)]
+    base: BaseName,
+    /// Its name: letters, digits and underscores
+    #[arg(long, value_parser = subclass_name)]
+    name: String,
+    /// Names of the calls, or types of the ops, that belong to it
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
+    apis: Vec<String>,
+    /// Make one of that name anew
+    #[arg(long)]
+    redo: bool,
+}
+
+/// [`Base`] on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum BaseName {
+    /// Calls, by name
+    Api,
+    /// Ops, by type
+    Op,
+}
+
+impl Subclass {
+    pub(super) fn run(self) -> Result<()> {
+        let base = match self.base {
+            BaseName::Api => Base::Api,
+            BaseName::Op => Base::Op,
+        };
+        let Subclass { file, name, apis: members, redo, .. } = self;
+        subclass::run(&subclass::Request { file, base, name, members, redo })
+    }
+}
+
+/// Make rows of calls and operations that a program wrote as markers
+///
+/// A marker with `s_api=NAME` in its text becomes a call of that name. One with `s_op=TYPE` becomes an
+/// operation: gpuId, queueId, sequenceId, completionSignal, start and end may stand in the text.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  roctxMark(\"s_api=BlockAlloc | size=4096\")      in the program
+  rpd deserialize trace.rpd
+  rpd subclass trace.rpd --base api --name block --apis BlockAlloc")]
+pub(super) struct Deserialize {
+    /// The trace
+    file: PathBuf,
+    /// Write one JSON object about it
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove texts that are in a trace more than once, or that nothing uses
+///
+/// Every reference follows: those of the format, declared foreign keys, and columns declared in
+/// rocpd_metadata as references::rocpd_string.id.
+#[derive(Args)]
+#[command(after_help = "\
+The file keeps its size, and what is recorded into it next takes the room; to give that back:
+sqlite3 FILE vacuum
+
+Example:
+  rpd strings --dedupe trace.rpd")]
+pub(super) struct Strings {
+    /// The trace
+    file: PathBuf,
+    /// Leave each text once
+    #[arg(long, required = true)]
+    dedupe: bool,
+    /// Write one JSON object about it
+    #[arg(long)]
+    json: bool,
+}
+
+impl Deserialize {
+    pub(super) fn run(self) -> Result<()> {
+        deserialize::run(&self.file, self.json)
+    }
+}
+
+impl Strings {
+    pub(super) fn run(self) -> Result<()> {
+        // The one thing that it does has to be said, as with the original's tool.
+        debug_assert!(self.dedupe);
+        strings::run(&self.file, self.json)
+    }
+}
+
+fn subclass_name(text: &str) -> Result<String, String> {
+    if is_name(text) {
+        Ok(text.to_string())
+    } else {
+        Err("not 1 to 64 letters, digits and underscores".to_string())
+    }
+}

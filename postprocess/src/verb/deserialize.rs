@@ -1,0 +1,36 @@
+//! `rpd deserialize`: calls and ops that were written as markers become what they stand for.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::deserialize::{Deserialized, deserialize};
+use crate::note::note;
+use crate::pass::change;
+use crate::quantity::counted;
+use crate::{output, text};
+
+/// Makes rows of the markers, and says how many.
+///
+/// # Errors
+/// When the file is no trace or cannot be written; it is as it was then.
+pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
+    let made = change(file, "no marker was made a row", deserialize)?;
+    if json {
+        return output::write_json(&made);
+    }
+    let shown = text::escape(&file.to_string_lossy()).into_owned();
+    let Deserialized { calls, ops, wrong } = made;
+    note(format_args!(
+        "{shown}: {} and {} made of markers",
+        counted(calls, "call", "calls"),
+        counted(ops, "operation", "operations")
+    ));
+    if wrong > 0 {
+        note(format_args!(
+            "{shown}: {} as it is: a number in it is none, or it ends before it starts",
+            counted(wrong, "marker stays", "markers stay")
+        ));
+    }
+    Ok(())
+}
