@@ -1,6 +1,6 @@
 //! Moments of a trace as people name them: `1.5s`, `25%`, `+2s`, `-500ms`, `marker:step 3`, `kernel:gemm.*`.
 
-use std::str::FromStr;
+mod expression;
 
 use anyhow::{Context, Result, bail};
 use regex::Regex;
@@ -11,27 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::contents::Span;
 use crate::ids::Ids;
 use crate::text;
-
-/// What a moment may be, for messages.
-const FORMS: &str = "not a time: write 1500 (ns), 1.5s, 20us, 25%, +2s (from the start), -500ms (before the end), \
-                     marker:NAME, marker:NAME:2 or kernel:REGEX";
-
-/// A moment, as it was named.
-#[derive(Debug, Clone)]
-pub(crate) enum Moment {
-    /// On the trace's own clock, ns.
-    At(i64),
-    /// After the first call began, ns.
-    AfterStart(i64),
-    /// Before the last call ended, ns.
-    BeforeEnd(i64),
-    /// A part of the time between the two, in thousand-millionths.
-    Part(i64),
-    /// A marker of this text, or a call of this name; one of several by a number behind a last colon.
-    Marker(String),
-    /// The ops whose names match.
-    Kernel(Regex),
-}
+pub(crate) use expression::{Moment, duration_ns};
 
 /// Which end of something that takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,61 +20,6 @@ pub(crate) enum Edge {
     Begin,
     /// Where it ends.
     End,
-}
-
-impl FromStr for Moment {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Moment, String> {
-        if let Some(name) = text.strip_prefix("marker:") {
-            return match name {
-                "" => Err("marker: needs the text of a marker behind it".to_string()),
-                name => Ok(Moment::Marker(name.to_string())),
-            };
-        }
-        if let Some(pattern) = text.strip_prefix("kernel:") {
-            return Regex::new(pattern).map(Moment::Kernel).map_err(|error| error.to_string());
-        }
-        let wrong = || FORMS.to_string();
-        if let Some(number) = text.strip_suffix('%') {
-            let part = scaled(number, 1_000_000_000 / 100).ok_or_else(wrong)?;
-            return if part <= 1_000_000_000 { Ok(Moment::Part(part)) } else { Err(wrong()) };
-        }
-        let (sign, duration) = match text.strip_prefix(['+', '-']) {
-            Some(rest) => (text.chars().next(), rest),
-            None => (None, text),
-        };
-        let ns = duration_ns(duration).ok_or_else(wrong)?;
-        Ok(match sign {
-            Some('+') => Moment::AfterStart(ns),
-            Some(_) => Moment::BeforeEnd(ns),
-            None => Moment::At(ns),
-        })
-    }
-}
-
-/// A duration with a unit, in ns; without one it is ns.
-pub(crate) fn duration_ns(text: &str) -> Option<i64> {
-    // `s` ends the others.
-    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    let found = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
-    let (number, ns) = found.unwrap_or((text, 1));
-    scaled(number, ns)
-}
-
-/// A decimal number times `scale`, exactly, what is below 1 cut off. None where it is no number or too large.
-fn scaled(number: &str, scale: i64) -> Option<i64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
-    if (whole.is_empty() && fraction.is_empty()) || !is_number(whole) || !is_number(fraction) {
-        return None;
-    }
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    // No unit has more than nine digits behind the point.
-    let places = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
-    let billionths = places.fold(0, |sum, digit| sum * 10 + i128::from(digit - b'0'));
-    let part = billionths * i128::from(scale) / 1_000_000_000;
-    whole.checked_mul(scale)?.checked_add(i64::try_from(part).ok()?)
 }
 
 impl Moment {
@@ -238,83 +163,4 @@ fn first_launch(trace: &Connection, ops: &Ids) -> rusqlite::Result<Option<i64>> 
         }
     }
     Ok(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str) -> String {
-        text.parse::<Moment>().map_or_else(|error| format!("error {error}"), |moment| format!("{moment:?}"))
-    }
-
-    #[test]
-    fn every_form_is_read_exactly() {
-        for (text, expected) in [
-            ("12", "At(12)"),
-            ("3489389197956317", "At(3489389197956317)"),
-            ("1.5us", "At(1500)"),
-            ("0.123456789s", "At(123456789)"),
-            (".5ms", "At(500000)"),
-            ("7.", "At(7)"),
-            ("1.9ns", "At(1)"),
-            ("+2s", "AfterStart(2000000000)"),
-            ("-500ms", "BeforeEnd(500000000)"),
-            ("25%", "Part(250000000)"),
-            ("33.3%", "Part(333000000)"),
-            ("100%", "Part(1000000000)"),
-            ("marker:a:2", "Marker(\"a:2\")"),
-            ("kernel:^gemm.*", "Kernel(Regex(\"^gemm.*\"))"),
-        ] {
-            assert_eq!(parsed(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_time_says_what_one_is() {
-        for text in [
-            "",
-            "x",
-            "-",
-            "+",
-            ".",
-            "%",
-            "s",
-            "1e3",
-            "1 s",
-            "--1",
-            "+-1",
-            "+5%",
-            "-5%",
-            "101%",
-            "1h",
-            "9223372036854775808",
-            "9223372037s",
-            "0x10",
-            "１s",
-        ] {
-            assert!(parsed(text).starts_with("error not a time"), "{text}: {}", parsed(text));
-        }
-        assert!(parsed("marker:").contains("text of a marker"));
-        assert!(parsed("kernel:(").contains("unclosed group"));
-    }
-
-    #[test]
-    fn no_text_breaks_the_parser() {
-        let alphabet = "0123456789.%+-nmus:markelREGX(*\\ \0é".chars().collect::<Vec<_>>();
-        let mut state = 1_u64;
-        let mut next = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize
-        };
-        for _ in 0..50_000 {
-            let length = next() % 13;
-            let text: String = (0..length).map(|_| alphabet[next() % alphabet.len()]).collect();
-            if let Ok(Moment::At(ns) | Moment::AfterStart(ns) | Moment::BeforeEnd(ns) | Moment::Part(ns)) =
-                text.parse()
-            {
-                assert!(ns >= 0, "{text}");
-            }
-        }
-    }
 }

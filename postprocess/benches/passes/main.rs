@@ -1,4 +1,4 @@
-//! What passes cost: beside inserting the same rows and nothing else (the floor), and beside the original's tools where
+//! What passes, trimming and merging cost: beside inserting the same rows and nothing else (the floor), and beside the original's tools where
 //! RPD_ORIGINAL names a checkout of rocmProfileData with schema 2. Nothing is asserted; docs/speed.md says what is measured.
 //!
 //! `cargo bench -p rpd-postprocess --bench passes [-- [--raw FILE] [CALLS...]]`: traces of that many calls, by default 100,000,
@@ -76,11 +76,47 @@ fn main() {
                 original.map_or("-".into(), |original| format!("{:.1}", original.wall / ours.wall))
             );
         }
+        for (verb, ours, original) in derivations(&trace) {
+            let record = |lines: &mut Vec<String>, variant: &str, measured: &Measured| {
+                for (measure, value) in measured.values() {
+                    lines.push(format!("{calls}\t{verb}\t{variant}\t{measure}\t{value:.3}"));
+                }
+            };
+            record(&mut lines, "rpd", &ours);
+            original.iter().for_each(|original| record(&mut lines, "original", original));
+            println!(
+                "{calls:>8} {verb:9} {:>8.2} {:>8.2} {:>7.0} {:>11} {:>14}",
+                ours.wall,
+                ours.cpu,
+                ours.peak_mb,
+                "-",
+                original.map_or("-".into(), |original| format!("{:.1}", original.wall / ours.wall))
+            );
+        }
     }
     if let Some(path) = raw {
         fs::write(&path, lines.join("\n") + "\n")
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
+}
+
+/// The middle half of the trace as a trace of its own, which the original makes in place, and two traces in one, for which it
+/// has nothing.
+fn derivations(trace: &Path) -> [(&'static str, Measured, Option<Measured>); 2] {
+    let (other, out) = (copy(trace, "made.rpd"), trace.with_file_name("out.rpd"));
+    let window = ["--start", "25%", "--end", "75%"];
+    let trimmed = measured::of(Command::new(RPD).arg("trim").arg(trace).arg("-o").arg(&out).args(window));
+    fs::remove_file(&out).unwrap();
+    let original = std::env::var_os("RPD_ORIGINAL").map(|path| {
+        let path = Path::new(&path);
+        let mut command = Command::new("python3");
+        command.env("PYTHONPATH", path.join("rocpd_python")).arg(path.join("tools/rpd_trim.py"));
+        measured::of(command.args(window).arg(copy(trace, "theirs.rpd")))
+    });
+    let files = [trace, &other];
+    let merged = measured::of(Command::new(RPD).args(["merge", "--same-host", "-o"]).arg(&out).args(files));
+    fs::remove_file(&out).unwrap();
+    [("trim", trimmed, original), ("merge", merged, None)]
 }
 
 /// A trace of that many calls, by the generator of the tests.
