@@ -18,10 +18,10 @@ use measured::Measured;
 
 const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 
-/// A pass: its verb, the tables that it fills, the original's module.
+/// A pass: its verb, the tables that it fills (of graph they are too small to compare), the original's module.
 const PASSES: [(&str, &[&str], &str); 3] = [
     ("callstack", &["ext_callstack"], "rocpd.call_stacks"),
-    ("graph", &["ext_graph_kernelapis"], "rocpd.graph"),
+    ("graph", &[], "rocpd.graph"),
     ("autograd", &["ext_autogradapi", "ext_callstack"], "rocpd.autograd"),
 ];
 
@@ -44,7 +44,7 @@ fn main() {
     let mut lines = vec![format!("# {machine}"), "calls\tpass\tvariant\tmeasure\tvalue".to_string()];
     println!(
         "{:>8} {:9} {:>8} {:>8} {:>7} {:>11} {:>14}",
-        "calls", "pass", "wall s", "CPU s", "MB", "CPU/floor", "original/wall"
+        "calls", "pass", "wall s", "CPU s", "MB", "CPU/floor", "original/CPU"
     );
     for calls in sizes {
         let dir = tempfile::tempdir().unwrap();
@@ -58,8 +58,8 @@ fn main() {
             let made = copy(&trace, "made.rpd");
             let ours = measured::of(Command::new(RPD).arg(pass).arg(&made));
             record("rpd", &ours);
-            let floor = floor::of(&made, &copy(&trace, "floor.rpd"), tables);
-            record("floor", &floor);
+            let floor = (!tables.is_empty()).then(|| floor::of(&made, &copy(&trace, "floor.rpd"), tables));
+            floor.iter().for_each(|floor| record("floor", floor));
             let original = std::env::var_os("RPD_ORIGINAL").map(|path| {
                 let theirs = copy(&trace, "theirs.rpd");
                 let mut command = Command::new("python3");
@@ -68,12 +68,12 @@ fn main() {
             });
             original.iter().for_each(|original| record("original", original));
             println!(
-                "{calls:>8} {pass:9} {:>8.2} {:>8.2} {:>7.0} {:>11.2} {:>14}",
+                "{calls:>8} {pass:9} {:>8.2} {:>8.2} {:>7.0} {:>11} {:>14}",
                 ours.wall,
                 ours.cpu,
                 ours.peak_mb,
-                ours.cpu / floor.cpu,
-                original.map_or("-".into(), |original| format!("{:.1}", original.wall / ours.wall))
+                floor.map_or("-".into(), |floor| format!("{:.2}", ours.cpu / floor.cpu)),
+                original.map_or("-".into(), |original| format!("{:.1}", original.cpu / ours.cpu))
             );
         }
         for (verb, ours, original) in derivations(&trace) {

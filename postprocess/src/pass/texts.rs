@@ -10,8 +10,11 @@ use rusqlite::{Connection, OptionalExtension};
 use super::Change;
 use crate::layout::{Layout, declared_texts, quote, same};
 
-/// Texts that are remembered at once; then they are looked up again.
-const REMEMBERED: usize = 1 << 16;
+/// Bytes of texts that are remembered at once; then they are looked up again.
+const REMEMBERED: usize = 4 << 20;
+
+/// What remembering costs beside the text itself, bytes.
+const ENTRY: usize = 64;
 
 /// Rows between two lines of progress.
 const STRETCH: u64 = 1 << 18;
@@ -22,6 +25,8 @@ pub(crate) struct Texts<'a> {
     table: &'static str,
     has_index: bool,
     known: HashMap<String, i64>,
+    /// Bytes that those take.
+    remembered: usize,
 }
 
 impl<'a> Texts<'a> {
@@ -36,7 +41,7 @@ impl<'a> Texts<'a> {
             [table],
             |row| row.get(0),
         )?;
-        Ok(Texts { trace, table, has_index, known: HashMap::new() })
+        Ok(Texts { trace, table, has_index, known: HashMap::new(), remembered: 0 })
     }
 
     /// The id of this text, which is added where the file lacks it. Without an index on the texts it is added if it has
@@ -58,8 +63,10 @@ impl<'a> Texts<'a> {
             Some(id) => id,
             None => self.add(text)?,
         };
-        if self.known.len() == REMEMBERED {
+        self.remembered += text.len() + ENTRY;
+        if self.remembered > REMEMBERED {
             self.known.clear();
+            self.remembered = text.len() + ENTRY;
         }
         self.known.insert(text.to_string(), id);
         Ok(id)
