@@ -232,6 +232,7 @@ fn a_wrong_value_is_one_line_and_the_default() {
         ("RPDT_WAIT_MS", "1s"),
         ("RPDT_LOG", "99"),
         ("RPDT_TICKS", "2"),
+        ("RPDT_STACKFRAMES", "all"),
     ] {
         let dir = Dir::new();
         let ran: Ran = control(&dir, &["mark=x"]).env(name, value).run();

@@ -37,6 +37,9 @@ mod installed;
 // rpdTracerControl, the rocpd modules and the package, by the real python3.
 mod python;
 
+// RPDT_STACKFRAMES: who made a call, from every kind of place.
+mod frames;
+
 // Many processes, one file; a long kernel beside many short ones.
 mod many;
 
@@ -60,9 +63,6 @@ mod misfortune;
 
 // `rpd record`, `rpd info`, `rpd top` on what really was recorded.
 mod command;
-
-// Programs of libraries that nobody here wrote.
-mod primitives;
 
 // What can go wrong around a recorder inside somebody else's process: docs/hazards.md row by row.
 mod hazards;

@@ -91,6 +91,9 @@ struct Record {
     /// End recording when FILE has reached that size; the program goes on
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     max_mb: Option<u64>,
+    /// Keep the call stack of every HIP call (table rocpd_stackframe)
+    #[arg(long)]
+    stackframes: bool,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -225,6 +228,7 @@ impl From<Record> for record::Request {
             delay: args.delay,
             duration: args.duration,
             max_mb: args.max_mb,
+            stack_frames: args.stackframes,
             command: args.command,
         }
     }

@@ -22,12 +22,8 @@ def find():
 
 
 def _is_script(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read(2) == b"#!"
-    except OSError:
-        # It may be executed but not read: no script then.
-        return False
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
 
 
 def main():

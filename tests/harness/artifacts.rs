@@ -78,9 +78,11 @@ pub(crate) fn rpd() -> PathBuf {
 }
 
 const HIP: &[&str] = &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
-/// rocPRIM's headers take long to compile, and want C++14.
-const HIP_14: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++14"];
 const CC: &[&str] = &["cc", "-O2"];
+const WITH_LINES: &[&str] = &["cc", "-g", "-O2", "-Wall", "-Wextra", "-Werror"];
+const FRAMES: &[&str] = &["-lamdhip64", "-ldl", "-lpthread"];
+const FIRST: &[&str] = &["cc", "-g", "-O2", "-shared", "-fPIC", "-DNAME=first", "-DSIZE=0x8001"];
+const OTHER: &[&str] = &["cc", "-g", "-O2", "-shared", "-fPIC", "-DNAME=other", "-DSIZE=0x8002"];
 /// hsa_api_trace.h is C++, includes its neighbours as `inc/...`, and hides the interception behind a macro.
 const HSA_TOOL: &[&str] = &["c++", "-O2", "-shared", "-fPIC", "-DAMD_INTERNAL_BUILD", "-I", "."];
 
@@ -94,13 +96,16 @@ pub(crate) fn program(name: &str) -> PathBuf {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
         "hang" | "forks" => (format!("tests/programs/{name}.hip"), HIP, &[]),
-        "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),
         "queue_error" => ("tests/programs/queue_error.c".into(), CC, &["-lhsa-runtime64"]),
         "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),
         "control" => ("tests/programs/control.c".into(), CC, &["-ldl"]),
         "service" => ("tests/programs/remote/service.hip".into(), HIP, &["-ldl", "-lpthread"]),
         "signals" => ("tests/programs/remote/signals.c".into(), CC, &["-lpthread"]),
+        "frames" => ("tests/programs/frames.c".into(), WITH_LINES, FRAMES),
+        "frames_stripped" => ("tests/programs/frames.c".into(), &["cc", "-O2", "-s"], FRAMES),
+        "frames_first" => ("tests/programs/frames_library.c".into(), FIRST, &[]),
+        "frames_other" => ("tests/programs/frames_library.c".into(), OTHER, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),

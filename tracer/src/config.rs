@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) log: u8,
     /// Keep the device's raw ticks beside each kernel (table `ext_tick`).
     pub(crate) ticks: bool,
+    /// Keep the call stack of every HIP call.
+    pub(crate) stack_frames: bool,
     /// Functions of the HIP API whose calls are recorded.
     pub(crate) hip_apis: Filter,
     /// Where `rpd record` wants to hear from this process.
@@ -82,6 +84,7 @@ impl Config {
         let exit_ms = number("RPDT_EXIT_MS", 10_000, 0..=600_000);
         let log = number("RPDT_LOG", 0, 0..=1) as u8;
         let ticks = number("RPDT_TICKS", 0, 0..=1) != 0;
+        let stack_frames = number("RPDT_STACKFRAMES", 0, 0..=1) != 0;
         let max_mb = number("RPDT_MAX_MB", 0, 0..=1 << 30);
         let mut seconds = |name: &str| -> Option<Duration> {
             let text = get(name)?;
@@ -121,6 +124,7 @@ impl Config {
             exit_wait: Duration::from_millis(exit_ms),
             log,
             ticks,
+            stack_frames,
             hip_apis,
             report: get("RPDT_REPORT").map(PathBuf::from),
             complaints,

@@ -11,6 +11,7 @@
 //! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
 //! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
+//! - `stack`: who made a call, RPDT_STACKFRAMES
 //! - `fork`: children; `finish`, `report`: the end of the process
 //!
 //! The rules that every line here keeps are in docs/architecture.md.
@@ -49,6 +50,7 @@ mod register;
 mod report;
 mod ring;
 mod roctx;
+mod stack;
 mod switch;
 mod sync;
 mod thread;

@@ -171,7 +171,7 @@ pub(crate) struct ProcessRange {
     pub(crate) id: u64,
 }
 
-/// A call of the HIP API. Behind it stand its arguments (`hip::arguments`).
+/// A call of the HIP API. Behind it stand its arguments (`hip::arguments`), then its stack frames, 8 bytes each (`stack`).
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Call {

@@ -12,6 +12,7 @@ use crate::config::{Config, Template};
 use crate::counters::Counters;
 use crate::process_range::Waiting;
 use crate::ring::{self, Budget, Consumer, Producer};
+use crate::stack::Stacks;
 use crate::switch::{Switch, Window};
 use crate::sync::lock;
 use crate::writer;
@@ -38,6 +39,8 @@ pub(crate) struct Recorder {
     pub(crate) switch: Switch,
     /// Ranges begun in a pause.
     pub(crate) waiting: Waiting,
+    /// Whose calls they are, if that is recorded.
+    pub(crate) stacks: Option<Stacks>,
     /// The thread that owns the file.
     pub(crate) writer: writer::Handle,
     /// Rings the writer has not yet taken over.
@@ -56,7 +59,8 @@ pub(crate) fn install(config: Config) -> &'static Recorder {
     // Without a delay the window is open from the beginning of time.
     let window = Window { from: if config.delay.is_zero() { 0 } else { from }, to };
     let switch = Switch::new(config.autostart, window);
-    put(config, switch)
+    let stacks = config.stack_frames.then(Stacks::new);
+    put(config, switch, stacks)
 }
 
 /// Makes the recorder of a forked child, which is as far as its parent: recording or paused, inside the same window of time. The
@@ -67,7 +71,7 @@ pub(crate) fn inherit(parent: &Recorder) {
     if let Ok(filename) = parent.filename.try_lock() {
         config.filename = filename.clone();
     }
-    put(config, parent.switch.inherited());
+    put(config, parent.switch.inherited(), parent.stacks.as_ref().map(Stacks::inherited));
 }
 
 /// This process records nothing.
@@ -75,7 +79,7 @@ pub(crate) fn forget() {
     RECORDER.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-fn put(config: Config, switch: Switch) -> &'static Recorder {
+fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recorder {
     let recorder = Box::leak(Box::new(Recorder {
         pid: std::process::id(),
         began: (clock::monotonic(), clock::read(Clock::Realtime)),
@@ -84,6 +88,7 @@ fn put(config: Config, switch: Switch) -> &'static Recorder {
         counters: Counters::default(),
         switch,
         waiting: Waiting::default(),
+        stacks,
         writer: writer::Handle::default(),
         new_rings: Mutex::default(),
         lost_calls: Mutex::default(),

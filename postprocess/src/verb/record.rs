@@ -32,6 +32,8 @@ pub(crate) struct Request {
     pub(crate) duration: Option<f64>,
     /// Size of the trace in MiB at which recording ends.
     pub(crate) max_mb: Option<u64>,
+    /// Whether the call stack of every HIP call is kept.
+    pub(crate) stack_frames: bool,
     /// The program and its arguments; not empty.
     pub(crate) command: Vec<OsString>,
 }
@@ -66,6 +68,9 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     }
     if !request.start {
         environment.push(("RPDT_AUTOSTART", "0".into()));
+    }
+    if request.stack_frames {
+        environment.push(("RPDT_STACKFRAMES", "1".into()));
     }
     let limits = [
         ("RPDT_DELAY", request.delay.map(|seconds| seconds.to_string())),
@@ -122,9 +127,6 @@ fn summary(file: &Path, recorded: &Recorded, report: &Report, program: &Path, st
     }
     if recorded.others > 0 {
         parts.push(counted(recorded.others, "other operation", "other operations"));
-    }
-    if recorded.markers > 0 {
-        parts.push(counted(recorded.markers, "marker", "markers"));
     }
     // A killed process reports nothing but left its counts in the file; one that could not write to the
     // file any more reports what the file does not have.

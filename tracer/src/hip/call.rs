@@ -11,7 +11,7 @@ use super::description::{Api, Role, Row};
 use super::launch::Transfer;
 use super::{function, pointer};
 use crate::recorder::{self, Recorder};
-use crate::{clock, correlation, record, thread};
+use crate::{clock, correlation, record, stack, thread};
 
 /// u64s of the room for HIP's data of one call: more than any version known writes there (1520 bytes in 6.x).
 pub(super) const ROOM: usize = 256;
@@ -163,5 +163,12 @@ unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: 
         }
         _ => {}
     }
-    thread::end_call(recorder, call, [bytes, &[]]);
+    match &recorder.stacks {
+        None => thread::end_call(recorder, call, [bytes, &[]]),
+        Some(stacks) => {
+            let mut words = [0; stack::MOST];
+            let frames = stack::frames(stacks, &mut words);
+            thread::end_call(recorder, call, [bytes, bytemuck::cast_slice(frames)]);
+        }
+    }
 }

@@ -32,6 +32,22 @@ impl Rows {
         }
     }
 
+    /// The stack frames of a call whose row is there.
+    pub(super) fn stack(&mut self, appender: &mut Appender, call: &Call, words: &[u8]) -> Result<(), Error> {
+        let id = self.call_id(call.correlation);
+        let Some(frames) = &mut self.frames else { return Ok(()) };
+        let words = words.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
+        self.recorded.stacks += frames.add(appender, id, words)?;
+        Ok(())
+    }
+
+    /// Stack frames whose names were not known when their call was written.
+    pub(super) fn named_stacks(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        let Some(frames) = &mut self.frames else { return Ok(()) };
+        self.recorded.stacks += frames.write_named(appender)?;
+        Ok(())
+    }
+
     /// A launch that dispatched nothing: it was captured, or it failed.
     fn launch(
         &mut self,

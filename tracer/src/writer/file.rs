@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
 
+use super::frames::Frames;
 use super::links::Links;
 use super::process_ranges::ProcessRanges;
 use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
 use super::sink::{Operation, Sink};
 use super::turn::{self, Turns};
-use super::{Complaint, lose, session, system_calls};
+use super::{Complaint, is_somebody_elses, lose, session, system_calls};
 use crate::correlation;
 use crate::record::{Call, Kind};
 use crate::recorder::Recorder;
@@ -97,7 +98,7 @@ impl File {
             recorder,
             appender: None,
             identity: None,
-            rows: Rows::new(recorder.pid, recorder.config.ticks),
+            rows: Rows::new(recorder),
             lanes: Vec::new(),
             process_ranges: ProcessRanges::default(),
             links: Links::default(),
@@ -150,6 +151,12 @@ impl File {
         self.process_ranges.forget(old);
     }
 
+    /// Works out the names of stack frames that came with the last drain; true: there are some to be written. May take long, and
+    /// holds up nobody but this thread.
+    pub(super) fn name_frames(&mut self) -> bool {
+        self.rows.frames.as_mut().is_some_and(Frames::name)
+    }
+
     /// The session's end: open ranges end now, the counts are final.
     pub(super) fn end(&mut self) {
         // The last chance of what could not be written a moment ago.
@@ -175,7 +182,9 @@ impl File {
     }
 
     fn has_records(&self) -> bool {
-        !self.held.is_empty() || self.lanes.iter().any(|lane| lane.consumer.has_records())
+        !self.held.is_empty()
+            || self.rows.frames.as_ref().is_some_and(Frames::has_named)
+            || self.lanes.iter().any(|lane| lane.consumer.has_records())
     }
 
     fn counts_are_old(&self) -> bool {
@@ -266,6 +275,7 @@ impl File {
             records: 0,
             failed: None,
         };
+        sink.named_stacks();
         for begun in self.recorder.waiting.take() {
             sink.start(begun);
         }
@@ -293,7 +303,12 @@ impl File {
         sink.drained(now, until == Until::ProcessEnds);
         let (records, failed) = (sink.records, sink.failed);
         self.lanes.retain(|lane| !lane.consumer.gone);
-        let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, until));
+        let mut result = failed.map_or(Ok(()), Err);
+        if until != Until::Next && self.name_frames() {
+            // There is no next transaction for those that came with this one.
+            result = result.and_then(|()| self.rows.named_stacks(appender));
+        }
+        let result = result.and_then(|()| self.facts(appender, until));
         (records, result)
     }
 
@@ -373,7 +388,7 @@ impl File {
         appender.rollback();
         lose(self.recorder, records);
         self.rows.recorded = self.committed;
-        self.rows.names.forget_ids();
+        self.rows.forget_ids();
         self.links.forget();
         self.give_up(error);
     }
@@ -430,20 +445,4 @@ impl File {
 /// SQLite holds on it for the whole process.
 fn identity(path: &Path) -> Identity {
     std::fs::metadata(path).ok().filter(|file| file.len() > 0).map(|file| (file.dev(), file.ino()))
-}
-
-/// Whether the file is something that must not be touched, however often it is tried.
-fn is_somebody_elses(kind: &ErrorKind) -> bool {
-    use ErrorKind::*;
-    matches!(
-        kind,
-        NotAFile
-            | NotSqlite
-            | Truncated
-            | Corrupt
-            | OtherSqlite
-            | Rocprofv3
-            | UnsupportedVersion(_)
-            | NotWritable(_)
-    )
 }

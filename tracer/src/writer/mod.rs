@@ -4,6 +4,7 @@
 
 mod calls;
 mod file;
+mod frames;
 mod links;
 mod names;
 mod process_ranges;
@@ -18,6 +19,8 @@ mod turn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use rpd_schema::ErrorKind;
 
 use crate::clock::{self, Clock};
 use crate::config::Template;
@@ -196,6 +199,9 @@ fn serve(recorder: &'static Recorder) {
         finish |= threads::are_alone();
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
         fork::without(|| file.drain());
+        if file.name_frames() {
+            fork::without(|| file.drain());
+        }
         if let Some(filename) = filename {
             fork::without(|| file.leave());
             *lock(&recorder.filename) = filename;
@@ -217,6 +223,22 @@ fn serve(recorder: &'static Recorder) {
 /// In a forked child: closes the parent's descriptors, so that its locks on the file do not outlive it.
 pub(crate) fn close_inherited() {
     system_calls::close_inherited();
+}
+
+/// Whether the file is something that must not be touched, however often it is tried.
+fn is_somebody_elses(kind: &ErrorKind) -> bool {
+    use ErrorKind::*;
+    matches!(
+        kind,
+        NotAFile
+            | NotSqlite
+            | Truncated
+            | Corrupt
+            | OtherSqlite
+            | Rocprofv3
+            | UnsupportedVersion(_)
+            | NotWritable(_)
+    )
 }
 
 /// Says a problem at most once a minute.

@@ -4,12 +4,14 @@ use rpd_schema::{
     ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow, TickRow,
 };
 
+use super::frames::Frames;
 use super::names::Names;
 use super::ranges::Stretch;
 use crate::correlation;
 use crate::hsa::copy::API_NAMES;
 use crate::hsa::kernel::Role;
 use crate::record::{Copy, Dispatch, NO_GPU};
+use crate::recorder::Recorder;
 
 /// Queue number of the copy engines; queues of packets count from 1.
 const COPY_QUEUE: u32 = 0;
@@ -22,6 +24,8 @@ const CALL_IDS: u64 = 1 << 31;
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
     pub(super) calls: u64,
+    /// Calls with their stack frames.
+    pub(super) stacks: u64,
     pub(super) kernels: u64,
     pub(super) copies: u64,
     pub(super) fills: u64,
@@ -56,13 +60,21 @@ pub(super) struct Rows {
     ticks: bool,
     ids: Ids,
     pub(super) names: Names,
+    pub(super) frames: Option<Frames>,
     pub(super) recorded: Recorded,
 }
 
 impl Rows {
-    /// For process `pid`; with the raw ticks of each kernel or without.
-    pub(super) fn new(pid: u32, ticks: bool) -> Rows {
-        Rows { pid, ticks, ids: Ids::first(), names: Names::default(), recorded: Recorded::default() }
+    /// For the process that `recorder` records.
+    pub(super) fn new(recorder: &'static Recorder) -> Rows {
+        Rows {
+            pid: recorder.pid,
+            ticks: recorder.config.ticks,
+            ids: Ids::first(),
+            names: Names::default(),
+            frames: recorder.stacks.as_ref().map(Frames::new),
+            recorded: Recorded::default(),
+        }
     }
 
     /// Whether a new session must be taken before the next transaction.
@@ -75,7 +87,15 @@ impl Rows {
     /// A new session was taken.
     pub(super) fn new_session(&mut self) {
         self.ids = Ids::first();
+        self.forget_ids();
+    }
+
+    /// Ids are no longer in the file: a transaction was rolled back or a new session began.
+    pub(super) fn forget_ids(&mut self) {
         self.names.forget_ids();
+        if let Some(frames) = &mut self.frames {
+            frames.forget_ids();
+        }
     }
 
     /// A dispatch: its launch and - when it completed - the operation; where no call is `linked` also a call of its own.

@@ -59,6 +59,7 @@ pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Re
         ("kernel", recorded.kernels),
         ("copy", recorded.copies),
         ("fill", recorded.fills),
+        ("stack", recorded.stacks),
         ("range", recorded.ranges),
         ("mark", recorded.marks),
     ];
@@ -67,6 +68,9 @@ pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Re
     }
     for (cause, count) in recorder.counters.lost() {
         appender.session_fact(&fact::lost(cause), &count.to_string())?;
+    }
+    if let Some(stacks) = &recorder.stacks {
+        appender.session_fact("calls_without_stack", &stacks.without().to_string())?;
     }
     let load = |counter: &std::sync::atomic::AtomicU64| {
         counter.load(std::sync::atomic::Ordering::Relaxed).to_string()

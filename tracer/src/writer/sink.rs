@@ -59,13 +59,22 @@ impl Sink<'_> {
             Kind::Call => {
                 let call: Call = bytemuck::pod_read_unaligned(entry.body);
                 self.links.drained(call.correlation);
-                let arguments = entry.text.get(..call.arguments as usize).unwrap_or_default();
-                self.keep(|rows, appender| rows.hip_call(appender, tid, &call, arguments));
+                let behind = entry.text.split_at_checked(call.arguments as usize);
+                let (arguments, frames) = behind.unwrap_or_default();
+                self.keep(|rows, appender| {
+                    rows.hip_call(appender, tid, &call, arguments)?;
+                    rows.stack(appender, &call, frames)
+                });
             }
             _ if self.failed.is_some() => {}
             Kind::Start | Kind::Stop => self.process_range(tid, entry),
             _ => self.marker(tid, ranges, entry),
         }
+    }
+
+    /// Stack frames of calls of earlier transactions, whose names have become known.
+    pub(super) fn named_stacks(&mut self) {
+        self.keep(Rows::named_stacks);
     }
 
     /// An operation, unless its call has not ended.
