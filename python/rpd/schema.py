@@ -16,7 +16,8 @@ class RocpdSchema:
     def __init__(self):
         self.tableSchema = _read("tables.sql")
         self.indexSchema = _read("indexes.sql")
-        self.utilitySchema = _read("views.sql") + _read("metadata.sql") + _read("ext/dispatch.sql")
+        utility = ("api.sql", "views.sql", "metadata.sql", "ext/dispatch.sql")
+        self.utilitySchema = "".join(map(_read, utility))
 
     def writeSchema(self, connection):
         """All of it, in one transaction: other processes see a complete trace or none. What is there stays."""
