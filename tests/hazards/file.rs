@@ -85,6 +85,26 @@ fn replaced() {
     assert_eq!(names(&assert_clean(&dir, 2)), ["after", "last", "of another run"]);
 }
 
+/// What is not mapped cannot fault, and works where there is no shared memory: on network file systems, with a small /dev/shm.
+#[test]
+fn nothing_is_mapped_shared() {
+    let dir = Dir::new();
+    let acts = ["mark=before", "flush", "say=written", "wait=go", "mark=after"];
+    let run = acts.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let mut running = run.recorded(Loading::Preload).start();
+    running.wait_for_output("written\n");
+    let maps = fs::read_to_string(format!("/proc/{}/maps", running.pid())).unwrap();
+    fs::write(dir.path("go"), "").unwrap();
+    running.finish().expect(0).expect_silent();
+    assert!(maps.contains("librpd_tracer.so"), "{maps}");
+    let shared: Vec<_> = maps
+        .lines()
+        .filter(|line| line.split(' ').nth(1).is_some_and(|access| access.ends_with('s')))
+        .collect();
+    assert_eq!(shared, [""; 0]);
+    assert!(!maps.contains("trace.rpd") && !maps.contains("/dev/shm"), "{maps}");
+}
+
 #[test]
 fn truncated_in_place() {
     let dir = Dir::new();
