@@ -5,6 +5,7 @@
 
 mod derive;
 mod pass;
+mod remote;
 mod text;
 
 use std::ffi::OsString;
@@ -52,6 +53,7 @@ enum Verb {
     Graph(pass::Graph),
     Autograd(pass::Autograd),
     Passes(pass::Passes),
+    Remote(remote::Remote),
 }
 
 /// Run a command and record what it does on the GPU
@@ -207,6 +209,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Verb::Graph(args) => args.run().map(done),
         Verb::Autograd(args) => args.run().map(done),
         Verb::Passes(args) => args.run().map(done),
+        Verb::Remote(args) => Ok(args.run()),
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `load`: what runs when the library is loaded, when a GPU runtime comes, when the process ends
 //! - `presence`: block and thread of this process; `memory`: the block's memfd; `fork`: children
 //! - `thread`: what is done about a request; `recorder`: librpd_tracer.so and its C interface
+//! - `end`: ends of a process that a recorder loaded late would miss
 //! - `signal`: SIGUSR1 and SIGUSR2; `interpose`: the program's own handlers for them
 //! - `settings`: the environment
 //!
@@ -13,6 +14,7 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod end;
 mod fork;
 pub mod interpose;
 pub mod load;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use crate::{presence, settings, signal};
+use crate::{end, presence, settings, signal};
 
 /// The process's last destructors run: nothing may be begun any more.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -33,6 +33,7 @@ extern "C" fn constructor() {
         }
         presence::begin();
         announce();
+        end::watch();
         let settings = settings::get();
         if settings.signals {
             signal::take();

@@ -51,6 +51,7 @@ pub(crate) struct Recorder {
     pub(crate) stop: extern "C" fn(),
     pub(crate) flush: extern "C" fn(),
     pub(crate) open: extern "C" fn(),
+    finish: extern "C" fn(),
     state: unsafe extern "C" fn(*mut RecorderState),
     set_filename: unsafe extern "C" fn(*const c_char) -> c_int,
 }
@@ -60,6 +61,13 @@ static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(std::ptr::null_mut());
 fn known() -> Option<&'static Recorder> {
     // SAFETY: null or a leaked box.
     unsafe { RECORDER.load(Ordering::Acquire).as_ref() }
+}
+
+/// What the end of the process does about a recorder that this library has loaded.
+pub(crate) fn finish() {
+    if let Some(recorder) = known() {
+        (recorder.finish)();
+    }
 }
 
 /// The recorder, if it is in the process, whoever loaded it.
@@ -138,7 +146,7 @@ fn interface(library: *mut c_void) -> Result<Recorder, String> {
     };
     let (start, stop, flush, open) =
         (find(c"rpdstart")?, find(c"rpdstop")?, find(c"rpdflush")?, find(c"rpdopen")?);
-    let state = find(c"rpd_state")?;
+    let (state, finish) = (find(c"rpd_state")?, find(c"rpdfinish")?);
     let set_filename = find(c"rpd_setFilename")?;
     // SAFETY: functions of these types under these names, by include/rpd_tracer.h.
     unsafe {
@@ -148,6 +156,7 @@ fn interface(library: *mut c_void) -> Result<Recorder, String> {
             stop: transmute::<*mut c_void, extern "C" fn()>(stop),
             flush: transmute::<*mut c_void, extern "C" fn()>(flush),
             open: transmute::<*mut c_void, extern "C" fn()>(open),
+            finish: transmute::<*mut c_void, extern "C" fn()>(finish),
             state: transmute::<*mut c_void, unsafe extern "C" fn(*mut RecorderState)>(state),
             set_filename: transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> c_int>(
                 set_filename,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rpd_remote_block::{SIGNAL_MARK, Signal, Verb};
 
-use crate::presence;
+use crate::{fork, presence};
 
 /// The signals, and what they ask for.
 const SIGNALS: [(c_int, Verb); 2] = [(libc::SIGUSR1, Verb::Start), (libc::SIGUSR2, Verb::Stop)];
@@ -71,6 +71,7 @@ pub(crate) unsafe fn system(signal: c_int, new: *const libc::sigaction, old: *mu
 
 /// Takes the signals.
 pub(crate) fn take() {
+    fork::watch();
     for (place, (signal, _)) in SIGNALS.into_iter().enumerate() {
         // SAFETY: all-zero is a valid action to be overwritten.
         let mut before: libc::sigaction = unsafe { zeroed() };

@@ -1,18 +1,24 @@
 //! The loader's one thread: sleeps until somebody wants something, and does it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rpd_remote_block::{Block, Known, Outcome, State, Verb, Wish, futex};
 
 use crate::recorder::{self, Recorder, RecorderState};
-use crate::{load, presence, signal};
+use crate::{end, load, presence, signal};
 
 /// One start of ours is counted by the recorder.
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// When to stop by ourselves, ns of CLOCK_MONOTONIC; 0 for never.
 static UNTIL: AtomicU64 = AtomicU64::new(0);
+/// The name that a command last gave the trace. Used by the thread alone; only a forked child may find it locked, for good.
+static NAMED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+/// How often it looks whether it is alone, once the program's first thread has ended.
+const GLANCE: Duration = Duration::from_millis(200);
 
 type Answer = (Outcome, Vec<u8>);
 
@@ -52,14 +58,22 @@ fn serve() {
             let (outcome, text) = if verb.is_some() { act(block, &wish) } else { (Outcome::Unknown, vec![]) };
             block.reply(number, outcome, &text);
         } else {
+            if end::first_left() && end::is_alone() {
+                return;
+            }
             match remaining() {
-                Some(time) if time.is_zero() => {
-                    drop(act(block, &Wish { verb: Verb::Stop, duration_ns: 0, file: vec![] }))
+                Some(time) if time.is_zero() => drop(act(block, &stop())),
+                time if end::first_left() => {
+                    futex::wait(&block.bell, bell, Some(time.map_or(GLANCE, |time| time.min(GLANCE))))
                 }
                 time => futex::wait(&block.bell, bell, time),
             }
         }
     }
+}
+
+fn stop() -> Wish {
+    Wish { verb: Verb::Stop, duration_ns: 0, file: vec![] }
 }
 
 /// How long until recording stops by itself.
@@ -102,12 +116,13 @@ fn start_recording(block: &Block, wish: &Wish) -> Answer {
         Err(reason) => return (Outcome::NoRecorder, reason.into_bytes()),
     };
     let before = recorder.state();
-    if !wish.file.is_empty() {
-        // The name may have %p in it: only the recorder knows what it comes to.
-        if before.session < 0 {
-            recorder.set_filename(&wish.file);
-        } else if before.file() != wish.file {
+    if !wish.file.is_empty() && !is_named(&wish.file) {
+        if before.session >= 0 && before.file() != wish.file {
             return (Outcome::OtherFile, before.file());
+        }
+        recorder.set_filename(&wish.file);
+        if let Ok(mut named) = NAMED.try_lock() {
+            named.clone_from(&wish.file);
         }
     }
     if before.recording != 0 && STARTED.load(Ordering::Relaxed) {
@@ -128,6 +143,11 @@ fn start_recording(block: &Block, wish: &Wish) -> Answer {
     }
     set_end(wish);
     (Outcome::Done, vec![])
+}
+
+/// Whether the trace was given this name before. What it became is known to the recorder alone: it may have %p in it.
+fn is_named(file: &[u8]) -> bool {
+    NAMED.try_lock().is_ok_and(|named| *named == file)
 }
 
 fn set_end(wish: &Wish) {

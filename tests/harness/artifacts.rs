@@ -101,6 +101,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),
         "control" => ("tests/programs/control.c".into(), CC, &["-ldl"]),
         "service" => ("tests/programs/remote/service.hip".into(), HIP, &["-ldl", "-lpthread"]),
+        "first_leaves" => ("tests/programs/remote/first_leaves.c".into(), CC, &["-lpthread"]),
         "signals" => ("tests/programs/remote/signals.c".into(), CC, &["-lpthread"]),
         "frames" => ("tests/programs/frames.c".into(), WITH_LINES, FRAMES),
         "frames_stripped" => ("tests/programs/frames.c".into(), &["cc", "-O2", "-s"], FRAMES),

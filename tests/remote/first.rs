@@ -127,7 +127,19 @@ fn what_the_loader_is_made_of() {
     let text = tool("nm", &["-D".as_ref(), "--defined-only".as_ref(), loader().as_os_str()]);
     let mut exports: Vec<_> = text.lines().filter_map(|line| line.split(' ').next_back()).collect();
     exports.sort();
-    assert_eq!(exports, ["HSA_AMD_TOOL_PRIORITY", "OnLoad", "RPD_REMOTE_LOADING", "sigaction", "signal"]);
+    assert_eq!(
+        exports,
+        [
+            "HSA_AMD_TOOL_PRIORITY",
+            "OnLoad",
+            "RPD_REMOTE_LOADING",
+            "_Exit",
+            "_exit",
+            "pthread_exit",
+            "sigaction",
+            "signal"
+        ]
+    );
     let bytes = std::fs::read(loader()).unwrap();
     assert!(!bytes.windows(6).any(|six| six.eq_ignore_ascii_case(b"sqlite")), "SQLite in the loader");
 }

@@ -1,7 +1,10 @@
 //! Starting and stopping recordings in programs that run.
 
+mod awkward;
 mod cycles;
+mod family;
 mod first;
+mod signals;
 
 use std::path::Path;
 use std::process::Command;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::guard::guard;
 use crate::sync::{lock, lock_within};
-use crate::{log, recorder, threads, writer};
+use crate::{log, recorder, writer};
 
 /// Held by the writer while it uses SQLite.
 static WRITING: Mutex<()> = Mutex::new(());
@@ -82,7 +82,6 @@ unsafe extern "C" fn child() {
     guard((), || {
         drop(HELD.try_with(RefCell::take));
         WAITING.store(0, Ordering::Relaxed);
-        threads::forget();
         let Some(parent) = recorder::get() else { return };
         if IN_TRANSACTION.load(Ordering::Relaxed) {
             recorder::forget();

@@ -1,12 +1,6 @@
 //! The recorder's own threads.
 
-use std::os::linux::fs::MetadataExt;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// The recorder's threads that run.
-static RUNNING: AtomicU32 = AtomicU32::new(0);
-
-/// Starts a thread on which no signal handler of the application ever runs.
+/// Starts a thread, called `rpd-...`, on which no signal handler of the application ever runs.
 ///
 /// # Errors
 /// The system has no room for another thread.
@@ -18,34 +12,25 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
     }
-    RUNNING.fetch_add(1, Ordering::Relaxed);
-    let spawned = std::thread::Builder::new().name(name.into()).stack_size(1 << 20).spawn(move || {
-        body();
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
-    });
-    if spawned.is_err() {
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
-    }
+    let spawned = std::thread::Builder::new().name(name.into()).stack_size(1 << 20).spawn(body);
     // SAFETY: `old` was filled by the call above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
     spawned.map(drop)
 }
 
-/// Whether the recorder's threads are all that is left: the application's have ended, the first one by pthread_exit. The C
-/// library ends such a process with its last thread, so ours must not outlive the others.
+/// Whether our threads are all that is left: the application's have ended, the first one by pthread_exit. The C library ends such a
+/// process with its last thread, so ours must not outlive the others. Ours are those called `rpd-...`: librpd_remote.so's too.
 pub(crate) fn are_alone() -> bool {
-    // The folder has two links and one more per thread; the ended first thread still counts.
-    let links = std::fs::metadata("/proc/self/task").map_or(0, |folder| folder.st_nlink());
-    if links > u64::from(RUNNING.load(Ordering::Relaxed)) + 3 {
-        return false;
-    }
-    let first =
-        std::fs::read_to_string(format!("/proc/self/task/{}/stat", std::process::id())).unwrap_or_default();
+    let first = std::process::id().to_string();
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{first}/stat")).unwrap_or_default();
     // The state follows the name, which stands in parentheses and may hold anything.
-    first.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
-}
-
-/// A forked child has none of its parent's.
-pub(crate) fn forget() {
-    RUNNING.store(0, Ordering::Relaxed);
+    let first_ended = stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
+    let Some(tasks) = first_ended.then(|| std::fs::read_dir("/proc/self/task").ok()).flatten() else {
+        return false;
+    };
+    !tasks.flatten().any(|task| {
+        // One that ends meanwhile has no name any more.
+        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        *task.file_name() != *first && !name.is_empty() && !name.starts_with("rpd-")
+    })
 }

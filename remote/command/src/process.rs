@@ -3,40 +3,55 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// File name of the loader.
 const LOADER: &str = "librpd_remote.so";
 /// Beginning of the names of the loader's and the recorder's threads.
 const OUR_THREADS: &str = "rpd-";
 
-/// A file of /proc/PID.
+/// A file of /proc/PID. Where the first thread has ended before the others, that is empty, and another thread's is the same.
 pub(crate) fn path(pid: u32, file: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/{file}"))
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let folder = if has_ended(&process) { living_thread(&process).unwrap_or(process) } else { process };
+    folder.join(file)
+}
+
+fn living_thread(process: &Path) -> Option<PathBuf> {
+    let threads = fs::read_dir(process.join("task")).ok()?;
+    threads.flatten().map(|thread| thread.path()).find(|thread| !has_ended(thread))
+}
+
+/// Whether the thread of that folder has ended, and only its entry is left.
+fn has_ended(folder: &Path) -> bool {
+    fields(folder).is_none_or(|fields| matches!(fields.first().map(String::as_str), Some("Z" | "X")))
+}
+
+/// Fields of a `stat` file from the third on: the second, the name, stands in parentheses and may hold anything.
+fn fields(folder: &Path) -> Option<Vec<String>> {
+    let text = fs::read(folder.join("stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    Some(text.rsplit(')').next()?.split_whitespace().map(str::to_string).collect())
 }
 
 /// One reading of /proc/PID/stat.
 pub(crate) struct Stat {
-    /// A letter: R, S, T for stopped, Z for ended...
+    /// A letter: R, S, T for stopped...
     pub(crate) state: char,
     pub(crate) parent: u32,
     /// Clock ticks since boot.
     pub(crate) start_time: u64,
 }
 
-/// What the process is doing; nothing when there is no such process.
+/// What the process is doing; nothing when there is no such process, or when all of it has ended and only its parent has not asked.
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
-    let text = fs::read(path(pid, "stat")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    // The name stands in parentheses and may hold anything; the first field behind it is the third of all.
-    let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
-    let stat = Stat {
-        state: fields.first()?.chars().next()?,
-        parent: fields.get(1)?.parse().ok()?,
-        start_time: fields.get(19)?.parse().ok()?,
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let first = fields(&process)?;
+    let state = match first.first()?.as_str() {
+        "Z" | "X" => fields(&living_thread(&process)?)?.first()?.chars().next()?,
+        state => state.chars().next()?,
     };
-    // Ended, but its parent has not asked yet.
-    (!matches!(stat.state, 'Z' | 'X')).then_some(stat)
+    Some(Stat { state, parent: first.get(1)?.parse().ok()?, start_time: first.get(19)?.parse().ok()? })
 }
 
 /// The user that the process belongs to; nothing when there is no such process.
@@ -102,15 +117,19 @@ fn has_signal(mask: &str, signal: i32) -> bool {
     u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask >> (signal - 1) & 1 != 0)
 }
 
-/// Whether every thread of the program blocks `signal`, so that no handler ever sees it.
+/// Whether no handler ever sees `signal`: every thread of the program blocks it, or waits for it by sigwait (a system call in
+/// which it does not count as blocked).
 pub(crate) fn blocks(pid: u32, signal: i32) -> bool {
     let Ok(tasks) = fs::read_dir(path(pid, "task")) else { return false };
     let theirs = tasks.flatten().filter_map(|task| {
         let status = fs::read_to_string(task.path().join("status")).ok()?;
-        let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
-        (!field("Name:")?.trim().starts_with(OUR_THREADS)).then(|| field("SigBlk:").map(str::to_string))?
+        let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let is_ours = field("Name:")?.starts_with(OUR_THREADS) || field("State:")?.starts_with('Z');
+        let place = fs::read_to_string(task.path().join("wchan")).unwrap_or_default();
+        let blocked = has_signal(field("SigBlk:")?, signal) || place.starts_with("do_sigtimedwait");
+        (!is_ours).then_some(blocked)
     });
-    let blocked: Vec<bool> = theirs.map(|mask| has_signal(&mask, signal)).collect();
+    let blocked: Vec<bool> = theirs.collect();
     !blocked.is_empty() && blocked.iter().all(|blocked| *blocked)
 }
 

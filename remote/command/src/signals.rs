@@ -20,7 +20,7 @@ pub(crate) fn keeps(process: &Process, place: usize, owner: Signal) -> Option<&'
     } else if process::reads(process.pid, signal) {
         Some("it reads it by signalfd")
     } else if process::blocks(process.pid, signal) {
-        Some("all its threads block it")
+        Some("all its threads block it, or wait for it by sigwait")
     } else {
         None
     }

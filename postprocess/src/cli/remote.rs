@@ -1,0 +1,26 @@
+//! The arguments of `rpd remote`: those of rpdRemote.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+/// Start and stop recording in running processes; the same as the command rpdRemote
+///
+/// For processes that were started with LD_PRELOAD=librpd_remote.so.
+#[derive(Args)]
+#[command(after_help = "\
+Exit status: 0 done; 1 failed for at least one process; 2 wrong usage.
+
+Example:
+  rpd remote list
+  rpd remote start --for 10s PID")]
+pub(super) struct Remote {
+    #[command(flatten)]
+    arguments: rpd_remote_command::Arguments,
+}
+
+impl Remote {
+    pub(super) fn run(&self) -> ExitCode {
+        rpd_remote_command::run(&self.arguments, "rpd remote")
+    }
+}

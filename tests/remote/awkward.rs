@@ -1,0 +1,358 @@
+//! Programs and moments that make it hard.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::{Said, ask, command, early, end, remote, said, service, status, threads};
+use crate::harness::{Dir, Run, program, tool};
+
+fn marks(dir: &Dir) -> Vec<String> {
+    dir.trace("trace.rpd").texts("select args from api where apiName = 'UserMarker' order by start")
+}
+
+#[test]
+fn a_stop_when_nothing_was_started() {
+    let dir = Dir::new();
+    let mut running = early(&dir, "control").arg("say=ready").arg("wait=end").start();
+    running.wait_for_output("ready");
+    for verb in ["stop", "flush"] {
+        let said = ask(verb, &["--wait"], &running).done();
+        assert_eq!(said.stdout, format!("{}: was not recording\n", running.pid()));
+    }
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+    assert_eq!(dir.names(), ["end"]);
+}
+
+#[test]
+fn for_a_while_and_into_another_file() {
+    let dir = Dir::new();
+    let mut running =
+        early(&dir, "control").arg("say=ready").arg("wait=go").arg("mark=x").arg("wait=end").start();
+    running.wait_for_output("ready");
+    let template = dir.path("%p.rpd");
+    let options = ["-o", template.to_str().unwrap(), "--wait"];
+    ask("start", &options, &running).done();
+    std::fs::write(dir.path("go"), "").unwrap();
+    let again = ask("start", &options, &running).done();
+    assert!(again.stdout.contains("is recording already"), "{again:?}");
+    ask("start", &["-o", "/tmp/elsewhere.rpd", "--wait"], &running)
+        .failed("the file cannot be changed any more");
+    ask("stop", &["--wait"], &running).done();
+    let file = format!("{}.rpd", running.pid());
+    assert_eq!(dir.names(), [&*file, "go"]);
+    // It ends by itself, and has ended when the command returns.
+    let said = ask("start", &["--for", "100ms", "--wait"], &running).done();
+    assert!(said.stdout.contains("recorded; "), "{said:?}");
+    assert_eq!(status(&running)["state"], "stopped");
+    // Also where nobody waits.
+    let said = ask("start", &["--for", "50ms", "--no-wait"], &running).done();
+    assert_eq!(said.stdout, format!("{}: asked\n", running.pid()));
+    ask("start", &["--wait", "--for", "50ms"], &running).done();
+    assert_eq!(status(&running)["state"], "stopped");
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+    assert_eq!(dir.trace(&file).number("select count(*) from api"), 1);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_what_start_answers() {
+    let dir = Dir::new();
+    std::fs::write(dir.path("trace.rpd"), "not a trace").unwrap();
+    let mut running =
+        early(&dir, "control").arg("say=ready").arg("wait=go").arg("mark=x").arg("wait=end").start();
+    running.wait_for_output("ready");
+    ask("start", &["--wait"], &running).failed("trace.rpd");
+    assert_eq!(status(&running)["state"], "stopped");
+    assert_eq!(std::fs::read(dir.path("trace.rpd")).unwrap(), b"not a trace");
+    ask("start", &["--wait", "-o", "/nowhere/x.rpd"], &running).failed("/nowhere/x.rpd");
+    // What was wrong is put right, and the next start records.
+    let right = dir.path("right.rpd");
+    ask("start", &["--wait", "-o", right.to_str().unwrap()], &running).done();
+    std::fs::write(dir.path("go"), "").unwrap();
+    end(&dir);
+    let ran = running.finish();
+    ran.expect(0);
+    assert_eq!(ran.stderr.lines().count(), 1, "said once a minute: {ran}");
+    assert_eq!(dir.trace("right.rpd").number("select count(*) from api"), 1);
+}
+
+#[test]
+fn a_recorder_that_is_not_there() {
+    let dir = Dir::new();
+    let library = dir.path("librpd_remote.so");
+    std::fs::copy(crate::harness::loader(), &library).unwrap();
+    let mut running =
+        early(&dir, "control").env("LD_PRELOAD", &library).arg("say=ready").arg("wait=end").start();
+    running.wait_for_output("ready");
+    ask("start", &["--wait"], &running).failed("the recorder cannot be loaded: ");
+    assert_eq!(status(&running)["state"], "ready");
+    // It is put there, and the next start finds it.
+    std::fs::copy(crate::harness::recorder(), dir.path("librpd_tracer.so")).unwrap();
+    ask("start", &["--wait"], &running).done();
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+}
+
+#[test]
+fn a_program_that_ends_during_a_start() {
+    for round in 0..20 {
+        let dir = Dir::new();
+        let mut running = early(&dir, "control").arg("say=ready").arg("wait=go").arg("mark=x").start();
+        running.wait_for_output("ready");
+        let pid = running.pid().to_string();
+        let start =
+            command(&["start", "--wait", &pid]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        sleep(Duration::from_micros(500 * round));
+        std::fs::write(dir.path("go"), "").unwrap();
+        running.finish().expect(0).expect_silent();
+        let started = start.wait_with_output().unwrap();
+        let why = String::from_utf8(started.stderr).unwrap();
+        let words = [
+            "the process ended before",
+            "the process is ending",
+            "there is no such process",
+            "no GPU runtime",
+        ];
+        let said = started.status.success() || words.iter().any(|word| why.contains(word));
+        assert!(said, "{:?}: {why}", started.status);
+        if dir.path("trace.rpd").exists() {
+            dir.trace("trace.rpd").check_integrity();
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_during_a_stop() {
+    for round in 0..10 {
+        let dir = Dir::new();
+        let mut running = service(&dir).start();
+        running.wait_for_output("ready");
+        ask("start", &["--wait"], &running).done();
+        sleep(Duration::from_millis(20));
+        let pid = running.pid().to_string();
+        let stop =
+            command(&["stop", "--wait", &pid]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        sleep(Duration::from_micros(300 * round));
+        running.signal(libc::SIGKILL);
+        running.finish().expect_signal(libc::SIGKILL);
+        let stopped = stop.wait_with_output().unwrap();
+        let why = String::from_utf8(stopped.stderr).unwrap();
+        let words = ["the process ended before", "there is no such process"];
+        assert!(stopped.status.success() || words.iter().any(|word| why.contains(word)), "{why}");
+        dir.trace("trace.rpd").check_integrity();
+    }
+}
+
+#[test]
+fn a_command_that_is_killed_blocks_nobody() {
+    let dir = Dir::new();
+    let mut running = early(&dir, "control").arg("say=ready").arg("wait=end").start();
+    running.wait_for_output("ready");
+    running.signal(libc::SIGSTOP);
+    let pid = running.pid().to_string();
+    // It waits for an answer that does not come.
+    let mut first = std::process::Command::new(crate::harness::rpd_remote())
+        .args(["start", "--wait", &pid])
+        .spawn()
+        .unwrap();
+    sleep(Duration::from_millis(100));
+    first.kill().unwrap();
+    assert_eq!(first.wait().unwrap().signal(), Some(libc::SIGKILL));
+    ask("status", &[], &running).failed("the process is stopped");
+    running.signal(libc::SIGCONT);
+    // What the first had asked for is done.
+    ask("flush", &["--wait"], &running).done();
+    assert_eq!(status(&running)["state"], "recording");
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+}
+
+#[test]
+fn two_shells_at_once() {
+    let dir = Dir::new();
+    let mut running = early(&dir, "control").arg("say=ready").arg("wait=end").start();
+    running.wait_for_output("ready");
+    let pid = running.pid().to_string();
+    let shell = || {
+        for _ in 0..30 {
+            remote(&["start", "--wait", &pid]).done();
+            remote(&["status", &pid]).done();
+            remote(&["stop", "--wait", &pid]).done();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(shell);
+        scope.spawn(shell);
+    });
+    assert_eq!(status(&running)["state"], "stopped");
+    assert_eq!(threads(&running), ["control", "rpd-remote", "rpd-writer"]);
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+}
+
+/// A user of the tests' own, so that `--all` means nobody else's processes.
+const USER: &str = "61234";
+
+/// Whether this is root, who can be somebody else.
+fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        eprintln!("not tested: only root can run programs of two users");
+    }
+    root
+}
+
+/// `command` as that user.
+fn as_user(user: &str, mut command: std::process::Command) -> Said {
+    use std::os::unix::process::CommandExt;
+    let id: u32 = user.parse().unwrap();
+    command.uid(id).gid(id);
+    said(command)
+}
+
+/// A directory that everybody may use, with copies of everything that is run.
+fn for_everybody() -> Dir {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new();
+    for file in [
+        crate::harness::loader(),
+        crate::harness::recorder(),
+        crate::harness::rpd_remote(),
+        program("control"),
+    ] {
+        std::fs::copy(&file, dir.path(file.file_name().unwrap().to_str().unwrap())).unwrap();
+    }
+    std::fs::set_permissions(dir.path(""), PermissionsExt::from_mode(0o777)).unwrap();
+    dir
+}
+
+fn of_user<'a>(dir: &'a Dir, user: &str) -> Run<'a> {
+    let run =
+        Run::new(dir, "setpriv").arg("--clear-groups").arg("--reuid").arg(user).arg("--regid").arg(user);
+    run.arg("--")
+        .arg("env")
+        .arg(format!("LD_PRELOAD={}", dir.path("librpd_remote.so").display()))
+        .arg("RPD_REMOTE_FROM=start")
+        .arg(dir.path("control"))
+}
+
+fn copied_command(dir: &Dir, arguments: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new("timeout");
+    command.arg("60").arg(dir.path("rpdRemote")).args(arguments).env_remove("LD_PRELOAD");
+    command
+}
+
+#[test]
+fn sixty_four_processes_at_once() {
+    if !is_root() {
+        return;
+    }
+    let dir = for_everybody();
+    let acts = ["say=ready", "wait=go", "mark=x", "say=marked", "wait=end"];
+    let runs: Vec<_> =
+        (0..64).map(|_| acts.into_iter().fold(of_user(&dir, USER), Run::arg).timeout(300)).collect();
+    let mut all = Run::start_all(&runs);
+    all.iter_mut().for_each(|running| running.wait_for_output("ready"));
+    let listed = as_user(USER, copied_command(&dir, &["list", "--json"])).done();
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    let pids: Vec<u64> = listed.iter().map(|report| report["pid"].as_u64().unwrap()).collect();
+    let mut expected: Vec<u64> = all.iter().map(|running| running.pid().into()).collect();
+    expected.sort_unstable();
+    assert_eq!(pids, expected);
+    let started = as_user(USER, copied_command(&dir, &["start", "--all", "--wait"])).done();
+    assert_eq!(started.stdout.lines().count(), 64);
+    std::fs::write(dir.path("go"), "").unwrap();
+    all.iter_mut().for_each(|running| running.wait_for_output("marked"));
+    as_user(USER, copied_command(&dir, &["stop", "--all", "--wait"])).done();
+    assert_eq!(marks(&dir), vec!["x"; 64]);
+    end(&dir);
+    for running in all {
+        running.finish().expect(0).expect_silent();
+    }
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(trace.session_count(), 64);
+    as_user(USER, copied_command(&dir, &["stop", "--all"]))
+        .failed("no process of this user can be controlled");
+}
+
+#[test]
+fn another_user_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let (dir, other) = (for_everybody(), "61235");
+    let mut running = ["say=ready", "wait=end"].into_iter().fold(of_user(&dir, USER), Run::arg).start();
+    running.wait_for_output("ready");
+    let pid = running.pid().to_string();
+    for verb in ["start", "stop", "status"] {
+        as_user(other, copied_command(&dir, &[verb, &pid])).failed("belongs to another user (uid 61234)");
+    }
+    let nothing = as_user(other, copied_command(&dir, &["list", "--json"])).done();
+    assert_eq!(nothing.stdout, "[]\n");
+    // Neither read, nor write, nor a lock: there is no way to it.
+    let mut look = std::process::Command::new("sh");
+    look.arg("-c")
+        .arg(format!("ls /proc/{pid}/fd || ls /proc/{pid}/map_files; ls -l /dev/shm | grep rpd; true"));
+    let looked = as_user(other, look);
+    assert!(!looked.stdout.contains("rpd") && looked.stdout.trim().is_empty(), "{looked:?}");
+    // The user itself, and root.
+    as_user(USER, copied_command(&dir, &["start", "--wait", &pid])).done();
+    remote(&["stop", "--wait", &pid]).done();
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+}
+
+#[test]
+fn a_process_in_a_pid_namespace() {
+    let dir = Dir::new();
+    let acts = ["say=ready", "wait=go", "mark=x", "say=marked", "wait=end"];
+    let run = super::with_loader(&dir, "unshare").env("RPD_REMOTE_FROM", "start");
+    let run = run.arg("--pid").arg("--fork").arg(program("control"));
+    let mut running = acts.into_iter().fold(run, Run::arg).start();
+    std::thread::sleep(Duration::from_millis(200));
+    if !running.is_alive() {
+        let ran = running.finish();
+        eprintln!("not tested: PID namespaces are not allowed here: {}", ran.stderr);
+        return;
+    }
+    running.wait_for_output("ready");
+    let outer = tool("pgrep", &["-P", &running.pid().to_string()]);
+    let outer = outer.trim();
+    let shown = remote(&["status", outer]).done();
+    assert!(shown.stdout.contains("itself 1, in a PID namespace of its own"), "{shown:?}");
+    remote(&["start", "--wait", outer]).done();
+    std::fs::write(dir.path("go"), "").unwrap();
+    running.wait_for_output("marked");
+    remote(&["stop", "--wait", outer]).done();
+    assert_eq!(marks(&dir), ["x"]);
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+}
+
+#[test]
+fn a_program_with_the_rights_of_another_user() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    if !is_root() {
+        return;
+    }
+    let dir = for_everybody();
+    let program = dir.path("control");
+    chown(&program, Some(61235), None).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
+    // The loader is loaded also there: by a trusted directory's name it would be; by dlopen, as ROCr does it, it is here.
+    let mut running = ["say=ready", "wait=end"].into_iter().fold(of_user(&dir, USER), Run::arg).start();
+    running.wait_for_output("ready");
+    let pid = running.pid().to_string();
+    let refused = as_user(USER, copied_command(&dir, &["start", &pid]));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let root = remote(&["start", &pid]);
+    assert_eq!(root.code, Some(1), "{root:?}");
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+    assert!(!dir.path("trace.rpd").exists());
+}
