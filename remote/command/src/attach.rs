@@ -45,6 +45,14 @@ impl Process {
     /// # Errors
     /// Why it cannot be controlled.
     pub(crate) fn attach(pid: u32) -> Result<Process, Refusal> {
+        Process::find(pid).map_err(|refusal| match process::stat(pid) {
+            // Whatever came of looking into a process that was just ending.
+            None => Refusal::NoSuchProcess,
+            Some(_) => refusal,
+        })
+    }
+
+    fn find(pid: u32) -> Result<Process, Refusal> {
         let stat = process::stat(pid).ok_or(Refusal::NoSuchProcess)?;
         let owner = process::owner(pid).ok_or(Refusal::NoSuchProcess)?;
         let found = find(pid).map_err(|error| refused(pid, owner, &error))?;

@@ -89,9 +89,13 @@ pub(crate) fn all() -> io::Result<Vec<u32>> {
 /// Whether the loader is mapped.
 ///
 /// # Errors
-/// When the process may not be looked into.
+/// When the process may not be looked into, or is ending.
 pub(crate) fn has_loader(pid: u32) -> io::Result<bool> {
     let maps = fs::read(path(pid, "maps"))?;
+    if maps.is_empty() {
+        // It is ending, and has no memory any more.
+        return Err(io::ErrorKind::NotFound.into());
+    }
     Ok(String::from_utf8_lossy(&maps).contains(LOADER))
 }
 
@@ -103,7 +107,7 @@ pub(crate) fn shares_clocks(pid: u32) -> bool {
 
 /// How the process calls itself: another number than `pid` in a PID namespace.
 pub(crate) fn own_number(pid: u32) -> Option<u32> {
-    field(pid, "status", "NSpid:")?.split_whitespace().next_back()?.parse().ok()
+    field(pid, "status", "NStgid:")?.split_whitespace().next_back()?.parse().ok()
 }
 
 fn field(pid: u32, file: &str, name: &str) -> Option<String> {
@@ -120,7 +124,7 @@ fn has_signal(mask: &str, signal: i32) -> bool {
 /// Whether no handler ever sees `signal`: every thread of the program blocks it, or waits for it by sigwait (a system call in
 /// which it does not count as blocked).
 pub(crate) fn blocks(pid: u32, signal: i32) -> bool {
-    let Ok(tasks) = fs::read_dir(path(pid, "task")) else { return false };
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let theirs = tasks.flatten().filter_map(|task| {
         let status = fs::read_to_string(task.path().join("status")).ok()?;
         let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
