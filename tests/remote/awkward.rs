@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::{Said, ask, command, early, end, remote, said, service, status, threads};
+use super::{Said, ask, check, command, early, end, remote, said, service, status, threads};
 use crate::harness::{Dir, Run, program, tool};
 
 fn marks(dir: &Dir) -> Vec<String> {
@@ -119,7 +119,7 @@ fn a_program_that_ends_during_a_start() {
         let said = started.status.success() || words.iter().any(|word| why.contains(word));
         assert!(said, "{:?}: {why}", started.status);
         if dir.path("trace.rpd").exists() {
-            dir.trace("trace.rpd").check_integrity();
+            check(&dir.trace("trace.rpd"));
         }
     }
 }
@@ -142,7 +142,7 @@ fn a_program_that_is_killed_during_a_stop() {
         let why = String::from_utf8(stopped.stderr).unwrap();
         let words = ["the process ended before", "there is no such process"];
         assert!(stopped.status.success() || words.iter().any(|word| why.contains(word)), "{why}");
-        dir.trace("trace.rpd").check_integrity();
+        check(&dir.trace("trace.rpd"));
     }
 }
 
@@ -274,7 +274,7 @@ fn sixty_four_processes_at_once() {
         running.finish().expect(0).expect_silent();
     }
     let trace = dir.trace("trace.rpd");
-    trace.check_integrity();
+    check(&trace);
     assert_eq!(trace.session_count(), 64);
     as_user(USER, copied_command(&dir, &["stop", "--all"]))
         .failed("no process of this user can be controlled");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ask, descriptors, end, service, status, threads};
+use super::{ask, check, descriptors, end, service, status, threads};
 use crate::harness::{Dir, Running};
 
 /// Cycles of start and stop; 1000 with RPD_SOAK=1.
@@ -66,7 +66,7 @@ fn recorded_in_stretches(channel: &str) {
     running.finish().expect(0).expect_silent();
 
     let trace = dir.trace("trace.rpd");
-    trace.check_integrity();
+    check(&trace);
     assert!(trace.lost().is_empty(), "{:?}", trace.lost());
     assert_eq!(trace.session_count(), 1);
     let mut marks = trace.texts("select args from api where apiName = 'UserMarker'");

@@ -1,6 +1,6 @@
 //! Children, and the ends of processes.
 
-use super::{ask, early, end, remote, with_loader};
+use super::{ask, check, early, end, remote, with_loader};
 use crate::harness::{Dir, Run, rpd, tool};
 
 #[test]
@@ -30,7 +30,7 @@ fn a_forked_child_has_a_block_of_its_own() {
     end(&dir);
     running.finish().expect(0).expect_silent();
     let trace = dir.trace("trace.rpd");
-    trace.check_integrity();
+    check(&trace);
     assert_eq!(trace.number("select count(distinct pid) from api where args = 'x'"), 2);
     assert_eq!((trace.session_count(), trace.metadata("session::%::end_monotonic_ns").len()), (2, 2));
 }

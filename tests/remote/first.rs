@@ -1,6 +1,6 @@
 //! Before the first start the loader is nobody's business; the first start brings the recorder.
 
-use super::{ask, early, end, maps, remote, service, status, threads, with_loader};
+use super::{ask, check, early, end, maps, remote, service, status, threads, with_loader};
 use crate::harness::{Dir, Run, loader, program, tool};
 
 #[test]
@@ -108,7 +108,7 @@ fn a_start_records_and_a_stop_makes_it_readable() {
     end(&dir);
     running.finish().expect(0).expect_silent();
     assert_eq!(marks(), ["one"]);
-    dir.trace("trace.rpd").check_integrity();
+    check(&dir.trace("trace.rpd"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod signals;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Dir, Loading, Run, Running, program, rpd_remote};
+use crate::harness::{Dir, Loading, Run, Running, Trace, program, rpd_remote, tool};
 
 /// What rpdRemote said.
 #[derive(Debug)]
@@ -88,6 +88,18 @@ fn service<'a>(dir: &'a Dir) -> Run<'a> {
 /// Tells a program that waits for the file `end`.
 fn end(dir: &Dir) {
     std::fs::write(dir.path("end"), "").unwrap();
+}
+
+/// The trace is sound: as everywhere, but that a recorder that came late knows nothing of the kernels' code objects.
+#[track_caller]
+fn check(trace: &Trace) {
+    // By a connection that may write: a process that was killed has left its journal.
+    assert_eq!(tool("sqlite3", &[trace.path.as_os_str(), "pragma integrity_check".as_ref()]), "ok\n");
+    let dangling = trace.texts("select \"table\" || ' -> ' || parent from pragma_foreign_key_check where parent != 'rocpd_kernelcodeobject'");
+    assert_eq!(dangling, Vec::<String>::new());
+    let objects = "select count(*) from rocpd_kernelapi where codeObject_id != 0 and codeObject_id not in (select id from \
+         rocpd_kernelcodeobject)";
+    assert_eq!(trace.number(objects), 0);
 }
 
 fn maps(running: &Running) -> String {

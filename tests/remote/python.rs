@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{ask, end, with_loader};
+use super::{ask, check, end, with_loader};
 use crate::harness::{Dir, tool};
 
 fn root() -> &'static Path {
@@ -43,6 +43,6 @@ fn the_flow_of_the_features_page() {
     end(&dir);
     running.finish().expect(0).expect_silent();
     let trace = dir.trace("trace.rpd");
-    trace.check_integrity();
+    check(&trace);
     assert_eq!(trace.session_count(), 1);
 }

@@ -1,6 +1,6 @@
 //! SIGUSR1 and SIGUSR2, and programs that use them themselves.
 
-use super::{ask, early, end, remote, service, status};
+use super::{ask, check, early, end, remote, service, status};
 use crate::harness::{Dir, Running};
 
 /// The program that uses SIGUSR1 in that way, ready.
@@ -42,7 +42,7 @@ fn plain_kill_as_the_originals_loader_has_it() {
     }
     end(&dir);
     running.finish().expect(0).expect_silent();
-    dir.trace("trace.rpd").check_integrity();
+    check(&dir.trace("trace.rpd"));
 }
 
 #[test]

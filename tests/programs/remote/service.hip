@@ -23,12 +23,16 @@ static long long now() {
 }
 
 static std::atomic<bool> ending{false};
+static std::atomic<int> serving{0};
 
 static void serve(int thread, std::vector<Step> &steps) {
     hipStream_t stream;
     int *count;
     HIP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
     HIP(hipMalloc(&count, sizeof(int)));
+    work<<<1, 1, 0, stream>>>(count);
+    HIP(hipStreamSynchronize(stream));
+    serving++;
     for (int number = 0; !ending; number++) {
         const long long before = now();
         mark((std::to_string(thread) + "." + std::to_string(number)).c_str());
@@ -52,6 +56,8 @@ int main(int argc, char **argv) {
     std::vector<std::vector<Step>> steps(atoi(argv[1]));
     std::vector<std::thread> threads;
     for (size_t i = 0; i < steps.size(); i++) threads.emplace_back(serve, int(i), std::ref(steps[i]));
+    // HIP 5.2.3 on the software GPU fails to create a stream when a signal handler runs meanwhile, whoever's that is.
+    while (serving < int(steps.size())) usleep(1000);
     puts("ready");
     fflush(stdout);
     while (access(argv[2], F_OK) != 0) usleep(5000);
