@@ -57,7 +57,7 @@ fn an_installation_works_alone_and_goes_away() {
     let args = |file: &str| dir.trace(file).texts("select args from api order by start");
 
     let ran = script(&dir, &prefix, "runTracer.sh", &[&control, "mark=a", "exit=3"]);
-    assert!(ran.expect(3).stderr.starts_with("rpd: trace.rpd: "), "{ran}");
+    assert!(ran.expect(3).stderr.starts_with("rpd: trace.rpd: 0 kernels, 0 copies, 1 marker, "), "{ran}");
     assert_eq!(args("trace.rpd"), ["a"]);
     script(&dir, &prefix, "runTracer.sh", &["-o", "own name.rpd", &control, "mark=-o", "mark=with  blanks"])
         .expect(0);

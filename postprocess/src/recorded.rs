@@ -22,6 +22,8 @@ pub(crate) struct Recorded {
     pub(crate) fills: u64,
     /// Operations of other types.
     pub(crate) others: u64,
+    /// Ranges and marks of the program, as the file says.
+    pub(crate) markers: u64,
     /// Records that the file says were lost.
     pub(crate) lost: u64,
     /// CPU time that the file says the recorder used, in nanoseconds.
@@ -49,6 +51,9 @@ impl Recorded {
                 foreign.insert(i64::from(session.session));
                 continue;
             }
+            let counts = session.recorded();
+            let markers = ["range", "mark"].into_iter().filter_map(|kind| counts.get(kind));
+            recorded.markers = markers.fold(recorded.markers, |sum, count| sum.saturating_add(*count));
             let lost = session.lost().values().fold(0, |sum: u64, count| sum.saturating_add(*count));
             recorded.lost = recorded.lost.saturating_add(lost);
             let cpu = session.number(session_fact::RECORDER_CPU_NS).unwrap_or(0);

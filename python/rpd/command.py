@@ -22,8 +22,12 @@ def find():
 
 
 def _is_script(path):
-    with open(path, "rb") as file:
-        return file.read(2) == b"#!"
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        # It may be executed but not read: no script then.
+        return False
 
 
 def main():

@@ -128,6 +128,9 @@ fn summary(file: &Path, recorded: &Recorded, report: &Report, program: &Path, st
     if recorded.others > 0 {
         parts.push(counted(recorded.others, "other operation", "other operations"));
     }
+    if recorded.markers > 0 {
+        parts.push(counted(recorded.markers, "marker", "markers"));
+    }
     // A killed process reports nothing but left its counts in the file; one that could not write to the
     // file any more reports what the file does not have.
     let lost = recorded.lost.max(report.lost());

@@ -36,7 +36,11 @@ impl ProcessRanges {
         let Begun { id, tid, time, name, args } = begun;
         let mut range = Ranges::default();
         range.apply(changes, time, |_| {});
-        let is_on = changes.iter().take_while(|change| change.time <= time).last().is_none_or(|c| c.on);
+        let is_on = match changes.iter().take_while(|change| change.time <= time).last() {
+            Some(change) => change.on,
+            // Before the oldest that is still known it was the other way round.
+            None => changes.first().is_none_or(|change| !change.on),
+        };
         range.push(is_on.then_some(time), Stack::RPD, name, args);
         // An id that comes again means that the stop of the first was lost.
         if let Some(mut lost) = self.open.insert(id, Open { tid, range }) {
@@ -141,5 +145,14 @@ mod tests {
         ranges.stop(2, 40, &changes, to(&mut rows));
         ranges.end(50, to(&mut rows));
         assert_eq!(rows, [(7, 5, 10), (7, 20, 25), (8, 20, 30)], "the third never was while recording");
+    }
+
+    #[test]
+    fn a_range_may_be_older_than_the_changes_that_are_known() {
+        let changes = [Change { time: 20, on: true }];
+        let (mut ranges, mut rows) = (ProcessRanges::default(), Rows::new());
+        ranges.start(begun(1, 7, 15), &changes, to(&mut rows));
+        ranges.stop(1, 30, &changes, to(&mut rows));
+        assert_eq!(rows, [(7, 20, 30)]);
     }
 }
