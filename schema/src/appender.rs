@@ -273,7 +273,7 @@ fn take_session(connection: &Connection, path: &Path) -> Result<u32, Error> {
     let sqlite = |error| Error::sqlite(path, error);
     let transaction = immediate(connection, path)?;
     if !is_empty(&transaction).map_err(sqlite)? {
-        require_v2(version_of(&transaction).map_err(|error| error.at(path))?, path)?;
+        require_v2(&transaction, version_of(&transaction).map_err(|error| error.at(path))?, path)?;
     }
     complete(&transaction).map_err(sqlite)?;
     let session = claim(&transaction).map_err(sqlite)?;

@@ -4,7 +4,7 @@
 //! comes second waits for the lock and finds a complete trace.
 
 use crate::error::{Error, ErrorKind};
-use crate::open::{BUSY_TIME, read_write, recover};
+use crate::open::{BUSY_TIME, read_only, read_write, recover};
 use crate::version::{Version, look, version_of};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
@@ -43,7 +43,7 @@ pub fn create_or_check(path: &Path) -> Result<(), Error> {
     if is_empty(&transaction).map_err(|error| Error::sqlite(path, error))? {
         complete(&transaction).map_err(|error| Error::sqlite(path, error))?;
     } else {
-        require_v2(version_of(&transaction).map_err(|error| error.at(path))?, path)?;
+        require_v2(&transaction, version_of(&transaction).map_err(|error| error.at(path))?, path)?;
     }
     transaction.commit().map_err(|error| Error::sqlite(path, error))
 }
@@ -53,7 +53,9 @@ pub fn create_or_check(path: &Path) -> Result<(), Error> {
 pub(crate) fn connect(path: &Path, busy: Duration) -> Result<Connection, Error> {
     match look(path, busy) {
         Ok(found) => {
-            require_v2(found.version, path)?;
+            if found.version != Version::V2 {
+                require_v2(&read_only(path, busy)?, found.version, path)?;
+            }
             if found.interrupted {
                 recover(path, busy)?;
             }
@@ -83,10 +85,20 @@ pub(crate) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     rpd_sql::FRESH.iter().try_for_each(|text| connection.execute_batch(text))
 }
 
-/// Only schema 2 can be written.
-pub(crate) fn require_v2(version: Version, path: &Path) -> Result<(), Error> {
+/// Only schema 2 can be written. Without a version a file counts as one of schema 1; a fresh one may be one of
+/// schema 2 whose creator has not come to its end, where it writes the version.
+pub(crate) fn require_v2(connection: &Connection, version: Version, path: &Path) -> Result<(), Error> {
     match version {
         Version::V2 => Ok(()),
+        Version::V1 if is_fresh(connection) => Err(Error::new(ErrorKind::Unfinished, path)),
         other => Err(Error::new(ErrorKind::NotWritable(other), path)),
     }
+}
+
+fn is_fresh(connection: &Connection) -> bool {
+    // rocpd_kernelop is a table of schema 1 alone.
+    let query = "SELECT NOT EXISTS (SELECT 1 FROM rocpd_string) AND NOT EXISTS (SELECT 1 FROM rocpd_api) \
+         AND NOT EXISTS (SELECT 1 FROM rocpd_op) \
+         AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'rocpd_kernelop')";
+    connection.query_row(query, [], |row| row.get(0)).unwrap_or(false)
 }

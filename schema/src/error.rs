@@ -58,6 +58,11 @@ pub enum ErrorKind {
         "an SQLite database, but not an .rpd trace (it has no rocpd_api, rocpd_op and rocpd_string); left as it is, name another file"
     )]
     OtherSqlite,
+    /// Some of a trace's tables and no others.
+    #[error(
+        "a trace that lacks tables: somebody is creating it, or was stopped in doing so; wait, or remove the file if nobody is"
+    )]
+    Unfinished,
     /// A database of ROCm 7's rocprofv3.
     #[error(
         "a rocprofv3 database (rocpd_* tables with a UUID suffix), another format with a similar name; read it with ROCm's \

@@ -117,18 +117,33 @@ impl From<rusqlite::Error> for Unknown {
 /// The schema version of an open database.
 pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
     // Counted in SQL: names of a foreign database may be any bytes.
-    let (core, uuid_tables, metadata) = connection.query_row(
+    let (core, uuid_tables, metadata, (others, tables)) = connection.query_row(
         "SELECT
             count(*) FILTER (WHERE lower(name) IN ('rocpd_api', 'rocpd_op', 'rocpd_string')),
             count(*) FILTER (WHERE lower(name) GLOB 'rocpd_info_*' OR lower(name) GLOB 'rocpd_region_*'
                 OR lower(name) GLOB 'rocpd_kernel_dispatch_*'),
-            count(*) FILTER (WHERE lower(name) = 'rocpd_metadata')
+            count(*) FILTER (WHERE lower(name) = 'rocpd_metadata'),
+            count(*) FILTER (WHERE lower(name) NOT GLOB 'rocpd_*' AND lower(name) NOT GLOB 'sqlite_*'),
+            count(*)
          FROM sqlite_master WHERE type = 'table'",
         [],
-        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)),
+        |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, i64>(2)?,
+                (row.get::<_, i64>(3)?, row.get::<_, i64>(4)?),
+            ))
+        },
     )?;
     if core < 3 {
-        let kind = if uuid_tables > 0 { ErrorKind::Rocprofv3 } else { ErrorKind::OtherSqlite };
+        let kind = if uuid_tables > 0 {
+            ErrorKind::Rocprofv3
+        } else if others == 0 && tables > 0 {
+            ErrorKind::Unfinished
+        } else {
+            ErrorKind::OtherSqlite
+        };
         return Err(Unknown::Kind(kind));
     }
     if metadata == 0 {

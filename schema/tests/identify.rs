@@ -100,6 +100,9 @@ fn other_databases_are_named_for_what_they_are() {
     let other = directory.path().join("cookies.sqlite");
     database(&other, "CREATE TABLE cookies (id integer, crumbs text)");
     refused(&other, &ErrorKind::OtherSqlite);
+    let begun = directory.path().join("begun.rpd");
+    database(&begun, "CREATE TABLE rocpd_string (id integer); CREATE TABLE rocpd_op (id integer)");
+    refused(&begun, &ErrorKind::Unfinished);
     let bare = directory.path().join("bare.sqlite");
     database(&bare, "PRAGMA user_version = 7");
     refused(&bare, &ErrorKind::OtherSqlite);

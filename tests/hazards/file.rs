@@ -143,6 +143,37 @@ fn marks<'a>(dir: &'a Dir, program: impl Into<std::path::PathBuf>) -> Run<'a> {
     Run::new(dir, program).recorded(Loading::Preload)
 }
 
+/// As a program does that creates the tables one by one: the recorder sees a few of them first, then all of them and no version.
+#[test]
+fn somebody_is_creating_it() {
+    let sample = Dir::new();
+    let made = std::process::Command::new(rpd()).arg("create").arg(sample.path("t.rpd")).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let sample = rusqlite::Connection::open(sample.path("t.rpd")).unwrap();
+    let of =
+        "select sql from sqlite_master where sql is not null and name not like 'sqlite_%' order by rowid";
+    let statements: Vec<String> =
+        sample.prepare(of).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for created in [2, statements.len()] {
+        let dir = Dir::new();
+        let trace = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+        statements[..created].iter().for_each(|sql| trace.execute_batch(sql).unwrap());
+        let acts = ["mark=a", "flush", "say=tried", "wait=go", "mark=b", "say=end"];
+        let run = acts.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+        let mut running = run.recorded(Loading::Preload).start();
+        running.wait_for_output("tried\n");
+        statements[created..].iter().for_each(|sql| trace.execute_batch(sql).unwrap());
+        trace.execute("insert into rocpd_metadata (tag, value) values ('schema_version', '2')", []).unwrap();
+        fs::write(dir.path("go"), "").unwrap();
+        let ran = running.finish();
+        fs::remove_file(dir.path("go")).unwrap();
+        assert_eq!(ran.expect(0).stdout, "tried\nend\n");
+        says_once(&ran, "somebody is creating it");
+        drop(trace);
+        assert_eq!(names(&assert_clean(&dir, 1)), ["a", "b"], "{ran}");
+    }
+}
+
 #[test]
 fn something_else_in_its_place() {
     type Place = (&'static str, fn(&Path));
