@@ -2,10 +2,10 @@
 # Installs, on Debian, what building and testing need and is not there. Quiet and fast when nothing is missing.
 set -eu
 
-# The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; the assembler, the object
-# readers and the sqlite3 shell that tests compare with; Python and what packs a package for it.
+# The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; two libraries of kernels; the
+# assembler, the object readers and the sqlite3 shell that tests compare with; Python and what packs a package for it.
 packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
-clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3 python3-pip python3-setuptools python3-wheel"
+librocprim-dev librocrand-dev clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3 python3-pip python3-setuptools python3-wheel"
 
 missing=""
 for package in $packages; do

@@ -64,5 +64,8 @@ mod misfortune;
 // `rpd record`, `rpd info`, `rpd top` on what really was recorded.
 mod command;
 
+// Programs of libraries that nobody here wrote.
+mod primitives;
+
 // What can go wrong around a recorder inside somebody else's process: docs/hazards.md row by row.
 mod hazards;

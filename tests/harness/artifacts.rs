@@ -78,6 +78,8 @@ pub(crate) fn rpd() -> PathBuf {
 }
 
 const HIP: &[&str] = &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
+/// rocPRIM's headers take long to compile, and want C++14.
+const HIP_14: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++14"];
 const CC: &[&str] = &["cc", "-O2"];
 const WITH_LINES: &[&str] = &["cc", "-g", "-O2", "-Wall", "-Wextra", "-Werror"];
 const FRAMES: &[&str] = &["-lamdhip64", "-ldl", "-lpthread"];
@@ -96,6 +98,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
         "hang" | "forks" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),
         "queue_error" => ("tests/programs/queue_error.c".into(), CC, &["-lhsa-runtime64"]),
         "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),
