@@ -77,10 +77,10 @@ pub(crate) fn derive<T>(
         Ok(result) => return Ok(result),
         Err(error) => error,
     };
-    let shown = text::escape(&path.to_string_lossy()).into_owned();
+    let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
     let outcome = match place {
-        Place::New(_) => format!("{shown} was not made"),
-        Place::Of(_) => format!("{shown} is as it was"),
+        Place::New(path) => format!("{} was not made", shown(path)),
+        Place::Of(path) => format!("{} is as it was", shown(path)),
     };
     if let Some(signal) = Interruption::signal() {
         note(format_args!("interrupted: {outcome}"));

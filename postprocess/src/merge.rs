@@ -252,18 +252,17 @@ impl Merge<'_> {
     /// Copies all rows of one trace, which is attached.
     fn rows(&self, number: usize) -> Result<()> {
         let made = self.making.made;
+        let mut layout = Layout::everything(made)?;
         for table in &self.plan.inputs[number].layout.tables {
             if self.tables.is_gone(&table.name) {
                 continue;
             }
-            if !Layout::everything(made)?.has(&table.name) {
+            if !layout.has(&table.name) {
                 objects::table(made, SOURCE, &table.name)?;
+                layout = Layout::everything(made)?;
             }
-            if !table.is("rocpd_metadata") {
-                let layout = Layout::everything(made)?;
-                let columns = layout.table(&table.name).map(|made| made.columns.iter()).into_iter().flatten();
-                let columns: Vec<String> = columns.map(|column| column.name.clone()).collect();
-                copy::rows(self.making, self.plan, number, table, &columns)?;
+            if let Some(target) = layout.table(&table.name).filter(|target| !target.is("rocpd_metadata")) {
+                copy::rows(self.making, self.plan, number, table, target)?;
             }
         }
         facts::copy(self.making, self.plan, number)

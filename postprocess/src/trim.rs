@@ -94,7 +94,7 @@ pub(crate) fn trim(
         Output::None => None,
     };
     if matches!(output, Output::InPlace)
-        && let Some(obstacle) = check::writer(file, &trace)?
+        && let Some(obstacle) = obstacle(file, &trace)?
     {
         bail!("{} is as it was: {obstacle}", file.display());
     }
@@ -114,6 +114,18 @@ pub(crate) fn trim(
         making.with(file, || Copy { making, trace: &trace, layout: &layout, window, kept: &kept }.run())
     })?;
     Ok(trimmed)
+}
+
+/// Why another file must not take the place of this one, if something speaks against it.
+fn obstacle(file: &Path, trace: &Connection) -> rusqlite::Result<Option<String>> {
+    // Its write-ahead log would be taken for the new file's.
+    let mode: String = trace.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    if mode == "wal" {
+        return Ok(Some(
+            "it has a write-ahead log; end that with: sqlite3 FILE 'pragma journal_mode = delete'".into(),
+        ));
+    }
+    check::writer(file, trace)
 }
 
 /// What is decided before anything is copied.

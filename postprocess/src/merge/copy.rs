@@ -15,7 +15,8 @@ pub(super) const PID_STRIDE: i64 = 10_000_000;
 /// Numbers beyond this are not moved: the sum would be no integer any more.
 const MOVABLE: i64 = 1 << 61;
 
-/// Copies the rows of `table` of trace `input`, which is attached, into the table of that name with the columns `columns`.
+/// Copies the rows of `table` of trace `input`, which is attached, into `target`, which has that name and may have other
+/// columns.
 ///
 /// # Errors
 /// When the trace cannot be read or the new one not be written.
@@ -24,12 +25,12 @@ pub(super) fn rows(
     plan: &Plan<'_>,
     input: usize,
     table: &TableLayout,
-    columns: &[String],
+    target: &TableLayout,
 ) -> Result<()> {
     making.show(&format!("{}: {}", plan.inputs[input].path.display(), table.name));
     let change = Change { plan, input, table };
-    let values: Vec<String> = columns.iter().map(|column| change.value(column)).collect();
-    let quoted: Vec<String> = columns.iter().map(|column| quote(column)).collect();
+    let values: Vec<String> = target.columns.iter().map(|column| change.value(&column.name)).collect();
+    let quoted: Vec<String> = target.columns.iter().map(|column| quote(&column.name)).collect();
     let name = quote(&table.name);
     let which = if table.is("rocpd_string") {
         format!("WHERE NOT is_twin({})", change.own_id())

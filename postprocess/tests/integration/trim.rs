@@ -302,6 +302,12 @@ fn in_place_is_the_same_and_keeps_what_is_not_the_traces() {
     assert!(fs::symlink_metadata(dir.path("link.rpd")).unwrap().is_symlink());
     assert!(fs::read(dir.path(&trace)).unwrap() == fs::read(dir.path("out.rpd")).unwrap());
     assert_eq!(dir.names(), ["link.rpd", "out.rpd", "t.rpd"]);
+    let log = generated(&dir, "wal.rpd", 42, 10);
+    dir.open(&log).query_row("PRAGMA journal_mode = wal", [], |_| Ok(())).unwrap();
+    dir.run(&["trim", &log, "--in-place", "--end", "50%"])
+        .expect(1)
+        .says(&["wal.rpd is as it was", "write-ahead log"]);
+    dir.run(&["trim", &log, "-o", "of_wal.rpd", "--end", "50%"]).expect(0);
     let open = dir.open(&trace);
     number(&open, "SELECT count(*) FROM rocpd_api");
     dir.run(&[&["trim", &trace, "--in-place"][..], &window].concat())
