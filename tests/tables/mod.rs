@@ -2,6 +2,7 @@
 //! library they belong to. Every entry that is replaced must call its original with what it was called with.
 
 mod chain;
+mod hip;
 mod hsa;
 mod roctx;
 

@@ -5,12 +5,12 @@
 
 pub(crate) mod chain;
 mod roctx;
-mod table;
+pub(crate) mod table;
 
 use std::ffi::c_void;
 
 use crate::hsa::{self, Door};
-use crate::{environment, log};
+use crate::{environment, hip, log, recorder};
 
 /// Answer for tables that we leave alone. Only ROCr looks at it: it then starts the tools of HSA_TOOLS_LIB.
 pub(crate) const NOT_TAKEN: i32 = 1;
@@ -38,6 +38,13 @@ pub(crate) fn take(offer: &Offer<'_>) -> bool {
             let loaded = unsafe { hsa::load(root.cast(), Door::Register) };
             // Taking it would leave the tools that the user named in HSA_TOOLS_LIB unstarted.
             loaded && !environment::names_other_tools()
+        }
+        (b"hip", [table]) => {
+            if let Some(recorder) = recorder::get() {
+                // SAFETY: HIP offers its own table (hip_api_trace.cpp).
+                unsafe { hip::table::patch(recorder, offer.instance, *table) };
+            }
+            true
         }
         (b"roctx", [core, control, ..]) => {
             // SAFETY: rocprofiler-sdk-roctx offers its own tables.

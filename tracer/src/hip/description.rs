@@ -197,6 +197,13 @@ impl Description {
         layouts.find(|at| place(self.apis[*at].since) <= place(version.name)).map(|at| at as u16)
     }
 
+    /// Place in `apis` of the latest layout of the function `name`.
+    pub(super) fn newest(&self, name: &str) -> Option<u16> {
+        let end = self.apis.partition_point(|api| api.name <= name);
+        let last = end.checked_sub(1).filter(|last| self.apis[*last].name == name);
+        last.map(|at| at as u16)
+    }
+
     /// Every name of a function, each once.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let mut last = "";

@@ -1,7 +1,9 @@
-//! Door C: HIP's own callbacks, by which every call of the HIP API is seen, whoever makes it and however it found the function.
+//! Calls of the HIP API. HIP's own callbacks (door C) tell of every call, whoever makes it and however it found the function; its
+//! dispatch table (door B) does where rocprofiler-register hands it over; and wrappers of its symbols (door D) where neither can be had.
 //!
 //! - `library`: the HIP library of the process; `description`: what its functions are
-//! - `activity`: how HIP up to 5.2 tells of calls
+//! - `activity`: how HIP up to 5.2 tells of calls (C); `table`: its dispatch table (B)
+//! - `wrapper`: functions that stand in the place of HIP's own (B, D)
 //! - `call`: the call that a thread is in; `arguments`: what is kept of it; `launch`: as the columns of a row
 //! - `function`, `device`, `pointer`: which kernel, which GPU, and whose memory, an argument means
 //! - `filter`: which functions are recorded
@@ -16,6 +18,8 @@ mod function;
 pub(crate) mod launch;
 mod library;
 mod pointer;
+pub(crate) mod table;
+mod wrapper;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -110,7 +114,7 @@ fn open(recorder: &Recorder, library: Library) {
     let door: &'static Door =
         Box::leak(Box::new(Door { library, apis, version: version.name, data_size: version.data_size }));
     DOOR.store(std::ptr::from_ref(door).cast_mut(), Ordering::Release);
-    let registered = activity::register(door);
+    let registered = table::is_open() || activity::register(door);
     log::info(|| match registered {
         true => format!(
             "HIP {} found: {} of its functions are recorded",
@@ -125,7 +129,7 @@ fn open(recorder: &Recorder, library: Library) {
 
 /// Whether calls of the HIP API are recorded.
 pub(crate) fn is_open() -> bool {
-    door().is_some()
+    door().is_some() || table::is_open()
 }
 
 /// Place in the description of a function, as `record::Call` has it.
