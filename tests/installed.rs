@@ -46,6 +46,7 @@ fn an_installation_works_alone_and_goes_away() {
         "bin/runTracer.sh",
         "bin/loadTracer.sh",
         "include/rpd_tracer.h",
+        "lib/librpd_hip.so",
         "lib/librpd_tracer.so",
         "lib/rpd/libroctx64.so",
         "lib/rpd/libroctx64.so.4",

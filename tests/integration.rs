@@ -46,6 +46,9 @@ mod many;
 // ROCr's intercept queues that abort when they are full.
 mod overflow;
 
+// HIP's functions by their names: librpd_hip.so.
+mod doors;
+
 // API tables of versions that no runtime here has, offered through doors A and B.
 mod tables;
 

@@ -96,6 +96,9 @@ struct Record {
     /// Keep the call stack of every HIP call (table rocpd_stackframe)
     #[arg(long)]
     stackframes: bool,
+    /// How calls of HIP are recorded: by HIP itself, or by the names of its functions where that cannot be
+    #[arg(long, value_name = "DOOR", value_enum, default_value_t = HipDoor::Auto)]
+    hip_door: HipDoor,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -183,6 +186,15 @@ struct Check {
     json: bool,
 }
 
+/// How calls of HIP are recorded.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum HipDoor {
+    /// By HIP's callbacks or its table, whichever it has
+    Auto,
+    /// By the names of its functions: for a HIP of unknown version, or where another profiler has its callbacks
+    Symbols,
+}
+
 /// Rows of a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
 
@@ -232,6 +244,7 @@ impl From<Record> for record::Request {
             duration: args.duration,
             max_mb: args.max_mb,
             stack_frames: args.stackframes,
+            by_symbols: matches!(args.hip_door, HipDoor::Symbols),
             command: args.command,
         }
     }

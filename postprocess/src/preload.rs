@@ -9,6 +9,8 @@ use anyhow::{Context, Result, bail};
 
 /// The recorder's file name.
 pub(crate) const LIBRARY: &str = "librpd_tracer.so";
+/// The library with HIP's names, installed beside it.
+pub(crate) const SYMBOLS: &str = "librpd_hip.so";
 /// Names the recorder, or the directory it is in, before any other place.
 const PATH_VARIABLE: &str = "RPD_TRACER_PATH";
 
@@ -50,6 +52,18 @@ pub(crate) fn find_library() -> Result<PathBuf> {
     Ok(library)
 }
 
+/// The library of that name in the directory of the recorder.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn beside_library(library: &Path, name: &str) -> Result<PathBuf> {
+    let place = library.with_file_name(name);
+    if !place.is_file() {
+        bail!("cannot find {}, which belongs beside {LIBRARY}; install rpd anew", place.display());
+    }
+    Ok(place)
+}
+
 /// Where the recorder is looked for, by where the rpd program is: a build directory, then an installation.
 fn beside(program: &Path) -> Vec<PathBuf> {
     let directory = program.parent().unwrap_or(Path::new("/"));
@@ -62,12 +76,12 @@ fn separates(byte: u8) -> bool {
     byte == b':' || byte == b' '
 }
 
-/// LD_PRELOAD with the recorder first and once, and everything that was there behind it.
-pub(crate) fn ld_preload(library: &Path, before: Option<&OsStr>) -> OsString {
-    let library = library.as_os_str().as_bytes();
-    let mut value = library.to_vec();
+/// LD_PRELOAD with our libraries first and once, and everything that was there behind them.
+pub(crate) fn ld_preload(libraries: &[&Path], before: Option<&OsStr>) -> OsString {
+    let ours: Vec<&[u8]> = libraries.iter().map(|library| library.as_os_str().as_bytes()).collect();
+    let mut value = ours.join(&b':');
     for kept in before.unwrap_or_default().as_bytes().split(|byte| separates(*byte)) {
-        if !kept.is_empty() && kept != library {
+        if !kept.is_empty() && !ours.contains(&kept) {
             value.push(b':');
             value.extend_from_slice(kept);
         }
@@ -81,11 +95,13 @@ mod tests {
 
     #[test]
     fn the_recorder_is_first_and_once() {
-        let library = Path::new("/l/librpd_tracer.so");
-        assert_eq!(ld_preload(library, None), "/l/librpd_tracer.so");
+        let [recorder, symbols] = ["/l/librpd_tracer.so", "/l/librpd_hip.so"].map(Path::new);
+        assert_eq!(ld_preload(&[recorder], None), "/l/librpd_tracer.so");
+        let before = Some(OsStr::new("a.so b.so:/l/librpd_tracer.so::c.so"));
+        assert_eq!(ld_preload(&[recorder], before), "/l/librpd_tracer.so:a.so:b.so:c.so");
         assert_eq!(
-            ld_preload(library, Some(OsStr::new("a.so b.so:/l/librpd_tracer.so::c.so"))),
-            "/l/librpd_tracer.so:a.so:b.so:c.so"
+            ld_preload(&[recorder, symbols], before),
+            "/l/librpd_tracer.so:/l/librpd_hip.so:a.so:b.so:c.so"
         );
     }
 

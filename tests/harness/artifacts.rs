@@ -42,7 +42,7 @@ fn build() -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
     cargo.args(["-p", "rpd-tracer", "-p", "rpd-roctx", "-p", "rpd-simgpu", "-p", "rpd-postprocess"]);
-    cargo.args(["-p", "rpd-remote", "-p", "rpd-remote-command"]);
+    cargo.args(["-p", "rpd-remote", "-p", "rpd-remote-command", "-p", "rpd-hip-symbols"]);
     // Cargo sets this for the test program; the build must not depend on it.
     cargo.env_remove("LD_LIBRARY_PATH");
     let output = cargo.output().map_err(|error| format!("{cargo:?}: {error}"))?;
@@ -60,6 +60,11 @@ pub(crate) fn recorder() -> PathBuf {
 /// libsimkfd.so.
 pub(crate) fn software_gpu() -> PathBuf {
     built("libsimkfd.so")
+}
+
+/// librpd_hip.so.
+pub(crate) fn hip_symbols() -> PathBuf {
+    built("librpd_hip.so")
 }
 
 /// librpd_remote.so.
@@ -97,7 +102,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
-        "hang" | "forks" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        "hang" | "forks" | "doors" => (format!("tests/programs/{name}.hip"), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),
         "queue_error" => ("tests/programs/queue_error.c".into(), CC, &["-lhsa-runtime64"]),
@@ -110,6 +115,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "frames_stripped" => ("tests/programs/frames.c".into(), &["cc", "-O2", "-s"], FRAMES),
         "frames_first" => ("tests/programs/frames_library.c".into(), FIRST, &[]),
         "frames_other" => ("tests/programs/frames_library.c".into(), OTHER, &[]),
+        "ask_for_hip" => ("tests/programs/ask_for_hip.c".into(), CC, &["-ldl"]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),

@@ -8,7 +8,9 @@ mod run;
 mod tool;
 mod trace;
 
-pub(crate) use artifacts::{aql_code_object, loader, program, recorder, rpd, rpd_remote, software_gpu};
+pub(crate) use artifacts::{
+    aql_code_object, hip_symbols, loader, program, recorder, rpd, rpd_remote, software_gpu,
+};
 pub(crate) use mapping::Expected;
 pub(crate) use run::{Dir, Loading, Ran, Run, Running};
 pub(crate) use tool::tool;

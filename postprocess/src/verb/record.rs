@@ -34,6 +34,8 @@ pub(crate) struct Request {
     pub(crate) max_mb: Option<u64>,
     /// Whether the call stack of every HIP call is kept.
     pub(crate) stack_frames: bool,
+    /// Whether calls of HIP are to be recorded by the names of its functions.
+    pub(crate) by_symbols: bool,
     /// The program and its arguments; not empty.
     pub(crate) command: Vec<OsString>,
 }
@@ -46,6 +48,9 @@ pub(crate) struct Request {
 pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     let name = request.command.first().map(OsString::as_os_str).unwrap_or_default();
     let library = preload::find_library()?;
+    let symbols =
+        if request.by_symbols { Some(preload::beside_library(&library, preload::SYMBOLS)?) } else { None };
+    let libraries: Vec<&Path> = [Some(library.as_path()), symbols.as_deref()].into_iter().flatten().collect();
     let program = match executable::resolve(name, env::var_os("PATH").as_deref()) {
         Ok(program) => program,
         Err(why) => return Ok(not_runnable(name, why)),
@@ -58,7 +63,7 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     let destination = Destination::prepare(&request.output, request.existing)?;
 
     let mut environment = vec![
-        ("LD_PRELOAD", preload::ld_preload(&library, env::var_os("LD_PRELOAD").as_deref())),
+        ("LD_PRELOAD", preload::ld_preload(&libraries, env::var_os("LD_PRELOAD").as_deref())),
         ("RPDT_FILENAME", destination.for_recorder()),
         // Absolute, because the command may change its directory.
         ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),

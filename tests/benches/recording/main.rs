@@ -19,6 +19,7 @@ mod sample;
 
 // One section each.
 mod dispatch;
+mod door;
 mod insert;
 mod marker;
 mod memory;
@@ -30,10 +31,11 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 7] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
+    ("door", door::door),
     ("stall", marker::stall),
     ("memory", memory::memory),
     ("startup", startup::startup),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Loading, Run, Trace, recorder, tool};
+use crate::harness::{Dir, Loading, Run, Trace, hip_symbols, recorder, software_gpu, tool};
 
 /// Who is in the program besides itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) enum Company {
     Floor,
     /// The recorder.
     Recorder,
+    /// The recorder, and librpd_hip.so.
+    Symbols,
 }
 
 impl Company {
@@ -23,6 +25,7 @@ impl Company {
             Company::Plain => "plain",
             Company::Floor => "floor",
             Company::Recorder => "recorder",
+            Company::Symbols => "recorder with librpd_hip.so",
         }
     }
 }
@@ -88,6 +91,10 @@ pub(crate) fn run(
         Company::Recorder => {
             run = run.recorded(Loading::Preload).env("RPDT_REPORT", dir.path("report"));
         }
+        Company::Symbols => {
+            let libraries = std::env::join_paths([recorder(), hip_symbols(), software_gpu()]).unwrap();
+            run = run.env("LD_PRELOAD", libraries).env("RPDT_REPORT", dir.path("report"));
+        }
     }
     std::fs::write(dir.path("report"), "").unwrap();
     let ran = run.run();
@@ -117,6 +124,7 @@ fn compiled(name: &str) -> PathBuf {
     let (source, compiler, options): (_, _, &[&str]) = match name {
         "markers" => ("markers.c", "cc", &["-Wall", "-Wextra", "-Werror", "-ldl", "-lpthread"]),
         "launches" => ("launches.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
+        "calls" => ("calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "floor" => ("floor.cpp", "c++", &["-shared", "-fPIC", "-DAMD_INTERNAL_BUILD"]),
         _ => panic!("no program is called {name}"),
     };

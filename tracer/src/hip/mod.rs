@@ -2,7 +2,8 @@
 //! dispatch table (door B) does where rocprofiler-register hands it over; and wrappers of its symbols (door D) where neither can be had.
 //!
 //! - `library`: the HIP library of the process; `description`: what its functions are
-//! - `activity`: how HIP up to 5.2 tells of calls (C); `table`: its dispatch table (B)
+//! - `activity`: how HIP up to 5.2 tells of calls (C); `table`: its dispatch table (B); `symbols`: its
+//!   functions' names (D)
 //! - `wrapper`: functions that stand in the place of HIP's own (B, D)
 //! - `call`: the call that a thread is in; `arguments`: what is kept of it; `launch`: as the columns of a row
 //! - `function`, `device`, `pointer`: which kernel, which GPU, and whose memory, an argument means
@@ -18,6 +19,7 @@ mod function;
 pub(crate) mod launch;
 mod library;
 mod pointer;
+pub(crate) mod symbols;
 pub(crate) mod table;
 mod wrapper;
 
@@ -33,6 +35,8 @@ use library::Library;
 static DOOR: AtomicPtr<Door> = AtomicPtr::new(std::ptr::null_mut());
 /// There is nothing more to find out: the door is open, or HIP is there and it cannot be.
 static SETTLED: AtomicBool = AtomicBool::new(false);
+/// HIP's callbacks are in use.
+static CALLBACKS: AtomicBool = AtomicBool::new(false);
 
 /// HIP as this process has it. Never freed: callbacks may come at any time.
 struct Door {
@@ -114,7 +118,9 @@ fn open(recorder: &Recorder, library: Library) {
     let door: &'static Door =
         Box::leak(Box::new(Door { library, apis, version: version.name, data_size: version.data_size }));
     DOOR.store(std::ptr::from_ref(door).cast_mut(), Ordering::Release);
-    let registered = table::is_open() || activity::register(door);
+    let by_others = table::is_open() || symbols::is_open();
+    let registered = by_others || activity::register(door);
+    CALLBACKS.store(registered && !by_others, Ordering::Relaxed);
     log::info(|| match registered {
         true => format!(
             "HIP {} found: {} of its functions are recorded",
@@ -129,7 +135,18 @@ fn open(recorder: &Recorder, library: Library) {
 
 /// Whether calls of the HIP API are recorded.
 pub(crate) fn is_open() -> bool {
-    door().is_some() || table::is_open()
+    door().is_some() || table::is_open() || symbols::is_open()
+}
+
+/// Which door tells of calls, as the file has it.
+pub(crate) fn way() -> Option<&'static str> {
+    let ways = [("table", table::is_open()), ("symbols", symbols::is_open()), ("callbacks", registered())];
+    ways.into_iter().find(|(_, open)| *open).map(|(name, _)| name)
+}
+
+/// Whether HIP's callbacks tell of calls.
+fn registered() -> bool {
+    CALLBACKS.load(Ordering::Relaxed)
 }
 
 /// Place in the description of a function, as `record::Call` has it.

@@ -38,6 +38,9 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
         return Ok(false);
     }
     appender.session_fact(fact::SOURCES, if hip::is_open() { "hsa,hip" } else { "hsa" })?;
+    if let Some(door) = hip::way() {
+        appender.session_fact("hip_door", door)?;
+    }
     for gpu in hsa::gpus() {
         let facts = [
             (fact::GPU_NAME, &gpu.name),

@@ -1,0 +1,37 @@
+//! Link options of librpd_hip.so, and the list of its symbols: those functions of which the recorder has wrappers.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::error::Error;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+const DESCRIPTION: &str = "../tracer/src/hip/description/hip_api.tsv";
+const TABLE: &str = "../tracer/src/hip/description/dispatch.txt";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Programs keep the addresses of these functions.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librpd_hip.so");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
+    for file in ["build.rs", DESCRIPTION, TABLE] {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    let (description, table) = (fs::read_to_string(DESCRIPTION)?, fs::read_to_string(TABLE)?);
+    let described = description.lines().filter_map(|line| line.strip_prefix("api\t")?.split('\t').next());
+    let described: BTreeSet<&str> = described.collect();
+    // Functions for streams of a thread are wrapped as those that they stand for.
+    let twins = table.lines().filter_map(|line| line.split(' ').nth(2));
+    let twins = twins.filter(|name| name.strip_suffix("_spt").is_some_and(|name| described.contains(name)));
+    let mut names: BTreeSet<&str> = described.iter().copied().chain(twins).collect();
+    // They return texts, not a status: they are not recorded.
+    names.retain(|name| !["hipGetErrorString", "hipGetErrorName"].contains(name));
+    let mut text = format!("symbols! {{ {}\n", names.len());
+    for (place, name) in names.iter().enumerate() {
+        writeln!(text, "    {place} {name} c\"{name}\";")?;
+    }
+    text.push_str("}\n");
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("symbols.rs"), text)?;
+    Ok(())
+}
