@@ -80,9 +80,11 @@ soak: setup
 matrix: setup
 	@tests/matrix/run
 
-# The description of the HIP API: from the headers of this version and, where trees of `make matrix` are there, of newer ones.
+# The description of the HIP API: from the headers of this version and of the newer ones in the trees of `make matrix`.
+MATRIX = target/matrix
 hip-api:
-	@tracer/src/hip/description/generate.py 5.2=/usr/include > tracer/src/hip/description/hip_api.tsv.new
+	@[ -e $(MATRIX)/sid/.packages ] || { echo 'make hip-api: needs the headers in the trees of make matrix' >&2; exit 1; }
+	@tracer/src/hip/description/generate.py 5.2=/usr/include 5.7=$(MATRIX)/trixie/usr/include 6.4=$(MATRIX)/sid/usr/include > tracer/src/hip/description/hip_api.tsv.new
 	@mv tracer/src/hip/description/hip_api.tsv.new tracer/src/hip/description/hip_api.tsv
 
 install: build

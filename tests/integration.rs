@@ -28,6 +28,9 @@ mod graphs;
 // What programs and variables control: starting, stopping, flushing, file names, wrong values.
 mod control;
 
+// Calls of the HIP API, their operations, and HIP's own times of them.
+mod hip;
+
 // Markers through roctx and NVTX: rows, return values, other libraries that hear of them as well.
 mod markers;
 

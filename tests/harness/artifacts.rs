@@ -104,6 +104,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
         }
         "hang" | "forks" | "doors" => (format!("tests/programs/{name}.hip"), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
+        "hip_calls" | "hip_links" | "hip_late" => {
+            (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])
+        }
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),
         "queue_error" => ("tests/programs/queue_error.c".into(), CC, &["-lhsa-runtime64"]),
         "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::hip::filter::Filter;
+use crate::timing::Timing;
 
 /// What the user asked for, checked.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) ticks: bool,
     /// Keep the call stack of every HIP call.
     pub(crate) stack_frames: bool,
+    /// What times kernels and copies; nothing for whatever can.
+    pub(crate) timing: Option<Timing>,
     /// Functions of the HIP API whose calls are recorded.
     pub(crate) hip_apis: Filter,
     /// Where `rpd record` wants to hear from this process.
@@ -102,6 +105,20 @@ impl Config {
         };
         let delay = seconds("RPDT_DELAY").unwrap_or_default();
         let duration = seconds("RPDT_DURATION").filter(|duration| !duration.is_zero());
+        let timing = match get("RPDT_TIMING") {
+            None => None,
+            Some(text) if text == "auto" => None,
+            Some(text) => {
+                let known = [Timing::Hsa, Timing::Hip].into_iter().find(|timing| text == timing.name());
+                if known.is_none() {
+                    complaints.push(format!(
+                        "RPDT_TIMING={} is not auto, hsa or hip; auto is used",
+                        text.to_string_lossy()
+                    ));
+                }
+                known
+            }
+        };
         let (hip_apis, unknown) = match get("RPDT_HIP_APIS") {
             Some(text) => Filter::read(&text.to_string_lossy()),
             None => (Filter::default(), Vec::new()),
@@ -125,6 +142,7 @@ impl Config {
             log,
             ticks,
             stack_frames,
+            timing,
             hip_apis,
             report: get("RPDT_REPORT").map(PathBuf::from),
             complaints,

@@ -4,7 +4,7 @@
 //!
 //! - [`export`]: every symbol the library exports. `guard`: no panic crosses, errno stays
 //! - `hsa`: queues, dispatches, copies and code objects of the HSA runtime
-//! - `hip`: calls of the HIP API; `correlation`: what ties operations to them
+//! - `hip`: calls of the HIP API, and its own times; `correlation`: what ties operations to calls; `timing`: whose times are used
 //! - `register`: the tables that rocprofiler-register hands over
 //! - `marker`, `process_range`, `paused`: ranges and instants of the application; `roctx`, `nvtx`: AMD's and NVIDIA's way to say
 //!   them
@@ -55,4 +55,5 @@ mod switch;
 mod sync;
 mod thread;
 mod threads;
+mod timing;
 mod writer;

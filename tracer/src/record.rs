@@ -87,6 +87,9 @@ pub(crate) struct Dispatch {
     pub(crate) launch: u32,
 }
 
+/// `header` where nobody has seen the packet: fence scopes that HSA does not define.
+pub(crate) const UNKNOWN_FENCES: u16 = 0b1111 << 9;
+
 /// An asynchronous copy through the runtime.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -187,8 +190,8 @@ pub(crate) struct Call {
     pub(crate) api: u32,
     /// The kernel it was to launch, where no dispatch tells: place in the kernel table or `NO_KERNEL`.
     pub(crate) kernel: u32,
-    /// Kernels that it handed to the hardware.
-    pub(crate) kernels: u32,
+    /// 1: it submitted packets, of which its kernel is one if it launches one.
+    pub(crate) submitted: u32,
     /// Of a copy: destination GPU, `NO_GPU` for host memory.
     pub(crate) dst_gpu: u32,
     /// Of a copy: source GPU, `NO_GPU` for host memory.

@@ -1,5 +1,7 @@
 //! The recorder's own threads.
 
+use std::os::linux::fs::MetadataExt;
+
 /// Starts a thread, called `rpd-...`, on which no signal handler of the application ever runs.
 ///
 /// # Errors
@@ -16,6 +18,12 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io
     // SAFETY: `old` was filled by the call above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
     spawned.map(drop)
+}
+
+/// Whether the process has more threads than the calling one.
+pub(crate) fn others() -> bool {
+    // The folder has two links and one more per thread.
+    std::fs::metadata("/proc/self/task").is_ok_and(|folder| folder.st_nlink() > 3)
 }
 
 /// Whether our threads are all that is left: the application's have ended, the first one by pthread_exit. The C library ends such a

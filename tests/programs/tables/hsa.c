@@ -367,6 +367,11 @@ static void call_everything(bool by_register) {
     if (intercepted_count != 2 || intercepted[1].queue != result) fail("another tool's queue is not intercepted");
     expect_same("hsa_amd_profiling_set_profiler_enabled", "pi", (uint64_t[]){(uint64_t)result, 1});
 
+    expect_same("hsa_queue_add_write_index_scacq_screl", "pp", (uint64_t[]){(uint64_t)first, 1ull << 33});
+    expect_same("hsa_queue_add_write_index_scacquire", "pp", (uint64_t[]){(uint64_t)first, 2});
+    expect_same("hsa_queue_add_write_index_relaxed", "pp", (uint64_t[]){(uint64_t)first, 3});
+    expect_same("hsa_queue_add_write_index_screlease", "pp", (uint64_t[]){(uint64_t)first, 4});
+
     // One packet, several, more than older runtimes' staging area; a batch that a ring's end would split.
     int dispatches = 0;
     uint64_t counts[] = {1, 2, 300, 64}, index = 0;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::config::Config;
 use crate::guard::{guard, speak_for_panics};
-use crate::{environment, finish, fork, recorder, report, roctx};
+use crate::{environment, finish, fork, hip, recorder, report, roctx};
 
 // In the loader's list of constructors: runs before main under LD_PRELOAD, inside dlopen otherwise.
 // Only statics are filled here: every helper process that inherits the environment pays for it.
@@ -42,6 +42,7 @@ extern "C" fn constructor() {
         super::exit::watch_quick_exit();
         roctx::arrived();
         report::loaded(recorder);
+        hip::loaded();
     });
 }
 

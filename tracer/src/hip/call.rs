@@ -7,9 +7,12 @@ use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 
 use super::arguments::{self, Arguments, MOST, unsigned};
+use super::command::Created;
 use super::description::{Api, Role, Row};
-use super::launch::Transfer;
+use super::launch::{Launch, Transfer};
 use super::{function, pointer};
+use crate::hsa::kernel::KernelId;
+use crate::record::NO_KERNEL;
 use crate::recorder::{self, Recorder};
 use crate::{clock, correlation, record, stack, thread};
 
@@ -23,9 +26,18 @@ struct Current {
     api: Cell<Option<(u16, &'static Api)>>,
     /// HIP's hip_api_data_t of the call.
     data: Cell<*const u8>,
-    /// Kernels that it has handed to the hardware.
-    kernels: Cell<u32>,
+    /// It has submitted packets.
+    submitted: Cell<bool>,
+    /// The kernel it names, where that had to be found out at its beginning.
+    kernel: Cell<KernelId>,
     room: UnsafeCell<[u64; ROOM]>,
+}
+
+impl Current {
+    /// The function of the call, if it is recorded.
+    fn recorded(&self) -> Option<&'static Api> {
+        self.api.get().filter(|_| self.id.get() != correlation::NONE).map(|(_, api)| api)
+    }
 }
 
 thread_local! {
@@ -35,7 +47,8 @@ thread_local! {
             start: Cell::new(0),
             api: Cell::new(None),
             data: Cell::new(ptr::null()),
-            kernels: Cell::new(0),
+            submitted: Cell::new(false),
+            kernel: Cell::new(NO_KERNEL),
             room: UnsafeCell::new([0; ROOM]),
         }
     };
@@ -48,23 +61,13 @@ pub(crate) struct Cause {
     pub(crate) call: u64,
     /// The stream it names, 0 for the default stream.
     pub(crate) stream: u64,
-    /// The call launches one kernel, and this is the first.
-    launches: bool,
+    /// The call launches one kernel.
+    pub(crate) launches: bool,
 }
 
 impl Cause {
     /// No call.
     pub(crate) const NONE: Cause = Cause { call: correlation::NONE, stream: 0, launches: false };
-
-    /// A kernel of the application is being submitted: whether it is the one that the call is there to launch.
-    #[inline]
-    pub(crate) fn launch(&mut self) -> bool {
-        if self.call == correlation::NONE {
-            return false;
-        }
-        let _ = CURRENT.try_with(|current| current.kernels.set(current.kernels.get() + 1));
-        std::mem::take(&mut self.launches)
-    }
 }
 
 /// The call that this thread is in.
@@ -77,9 +80,21 @@ pub(crate) fn cause() -> Cause {
         }
         // SAFETY: HIP keeps its data until the call ends, and has filled it before anything is submitted.
         let stream = unsafe { stream(api, current.data.get()) };
-        Cause { call, stream, launches: api.row == Row::Kernel && current.kernels.get() == 0 }
+        Cause { call, stream, launches: api.is_launch() }
     });
     cause.unwrap_or(Cause::NONE)
+}
+
+/// Its id, `correlation::NONE` outside.
+pub(super) fn cause_id() -> u64 {
+    CURRENT.try_with(|current| current.id.get()).unwrap_or(correlation::NONE)
+}
+
+/// What the call that this thread is in means to packets, of which it is about to submit some.
+#[inline]
+pub(crate) fn submits() -> Cause {
+    let _ = CURRENT.try_with(|current| current.submitted.set(true));
+    cause()
 }
 
 /// # Safety
@@ -105,11 +120,52 @@ pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8) -> *mut u8 {
         current.id.set(id);
         current.api.set(Some((index, api)));
         current.data.set(data);
-        current.kernels.set(0);
+        current.submitted.set(false);
+        current.kernel.set(NO_KERNEL);
         current.start.set(clock::monotonic());
         data
     });
     entered.unwrap_or(ptr::null_mut())
+}
+
+/// Finds out which kernel the call that this thread is in is to launch, where commands cannot tell it themselves.
+pub(super) fn find_kernel() {
+    let _ = CURRENT.try_with(|current| {
+        let Some(api) = current.recorded() else { return };
+        if current.kernel.get() != NO_KERNEL {
+            return;
+        }
+        let mut room = [0; MOST];
+        // SAFETY: HIP has filled its data, and the call has not returned.
+        let length = unsafe { arguments::keep(api, current.data.get(), &mut room) };
+        let argument = |role| argument(api, &room[..length], role);
+        current.kernel.set(function::kernel(api, argument(Role::Function), argument(Role::Stream)));
+    });
+}
+
+/// What a command that this thread creates now should know of its call.
+pub(super) fn created() -> Created {
+    let mut created = Created::by(correlation::NONE);
+    let _ = CURRENT.try_with(|current| {
+        let Some(api) = current.recorded() else { return };
+        created.call = current.id.get();
+        if !matches!(api.row, Row::Kernel | Row::Copy { .. }) {
+            return;
+        }
+        let mut room = [0; MOST];
+        // SAFETY: HIP fills its data before it creates commands, and the call has not returned.
+        let length = unsafe { arguments::keep(api, current.data.get(), &mut room) };
+        if let Some(copy) = Transfer::read(api, &room[..length]) {
+            let ends = pointer::Ends::of(&copy);
+            created.ends = Some((ends.dst_gpu, ends.src_gpu));
+        } else {
+            let launch = Launch::read(api, &room[..length]);
+            (created.stream, created.kernel) = (launch.stream, current.kernel.get());
+            (created.grid, created.workgroup, created.shared) =
+                (launch.grid, launch.workgroup, launch.shared);
+        }
+    });
+    created
 }
 
 /// The call that [`enter`] took is about to return.
@@ -128,8 +184,8 @@ pub(super) fn exit() {
             correlation: id,
             arguments: 0,
             api: index.into(),
-            kernel: record::NO_KERNEL,
-            kernels: current.kernels.get(),
+            kernel: current.kernel.get(),
+            submitted: current.submitted.get().into(),
             dst_gpu: record::NO_GPU,
             src_gpu: record::NO_GPU,
             pinned: 0,
@@ -148,13 +204,10 @@ unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: 
     let length = unsafe { arguments::keep(api, data, &mut room) };
     let bytes = &room[..length];
     call.arguments = length as u32;
-    let argument = |role: Role| {
-        let mut each = Arguments::new(api, bytes).each();
-        each.find(|(field, _)| field.role == Some(role)).map_or(0, |(_, bytes)| unsigned(bytes))
-    };
+    let argument = |role| argument(api, bytes, role);
     match api.row {
         // A dispatch knows its kernel better; only a launch without one (a captured one, one that failed) must say it.
-        Row::Kernel if call.kernels == 0 => {
+        Row::Kernel if call.submitted == 0 && call.kernel == NO_KERNEL => {
             call.kernel = function::kernel(api, argument(Role::Function), argument(Role::Stream));
         }
         Row::Copy { .. } => {
@@ -171,4 +224,10 @@ unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: 
             thread::end_call(recorder, call, [bytes, bytemuck::cast_slice(frames)]);
         }
     }
+}
+
+/// The argument of a call to `api` that has that role, 0 without one.
+fn argument(api: &Api, bytes: &[u8], role: Role) -> u64 {
+    let mut each = Arguments::new(api, bytes).each();
+    each.find(|(field, _)| field.role == Some(role)).map_or(0, |(_, bytes)| unsigned(bytes))
 }

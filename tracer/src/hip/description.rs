@@ -149,6 +149,13 @@ pub(crate) struct Api {
     pub(crate) fields: Vec<Field>,
 }
 
+impl Api {
+    /// Whether calls launch one kernel.
+    pub(crate) fn is_launch(&self) -> bool {
+        self.row == Row::Kernel
+    }
+}
+
 /// All of it.
 #[derive(Debug)]
 pub(crate) struct Description {

@@ -115,6 +115,12 @@ impl Transfer {
                 self.dst = first([88, 80, 96]).unwrap_or(0);
                 (self.width, self.height) = (at(112, 8), at(120, 8));
             }
+            // Its sizes grew from u32 to size_t in HIP 6.
+            Structure::DriverCopy3D if bytes.len() > 128 => {
+                self.src = first([48, 40, 56]).unwrap_or(0);
+                self.dst = first([128, 120, 136]).unwrap_or(0);
+                (self.width, self.height) = (at(160, 8), at(168, 8).saturating_mul(at(176, 8)));
+            }
             Structure::DriverCopy3D => {
                 self.src = first([32, 24, 40]).unwrap_or(0);
                 self.dst = first([88, 80, 96]).unwrap_or(0);

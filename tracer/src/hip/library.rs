@@ -5,6 +5,14 @@ use std::ffi::{CStr, c_char, c_void};
 /// hipRegisterActivityCallback (HIP 5.2 hip_intercept.cpp): `function` is called as
 /// `void *(u32 id, void *record, const void *data, void *argument)`.
 pub(super) type RegisterActivityCallback = unsafe extern "C" fn(u32, *mut c_void, *mut c_void) -> i32;
+/// hipRegisterApiCallback (HIP 5.2 hip_intercept.cpp): called as `void (u32 domain, u32 id, const void *data, void *argument)`.
+pub(super) type RegisterApiCallback = unsafe extern "C" fn(u32, *mut c_void, *mut c_void) -> i32;
+/// hipInitActivityCallback (HIP 5.2 hip_activity.cpp): called as `void (u64 id)` and `void (u32 operation, void *record, void *argument)`.
+pub(super) type InitActivityCallback = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void);
+/// hipEnableActivityCallback (HIP 5.2 hip_activity.cpp).
+pub(super) type EnableActivityCallback = unsafe extern "C" fn(u32, bool) -> bool;
+/// hipRegisterTracerCallback (HIP 5.3 hip_intercept.cpp): called as `int (u32 domain, u32 operation, void *data)`.
+pub(super) type RegisterTracerCallback = unsafe extern "C" fn(*mut c_void);
 type ApiName = unsafe extern "C" fn(u32) -> *const c_char;
 type StreamDevice = unsafe extern "C" fn(*const c_void) -> i32;
 type KernelName = unsafe extern "C" fn(*const c_void) -> *const c_char;
@@ -16,6 +24,10 @@ const NAMES: [&CStr; 3] = [c"libamdhip64.so.7", c"libamdhip64.so.6", c"libamdhip
 /// See the module. Functions are there for as long as the process: the library is kept.
 pub(super) struct Library {
     pub(super) register_activity: Option<RegisterActivityCallback>,
+    pub(super) register_api: Option<RegisterApiCallback>,
+    pub(super) init_commands: Option<InitActivityCallback>,
+    pub(super) enable_commands: Option<EnableActivityCallback>,
+    pub(super) register_tracer: Option<RegisterTracerCallback>,
     api_name: ApiName,
     stream_device: StreamDevice,
     kernel_name: KernelName,
@@ -42,6 +54,14 @@ impl Library {
             Some(Library {
                 register_activity: symbol(c"hipRegisterActivityCallback")
                     .map(|at| std::mem::transmute::<*mut c_void, RegisterActivityCallback>(at)),
+                register_api: symbol(c"hipRegisterApiCallback")
+                    .map(|at| std::mem::transmute::<*mut c_void, RegisterApiCallback>(at)),
+                init_commands: symbol(c"hipInitActivityCallback")
+                    .map(|at| std::mem::transmute::<*mut c_void, InitActivityCallback>(at)),
+                enable_commands: symbol(c"hipEnableActivityCallback")
+                    .map(|at| std::mem::transmute::<*mut c_void, EnableActivityCallback>(at)),
+                register_tracer: symbol(c"hipRegisterTracerCallback")
+                    .map(|at| std::mem::transmute::<*mut c_void, RegisterTracerCallback>(at)),
                 api_name: std::mem::transmute::<*mut c_void, ApiName>(symbol(c"hipApiName")?),
                 stream_device: std::mem::transmute::<*mut c_void, StreamDevice>(symbol(
                     c"hipGetStreamDeviceId",
@@ -101,21 +121,36 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 
-/// Looks through the loader's list, which takes no lock that a thread inside dlopen holds.
+/// Whether the process has loaded HIP.
 fn is_loaded() -> bool {
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> i32 {
+    place("libamdhip64.so").is_some()
+}
+
+/// Whether the process has loaded HIP before this library.
+pub(super) fn came_first() -> bool {
+    place("libamdhip64.so").zip(place("librpd_tracer.so")).is_some_and(|(hip, own)| hip < own)
+}
+
+/// Place in the loader's list, which is the order of loading, of the library whose file name begins so. Takes no lock that a
+/// thread inside dlopen holds.
+fn place(file: &str) -> Option<usize> {
+    struct Search<'a> {
+        file: &'a str,
+        seen: usize,
+    }
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> i32 {
         // SAFETY: the loader's own entry; its name is null or NUL-terminated.
         let name = unsafe { text((*info).dlpi_name) }.unwrap_or_default();
-        let file = name.rsplit('/').next().unwrap_or_default();
-        if !file.starts_with("libamdhip64.so") {
-            return 0;
+        // SAFETY: the search below.
+        let search = unsafe { &mut *search.cast::<Search<'_>>() };
+        if name.rsplit('/').next().unwrap_or_default().starts_with(search.file) {
+            return 1;
         }
-        // SAFETY: the flag below.
-        unsafe { *found.cast::<bool>() = true };
-        1
+        search.seen += 1;
+        0
     }
-    let mut found = false;
-    // SAFETY: `look` matches the callback's type and gets the flag it expects, only during the call.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
-    found
+    let mut search = Search { file, seen: 0 };
+    // SAFETY: `look` matches the callback's type and gets the search it expects, only during the call.
+    let found = unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    (found != 0).then_some(search.seen)
 }

@@ -2,8 +2,8 @@
 //! dispatch table (door B) does where rocprofiler-register hands it over; and wrappers of its symbols (door D) where neither can be had.
 //!
 //! - `library`: the HIP library of the process; `description`: what its functions are
-//! - `activity`: how HIP up to 5.2 tells of calls (C); `table`: its dispatch table (B); `symbols`: its
-//!   functions' names (D)
+//! - `activity`, `tracer_callback`: how HIP up to 5.2, and from 5.3 on, tells of calls and commands (C); `command`: commands as HIP
+//!   times them; `table`: its dispatch table (B); `symbols`: its functions' names (D)
 //! - `wrapper`: functions that stand in the place of HIP's own (B, D)
 //! - `call`: the call that a thread is in; `arguments`: what is kept of it; `launch`: as the columns of a row
 //! - `function`, `device`, `pointer`: which kernel, which GPU, and whose memory, an argument means
@@ -12,6 +12,7 @@
 mod activity;
 pub(crate) mod arguments;
 pub(crate) mod call;
+mod command;
 pub(crate) mod description;
 mod device;
 pub(crate) mod filter;
@@ -21,14 +22,15 @@ mod library;
 mod pointer;
 pub(crate) mod symbols;
 pub(crate) mod table;
+mod tracer_callback;
 mod wrapper;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use crate::log;
 use crate::recorder::{self, Recorder};
 use crate::sync::lock;
+use crate::{hsa, log, threads, timing};
 use description::Api;
 use library::Library;
 
@@ -46,6 +48,8 @@ struct Door {
     version: &'static str,
     /// sizeof(hip_api_data_t) there.
     data_size: usize,
+    /// Times come from HIP's commands.
+    times_commands: bool,
 }
 
 fn door() -> Option<&'static Door> {
@@ -91,51 +95,67 @@ fn look() {
     }
 }
 
+/// The library is being loaded. Where HIP has been used before, nothing else will tell: the HSA runtime offers its tables only once.
+pub(crate) fn loaded() {
+    // Libraries that came with the program have not been initialised yet when this one is, and a program that has used HIP has threads.
+    if library::came_first() && threads::others() && hsa::is_late() {
+        notice();
+    }
+}
+
 fn open(recorder: &Recorder, library: Library) {
-    if recorder.config.hip_apis.is_empty() {
-        return;
-    }
-    let description = description::get();
-    let most = description.versions.iter().map(|version| version.last_id).max().unwrap_or(0);
-    // Beyond the largest id known: a version with more functions is another one.
-    let names = || (1..=most + 64).filter_map(|id| Some((id, library.api_name(id)?)));
-    let Some(version) = description.version_of(names()) else {
-        log::info(|| {
-            format!(
-                "HIP with {} functions is of no version known: its calls are not recorded",
-                names().count()
-            )
-        });
-        return;
-    };
-    let mut apis = vec![None; version.last_id as usize + 1];
-    for (id, name) in names() {
-        if recorder.config.hip_apis.contains(name) {
-            let place = description.find(name, version);
-            apis[id as usize] = place.map(|place| (place, &description.apis[place as usize]));
-        }
-    }
-    let door: &'static Door =
-        Box::leak(Box::new(Door { library, apis, version: version.name, data_size: version.data_size }));
+    let times_commands = timing::by_hip(recorder, hsa::is_late());
+    let mut door = Door { library, apis: Vec::new(), version: "", data_size: 0, times_commands };
+    let wanted = !recorder.config.hip_apis.is_empty();
+    let known = wanted && door.describe(recorder);
+    let door: &'static Door = Box::leak(Box::new(door));
     DOOR.store(std::ptr::from_ref(door).cast_mut(), Ordering::Release);
+    // One door tells of calls; HIP alone tells of commands.
     let by_others = table::is_open() || symbols::is_open();
-    let registered = by_others || activity::register(door);
-    CALLBACKS.store(registered && !by_others, Ordering::Relaxed);
-    log::info(|| match registered {
-        true => format!(
-            "HIP {} found: {} of its functions are recorded",
-            door.version,
-            door.recorded_ids().count()
-        ),
-        false => {
-            format!("HIP {} has no callbacks for its functions: its calls are not recorded", door.version)
+    let (calls, commands) = if door.library.register_tracer.is_some() {
+        let registered = (times_commands || !by_others) && tracer_callback::register(door);
+        (registered && known, registered && times_commands)
+    } else {
+        let calls = known && !by_others && activity::register_calls(door);
+        (calls, times_commands && activity::register_commands(door))
+    };
+    CALLBACKS.store(calls && !by_others, Ordering::Relaxed);
+    if times_commands && !commands {
+        log::problem("this HIP does not tell of its commands: kernels and copies are not recorded");
+    }
+    log::info(|| {
+        let functions = door.recorded_ids().count();
+        match (wanted, known) {
+            (true, false) => "this HIP is of no version known: its calls are not recorded".to_string(),
+            _ => format!("HIP {} found: {functions} of its functions are recorded", door.version),
         }
     });
 }
 
+impl Door {
+    /// Finds out which version this is and which functions it has. False: it is of no version known.
+    fn describe(&mut self, recorder: &Recorder) -> bool {
+        let description = description::get();
+        let most = description.versions.iter().map(|version| version.last_id).max().unwrap_or(0);
+        // Beyond the largest id known: a version with more functions is another one.
+        let library = &self.library;
+        let names = || (1..=most + 64).filter_map(|id| Some((id, library.api_name(id)?)));
+        let Some(version) = description.version_of(names()) else { return false };
+        self.apis = vec![None; version.last_id as usize + 1];
+        for (id, name) in names() {
+            if recorder.config.hip_apis.contains(name) {
+                let place = description.find(name, version);
+                self.apis[id as usize] = place.map(|place| (place, &description.apis[place as usize]));
+            }
+        }
+        (self.version, self.data_size) = (version.name, version.data_size);
+        true
+    }
+}
+
 /// Whether calls of the HIP API are recorded.
-pub(crate) fn is_open() -> bool {
-    door().is_some() || table::is_open() || symbols::is_open()
+pub(crate) fn records_calls() -> bool {
+    registered() || table::is_open() || symbols::is_open()
 }
 
 /// Which door tells of calls, as the file has it.

@@ -255,6 +255,7 @@ pub(crate) type SignalHandler = unsafe extern "C" fn(i64, *mut c_void) -> bool;
 pub(crate) type NoArguments = unsafe extern "C" fn() -> Status;
 pub(crate) type IterateAgents =
     unsafe extern "C" fn(unsafe extern "C" fn(Agent, *mut c_void) -> Status, *mut c_void) -> Status;
+pub(crate) type AddWriteIndex = unsafe extern "C" fn(*const Queue, u64) -> u64;
 pub(crate) type AgentGetInfo = unsafe extern "C" fn(Agent, u32, *mut c_void) -> Status;
 pub(crate) type SystemGetInfo = unsafe extern "C" fn(u32, *mut c_void) -> Status;
 pub(crate) type QueueCreate =

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::abi::{Agent, DEVICE_GPU, SUCCESS, Status, agent_info};
-use super::table::Originals;
+use super::inquiry::Inquiry;
 
 /// A GPU that this process sees.
 pub(crate) struct Gpu {
     /// Its HSA agent.
     pub(super) agent: Agent,
+    /// Its number among the nodes of the driver's topology.
+    node: u32,
     /// Index among all GPUs of the node, from 0, whatever ROCR_VISIBLE_DEVICES hides.
     pub(crate) index: u32,
     /// Target processor, such as `gfx90a`.
@@ -53,29 +55,30 @@ pub(super) struct Gpus(Vec<Gpu>);
 
 impl Gpus {
     /// Asks the runtime.
-    pub(super) fn find(originals: &Originals) -> Gpus {
+    pub(super) fn find(inquiry: &Inquiry) -> Gpus {
         let mut agents: Vec<Agent> = Vec::new();
         // SAFETY: `collect` matches the callback's type and gets the vector it expects, only during the call.
-        unsafe { (originals.iterate_agents)(collect, (&raw mut agents).cast()) };
+        unsafe { (inquiry.iterate_agents)(collect, (&raw mut agents).cast()) };
         let nodes = gpu_nodes(Path::new("/sys/devices/virtual/kfd/kfd/topology/nodes"));
         let mut gpus: Vec<Gpu> = Vec::new();
         for agent in agents {
-            if number(originals, agent, agent_info::DEVICE) != Some(DEVICE_GPU) {
+            if number(inquiry, agent, agent_info::DEVICE) != Some(DEVICE_GPU) {
                 continue;
             }
-            let node = number(originals, agent, agent_info::DRIVER_NODE_ID).unwrap_or(0);
+            let node = number(inquiry, agent, agent_info::DRIVER_NODE_ID).unwrap_or(0);
             // Without a readable topology the order of the visible agents is the best guess.
             let index = nodes.iter().position(|n| *n == node).unwrap_or(gpus.len()) as u32;
-            let bdf = number(originals, agent, agent_info::BDFID).unwrap_or(0);
-            let domain = number(originals, agent, agent_info::DOMAIN).unwrap_or(0);
+            let bdf = number(inquiry, agent, agent_info::BDFID).unwrap_or(0);
+            let domain = number(inquiry, agent, agent_info::DOMAIN).unwrap_or(0);
             gpus.push(Gpu {
                 agent,
+                node,
                 index,
-                target: text(originals, agent, agent_info::NAME),
-                name: text(originals, agent, agent_info::PRODUCT_NAME),
+                target: text(inquiry, agent, agent_info::NAME),
+                name: text(inquiry, agent, agent_info::PRODUCT_NAME),
                 bdf: format!("{domain:04x}:{:02x}:{:02x}.{}", bdf >> 8 & 0xff, bdf >> 3 & 0x1f, bdf & 7),
-                uuid: text(originals, agent, agent_info::UUID),
-                max_queue: number(originals, agent, agent_info::QUEUE_MAX_SIZE).unwrap_or(1 << 17),
+                uuid: text(inquiry, agent, agent_info::UUID),
+                max_queue: number(inquiry, agent, agent_info::QUEUE_MAX_SIZE).unwrap_or(1 << 17),
             });
         }
         Gpus(gpus)
@@ -84,6 +87,11 @@ impl Gpus {
     /// The GPU behind `agent`; nothing for a CPU.
     pub(super) fn of(&self, agent: Agent) -> Option<&Gpu> {
         self.0.iter().find(|gpu| gpu.agent == agent)
+    }
+
+    /// The GPU that the driver's topology calls `node`.
+    pub(super) fn at_node(&self, node: u32) -> Option<&Gpu> {
+        self.0.iter().find(|gpu| gpu.node == node)
     }
 
     /// All of them.
@@ -104,19 +112,19 @@ unsafe extern "C" fn collect(agent: Agent, agents: *mut c_void) -> Status {
 }
 
 /// A u32 attribute.
-fn number(originals: &Originals, agent: Agent, info: u32) -> Option<u32> {
+fn number(inquiry: &Inquiry, agent: Agent, info: u32) -> Option<u32> {
     // Attributes are at most 64 bytes; a larger place than needed guards against a longer one.
     let mut value = [0u32; 16];
     // SAFETY: the buffer holds any attribute asked for here.
-    let status = unsafe { (originals.agent_get_info)(agent, info, value.as_mut_ptr().cast()) };
+    let status = unsafe { (inquiry.agent_get_info)(agent, info, value.as_mut_ptr().cast()) };
     (status == SUCCESS).then_some(value[0])
 }
 
 /// A text attribute (64 bytes, NUL-terminated).
-fn text(originals: &Originals, agent: Agent, info: u32) -> String {
+fn text(inquiry: &Inquiry, agent: Agent, info: u32) -> String {
     let mut value = [0u8; 128];
     // SAFETY: the buffer is twice the size of the longest text attribute.
-    let status = unsafe { (originals.agent_get_info)(agent, info, value.as_mut_ptr().cast()) };
+    let status = unsafe { (inquiry.agent_get_info)(agent, info, value.as_mut_ptr().cast()) };
     let text = CStr::from_bytes_until_nul(&value).ok().filter(|_| status == SUCCESS);
     text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -226,7 +226,7 @@ impl Watch {
     fn look(&mut self) -> usize {
         let hsa = self.hsa;
         self.looks += 1;
-        hsa.clock.refresh(&hsa.originals);
+        hsa.clock.refresh();
         let new = std::mem::take(&mut *lock(&hsa.completion.new_queues));
         self.queues.extend(new.into_iter().map(|ends| Watched { ends, waiting: VecDeque::new(), seen: 0 }));
         self.copies.append(&mut lock(&hsa.completion.new_copies));

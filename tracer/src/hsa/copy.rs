@@ -17,8 +17,15 @@ use crate::record::{self, NO_GPU};
 use crate::thread;
 
 /// The calls by `record::Copy::api`.
-pub(crate) const API_NAMES: [&str; 3] =
-    ["hsa_amd_memory_async_copy", "hsa_amd_memory_async_copy_on_engine", "hsa_amd_memory_async_copy_rect"];
+pub(crate) const API_NAMES: [&str; 4] = [
+    "hsa_amd_memory_async_copy",
+    "hsa_amd_memory_async_copy_on_engine",
+    "hsa_amd_memory_async_copy_rect",
+    "hipCommand",
+];
+
+/// Of a copy that HIP tells of, whatever it does it with.
+pub(crate) const BY_HIP: u32 = 3;
 
 /// What a copy moves.
 struct Job<'a> {

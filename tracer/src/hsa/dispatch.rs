@@ -14,7 +14,6 @@ use super::queue::{Ends, HwQueue};
 use super::{Hsa, kernel, signal};
 use crate::counters::Cause;
 use crate::guard::guard;
-use crate::hip::call;
 use crate::{clock, correlation, record, thread};
 
 /// How long one packet may be held back at most.
@@ -29,6 +28,8 @@ pub(super) struct Lane {
     in_flight: rtrb::Producer<InFlight>,
     spare: rtrb::Consumer<Signal>,
     kernels: kernel::Cache,
+    /// The call whose one kernel was the last to be dispatched.
+    launched: u64,
 }
 
 impl Lane {
@@ -42,6 +43,7 @@ impl Lane {
             in_flight: to_completion,
             spare: signals,
             kernels: kernel::Cache::new(),
+            launched: correlation::NONE,
         };
         (lane, Ends::new(in_flight, spare))
     }
@@ -85,9 +87,8 @@ impl Lane {
         let start = clock::monotonic();
         self.batch.clear();
         self.timed.clear();
-        let mut cause = if recorded { call::cause() } else { call::Cause::NONE };
         for (place, packet) in packets.iter().enumerate() {
-            self.prepare(queue, packet, index + place as u64, recorded, &mut cause);
+            self.prepare(queue, packet, index + place as u64, recorded);
         }
         // SAFETY: only `intercept` calls this, inside its callback; the batch has every packet given.
         unsafe { passage.take(&self.batch) };
@@ -106,14 +107,7 @@ impl Lane {
     }
 
     /// Puts one packet into the batch, a dispatch with a signal that times it.
-    fn prepare(
-        &mut self,
-        queue: &HwQueue,
-        packet: &Packet,
-        index: u64,
-        recorded: bool,
-        cause: &mut call::Cause,
-    ) {
+    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64, recorded: bool) {
         let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
         let mut packet = *packet;
         if packet.header & 0xff != packet_type::KERNEL_DISPATCH {
@@ -135,8 +129,11 @@ impl Lane {
                 packet.completion = signal;
                 let (kernel, is_applications) = self.kernels.find(packet.kernel_object);
                 let mut record = describe(&packet, application, index, queue, kernel);
+                let cause = queue.reservations.cause(index);
                 (record.correlation, record.stream) = (cause.call, cause.stream);
-                record.launch = (is_applications && cause.launch()).into();
+                if is_applications && cause.launches && self.launched != cause.call {
+                    (record.launch, self.launched) = (1, cause.call);
+                }
                 self.timed.push(InFlight { record, timing, recorded });
             }
             None => recorder.counters.lose(Cause::NoSignal, recorded.into()),

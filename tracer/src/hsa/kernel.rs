@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use crate::sync::{read, write};
 
@@ -55,6 +55,12 @@ fn number(kernel: Kernel) -> KernelId {
     id
 }
 
+/// A kernel of which nothing is known.
+pub(crate) fn unnamed() -> KernelId {
+    static UNNAMED: OnceLock<KernelId> = OnceLock::new();
+    *UNNAMED.get_or_init(|| number(Kernel { symbol: String::new(), facts: None }))
+}
+
 /// The kernel of that mangled name, loaded or not.
 pub(crate) fn named(name: &str) -> KernelId {
     let symbol = format!("{name}.kd");
@@ -99,7 +105,7 @@ impl Cache {
         Cache { generation: 0, places: [(0, 0, false); Cache::PLACES] }
     }
 
-    /// The kernel that `object` means now, and whether it is the application's (see [`Role`]).
+    /// The kernel that `object` means now, and whether it is the application's.
     #[inline]
     pub(super) fn find(&mut self, object: u64) -> (KernelId, bool) {
         let generation = TABLE.generation.load(Ordering::Acquire);
@@ -110,7 +116,7 @@ impl Cache {
         let place = &mut self.places[(object >> 6) as usize % Cache::PLACES];
         if place.0 != object || object == 0 {
             let id = find(object);
-            *place = (object, id, get(id).is_none_or(|kernel| kernel.role() == Role::Kernel));
+            *place = (object, id, get(id).is_none_or(|kernel| !kernel.is_runtimes()));
         }
         (place.1, place.2)
     }
@@ -130,6 +136,11 @@ pub(crate) enum Role {
 }
 
 impl Kernel {
+    /// Whether the runtime brought it along.
+    fn is_runtimes(&self) -> bool {
+        self.symbol.starts_with("__amd_rocclr_")
+    }
+
     /// See [`Role`].
     pub(crate) fn role(&self) -> Role {
         match self.symbol.strip_prefix("__amd_rocclr_") {

@@ -1,8 +1,10 @@
 //! The HSA runtime's own tables, by which every queue, dispatch, copy and code object of the process is seen. They arrive through
 //! door A (OnLoad) or door B (rocprofiler_set_api_table); what happens then is the same.
 //!
-//! - `table`, `abi`: the runtime's interface; `agent`: its GPUs; `time`: its clocks; `life`: when it starts and ends
-//! - `queue`, `queue_descriptor`: intercepted queues; `dispatch`: what happens to their packets
+//! - `table`, `abi`: the runtime's interface; `inquiry`: what it may be asked; `agent`: its GPUs; `time`: its clocks; `life`: when it
+//!   starts and ends; `late`: one that was there before the recorder
+//! - `queue`, `queue_descriptor`: intercepted queues; `reservation`: whose their packets are; `dispatch`: what
+//!   happens to them
 //! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
 //! - `copy`: asynchronous copies; `code_object`, `kernel`: what the kernels are
 //! - `in_flight`: what the device has; `completion`: the thread that sees it end; `settle`: the records of it
@@ -15,10 +17,13 @@ mod completion;
 pub(crate) mod copy;
 mod dispatch;
 mod in_flight;
+mod inquiry;
 pub(crate) mod kernel;
+mod late;
 mod life;
 mod queue;
 mod queue_descriptor;
+mod reservation;
 mod settle;
 mod signal;
 mod table;
@@ -28,13 +33,14 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::log;
 use crate::recorder::{self, Recorder};
+use crate::{log, timing};
 use abi::{ApiTable, CONDITION_LT, SUCCESS, Signal};
 pub(crate) use agent::Gpu;
 use agent::Gpus;
 use app_signal::AppSignals;
 use completion::Completion;
+use inquiry::Inquiry;
 use queue::Queues;
 use table::{AmdEntry, Originals, Table, core_entry};
 
@@ -99,7 +105,7 @@ pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
     }
     // SAFETY: members of the live root table.
     let (core, amd) = unsafe { (Table::new(root.core), Table::new(root.amd_ext)) };
-    if table::address(core, core_entry::QUEUE_CREATE) == queue::create as *const () as usize {
+    if table::address(core, core_entry::EXECUTABLE_FREEZE) == code_object::freeze as *const () as usize {
         return true;
     }
     // SAFETY: the root table vouches for its member; a null one has no functions and is refused below.
@@ -114,11 +120,11 @@ pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
         }
     };
     let hsa: &'static Hsa = Box::leak(Box::new(Hsa {
-        gpus: Gpus::find(&originals),
+        gpus: Gpus::find(&Inquiry::of(&originals)),
         queues: Queues::default(),
         app_signals: AppSignals::default(),
         completion: Completion::default(),
-        clock: time::SystemClock::measure(&originals),
+        clock: time::SystemClock::measure(originals.system_get_info),
         alive: AtomicBool::new(true),
         small_queues_abort: root.version.major_id < 2,
         event_thread: AtomicU32::new(0),
@@ -127,14 +133,15 @@ pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
         recorder,
     }));
     HSA.store(std::ptr::from_ref(hsa).cast_mut(), Ordering::Release);
+    let timed = timing::by_hsa(recorder);
     // Copies carry no times unless somebody asked for them; HIP does not in every version.
     // SAFETY: an original of this runtime.
     unsafe { (hsa.originals.async_copy_enable)(true) };
     find_event_thread(hsa);
     // SAFETY: tables offered at this moment, hooks of the entries' types.
     unsafe {
-        table::patch(core, &core_hooks(door));
-        table::patch(amd, &amd_hooks(&entry, &hsa.originals));
+        table::patch(core, &core_hooks(door, timed));
+        table::patch(amd, &amd_hooks(&entry, &hsa.originals, timed));
     }
     log::info(|| {
         format!("HSA runtime found: {} GPU(s), extension table of {amd_size} bytes", hsa.gpus.len())
@@ -142,12 +149,9 @@ pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
     true
 }
 
-/// What replaces which entry of the core table.
-fn core_hooks(door: Door) -> Vec<(usize, usize)> {
+/// What replaces which entry of the core table; `timed`: queues are to be intercepted.
+fn core_hooks(door: Door, timed: bool) -> Vec<(usize, usize)> {
     let mut hooks = vec![
-        (core_entry::QUEUE_CREATE, queue::create as *const () as usize),
-        (core_entry::QUEUE_DESTROY, queue::destroy as *const () as usize),
-        (core_entry::SIGNAL_DESTROY, app_signal::destroy as *const () as usize),
         (core_entry::READER_FROM_FILE, code_object::reader_from_file as *const () as usize),
         (core_entry::READER_FROM_MEMORY, code_object::reader_from_memory as *const () as usize),
         (core_entry::READER_DESTROY, code_object::reader_destroy as *const () as usize),
@@ -158,6 +162,26 @@ fn core_hooks(door: Door) -> Vec<(usize, usize)> {
         (core_entry::EXECUTABLE_FREEZE, code_object::freeze as *const () as usize),
         (core_entry::EXECUTABLE_DESTROY, code_object::destroy as *const () as usize),
     ];
+    if timed {
+        hooks.extend([
+            (core_entry::QUEUE_CREATE, queue::create as *const () as usize),
+            (core_entry::QUEUE_DESTROY, queue::destroy as *const () as usize),
+            (core_entry::SIGNAL_DESTROY, app_signal::destroy as *const () as usize),
+            (
+                core_entry::ADD_WRITE_INDEX_SCACQ_SCREL,
+                reservation::add_write_index_scacq_screl as *const () as usize,
+            ),
+            (
+                core_entry::ADD_WRITE_INDEX_SCACQUIRE,
+                reservation::add_write_index_scacquire as *const () as usize,
+            ),
+            (core_entry::ADD_WRITE_INDEX_RELAXED, reservation::add_write_index_relaxed as *const () as usize),
+            (
+                core_entry::ADD_WRITE_INDEX_SCRELEASE,
+                reservation::add_write_index_screlease as *const () as usize,
+            ),
+        ]);
+    }
     if door == Door::Register {
         life::begin();
         hooks.push((core_entry::INIT, life::init as *const () as usize));
@@ -166,15 +190,20 @@ fn core_hooks(door: Door) -> Vec<(usize, usize)> {
     hooks
 }
 
-/// What replaces which entry of the extension table.
-fn amd_hooks(entry: &AmdEntry, originals: &Originals) -> Vec<(usize, usize)> {
+/// What replaces which entry of the extension table; `timed`: queues are to be intercepted.
+fn amd_hooks(entry: &AmdEntry, originals: &Originals, timed: bool) -> Vec<(usize, usize)> {
     let mut hooks = vec![
         (entry.set_profiler_enabled, queue::set_profiler_enabled as *const () as usize),
         (entry.async_copy_enable, copy::async_copy_enable as *const () as usize),
+    ];
+    if !timed {
+        return hooks;
+    }
+    hooks.extend([
         (entry.memory_async_copy, copy::async_copy as *const () as usize),
         (entry.memory_async_copy_rect, copy::async_copy_rect as *const () as usize),
         (entry.intercept_create, queue::intercept_create as *const () as usize),
-    ];
+    ]);
     if let (Some(at), Some(_)) = (entry.memory_async_copy_on_engine, originals.memory_async_copy_on_engine) {
         hooks.push((at, copy::async_copy_on_engine as *const () as usize));
     }
@@ -227,12 +256,38 @@ pub(crate) fn collect(deadline: Duration) {
 
 /// The GPUs of the node that this process sees.
 pub(crate) fn gpus() -> &'static [Gpu] {
-    get().map_or(&[], |hsa| hsa.gpus.all())
+    known_gpus().map_or(&[], Gpus::all)
+}
+
+fn known_gpus() -> Option<&'static Gpus> {
+    get().map(|hsa| &hsa.gpus).or_else(|| late::get().map(|late| &late.gpus))
 }
 
 /// Index among the GPUs of the node of the agent with that handle; nothing for a CPU.
 pub(crate) fn gpu_of(agent: u64) -> Option<u32> {
-    get()?.gpus.of(abi::Agent(agent)).map(|gpu| gpu.index)
+    known_gpus()?.of(abi::Agent(agent)).map(|gpu| gpu.index)
+}
+
+/// Index among the GPUs of the node of the one that the driver's topology calls `node`.
+pub(crate) fn gpu_of_node(node: u32) -> Option<u32> {
+    known_gpus()?.at_node(node).map(|gpu| gpu.index)
+}
+
+/// A time of the runtime's system clock as ns of CLOCK_MONOTONIC; nothing before the runtime is known.
+pub(crate) fn monotonic(system: u64) -> Option<u64> {
+    let clock = get().map(|hsa| &hsa.clock).or_else(|| late::get().map(|late| &late.clock))?;
+    clock.refresh();
+    Some(clock.monotonic(system))
+}
+
+/// Whether a runtime has offered its tables.
+pub(crate) fn offered() -> bool {
+    get().is_some()
+}
+
+/// Whether the runtime is initialised and has not offered its tables: it was there before the recorder.
+pub(crate) fn is_late() -> bool {
+    get().is_none() && late::look()
 }
 
 /// `loaded`: the runtime offered its table; `mapped`: it is in the process but never did; `no`: it is not there.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::abi::*;
 use super::dispatch::{self, Lane};
 use super::in_flight::InFlight;
+use super::reservation::{self, Reservations};
 use super::{Gpu, Hsa, get, signal};
 use crate::guard::guard;
 use crate::sync::lock;
@@ -37,6 +38,8 @@ pub(super) struct HwQueue {
     /// free in all cases known.
     busy: AtomicBool,
     lane: UnsafeCell<Option<Lane>>,
+    /// The calls of its packets.
+    pub(super) reservations: Reservations,
     /// Dispatches handed over to the completion thread.
     pub(super) submitted: AtomicU64,
     /// Of those, how many it is through with.
@@ -215,6 +218,7 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32
         number: gpu.next_queue(),
         busy: AtomicBool::new(false),
         lane: UnsafeCell::new(Some(lane)),
+        reservations: Reservations::new(size.next_power_of_two()),
         submitted: AtomicU64::new(0),
         settled: AtomicU64::new(0),
         destroyed: AtomicBool::new(false),
@@ -225,6 +229,7 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32
     hsa.recorder.in_use();
     hsa.completion.add_queue(hsa, ends);
     lock(&hsa.queues.by_handle).insert(queue as usize, state);
+    reservation::queues_changed();
     // SAFETY: a live intercept queue; `state` lives for ever. Without profiling the device writes no ticks.
     let status = unsafe {
         (hsa.originals.set_profiler_enabled)(queue, 1);
@@ -276,6 +281,7 @@ pub(super) unsafe extern "C" fn destroy(queue: *mut Queue) -> Status {
 
 fn forget(hsa: &'static Hsa, queue: *mut Queue) -> Option<&'static HwQueue> {
     let state = lock(&hsa.queues.by_handle).remove(&(queue as usize))?;
+    reservation::queues_changed();
     let begin = Instant::now();
     while state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire)
         && begin.elapsed() < DRAIN
@@ -301,6 +307,11 @@ fn bury(hsa: &'static Hsa, state: &HwQueue) {
 }
 
 impl Queues {
+    /// The queue at that address.
+    pub(super) fn get(&self, queue: usize) -> Option<&'static HwQueue> {
+        lock(&self.by_handle).get(&queue).copied()
+    }
+
     /// The runtime is about to shut down: gives back the signals of all queues that nothing in flight uses.
     pub(super) fn retire(&self, hsa: &Hsa) {
         for queue in lock(&self.by_handle).values() {

@@ -71,6 +71,10 @@ pub(crate) mod core_entry {
     pub(crate) const AGENT_GET_INFO: usize = 64;
     pub(crate) const QUEUE_CREATE: usize = 72;
     pub(crate) const QUEUE_DESTROY: usize = 88;
+    pub(crate) const ADD_WRITE_INDEX_SCACQ_SCREL: usize = 184;
+    pub(crate) const ADD_WRITE_INDEX_SCACQUIRE: usize = 192;
+    pub(crate) const ADD_WRITE_INDEX_RELAXED: usize = 200;
+    pub(crate) const ADD_WRITE_INDEX_SCRELEASE: usize = 208;
     pub(crate) const SIGNAL_CREATE: usize = 312;
     pub(crate) const SIGNAL_DESTROY: usize = 320;
     pub(crate) const SIGNAL_SUBTRACT_SCRELEASE: usize = 552;
@@ -168,6 +172,10 @@ originals! { entry:
     agent_get_info: AgentGetInfo = core[core_entry::AGENT_GET_INFO],
     queue_create: QueueCreate = core[core_entry::QUEUE_CREATE],
     queue_destroy: QueueDestroy = core[core_entry::QUEUE_DESTROY],
+    add_write_index_scacq_screl: AddWriteIndex = core[core_entry::ADD_WRITE_INDEX_SCACQ_SCREL],
+    add_write_index_scacquire: AddWriteIndex = core[core_entry::ADD_WRITE_INDEX_SCACQUIRE],
+    add_write_index_relaxed: AddWriteIndex = core[core_entry::ADD_WRITE_INDEX_RELAXED],
+    add_write_index_screlease: AddWriteIndex = core[core_entry::ADD_WRITE_INDEX_SCRELEASE],
     signal_create: SignalCreate = core[core_entry::SIGNAL_CREATE],
     signal_destroy: SignalDestroy = core[core_entry::SIGNAL_DESTROY],
     signal_subtract: SignalStore = core[core_entry::SIGNAL_SUBTRACT_SCRELEASE],

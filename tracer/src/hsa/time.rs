@@ -6,12 +6,12 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::abi::{SUCCESS, system_info};
-use super::table::Originals;
+use super::abi::{SUCCESS, SystemGetInfo, system_info};
 use crate::clock;
 
 /// The offset between the runtime's clock and the file's.
 pub(super) struct SystemClock {
+    ask: SystemGetInfo,
     /// System clock minus CLOCK_MONOTONIC, ns.
     offset: AtomicI64,
     /// When it was last checked, ns of CLOCK_MONOTONIC.
@@ -31,25 +31,31 @@ struct Bracket {
 }
 
 impl SystemClock {
+    /// Whether the runtime is initialised: it has no clock before.
+    pub(super) fn runs(ask: SystemGetInfo) -> bool {
+        bracket(ask, 1_000_000_000).is_some()
+    }
+
     /// Measures the offset.
-    pub(super) fn measure(originals: &Originals) -> SystemClock {
+    pub(super) fn measure(ask: SystemGetInfo) -> SystemClock {
         let mut frequency = 0u64;
         // SAFETY: TIMESTAMP_FREQUENCY is a u64.
-        unsafe { (originals.system_get_info)(system_info::TIMESTAMP_FREQUENCY, (&raw mut frequency).cast()) };
+        unsafe { ask(system_info::TIMESTAMP_FREQUENCY, (&raw mut frequency).cast()) };
         let frequency = if frequency == 0 { 1_000_000_000 } else { frequency };
-        let offset = narrowest(originals, frequency).map_or(0, |b| (b.low + b.high) / 2);
-        SystemClock { offset: AtomicI64::new(offset), checked: AtomicU64::new(clock::monotonic()), frequency }
+        let offset = narrowest(ask, frequency).map_or(0, |b| (b.low + b.high) / 2);
+        let checked = AtomicU64::new(clock::monotonic());
+        SystemClock { ask, offset: AtomicI64::new(offset), checked, frequency }
     }
 
     /// Checks the offset once a second. It is replaced only when the new measurement excludes it, so that measuring noise
     /// does not move neighbouring operations against each other.
-    pub(super) fn refresh(&self, originals: &Originals) {
+    pub(super) fn refresh(&self) {
         let now = clock::monotonic();
         if now.saturating_sub(self.checked.load(Ordering::Relaxed)) < CHECK_INTERVAL {
             return;
         }
         self.checked.store(now, Ordering::Relaxed);
-        if let Some(bracket) = narrowest(originals, self.frequency) {
+        if let Some(bracket) = narrowest(self.ask, self.frequency) {
             let old = self.offset.load(Ordering::Relaxed);
             if old < bracket.low || old > bracket.high {
                 self.offset.store((bracket.low + bracket.high) / 2, Ordering::Relaxed);
@@ -71,16 +77,16 @@ impl SystemClock {
     }
 }
 
-fn narrowest(originals: &Originals, frequency: u64) -> Option<Bracket> {
+fn narrowest(ask: SystemGetInfo, frequency: u64) -> Option<Bracket> {
     // The first reading is cold; preemption widens some of the others.
-    (0..12).filter_map(|_| bracket(originals, frequency)).min_by_key(|b| b.high - b.low)
+    (0..12).filter_map(|_| bracket(ask, frequency)).min_by_key(|b| b.high - b.low)
 }
 
-fn bracket(originals: &Originals, frequency: u64) -> Option<Bracket> {
+fn bracket(ask: SystemGetInfo, frequency: u64) -> Option<Bracket> {
     let mut ticks = 0u64;
     let before = clock::monotonic();
     // SAFETY: TIMESTAMP is a u64.
-    let status = unsafe { (originals.system_get_info)(system_info::TIMESTAMP, (&raw mut ticks).cast()) };
+    let status = unsafe { ask(system_info::TIMESTAMP, (&raw mut ticks).cast()) };
     let after = clock::monotonic();
     let time = scale(ticks, frequency) as i64;
     (status == SUCCESS).then_some(Bracket { low: time - after as i64, high: time - before as i64 })

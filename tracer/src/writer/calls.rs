@@ -26,7 +26,7 @@ impl Rows {
         self.recorded.calls += 1;
         match api.row {
             // One that dispatched its kernel is described by the dispatch, see `Rows::dispatch`.
-            Row::Kernel if call.kernels == 0 => self.launch(appender, call, api, arguments),
+            Row::Kernel if call.submitted == 0 => self.launch(appender, call, api, arguments),
             Row::Copy { .. } => self.transfer(appender, call, api, arguments),
             _ => Ok(()),
         }

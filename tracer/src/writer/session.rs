@@ -5,7 +5,7 @@ use rpd_schema::{Appender, Error, session_fact as fact};
 use super::rows::Recorded;
 use crate::clock::{self, Clock};
 use crate::recorder::Recorder;
-use crate::{hip, host, hsa};
+use crate::{hip, host, hsa, timing};
 
 /// Facts that are known when a session begins.
 pub(super) fn begin(appender: &mut Appender, recorder: &Recorder) -> Result<(), Error> {
@@ -37,9 +37,14 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     if hsa::gpus().is_empty() {
         return Ok(false);
     }
-    appender.session_fact(fact::SOURCES, if hip::is_open() { "hsa,hip" } else { "hsa" })?;
+    let sources = [("hsa", hsa::offered()), ("hip", hip::records_calls())];
+    let sources: Vec<&str> = sources.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect();
+    appender.session_fact(fact::SOURCES, &sources.join(","))?;
     if let Some(door) = hip::way() {
         appender.session_fact("hip_door", door)?;
+    }
+    if let Some(timing) = timing::chosen() {
+        appender.session_fact("timing", timing.name())?;
     }
     for gpu in hsa::gpus() {
         let facts = [

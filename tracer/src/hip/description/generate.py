@@ -17,6 +17,7 @@ s text, z size_t, i and u integers, f float, d dim3, t hipExtent, x another stru
 class; m:TYPE a structure that says what to copy or launch. Roles: the column of the row that the field fills.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -83,7 +84,9 @@ def measured(include, apis):
         source, program = f"{folder}/layout.cpp", f"{folder}/layout"
         with open(source, "w") as out:
             out.write("\n".join(lines))
-        subprocess.run(["g++", "-std=c++17", "-w", "-O0", "-D__HIP_PLATFORM_AMD__", "-DUSE_PROF_API", f"-I{include}", source, "-o", program], check=True)
+        # Only HIP's headers are taken from there: the C library's may be of another system.
+        os.symlink(os.path.abspath(f"{include}/hip"), f"{folder}/hip")
+        subprocess.run(["g++", "-std=c++17", "-w", "-O0", "-D__HIP_PLATFORM_AMD__", "-DUSE_PROF_API", f"-I{folder}", source, "-o", program], check=True)
         size, *rows = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split("\n")
     return int(size), iter(rows)
 

@@ -1,0 +1,136 @@
+//! HIP from 5.3 on: one callback for calls and commands, `hipRegisterTracerCallback` (HIP 5.3 hip_prof_api.h, ROCclr 5.3 activity.cpp).
+//!
+//! There is one place for it in the process: a profiler that registers after us takes it, and we hear no more.
+//!
+//! At the beginning of a call HIP asks whether it is wanted, with room for its data on its stack. Who answers yes has put an id there
+//! and two functions, which HIP calls when the arguments are there and when the call is about to return. Where those lie depends on
+//! the size of HIP's data: only versions that the description knows are answered.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::command::{self, Completed, Created};
+use super::{Door, call, door};
+use crate::guard::guard;
+use crate::hsa::kernel;
+use crate::record::NO_GPU;
+use crate::{correlation, hsa, recorder};
+
+/// Domain of commands.
+const COMMANDS: u32 = 2;
+/// Domain of calls.
+const CALLS: u32 = 3;
+/// Operation of kernels; copies and fills are 1, barriers 2.
+const KERNELS: u32 = 0;
+const COPIES: u32 = 1;
+/// Answers of the callback.
+const YES: i32 = 0;
+const NO: i32 = 1;
+/// What newer versions pass instead of a record, to say that commands were handed over.
+const COMMIT: usize = 1;
+
+/// A completed command (ROCclr 5.3 prof_protocol.h, activity_record_t).
+#[repr(C)]
+struct Record {
+    domain: u32,
+    kind: u32,
+    operation: u32,
+    correlation: u64,
+    begin: u64,
+    end: u64,
+    node: i32,
+    queue: u64,
+    /// Bytes of a copy, or address of a kernel's mangled name.
+    detail: u64,
+}
+
+/// What HIP calls at the beginning and at the end of a call.
+type Phase = unsafe extern "C" fn(u32, *mut c_void);
+
+/// Registers the callback; whether HIP has one.
+pub(super) fn register(door: &Door) -> bool {
+    let Some(register) = door.library.register_tracer else { return false };
+    // SAFETY: the callback has the type that HIP calls it with, and lives as long as the process.
+    unsafe { register(on_event as *mut c_void) };
+    true
+}
+
+unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) -> i32 {
+    guard(NO, || {
+        let Some(door) = door() else { return NO };
+        match (domain, data as usize) {
+            (COMMANDS, 0) if door.times_commands && operation <= COPIES => YES,
+            (COMMANDS, 0 | COMMIT) => NO,
+            (COMMANDS, _) => {
+                // SAFETY: HIP's record, valid during the call.
+                completed(unsafe { &*data.cast::<Record>() });
+                YES
+            }
+            // SAFETY: the room that HIP offers for a call, in a version that the description knows.
+            (CALLS, 2..) => unsafe { begins(door, operation, data.cast()) },
+            _ => NO,
+        }
+    })
+}
+
+/// # Safety
+/// `data` is HIP's hip_api_trace_data_t of a call to function `id`.
+unsafe fn begins(door: &Door, id: u32, data: *mut u8) -> i32 {
+    let Some((index, api)) = door.api(id) else { return NO };
+    let functions: [Option<Phase>; 2] = if !call::enter(index, api, data).is_null() {
+        [Some(on_arguments), Some(on_return)]
+    } else if door.times_commands && !super::registered() && call::cause_id() != correlation::NONE {
+        // A wrapper has the call already; HIP's commands must know it as well.
+        [None, None]
+    } else {
+        return NO;
+    };
+    // SAFETY: the id is the first member; the functions stand behind the data, a time and a word of the tool's.
+    unsafe {
+        data.cast::<u64>().write(call::cause_id());
+        data.add(door.data_size + 16).cast::<[Option<Phase>; 2]>().write(functions);
+    }
+    YES
+}
+
+/// The arguments are there.
+unsafe extern "C" fn on_arguments(_: u32, _: *mut c_void) {
+    guard((), || {
+        if door().is_some_and(|door| door.times_commands) {
+            let created = call::created();
+            command::remember(created.call, created);
+        }
+    });
+}
+
+/// The call is about to return.
+unsafe extern "C" fn on_return(_: u32, _: *mut c_void) {
+    guard((), call::exit);
+}
+
+fn completed(record: &Record) {
+    /// Commands that have completed before.
+    static COMPLETED: AtomicU64 = AtomicU64::new(0);
+    let Some(recorder) = recorder::get() else { return };
+    // Commands of a call that is not recorded have no id; neither have all while recording is paused.
+    if record.correlation == 0 && !recorder.switch.is_on() {
+        return;
+    }
+    let created = command::look_up(record.correlation).unwrap_or_else(|| Created::by(record.correlation));
+    let is_kernel = record.operation == KERNELS && record.detail != 0;
+    let kernel = is_kernel.then(|| {
+        // SAFETY: HIP's own copy of the name, which it keeps during the call.
+        let name = unsafe { CStr::from_ptr(record.detail as *const c_char) };
+        kernel::named(&name.to_string_lossy())
+    });
+    let completed = Completed {
+        kind: record.kind,
+        gpu: u32::try_from(record.node).ok().and_then(hsa::gpu_of_node).unwrap_or(NO_GPU),
+        queue: record.queue as u32,
+        times: (record.begin, record.end),
+        bytes: if is_kernel { 0 } else { record.detail },
+        sequence: COMPLETED.fetch_add(1, Ordering::Relaxed),
+        kernel,
+    };
+    command::record(recorder, &completed, created);
+}
