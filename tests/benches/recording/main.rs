@@ -20,6 +20,7 @@ mod sample;
 // One section each.
 mod dispatch;
 mod door;
+mod frames;
 mod insert;
 mod marker;
 mod memory;
@@ -31,11 +32,12 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 7] = [
+const SECTIONS: [Section; 8] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
     ("door", door::door),
+    ("frames", frames::frames),
     ("stall", marker::stall),
     ("memory", memory::memory),
     ("startup", startup::startup),

@@ -125,6 +125,7 @@ fn compiled(name: &str) -> PathBuf {
         "markers" => ("markers.c", "cc", &["-Wall", "-Wextra", "-Werror", "-ldl", "-lpthread"]),
         "launches" => ("launches.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "calls" => ("calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
+        "deep_calls" => ("deep_calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "floor" => ("floor.cpp", "c++", &["-shared", "-fPIC", "-DAMD_INTERNAL_BUILD"]),
         _ => panic!("no program is called {name}"),
     };
