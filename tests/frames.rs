@@ -139,6 +139,16 @@ fn libraries_that_come_and_go() {
 }
 
 #[test]
+fn code_where_a_library_was() {
+    let dir = Dir::new();
+    let library = format!("instead={}", program("frames_first").display());
+    frames(&dir, "frames", &["calls", &library]).run().expect(0);
+    // Nothing of the library is looked into for it: its unwind tables are gone.
+    let stack = stack(&dir.trace("trace.rpd"), 0x7001);
+    assert!(stack[2].starts_with("0x") && stack[3].starts_with("made "), "{stack:#?}");
+}
+
+#[test]
 fn a_program_whose_file_is_gone() {
     let dir = Dir::new();
     let copy = dir.path("gone");

@@ -6,6 +6,7 @@
  *   signal          in a signal handler                        altstack  in a handler that has a stack of its own
  *   coroutine       on a stack made by hand                    made      from code written at run time
  *   library=FILE    from `through` of a library that is loaded for it and unloaded
+ *   instead=FILE    the same, then from code written at run time to where that function was
  *   unlink          no call: the program's file is removed
  *
  * Compile: cc -g -O2 frames.c -lamdhip64 -ldl -lpthread */
@@ -115,17 +116,23 @@ FRAME void taken_for_made_code(void) {
     RETURN_BEHIND(take(0x7001));
 }
 
-FRAME void made(void) {
+FRAME void made(void *place) {
     /* push %rbp; mov %rsp, %rbp; call *%rdi; pop %rbp; ret */
     static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
-    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int fixed = place ? MAP_FIXED_NOREPLACE : 0;
+    void *page = mmap(place, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+    if (page == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
     memcpy(page, code, sizeof code);
     void (*run)(void (*)(void));
     *(void **)&run = page;
     RETURN_BEHIND(run(taken_for_made_code));
 }
 
-FRAME void library(const char *file) {
+/* Where the library's function was. */
+FRAME void *library(const char *file) {
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         fprintf(stderr, "%s\n", dlerror());
@@ -135,6 +142,7 @@ FRAME void library(const char *file) {
     *(void **)&through = dlsym(handle, "through");
     through(take);
     dlclose(handle);
+    return (void *)((size_t)through & ~(size_t)4095);
 }
 
 int main(int argc, char **argv) {
@@ -147,9 +155,10 @@ int main(int argc, char **argv) {
         else if (!strcmp(place, "signal")) interrupted(0, 0x4001);
         else if (!strcmp(place, "altstack")) altstack();
         else if (!strcmp(place, "coroutine")) coroutine();
-        else if (!strcmp(place, "made")) made();
+        else if (!strcmp(place, "made")) made(NULL);
         else if (!strcmp(place, "unlink")) unlink(argv[0]);
         else if (!strncmp(place, "library=", 8)) library(place + 8);
+        else if (!strncmp(place, "instead=", 8)) made(library(place + 8));
         else {
             fprintf(stderr, "frames: %s is not known\n", place);
             return 2;

@@ -8,7 +8,7 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64};
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 
 use super::bounds;
-use super::table::{Entry, Stacks, Table};
+use super::table::{Entry, Frames, Stacks, Table};
 use super::word;
 
 /// Frames kept of one call, nearest to it first.
@@ -40,6 +40,9 @@ pub(super) struct Walker {
 /// Made when a thread walks its stack for the first time.
 struct Tools {
     table: Arc<Table>,
+    /// For code outside of objects: knows none, so it goes by frame pointers. The table may still hold an object that lay there once,
+    /// whose unwind tables are gone.
+    bare: Frames,
     cache: Box<CacheX86_64<MustNotAllocateDuringUnwind>>,
 }
 
@@ -67,7 +70,8 @@ impl Walker {
 
 impl Tools {
     fn new(stacks: &Stacks) -> Option<Tools> {
-        Some(Tools { table: stacks.table()?, cache: Box::new(CacheX86_64::new_in()) })
+        let cache = Box::new(CacheX86_64::new_in());
+        Some(Tools { table: stacks.table()?, bare: Frames::new(), cache })
     }
 
     /// As [`Walker::walk`]; memory is read in `live` only.
@@ -112,8 +116,9 @@ impl Tools {
                     FrameAddress::from_instruction_pointer(before.ip())
                 }
                 None => {
-                    let caller =
-                        self.table.frames.unwind_frame(at, &mut registers, &mut self.cache, &mut read);
+                    let known = matches!(place, Place::Code(_));
+                    let frames = if known { &self.table.frames } else { &self.bare };
+                    let caller = frames.unwind_frame(at, &mut registers, &mut self.cache, &mut read);
                     let Ok(Some(address)) = caller else { break };
                     let Some(caller) = FrameAddress::from_return_address(address) else { break };
                     caller
