@@ -44,14 +44,20 @@ fn begins(stack: &[String], frames: &[String]) {
 
 #[test]
 fn frames_in_order_with_function_file_and_line() {
-    let dir = Dir::new();
-    let run = Run::new(&dir, program("frames")).arg("calls").arg("threads");
-    let ran = run.recorded(Loading::RpdRecord).record_option("--stackframes").run();
-    assert_eq!(ran.expect(0).stdout, "calls\nthreads\n");
-    let trace = dir.trace("trace.rpd");
+    for door in ["auto", "symbols"] {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("frames")).arg("calls").arg("threads").recorded(Loading::RpdRecord);
+        let ran = run.record_option("--stackframes").record_option(&format!("--hip-door={door}")).run();
+        assert_eq!(ran.expect(0).stdout, "calls\nthreads\n");
+        in_order(&dir.trace("trace.rpd"));
+    }
+}
+
+#[track_caller]
+fn in_order(trace: &Trace) {
     trace.check_integrity();
     let own = ["take", "inlined", "outer"].map(|name| at(name, "frames.c", name));
-    let here = stack(&trace, 0x1001);
+    let here = stack(trace, 0x1001);
     begins(&here, &own);
     assert!(here[3].starts_with("main "), "{here:#?}");
     assert!(
@@ -59,7 +65,7 @@ fn frames_in_order_with_function_file_and_line() {
         "to the beginning of the program: {here:#?}"
     );
     for size in [0x2001, 0x2002] {
-        begins(&stack(&trace, size), &[&own[..], &[at("on_thread", "frames.c", "on_thread")]].concat());
+        begins(&stack(trace, size), &[&own[..], &[at("on_thread", "frames.c", "on_thread")]].concat());
     }
     // The view says which call it was, and the string clean-up of the original tools knows the column.
     let nearest = "select count(*) from stackframe where string = 'hipMalloc' and depth = 0 and \"string:1\" like 'take %'";

@@ -126,8 +126,8 @@ impl Stacks {
             // SAFETY: the caller's promise.
             let (parts, path) = unsafe { (Parts::of(object), object.path()) };
             let file = path.file_name().unwrap_or_default().to_string_lossy();
-            let between =
-                (object.start..object.end).contains(&self.own) || file.starts_with("libamdhip64.so");
+            let between = (object.start..object.end).contains(&self.own)
+                || ["libamdhip64.so", "librpd_hip.so"].iter().any(|name| file.starts_with(name));
             let module = framehop::Module::new(
                 String::new(),
                 object.start as u64..object.end as u64,
