@@ -24,6 +24,7 @@ mod frames;
 mod insert;
 mod marker;
 mod memory;
+mod remote;
 mod startup;
 
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ const SECTIONS: [Section; 8] = [
     ("stall", marker::stall),
     ("memory", memory::memory),
     ("startup", startup::startup),
+    ("remote", remote::remote),
 ];
 
 fn main() {

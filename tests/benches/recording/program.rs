@@ -99,12 +99,7 @@ pub(crate) fn run(
     std::fs::write(dir.path("report"), "").unwrap();
     let ran = run.run();
     ran.expect(0);
-    let printed = ran.stdout.lines().map(|line| {
-        let mut words = line.split(' ');
-        let name = words.next().unwrap_or_default().to_string();
-        (name, words.map(|word| word.parse().unwrap()).collect())
-    });
-    let printed = printed.collect();
+    let printed = numbers(&ran.stdout);
     let report = std::fs::read_to_string(dir.path("report")).unwrap();
     let fact = |name: &str| {
         report
@@ -116,8 +111,18 @@ pub(crate) fn run(
     Outcome { printed, recorder_cpu_ns: fact("cpu_ns="), trace: dir.path("trace.rpd"), _dir: dir }
 }
 
+/// What a program printed: lines of a name and numbers.
+pub(crate) fn numbers(stdout: &str) -> BTreeMap<String, Vec<f64>> {
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default().to_string();
+        (name, words.map(|word| word.parse().unwrap()).collect())
+    };
+    stdout.lines().map(line).collect()
+}
+
 /// The program or library of that name, in `target/programs/bench`.
-fn compiled(name: &str) -> PathBuf {
+pub(crate) fn compiled(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let directory = recorder().with_file_name("../programs/bench");
     std::fs::create_dir_all(&directory).unwrap();

@@ -1,6 +1,6 @@
 // A program that does nothing but launch: DISPATCHES empty kernels, in turn on STREAMS streams of GPUS GPUs, from one thread.
 //
-//   launches GPUS STREAMS DISPATCHES        STREAMS of each GPU
+//   launches GPUS STREAMS DISPATCHES [GO]   STREAMS of each GPU; with GO it says "ready" and begins when that file exists
 //
 // Prints ns: "wall" and "host" from the first launch to the last completion, "launch" the CPU time of the launches alone. "host"
 // is CPU time of the process without the software GPU's thread and without the recorder's own, which it says itself; it has
@@ -13,6 +13,7 @@
 #include <string>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 #include <vector>
 
 __global__ void short_kernel() {}
@@ -52,7 +53,7 @@ int main(int argc, char **argv) {
     const int gpus = argc > 3 ? atoi(argv[1]) : 0, streams = argc > 3 ? atoi(argv[2]) : 0,
               dispatches = argc > 3 ? atoi(argv[3]) : 0;
     if (gpus < 1 || streams < 1 || dispatches < 1) {
-        fputs("usage: launches GPUS STREAMS DISPATCHES\n", stderr);
+        fputs("usage: launches GPUS STREAMS DISPATCHES [GO]\n", stderr);
         return 2;
     }
     std::vector<hipStream_t> stream(size_t(gpus) * streams);
@@ -61,6 +62,11 @@ int main(int argc, char **argv) {
         HIP(hipStreamCreateWithFlags(&stream[i], hipStreamNonBlocking));
         short_kernel<<<1, 1, 0, stream[i]>>>();
         HIP(hipStreamSynchronize(stream[i]));
+    }
+    if (argc > 4) {
+        puts("ready");
+        fflush(stdout);
+        while (access(argv[4], F_OK) != 0) usleep(1000);
     }
     const double wall = read_ns(CLOCK_MONOTONIC), host = host_ns();
     double launch = 0;
