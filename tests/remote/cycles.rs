@@ -1,9 +1,10 @@
 //! A service that launches from four threads is recorded a hundred times, for a moment each.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{ask, check, descriptors, end, service, status, threads};
-use crate::harness::{Dir, Running};
+use crate::harness::{Dir, Running, Trace, boot_minus_monotonic};
 
 /// Cycles of start and stop; 1000 with RPD_SOAK=1.
 fn cycles() -> usize {
@@ -69,23 +70,85 @@ fn recorded_in_stretches(channel: &str) {
     check(&trace);
     assert!(trace.lost().is_empty(), "{:?}", trace.lost());
     assert_eq!(trace.session_count(), 1);
+    let steps = steps(&dir);
     let mut marks = trace.texts("select args from api where apiName = 'UserMarker'");
     marks.sort();
-    let log = std::fs::read_to_string(dir.path("steps")).unwrap();
-    let mut expected = 0;
-    for line in log.lines() {
-        let fields: Vec<i64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
-        let (mark, before, after) = (format!("{}.{}", fields[0], fields[1]), fields[2], fields[3]);
-        let is_there = marks.binary_search(&mark).is_ok();
-        let must = stretches.iter().any(|one| one.begun <= before && after <= one.end_asked);
-        let may = stretches.iter().any(|one| one.asked <= after && before <= one.ended);
-        assert!(is_there || !must, "mark {mark} is missing");
-        assert!(may || !is_there, "mark {mark} was made when nothing was recorded");
-        expected += usize::from(must);
-    }
-    assert!(expected >= cycles(), "{expected} marks in {} stretches", cycles());
     let several = marks.windows(2).find(|two| two[0] == two[1]);
     assert_eq!(several, None, "once each");
+    let launches = launches(&trace);
+    let mut expected = 0;
+    for step in &steps {
+        let must = stretches.iter().any(|one| one.begun <= step.before && step.after <= one.end_asked);
+        let may = stretches.iter().any(|one| one.asked <= step.after && step.before <= one.ended);
+        let marked = marks.binary_search(&step.mark).is_ok();
+        let ops = launches.get(&step.tid).and_then(|calls| {
+            let of_step = |call: &&Launch| step.before <= call.start && call.end <= step.after;
+            calls.iter().find(of_step).map(|call| call.ops)
+        });
+        let found = (marked, ops);
+        if must {
+            assert_eq!(found, (true, Some(1)), "mark and launch {} are missing", step.mark);
+        }
+        if !may {
+            assert_eq!(found, (false, None), "launch {} came when nothing was recorded", step.mark);
+        }
+        expected += usize::from(must);
+    }
+    assert!(expected >= cycles(), "{expected} launches in {} stretches", cycles());
+    // What was recorded is what the device did: every launch is a packet in its log, every op has the times of one.
+    let log: Vec<_> =
+        dir.logs().remove(0).1.into_iter().filter(|packet| packet.name.contains("work")).collect();
+    assert_eq!(log.len(), steps.len() + 4, "each thread launches once before it counts");
+    let offset = boot_minus_monotonic();
+    let mut starts: Vec<_> = log.iter().map(|packet| packet.start_ns as i64 - offset).collect();
+    starts.sort_unstable();
+    for start in trace.rows("select start from rocpd_op", |row| row.get::<_, i64>(0)) {
+        let place = starts.partition_point(|time| *time < start - CLOCKS);
+        assert!(
+            starts.get(place).is_some_and(|time| *time <= start + CLOCKS),
+            "no packet started at {start}"
+        );
+    }
+}
+
+/// How far two readings of the same moment by different clocks may lie apart, ns.
+const CLOCKS: i64 = 1_000;
+
+/// What the program did: a mark and a launch.
+struct Step {
+    mark: String,
+    tid: u32,
+    before: i64,
+    after: i64,
+}
+
+fn steps(dir: &Dir) -> Vec<Step> {
+    let log = std::fs::read_to_string(dir.path("steps")).unwrap();
+    let step = |line: &str| {
+        let fields: Vec<i64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
+        let mark = format!("{}.{}", fields[0], fields[1]);
+        Step { mark, tid: fields[2] as u32, before: fields[3], after: fields[4] }
+    };
+    log.lines().map(step).collect()
+}
+
+/// A recorded hipLaunchKernel and how many kernels it has.
+struct Launch {
+    start: i64,
+    end: i64,
+    ops: i64,
+}
+
+fn launches(trace: &Trace) -> BTreeMap<u32, Vec<Launch>> {
+    let sql = "select tid, start, end, (select count(*) from rocpd_api_ops where api_id = api.id) from api \
+         where apiName = 'hipLaunchKernel'";
+    let mut launches = BTreeMap::<u32, Vec<Launch>>::new();
+    for (tid, start, end, ops) in
+        trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+    {
+        launches.entry(tid).or_default().push(Launch { start, end, ops });
+    }
+    launches
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // A service: launches and marks from several threads until it is told to end. Writes down what it did, for comparison with what was
-// recorded: one line per launch with its thread, number, and CLOCK_MONOTONIC before and after, ns.
+// recorded: one line per launch with its thread, number, thread id, and CLOCK_MONOTONIC before and after, ns.
 //
 // Usage: service THREADS END LOG      ends when the file END exists, writes LOG then
 #include "../../../fixtures/programs/check.h"
@@ -14,7 +14,7 @@
 
 __global__ void work(int *count) { *count += 1; }
 
-struct Step { int thread, number; long long before, after; };
+struct Step { int thread, number, tid; long long before, after; };
 
 static long long now() {
     timespec time;
@@ -38,7 +38,7 @@ static void serve(int thread, std::vector<Step> &steps) {
         mark((std::to_string(thread) + "." + std::to_string(number)).c_str());
         work<<<1, 1, 0, stream>>>(count);
         HIP(hipGetLastError());
-        steps.push_back({thread, number, before, now()});
+        steps.push_back({thread, number, gettid(), before, now()});
         if (number % 8 == 0) HIP(hipStreamSynchronize(stream));
         usleep(400);
     }
@@ -65,6 +65,6 @@ int main(int argc, char **argv) {
     for (auto &thread : threads) thread.join();
     FILE *log = fopen(argv[3], "w");
     for (auto &thread : steps)
-        for (auto &step : thread) fprintf(log, "%d %d %lld %lld\n", step.thread, step.number, step.before, step.after);
+        for (auto &step : thread) fprintf(log, "%d %d %d %lld %lld\n", step.thread, step.number, step.tid, step.before, step.after);
     return fclose(log) == 0 ? 0 : 1;
 }
