@@ -149,8 +149,12 @@ fn usage_and_what_cannot_be_controlled() {
     assert_eq!(remote(&["start"]).code, Some(2));
     assert_eq!(remote(&["begin", "1"]).code, Some(2));
     remote(&["stop", "4194305"]).failed("4194305: there is no such process");
-    let own = std::process::id().to_string();
-    remote(&["start", "--wait", &own]).failed("start the program with LD_PRELOAD=librpd_remote.so");
+    let dir = Dir::new();
+    let mut without = Run::new(&dir, program("control")).arg("say=ready").arg("wait=end").start();
+    without.wait_for_output("ready");
+    ask("start", &["--wait"], &without).failed("start the program with LD_PRELOAD=librpd_remote.so");
+    end(&dir);
+    without.finish().expect(0).expect_silent();
     let dir = Dir::new();
     let mut running = with_loader(&dir, program("control")).arg("say=ready").arg("wait=end").start();
     running.wait_for_output("ready");

@@ -33,7 +33,7 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 9] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
