@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::arguments;
 use crate::ids::Ids;
 use crate::layout::{Layout, quote, same};
-use crate::pass::{Change, Texts};
+use crate::pass::{Change, Texts, spoil_marks};
 
 /// Rows between two lines of progress.
 const STRETCH: u64 = 1 << 16;
@@ -124,6 +124,10 @@ pub(crate) fn deserialize(change: &Change<'_>) -> Result<Deserialized> {
     }
     remove(trace, gone)?;
     trace.execute_batch("DROP TABLE temp.serialised")?;
+    if made.calls + made.ops > 0 {
+        // A call may have become a launch of a graph without any row more.
+        spoil_marks(trace)?;
+    }
     Ok(made)
 }
 

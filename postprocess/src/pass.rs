@@ -37,6 +37,7 @@ pub(crate) use callstack::Callstack;
 pub(crate) use change::{Change, change, explain};
 pub(crate) use graph::Graph;
 pub(crate) use mark::{Freshness, State};
+pub(crate) use object::require;
 pub(crate) use report::Report;
 pub(crate) use texts::{Texts, remove_unused};
 
@@ -118,6 +119,22 @@ pub(crate) fn states(file: &Path) -> Result<Vec<(&'static Definition, State)>> {
         .map(state)
         .collect::<rusqlite::Result<_>>()
         .map_err(|error| change::explain(error.into(), file))
+}
+
+/// Writes down that none of the passes covers the rows of the trace as they are now.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub(crate) fn spoil_marks(trace: &Connection) -> rusqlite::Result<()> {
+    PASSES.iter().try_for_each(|pass| mark::spoil(trace, pass.definition()))
+}
+
+/// Writes down that the pass over graphs does not cover the rows of the trace as they are now.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn spoil_graph(trace: &Connection) -> rusqlite::Result<()> {
+    mark::spoil(trace, Graph.definition())
 }
 
 /// Writes down anew, in `made`, what the passes cover that were up to date in `original`, of which it is a part or the

@@ -111,7 +111,13 @@ pub(crate) fn trim(
     }
     let Some(place) = place else { return Ok(trimmed) };
     trimmed.dropped = derive(place, file, |making: &Making<'_>| {
-        making.with(file, || Copy { making, trace: &trace, layout: &layout, window, kept: &kept }.run())
+        let copy = Copy { making, trace: &trace, layout: &layout, window, kept: &kept };
+        let dropped = making.with(file, || copy.run())?;
+        // Who came in the meantime would go on writing into a file that has no name any more.
+        match output {
+            Output::InPlace => obstacle(file, &trace)?.map_or(Ok(dropped), |obstacle| bail!(obstacle)),
+            _ => Ok(dropped),
+        }
     })?;
     Ok(trimmed)
 }
@@ -146,6 +152,7 @@ impl Choice {
     ) -> Result<Choice> {
         // The same rows for every question, also while a recorder adds some.
         trace.execute_batch("PRAGMA temp_store = FILE; BEGIN")?;
+        pass::require(trace, &["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_string"])?;
         let layout = Layout::everything(trace)?;
         let span = window::span(trace)?;
         let window = Window::resolve(trace, version, span, start, end)?;

@@ -1,6 +1,6 @@
 //! Connections to a trace: flags, pragmas, waiting.
 //!
-//! A writer's connection:
+//! A recorder's connection:
 //! - *rollback journal*, no WAL: the WAL's index is a memory mapping shared by all processes, which faults the traced
 //!   program when the file shrinks under it, and which network file systems do not have;
 //! - *synchronous off*: what was committed is in the kernel's hands, so a killed process loses nothing of it; only a
@@ -17,6 +17,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::version::{Version, look};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,7 +59,9 @@ pub fn open_read_within(path: &Path, busy: Duration) -> Result<(Connection, Vers
 /// Opens a trace of any version to add to or change what is derived from its rows, waiting up to [`BUSY_TIME`] for other
 /// writers. Creates nothing; the connection has no transaction yet.
 ///
-/// What is sorted may be larger than memory, so temporary files are used for it.
+/// Unlike a recorder's, its transactions wait for the disk: rows that are there already are overwritten, and this may be
+/// the only copy. Triggers of the file do not run: nobody asked for what they do. What is sorted may be larger than memory, so
+/// temporary files are used for it.
 ///
 /// # Errors
 ///
@@ -69,7 +72,10 @@ pub fn open_write(path: &Path) -> Result<(Connection, Version), Error> {
         recover(path, BUSY_TIME)?;
     }
     let connection = read_write(path, BUSY_TIME, false)?;
-    connection.execute_batch("PRAGMA temp_store = FILE").map_err(|error| Error::sqlite(path, error))?;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+        .and_then(|_| connection.execute_batch("PRAGMA temp_store = FILE; PRAGMA synchronous = FULL"))
+        .map_err(|error| Error::sqlite(path, error))?;
     let version = crate::version::version_of(&connection).map_err(|error| error.at(path))?;
     Ok((connection, version))
 }

@@ -21,9 +21,11 @@ CREATE VIEW IF NOT EXISTS "_autogradKernel" AS
     FROM "_callstack_autograd_kernel_exclusive"
     GROUP BY "autogradName_id", "kernelName_id", "sizes";
 
+-- By their texts, of which each session of a file may have one of its own.
 CREATE VIEW IF NOT EXISTS "autogradKernel" AS
-    SELECT N."string" AS "autogradName", K."string" AS "kernelName", A."sizes" AS "sizes", A."calls" AS "calls",
-        A."avg_gpu" AS "avg_gpu", A."total_gpu" AS "total_gpu"
+    SELECT N."string" AS "autogradName", K."string" AS "kernelName", A."sizes" AS "sizes", sum(A."calls") AS "calls",
+        sum(A."total_gpu") * 1.0 / sum(A."calls") AS "avg_gpu", sum(A."total_gpu") AS "total_gpu"
     FROM "_autogradKernel" A
         JOIN "rocpd_string" N ON N."id" = A."autogradName_id"
-        JOIN "rocpd_string" K ON K."id" = A."kernelName_id";
+        JOIN "rocpd_string" K ON K."id" = A."kernelName_id"
+    GROUP BY 1, 2, 3;

@@ -74,6 +74,68 @@ fn passes_are_verbs_of_rpd() {
     assert!(ran.expect(1).stderr.contains("`rpd autograd FILE`"), "{ran}");
 }
 
+/// Runs a front on a trace, to its end.
+#[track_caller]
+fn does(dir: &Dir, module: &str, arguments: &[&str]) {
+    let front = python(dir).arg("-m").arg(module);
+    arguments.iter().fold(front, |run, argument| run.arg(*argument)).run().expect(0);
+}
+
+#[test]
+fn every_front_does_to_a_trace_what_its_verb_does() {
+    let dir = Dir::new();
+    let packed = root().join("fixtures/rpd/mytrace_raw.rpd.gz");
+    let unpack = |name: &str| {
+        let script = format!("gzip -dc '{}' > '{}'", packed.display(), dir.path(name).display());
+        tool("sh", &["-c", &script]);
+    };
+    let number = |query: &str| dir.trace("x.rpd").number(query);
+    unpack("x.rpd");
+    does(&dir, "rocpd.graph", &["x.rpd"]);
+    assert_eq!(number("select count(*) from graphKernel"), 386);
+    does(&dir, "rocpd.autograd", &["x.rpd", "--skip_callstacks"]);
+    assert_eq!(number("select count(*) from ext_autogradapi"), 11816);
+    assert_eq!(number("select count(*) from sqlite_master where name = 'ext_callstack'"), 0);
+    does(&dir, "rocpd.call_stacks", &["x.rpd"]);
+    assert_eq!(number("select count(*) from ext_callstack"), 86387);
+    does(&dir, "rocpd.subclass", &["x.rpd", "--base", "api", "--name", "launch", "--apis", "hipGraphLaunch"]);
+    assert_eq!(number("select count(*) from launchapi"), 20);
+    let script = "import sqlite3; c = sqlite3.connect('x.rpd')\n\
+         c.execute(\"insert into rocpd_string (string) values ('hipMalloc'), ('s_api=Alloc|size=3')\")\n\
+         c.execute(\"insert into rocpd_api (pid, tid, start, end, apiName_id, args_id) select 1, 1, 5, 9, n.id, max(a.id) \"\n\
+         \"from rocpd_string n, rocpd_string a where n.string = 'UserMarker'\"); c.commit()";
+    python(&dir).arg("-c").arg(script).run().expect(0).expect_silent();
+    does(&dir, "rocpd.deserialize", &["x.rpd"]);
+    assert_eq!(number("select count(*) from api where apiName = 'Alloc' and start = 5"), 1);
+    let texts = number("select count(*) from rocpd_string");
+    does(&dir, "rocpd.strings", &["x.rpd", "--dedupe"]);
+    assert!(number("select count(*) from rocpd_string") < texts);
+    tool(rpd().to_str().unwrap(), &["check", dir.path("x.rpd").to_str().unwrap()]);
+}
+
+#[test]
+fn trim_takes_the_arguments_of_the_original() {
+    let dir = Dir::new();
+    let matmul = root().join("fixtures/rpd/matmul_result.rpd");
+    let copy = |name: &str| fs::write(dir.path(name), fs::read(&matmul).unwrap()).unwrap();
+    copy("x.rpd");
+    does(&dir, "rocpd.trim", &["x.rpd", "--start", "25%", "--end", "75%", "--dryrun"]);
+    assert!(fs::read(dir.path("x.rpd")).unwrap() == fs::read(&matmul).unwrap(), "a dry run changes nothing");
+    let calls = dir.trace("x.rpd").number("select count(*) from rocpd_api");
+    does(&dir, "rocpd.trim", &["x.rpd", "--start", "25%", "--end", "75%", "--no-dryrun"]);
+    copy("y.rpd");
+    let trimmed = ["trim", "y.rpd", "-o", "z.rpd", "--start", "25%", "--end", "75%"];
+    trimmed
+        .iter()
+        .fold(crate::harness::Run::new(&dir, rpd()), |run, argument| run.arg(*argument))
+        .run()
+        .expect(0);
+    let left = "select 'api ' || id from rocpd_api union all select 'op ' || id from rocpd_op order by 1";
+    let ids = |name: &str| dir.trace(name).texts(left);
+    assert!(ids("x.rpd") == ids("z.rpd") && !ids("x.rpd").is_empty());
+    assert!(dir.trace("x.rpd").number("select count(*) from rocpd_api") < calls);
+}
+
 /// The Python sources alone, away from what is built.
 fn copied(dir: &Dir) -> PathBuf {
     let copy = dir.path("copied");

@@ -88,7 +88,7 @@ pub(super) fn renew(trace: &Connection, pass: &Definition) -> rusqlite::Result<(
         .map(|_| ())
 }
 
-/// Writes down that what a pass made does not cover the rows that are there.
+/// Writes down that what a pass made, if it did, does not cover the rows that are there.
 ///
 /// # Errors
 /// As [`set`].
@@ -118,6 +118,9 @@ pub(crate) fn remove(trace: &Connection, pass: &Definition) -> rusqlite::Result<
 }
 
 fn value(trace: &Connection, pass: &Definition, key: &str) -> rusqlite::Result<Option<String>> {
+    if !has_table(trace, "rocpd_metadata")? {
+        return Ok(None);
+    }
     trace
         .query_row(
             "SELECT CAST(value AS text) FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1",

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use roaring::RoaringTreemap;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::Change;
 use crate::layout::{Layout, declared_texts, quote, same};
@@ -48,8 +48,8 @@ impl<'a> Texts<'a> {
     /// not been met here before.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
-    pub(crate) fn id(&mut self, text: &str) -> rusqlite::Result<i64> {
+    /// When the file cannot be read or written, or has no ids left.
+    pub(crate) fn id(&mut self, text: &str) -> Result<i64> {
         if let Some(id) = self.known.get(text) {
             return Ok(*id);
         }
@@ -75,11 +75,27 @@ impl<'a> Texts<'a> {
     /// Adds a text that is not looked for, and says its id.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub(crate) fn add(&mut self, text: &str) -> rusqlite::Result<i64> {
+    /// When the file cannot be written, or has no ids left.
+    fn add(&mut self, text: &str) -> Result<i64> {
         let insert = format!("INSERT INTO {} (string) VALUES (?1)", self.table);
-        self.trace.prepare_cached(&insert)?.execute([text])?;
+        match self.trace.prepare_cached(&insert)?.execute([text]) {
+            // SQLite says of an exhausted AUTOINCREMENT that the disk is full.
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DiskFull) && self.is_exhausted()? =>
+            {
+                bail!(
+                    "{} has a text with the largest id that there can be, so that none can be added behind it",
+                    self.table
+                )
+            }
+            added => added?,
+        };
         Ok(self.trace.last_insert_rowid())
+    }
+
+    fn is_exhausted(&self) -> rusqlite::Result<bool> {
+        let largest = format!("SELECT ifnull(max(rowid), 0) = {} FROM {}", i64::MAX, self.table);
+        self.trace.query_row(&largest, [], |row| row.get(0))
     }
 }
 

@@ -57,7 +57,28 @@ impl Copy<'_> {
         dropped.extend(views.into_iter().map(|view| format!("view {view}: it reads what is gone")));
         self.metadata(&planned)?;
         pass::renew_marks(self.trace, made)?;
+        if self.has_lost_graphs()? {
+            // What their launches ran tells something of them, as where recording began later.
+            pass::spoil_graph(made)?;
+            dropped.push("graphs whose captures the window cuts, though launches of them stay: rpd graph --redo composes them".into());
+        }
         Ok(dropped)
+    }
+
+    /// Whether a launch stays of a graph that went.
+    fn has_lost_graphs(&self) -> rusqlite::Result<bool> {
+        let columns = [("ext_graph", "graphExec"), ("rocpd_graphLaunchapi", "graphExec")];
+        if !columns
+            .iter()
+            .all(|(table, column)| self.layout.table(table).is_some_and(|found| found.has(column)))
+        {
+            return Ok(false);
+        }
+        let lost = format!(
+            "SELECT EXISTS (SELECT 1 FROM main.rocpd_graphLaunchapi WHERE graphExec IN
+                 (SELECT graphExec FROM {SOURCE}.ext_graph WHERE is_cut_graph(id)))"
+        );
+        self.making.made.query_row(&lost, [], |row| row.get(0))
     }
 
     /// Captured graphs stay whole or not at all.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use rusqlite::Connection;
 
-use crate::layout::{Layout, quote};
+use crate::layout::{Layout, quote, same};
 use crate::note::note;
-use crate::pass::{Change, change};
+use crate::pass::{Change, PASSES, change};
 use crate::quantity::counted;
 use crate::subclass::{Base, Made, Subclass};
 use crate::text;
@@ -77,6 +77,13 @@ fn is_there(trace: &Connection, subclass: &Subclass<'_>, tag: &str) -> Result<bo
     let is_ours = "SELECT EXISTS (SELECT 1 FROM rocpd_metadata WHERE tag = ?1)";
     if trace.query_row(is_ours, [tag], |row| row.get(0))? {
         return Ok(true);
+    }
+    if let Some(pass) = PASSES
+        .iter()
+        .map(|pass| pass.definition())
+        .find(|pass| pass.tables.iter().chain(pass.views).any(|name| same(name, &table) || same(name, &view)))
+    {
+        bail!("{table} is a table of rpd {}: choose another name", pass.name);
     }
     let layout = Layout::of(trace)?;
     match [table, view].into_iter().find(|name| layout.has(name)) {

@@ -53,6 +53,18 @@ fn a_real_trace_has_the_operators_and_kernels_that_the_original_found() {
 }
 
 #[test]
+fn kernels_of_several_sessions_are_one_row_by_their_texts() {
+    let dir = Dir::new();
+    let trace = dir.generated("t.rpd", &["--events", "3000", "--processes", "2", "--edge"]);
+    dir.run(&["autograd", &trace]).expect(0);
+    let before = rows(&dir.open(&trace), KERNELS);
+    let twice = "SELECT count(*) FROM (SELECT 1 FROM autogradKernel GROUP BY autogradName, kernelName, sizes HAVING count(*) > 1)";
+    assert_eq!(rows(&dir.open(&trace), twice), [["Integer(0)"]]);
+    dir.run(&["strings", "--dedupe", &trace]).expect(0);
+    assert!(!before.is_empty() && before == rows(&dir.open(&trace), KERNELS));
+}
+
+#[test]
 fn every_argument_comes_back_with_redo() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");

@@ -2,11 +2,12 @@
 //! as it was after every failure.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -101,6 +102,49 @@ fn a_name_that_is_something_else_is_not_taken_away() {
         &dir.run(&["callstack", &trace]),
         &["table", "callStack_inclusive", "view"],
     );
+}
+
+#[test]
+fn triggers_of_a_file_do_not_run() {
+    let dir = Dir::new();
+    let trace = dir.generated("t.rpd", &["--events", "300"]);
+    dir.open(&trace)
+        .execute_batch(
+            "CREATE TRIGGER one AFTER INSERT ON rocpd_string BEGIN DELETE FROM rocpd_op; END;
+             CREATE TRIGGER two AFTER UPDATE ON rocpd_api BEGIN DELETE FROM rocpd_op; END;
+             CREATE TRIGGER three AFTER DELETE ON rocpd_string BEGIN DELETE FROM rocpd_op; END;",
+        )
+        .unwrap();
+    let ops = || -> i64 {
+        dir.open(&trace).query_row("SELECT count(*) FROM rocpd_op", [], |row| row.get(0)).unwrap()
+    };
+    let before = ops();
+    for (pass, _) in PASSES {
+        dir.run(&[pass, &trace]).expect(0);
+    }
+    dir.run(&["strings", "--dedupe", &trace]).expect(0);
+    assert_eq!((ops(), before > 0), (before, true));
+}
+
+#[test]
+fn texts_without_room_behind_them_are_said_to_be_that() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", ODD);
+    dir.open(&trace).execute_batch("INSERT INTO rocpd_string VALUES (9223372036854775807, 'last')").unwrap();
+    let before = fs::read(dir.path(&trace)).unwrap();
+    let said = dir.run(&["autograd", &trace]);
+    refused(&dir, &trace, &before, &said, &["autograd was not made", "rocpd_string", "largest id"]);
+}
+
+#[test]
+fn a_trace_without_metadata_is_of_another_schema() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    dir.open(&trace).execute_batch("DROP TABLE rocpd_metadata").unwrap();
+    let before = fs::read(dir.path(&trace)).unwrap();
+    for (pass, _) in PASSES {
+        refused(&dir, &trace, &before, &dir.run(&[pass, &trace]), &["schema 1", "only schema 2 and 3"]);
+    }
 }
 
 /// Everything at once that recorders and people have put into files.
@@ -244,13 +288,17 @@ fn sum(connection: &Connection, query: &str) -> String {
     connection.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap().to_string()
 }
 
-/// Starts a pass that takes a while and ends it by `signal` when it has begun to write.
+/// Starts a pass that takes a while and ends it by `signal` when it has begun to write into the trace: its journal is on the
+/// disk then, which the first byte of it says.
 fn ended_half_way(dir: &Dir, pass: &str, trace: &str, signal: &str) -> Ran {
-    let child = dir.rpd(&[pass, trace]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = dir.rpd(&[pass, trace]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let journal = dir.path(&format!("{trace}-journal"));
-    let begun = Instant::now();
-    while fs::metadata(&journal).map_or(0, |journal| journal.len()) == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{pass} wrote nothing");
+    let first_byte = || {
+        let mut byte = [0];
+        fs::File::open(&journal).and_then(|mut journal| journal.read_exact(&mut byte)).map_or(0, |()| byte[0])
+    };
+    while first_byte() == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "{pass} ended before it was interrupted");
         thread::sleep(Duration::from_millis(1));
     }
     ran(dir.command("kill").args([signal, &child.id().to_string()]));

@@ -73,7 +73,10 @@ fn a_failure_leaves_the_texts_as_they_were() {
     let trace = with_twins(&dir, 9, false);
     // Stops it when all references have followed.
     dir.open(&trace)
-        .execute_batch("CREATE TRIGGER no BEFORE DELETE ON rocpd_string BEGIN SELECT RAISE(ABORT, 'no'); END")
+        .execute_batch(
+            "CREATE TABLE last (word integer REFERENCES rocpd_string (id), CHECK (word = 4000000));
+             INSERT INTO rocpd_string VALUES (4000000, 'UserMarker'); INSERT INTO last VALUES (4000000)",
+        )
         .unwrap();
     let before = std::fs::read(dir.path(&trace)).unwrap();
     dir.run(&["strings", "--dedupe", &trace]).expect(1).says(&["no text was removed", "is as it was"]);
@@ -142,4 +145,16 @@ fn markers_become_what_they_stand_for() {
             .expect(0)
             .says(&["size"]);
     }
+}
+
+#[test]
+fn a_marker_that_becomes_a_launch_makes_the_passes_stale() {
+    let dir = Dir::new();
+    let launch = "INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 's_api=hipGraphLaunch | graphExec=0x1 | stream=0x2');
+         INSERT INTO rocpd_api VALUES (1, 7, 7, 100, 200, 2, 3);";
+    let trace = dir.trace("t.rpd", launch);
+    dir.run(&["graph", &trace]).expect(0);
+    dir.run(&["deserialize", &trace]).expect(0);
+    dir.run(&["graph", &trace]).expect(0).says(&["stale"]);
+    dir.run(&["graph", "--redo", &trace]).expect(0).says(&["1 rows in rocpd_graphLaunchapi"]);
 }

@@ -75,6 +75,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     for (name, words) in [
         ("kernel", "rocpd_kernelapi is something else"),
         ("KERNEL", "rocpd_KERNELapi is something else"),
+        ("graphLaunch", "rocpd_graphLaunchapi is a table of rpd graph"),
         ("many", "no arguments"),
     ] {
         let arguments = ["subclass", "--base", "api", "--name", name, "--apis", "other", &trace];

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::{Child, Stdio};
 
 use rusqlite::types::Value;
 
@@ -290,6 +290,32 @@ fn graphs_stay_whole_or_not_at_all() {
 }
 
 #[test]
+fn graphs_that_only_launches_are_left_of_can_be_composed() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    dir.run(&["graph", &trace]).expect(0);
+    // It is composed of one of its twenty launches; the window has others.
+    let start = number(&dir.open(&trace), "SELECT \"end\" + 1 FROM ext_graph");
+    let launches = format!("SELECT count(*) FROM graphLaunchapi WHERE start >= {start}");
+    assert!(number(&dir.open(&trace), &launches) > 0);
+    let start = start.to_string();
+    let told = dir.run(&["trim", &trace, "-o", "out.rpd", "--start", &start]);
+    assert!(told.expect(0).stderr.contains("rpd graph --redo"), "{told}");
+    assert_eq!(number(&dir.open("out.rpd"), "SELECT count(*) FROM ext_graph"), 0);
+    dir.run(&["graph", "out.rpd"]).expect(0).says(&["stale"]);
+    dir.run(&["graph", "--redo", "out.rpd"]).expect(0);
+    assert_eq!(number(&dir.open("out.rpd"), "SELECT count(*) FROM graphKernel"), 386);
+}
+
+#[test]
+fn a_missing_table_is_named() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    dir.open(&trace).execute_batch("DROP TABLE rocpd_api_ops").unwrap();
+    dir.run(&["trim", &trace, "-o", "out.rpd"]).expect(1).says(&["rocpd_api_ops", "rpd check --repair"]);
+}
+
+#[test]
 fn in_place_is_the_same_and_keeps_what_is_not_the_traces() {
     let dir = Dir::new();
     let trace = generated(&dir, "t.rpd", 41, 100);
@@ -418,27 +444,53 @@ fn a_failure_leaves_nothing() {
     assert_eq!(dir.names(), ["damaged.rpd", "t.rpd"]);
 }
 
-#[test]
-fn an_interrupted_trim_leaves_nothing() {
-    let dir = Dir::new();
-    let trace = generated(&dir, "t.rpd", 81, 50);
-    // A table that takes longer to copy than anybody waits.
+/// A trace with a table that takes long to copy.
+fn long(dir: &Dir) -> String {
+    let trace = generated(dir, "t.rpd", 81, 50);
     dir.open(&trace)
         .execute_batch(
             "CREATE TABLE ext_long (api_id integer, x); INSERT INTO ext_long SELECT 1, 0 FROM rocpd_api a, rocpd_api b, rocpd_api c, rocpd_metadata;
              UPDATE rocpd_api SET id = 1 WHERE id = (SELECT min(id) FROM rocpd_api)",
         )
         .unwrap();
+    trace
+}
+
+/// Waits until a trim has begun to write.
+fn begun(dir: &Dir, trim: &mut Child) {
+    while dir.names().len() < 2 {
+        assert!(trim.try_wait().unwrap().is_none(), "trim ended before it began to write");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_writer_that_comes_in_the_meantime_keeps_its_file() {
+    let dir = Dir::new();
+    let trace = long(&dir);
+    let before = fs::metadata(dir.path(&trace)).unwrap().ino();
+    let mut trim = dir.rpd(&["trim", &trace, "--in-place", "--start", "1%"]);
+    let mut child = trim.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    begun(&dir, &mut child);
+    let writer = fs::OpenOptions::new().append(true).open(dir.path(&trace)).unwrap();
+    let told = finished(child.wait_with_output().unwrap(), "trim and a writer".to_string());
+    told.expect(1).says(&["is as it was", "has it open for writing"]);
+    drop(writer);
+    assert_eq!((dir.names(), fs::metadata(dir.path(&trace)).unwrap().ino()), (vec![trace], before));
+}
+
+#[test]
+fn an_interrupted_trim_leaves_nothing() {
+    let dir = Dir::new();
+    let trace = long(&dir);
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
-        let child = dir
+        let mut child = dir
             .rpd(&["trim", &trace, "-o", "out.rpd"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        while dir.names().len() < 2 {
-            std::thread::yield_now();
-        }
+        begun(&dir, &mut child);
         ran(dir.command("kill").args([format!("-{signal}"), child.id().to_string()])).expect(0);
         let told = finished(child.wait_with_output().unwrap(), format!("trim and {signal}"));
         told.expect_signal(number).says(&["interrupted: ", "out.rpd was not made"]);
