@@ -119,12 +119,12 @@ fn trim_takes_the_arguments_of_the_original() {
     let matmul = root().join("fixtures/rpd/matmul_result.rpd");
     let copy = |name: &str| fs::write(dir.path(name), fs::read(&matmul).unwrap()).unwrap();
     copy("x.rpd");
-    does(&dir, "rocpd.trim", &["x.rpd", "--start", "25%", "--end", "75%", "--dryrun"]);
+    does(&dir, "rocpd.trim", &["x.rpd", "--start", "0%", "--end", "50%", "--dryrun"]);
     assert!(fs::read(dir.path("x.rpd")).unwrap() == fs::read(&matmul).unwrap(), "a dry run changes nothing");
     let calls = dir.trace("x.rpd").number("select count(*) from rocpd_api");
-    does(&dir, "rocpd.trim", &["x.rpd", "--start", "25%", "--end", "75%", "--no-dryrun"]);
+    does(&dir, "rocpd.trim", &["x.rpd", "--start", "0%", "--end", "50%", "--no-dryrun"]);
     copy("y.rpd");
-    let trimmed = ["trim", "y.rpd", "-o", "z.rpd", "--start", "25%", "--end", "75%"];
+    let trimmed = ["trim", "y.rpd", "-o", "z.rpd", "--start", "0%", "--end", "50%"];
     trimmed
         .iter()
         .fold(crate::harness::Run::new(&dir, rpd()), |run, argument| run.arg(*argument))
