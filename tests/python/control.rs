@@ -31,6 +31,15 @@ fn sections_by_start_and_stop_and_as_a_context() {
 }
 
 #[test]
+fn loading_the_recorder_when_the_gpu_was_used_already() {
+    let dir = Dir::new();
+    scene(&dir, "late").run().expect(0).expect_silent();
+    let trace = dir.trace("trace.rpd");
+    assert_eq!(trace.rows("select gridX from kernel order by start", |row| row.get::<_, i64>(0)), [2, 3]);
+    assert_eq!(ended(&dir, "trace.rpd"), 1);
+}
+
+#[test]
 fn sections_nest() {
     let dir = Dir::new();
     scene(&dir, "nested").run().expect(0).expect_silent();

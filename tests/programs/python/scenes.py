@@ -237,5 +237,15 @@ def no_recorder():
         print(error)
 
 
+def late():
+    from hip import Gpu
+
+    gpu = Gpu()
+    gpu.launch(1)
+    with rpdTracerControl():
+        gpu.launch(2, 3)
+    gpu.launch(4)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])
