@@ -127,13 +127,16 @@ fn arguments_are_in_the_rows() {
     let dir = Dir::new();
     let (program, _) = built(&dir);
     let run = Run::new(&dir, program).arg(description("dispatch.txt")).arg("3712");
-    let ran =
-        run.env("RPDT_HIP_APIS", "none,+hipMalloc,+hipEventElapsedTime").recorded(Loading::Preload).run();
-    assert_eq!(ran.expect(0).stdout, "replaced 2\n", "{ran}");
+    let ran = run
+        .env("RPDT_HIP_APIS", "none,+hipMalloc,+hipEventElapsedTime,+hipStreamQuery")
+        .recorded(Loading::Preload)
+        .run();
+    assert_eq!(ran.expect(0).stdout, "replaced 4\n", "hipStreamQuery_spt is one of them{ran}");
     let trace = dir.trace("trace.rpd");
     let rows = trace.texts("select distinct apiName || ' ' || args from api order by 1");
     // The program's bytes: argument n consists of 0x11 + n; what pointers point to is 0.
-    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(rows.len(), 3, "{rows:?}");
     assert!(rows[0].starts_with("hipEventElapsedTime ms=0 | start=0x"), "{rows:?}");
+    assert!(rows[2].starts_with("hipStreamQuery stream=0x"), "{rows:?}");
     assert_eq!(rows[1], "hipMalloc ptr=0x0 | size=0x1212121212121212");
 }

@@ -19,10 +19,14 @@ pub(super) fn is_open() -> bool {
 /// What is to be called for `name`, whose own function in HIP is `original`.
 pub(crate) fn function(name: &CStr, original: usize) -> usize {
     let (Some(recorder), Ok(name)) = (recorder::get(), name.to_str()) else { return original };
-    if registered() || table::is_open() || !recorder.config.hip_apis.contains(name) {
+    if registered() || table::is_open() {
         return original;
     }
-    let Some(wrapper) = Wrapper::of(name, Target::Symbols) else { return original };
+    let wrapper = Wrapper::of(name, Target::Symbols);
+    let Some(wrapper) = wrapper.filter(|wrapper| recorder.config.hip_apis.contains(wrapper.recorded_as))
+    else {
+        return original;
+    };
     wrapper.keep(original);
     OPEN.store(true, Ordering::Relaxed);
     wrapper.address

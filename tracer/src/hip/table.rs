@@ -34,10 +34,10 @@ pub(crate) unsafe fn patch(recorder: &Recorder, instance: u64, table: *mut c_voi
     let table = unsafe { SizedTable::new(table) };
     let mut replaced = 0;
     for (offset, name) in entries() {
-        if !recorder.config.hip_apis.contains(name) {
+        let Some(wrapper) = Wrapper::of(name, target) else { continue };
+        if !recorder.config.hip_apis.contains(wrapper.recorded_as) {
             continue;
         }
-        let Some(wrapper) = Wrapper::of(name, target) else { continue };
         // SAFETY: the wrapper has the type of this entry.
         let done = unsafe { table.replace(offset, wrapper.address, |original| wrapper.keep(original)) };
         replaced += u32::from(done);

@@ -53,6 +53,8 @@ pub(super) struct Wrapper {
     target: Target,
     /// Its address.
     pub(super) address: usize,
+    /// The name under which its calls are recorded.
+    pub(super) recorded_as: &'static str,
 }
 
 impl Wrapper {
@@ -66,7 +68,8 @@ impl Wrapper {
             Target::SecondTable => address::<SECOND>(slot),
             Target::Symbols => address::<SYMBOLS>(slot),
         };
-        Some(Wrapper { slot, target, address: address? })
+        let recorded_as = description.apis[usize::from(slot % TWINS)].name;
+        Some(Wrapper { slot, target, address: address?, recorded_as })
     }
 
     /// What it is to call.
@@ -148,5 +151,6 @@ mod tests {
         let of = |name| Wrapper::of(name, Target::Symbols).unwrap();
         let (one, twin) = (of("hipMemcpyAsync"), of("hipMemcpyAsync_spt"));
         assert!(one.slot != twin.slot && one.address != twin.address);
+        assert_eq!(of("hipEventRecord_spt").recorded_as, "hipEventRecord", "which is left out by default");
     }
 }
