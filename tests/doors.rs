@@ -78,6 +78,20 @@ fn the_rows_are_those_of_hips_own_callbacks() {
 }
 
 #[test]
+fn hips_own_times_know_their_kernels() {
+    let dir = Dir::new();
+    let run = || Run::new(&dir, program("graph")).env("RPDT_TIMING", "hip");
+    run().env("RPDT_FILENAME", "callbacks.rpd").recorded(Loading::Preload).run().expect(0);
+    run().env("RPDT_FILENAME", "symbols.rpd").env("LD_PRELOAD", with_symbols()).run().expect(0);
+    let (callbacks, symbols) = (dir.trace("callbacks.rpd"), dir.trace("symbols.rpd"));
+    assert_eq!(
+        (door(&callbacks), door(&symbols)),
+        (vec!["callbacks".to_string()], vec!["symbols".to_string()])
+    );
+    assert_eq!(calls(&symbols, true), calls(&callbacks, true));
+}
+
+#[test]
 fn launches_of_threads_and_modules_have_their_own_kernels() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("doors")).arg(aql_code_object("gfx900"));
