@@ -1,7 +1,7 @@
 // A service: launches and marks from several threads until it is told to end. Writes down what it did, for comparison with what was
 // recorded: one line per launch with its thread, number, thread id, and CLOCK_MONOTONIC before and after, ns.
 //
-// Usage: service THREADS END LOG      ends when the file END exists, writes LOG then
+// Usage: service THREADS END LOG      ends when the file END exists; writes LOG
 #include "../../../fixtures/programs/check.h"
 #include "../hazards/markers.h"
 
@@ -14,8 +14,6 @@
 
 __global__ void work(int *count) { *count += 1; }
 
-struct Step { int thread, number, tid; long long before, after; };
-
 static long long now() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -25,7 +23,10 @@ static long long now() {
 static std::atomic<bool> ending{false};
 static std::atomic<int> serving{0};
 
-static void serve(int thread, std::vector<Step> &steps) {
+// Into a file, not kept: whoever looks at the memory of this program looks for what others leave there.
+static FILE *steps;
+
+static void serve(int thread) {
     hipStream_t stream;
     int *count;
     HIP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
@@ -38,7 +39,7 @@ static void serve(int thread, std::vector<Step> &steps) {
         mark((std::to_string(thread) + "." + std::to_string(number)).c_str());
         work<<<1, 1, 0, stream>>>(count);
         HIP(hipGetLastError());
-        steps.push_back({thread, number, gettid(), before, now()});
+        fprintf(steps, "%d %d %d %lld %lld\n", thread, number, gettid(), before, now());
         if (number % 8 == 0) HIP(hipStreamSynchronize(stream));
         usleep(400);
     }
@@ -53,18 +54,17 @@ int main(int argc, char **argv) {
         return 2;
     }
     HIP(hipFree(nullptr));
-    std::vector<std::vector<Step>> steps(atoi(argv[1]));
+    const int count = atoi(argv[1]);
+    steps = fopen(argv[3], "w");
+    if (!steps) return 1;
     std::vector<std::thread> threads;
-    for (size_t i = 0; i < steps.size(); i++) threads.emplace_back(serve, int(i), std::ref(steps[i]));
+    for (int i = 0; i < count; i++) threads.emplace_back(serve, i);
     // HIP 5.2.3 on the software GPU fails to create a stream when a signal handler runs meanwhile, whoever's that is.
-    while (serving < int(steps.size())) usleep(1000);
+    while (serving < count) usleep(1000);
     puts("ready");
     fflush(stdout);
     while (access(argv[2], F_OK) != 0) usleep(5000);
     ending = true;
     for (auto &thread : threads) thread.join();
-    FILE *log = fopen(argv[3], "w");
-    for (auto &thread : steps)
-        for (auto &step : thread) fprintf(log, "%d %d %d %lld %lld\n", step.thread, step.number, step.tid, step.before, step.after);
-    return fclose(log) == 0 ? 0 : 1;
+    return fclose(steps) == 0 ? 0 : 1;
 }
