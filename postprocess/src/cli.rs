@@ -17,7 +17,8 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::destination::Existing;
-use crate::verb::{check, create, info, record, top};
+use crate::ranking::By;
+use crate::verb::{api, check, create, info, record, top};
 
 /// Record what a program does on the GPU, and ask questions about it.
 ///
@@ -43,6 +44,7 @@ enum Verb {
     Create(Create),
     Info(Info),
     Top(Top),
+    Api(Api),
     Check(Check),
     Trim(derive::Trim),
     Merge(derive::Merge),
@@ -99,6 +101,12 @@ struct Record {
     /// How calls of HIP are recorded: by HIP itself, or by the names of its functions where that cannot be
     #[arg(long, value_name = "DOOR", value_enum, default_value_t = HipDoor::Auto)]
     hip_door: HipDoor,
+    /// What times kernels and copies: the runtime's queues, or HIP's own records of its commands
+    #[arg(long, value_name = "TIMING", value_enum, default_value_t = Timing::Auto)]
+    timing: Timing,
+    /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    hip_apis: Option<String>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -132,17 +140,22 @@ struct Info {
 
 /// Show where GPU time goes: kernels and copies by total time
 ///
-/// Operations are grouped by name, or by type where they have none (copies).
+/// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text.
 #[derive(Args)]
 #[command(after_help = "\
-Names are written with control characters escaped; --json has them exactly.
+Names are written with control characters escaped; --json has them exactly. Times of calls and markers include
+those of the calls and markers inside them.
 
 Example:
   rpd top -n 10 trace.rpd
+  rpd top --by api trace.rpd
   rpd top --csv trace.rpd > top.csv")]
 struct Top {
     /// The trace
     file: PathBuf,
+    /// Only kernels or copies; or the calls of the program, or its markers, instead of what the GPU did
+    #[arg(long, value_name = "WHAT", value_enum)]
+    by: Option<By>,
     /// Show the first N rows only [default: 20 as a table, all with --json and --csv]
     #[arg(short = 'n', value_name = "N")]
     rows: Option<NonZeroUsize>,
@@ -155,6 +168,33 @@ struct Top {
     /// Do not shorten names to the width of the terminal
     #[arg(long)]
     wide: bool,
+}
+
+/// Show the calls of a program in order, each with its arguments and the operations it caused
+///
+/// One line per call or marker, as strace has it: thread, time since the first call, function and arguments, duration; below it a
+/// line per operation.
+#[derive(Args)]
+#[command(after_help = "\
+RANGE is the text of a marker (what began between its beginning and its end), or FROM..TO with the times that
+rpd trim knows: 25%..75%, +2s.., marker:a..marker:b
+
+Example:
+  rpd api trace.rpd | less
+  rpd api --grep 'Memcpy|Malloc' trace.rpd
+  rpd api --thread 4711 --in 'step 3' trace.rpd")]
+struct Api {
+    /// The trace
+    file: PathBuf,
+    /// Calls of this thread only
+    #[arg(long, value_name = "TID")]
+    thread: Option<i64>,
+    /// Calls that begin in this stretch of time only
+    #[arg(long = "in", value_name = "RANGE", allow_hyphen_values = true)]
+    within: Option<api::Stretch>,
+    /// Calls only whose function or arguments match this regular expression
+    #[arg(long, value_name = "REGEX")]
+    grep: Option<regex::Regex>,
 }
 
 /// Say what is wrong with a trace: damage, ids that lead nowhere, impossible times, unfinished sessions
@@ -195,6 +235,17 @@ enum HipDoor {
     Symbols,
 }
 
+/// What times kernels and copies.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Timing {
+    /// The queues, and HIP's records where the recorder is loaded late
+    Auto,
+    /// The runtime's queues
+    Hsa,
+    /// HIP's records
+    Hip,
+}
+
 /// Rows of a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
 
@@ -209,6 +260,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         Verb::Create(args) => create::run(&args.file).map(done),
         Verb::Info(args) => info::run(&args.file, args.json).map(done),
         Verb::Top(args) => top::run(&args.into()).map(done),
+        Verb::Api(Api { file, thread, within, grep }) => {
+            api::run(&api::Request { file, thread, within, grep }).map(done)
+        }
         Verb::Check(args) => {
             check::run(&check::Request { file: args.file, repair: args.repair, json: args.json })
         }
@@ -245,6 +299,12 @@ impl From<Record> for record::Request {
             max_mb: args.max_mb,
             stack_frames: args.stackframes,
             by_symbols: matches!(args.hip_door, HipDoor::Symbols),
+            timing: match args.timing {
+                Timing::Auto => None,
+                Timing::Hsa => Some("hsa"),
+                Timing::Hip => Some("hip"),
+            },
+            hip_apis: args.hip_apis,
             command: args.command,
         }
     }
@@ -260,6 +320,7 @@ impl From<Top> for top::Request {
         let rows = args.rows.map(NonZeroUsize::get);
         top::Request {
             file: args.file,
+            by: args.by.unwrap_or(By::Operation),
             rows: if matches!(form, top::Form::Table { .. }) { rows.or(Some(SCREENFUL)) } else { rows },
             form,
         }

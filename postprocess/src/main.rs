@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod calls;
 mod check;
 mod cli;
 mod contents;

@@ -1,22 +1,77 @@
-//! Where GPU time goes: the operations of a trace grouped by name and ordered by total time.
+//! Where time goes: the operations of a trace, or its calls or markers, grouped by name and ordered by total time.
 //!
-//! One scan of `rocpd_op` in the order of the file, adding up per pair of string ids; only the distinct
-//! pairs are kept and looked up, so memory does not grow with the number of operations. (SQL's GROUP BY
+//! One scan of `rocpd_op` or `rocpd_api` in the order of the file, adding up per pair of string ids; only the distinct
+//! pairs are kept and looked up, so memory does not grow with the number of rows. (SQL's GROUP BY
 //! would sort all of them first.)
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use rpd_schema::Version;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use crate::trace::Strings;
 
-/// Operations of one name.
+/// What is ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum By {
+    /// Everything that GPUs did.
+    #[value(skip)]
+    Operation,
+    /// Kernels, by name
+    Kernel,
+    /// Calls, by function
+    Api,
+    /// Copies, by direction
+    Copy,
+    /// Markers, by text
+    Marker,
+}
+
+impl By {
+    /// One of them and several, for messages.
+    pub(crate) fn noun(self) -> (&'static str, &'static str) {
+        match self {
+            By::Operation => ("operation", "GPU operations"),
+            By::Kernel => ("kernel", "kernels"),
+            By::Api => ("call", "calls"),
+            By::Copy => ("copy", "copies"),
+            By::Marker => ("marker", "markers"),
+        }
+    }
+
+    /// Start, end and two ids of texts of each row; the name is the first text that is not empty.
+    fn query(self) -> String {
+        let ops = r#"SELECT start, "end", description_id, opType_id FROM rocpd_op"#;
+        let of_type =
+            |which: &str| format!("{ops} WHERE opType_id IN (SELECT id FROM rocpd_string WHERE {which})");
+        let user_marker = "apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')";
+        // Recorders of this format give markers ids of their own.
+        let marker = format!("(id & 4294967295 >= 2147483648 OR {user_marker})");
+        let calls = |text: &str, which: &str| {
+            format!(r#"SELECT start, "end", {text}, apiName_id FROM rocpd_api WHERE {which}"#)
+        };
+        match self {
+            By::Operation => ops.to_string(),
+            By::Kernel => of_type("string IN ('KernelExecution', 'Task')"),
+            By::Copy => of_type("string LIKE 'Copy%'"),
+            By::Api => calls("0", &format!("NOT {marker}")),
+            By::Marker => calls(&format!("iif({user_marker}, args_id, 0)"), &marker),
+        }
+    }
+
+    /// Where the first text is.
+    fn texts(self, version: Version) -> &'static str {
+        if self == By::Marker && version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" }
+    }
+}
+
+/// Rows of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Group {
-    /// The ops' description (a kernel's name), or their type where that is empty (copies).
+    /// The ops' description (a kernel's name), or their type where that is empty (copies); the calls' function; the markers' text.
     pub(crate) name: String,
     /// How many there are.
     pub(crate) calls: u64,
@@ -28,7 +83,7 @@ pub(crate) struct Group {
     pub(crate) min_ns: u64,
     /// Longest, ns.
     pub(crate) max_ns: u64,
-    /// Share of the total time of all ops, in percent.
+    /// Share of the total time of all rows, in percent.
     pub(crate) percent: f64,
 }
 
@@ -37,9 +92,9 @@ pub(crate) struct Group {
 pub(crate) struct Ranking {
     /// Ordered by total time, then by name.
     pub(crate) groups: Vec<Group>,
-    /// Operations left out because they end before they start or have no times.
+    /// Rows left out because they end before they start or have no times.
     pub(crate) impossible: u64,
-    /// Operations counted under a placeholder because their strings are not in the file.
+    /// Rows counted under a placeholder because their strings are not in the file.
     pub(crate) nameless: u64,
 }
 
@@ -64,19 +119,19 @@ impl Sums {
 }
 
 impl Ranking {
-    /// Reads the operations of any schema version.
+    /// Reads the rows of any schema version.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Ranking> {
+    pub(crate) fn of(trace: &Connection, version: Version, by: By) -> rusqlite::Result<Ranking> {
         let mut ranking = Ranking::default();
-        let by_ids = ranking.scan(trace)?;
-        let mut strings = Strings::of(trace)?;
+        let by_ids = ranking.scan(trace, by)?;
+        let (mut strings, mut texts) = (Strings::of(trace)?, Strings::in_table(trace, by.texts(version))?);
         let mut by_name: HashMap<String, Sums> = HashMap::new();
-        for ((description, op_type), sums) in by_ids {
-            let name = match strings.get(description)?.filter(|text| !text.is_empty()) {
+        for ((first, second), sums) in by_ids {
+            let name = match texts.get(first)?.filter(|text| !text.is_empty()) {
                 Some(name) => Some(name),
-                None => strings.get(op_type)?,
+                None => strings.get(second)?,
             };
             let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
                 ranking.nameless += sums.calls;
@@ -101,12 +156,13 @@ impl Ranking {
         Ok(ranking)
     }
 
-    fn scan(&mut self, trace: &Connection) -> rusqlite::Result<HashMap<(i64, i64), Sums>> {
+    fn scan(&mut self, trace: &Connection, by: By) -> rusqlite::Result<HashMap<(i64, i64), Sums>> {
         let mut sums: HashMap<(i64, i64), Sums> = HashMap::new();
-        let mut ops = trace.prepare(r#"SELECT start, "end", description_id, opType_id FROM rocpd_op"#)?;
-        let mut ops = ops.query([])?;
-        while let Some(op) = ops.next()? {
-            let (ValueRef::Integer(start), ValueRef::Integer(end)) = (op.get_ref(0)?, op.get_ref(1)?) else {
+        let mut rows = trace.prepare(&by.query())?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(0)?, row.get_ref(1)?)
+            else {
                 self.impossible += 1;
                 continue;
             };
@@ -114,7 +170,7 @@ impl Ranking {
                 self.impossible += 1;
                 continue;
             };
-            let id = |column| op.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
+            let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
             let one = Sums { calls: 1, total_ns: duration, min_ns: duration, max_ns: duration };
             sums.entry((id(2)?, id(3)?)).or_insert(Sums::NONE).add(one);
         }
@@ -144,7 +200,9 @@ mod tests {
 
     #[test]
     fn sessions_with_their_own_strings_fall_together() {
-        let ranking = Ranking::of(&trace("(0,30,2,3), (5,15,5,3), (5,15,5,3), (0,50,1,4)")).unwrap();
+        let ranking =
+            Ranking::of(&trace("(0,30,2,3), (5,15,5,3), (5,15,5,3), (0,50,1,4)"), Version::V2, By::Operation)
+                .unwrap();
         let gemm = Group {
             name: "gemm".into(),
             calls: 3,
@@ -160,11 +218,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_counted_apart() {
-        let ranking = Ranking::of(&trace(
+        let trace = trace(
             "(10,5,2,3), ('x',5,2,3), (NULL,1,2,3), (-9223372036854775807,9223372036854775807,2,3), \
              (1,2,99,98), (1,1,2,3)",
-        ))
-        .unwrap();
+        );
+        let ranking = Ranking::of(&trace, Version::V2, By::Operation).unwrap();
         assert_eq!((ranking.impossible, ranking.nameless), (4, 1));
         assert_eq!(ranking.groups.len(), 2);
         assert_eq!(ranking.groups[0].name, "(no name in the file)");

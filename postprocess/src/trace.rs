@@ -111,7 +111,18 @@ impl Strings<'_> {
     /// # Errors
     /// When it has none.
     pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Strings<'_>> {
-        trace.prepare("SELECT string FROM rocpd_string WHERE id = ?1").map(Strings)
+        Strings::in_table(trace, "rocpd_string")
+    }
+
+    /// The texts of `table`, which is `rocpd_string` or made like it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn in_table<'trace>(
+        trace: &'trace Connection,
+        table: &str,
+    ) -> rusqlite::Result<Strings<'trace>> {
+        trace.prepare(&format!("SELECT string FROM {table} WHERE id = ?1")).map(Strings)
     }
 
     /// The text with this id, with bytes that are not UTF-8 replaced. None where the file has none.

@@ -17,7 +17,7 @@ mod callstack;
 mod copy;
 mod kept;
 mod plan;
-mod window;
+pub(crate) mod window;
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
 //! The verbs of the command line, one module each.
 
+pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod check;
 pub(crate) mod create;

@@ -36,6 +36,10 @@ pub(crate) struct Request {
     pub(crate) stack_frames: bool,
     /// Whether calls of HIP are to be recorded by the names of its functions.
     pub(crate) by_symbols: bool,
+    /// What times kernels and copies, as RPDT_TIMING has it; the recorder's choice if None.
+    pub(crate) timing: Option<&'static str>,
+    /// Which functions of HIP are recorded, as RPDT_HIP_APIS has it.
+    pub(crate) hip_apis: Option<String>,
     /// The program and its arguments; not empty.
     pub(crate) command: Vec<OsString>,
 }
@@ -77,12 +81,14 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     if request.stack_frames {
         environment.push(("RPDT_STACKFRAMES", "1".into()));
     }
-    let limits = [
+    let choices = [
         ("RPDT_DELAY", request.delay.map(|seconds| seconds.to_string())),
         ("RPDT_DURATION", request.duration.map(|seconds| seconds.to_string())),
         ("RPDT_MAX_MB", request.max_mb.map(|mebibytes| mebibytes.to_string())),
+        ("RPDT_TIMING", request.timing.map(str::to_string)),
+        ("RPDT_HIP_APIS", request.hip_apis.clone()),
     ];
-    environment.extend(limits.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
+    environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
     let environment: Vec<(&OsStr, OsString)> =
         environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
     let ending = match launch::run(&request.command, &environment) {

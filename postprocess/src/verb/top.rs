@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::note::note;
 use crate::quantity::{counted, duration};
-use crate::ranking::{Group, Ranking};
+use crate::ranking::{By, Group, Ranking};
 use crate::table::{Align, Table};
 use crate::{output, text, trace};
 
@@ -16,6 +16,8 @@ use crate::{output, text, trace};
 pub(crate) struct Request {
     /// The trace.
     pub(crate) file: PathBuf,
+    /// What is ranked.
+    pub(crate) by: By,
     /// At most so many rows; all if None.
     pub(crate) rows: Option<usize>,
     /// How to write them.
@@ -42,19 +44,21 @@ pub(crate) enum Form {
 /// When the trace cannot be read or standard output cannot be written.
 pub(crate) fn run(request: &Request) -> Result<()> {
     let name = request.file.display();
-    let (trace, _) = trace::open(&request.file)?;
-    let ranking = Ranking::of(&trace).with_context(|| format!("cannot read the operations of {name}"))?;
+    let (trace, version) = trace::open(&request.file)?;
+    let (one, many) = request.by.noun();
+    let ranking = Ranking::of(&trace, version, request.by)
+        .with_context(|| format!("cannot read the {many} of {name}"))?;
     drop(trace);
     if ranking.impossible > 0 {
         note(format_args!(
             "{name}: {} left out: not started before ended",
-            counted(ranking.impossible, "operation is", "operations are")
+            counted(ranking.impossible, &format!("{one} is"), &format!("{many} are"))
         ));
     }
     if ranking.nameless > 0 {
         note(format_args!(
             "{name}: {} a name that is not in the file",
-            counted(ranking.nameless, "operation has", "operations have")
+            counted(ranking.nameless, &format!("{one} has"), &format!("{many} have"))
         ));
     }
     let shown = request.rows.unwrap_or(usize::MAX).min(ranking.groups.len());
@@ -63,7 +67,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
         Form::Json => output::write_json(&groups),
         Form::Csv => write_csv(groups),
         Form::Table { .. } if groups.is_empty() => {
-            note(format_args!("{name} holds no GPU operations; rpd info shows what it holds"));
+            note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
             Ok(())
         }
         Form::Table { wide } => {

@@ -17,6 +17,7 @@
 //! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
+//! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | `rpd record`: signals and job control |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
@@ -24,6 +25,7 @@
 // Tests and their harness may unwrap: a panic is how they fail.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod autograd;
 mod callstack;
 mod check;

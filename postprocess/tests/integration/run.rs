@@ -6,6 +6,16 @@ use std::process::Stdio;
 use crate::harness::{Dir, RPD, finished, ran};
 
 #[test]
+fn choices_become_variables_of_the_recorder() {
+    let dir = Dir::new();
+    let show = "echo $RPDT_TIMING $RPDT_HIP_APIS";
+    let options =
+        ["record", "--timing", "hip", "--hip-apis", "-hipMalloc,+hipEventQuery", "--", "sh", "-c", show];
+    assert_eq!(dir.run(&options).expect(0).stdout, "hip -hipMalloc,+hipEventQuery\n");
+    dir.run(&["record", "--timing", "gpu", "--", "true"]).expect(2);
+}
+
+#[test]
 fn the_exit_status_is_the_commands() {
     let dir = Dir::new();
     for code in [0, 1, 7, 126, 127, 255] {
