@@ -41,6 +41,12 @@ fn with_tool(list: &[u8], own: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Whether `HSA_TOOLS_LIB` has a library of this one's file name.
+pub(crate) fn names_this_tool() -> bool {
+    let list = std::env::var_os("HSA_TOOLS_LIB").unwrap_or_default();
+    own_path().is_some_and(|own| tools(list.as_bytes()).any(|tool| file(tool) == file(own.to_bytes())))
+}
+
 /// Whether ROCr would start a tool other than this library: one in `HSA_TOOLS_LIB`, or one loaded like this one.
 pub(crate) fn names_other_tools() -> bool {
     let tools = std::env::var_os("HSA_TOOLS_LIB").unwrap_or_default();

@@ -34,6 +34,7 @@ extern "C" fn constructor() {
         config.autostart &= !late;
         let recorder = recorder::install(config);
         crate::log::set_level(recorder.config.log);
+        let is_tool = environment::names_this_tool();
         // Children of a process that somebody looks into for a while are not to be recorded by themselves.
         if !late {
             environment::announce();
@@ -42,7 +43,10 @@ extern "C" fn constructor() {
         super::exit::watch_quick_exit();
         roctx::arrived();
         report::loaded(recorder);
-        hip::loaded();
+        // A runtime that is told to load this library does so while it is initialised, and offers its tables next.
+        if !is_tool {
+            hip::loaded();
+        }
     });
 }
 
