@@ -12,7 +12,7 @@
 //! | `hostile.rs` | passes over damaged, odd, locked, read-only and full files |
 //! | `property.rs` | passes over generated traces: what must hold for every one |
 //! | `sound.rs` | the trace that they damage |
-//! | `trim.rs` | a stretch of a trace as a trace of its own |
+//! | `trim.rs`, `trim_failure.rs` | a stretch of a trace as a trace of its own; failures and interruptions |
 //! | `rows_of_texts.rs` | each text once; rows that were written as markers |
 //! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |
@@ -47,5 +47,6 @@ mod sound;
 mod subclass;
 mod top;
 mod trim;
+mod trim_failure;
 mod untouched;
 mod usage;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::process::{Child, Stdio};
+use std::os::unix::fs::PermissionsExt;
 
 use rusqlite::types::Value;
 
 use crate::generated::{BEGIN, Random, generated, number, rows, to_schema_3};
-use crate::harness::{Dir, finished, ran};
+use crate::harness::Dir;
 
 /// The tables that hang off calls and ops, with their columns that say so.
 const DEPENDENT: [(&str, &[(&str, bool)]); 8] = [
@@ -308,14 +307,6 @@ fn graphs_that_only_launches_are_left_of_can_be_composed() {
 }
 
 #[test]
-fn a_missing_table_is_named() {
-    let dir = Dir::new();
-    let trace = dir.fixture("matmul_result.rpd");
-    dir.open(&trace).execute_batch("DROP TABLE rocpd_api_ops").unwrap();
-    dir.run(&["trim", &trace, "-o", "out.rpd"]).expect(1).says(&["rocpd_api_ops", "rpd check --repair"]);
-}
-
-#[test]
 fn in_place_is_the_same_and_keeps_what_is_not_the_traces() {
     let dir = Dir::new();
     let trace = generated(&dir, "t.rpd", 41, 100);
@@ -417,83 +408,4 @@ fn rows_that_cannot_be_are_no_obstacle() {
     );
     let told = dir.run(&["trim", &trace, "--dry-run", "--start", "0%"]);
     assert!(told.expect(0).stdout.contains("calls run from 10000"), "{told}");
-}
-
-#[test]
-fn a_failure_leaves_nothing() {
-    let dir = Dir::new();
-    let trace = generated(&dir, "t.rpd", 71, 400);
-    dir.write("there.rpd", "");
-    dir.run(&["trim", &trace, "-o", "there.rpd"]).expect(1).says(&["there.rpd", "exists already"]);
-    dir.run(&["trim", &trace, "-o", &trace]).expect(1).says(&["t.rpd", "exists already"]);
-    dir.run(&["trim", &trace, "-o", "no/such/out.rpd"]).expect(1).says(&["no/such"]);
-    fs::remove_file(dir.path("there.rpd")).unwrap();
-    // A limit that the new file meets, as a full disk would be met.
-    let limited = format!("ulimit -f 24; exec {} trim t.rpd -o out.rpd", crate::harness::RPD);
-    ran(dir.command("bash").args(["-c", &limited])).expect(1).says(&["out.rpd was not made"]);
-    let bytes = fs::read(dir.path(&trace)).unwrap();
-    let mut damaged = bytes.clone();
-    let middle = damaged.len() / 2 / 4096 * 4096;
-    damaged[middle..middle + 20_000].fill(0xaa);
-    dir.write("damaged.rpd", &damaged);
-    dir.run(&["trim", "damaged.rpd", "-o", "out.rpd"]).expect(1).says(&["damaged"]);
-    dir.run(&["trim", "damaged.rpd", "--in-place", "--end", "50%"]).expect(1).says(&["damaged"]);
-    assert!(
-        fs::read(dir.path("damaged.rpd")).unwrap() == damaged && fs::read(dir.path(&trace)).unwrap() == bytes
-    );
-    assert_eq!(dir.names(), ["damaged.rpd", "t.rpd"]);
-}
-
-/// A trace with a table that takes long to copy.
-fn long(dir: &Dir) -> String {
-    let trace = generated(dir, "t.rpd", 81, 50);
-    dir.open(&trace)
-        .execute_batch(
-            "CREATE TABLE ext_long (api_id integer, x); INSERT INTO ext_long SELECT 1, 0 FROM rocpd_api a, rocpd_api b, rocpd_api c, rocpd_metadata;
-             UPDATE rocpd_api SET id = 1 WHERE id = (SELECT min(id) FROM rocpd_api)",
-        )
-        .unwrap();
-    trace
-}
-
-/// Waits until a trim has begun to write.
-fn begun(dir: &Dir, trim: &mut Child) {
-    while dir.names().len() < 2 {
-        assert!(trim.try_wait().unwrap().is_none(), "trim ended before it began to write");
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn a_writer_that_comes_in_the_meantime_keeps_its_file() {
-    let dir = Dir::new();
-    let trace = long(&dir);
-    let before = fs::metadata(dir.path(&trace)).unwrap().ino();
-    let mut trim = dir.rpd(&["trim", &trace, "--in-place", "--start", "1%"]);
-    let mut child = trim.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    begun(&dir, &mut child);
-    let writer = fs::OpenOptions::new().append(true).open(dir.path(&trace)).unwrap();
-    let told = finished(child.wait_with_output().unwrap(), "trim and a writer".to_string());
-    told.expect(1).says(&["is as it was", "has it open for writing"]);
-    drop(writer);
-    assert_eq!((dir.names(), fs::metadata(dir.path(&trace)).unwrap().ino()), (vec![trace], before));
-}
-
-#[test]
-fn an_interrupted_trim_leaves_nothing() {
-    let dir = Dir::new();
-    let trace = long(&dir);
-    for (signal, number) in [("INT", 2), ("TERM", 15)] {
-        let mut child = dir
-            .rpd(&["trim", &trace, "-o", "out.rpd"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        begun(&dir, &mut child);
-        ran(dir.command("kill").args([format!("-{signal}"), child.id().to_string()])).expect(0);
-        let told = finished(child.wait_with_output().unwrap(), format!("trim and {signal}"));
-        told.expect_signal(number).says(&["interrupted: ", "out.rpd was not made"]);
-        assert_eq!(dir.names(), ["t.rpd"]);
-    }
 }
