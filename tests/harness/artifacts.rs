@@ -104,7 +104,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         }
         "hang" | "forks" | "doors" => (format!("tests/programs/{name}.hip"), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
-        "hip_calls" | "hip_links" | "hip_late" => {
+        "hip_calls" | "hip_links" | "hip_late" | "hip_stops" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])
         }
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),

@@ -8,5 +8,7 @@ mod description;
 mod exact;
 // Loaded when HIP has long been in use.
 mod late;
+// Started and stopped while kernels and calls are under way.
+mod stops;
 // The two sources of times.
 mod timing;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::guard::guard;
 use crate::record::Stack;
 use crate::recorder::{self, Recorder};
-use crate::{marker, process_range, thread};
+use crate::{hip, marker, process_range, thread};
 use next::Next;
 pub(crate) use next::arrived;
 
@@ -151,7 +151,10 @@ pub(crate) fn pause(next: Option<Control>, tid: u64) -> c_int {
 /// Recording goes on, or begins if nobody has asked for it yet.
 pub(crate) fn resume(next: Option<Control>, tid: u64) -> c_int {
     if tid == 0 {
-        record(|recorder| recorder.switch.resume());
+        record(|recorder| {
+            recorder.switch.resume();
+            hip::started(recorder);
+        });
     }
     next.map_or(0, |next| hand_on(|| next(tid)))
 }

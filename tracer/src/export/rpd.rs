@@ -18,7 +18,7 @@ use crate::{finish, hip, marker};
 pub extern "C" fn rpdstart() {
     with(|recorder| {
         recorder.switch.start();
-        hip::notice();
+        hip::started(recorder);
     });
 }
 

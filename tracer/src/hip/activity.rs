@@ -2,22 +2,46 @@
 //! commands, `hipInitActivityCallback` (ROCclr 5.2 activity.hpp).
 //!
 //! At the beginning of a call HIP asks the function's callback for a place, puts the arguments there, and calls it again, with the
-//! registered argument, when the call is about to return. Where it answered null the second call does not come. As long as any is
-//! registered HIP takes times of every command: its dispatches then carry completion signals.
+//! registered argument, when the call is about to return. Where it answered null the second call does not come.
+//!
+//! As long as any is registered HIP takes times of every command: its dispatches then carry completion signals. So HIP has them
+//! only while recording is on. Calls and commands that are under way when they are taken back end as if it had them still.
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use super::command::{self, Completed};
+use super::library::{EnableActivityCallback, RegisterActivityCallback};
 use super::{Door, call, device, door};
 use crate::guard::guard;
-use crate::recorder;
+use crate::recorder::{self, Recorder};
+use crate::sync::lock_within;
 
 /// Tells HIP's second call from its first.
 static EXIT: u8 = 0;
 
 /// Commands that are kernels, and all others (HIP 5.2 hip_activity.cpp).
 const COMMANDS: [u32; 2] = [0, 1];
+
+/// How long a thread waits for another that gives or takes.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+static CALLBACKS: OnceLock<Callbacks> = OnceLock::new();
+
+/// What HIP is given and what is taken from it.
+struct Callbacks {
+    /// The process whose HIP this is: a forked child may have copied it in any state.
+    pid: u32,
+    register: RegisterActivityCallback,
+    /// Numbers of the functions.
+    functions: Vec<u32>,
+    /// Where commands are told as well.
+    enable: Option<EnableActivityCallback>,
+    /// HIP has them.
+    given: Mutex<bool>,
+}
 
 /// A completed command (ROCclr 5.2 prof_protocol.h, activity_record_t).
 #[repr(C)]
@@ -34,39 +58,86 @@ struct Record {
     bytes: usize,
 }
 
-/// Registers the callback for every function that `door` records; whether there are any.
-pub(super) fn register_calls(door: &Door) -> bool {
-    let Some(register) = door.library.register_activity.filter(|_| door.data_size <= 8 * call::ROOM) else {
-        return false;
-    };
-    let mut registered = 0;
-    for id in door.recorded_ids() {
-        let argument = (&raw const EXIT).cast_mut().cast::<c_void>();
-        // SAFETY: the callback has the type that HIP calls it with, and lives as long as the process.
-        let status = unsafe { register(id, on_call as *mut c_void, argument) };
-        registered += u32::from(status == 0);
-        let launches = door.api(id).is_some_and(|(_, api)| api.is_launch());
-        if let Some(register) = door.library.register_api.filter(|_| launches && door.times_commands) {
-            // SAFETY: as above.
-            unsafe { register(id, on_arguments as *mut c_void, ptr::null_mut()) };
+/// Prepares to have HIP tell of calls of the functions that `door` records, if `calls`, and of commands, if `door` times by them.
+/// Whether there are any functions, and whether it tells of commands.
+pub(super) fn open(recorder: &'static Recorder, door: &Door, calls: bool) -> (bool, bool) {
+    let library = &door.library;
+    let Some(register) = library.register_activity else { return (false, false) };
+    let fits = door.data_size <= 8 * call::ROOM;
+    let mut functions: Vec<u32> = door.recorded_ids().filter(|_| calls && fits).collect();
+    let calls = !functions.is_empty();
+    let mut enable = None;
+    if door.times_commands {
+        for id in &functions {
+            let launches = door.api(*id).is_some_and(|(_, api)| api.is_launch());
+            if let Some(register) = library.register_api.filter(|_| launches) {
+                // SAFETY: the callback has the type that HIP calls it with, and lives as long as the process. HIP calls it only
+                // where `on_call` has answered with a place.
+                unsafe { register(*id, on_arguments as *mut c_void, ptr::null_mut()) };
+            }
+        }
+        if let Some((init, enables)) = library.init_commands.zip(library.enable_commands) {
+            // SAFETY: callbacks of the types that HIP calls them with, which live as long as the process; no command uses them yet.
+            unsafe { init(created as *mut c_void, completed as *mut c_void, ptr::null_mut()) };
+            enable = Some(enables);
+            if functions.is_empty() {
+                // HIP takes times only while some function has a callback; this one is not recorded.
+                functions.push(1);
+            }
         }
     }
-    registered > 0
+    let given = Mutex::new(false);
+    let commands = enable.is_some();
+    if !functions.is_empty() {
+        let _ = CALLBACKS.set(Callbacks { pid: recorder.pid, register, functions, enable, given });
+        follow(recorder);
+    }
+    (calls, commands)
 }
 
-/// Asks for every command; whether HIP has that.
-pub(super) fn register_commands(door: &Door) -> bool {
-    let (Some(init), Some(enable), Some(register)) =
-        (door.library.init_commands, door.library.enable_commands, door.library.register_activity)
-    else {
-        return false;
-    };
-    // SAFETY: callbacks of the types that HIP calls them with, which live as long as the process; they are set before the commands
-    // that use them are enabled. HIP takes times only while some function has a callback.
-    unsafe {
-        init(created as *mut c_void, completed as *mut c_void, ptr::null_mut());
-        register(1, on_call as *mut c_void, (&raw const EXIT).cast_mut().cast());
-        COMMANDS.into_iter().all(|command| enable(command, true))
+/// Gives HIP the callbacks if recording is on, and takes them back if it is off. The latter waits for threads that are looking a
+/// callback up at this moment, so what merely stops recording, maybe in a signal handler on such a thread, leaves it to the writer.
+pub(crate) fn follow(recorder: &'static Recorder) {
+    let Some(callbacks) = CALLBACKS.get().filter(|callbacks| callbacks.pid == recorder.pid) else { return };
+    let Some(mut given) = lock_within(&callbacks.given, PATIENCE) else { return };
+    let wanted = recorder.switch.is_on();
+    match (*given, wanted) {
+        (false, true) => callbacks.give(),
+        (true, false) => callbacks.take_back(),
+        _ => return,
+    }
+    *given = wanted;
+    // It takes them back when recording stops.
+    recorder.writer.start(recorder);
+}
+
+impl Callbacks {
+    fn give(&self) {
+        self.register_all(on_call as *mut c_void);
+        // HIP has begun to take times: commands that it tells of from now on have some.
+        self.tell_commands(true);
+    }
+
+    fn take_back(&self) {
+        self.tell_commands(false);
+        self.register_all(ptr::null_mut());
+    }
+
+    fn register_all(&self, callback: *mut c_void) {
+        for id in &self.functions {
+            // SAFETY: null, or a callback of the type that HIP calls it with, which lives as long as the process. The argument stays
+            // also where the callback goes: who looks one up between two changes may see the callback of one and the argument of the other.
+            unsafe { (self.register)(*id, callback, (&raw const EXIT).cast_mut().cast()) };
+        }
+    }
+
+    fn tell_commands(&self, wanted: bool) {
+        if let Some(enable) = self.enable {
+            for command in COMMANDS {
+                // SAFETY: takes any number of a kind of command; their callbacks are in place.
+                unsafe { enable(command, wanted) };
+            }
+        }
     }
 }
 

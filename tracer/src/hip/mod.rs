@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use crate::recorder::{self, Recorder};
 use crate::sync::lock;
 use crate::{hsa, log, threads, timing};
+pub(crate) use activity::follow;
 use description::Api;
 use library::Library;
 
@@ -77,6 +78,12 @@ pub(crate) fn notice() {
     }
 }
 
+/// Recording has been started: HIP tells of its calls when this returns.
+pub(crate) fn started(recorder: &'static Recorder) {
+    notice();
+    follow(recorder);
+}
+
 #[cold]
 fn look() {
     static LOOKING: Mutex<()> = Mutex::new(());
@@ -103,7 +110,8 @@ pub(crate) fn loaded() {
     }
 }
 
-fn open(recorder: &Recorder, library: Library) {
+fn open(recorder: &'static Recorder, library: Library) {
+    recorder.in_use();
     let times_commands = timing::by_hip(recorder, hsa::is_late());
     let mut door = Door { library, apis: Vec::new(), version: "", data_size: 0, times_commands };
     let wanted = !recorder.config.hip_apis.is_empty();
@@ -116,8 +124,7 @@ fn open(recorder: &Recorder, library: Library) {
         let registered = (times_commands || !by_others) && tracer_callback::register(door);
         (registered && known, registered && times_commands)
     } else {
-        let calls = known && !by_others && activity::register_calls(door);
-        (calls, times_commands && activity::register_commands(door))
+        activity::open(recorder, door, known && !by_others)
     };
     CALLBACKS.store(calls && !by_others, Ordering::Relaxed);
     if times_commands && !commands {

@@ -58,8 +58,10 @@ pub(super) fn register(door: &Door) -> bool {
 unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) -> i32 {
     guard(NO, || {
         let Some(door) = door() else { return NO };
+        let records = || recorder::get().is_some_and(|recorder| recorder.switch.is_on());
         match (domain, data as usize) {
-            (COMMANDS, 0) if door.times_commands && operation <= COPIES => YES,
+            // HIP takes times of the command when it hears yes, and tells of it when it has completed, also after a stop.
+            (COMMANDS, 0) if door.times_commands && operation <= COPIES && records() => YES,
             (COMMANDS, 0 | COMMIT) => NO,
             (COMMANDS, _) => {
                 // SAFETY: HIP's record, valid during the call.

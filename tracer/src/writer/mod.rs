@@ -27,7 +27,7 @@ use crate::config::Template;
 use crate::counters::Cause;
 use crate::recorder::Recorder;
 use crate::sync::{lock, lock_within};
-use crate::{fork, log, provoked, threads};
+use crate::{fork, hip, log, provoked, threads};
 use file::File;
 use progress::Progress;
 
@@ -198,7 +198,13 @@ fn serve(recorder: &'static Recorder) {
         let (flush, filename, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
         finish |= threads::are_alone();
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
-        fork::without(|| file.drain());
+        fork::without(|| {
+            if !finish {
+                recorder.switch.keep_time();
+                hip::follow(recorder);
+            }
+            file.drain();
+        });
         if file.name_frames() {
             fork::without(|| file.drain());
         }
