@@ -91,3 +91,41 @@ fn a_slow_disk_and_a_tiny_buffer() {
     assert!(lost(&trace) > 0, "a megabyte held 200000 marks");
     assert_eq!(marker_count(&trace) + lost(&trace), 200_001, "{by_cause:?}");
 }
+
+/// The buffers are full, the file belongs to somebody else, and the program ends: its exit takes RPDT_EXIT_MS, not for ever.
+#[test]
+fn a_file_that_is_locked_at_the_end() {
+    let dir = Dir::new();
+    recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
+    let report = dir.path("report");
+    fs::write(&report, "").unwrap();
+    let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+    holder.execute_batch("begin exclusive").unwrap();
+    let run =
+        recorded(&dir, "storm").arg("4").arg("50000").env("RPDT_BUFFER_MB", "1").env("RPDT_WAIT_MS", "10");
+    let ran = run.env("RPDT_EXIT_MS", "1000").env("RPDT_REPORT", &report).timeout(60).run();
+    holder.execute_batch("commit").unwrap();
+    drop(holder);
+    assert_eq!(ran.expect(0).stdout, "200000 marks\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(marker_count(&trace), 1, "what came before");
+    assert_eq!(reported_lost(&fs::read_to_string(&report).unwrap()), 200_000);
+    assert!(!dir.path("trace.rpd-journal").exists());
+}
+
+/// Two million marks are there at the end and no time to write them: what fits is in the file, the rest is counted there.
+#[test]
+fn an_end_that_comes_before_everything_is_written() {
+    let dir = Dir::new();
+    let ran = recorded(&dir, "storm").arg("4").arg("500000").env("RPDT_EXIT_MS", "1000").timeout(60).run();
+    assert_eq!(ran.expect(0).stdout, "2000000 marks\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert!(!dir.path("trace.rpd-journal").exists());
+    assert_eq!(trace.metadata("session::0::end_monotonic_ns").len(), 1, "{ran}");
+    let missing = trace.lost().get("session::0::lost::write").map_or(0, |count| count.parse().unwrap());
+    assert_eq!(marker_count(&trace) + missing, 2_000_000, "{ran}");
+    // A machine that is fast enough has nothing to say.
+    assert_eq!(ran.stderr.lines().count(), usize::from(missing > 0), "{ran}");
+}

@@ -1,6 +1,6 @@
 //! The GPU's runtime at its worst. Devices that hang and fail are in misfortune.rs.
 
-use super::{assert_clean, recorded};
+use super::{assert_clean, hazard, recorded};
 use crate::harness::{Dir, Expected, Loading, Run, aql_code_object, program};
 
 /// The file of the one process equals the device's log; how many kernels there were.
@@ -37,6 +37,31 @@ fn signals_that_several_kernels_count_down() {
     assert_eq!(ran.stdout, "600 kernels, every signal at 0 in time\n");
     assert_clean(&dir, 1);
     assert_eq!(equals_log(&dir), 600);
+}
+
+#[test]
+fn queues_of_every_size() {
+    let run = |dir| Run::new(dir, hazard("queue_sizes")).arg(aql_code_object("gfx900"));
+    let (dir, without) = (Dir::new(), Dir::new());
+    let plain = run(&without).run();
+    let plain = &plain.expect(0).stdout;
+    let ran = run(&dir).recorded(Loading::Preload).env("RPDT_TICKS", "1").run();
+    assert_eq!(&ran.expect(0).expect_silent().stdout, plain, "what is refused is refused as without");
+    assert_clean(&dir, 1);
+    let queues = plain.lines().filter(|line| line.ends_with(" kernels")).count();
+    assert!(queues >= 5, "{plain}");
+    assert_eq!(equals_log(&dir), 200 * queues);
+}
+
+#[test]
+fn copies_that_are_refused() {
+    let dir = Dir::new();
+    let ran = recorded(&dir, "refused_copies").arg(aql_code_object("gfx900")).env("RPDT_TICKS", "1").run();
+    assert_eq!(ran.expect(0).stdout, "40 kernels, 20 copies\n");
+    assert!(ran.stderr.lines().all(|line| line.starts_with("HSA exception: ")), "{ran}");
+    let trace = assert_clean(&dir, 1);
+    assert_eq!(equals_log(&dir), 40);
+    assert_eq!(trace.number("select count(*) from rocpd_copyapi"), 20, "a refused copy is no copy");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) struct Recorder {
     /// When it was made: ns of CLOCK_MONOTONIC and CLOCK_REALTIME.
     pub(crate) began: (u64, u64),
     /// Memory of all rings.
-    budget: Arc<Budget>,
+    pub(crate) budget: Arc<Budget>,
     /// The trace: RPDT_FILENAME, until the program names another.
     pub(crate) filename: Mutex<Template>,
     /// Recorded and lost.

@@ -33,6 +33,8 @@ pub(crate) struct Budget {
     used: AtomicUsize,
     /// Bytes of chunks taken since the writer's last visit.
     taken: AtomicUsize,
+    /// Somebody has waited in vain since the writer last gave memory back.
+    hopeless: AtomicBool,
     spare: Mutex<Vec<Owned>>,
 }
 
@@ -40,7 +42,8 @@ impl Budget {
     /// At most `limit` bytes of chunks.
     pub(crate) fn new(limit: usize) -> Budget {
         let spare = Mutex::new(Vec::with_capacity(KEPT));
-        Budget { limit, used: AtomicUsize::new(0), taken: AtomicUsize::new(0), spare }
+        let (used, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Budget { limit, used, taken, hopeless: AtomicBool::new(false), spare }
     }
 
     /// Whether much was taken since the writer's last visit.
@@ -56,6 +59,16 @@ impl Budget {
     /// Whether more than a quarter is in use: the writer should hurry.
     pub(crate) fn pressed(&self) -> bool {
         self.used.load(Ordering::Relaxed) > self.limit / 4
+    }
+
+    /// Waiting for memory was in vain: until the writer gives some back, nobody else waits.
+    pub(crate) fn despair(&self) {
+        self.hopeless.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether waiting for memory was in vain, and nothing has changed since.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.hopeless.load(Ordering::Relaxed)
     }
 
     fn take(&self, size: usize) -> Option<Owned> {
@@ -75,6 +88,7 @@ impl Budget {
 
     fn give_back(&self, mut chunk: Owned) {
         self.used.fetch_sub(chunk.size(), Ordering::Relaxed);
+        self.hopeless.store(false, Ordering::Relaxed);
         if chunk.size() == CHUNK {
             chunk.reset();
             self.with_spare(|spare| {

@@ -222,7 +222,7 @@ impl Lane {
 }
 
 /// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted, and
-/// this answers false.
+/// this answers false. A writer that is stuck is waited for once, not by every record.
 fn persist(recorder: &Recorder, patience: Patience, mut push: impl FnMut() -> bool) -> bool {
     let begin = clock::monotonic();
     let waited = || clock::monotonic() - begin;
@@ -231,7 +231,11 @@ fn persist(recorder: &Recorder, patience: Patience, mut push: impl FnMut() -> bo
             break true;
         }
         recorder.writer.wake();
-        if patience == Patience::Drops || waited() > recorder.config.wait.as_nanos() as u64 {
+        let out_of_patience = waited() > recorder.config.wait.as_nanos() as u64;
+        if out_of_patience {
+            recorder.budget.despair();
+        }
+        if out_of_patience || patience == Patience::Drops || recorder.budget.is_hopeless() {
             recorder.counters.lose(Cause::BufferFull, 1);
             break false;
         }

@@ -59,7 +59,7 @@ static void start(const char *code_object) {
 
 static inline unsigned *counters(void) { return (unsigned *)kernarg[0]; }
 
-static hsa_queue_t *make_queue(void) {
+static inline hsa_queue_t *make_queue(void) {
     hsa_queue_t *queue;
     HSA(hsa_queue_create(gpu, 1024, HSA_QUEUE_TYPE_MULTI, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue));
     return queue;

@@ -274,6 +274,9 @@ impl File {
             committed: &mut self.committed,
             records: 0,
             failed: None,
+            late: self.recorder.writer.is_late(),
+            wanted: 0,
+            skipped: 0,
         };
         sink.named_stacks();
         for begun in self.recorder.waiting.take() {
@@ -301,7 +304,12 @@ impl File {
             lane.consumer.gone = gone;
         }
         sink.drained(now, until == Until::ProcessEnds);
-        let (records, failed) = (sink.records, sink.failed);
+        let (records, skipped, failed) = (sink.records, sink.skipped, sink.failed);
+        if skipped > 0 {
+            lose(self.recorder, skipped);
+            self.complaint
+                .say("RPDT_EXIT_MS is over before everything is written; what is missing is counted");
+        }
         self.lanes.retain(|lane| !lane.consumer.gone);
         let mut result = failed.map_or(Ok(()), Err);
         if until != Until::Next && self.name_frames() {
@@ -309,7 +317,7 @@ impl File {
             result = result.and_then(|()| self.rows.named_stacks(appender));
         }
         let result = result.and_then(|()| self.facts(appender, until));
-        (records, result)
+        (records.saturating_sub(skipped), result)
     }
 
     fn facts(&mut self, appender: &mut Appender, until: Until) -> Result<(), Error> {

@@ -56,6 +56,8 @@ pub(crate) struct Handle {
     pub(crate) progress: Progress,
     /// Somebody waits for the file to be there.
     file_wanted: AtomicBool,
+    /// When the end of the process has waited long enough, ns of CLOCK_MONOTONIC; 0 before it begins to.
+    deadline: AtomicU64,
 }
 
 impl Handle {
@@ -125,6 +127,9 @@ impl Handle {
         if !self.is_started() {
             return;
         }
+        // The other half of the time is for emptying the rings and the commit.
+        let for_rows = recorder.config.exit_wait.as_nanos() as u64 / 2;
+        self.deadline.store(clock::monotonic() + for_rows, Ordering::Relaxed);
         let Some(mut wishes) = lock_within(&self.wishes, recorder.config.exit_wait) else { return };
         wishes.finish = true;
         self.changed.notify_all();
@@ -135,7 +140,7 @@ impl Handle {
         drop(wishes);
         if timeout.timed_out() {
             log::problem(
-                "the trace was not written to its end within RPDT_EXIT_MS; rows are missing at its end",
+                "the trace was not written to its end within RPDT_EXIT_MS: its last rows are missing",
             );
         }
     }
@@ -143,6 +148,12 @@ impl Handle {
     /// Whether there is, or was, anything to write.
     pub(crate) fn is_started(&self) -> bool {
         self.started.load(Ordering::Acquire)
+    }
+
+    /// Whether the process has waited long enough for its end: what is not in the file by now is counted.
+    fn is_late(&self) -> bool {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        deadline != 0 && clock::monotonic() > deadline
     }
 
     /// Whether somebody waits for the file to be there; asked once.

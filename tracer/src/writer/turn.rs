@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, BUSY_TIME, Error, ErrorKind};
 
-use crate::recorder::Recorder;
+use crate::recorder::{self, Recorder};
 use crate::{clock, fork};
 
 /// Longest time between two tries to get the file.
@@ -37,7 +37,8 @@ fn wait(tries: i32) -> bool {
         BEGAN.store(now, Ordering::Relaxed);
     }
     let waited = now.saturating_sub(BEGAN.load(Ordering::Relaxed));
-    if Duration::from_nanos(waited) > BUSY_TIME || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting()) {
+    let too_long = Duration::from_nanos(waited) > BUSY_TIME || is_late();
+    if too_long || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting()) {
         return false;
     }
     // Those that wait should not ask at the same moments.
@@ -46,12 +47,17 @@ fn wait(tries: i32) -> bool {
     true
 }
 
+/// Whether the process ends and has waited long enough for it.
+fn is_late() -> bool {
+    recorder::get().is_some_and(|recorder| recorder.writer.is_late())
+}
+
 /// Opens the file; forks happen while others have it.
 pub(super) fn open(path: &Path) -> Result<Appender, Error> {
     let begin = Instant::now();
     loop {
         match Appender::open_within(path, OPEN) {
-            Err(error) if *error.kind() == ErrorKind::Locked && begin.elapsed() < BUSY_TIME => {
+            Err(error) if *error.kind() == ErrorKind::Locked && begin.elapsed() < BUSY_TIME && !is_late() => {
                 fork::let_pass()
             }
             result => {
@@ -96,7 +102,9 @@ impl Turns {
         let mut tries = 1;
         loop {
             match self.begin(recorder, appender) {
-                Err(error) if *error.kind() == ErrorKind::Locked && tries < GO_ON_TRIES => tries += 1,
+                Err(error) if *error.kind() == ErrorKind::Locked && tries < GO_ON_TRIES && !is_late() => {
+                    tries += 1;
+                }
                 other => return other,
             }
         }
@@ -109,7 +117,8 @@ impl Turns {
             match appender.commit() {
                 Err(error)
                     if *error.kind() == ErrorKind::Locked
-                        && (tries < COMMIT_TRIES || !recorder.pressed()) =>
+                        && (tries < COMMIT_TRIES || !recorder.pressed())
+                        && !is_late() =>
                 {
                     tries += 1;
                 }
