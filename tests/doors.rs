@@ -1,14 +1,13 @@
 //! Door D, HIP's functions by their names: the same rows as by HIP's own callbacks, and no HIP where there is none.
 
-use std::ffi::OsString;
-
 use crate::harness::{
-    Dir, Loading, Run, Trace, aql_code_object, hip_symbols, program, recorder, software_gpu, tool,
+    Dir, Loading, Run, Trace, aql_code_object, hip_symbols, newer_rocm, program, recorder, software_gpu, tool,
 };
 
-/// LD_PRELOAD with librpd_hip.so, as `rpd record --hip-door symbols` sets it.
-fn with_symbols() -> OsString {
-    std::env::join_paths([recorder(), hip_symbols(), software_gpu()]).unwrap()
+/// With librpd_hip.so in LD_PRELOAD, and by this door whatever the version of HIP.
+fn by_symbols(run: Run<'_>) -> Run<'_> {
+    let preload = std::env::join_paths([recorder(), hip_symbols(), software_gpu()]).unwrap();
+    run.env("LD_PRELOAD", preload).env("RPDT_HIP_DOOR", "symbols")
 }
 
 /// HIP 5.2's callbacks say nothing of it.
@@ -60,7 +59,7 @@ fn the_rows_are_those_of_hips_own_callbacks() {
         let run = || argument.iter().fold(Run::new(&dir, program(name)), |run, argument| run.arg(argument));
         let plain = run().run();
         let callbacks = run().env("RPDT_FILENAME", "callbacks.rpd").recorded(Loading::Preload).run();
-        let symbols = run().env("RPDT_FILENAME", "symbols.rpd").env("LD_PRELOAD", with_symbols()).run();
+        let symbols = by_symbols(run().env("RPDT_FILENAME", "symbols.rpd")).run();
         for ran in [&callbacks, &symbols] {
             assert_eq!(ran.expect(0).expect_silent().stdout, plain.stdout, "{ran}");
         }
@@ -82,7 +81,7 @@ fn hips_own_times_know_their_kernels() {
     let dir = Dir::new();
     let run = || Run::new(&dir, program("graph")).env("RPDT_TIMING", "hip");
     run().env("RPDT_FILENAME", "callbacks.rpd").recorded(Loading::Preload).run().expect(0);
-    run().env("RPDT_FILENAME", "symbols.rpd").env("LD_PRELOAD", with_symbols()).run().expect(0);
+    by_symbols(run().env("RPDT_FILENAME", "symbols.rpd")).run().expect(0);
     let (callbacks, symbols) = (dir.trace("callbacks.rpd"), dir.trace("symbols.rpd"));
     assert_eq!(
         (door(&callbacks), door(&symbols)),
@@ -128,9 +127,10 @@ fn a_process_without_hip_has_none() {
         none,
         "the recorder has none of HIP's names"
     );
-    // Asked for, they are there; what they say is that there is no GPU.
-    let there = ask(Run::new(&dir, &asking).env("LD_PRELOAD", with_symbols()));
-    assert_eq!(there, "status 100, -1 devices\nstatus 100\n");
+    assert_eq!(ask(by_symbols(Run::new(&dir, &asking))), none, "nor are there others");
+    // Who only refers to them has them; what they say is that there is no GPU.
+    let weak = ask(by_symbols(Run::new(&dir, program("weak_hip"))));
+    assert_eq!(weak, "status 100\n");
     assert_eq!(dir.names(), Vec::<String>::new(), "and nothing is recorded");
 }
 
@@ -138,13 +138,72 @@ fn a_process_without_hip_has_none() {
 fn hip_that_a_program_has_loaded_for_itself_is_found() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("ask_for_hip")).arg("libamdhip64.so.5");
-    let ran = run.env("LD_PRELOAD", with_symbols()).run();
+    let ran = by_symbols(run).run();
     assert_eq!(ran.expect(0).stdout, "status 0, 1 devices\nstatus 0\n", "{ran}");
     let trace = dir.trace("trace.rpd");
     assert_eq!(
         trace.texts("select apiName from api order by start"),
         ["hipGetDeviceCount", "hipDeviceSynchronize"]
     );
+}
+
+/// Sizes of the program's allocations, as its calls have them.
+fn sizes(trace: &Trace) -> Vec<String> {
+    trace.texts(
+        "select substr(args, instr(args, 'size=') + 5) from api where apiName = 'hipMalloc' order by start",
+    )
+}
+
+#[test]
+fn functions_that_were_looked_up_are_the_linked_ones() {
+    let dir = Dir::new();
+    let plain = Run::new(&dir, program("look_up")).run();
+    assert!(plain.expect(0).stdout.contains("one function: 1\n"), "{plain}");
+    let all: Vec<String> = (1..=7).map(|number| format!("0x100{number}")).collect();
+    for door in ["auto", "callbacks", "symbols"] {
+        let run = Run::new(&dir, program("look_up")).recorded(Loading::RpdRecord);
+        let ran = run.record_option(&format!("--hip-door={door}")).record_option("--force").run();
+        assert_eq!(ran.expect(0).stdout, plain.stdout, "{door}");
+        let trace = dir.trace("trace.rpd");
+        // From HIP 5.3 on its callbacks cost the program next to nothing.
+        let best = if newer_rocm() { "callbacks" } else { "symbols" };
+        assert_eq!(self::door(&trace), [if door == "auto" { best } else { door }]);
+        assert_eq!(sizes(&trace), all, "{door}");
+        assert_eq!(trace.number("select count(*) from api where apiName = 'hipFree'"), 7, "{door}");
+    }
+}
+
+#[test]
+fn a_door_that_is_not_there_is_one_line() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("look_up")).recorded(Loading::Preload).env("RPDT_HIP_DOOR", "symbols");
+    let ran = run.run();
+    assert_eq!(ran.expect(0).stderr.lines().count(), 1, "{ran}");
+    assert!(ran.stderr.contains("RPDT_HIP_DOOR=symbols needs librpd_hip.so in LD_PRELOAD"), "{ran}");
+    let trace = dir.trace("trace.rpd");
+    assert_eq!((door(&trace), sizes(&trace).len()), (vec!["callbacks".to_string()], 7));
+}
+
+#[test]
+fn what_others_look_up_is_as_without_us() {
+    let dir = Dir::new();
+    // A library behind ours has its own idea of what comes next.
+    let preload = [recorder(), hip_symbols(), program("next_getppid"), software_gpu()];
+    let run = Run::new(&dir, program("look_up")).env("LD_PRELOAD", std::env::join_paths(preload).unwrap());
+    let ran = run.run();
+    assert!(ran.expect(0).expect_silent().stdout.ends_with("getppid 1\n"), "{ran}");
+    assert_eq!(sizes(&dir.trace("trace.rpd")).len(), 7);
+}
+
+#[test]
+fn a_program_with_a_dlsym_of_its_own() {
+    let (dir, other) = (Dir::new(), Dir::new());
+    let plain = Run::new(&other, program("look_up_by_own")).run();
+    let ran = by_symbols(Run::new(&dir, program("look_up_by_own"))).run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, plain.expect(0).stdout, "{ran}");
+    // It asks past us: its own handle has HIP's own function. Everything else is seen.
+    let sizes = sizes(&dir.trace("trace.rpd"));
+    assert_eq!(sizes, ["0x1001", "0x1003", "0x1004", "0x1005", "0x1006", "0x1007"]);
 }
 
 #[test]
@@ -157,11 +216,13 @@ fn without_the_recorder_calls_go_to_hip() {
 }
 
 #[test]
-fn the_library_has_names_of_hip_alone() {
+fn the_library_has_names_of_hip_and_the_look_ups_alone() {
     let names = tool("nm", &["-D".as_ref(), "--defined-only".as_ref(), hip_symbols().as_os_str()]);
     let names: Vec<&str> = names.lines().filter_map(|line| line.split(' ').next_back()).collect();
-    let of_hip = |name: &&str| name.starts_with("hip") || name.starts_with("__hip");
-    assert!(names.len() > 300 && names.iter().all(of_hip), "{names:?}");
+    let known = |name: &&str| {
+        name.starts_with("hip") || name.starts_with("__hip") || ["dlsym", "dlvsym"].contains(name)
+    };
+    assert!(names.len() > 300 && names.iter().all(known), "{names:?}");
     let dynamic = tool("readelf", &["-dW".as_ref(), hip_symbols().as_os_str()]);
     assert!(dynamic.contains("NODELETE") && !dynamic.contains("amdhip64"), "{dynamic}");
 }

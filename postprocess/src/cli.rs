@@ -98,7 +98,7 @@ struct Record {
     /// Keep the call stack of every HIP call (table rocpd_stackframe)
     #[arg(long)]
     stackframes: bool,
-    /// How calls of HIP are recorded: by HIP itself, or by the names of its functions where that cannot be
+    /// How the recorder hears of calls of HIP; the trace says which way it was
     #[arg(long, value_name = "DOOR", value_enum, default_value_t = HipDoor::Auto)]
     hip_door: HipDoor,
     /// What times kernels and copies: the runtime's queues, or HIP's own records of its commands
@@ -229,9 +229,11 @@ struct Check {
 /// How calls of HIP are recorded.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum HipDoor {
-    /// By HIP's callbacks or its table, whichever it has
+    /// Whichever costs the program less: names up to HIP 5.2 and where the version is not known, otherwise callbacks
     Auto,
-    /// By the names of its functions: for a HIP of unknown version, or where another profiler has its callbacks
+    /// By HIP's own callbacks: every caller, however it found the function
+    Callbacks,
+    /// By the names of HIP's functions: also where another profiler has the callbacks
     Symbols,
 }
 
@@ -298,7 +300,11 @@ impl From<Record> for record::Request {
             duration: args.duration,
             max_mb: args.max_mb,
             stack_frames: args.stackframes,
-            by_symbols: matches!(args.hip_door, HipDoor::Symbols),
+            hip_door: match args.hip_door {
+                HipDoor::Auto => None,
+                HipDoor::Callbacks => Some("callbacks"),
+                HipDoor::Symbols => Some("symbols"),
+            },
             timing: match args.timing {
                 Timing::Auto => None,
                 Timing::Hsa => Some("hsa"),

@@ -6,6 +6,8 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod loaded;
+mod lookup;
 mod next;
 
 use std::arch::naked_asm;
@@ -82,7 +84,10 @@ unsafe extern "C" fn first_call() {
 
 macro_rules! symbols {
     ($count:literal $($place:literal $name:ident $text:literal;)*) => {
+        /// In the order of their bytes.
         static NAMES: [&CStr; $count] = [$($text),*];
+        /// As the rest of the process sees them.
+        static OWN: [unsafe extern "C" fn(); $count] = [$($name),*];
         /// Zero until the first call.
         static SLOTS: [AtomicUsize; $count] = [const { AtomicUsize::new(0) }; $count];
 

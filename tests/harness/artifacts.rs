@@ -103,6 +103,14 @@ pub(crate) fn program(name: &str) -> PathBuf {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
         "hang" | "forks" | "doors" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        "weak_hip" => ("tests/programs/weak_hip.c".into(), CC, &[]),
+        "look_up" => ("tests/programs/look_up.c".into(), CC, &["-lamdhip64", "-ldl"]),
+        "look_up_by_own" => {
+            ("tests/programs/look_up.c".into(), &["cc", "-O2", "-rdynamic", "-DOWN"], &["-lamdhip64", "-ldl"])
+        }
+        "next_getppid" => {
+            ("tests/programs/next_getppid.c".into(), &["cc", "-O2", "-shared", "-fPIC"], &["-ldl"])
+        }
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "hip_calls" | "hip_links" | "hip_late" | "hip_stops" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])

@@ -8,8 +8,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::hip::Way;
 use crate::hip::filter::Filter;
 use crate::timing::Timing;
+
+const TIMINGS: [Timing; 2] = [Timing::Hsa, Timing::Hip];
+const WAYS: [Way; 2] = [Way::Callbacks, Way::Symbols];
 
 /// What the user asked for, checked.
 #[derive(Debug, Clone)]
@@ -42,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) timing: Option<Timing>,
     /// Functions of the HIP API whose calls are recorded.
     pub(crate) hip_apis: Filter,
+    /// By which door calls of HIP are recorded; the recorder's choice if None.
+    pub(crate) hip_door: Option<Way>,
     /// Where `rpd record` wants to hear from this process.
     pub(crate) report: Option<PathBuf>,
     /// Lines about values that were not understood.
@@ -105,20 +111,22 @@ impl Config {
         };
         let delay = seconds("RPDT_DELAY").unwrap_or_default();
         let duration = seconds("RPDT_DURATION").filter(|duration| !duration.is_zero());
-        let timing = match get("RPDT_TIMING") {
-            None => None,
-            Some(text) if text == "auto" => None,
-            Some(text) => {
-                let known = [Timing::Hsa, Timing::Hip].into_iter().find(|timing| text == timing.name());
-                if known.is_none() {
-                    complaints.push(format!(
-                        "RPDT_TIMING={} is not auto, hsa or hip; auto is used",
-                        text.to_string_lossy()
-                    ));
-                }
-                known
+        // Which of two words; None for `auto`.
+        let mut choice = |name: &str, words: [&str; 2]| -> Option<usize> {
+            let text = get(name).filter(|text| text != "auto")?;
+            let known = words.iter().position(|word| text == *word);
+            if known.is_none() {
+                complaints.push(format!(
+                    "{name}={} is not auto, {} or {}; auto is used",
+                    text.to_string_lossy(),
+                    words[0],
+                    words[1]
+                ));
             }
+            known
         };
+        let timing = choice("RPDT_TIMING", TIMINGS.map(Timing::name)).map(|place| TIMINGS[place]);
+        let hip_door = choice("RPDT_HIP_DOOR", WAYS.map(Way::name)).map(|place| WAYS[place]);
         let (hip_apis, unknown) = match get("RPDT_HIP_APIS") {
             Some(text) => Filter::read(&text.to_string_lossy()),
             None => (Filter::default(), Vec::new()),
@@ -144,6 +152,7 @@ impl Config {
             stack_frames,
             timing,
             hip_apis,
+            hip_door,
             report: get("RPDT_REPORT").map(PathBuf::from),
             complaints,
         }
@@ -222,6 +231,19 @@ mod tests {
             config.complaints.iter().any(|c| c.contains("RPDT_BUFFER_MB=lots")),
             "{:?}",
             config.complaints
+        );
+    }
+
+    #[test]
+    fn words() {
+        let config = read(&[("RPDT_HIP_DOOR", "symbols"), ("RPDT_TIMING", "auto")]);
+        assert_eq!((config.hip_door, config.timing), (Some(Way::Symbols), None));
+        assert_eq!(config.complaints, Vec::<String>::new());
+        let config = read(&[("RPDT_HIP_DOOR", "table"), ("RPDT_TIMING", "hip")]);
+        assert_eq!((config.hip_door, config.timing), (None, Some(Timing::Hip)));
+        assert_eq!(
+            config.complaints,
+            ["RPDT_HIP_DOOR=table is not auto, callbacks or symbols; auto is used"]
         );
     }
 

@@ -34,8 +34,8 @@ pub(crate) struct Request {
     pub(crate) max_mb: Option<u64>,
     /// Whether the call stack of every HIP call is kept.
     pub(crate) stack_frames: bool,
-    /// Whether calls of HIP are to be recorded by the names of its functions.
-    pub(crate) by_symbols: bool,
+    /// By which door calls of HIP are recorded, as RPDT_HIP_DOOR has it; the recorder's choice if None.
+    pub(crate) hip_door: Option<&'static str>,
     /// What times kernels and copies, as RPDT_TIMING has it; the recorder's choice if None.
     pub(crate) timing: Option<&'static str>,
     /// Which functions of HIP are recorded, as RPDT_HIP_APIS has it.
@@ -52,8 +52,11 @@ pub(crate) struct Request {
 pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     let name = request.command.first().map(OsString::as_os_str).unwrap_or_default();
     let library = preload::find_library()?;
-    let symbols =
-        if request.by_symbols { Some(preload::beside_library(&library, preload::SYMBOLS)?) } else { None };
+    let symbols = match request.hip_door {
+        None => preload::beside_library(&library, preload::SYMBOLS).ok(),
+        Some("symbols") => Some(preload::beside_library(&library, preload::SYMBOLS)?),
+        Some(_) => None,
+    };
     let libraries: Vec<&Path> = [Some(library.as_path()), symbols.as_deref()].into_iter().flatten().collect();
     let program = match executable::resolve(name, env::var_os("PATH").as_deref()) {
         Ok(program) => program,
@@ -87,6 +90,7 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
         ("RPDT_MAX_MB", request.max_mb.map(|mebibytes| mebibytes.to_string())),
         ("RPDT_TIMING", request.timing.map(str::to_string)),
         ("RPDT_HIP_APIS", request.hip_apis.clone()),
+        ("RPDT_HIP_DOOR", request.hip_door.map(str::to_string)),
     ];
     environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
     let environment: Vec<(&OsStr, OsString)> =

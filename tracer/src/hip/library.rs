@@ -37,7 +37,7 @@ pub(super) struct Library {
 impl Library {
     /// The library, where the process has loaded it.
     pub(super) fn find() -> Option<Library> {
-        if !is_loaded() {
+        if !is_loaded("libamdhip64.so") {
             return None;
         }
         // SAFETY: RTLD_NOLOAD runs no code of the library.
@@ -121,9 +121,9 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 
-/// Whether the process has loaded HIP.
-fn is_loaded() -> bool {
-    place("libamdhip64.so").is_some()
+/// Whether the process has loaded a library whose file name begins so.
+pub(super) fn is_loaded(file: &str) -> bool {
+    place(file).is_some()
 }
 
 /// Whether the process has loaded HIP before this library.

@@ -1,5 +1,5 @@
 //! Calls of the HIP API. HIP's own callbacks (door C) tell of every call, whoever makes it and however it found the function; its
-//! dispatch table (door B) does where rocprofiler-register hands it over; and wrappers of its symbols (door D) where neither can be had.
+//! dispatch table (door B) does where rocprofiler-register hands it over; and wrappers of its symbols (door D) where that is cheaper.
 //!
 //! - `library`: the HIP library of the process; `description`: what its functions are
 //! - `activity`, `tracer_callback`: how HIP up to 5.2, and from 5.3 on, tells of calls and commands (C); `command`: commands as HIP
@@ -32,7 +32,7 @@ use crate::recorder::{self, Recorder};
 use crate::sync::lock;
 use crate::{hsa, log, threads, timing};
 pub(crate) use activity::follow;
-use description::Api;
+use description::{Api, Version};
 use library::Library;
 
 static DOOR: AtomicPtr<Door> = AtomicPtr::new(std::ptr::null_mut());
@@ -40,6 +40,25 @@ static DOOR: AtomicPtr<Door> = AtomicPtr::new(std::ptr::null_mut());
 static SETTLED: AtomicBool = AtomicBool::new(false);
 /// HIP's callbacks are in use.
 static CALLBACKS: AtomicBool = AtomicBool::new(false);
+
+/// The two doors between which there is a choice, RPDT_HIP_DOOR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// HIP's own callbacks.
+    Callbacks,
+    /// Its functions' names.
+    Symbols,
+}
+
+impl Way {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::Callbacks => "callbacks",
+            Way::Symbols => "symbols",
+        }
+    }
+}
 
 /// HIP as this process has it. Never freed: callbacks may come at any time.
 struct Door {
@@ -112,6 +131,7 @@ pub(crate) fn loaded() {
 
 fn open(recorder: &'static Recorder, library: Library) {
     recorder.in_use();
+    let by_symbols = symbols::has_calls(recorder, Some(&library));
     let times_commands = timing::by_hip(recorder, hsa::is_late());
     let mut door = Door { library, apis: Vec::new(), version: "", data_size: 0, times_commands };
     let wanted = !recorder.config.hip_apis.is_empty();
@@ -119,7 +139,7 @@ fn open(recorder: &'static Recorder, library: Library) {
     let door: &'static Door = Box::leak(Box::new(door));
     DOOR.store(std::ptr::from_ref(door).cast_mut(), Ordering::Release);
     // One door tells of calls; HIP alone tells of commands.
-    let by_others = table::is_open() || symbols::is_open();
+    let by_others = table::is_open() || by_symbols;
     let (calls, commands) = if door.library.register_tracer.is_some() {
         let registered = (times_commands || !by_others) && tracer_callback::register(door);
         (registered && known, registered && times_commands)
@@ -143,13 +163,9 @@ impl Door {
     /// Finds out which version this is and which functions it has. False: it is of no version known.
     fn describe(&mut self, recorder: &Recorder) -> bool {
         let description = description::get();
-        let most = description.versions.iter().map(|version| version.last_id).max().unwrap_or(0);
-        // Beyond the largest id known: a version with more functions is another one.
-        let library = &self.library;
-        let names = || (1..=most + 64).filter_map(|id| Some((id, library.api_name(id)?)));
-        let Some(version) = description.version_of(names()) else { return false };
+        let Some(version) = version(&self.library) else { return false };
         self.apis = vec![None; version.last_id as usize + 1];
-        for (id, name) in names() {
+        for (id, name) in names(&self.library) {
             if recorder.config.hip_apis.contains(name) {
                 let place = description.find(name, version);
                 self.apis[id as usize] = place.map(|place| (place, &description.apis[place as usize]));
@@ -160,6 +176,18 @@ impl Door {
     }
 }
 
+/// Functions by HIP's own ids.
+fn names(library: &Library) -> impl Iterator<Item = (u32, &'static str)> {
+    let most = description::get().versions.iter().map(|version| version.last_id).max().unwrap_or(0);
+    // Beyond the largest id known: a version with more functions is another one.
+    (1..=most + 64).filter_map(|id| Some((id, library.api_name(id)?)))
+}
+
+/// Which version it is, if it is one that the description knows.
+fn version(library: &Library) -> Option<&'static Version> {
+    description::get().version_of(names(library))
+}
+
 /// Whether calls of the HIP API are recorded.
 pub(crate) fn records_calls() -> bool {
     registered() || table::is_open() || symbols::is_open()
@@ -167,7 +195,11 @@ pub(crate) fn records_calls() -> bool {
 
 /// Which door tells of calls, as the file has it.
 pub(crate) fn way() -> Option<&'static str> {
-    let ways = [("table", table::is_open()), ("symbols", symbols::is_open()), ("callbacks", registered())];
+    let ways = [
+        ("table", table::is_open()),
+        (Way::Symbols.name(), symbols::is_open()),
+        (Way::Callbacks.name(), registered()),
+    ];
     ways.into_iter().find(|(_, open)| *open).map(|(name, _)| name)
 }
 

@@ -1,33 +1,76 @@
 //! Door D: librpd_hip.so, which has HIP's names, asks here what to call for each.
 //!
-//! Whichever of the doors comes first has the calls: a function that HIP's callbacks or its table already tell of is not wrapped again.
+//! The answer is a wrapper whether or not this is the door by which calls are recorded: that can then be said at any time, and a wrapper
+//! that is not in use calls HIP's function.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
+use super::library::{self, Library};
 use super::wrapper::{Target, Wrapper};
-use super::{registered, table};
-use crate::recorder;
+use super::{Way, table, version};
+use crate::recorder::{self, Recorder};
+use crate::{log, timing::Timing};
 
-static OPEN: AtomicBool = AtomicBool::new(false);
+/// Whether calls are recorded here: not yet known, no, yes.
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const CLOSED: u8 = 1;
+const OPEN: u8 = 2;
 
 /// Whether HIP's functions are called by their symbols, and recorded so.
+#[inline]
 pub(super) fn is_open() -> bool {
-    OPEN.load(Ordering::Relaxed)
+    STATE.load(Ordering::Relaxed) == OPEN
+}
+
+/// Calls come by another door.
+pub(super) fn close() {
+    STATE.store(CLOSED, Ordering::Relaxed);
 }
 
 /// What is to be called for `name`, whose own function in HIP is `original`.
 pub(crate) fn function(name: &CStr, original: usize) -> usize {
     let (Some(recorder), Ok(name)) = (recorder::get(), name.to_str()) else { return original };
-    if registered() || table::is_open() {
-        return original;
-    }
     let wrapper = Wrapper::of(name, Target::Symbols);
     let Some(wrapper) = wrapper.filter(|wrapper| recorder.config.hip_apis.contains(wrapper.recorded_as))
     else {
         return original;
     };
     wrapper.keep(original);
-    OPEN.store(true, Ordering::Relaxed);
+    // HIP may not be initialised yet; this first call is to be recorded all the same.
+    if STATE.load(Ordering::Relaxed) == UNKNOWN {
+        has_calls(recorder, Library::find().as_ref());
+    }
     wrapper.address
+}
+
+/// Whether calls of this HIP are recorded here, decided when it is asked first. No call of HSA: it may be being initialised.
+pub(super) fn has_calls(recorder: &Recorder, library: Option<&Library>) -> bool {
+    let state = if is_better(recorder, library) && !table::is_open() { OPEN } else { CLOSED };
+    // Another thread that asks at the same time finds the same.
+    let _ = STATE.compare_exchange(UNKNOWN, state, Ordering::Relaxed, Ordering::Relaxed);
+    is_open()
+}
+
+/// Whether this door is the better one: HIP up to 5.2 times every command while it has callbacks, at the program's cost, and of versions
+/// that nobody knows the callbacks cannot be read. A recorder that comes later than HIP has missed callers who know their functions.
+fn is_better(recorder: &Recorder, library: Option<&Library>) -> bool {
+    let is_there = library::is_loaded("librpd_hip.so");
+    match recorder.config.hip_door {
+        Some(Way::Callbacks) => false,
+        Some(Way::Symbols) => {
+            if !is_there {
+                log::problem(
+                    "RPDT_HIP_DOOR=symbols needs librpd_hip.so in LD_PRELOAD; HIP's callbacks are used",
+                );
+            }
+            is_there
+        }
+        None => {
+            let calls_back =
+                library.is_some_and(|hip| hip.register_tracer.is_some() && version(hip).is_some());
+            is_there && !library::came_first() && recorder.config.timing != Some(Timing::Hip) && !calls_back
+        }
+    }
 }

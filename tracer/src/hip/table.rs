@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::symbols;
 use super::wrapper::{Target, Wrapper};
 use crate::log;
 use crate::recorder::Recorder;
@@ -44,6 +45,7 @@ pub(crate) unsafe fn patch(recorder: &Recorder, instance: u64, table: *mut c_voi
     }
     if replaced > 0 {
         OPEN.store(true, Ordering::Relaxed);
+        symbols::close();
     }
     log::info(|| format!("HIP offers its table: {replaced} of its functions are recorded"));
 }

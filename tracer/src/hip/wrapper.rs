@@ -6,7 +6,7 @@
 use std::mem::{MaybeUninit, transmute};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{call, description};
+use super::{call, description, symbols};
 use crate::guard::guard;
 
 /// dim3.
@@ -80,7 +80,10 @@ impl Wrapper {
 
 /// A call begins. True: it is recorded, its arguments are wanted in `data`, and [`exit`] must follow.
 #[inline]
-fn enter(place: u16, data: *mut u8) -> bool {
+fn enter<const TARGET: usize>(place: u16, data: *mut u8) -> bool {
+    if TARGET == SYMBOLS && !symbols::is_open() {
+        return false;
+    }
     guard(false, || {
         let api = &description::get().apis[place as usize];
         !call::enter(place, api, data).is_null()
@@ -124,7 +127,7 @@ macro_rules! wrappers {
                     let Some(original) = original else { return NO_ORIGINAL };
                     let mut data = MaybeUninit::<[u64; $words]>::uninit();
                     let place = data.as_mut_ptr().cast::<u8>();
-                    let recorded = enter($place, place);
+                    let recorded = enter::<TARGET>($place, place);
                     if recorded {
                         // SAFETY: the words reach behind the last argument.
                         $(unsafe { place.add($offset).cast::<$type>().write_unaligned($argument) };)*

@@ -1,0 +1,126 @@
+//! `dlsym` and `dlvsym`: whoever looks HIP's functions up in HIP's own handle (ctypes, Julia) gets those of this library, and whoever asks
+//! whether HIP is there is told the truth.
+//!
+//! What `RTLD_NEXT` and `RTLD_DEFAULT` mean depends on the code that asks, which the real function knows by its return address: there,
+//! and for all other names, it is jumped to as if it had been called itself.
+
+use std::arch::naked_asm;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::loaded::{self, From};
+use crate::{NAMES, OWN, next};
+
+/// The two functions, by their place below.
+const PLAIN: usize = 0;
+const VERSIONED: usize = 1;
+const FUNCTIONS: [&CStr; 2] = [c"dlsym", c"dlvsym"];
+/// Zero until the first call.
+static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+type Real = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
+
+/// What becomes of a look-up, in the two registers of a result.
+#[repr(C)]
+struct Answer {
+    /// The function to go on in, 0 for none.
+    jump: usize,
+    /// Without one: what is returned.
+    value: usize,
+}
+
+/// # Safety
+/// As the real function demands; `version` is used for `dlvsym` only.
+unsafe extern "C" fn answer(
+    handle: *mut c_void,
+    name: *const c_char,
+    version: *const c_char,
+    which: usize,
+) -> Answer {
+    let Some(address) = real(which) else { return Answer { jump: 0, value: 0 } };
+    let leave = Answer { jump: address, value: 0 };
+    if name.is_null() {
+        return leave;
+    }
+    // SAFETY: a NUL-terminated name, the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) };
+    let Ok(place) = NAMES.binary_search(&name) else { return leave };
+    let own = OWN.get(place).map_or(0, |function| *function as usize);
+    // SAFETY: an address of dlsym or dlvsym; the former takes two arguments, and does not see the third.
+    let look_up = |handle, which| unsafe {
+        real(which).map_or(0, |real| {
+            std::mem::transmute::<usize, Real>(real)(handle, name.as_ptr(), version) as usize
+        })
+    };
+    let is_pseudo = [libc::RTLD_DEFAULT, libc::RTLD_NEXT].contains(&handle);
+    let value = match next::original(name) {
+        None if is_pseudo => look_up(libc::RTLD_NEXT, PLAIN),
+        None => match look_up(handle, which) {
+            // Nobody else has it: the real function is to say so, to `dlerror` as well.
+            found if found == own => look_up(libc::RTLD_NEXT, PLAIN),
+            found => found,
+        },
+        // The names here have no version: who asks for one passes them by.
+        Some(_) if handle == libc::RTLD_NEXT || is_pseudo && which == PLAIN => return leave,
+        Some(original) => match look_up(handle, which) {
+            found if found == original => own,
+            _ if is_pseudo => return leave,
+            found => found,
+        },
+    };
+    Answer { jump: 0, value }
+}
+
+/// The next function of that name: the C library's, or that of somebody else who has one.
+fn real(which: usize) -> Option<usize> {
+    let (slot, name) = (REAL.get(which)?, FUNCTIONS.get(which)?);
+    let known = slot.load(Ordering::Relaxed);
+    if known != 0 {
+        return Some(known);
+    }
+    let found = loaded::function(name, From::BehindThis)?;
+    slot.store(found, Ordering::Relaxed);
+    Some(found)
+}
+
+macro_rules! lookup {
+    ($name:ident, $which:expr) => {
+        /// The function of that name, see the module.
+        ///
+        /// # Safety
+        /// As the C library demands.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rsi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rdx",
+                ".cfi_adjust_cfa_offset 8",
+                "mov ecx, {which}",
+                "call {answer}",
+                "mov r11, rax",
+                "mov rax, rdx",
+                "pop rdx",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rsi",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -8",
+                "test r11, r11",
+                "jz 2f",
+                "jmp r11",
+                "2:",
+                "ret",
+                ".cfi_endproc",
+                which = const $which,
+                answer = sym answer,
+            )
+        }
+    };
+}
+lookup!(dlsym, PLAIN);
+lookup!(dlvsym, VERSIONED);
