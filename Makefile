@@ -80,12 +80,14 @@ soak: setup
 matrix: setup
 	@tests/matrix/run
 
-# The description of the HIP API: from the headers of this version and of the newer ones in the trees of `make matrix`.
-MATRIX = target/matrix
+# The description of the HIP API, from the headers of each version: tracer/src/hip/description/headers.sh says where they come from.
+HIP_HEADERS = target/hip-headers
+HIP_API = tracer/src/hip/description/hip_api.tsv
 hip-api:
-	@[ -e $(MATRIX)/sid/.packages ] || { echo 'make hip-api: needs the headers in the trees of make matrix' >&2; exit 1; }
-	@tracer/src/hip/description/generate.py 5.2=/usr/include 5.7=$(MATRIX)/trixie/usr/include 6.4=$(MATRIX)/sid/usr/include > tracer/src/hip/description/hip_api.tsv.new
-	@mv tracer/src/hip/description/hip_api.tsv.new tracer/src/hip/description/hip_api.tsv
+	@[ -d $(HIP_HEADERS) ] || { echo 'make hip-api: no headers in $(HIP_HEADERS): see tracer/src/hip/description/headers.sh' >&2; exit 1; }
+	@tracer/src/hip/description/generate.py $(foreach version,$(sort $(notdir $(wildcard $(HIP_HEADERS)/*))),$(version)=$(HIP_HEADERS)/$(version)) \
+		> $(HIP_API).new
+	@mv $(HIP_API).new $(HIP_API)
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include

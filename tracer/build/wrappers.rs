@@ -30,12 +30,12 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     let mut text = String::from("wrappers! {\n");
     for (place, &line) in lines.iter().enumerate() {
         let mut cells = line.split('\t');
-        let (name, since) = (cells.next().ok_or(line)?, cells.next().ok_or(line)?);
+        let name = cells.next().ok_or(line)?;
         if OTHERS.contains(&name) {
             continue;
         }
         let parameters: Vec<Parameter<'_>> =
-            cells.skip(1).map(|cell| Parameter::read(cell).ok_or(line)).collect::<Result<_, _>>()?;
+            cells.skip(2).map(|cell| Parameter::read(cell).ok_or(line)).collect::<Result<_, _>>()?;
         let end = parameters.iter().map(|parameter| parameter.offset + parameter.size).max().unwrap_or(0);
         let twin = format!("{name}_spt");
         let has_twin = entries.contains(&*twin) && !described.contains(&*twin);
@@ -43,7 +43,7 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
             if slot >= TWINS && !has_twin {
                 continue;
             }
-            write!(text, "    {slot} {place} {name}_{} [{}] (", since.replace('.', "_"), end.div_ceil(8))?;
+            write!(text, "    {slot} {place} {name}_{place} [{}] (", end.div_ceil(8))?;
             for (number, parameter) in parameters.iter().enumerate() {
                 write!(text, "a{number}: {} = {}, ", parameter.kind, parameter.offset)?;
             }

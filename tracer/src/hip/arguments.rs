@@ -125,7 +125,7 @@ impl<'a> Arguments<'a> {
             if field.class == Class::Opaque || in_row && field.role.is_some() || launch_arguments {
                 continue;
             }
-            if field.class == Class::Structure(Structure::Launch) {
+            if matches!(field.class, Class::Structure(Structure::Launch | Structure::LaunchConfig)) {
                 continue;
             }
             let separator = if text.is_empty() { "" } else { " | " };

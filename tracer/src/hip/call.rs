@@ -8,8 +8,8 @@ use std::ptr;
 
 use super::arguments::{self, Arguments, MOST, unsigned};
 use super::command::Created;
-use super::description::{Api, Role, Row};
-use super::launch::{Launch, Transfer};
+use super::description::{Api, Role, Row, StreamPlace};
+use super::launch::{LAUNCH_CONFIG_STREAM, Launch, Transfer};
 use super::{function, pointer};
 use crate::hsa::kernel::KernelId;
 use crate::record::NO_KERNEL;
@@ -100,9 +100,19 @@ pub(crate) fn submits() -> Cause {
 /// # Safety
 /// `data` is HIP's data of a call to `api`, filled.
 unsafe fn stream(api: &Api, data: *const u8) -> u64 {
-    let Some(offset) = api.stream else { return 0 };
-    // SAFETY: the stream's place in that data.
-    unsafe { data.add(offset).cast::<u64>().read_unaligned() }
+    // SAFETY: an argument's place in that data.
+    let argument = |offset| unsafe { data.add(offset).cast::<u64>().read_unaligned() };
+    match api.stream {
+        None => 0,
+        Some(StreamPlace::Argument(offset)) => argument(offset),
+        // A call that is given none fails, but may have to initialise HIP first.
+        Some(StreamPlace::Config(offset)) if argument(offset) == 0 => 0,
+        Some(StreamPlace::Config(offset)) => {
+            let config = argument(offset) as *const u8;
+            // SAFETY: what the call launches by, which is the application's until the call returns.
+            unsafe { config.add(LAUNCH_CONFIG_STREAM).cast::<u64>().read_unaligned() }
+        }
+    }
 }
 
 /// A call begins. `data`: where HIP keeps its arguments, or null for room of ours; that place, or null when the call is not recorded:

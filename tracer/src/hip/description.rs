@@ -10,7 +10,7 @@ static TEXT: &str = include_str!("description/hip_api.tsv");
 /// A HIP version as its own table of names tells it.
 #[derive(Debug)]
 pub(super) struct Version {
-    /// Such as `5.2`.
+    /// Such as `5.2`, or `5.6-5.7`.
     pub(super) name: &'static str,
     /// sizeof(hip_api_data_t).
     pub(super) data_size: usize,
@@ -76,6 +76,8 @@ pub(crate) enum Structure {
     DriverCopy3D,
     /// hipLaunchParams or hipKernelNodeParams: shown by the row, or not at all.
     Launch,
+    /// hipLaunchConfig_t or HIP_LAUNCH_CONFIG (HIP 7.1).
+    LaunchConfig,
 }
 
 /// The column that an argument fills.
@@ -134,6 +136,15 @@ pub(crate) struct Field {
     pub(crate) role: Option<Role>,
 }
 
+/// Where a call's stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamPlace {
+    /// At that place in hip_api_data_t.
+    Argument(usize),
+    /// In the structure whose address stands there, a [`Structure::LaunchConfig`].
+    Config(usize),
+}
+
 /// One function, with the layout of its arguments.
 #[derive(Debug)]
 pub(crate) struct Api {
@@ -143,8 +154,8 @@ pub(crate) struct Api {
     since: &'static str,
     /// What it fills.
     pub(crate) row: Row,
-    /// Place of the stream in hip_api_data_t, of launches and copies.
-    pub(crate) stream: Option<usize>,
+    /// Where the stream stands, of launches and copies.
+    pub(crate) stream: Option<StreamPlace>,
     /// Its arguments in order.
     pub(crate) fields: Vec<Field>,
 }
@@ -240,7 +251,11 @@ fn api(mut cells: impl Iterator<Item = &'static str>) -> Option<Api> {
         _ => Row::None,
     };
     let fields = cells.map(field).collect::<Option<Vec<Field>>>()?;
-    let stream = fields.iter().find(|field| field.role == Some(Role::Stream)).map(|field| field.offset);
+    let stream = fields.iter().find_map(|field| match (field.role, field.class) {
+        (Some(Role::Stream), _) => Some(StreamPlace::Argument(field.offset)),
+        (_, Class::Structure(Structure::LaunchConfig)) => Some(StreamPlace::Config(field.offset)),
+        _ => None,
+    });
     Some(Api { name, since, row, stream, fields })
 }
 
@@ -264,6 +279,7 @@ fn field(text: &'static str) -> Option<Field> {
         "mhipMemcpy3DParms" => Class::Structure(Structure::Copy3D),
         "mhip_Memcpy2D" => Class::Structure(Structure::DriverCopy2D),
         "mHIP_MEMCPY3D" => Class::Structure(Structure::DriverCopy3D),
+        "mhipLaunchConfig_t" | "mHIP_LAUNCH_CONFIG" => Class::Structure(Structure::LaunchConfig),
         "mhipLaunchParams" | "mhipKernelNodeParams" => Class::Structure(Structure::Launch),
         _ => Class::Opaque,
     };
@@ -308,6 +324,7 @@ fn role(word: &str) -> Option<Role> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn every_line_is_understood() {
@@ -316,6 +333,8 @@ mod tests {
         assert_eq!(description.versions.len(), lines("version\t"));
         assert_eq!(description.apis.len(), lines("api\t"));
         assert!(description.apis.is_sorted_by(|a, b| a.name <= b.name), "found by bisection");
+        let hashes: HashSet<u64> = description.versions.iter().map(|version| version.hash).collect();
+        assert_eq!(hashes.len(), description.versions.len(), "told apart by their names");
     }
 
     #[test]
@@ -323,6 +342,7 @@ mod tests {
         for api in &get().apis {
             let has = |role: Role| api.fields.iter().any(|field| field.role == Some(role));
             match api.row {
+                Row::Kernel if has(Role::What) => assert!(has(Role::Function), "{api:?}"),
                 Row::Kernel => {
                     assert!(has(Role::Function) && has(Role::Shared) && has(Role::Stream), "{api:?}");
                     assert!(has(Role::Grid) || has(Role::GridAxis(2)) || has(Role::ItemsAxis(2)), "{api:?}");

@@ -18,7 +18,7 @@ pub(super) fn kernel(api: &Api, function: u64, stream: u64) -> KernelId {
     name.map_or(NO_KERNEL, kernel::named)
 }
 
-/// The module calls take a hipFunction_t.
+/// The module and driver calls take a hipFunction_t.
 fn takes_host_function(api: &Api) -> bool {
-    !api.name.contains("Module")
+    !api.name.contains("Module") && !api.name.starts_with("hipDrv")
 }

@@ -31,6 +31,7 @@ impl Launch {
                 Some(Role::BlockAxis(axis)) => launch.workgroup[usize::from(axis)] = number,
                 Some(Role::Shared) => launch.shared = number,
                 Some(Role::Stream) => launch.stream = unsigned(bytes),
+                Some(Role::What) => launch.look_into(bytes),
                 _ => {}
             }
         }
@@ -40,7 +41,17 @@ impl Launch {
         }
         launch
     }
+
+    /// Offsets as in HIP 7.1 hip_runtime_api.h, the same in both structures.
+    fn look_into(&mut self, config: &[u8]) {
+        let at = |begin: usize, end: usize| config.get(begin..end).unwrap_or_default();
+        (self.grid, self.workgroup) = (dimensions(at(0, 12)), dimensions(at(12, 24)));
+        (self.shared, self.stream) = (unsigned(at(24, 28)) as u32, unsigned(at(LAUNCH_CONFIG_STREAM, 40)));
+    }
 }
+
+/// Place of the stream in a [`Structure::LaunchConfig`].
+pub(super) const LAUNCH_CONFIG_STREAM: usize = 32;
 
 fn dimensions(bytes: &[u8]) -> [u32; 3] {
     std::array::from_fn(|axis| unsigned(bytes.get(4 * axis..4 * axis + 4).unwrap_or_default()) as u32)
@@ -126,7 +137,7 @@ impl Transfer {
                 self.dst = first([88, 80, 96]).unwrap_or(0);
                 (self.width, self.height) = (at(112, 4), at(116, 4).saturating_mul(at(120, 4)));
             }
-            Structure::Launch => {}
+            Structure::Launch | Structure::LaunchConfig => {}
         }
     }
 }

@@ -28,6 +28,9 @@ pub(super) struct Library {
     pub(super) init_commands: Option<InitActivityCallback>,
     pub(super) enable_commands: Option<EnableActivityCallback>,
     pub(super) register_tracer: Option<RegisterTracerCallback>,
+    /// Its commands name devices by HIP's own number, not by the driver's: HIP up to 5.3 (ROCclr 5.3.3 and 5.4.0 activity.cpp), whose
+    /// functions have the same names in HIP's table as those of 5.4, which exports one more.
+    pub(super) numbers_devices: bool,
     api_name: ApiName,
     stream_device: StreamDevice,
     kernel_name: KernelName,
@@ -62,6 +65,7 @@ impl Library {
                     .map(|at| std::mem::transmute::<*mut c_void, EnableActivityCallback>(at)),
                 register_tracer: symbol(c"hipRegisterTracerCallback")
                     .map(|at| std::mem::transmute::<*mut c_void, RegisterTracerCallback>(at)),
+                numbers_devices: symbol(c"hipLaunchHostFunc").is_none(),
                 api_name: std::mem::transmute::<*mut c_void, ApiName>(symbol(c"hipApiName")?),
                 stream_device: std::mem::transmute::<*mut c_void, StreamDevice>(symbol(
                     c"hipGetStreamDeviceId",

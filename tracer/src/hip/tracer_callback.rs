@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::command::{self, Completed, Created};
-use super::{Door, call, door};
+use super::{Door, call, device, door};
 use crate::guard::guard;
 use crate::hsa::kernel;
 use crate::record::NO_GPU;
@@ -38,7 +38,8 @@ struct Record {
     correlation: u64,
     begin: u64,
     end: u64,
-    node: i32,
+    /// The driver's number of the device; in HIP 5.3 HIP's own.
+    device: i32,
     queue: u64,
     /// Bytes of a copy, or address of a kernel's mangled name.
     detail: u64,
@@ -65,7 +66,7 @@ unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) ->
             (COMMANDS, 0 | COMMIT) => NO,
             (COMMANDS, _) => {
                 // SAFETY: HIP's record, valid during the call.
-                completed(unsafe { &*data.cast::<Record>() });
+                completed(unsafe { &*data.cast::<Record>() }, door.library.numbers_devices);
                 YES
             }
             // SAFETY: the room that HIP offers for a call, in a version that the description knows.
@@ -110,7 +111,7 @@ unsafe extern "C" fn on_return(_: u32, _: *mut c_void) {
     guard((), call::exit);
 }
 
-fn completed(record: &Record) {
+fn completed(record: &Record, numbers_devices: bool) {
     /// Commands that have completed before.
     static COMPLETED: AtomicU64 = AtomicU64::new(0);
     let Some(recorder) = recorder::get() else { return };
@@ -127,7 +128,7 @@ fn completed(record: &Record) {
     });
     let completed = Completed {
         kind: record.kind,
-        gpu: u32::try_from(record.node).ok().and_then(hsa::gpu_of_node).unwrap_or(NO_GPU),
+        gpu: if numbers_devices { device::gpu(record.device) } else { gpu_of_node(record.device) },
         queue: record.queue as u32,
         times: (record.begin, record.end),
         bytes: if is_kernel { 0 } else { record.detail },
@@ -135,4 +136,8 @@ fn completed(record: &Record) {
         kernel,
     };
     command::record(recorder, &completed, created);
+}
+
+fn gpu_of_node(node: i32) -> u32 {
+    u32::try_from(node).ok().and_then(hsa::gpu_of_node).unwrap_or(NO_GPU)
 }

@@ -40,9 +40,7 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     let sources = [("hsa", hsa::offered()), ("hip", hip::records_calls())];
     let sources: Vec<&str> = sources.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect();
     appender.session_fact(fact::SOURCES, &sources.join(","))?;
-    if let Some(door) = hip::way() {
-        appender.session_fact("hip_door", door)?;
-    }
+    hip_door(appender)?;
     if let Some(timing) = timing::chosen() {
         appender.session_fact("timing", timing.name())?;
     }
@@ -58,6 +56,11 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
         }
     }
     Ok(true)
+}
+
+/// How HIP's calls are seen, which a process without GPUs never needs to know and another profiler can change.
+fn hip_door(appender: &mut Appender) -> Result<(), Error> {
+    hip::way().map_or(Ok(()), |door| appender.session_fact("hip_door", door))
 }
 
 /// What was recorded and lost so far.
@@ -80,6 +83,7 @@ pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Re
     if let Some(stacks) = &recorder.stacks {
         appender.session_fact("calls_without_stack", &stacks.without().to_string())?;
     }
+    hip_door(appender)?;
     let load = |counter: &std::sync::atomic::AtomicU64| {
         counter.load(std::sync::atomic::Ordering::Relaxed).to_string()
     };

@@ -3,8 +3,8 @@
 
     generate.py VERSION=INCLUDE [VERSION=INCLUDE...] > hip_api.tsv      oldest version first
 
-INCLUDE is a folder with hip/hip_runtime_api.h and hip/amd_detail/hip_prof_str.h of that version. The layout of the arguments
-comes from the compiler, so that it is the runtime's own. `make hip-api` runs it on the installed version.
+INCLUDE is a folder with hip/hip_runtime_api.h and hip/amd_detail/hip_prof_str.h of that version; headers.sh fetches them. The layout of
+the arguments comes from the compiler, so that it is the runtime's own. `make hip-api` runs it on all versions.
 
 Two kinds of lines, tab-separated:
 
@@ -25,24 +25,27 @@ import tempfile
 
 KERNEL = {"hipLaunchKernel", "hipExtLaunchKernel", "hipLaunchCooperativeKernel", "hipModuleLaunchKernel",
           "hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel", "hipModuleLaunchCooperativeKernel",
-          "hipLaunchKernel_spt", "hipLaunchCooperativeKernel_spt"}
+          "hipLaunchKernel_spt", "hipLaunchCooperativeKernel_spt", "hipLaunchKernelExC", "hipDrvLaunchKernelEx"}
 KERNELS = {"hipExtLaunchMultiKernelMultiDevice", "hipLaunchCooperativeKernelMultiDevice",
            "hipModuleLaunchCooperativeKernelMultiDevice"}
 ITEMS = {"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"}
-COPY = re.compile(r"hip(Drv)?Memcpy")
+# Batches are many copies; of a copy between devices in three dimensions, no structure is looked into.
+COPY = re.compile(r"hip(Drv)?Memcpy(?!3DPeer|\w*Batch)")
 DIRECTION = {"HtoD": 1, "HtoA": 1, "DtoH": 2, "AtoH": 2, "DtoD": 3, "DtoA": 3, "AtoD": 3, "AtoA": 3, "Peer": 3}
-LAUNCH_ROLES = {"function_address": "function", "f": "function", "numBlocks": "grid", "dimBlocks": "block", "gridDim": "grid",
+LAUNCH_ROLES = {"function_address": "function", "f": "function", "fPtr": "function", "config": "what", "numBlocks": "grid", "dimBlocks": "block", "gridDim": "grid",
                 "blockDim": "block", "sharedMemBytes": "shared", "sharedMem": "shared", "stream": "stream", "hStream": "stream"}
 COPY_ROLES = {"dst": "dst", "src": "src", "dstArray": "dst", "srcArray": "src", "dstHost": "dst", "srcHost": "src",
               "dstDevice": "dst", "srcDevice": "src", "sizeBytes": "size", "count": "size", "ByteCount": "size",
               "width": "width", "height": "height", "kind": "kind", "stream": "stream",
               "dstDeviceId": "dstDevice", "srcDeviceId": "srcDevice"}
-STRUCTURES = {"hipMemcpy3DParms", "hip_Memcpy2D", "HIP_MEMCPY3D", "hipLaunchParams", "hipKernelNodeParams"}
+STRUCTURES = {"hipMemcpy3DParms", "hip_Memcpy2D", "HIP_MEMCPY3D", "hipLaunchParams", "hipKernelNodeParams", "hipLaunchConfig_t",
+              "HIP_LAUNCH_CONFIG"}
 # Places for many results, or for what goes in.
 ARRAYS = {"nodes", "from", "to", "pDependencies", "pRootNodes", "pDependentNodes", "dependencies", "dependencies_out", "attributes",
           "data", "data_sizes", "pHipDevices", "cuMask", "pLogBuffer", "resources", "options", "optionsValues", "option", "args",
           "kernelParams", "extra", "params", "mapInfoList", "pBorderColor", "handles", "optionPtr", "optionVals", "sizes", "dsts",
-          "srcs", "objects", "attrs", "edgeData"}
+          "srcs", "objects", "attrs", "attrsIdxs", "edgeData", "jitOptions", "jitOptionsValues", "libraryOptions", "libraryOptionValues",
+          "kernels", "device_arr"}
 
 
 def structures(header):
@@ -56,7 +59,8 @@ def structures(header):
 
 def measured(include, apis):
     """What the compiler says of each field: offset, size, category, category and size of what it points to."""
-    lines = ["#include <hip/hip_runtime_api.h>", "#include <hip/amd_detail/hip_prof_str.h>", "#include <cstdio>", "#include <type_traits>",
+    lines = ["#include <hip/hip_runtime_api.h>", "#include <hip/amd_detail/hip_prof_str.h>", "#include <cstddef>", "#include <cstdio>",
+             "#include <type_traits>",
              "template <class T> char category() {",
              "  if (std::is_void<T>::value) return 'v';",
              "  if (std::is_pointer<T>::value) return 'p';",
@@ -169,6 +173,8 @@ def main():
         table = "".join(f"{number} {name}\n" for number, name in ids)
         apis = list(structures(header))
         size, rows = measured(include, apis)
+        if any(line.endswith(f"\t{fnv(table):016x}") for line in versions):
+            sys.exit(f"{version}: an earlier version has the same names, by which versions are told apart")
         versions.append(f"version\t{version}\t{size}\t{ids[-1][0]}\t{fnv(table):016x}")
         for api, fields in apis:
             kind_of_row, described_fields = described(api, fields, rows)
