@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use measured::Measured;
+use measured::{Measured, PATIENCE, median};
 
 const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 
@@ -41,7 +41,8 @@ fn main() {
     }
     let machine = machine();
     println!("{machine}");
-    let mut lines = vec![format!("# {machine}"), "calls\tpass\tvariant\tmeasure\tvalue".to_string()];
+    let mut report =
+        Report { lines: vec![format!("# {machine}"), "calls\tpass\tvariant\tmeasure\tvalue".to_string()] };
     println!(
         "{:>8} {:9} {:>8} {:>8} {:>7} {:>11} {:>14}",
         "calls", "pass", "wall s", "CPU s", "MB", "CPU/floor", "original/CPU"
@@ -49,74 +50,88 @@ fn main() {
     for calls in sizes {
         let dir = tempfile::tempdir().unwrap();
         let trace = generate(dir.path(), calls);
+        // What takes a quarter of a second varies by more than is looked for.
+        let runs = if calls > 100_000 { 1 } else { 5 };
         for (pass, tables, module) in PASSES {
-            let mut record = |variant: &str, measured: &Measured| {
-                for (measure, value) in measured.values() {
-                    lines.push(format!("{calls}\t{pass}\t{variant}\t{measure}\t{value:.3}"));
-                }
-            };
-            let made = copy(&trace, "made.rpd");
-            let ours = measured::of(Command::new(RPD).arg(pass).arg(&made));
-            record("rpd", &ours);
-            let floor = (!tables.is_empty()).then(|| floor::of(&made, &copy(&trace, "floor.rpd"), tables));
-            floor.iter().for_each(|floor| record("floor", floor));
-            let original = std::env::var_os("RPD_ORIGINAL").map(|path| {
-                let theirs = copy(&trace, "theirs.rpd");
-                let mut command = Command::new("python3");
-                command.env("PYTHONPATH", Path::new(&path).join("rocpd_python"));
-                measured::of(command.args(["-m", module]).arg(&theirs))
+            let ours =
+                median(runs, || measured::of(Command::new(RPD).arg(pass).arg(copy(&trace, "made.rpd"))));
+            let made = dir.path().join("made.rpd");
+            let floor = (!tables.is_empty())
+                .then(|| median(runs, || floor::of(&made, &copy(&trace, "floor.rpd"), tables)));
+            let original = original(|command, checkout| {
+                command.env("PYTHONPATH", checkout.join("rocpd_python"));
+                command.args(["-m", module]).arg(copy(&trace, "theirs.rpd"));
             });
-            original.iter().for_each(|original| record("original", original));
-            println!(
-                "{calls:>8} {pass:9} {:>8.2} {:>8.2} {:>7.0} {:>11} {:>14}",
-                ours.wall,
-                ours.cpu,
-                ours.peak_mb,
-                floor.map_or("-".into(), |floor| format!("{:.2}", ours.cpu / floor.cpu)),
-                original.map_or("-".into(), |original| format!("{:.1}", original.cpu / ours.cpu))
-            );
+            report.line(calls, pass, &ours, floor.as_ref(), original.as_ref());
         }
-        for (verb, ours, original) in derivations(&trace) {
-            let record = |lines: &mut Vec<String>, variant: &str, measured: &Measured| {
-                for (measure, value) in measured.values() {
-                    lines.push(format!("{calls}\t{verb}\t{variant}\t{measure}\t{value:.3}"));
-                }
-            };
-            record(&mut lines, "rpd", &ours);
-            original.iter().for_each(|original| record(&mut lines, "original", original));
-            println!(
-                "{calls:>8} {verb:9} {:>8.2} {:>8.2} {:>7.0} {:>11} {:>14}",
-                ours.wall,
-                ours.cpu,
-                ours.peak_mb,
-                "-",
-                original.map_or("-".into(), |original| format!("{:.1}", original.wall / ours.wall))
-            );
-        }
+        let (other, out) = (copy(&trace, "made.rpd"), dir.path().join("out.rpd"));
+        let made = |arguments: &mut Command| {
+            let measured = measured::of(arguments);
+            fs::remove_file(&out).unwrap();
+            measured
+        };
+        // The middle half of the trace, which the original makes in place.
+        let window = ["--start", "25%", "--end", "75%"];
+        let trimmed =
+            median(runs, || made(Command::new(RPD).arg("trim").arg(&trace).arg("-o").arg(&out).args(window)));
+        let original = original(|command, checkout| {
+            command.env("PYTHONPATH", checkout.join("rocpd_python")).arg(checkout.join("tools/rpd_trim.py"));
+            command.args(window).arg(copy(&trace, "theirs.rpd"));
+        });
+        report.line(calls, "trim", &trimmed, None, original.as_ref());
+        // Two traces in one, for which it has nothing.
+        let merged = median(runs, || {
+            made(Command::new(RPD).args(["merge", "--same-host", "-o"]).arg(&out).args([&trace, &other]))
+        });
+        report.line(calls, "merge", &merged, None, None);
     }
     if let Some(path) = raw {
-        fs::write(&path, lines.join("\n") + "\n")
+        fs::write(&path, report.lines.join("\n") + "\n")
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 }
 
-/// The middle half of the trace as a trace of its own, which the original makes in place, and two traces in one, for which it
-/// has nothing.
-fn derivations(trace: &Path) -> [(&'static str, Measured, Option<Measured>); 2] {
-    let (other, out) = (copy(trace, "made.rpd"), trace.with_file_name("out.rpd"));
-    let window = ["--start", "25%", "--end", "75%"];
-    let trimmed = measured::of(Command::new(RPD).arg("trim").arg(trace).arg("-o").arg(&out).args(window));
-    fs::remove_file(&out).unwrap();
-    let original = std::env::var_os("RPD_ORIGINAL").map(|path| {
-        let path = Path::new(&path);
-        let mut command = Command::new("python3");
-        command.env("PYTHONPATH", path.join("rocpd_python")).arg(path.join("tools/rpd_trim.py"));
-        measured::of(command.args(window).arg(copy(trace, "theirs.rpd")))
-    });
-    let files = [trace, &other];
-    let merged = measured::of(Command::new(RPD).args(["merge", "--same-host", "-o"]).arg(&out).args(files));
-    fs::remove_file(&out).unwrap();
-    [("trim", trimmed, original), ("merge", merged, None)]
+/// A tool of the original, as `prepare` has it run with the checkout, if there is one. None inside: it took too long.
+fn original(prepare: impl FnOnce(&mut Command, &Path)) -> Option<Option<Measured>> {
+    let checkout = PathBuf::from(std::env::var_os("RPD_ORIGINAL")?);
+    let mut command = Command::new("python3");
+    prepare(&mut command, &checkout);
+    Some(measured::patiently(&command))
+}
+
+/// What was measured: printed as it comes, and every value for the file.
+struct Report {
+    lines: Vec<String>,
+}
+
+impl Report {
+    fn line(
+        &mut self,
+        calls: u64,
+        pass: &str,
+        ours: &Measured,
+        floor: Option<&Measured>,
+        original: Option<&Option<Measured>>,
+    ) {
+        let ended = original.and_then(Option::as_ref);
+        for (variant, measured) in [("rpd", Some(ours)), ("floor", floor), ("original", ended)] {
+            for (measure, value) in measured.into_iter().flat_map(Measured::values) {
+                self.lines.push(format!("{calls}\t{pass}\t{variant}\t{measure}\t{value:.3}"));
+            }
+        }
+        println!(
+            "{calls:>8} {pass:9} {:>8.2} {:>8.2} {:>7.0} {:>11} {:>14}",
+            ours.wall,
+            ours.cpu,
+            ours.peak_mb,
+            floor.map_or("-".into(), |floor| format!("{:.2}", ours.cpu / floor.cpu)),
+            match original {
+                None => "-".into(),
+                Some(Some(original)) => format!("{:.1}", original.cpu / ours.cpu),
+                Some(None) => format!("> {PATIENCE} s"),
+            }
+        );
+    }
 }
 
 /// A trace of that many calls, by the generator of the tests.

@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+/// How long a tool of the original may take, s: its autograd takes hours over a million calls.
+pub(crate) const PATIENCE: u64 = 600;
+
 /// Time and memory.
 pub(crate) struct Measured {
     /// Wall time, s.
@@ -23,7 +26,10 @@ impl Measured {
 const STOPWATCH: &str = "
 import resource, subprocess, sys, time
 begun = time.monotonic()
-done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+try:
+    done = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=float(sys.argv[1]) or None)
+except subprocess.TimeoutExpired:
+    sys.exit()
 wall = time.monotonic() - begun
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 sys.stderr.buffer.write(done.stderr if done.returncode else b'')
@@ -32,8 +38,25 @@ sys.exit(done.returncode)";
 
 /// Runs `command` to its end.
 pub(crate) fn of(command: &Command) -> Measured {
+    run(command, 0).unwrap()
+}
+
+/// Runs `command` to its end, unless that takes longer than [`PATIENCE`].
+pub(crate) fn patiently(command: &Command) -> Option<Measured> {
+    run(command, PATIENCE)
+}
+
+/// The run with the median of the processor's time of `runs` runs.
+pub(crate) fn median(runs: usize, mut run: impl FnMut() -> Measured) -> Measured {
+    let mut all: Vec<Measured> = (0..runs).map(|_| run()).collect();
+    all.sort_by(|one, other| one.cpu.total_cmp(&other.cpu));
+    all.swap_remove(runs / 2)
+}
+
+/// Runs `command`, at most `limit` seconds; 0 is no limit.
+fn run(command: &Command, limit: u64) -> Option<Measured> {
     let mut watched = Command::new("python3");
-    watched.args(["-c", STOPWATCH]).arg(command.get_program()).args(command.get_args());
+    watched.args(["-c", STOPWATCH, &limit.to_string()]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         value.map(|value| watched.env(name, value));
     }
@@ -41,5 +64,6 @@ pub(crate) fn of(command: &Command) -> Measured {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let numbers: Vec<f64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
-    Measured { wall: numbers[0], cpu: numbers[1], peak_mb: numbers[2] / 1024.0 }
+    let [wall, cpu, peak_kb] = numbers[..] else { return None };
+    Some(Measured { wall, cpu, peak_mb: peak_kb / 1024.0 })
 }
