@@ -74,7 +74,7 @@ bench-passes: setup
 soak: setup
 	@RPD_SOAK=1 $(TEST)
 	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment; do \
-	    $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done; \
+	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
 	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi
 
 matrix: setup
