@@ -90,7 +90,11 @@ impl Verdict {
 /// # Errors
 /// When the metadata cannot be read.
 pub(crate) fn recorder(trace: &Connection) -> rusqlite::Result<Option<u32>> {
-    Sessions::of(trace).map(|sessions| sessions.running_pid())
+    let sessions = Sessions::of(trace)?;
+    let file = trace.path().map(Path::new);
+    // A copy has the sessions of its original.
+    let is_its = |pid: &u32| file.and_then(|file| liveness::is_writer(*pid, file)) != Some(false);
+    Ok(sessions.running_pids().find(is_its))
 }
 
 /// Who writes into a file now, and what to do about it, if somebody does.

@@ -364,9 +364,9 @@ mod tests {
     fn every_pass_is_a_verb_that_says_what_it_does() {
         let cli = Cli::command();
         for pass in crate::pass::PASSES {
-            let verb = cli.find_subcommand(pass.definition().name);
+            let verb = cli.find_subcommand(pass.name);
             let about = verb.and_then(|verb| verb.get_about()).map(ToString::to_string);
-            assert_eq!(about.as_deref(), Some(pass.definition().about));
+            assert_eq!(about.as_deref(), Some(pass.about));
         }
     }
 

@@ -1,13 +1,27 @@
 //! Each text once: rows that refer to another with the same text refer to the first one, and texts that nothing uses go.
+//!
+//! Other tools' tables may refer to texts and not say so. Their rows are left alone, and so are the texts whose ids stand in
+//! a column that is named as if it did: at worst a text stays that nothing uses.
 
 use anyhow::Result;
+use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::ids::Ids;
 use crate::layout::{Layout, quote, same};
-use crate::pass::{Change, remove_unused};
+use crate::pass::{Change, Definition, remove_unused, renew_mark};
 use crate::trace::row_count;
 use crate::twins;
+
+/// As `rpd strings` makes it.
+pub(crate) static DEFINITION: Definition = Definition {
+    name: "strings",
+    about: "Remove texts that are in a trace more than once, or that nothing uses",
+    tag: "Strings",
+    reads: &["rocpd_string"],
+    tables: &[],
+    views: &[],
+};
 
 /// Texts that are wanted whatever refers to them: local id 1 of each session is the empty text.
 const KEPT: &str = "id & 0xffffffff = 1 AND string = ''";
@@ -19,8 +33,21 @@ pub(crate) struct Deduped {
     pub(crate) before: u64,
     /// Texts that are there.
     pub(crate) after: u64,
-    /// Of those that went, how many were there once more.
+    /// How many were there once more.
     pub(crate) equal: u64,
+    /// Columns that may refer to texts without saying so, and kept some that would have gone.
+    pub(crate) undeclared: Vec<Undeclared>,
+}
+
+/// A column that declares no reference and has ids of texts that nothing else uses.
+#[derive(Debug, Serialize)]
+pub(crate) struct Undeclared {
+    /// Its table.
+    pub(crate) table: String,
+    /// It.
+    pub(crate) column: String,
+    /// Texts that stay because of it.
+    pub(crate) texts: u64,
 }
 
 /// Leaves each text of `rocpd_string` once.
@@ -35,7 +62,8 @@ pub(crate) fn dedupe(change: &Change<'_>) -> Result<Deduped> {
     twins::gather(trace, &format!("SELECT string, id FROM rocpd_string WHERE NOT ({KEPT})"))?;
     let equal = twins::find(trace)?;
     let mut unused = Ids::of(trace, &format!("SELECT id FROM rocpd_string WHERE NOT ({KEPT})"), [])?;
-    for table in &Layout::everything(trace)?.tables {
+    let layout = Layout::declared(trace)?;
+    for table in &layout.tables {
         let references = table.references.iter().filter(|reference| same(&reference.table, "rocpd_string"));
         for column in references.map(|reference| quote(&reference.column)) {
             change.show(&format!("texts of {}", table.name));
@@ -49,6 +77,25 @@ pub(crate) fn dedupe(change: &Change<'_>) -> Result<Deduped> {
         }
     }
     trace.execute_batch("DROP TABLE temp.twin")?;
+    let undeclared = keep_undeclared(trace, &layout, &mut unused)?;
     remove_unused(change, "rocpd_string", unused.into_inner())?;
-    Ok(Deduped { before, after: row_count(trace, "rocpd_string")?, equal })
+    renew_mark(trace, &DEFINITION)?;
+    Ok(Deduped { before, after: row_count(trace, "rocpd_string")?, equal, undeclared })
+}
+
+/// Takes out of `unused` what stands in columns that may refer to texts without saying so, and says which those are.
+fn keep_undeclared(trace: &Connection, layout: &Layout, unused: &mut Ids) -> Result<Vec<Undeclared>> {
+    let mut undeclared = Vec::new();
+    for table in &layout.tables {
+        for column in table.undeclared_texts() {
+            let before = unused.len();
+            let ids = format!("SELECT {} FROM {}", quote(column), quote(&table.name));
+            unused.remove_all(&Ids::of(trace, &ids, [])?);
+            if unused.len() < before {
+                let (table, column) = (table.name.clone(), column.to_string());
+                undeclared.push(Undeclared { table, column, texts: before - unused.len() });
+            }
+        }
+    }
+    Ok(undeclared)
 }

@@ -1,23 +1,25 @@
 //! Making a trace out of others: it appears whole, or not at all.
 //!
-//! It grows in a temporary file beside the place where it will stand, and gets its name when it is complete.
+//! It grows in a directory beside the place where it will stand (`growing.rs`), and gets its name when it is complete.
 
+mod growing;
 pub(crate) mod objects;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use rpd_schema::Version;
 use rusqlite::Connection;
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use crate::interruption::{Interruption, watch};
 use crate::note::note;
 use crate::pass::explain;
 use crate::progress::Progress;
-use crate::{system, text};
+use crate::{check, system, text};
+use growing::Growing;
 
 /// The name in statements of the trace that is attached.
 pub(crate) const SOURCE: &str = "source";
@@ -35,13 +37,51 @@ pub(crate) enum Place<'a> {
 pub(crate) struct Making<'a> {
     /// It, as the main database of a connection.
     pub(crate) made: &'a Connection,
-    progress: &'a Progress,
+    progress: &'a Arc<Progress>,
+    growing: &'a Growing,
+}
+
+/// A trace that is read while another is made of it.
+pub(crate) struct Source {
+    /// Where it can be read.
+    pub(crate) path: PathBuf,
+    /// It, for reading only; signals stop what it does.
+    pub(crate) trace: Connection,
+    /// Its schema.
+    pub(crate) version: Version,
 }
 
 impl Making<'_> {
     /// Says what is being worked on, for a terminal.
     pub(crate) fn show(&self, what: &str) {
         self.progress.show(what);
+    }
+
+    /// Opens the trace `file`. One that is being recorded is copied first: its recorder waits while it is read, which
+    /// takes much longer than the copy.
+    ///
+    /// # Errors
+    /// When it is no trace, cannot be read, or not be copied.
+    pub(crate) fn open(&self, file: &Path) -> Result<Source> {
+        let (trace, version) = rpd_schema::open_read(file)?;
+        let mut source = Source { path: file.to_path_buf(), trace, version };
+        // Readers of a write-ahead log keep nobody waiting.
+        if check::recorder(&source.trace)?.is_some() && !has_log(&source.trace)? {
+            self.show("a copy of what has been recorded");
+            source.path = self.copy(&source)?;
+            source.trace = rpd_schema::open_read(&source.path)?.0;
+        }
+        watch(&mut source.trace, self.progress)?;
+        Ok(source)
+    }
+
+    fn copy(&self, source: &Source) -> Result<PathBuf> {
+        let copy = self.growing.file("recorded.rpd", 0o600)?;
+        let reading = source.trace.unchecked_transaction()?;
+        // With this the transaction has begun, and nobody writes.
+        reading.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+        fs::copy(&source.path, &copy).context("cannot copy what has been recorded")?;
+        Ok(copy)
     }
 
     /// Lets `work` read the trace `file`, under the name [`SOURCE`].
@@ -68,11 +108,14 @@ pub(crate) fn derive<T>(
 ) -> Result<T> {
     let path = target(place)?;
     let interruption = Interruption::note().context("cannot install signal handlers")?;
-    let file = temporary(place, &path)?;
-    let done = fill(file.path(), like, work).and_then(|result| {
+    let directory = path.parent().context("a directory is no trace")?;
+    let growing = Growing::within(directory)
+        .with_context(|| format!("cannot make a file in {}", text::escape(&directory.to_string_lossy())))?;
+    let done = fill(&growing, like, work).and_then(|(file, result)| {
         put(file, place, &path)?;
         Ok(result)
     });
+    drop(growing);
     let error = match done {
         Ok(result) => return Ok(result),
         Err(error) => error,
@@ -104,25 +147,17 @@ fn target(place: Place<'_>) -> Result<PathBuf> {
     }
 }
 
-fn temporary(place: Place<'_>, path: &Path) -> Result<NamedTempFile> {
-    let permissions = match place {
-        // As any new file, within the umask.
-        Place::New(_) => Permissions::from_mode(0o666),
-        Place::Of(_) => fs::metadata(path)?.permissions(),
-    };
-    let directory = path.parent().context("a directory is no trace")?;
-    tempfile::Builder::new()
-        .prefix(".rpd-")
-        .permissions(permissions)
-        .tempfile_in(directory)
-        .with_context(|| format!("cannot make a file in {}", text::escape(&directory.to_string_lossy())))
-}
-
-fn fill<T>(file: &Path, like: &Path, work: impl FnOnce(&Making<'_>) -> Result<T>) -> Result<T> {
-    let mut made = rpd_schema::derive(file, &encoding(like)?)?;
+fn fill<T>(
+    growing: &Growing,
+    like: &Path,
+    work: impl FnOnce(&Making<'_>) -> Result<T>,
+) -> Result<(TempPath, T)> {
+    let file = growing.file("made.rpd", 0o666)?;
+    let mut made = rpd_schema::derive(&file, &encoding(like)?)?;
     let progress = Arc::new(Progress::new());
     watch(&mut made, &progress)?;
-    work(&Making { made: &made, progress: &progress })
+    let result = work(&Making { made: &made, progress: &progress, growing })?;
+    Ok((TempPath::try_from_path(file)?, result))
 }
 
 fn encoding(trace: &Path) -> Result<String> {
@@ -130,12 +165,21 @@ fn encoding(trace: &Path) -> Result<String> {
     Ok(trace.query_row("PRAGMA encoding", [], |row| row.get(0))?)
 }
 
-fn put(file: NamedTempFile, place: Place<'_>, path: &Path) -> Result<()> {
+/// Whether the trace has a write-ahead log.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn has_log(trace: &Connection) -> rusqlite::Result<bool> {
+    trace.query_row("PRAGMA journal_mode", [], |row| Ok(row.get::<_, String>(0)? == "wal"))
+}
+
+fn put(file: TempPath, place: Place<'_>, path: &Path) -> Result<()> {
     match place {
         Place::New(_) => file.persist_noclobber(path)?,
         Place::Of(_) => {
+            fs::set_permissions(&file, fs::metadata(path)?.permissions())?;
             // It will be all that there is.
-            file.as_file().sync_all()?;
+            File::open(&file)?.sync_all()?;
             file.persist(path)?
         }
     };

@@ -16,7 +16,17 @@ use serde::Serialize;
 use crate::arguments;
 use crate::ids::Ids;
 use crate::layout::{Layout, quote, same};
-use crate::pass::{Change, Texts, spoil_marks};
+use crate::pass::{Change, Definition, Texts, renew_mark, spoil_marks};
+
+/// As `rpd deserialize` makes it.
+pub(crate) static DEFINITION: Definition = Definition {
+    name: "deserialize",
+    about: "Make rows of calls and operations that a program wrote as markers",
+    tag: "Deserialize",
+    reads: &["rocpd_api"],
+    tables: &[],
+    views: &[],
+};
 
 /// Rows between two lines of progress.
 const STRETCH: u64 = 1 << 16;
@@ -128,6 +138,7 @@ pub(crate) fn deserialize(change: &Change<'_>) -> Result<Deserialized> {
         // A call may have become a launch of a graph without any row more.
         spoil_marks(trace)?;
     }
+    renew_mark(trace, &DEFINITION)?;
     Ok(made)
 }
 

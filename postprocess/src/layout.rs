@@ -61,13 +61,21 @@ impl Layout {
         Layout::of_tables(trace, "lower(name) GLOB 'rocpd_*' OR lower(name) GLOB 'ext_*'")
     }
 
-    /// The same with every table that has rows, whoever made it. Of one that declares nothing, columns that are named
+    /// The same with every table that has rows, whoever made it.
+    ///
+    /// # Errors
+    /// As [`Layout::of`].
+    pub(crate) fn declared(trace: &Connection) -> rusqlite::Result<Layout> {
+        Layout::of_tables(trace, "lower(name) NOT GLOB 'sqlite_*' AND rootpage > 0")
+    }
+
+    /// The same as [`Layout::declared`]. Of a table that declares nothing, columns that are named
     /// as references of the format are taken for such.
     ///
     /// # Errors
     /// As [`Layout::of`].
     pub(crate) fn everything(trace: &Connection) -> rusqlite::Result<Layout> {
-        let mut layout = Layout::of_tables(trace, "lower(name) NOT GLOB 'sqlite_*' AND rootpage > 0")?;
+        let mut layout = Layout::declared(trace)?;
         reference::guess(&mut layout.tables);
         Ok(layout)
     }
@@ -147,6 +155,24 @@ impl TableLayout {
     pub(crate) fn is_timed(&self) -> bool {
         // Ticks are the device's own, in whatever unit, and may wrap.
         self.has("start") && self.has("end") && !self.is("ext_tick")
+    }
+
+    /// Columns that declare no reference and have names as if they held ids of texts.
+    pub(crate) fn undeclared_texts(&self) -> impl Iterator<Item = &str> {
+        let is_named_so = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with("_id") || name.contains("string")
+        };
+        let is_known = |name: &str| {
+            self.key.as_deref().is_some_and(|key| same(key, name))
+                || self.references.iter().any(|reference| same(&reference.column, name))
+                // PyTorch's own number.
+                || (self.is("ext_autogradapi") && same(name, "op_id"))
+        };
+        self.columns
+            .iter()
+            .map(|column| column.name.as_str())
+            .filter(move |name| is_named_so(name) && !is_known(name))
     }
 
     /// What names a row of it: the key, or SQLite's own row number.

@@ -1,7 +1,9 @@
 //! Passes: what is worked out of the rows of a trace and kept in tables and views of its own beside them.
 //!
-//! [`PASSES`] is the one list of them: help texts, `rpd passes` and the tests read it. A pass is made in one transaction by
-//! [`apply`], is marked in `rocpd_metadata` and is not made a second time unless that was asked for.
+//! [`PASSES`] is the one list of them: help texts, `rpd passes` and the tests read it. A pass with tables of its own is a
+//! [`Pass`]: it is made in one transaction by [`apply`], is marked in `rocpd_metadata` and is not made a second time unless that
+//! was asked for. Those that change rows in their places (`deserialize.rs`, `dedupe.rs`) can be run again at any time; of
+//! subclasses (`subclass.rs`) there are any number.
 //!
 //! | file | owns |
 //! |---|---|
@@ -41,10 +43,10 @@ pub(crate) use object::require;
 pub(crate) use report::Report;
 pub(crate) use texts::{Texts, remove_unused};
 
-use crate::trace;
+use crate::{dedupe, deserialize, subclass, trace};
 
 /// What a pass is called, reads and owns.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Definition {
     /// The verb of the command line.
     pub(crate) name: &'static str,
@@ -54,7 +56,7 @@ pub(crate) struct Definition {
     pub(crate) tag: &'static str,
     /// The tables whose rows it reads: without them it cannot be made, and rows added to them later are not in it.
     pub(crate) reads: &'static [&'static str],
-    /// The tables that are its own; without the first one it is not there.
+    /// The tables that are its own; without the first one it is not there. None where it changes rows in their places.
     pub(crate) tables: &'static [&'static str],
     /// The views that are its own.
     pub(crate) views: &'static [&'static str],
@@ -80,8 +82,15 @@ pub(crate) trait Pass: Sync {
     }
 }
 
-/// Every pass as it is without options, in the order in which people need them.
-pub(crate) static PASSES: [&dyn Pass; 3] = [&Callstack, &Graph, &Autograd::PLAIN];
+/// Every pass, in the order in which people need them.
+pub(crate) static PASSES: [&Definition; 6] = [
+    &callstack::DEFINITION,
+    &graph::DEFINITION,
+    &autograd::DEFINITION,
+    &deserialize::DEFINITION,
+    &dedupe::DEFINITION,
+    &subclass::DEFINITION,
+];
 
 /// What became of asking for a pass.
 pub(crate) enum Outcome {
@@ -107,18 +116,45 @@ pub(crate) fn apply(file: &Path, pass: &dyn Pass, redo: bool) -> Result<Outcome>
     }
 }
 
-/// How far each pass has been made in `file`, in the order of [`PASSES`].
+/// A pass in a file.
+pub(crate) struct Applied {
+    /// The pass.
+    pub(crate) definition: &'static Definition,
+    /// How far it has been made.
+    pub(crate) state: State,
+    /// Its tables.
+    pub(crate) tables: Vec<String>,
+    /// Its views.
+    pub(crate) views: Vec<String>,
+}
+
+/// How far each pass has been made in `file`, in the order of [`PASSES`]; each subclass is one.
 ///
 /// # Errors
 /// When the file is no trace or cannot be read.
-pub(crate) fn states(file: &Path) -> Result<Vec<(&'static Definition, State)>> {
-    let (trace, _) = trace::open(file)?;
-    let state = |pass: &&dyn Pass| Ok((pass.definition(), State::of(&trace, pass.definition())?));
-    PASSES
-        .iter()
-        .map(state)
-        .collect::<rusqlite::Result<_>>()
-        .map_err(|error| change::explain(error.into(), file))
+pub(crate) fn states(file: &Path) -> Result<Vec<Applied>> {
+    let (trace, version) = trace::open(file)?;
+    let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let all = || -> Result<Vec<Applied>> {
+        let mut all = Vec::new();
+        for definition in PASSES {
+            let (tables, views) = (owned(definition.tables), owned(definition.views));
+            all.push(Applied { definition, state: State::of(&trace, definition)?, tables, views });
+        }
+        let made = subclass::all(&trace, version)?.into_iter().map(|(table, view, freshness)| Applied {
+            definition: &subclass::DEFINITION,
+            state: State::Applied(freshness),
+            tables: vec![table],
+            views: vec![view],
+        });
+        let made: Vec<Applied> = made.collect();
+        if !made.is_empty() {
+            all.retain(|applied| *applied.definition != subclass::DEFINITION);
+        }
+        all.extend(made);
+        Ok(all)
+    };
+    all().map_err(|error| change::explain(error, file))
 }
 
 /// Writes down that none of the passes covers the rows of the trace as they are now.
@@ -126,7 +162,7 @@ pub(crate) fn states(file: &Path) -> Result<Vec<(&'static Definition, State)>> {
 /// # Errors
 /// When the file cannot be read or written.
 pub(crate) fn spoil_marks(trace: &Connection) -> rusqlite::Result<()> {
-    PASSES.iter().try_for_each(|pass| mark::spoil(trace, pass.definition()))
+    PASSES.iter().try_for_each(|pass| mark::spoil(trace, pass))
 }
 
 /// Writes down that the pass over graphs does not cover the rows of the trace as they are now.
@@ -134,7 +170,7 @@ pub(crate) fn spoil_marks(trace: &Connection) -> rusqlite::Result<()> {
 /// # Errors
 /// When the file cannot be written.
 pub(crate) fn spoil_graph(trace: &Connection) -> rusqlite::Result<()> {
-    mark::spoil(trace, Graph.definition())
+    mark::spoil(trace, &graph::DEFINITION)
 }
 
 /// Writes down anew, in `made`, what the passes cover that were up to date in `original`, of which it is a part or the
@@ -143,12 +179,21 @@ pub(crate) fn spoil_graph(trace: &Connection) -> rusqlite::Result<()> {
 /// # Errors
 /// When the files cannot be read or written.
 pub(crate) fn renew_marks(original: &Connection, made: &Connection) -> rusqlite::Result<()> {
-    for definition in PASSES.iter().map(|pass| pass.definition()) {
+    for definition in PASSES {
         if State::of(original, definition)? == State::Applied(Freshness::Current) {
             mark::renew(made, definition)?;
         }
     }
     Ok(())
+}
+
+/// Writes down that a pass which changes rows in their places has changed those that are there now.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub(crate) fn renew_mark(trace: &Connection, definition: &Definition) -> rusqlite::Result<()> {
+    mark::remove(trace, definition)?;
+    mark::set(trace, definition)
 }
 
 /// Marks a pass as made in a file whose rows it covers, or does not, as `freshness` says.

@@ -10,13 +10,56 @@ use rpd_schema::Version;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::arguments;
-use crate::layout::quote;
+use crate::layout::{Layout, metadata, quote};
+use crate::pass::{Definition, Freshness};
+use crate::trace::row_count;
 
 /// More keys than calls of any kind have: such texts are no arguments.
 const MOST_COLUMNS: usize = 200;
 
 /// Keys that say what a serialised row is (`rpd deserialize`), not what its arguments are.
 const NOT_COLUMNS: [&str; 4] = ["s_api", "s_op", "api_ptr_id", "op_ptr_id"];
+
+/// As `rpd subclass` makes it; each has tables and a mark of its own.
+pub(crate) static DEFINITION: Definition = Definition {
+    name: "subclass",
+    about: "Make the arguments of certain calls or ops columns of a table: rocpd_NAMEapi or rocpd_NAMEop",
+    tag: "Subclass",
+    reads: &["rocpd_api", "rocpd_op"],
+    tables: &[],
+    views: &[],
+};
+
+/// The tag of the row of the metadata that says which calls or ops belong to the subclass with this table.
+pub(crate) fn tag(table: &str) -> String {
+    format!("{}::{table}", DEFINITION.tag)
+}
+
+/// Every subclass that a trace has: its table, its view, and whether it covers the rows that are there now.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(crate) fn all(trace: &Connection, version: Version) -> Result<Vec<(String, String, Freshness)>> {
+    let layout = Layout::of(trace)?;
+    let mut found = Vec::new();
+    for table in &layout.tables {
+        let bases = [Base::Api, Base::Op].into_iter();
+        let named = bases.filter_map(|base| {
+            let name = table.name.strip_prefix("rocpd_")?.strip_suffix(base.name())?;
+            is_name(name).then(|| (base, name.to_string()))
+        });
+        for (base, name) in named {
+            let Some(members) = metadata(trace, &layout, &tag(&table.name))? else { continue };
+            let members: Vec<&str> = members.split(',').collect();
+            let query = format!("SELECT count(*) FROM ({})", base.rows(version, members.len(), None));
+            let wanted: i64 = trace.query_row(&query, params_from_iter(&members), |row| row.get(0))?;
+            let is_current = wanted.unsigned_abs() == row_count(trace, &table.name)?;
+            let freshness = if is_current { Freshness::Current } else { Freshness::Stale };
+            found.push((table.name.clone(), format!("{name}{}", base.name()), freshness));
+        }
+    }
+    Ok(found)
+}
 
 /// What a subclass is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::contents::Span;
-use crate::derive::{Making, Place, derive};
+use crate::derive::{Making, Place, Source, derive, has_log};
 use crate::ids::Ids;
 use crate::layout::Layout;
 use crate::moment::Moment;
@@ -84,49 +84,37 @@ pub(crate) fn trim(
     start: Option<&Moment>,
     end: Option<&Moment>,
 ) -> Result<Trimmed> {
-    let (trace, version) = rpd_schema::open_read(file)?;
-    if version == Version::V1 {
-        bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
-    }
     let place = match output {
-        Output::New(out) => Some(Place::New(out)),
-        Output::InPlace => Some(Place::Of(file)),
-        Output::None => None,
+        Output::New(out) => Place::New(out),
+        Output::InPlace => Place::Of(file),
+        Output::None => {
+            let (trace, version) = rpd_schema::open_read(file)?;
+            return Choice::of(file, &trace, version, start, end).map(|choice| choice.trimmed);
+        }
     };
     if matches!(output, Output::InPlace)
-        && let Some(obstacle) = obstacle(file, &trace)?
+        && let Some(obstacle) = obstacle(file, &rpd_schema::open_read(file)?.0)?
     {
         bail!("{} is as it was: {obstacle}", file.display());
     }
-    let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &trace, version, start, end)
-        .map_err(|error| pass::explain(error, file))
-        .with_context(|| format!("cannot trim {}", file.display()))?;
-    if kept.calls.is_empty() && kept.ops.is_empty() {
-        bail!(
-            "nothing in {} starts in that window: its calls run from {} to {} ns",
-            file.display(),
-            trimmed.span.start_ns,
-            trimmed.span.end_ns
-        );
-    }
-    let Some(place) = place else { return Ok(trimmed) };
-    trimmed.dropped = derive(place, file, |making: &Making<'_>| {
+    derive(place, file, |making: &Making<'_>| {
+        let Source { path, trace, version } = making.open(file)?;
+        making.show("calls and operations that stay");
+        let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &trace, version, start, end)?;
         let copy = Copy { making, trace: &trace, layout: &layout, window, kept: &kept };
-        let dropped = making.with(file, || copy.run())?;
+        trimmed.dropped = making.with(&path, || copy.run())?;
         // Who came in the meantime would go on writing into a file that has no name any more.
         match output {
-            Output::InPlace => obstacle(file, &trace)?.map_or(Ok(dropped), |obstacle| bail!(obstacle)),
-            _ => Ok(dropped),
+            Output::InPlace => obstacle(file, &trace)?.map_or(Ok(trimmed), |obstacle| bail!(obstacle)),
+            _ => Ok(trimmed),
         }
-    })?;
-    Ok(trimmed)
+    })
 }
 
 /// Why another file must not take the place of this one, if something speaks against it.
 fn obstacle(file: &Path, trace: &Connection) -> rusqlite::Result<Option<String>> {
     // Its write-ahead log would be taken for the new file's.
-    let mode: String = trace.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-    if mode == "wal" {
+    if has_log(trace)? {
         return Ok(Some(
             "it has a write-ahead log; end that with: sqlite3 FILE 'pragma journal_mode = delete'".into(),
         ));
@@ -143,6 +131,7 @@ struct Choice {
 }
 
 impl Choice {
+    /// Chooses what stays of `file`.
     fn of(
         file: &Path,
         trace: &Connection,
@@ -150,8 +139,32 @@ impl Choice {
         start: Option<&Moment>,
         end: Option<&Moment>,
     ) -> Result<Choice> {
-        // The same rows for every question, also while a recorder adds some.
-        trace.execute_batch("PRAGMA temp_store = FILE; BEGIN")?;
+        if version == Version::V1 {
+            bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
+        }
+        let choice = Choice::made(file, trace, version, start, end)
+            .map_err(|error| pass::explain(error, file))
+            .with_context(|| format!("cannot trim {}", file.display()))?;
+        if choice.kept.calls.is_empty() && choice.kept.ops.is_empty() {
+            bail!(
+                "nothing in {} starts in that window: its calls run from {} to {} ns",
+                file.display(),
+                choice.trimmed.span.start_ns,
+                choice.trimmed.span.end_ns
+            );
+        }
+        Ok(choice)
+    }
+
+    fn made(
+        file: &Path,
+        trace: &Connection,
+        version: Version,
+        start: Option<&Moment>,
+        end: Option<&Moment>,
+    ) -> Result<Choice> {
+        // The same rows for every question, also while a recorder adds some. Each is a scan, for which pages are not kept.
+        trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -2048; BEGIN")?;
         pass::require(trace, &["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_string"])?;
         let layout = Layout::everything(trace)?;
         let span = window::span(trace)?;

@@ -19,7 +19,7 @@ pub fn derive(path: &Path, encoding: &str) -> Result<Connection, Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let settings = "PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF; PRAGMA journal_mode = OFF;
-        PRAGMA synchronous = OFF; PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA cache_size = -8192;
+        PRAGMA synchronous = OFF; PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA cache_size = -4096;
         PRAGMA temp_store = FILE; PRAGMA threads = 2";
     let uri = uri(path, "mode=rw")?;
     let open = || {

@@ -71,22 +71,24 @@ pub(crate) fn other_writer(file: &Path) -> Option<(u32, String)> {
 }
 
 fn writer_now(file: &Path) -> Option<(u32, String)> {
-    let wanted = fs::metadata(file).ok()?;
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    for pid in ids.filter(|&pid| pid != std::process::id()) {
-        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
-        for descriptor in descriptors.flatten() {
-            // Looked at through the link, never opened: closing it would drop SQLite's locks.
-            let is_it = fs::metadata(descriptor.path())
-                .is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()));
-            if is_it && is_writable(pid, &descriptor.file_name().to_string_lossy()) {
-                let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-                return Some((pid, name.trim().to_string()));
-            }
-        }
-    }
-    None
+    let mut others = ids.filter(|&pid| pid != std::process::id());
+    let pid = others.find(|&pid| is_writer(pid, file) == Some(true))?;
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some((pid, name.trim().to_string()))
+}
+
+/// Whether the process has the file open for writing. None where this user may not see it.
+pub(crate) fn is_writer(pid: u32, file: &Path) -> Option<bool> {
+    let wanted = fs::metadata(file).ok()?;
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    Some(descriptors.flatten().any(|descriptor| {
+        // Looked at through the link, never opened: closing it would drop SQLite's locks.
+        let is_it = fs::metadata(descriptor.path())
+            .is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()));
+        is_it && is_writable(pid, &descriptor.file_name().to_string_lossy())
+    }))
 }
 
 /// Whether a descriptor is open for writing.

@@ -47,7 +47,12 @@ impl Sessions {
 
     /// The process of one that is being recorded.
     pub(crate) fn running_pid(&self) -> Option<u32> {
-        self.in_state(State::Running).find_map(SessionInfo::pid)
+        self.running_pids().next()
+    }
+
+    /// The processes of all that are being recorded.
+    pub(crate) fn running_pids(&self) -> impl Iterator<Item = u32> {
+        self.in_state(State::Running).filter_map(SessionInfo::pid)
     }
 
     fn in_state(&self, state: State) -> impl Iterator<Item = &SessionInfo> {

@@ -8,13 +8,10 @@ use clap::{Args, ValueEnum};
 use crate::subclass::{Base, is_name};
 use crate::verb::{deserialize, strings, subclass};
 
-/// Make the arguments of certain calls or ops columns of a table: rocpd_NAMEapi or rocpd_NAMEop
-///
-/// The table has one text column per argument key found; a view NAMEapi or NAMEop shows them behind the
-/// columns of api or op.
 #[derive(Args)]
-#[command(after_help = "\
-Arguments are `key = value` pairs joined by `|`: of a call in its args, of an op in its description.
+#[command(about = crate::subclass::DEFINITION.about, after_help = "\
+The table has one text column per argument key found; a view NAMEapi or NAMEop shows them behind the
+columns of api or op. Arguments are `key = value` pairs joined by `|`: of a call in its args, of an op in its description.
 
 Example:
   rpd subclass --base api --name malloc --apis hipMalloc,hipFree trace.rpd
@@ -56,12 +53,11 @@ impl Subclass {
     }
 }
 
-/// Make rows of calls and operations that a program wrote as markers
-///
-/// A marker with `s_api=NAME` in its text becomes a call of that name. One with `s_op=TYPE` becomes an
-/// operation: gpuId, queueId, sequenceId, completionSignal, start and end may stand in the text.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(about = crate::deserialize::DEFINITION.about, after_help = "\
+A marker with `s_api=NAME` in its text becomes a call of that name. One with `s_op=TYPE` becomes an
+operation: gpuId, queueId, sequenceId, completionSignal, start and end may stand in the text.
+
 Example:
   roctxMark(\"s_api=BlockAlloc | size=4096\")      in the program
   rpd deserialize trace.rpd
@@ -74,12 +70,12 @@ pub(super) struct Deserialize {
     json: bool,
 }
 
-/// Remove texts that are in a trace more than once, or that nothing uses
-///
-/// Every reference follows: those of the format, declared foreign keys, and columns declared in
-/// rocpd_metadata as references::rocpd_string.id.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(about = crate::dedupe::DEFINITION.about, after_help = "\
+Every reference follows: those of the format, declared foreign keys, and columns declared in
+rocpd_metadata as references::rocpd_string.id. Texts whose ids stand in other columns that are named as
+if they referred to texts (..._id, ...string...) stay, and are told.
+
 The file keeps its size, and what is recorded into it next takes the room; to give that back:
 sqlite3 FILE vacuum
 

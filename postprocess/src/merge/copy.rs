@@ -88,8 +88,11 @@ impl Change<'_> {
             return self.strided(&value, GPU_STRIDE);
         }
         if is(&["rocpd_op"], &["gpuId"]) || is(&["rocpd_monitor"], &["deviceId"]) {
-            let moved = self.strided(&value, GPU_STRIDE);
-            return self.plan.gpus.expression(self.input, &value, &moved);
+            return self.gpu(&value);
+        }
+        if is(&["rocpd_copyapi"], &["dstDevice", "srcDevice"]) {
+            // A negative one is the host's memory.
+            return format!("CASE WHEN {value} < 0 THEN {value} ELSE {} END", self.gpu(&value));
         }
         if table.is_timed() && (same(column, "start") || same(column, "end")) {
             let shift = |moved: Moved| self.plan.shift(self.input, moved);
@@ -111,6 +114,11 @@ impl Change<'_> {
     fn by_session(&self, of: impl Fn(Moved) -> i64) -> String {
         let key = self.table.key.as_deref().map_or_else(|| "rowid".to_string(), quote);
         self.plan.nodes.by_session(self.input, &format!("t.{key}"), of)
+    }
+
+    fn gpu(&self, value: &str) -> String {
+        let moved = self.strided(value, GPU_STRIDE);
+        self.plan.gpus.expression(self.input, value, &moved)
     }
 
     fn strided(&self, value: &str, stride: i64) -> String {

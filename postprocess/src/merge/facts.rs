@@ -1,21 +1,23 @@
 //! The metadata of a merged trace: that of its parts, with sessions and GPUs as they are numbered now, and what they were
 //! merged of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 use rpd_schema::session_fact;
+use rusqlite::Connection;
 
 use super::gpu::GPU_STRIDE;
 use super::input::metadata;
 use super::tables::Tables;
 use super::{Plan, node};
+use crate::contents::Span;
 use crate::derive::{Making, SOURCE};
-use crate::pass::{Freshness, PASSES, mark};
+use crate::pass::{Callstack, Freshness, PASSES, Pass, mark};
+use crate::subclass;
 
 /// Tags of which there is one in a file, and which are written for the whole of it.
-const OWN: [&str; 6] =
-    ["schema_version", "session_count", "node::", "trim::", "Subclass::", "resourceLock::"];
+const OWN: [&str; 5] = ["schema_version", "session_count", "node::", "trim::", "resourceLock::"];
 
 /// Adds the metadata of trace `input`, which is attached.
 ///
@@ -23,7 +25,7 @@ const OWN: [&str; 6] =
 /// When it cannot be read or the new trace not be written.
 pub(super) fn copy(making: &Making<'_>, plan: &Plan<'_>, input: usize) -> Result<()> {
     let made = making.made;
-    let passes: Vec<String> = PASSES.iter().map(|pass| format!("{}::", pass.definition().tag)).collect();
+    let passes: Vec<String> = PASSES.iter().map(|pass| format!("{}::", pass.tag)).collect();
     let is_own = |tag: &str| {
         OWN.iter().any(|own| tag.starts_with(own)) || passes.iter().any(|pass| tag.starts_with(pass))
     };
@@ -125,7 +127,7 @@ pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> R
     }
     for table in &tables.subclasses {
         if let Some(members) = plan.inputs[0].subclasses.get(table) {
-            facts.push((format!("Subclass::{table}"), members.clone()));
+            facts.push((subclass::tag(table), members.clone()));
         }
     }
     for (tag, value) in facts {
@@ -134,12 +136,41 @@ pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> R
     }
     for definition in &tables.passes {
         let all = plan.inputs.iter().filter_map(|input| input.passes.get(definition.name).copied());
-        let worst = all.max_by_key(|freshness| match freshness {
+        let rank = |freshness: &Freshness| match freshness {
             Freshness::Current => 0,
             Freshness::Unknown => 1,
             Freshness::Stale => 2,
-        });
-        mark(made, definition, worst.unwrap_or(Freshness::Unknown))?;
+        };
+        let worst = all.max_by_key(rank).unwrap_or(Freshness::Unknown);
+        making.show(definition.name);
+        let is_apart = *definition != Callstack.definition() || are_threads_apart(made, plan)?;
+        mark(made, definition, if is_apart { worst } else { Freshness::Stale })?;
     }
     Ok(())
+}
+
+/// Whether no thread has calls of one trace among those of another: of processes with equal ids, or of one that the
+/// traces are parts of. The call stacks of each are as they were then.
+fn are_threads_apart(made: &Connection, plan: &Plan<'_>) -> rusqlite::Result<bool> {
+    // By thread and trace, from the first start to the last end.
+    let mut threads: HashMap<(i64, i64), BTreeMap<usize, Span>> = HashMap::new();
+    let mut calls = made.prepare("SELECT id, pid, tid, start, \"end\" FROM rocpd_api")?;
+    let mut calls = calls.query([])?;
+    while let Some(call) = calls.next()? {
+        let number = |column| call.get_ref(column).ok().and_then(|value| value.as_i64().ok());
+        let (Some(id), Some(pid), Some(tid), Some(start), Some(end)) =
+            (number(0), number(1), number(2), number(3), number(4))
+        else {
+            continue;
+        };
+        let input = plan.offsets.partition_point(|offset| *offset <= id).saturating_sub(1);
+        let spans = threads.entry((pid, tid)).or_default();
+        let span = spans.entry(input).or_insert(Span { start_ns: start, end_ns: end });
+        *span = Span { start_ns: span.start_ns.min(start), end_ns: span.end_ns.max(end) };
+    }
+    Ok(threads.into_values().all(|spans| {
+        let mut spans: Vec<Span> = spans.into_values().collect();
+        spans.sort_by_key(|span| span.start_ns);
+        spans.is_sorted_by(|span, next| span.end_ns <= next.start_ns)
+    }))
 }

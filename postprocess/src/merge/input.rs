@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row};
 
 use crate::layout::{Layout, quote};
 use crate::pass::{Freshness, PASSES, State};
-use crate::text;
+use crate::{check, text};
 
 /// A trace to be merged.
 #[derive(Debug)]
@@ -51,9 +51,14 @@ impl Input {
     }
 
     fn read(path: &Path, trace: &Connection, version: Version) -> Result<Input> {
+        if let Some(pid) = check::recorder(trace)? {
+            bail!(
+                "process {pid} is recording into it; merge it when that has ended, or a copy made with: rpd trim FILE -o COPY"
+            );
+        }
         let layout = Layout::everything(trace)?;
         let mut passes = BTreeMap::new();
-        for definition in PASSES.iter().map(|pass| pass.definition()) {
+        for definition in PASSES {
             match State::of(trace, definition)? {
                 State::Absent => {}
                 State::Partial => bail!(

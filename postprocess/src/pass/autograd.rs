@@ -25,7 +25,8 @@ impl Autograd {
     pub(crate) const PLAIN: Autograd = Autograd { keep_args: false, skip_callstacks: false };
 }
 
-static DEFINITION: Definition = Definition {
+/// What it is.
+pub(super) static DEFINITION: Definition = Definition {
     name: "autograd",
     about: "Work out which PyTorch operator launched what, from the markers of emit_nvtx",
     tag: "Autograd",

@@ -16,7 +16,8 @@ use stack::{DEEPEST, Stack};
 /// The pass.
 pub(crate) struct Callstack;
 
-static DEFINITION: Definition = Definition {
+/// What it is.
+pub(super) static DEFINITION: Definition = Definition {
     name: "callstack",
     about: "Work out who called whom: CPU and GPU time with and without what was called",
     tag: "Callstack",

@@ -1,6 +1,7 @@
 //! Changing a trace that exists: all of it or nothing, in one transaction.
 
 use std::borrow::Cow;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,6 +68,10 @@ pub(crate) fn change<T>(file: &Path, undone: &str, work: impl FnOnce(&Change<'_>
     let interruption = Interruption::note().context("cannot install signal handlers")?;
     let progress = Arc::new(Progress::new());
     let done = watch(&mut trace, &progress).map_err(Error::from).and_then(|()| {
+        if fs::metadata(file)?.len() > system::file_size_limit() {
+            // What was written below the limit could not be put back beyond it.
+            bail!("it is larger than a file may get here (ulimit -f)");
+        }
         let transaction = Transaction::new_unchecked(&trace, TransactionBehavior::Immediate)?;
         if let Some(pid) = check::recorder(&transaction)? {
             bail!(

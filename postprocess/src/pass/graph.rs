@@ -25,7 +25,8 @@ use rpd_sql::insert::{EXT_GRAPH, EXT_GRAPH_KERNELAPIS, EXT_GRAPH_KERNELOPS};
 /// The pass.
 pub(crate) struct Graph;
 
-static DEFINITION: Definition = Definition {
+/// What it is.
+pub(super) static DEFINITION: Definition = Definition {
     name: "graph",
     about: "Work out which kernels are in which graph, and what its launches take",
     tag: "Graph",

@@ -49,7 +49,7 @@ impl State {
     /// When the file cannot be read.
     pub(crate) fn of(trace: &Connection, pass: &Definition) -> rusqlite::Result<State> {
         let is_generated = value(trace, pass, "Generated")?.is_some();
-        let has_table = pass.tables.first().map_or(Ok(false), |table| has_table(trace, table))?;
+        let has_table = pass.tables.first().map_or(Ok(is_generated), |table| has_table(trace, table))?;
         if !is_generated || !has_table {
             let is_begun = is_generated || has_table || value(trace, pass, "Table")?.is_some();
             return Ok(if is_begun { State::Partial } else { State::Absent });
@@ -68,7 +68,9 @@ impl State {
 /// When the file cannot be read or written.
 pub(crate) fn set(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
     let source = source(trace, pass)?;
-    for (key, value) in [("Table", "True"), ("Generated", "True"), ("Source", source.as_str())] {
+    let has_tables = !pass.tables.is_empty();
+    let facts = [("Table", "True"), ("Generated", "True"), ("Source", source.as_str())];
+    for (key, value) in facts.into_iter().filter(|(key, _)| has_tables || *key != "Table") {
         trace.execute(
             "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
             [format!("{}::{key}", pass.tag).as_str(), value],

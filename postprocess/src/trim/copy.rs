@@ -158,7 +158,8 @@ impl Copy<'_> {
         let mut used = Ids::default();
         for Planned { table: user, fate } in planned {
             let references = user.references.iter().filter(|reference| table.is(&reference.table));
-            let columns: Vec<String> = references.map(|reference| quote(&reference.column)).collect();
+            let references = references.map(|reference| reference.column.as_str());
+            let columns: Vec<String> = references.chain(user.undeclared_texts()).map(quote).collect();
             if !columns.is_empty() && !matches!(fate, Fate::Dropped(_) | Fate::Texts) {
                 let query = format!("SELECT {} FROM main.{}", columns.join(", "), quote(&user.name));
                 used.gather(made, &query, [])?;

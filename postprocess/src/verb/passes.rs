@@ -5,17 +5,17 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::output;
-use crate::pass::{self, State};
+use crate::pass::{self, Applied, State};
 use crate::table::{Align, Table};
+use crate::{output, subclass};
 
 /// A pass in a file, as it is told.
 #[derive(Serialize)]
 struct Entry {
     pass: &'static str,
     state: &'static str,
-    tables: &'static [&'static str],
-    views: &'static [&'static str],
+    tables: Vec<String>,
+    views: Vec<String>,
     #[serde(skip)]
     about: &'static str,
 }
@@ -25,11 +25,11 @@ struct Entry {
 /// # Errors
 /// When the trace cannot be read or standard output cannot be written.
 pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
-    let entries = pass::states(file)?.into_iter().map(|(definition, state)| Entry {
+    let entries = pass::states(file)?.into_iter().map(|Applied { definition, state, tables, views }| Entry {
         pass: definition.name,
         state: word(&state),
-        tables: definition.tables,
-        views: definition.views,
+        tables,
+        views,
         about: definition.about,
     });
     let entries: Vec<Entry> = entries.collect();
@@ -39,7 +39,13 @@ pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
     let mut table =
         Table::new(&[("pass", Align::Left), ("state", Align::Left), ("what it does", Align::Left)]);
     for entry in entries {
-        table.row(vec![entry.pass.into(), entry.state.into(), entry.about.into()]);
+        let about = match (&entry.tables[..], &entry.views[..]) {
+            ([table], [view]) if entry.pass == subclass::DEFINITION.name => {
+                format!("Table {table}, view {view}")
+            }
+            _ => entry.about.to_string(),
+        };
+        table.row(vec![entry.pass.into(), entry.state.into(), about]);
     }
     output::write(|out| table.write(out, 0, None))
 }

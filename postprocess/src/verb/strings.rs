@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::dedupe::{Deduped, dedupe};
+use crate::dedupe::{Deduped, Undeclared, dedupe};
 use crate::note::note;
 use crate::pass::change;
 use crate::quantity::counted;
@@ -19,11 +19,20 @@ pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
     if json {
         return output::write_json(&deduped);
     }
-    let Deduped { before, after, equal } = deduped;
+    let Deduped { before, after, equal, undeclared } = deduped;
     let gone = before - after;
+    let file = text::escape(&file.to_string_lossy()).into_owned();
+    for Undeclared { table, column, texts } in undeclared {
+        let column = format!("(\"{}\", \"{}\")", text::escape(&table), text::escape(&column));
+        note(format_args!(
+            "{file}: {} whose ids stand in {column} {}; a column that refers to texts says so by: \
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('references::rocpd_string.id', '{column}')",
+            counted(texts, "text", "texts"),
+            if texts == 1 { "stays" } else { "stay" },
+        ));
+    }
     note(format_args!(
-        "{}: {} of {} removed: {equal} were there more than once, {} nothing used",
-        text::escape(&file.to_string_lossy()),
+        "{file}: {} of {} removed: {equal} were there more than once, {} nothing used",
         gone,
         counted(before, "text", "texts"),
         gone.saturating_sub(equal)

@@ -9,7 +9,7 @@ use crate::layout::{Layout, quote, same};
 use crate::note::note;
 use crate::pass::{Change, PASSES, change};
 use crate::quantity::counted;
-use crate::subclass::{Base, Made, Subclass};
+use crate::subclass::{Base, Made, Subclass, tag};
 use crate::text;
 
 /// What is asked for.
@@ -54,7 +54,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
 /// Makes it; none if it is there.
 fn make(change: &Change<'_>, request: &Request, subclass: &Subclass<'_>) -> Result<Option<Made>> {
     let trace = change.trace;
-    let tag = format!("Subclass::{}", subclass.table());
+    let tag = tag(&subclass.table());
     if is_there(trace, subclass, &tag)? {
         if !request.redo {
             return Ok(None);
@@ -80,7 +80,6 @@ fn is_there(trace: &Connection, subclass: &Subclass<'_>, tag: &str) -> Result<bo
     }
     if let Some(pass) = PASSES
         .iter()
-        .map(|pass| pass.definition())
         .find(|pass| pass.tables.iter().chain(pass.views).any(|name| same(name, &table) || same(name, &view)))
     {
         bail!("{table} is a table of rpd {}: choose another name", pass.name);

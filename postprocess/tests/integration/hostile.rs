@@ -246,6 +246,16 @@ fn a_full_disk_leaves_the_file_as_it_was() {
 }
 
 #[test]
+fn a_file_larger_than_files_may_get_is_left_alone() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    let before = fs::read(dir.path(&trace)).unwrap();
+    let shell = format!("ulimit -f {}; exec {RPD} callstack {trace}", before.len() / 2048);
+    let said = ran(dir.command("bash").args(["-c", &shell]));
+    refused(&dir, &trace, &before, &said, &["ulimit -f", "callstack was not made"]);
+}
+
+#[test]
 fn another_writer_is_waited_for_and_then_named() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
@@ -260,10 +270,10 @@ fn another_writer_is_waited_for_and_then_named() {
     finished(child.wait_with_output().unwrap(), "rpd callstack".into()).expect(0);
 }
 
-#[test]
-fn a_file_that_is_being_recorded_into_is_left_alone() {
-    let dir = Dir::new();
-    let trace = dir.fixture("matmul_result.rpd");
+/// Lets a trace say that this process is recording into it, which it is as long as the connection is there.
+#[must_use]
+pub(crate) fn being_recorded(dir: &Dir, trace: &str) -> Connection {
+    let recorder = dir.open(trace);
     let read = |path: &str| fs::read_to_string(path).unwrap().trim().to_string();
     let facts = [
         ("boot_id", read("/proc/sys/kernel/random/boot_id")),
@@ -271,16 +281,22 @@ fn a_file_that_is_being_recorded_into_is_left_alone() {
         ("pid", std::process::id().to_string()),
     ];
     for (key, value) in facts {
-        dir.open(&trace)
-            .execute(
-                "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
-                [&format!("session::0::{key}"), &value],
-            )
-            .unwrap();
+        let fact = [&format!("session::0::{key}"), &value];
+        recorder.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", fact).unwrap();
     }
+    recorder
+}
+
+#[test]
+fn a_file_that_is_being_recorded_into_is_left_alone() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let recorder = being_recorded(&dir, &trace);
     let before = fs::read(dir.path(&trace)).unwrap();
     let pid = std::process::id().to_string();
     refused(&dir, &trace, &before, &dir.run(&["graph", &trace]), &["recording", &pid, ".backup"]);
+    recorder.execute("VACUUM INTO ?1", [dir.path("copy.rpd").to_str()]).unwrap();
+    dir.run(&["graph", "copy.rpd"]).expect(0);
 }
 
 /// What `query` gives of a file, in text.

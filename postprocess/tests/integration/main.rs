@@ -12,14 +12,14 @@
 //! | `hostile.rs` | passes over damaged, odd, locked, read-only and full files |
 //! | `property.rs` | passes over generated traces: what must hold for every one |
 //! | `sound.rs` | the trace that they damage |
-//! | `trim.rs`, `trim_failure.rs` | a stretch of a trace as a trace of its own; failures and interruptions |
+//! | `trim.rs`, `trim_failure.rs` | a stretch of a trace as a trace of its own; failures, interruptions, kills |
 //! | `rows_of_texts.rs` | each text once; rows that were written as markers |
 //! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
 //! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
-//! | `signal.rs` | `rpd record`: signals and job control |
+//! | `signal.rs` | signals and job control, mostly of `rpd record` |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
 
 // Tests and their harness may unwrap: a panic is how they fail.

@@ -6,6 +6,7 @@ use rusqlite::types::Value;
 
 use crate::generated::{BEGIN, generated, number, rows, to_schema_3};
 use crate::harness::{Dir, RPD, ran};
+use crate::hostile::being_recorded;
 
 /// What people ask a trace; `op` for schema 3 too.
 const CONTENT: [&str; 7] = [
@@ -73,9 +74,11 @@ fn the_parts_of_a_trace_make_the_whole() {
                 number(&dir.open(&trace), "SELECT count(*) FROM ext_dispatch")
             );
             drop(all);
-            dir.run(&["callstack", "all.rpd"]).expect(0).says(&["already"]);
-            let stacks = "SELECT p.start, c.start, depth, gpu_time FROM ext_callstack JOIN rocpd_api p ON p.id = parent_id
-                JOIN rocpd_api c ON c.id = child_id WHERE depth = 0";
+            // Calls of the one part are below calls of the other.
+            dir.run(&["callstack", "all.rpd"]).expect(0).says(&["stale"]);
+            dir.run(&["callstack", "--redo", "all.rpd"]).expect(0);
+            let stacks = "SELECT p.start, c.start, depth, cpu_time, gpu_time FROM ext_callstack JOIN rocpd_api p ON p.id = parent_id
+                JOIN rocpd_api c ON c.id = child_id ORDER BY 1, 2, 3, 4, 5";
             assert!(rows(&dir.open(&trace), stacks) == rows(&dir.open("all.rpd"), stacks));
         }
     }
@@ -325,4 +328,59 @@ fn what_does_not_fit_together_is_told() {
         ),
         0
     );
+}
+
+#[test]
+fn call_stacks_of_threads_that_are_apart_stay() {
+    let dir = Dir::new();
+    let calls = |name: &str, from: i64, to: i64| {
+        let rows = format!(
+            "INSERT INTO rocpd_string VALUES (1, ''), (2, 'call'); INSERT INTO rocpd_api VALUES (1, 7, 7, {from}, {to}, 2, 1)"
+        );
+        let trace = dir.trace(name, &rows);
+        dir.run(&["callstack", &trace]).expect(0);
+    };
+    calls("a.rpd", 100, 200);
+    calls("b.rpd", 200, 300);
+    calls("c.rpd", 150, 160);
+    for (other, state) in [("b.rpd", "already"), ("c.rpd", "stale")] {
+        let out = format!("with_{other}");
+        dir.run(&["merge", "--same-host", "-o", &out, "a.rpd", other]).expect(0);
+        dir.run(&["callstack", &out]).expect(0).says(&[state]);
+    }
+}
+
+#[test]
+fn copies_are_between_the_gpus_that_they_were_between() {
+    let dir = Dir::new();
+    let copy = |name: &str| {
+        let rows = format!(
+            "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipMemcpy');
+             INSERT INTO rocpd_api VALUES (1, 7, 7, 100, 200, 2, 1), (2, 7, 7, 300, 400, 2, 1);
+             INSERT INTO rocpd_copyapi (api_ptr_id, stream, size, width, height, kind, dst, src, dstDevice, srcDevice, sync, pinned)
+                 VALUES (1, '', 1, 0, 0, 1, '', '', 3, -1, 0, 0), (2, '', 1, 0, 0, 3, '', '', 0, '', 0, 0);
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::host', '{name}'), ('session::0::boot_id', '{name}'),
+                 ('session::0::pid', '7'), ('session::0::start_monotonic_ns', '50'), ('session::0::start_realtime_ns', '50')"
+        );
+        dir.trace(name, &rows)
+    };
+    let (one, other) = (copy("a.rpd"), copy("b.rpd"));
+    dir.run(&["merge", "-o", "all.rpd", &one, &other]).expect(0);
+    let devices = rows(&dir.open("all.rpd"), "SELECT dstDevice || ' ' || srcDevice FROM rocpd_copyapi");
+    assert_eq!(
+        devices.concat(),
+        ["0 ", "1000 ", "1003 -1", "3 -1"].map(|devices| Value::Text(devices.to_string()))
+    );
+}
+
+#[test]
+fn a_trace_that_is_being_recorded_is_not_merged() {
+    let dir = Dir::new();
+    generated(&dir, "t.rpd", 31, 20);
+    let live = dir.fixture("matmul_result.rpd");
+    let _recorder = being_recorded(&dir, &live);
+    let told = dir.run(&["merge", "-o", "all.rpd", "--same-host", "t.rpd", &live]);
+    told.expect(1).says(&["matmul_result.rpd", "recording into it", "rpd trim"]);
+    dir.run(&["trim", &live, "-o", "copy.rpd"]).expect(0);
+    dir.run(&["merge", "-o", "all.rpd", "--same-host", "t.rpd", "copy.rpd"]).expect(0);
 }

@@ -16,7 +16,56 @@ fn the_list_of_passes_is_the_one_tested_here() {
         serde_json::from_str(&dir.run(&["passes", "--json", &trace]).expect(0).stdout).unwrap();
     let listed: Vec<&str> =
         listed.as_array().unwrap().iter().map(|entry| entry["pass"].as_str().unwrap()).collect();
-    assert_eq!(listed, PASSES.map(|(name, _)| name));
+    let in_their_places = ["deserialize", "strings", "subclass"];
+    assert_eq!(listed, [&PASSES.map(|(name, _)| name)[..], &in_their_places].concat());
+}
+
+#[test]
+fn passes_that_change_rows_in_their_places_are_told_too() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let states = || {
+        let listed = dir.run(&["passes", "--json", &trace]);
+        let listed: serde_json::Value = serde_json::from_str(&listed.expect(0).stdout).unwrap();
+        let told =
+            |entry: &serde_json::Value| format!("{} {} {}", entry["pass"], entry["state"], entry["tables"]);
+        listed.as_array().unwrap()[PASSES.len()..]
+            .iter()
+            .map(told)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replace('"', "")
+    };
+    assert_eq!(states(), "deserialize absent []\nstrings absent []\nsubclass absent []");
+    dir.run(&["deserialize", &trace]).expect(0);
+    dir.run(&["strings", "--dedupe", &trace]).expect(0);
+    for name in ["a", "b"] {
+        dir.run(&["subclass", "--base", "api", "--name", name, "--apis", "hipMalloc,hipFree", &trace])
+            .expect(0);
+    }
+    let told = |state: &str| {
+        format!(
+            "deserialize {state} []\nstrings {state} []\nsubclass {state} [rocpd_aapi]\nsubclass {state} [rocpd_bapi]"
+        )
+    };
+    assert_eq!(states(), told("current"));
+    dir.run(&["trim", &trace, "-o", "out.rpd", "--end", "60%"]).expect(0);
+    let listed = dir.run(&["passes", "out.rpd"]);
+    assert!(
+        listed.expect(0).stdout.contains("subclass     current  Table rocpd_aapi, view aapi\n"),
+        "{listed}"
+    );
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_api SELECT 1000000, pid, tid, start, \"end\", apiName_id, args_id FROM api JOIN rocpd_api USING (id, pid, tid, start, \"end\")
+                 WHERE apiName = 'hipMalloc' LIMIT 1;
+             INSERT INTO rocpd_string VALUES (1000000, 'more')",
+        )
+        .unwrap();
+    assert_eq!(states(), told("stale"));
+    dir.run(&["deserialize", &trace]).expect(0);
+    dir.run(&["strings", "--dedupe", &trace]).expect(0);
+    assert!(states().starts_with("deserialize current []\nstrings current []\nsubclass stale"));
 }
 
 #[test]

@@ -57,6 +57,40 @@ fn each_text_is_there_once_and_every_reference_follows() {
 }
 
 #[test]
+fn columns_that_may_refer_to_texts_keep_them() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'a'), (3, 'a'), (4, 'b'), (5, 'b'), (6, 'c'), (7, 'd');
+         CREATE TABLE layer (id integer primary key, name_id integer, String integer, size integer);
+         INSERT INTO layer VALUES (2, 3, 6, 7), (3, 2, NULL, 4), (4, 99, 0, 4);",
+    );
+    let before = rows(&dir.open(&trace), "SELECT name_id, String, size FROM layer");
+    let told = dir.run(&["strings", "--dedupe", &trace]);
+    // 2 and 3 for the one, 6 for the other.
+    let told = &told.expect(0).stderr;
+    assert!(told.contains("2 texts whose ids stand in (\"layer\", \"name_id\") stay; "), "{told}");
+    assert!(told.contains("1 text whose ids stand in (\"layer\", \"String\") stays; "), "{told}");
+    assert!(told.contains("references::rocpd_string.id"), "{told}");
+    let left = |dir: &Dir| {
+        number(
+            &dir.open(&trace),
+            "SELECT CAST(group_concat(id, '') AS integer) FROM (SELECT id FROM rocpd_string ORDER BY id)",
+        )
+    };
+    assert_eq!(left(&dir), 1236);
+    let layers = "SELECT name_id, String, size FROM layer";
+    assert_eq!(format!("{:?}", rows(&dir.open(&trace), layers)), format!("{before:?}"));
+    // Once it says so it follows as any other.
+    dir.open(&trace)
+        .execute_batch(r#"INSERT INTO rocpd_metadata (tag, value) VALUES ('references::rocpd_string.id', '("layer", "name_id")')"#)
+        .unwrap();
+    dir.run(&["strings", "--dedupe", &trace]).expect(0);
+    assert_eq!(left(&dir), 126);
+    assert_eq!(number(&dir.open(&trace), "SELECT count(*) FROM layer WHERE name_id = 2"), 2);
+}
+
+#[test]
 fn a_real_trace_is_read_the_same_afterwards() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_as_shipped.rpd");

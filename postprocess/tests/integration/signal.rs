@@ -1,4 +1,4 @@
-//! `rpd record`: signals and job control.
+//! Signals and job control: of `rpd record`, and a terminal's while a trace is being made.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -6,6 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::harness::{Dir, RPD, ran};
+use crate::trim_failure::long;
 
 /// A command under rpd that says when it is ready and counts the signals it gets. It ends by itself
 /// after a while, so that a failing test leaves nothing behind.
@@ -170,6 +171,25 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGINT
 "#,
     );
     told.expect(0);
+}
+
+#[test]
+fn ctrl_c_ends_long_work_that_was_seen_on_the_terminal() {
+    let dir = Dir::new();
+    long(&dir);
+    let told = on_a_terminal(
+        &dir,
+        r#"
+pid, term = spawn(RPD, "trim", "t.rpd", "-o", "out.rpd")
+read_until(term, b"\r\x1b[Kext_long")
+os.write(term, b"\x03")
+assert b"interrupted: out.rpd was not made" in rest(term)
+# What a shell calls 130.
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGINT
+"#,
+    );
+    told.expect(0);
+    assert_eq!(dir.names(), ["counter.py", "t.rpd", "terminal.py"]);
 }
 
 #[test]

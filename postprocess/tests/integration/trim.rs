@@ -8,6 +8,7 @@ use rusqlite::types::Value;
 
 use crate::generated::{BEGIN, Random, generated, number, rows, to_schema_3};
 use crate::harness::Dir;
+use crate::hostile::being_recorded;
 
 /// The tables that hang off calls and ops, with their columns that say so.
 const DEPENDENT: [(&str, &[(&str, bool)]); 8] = [
@@ -408,4 +409,50 @@ fn rows_that_cannot_be_are_no_obstacle() {
     );
     let told = dir.run(&["trim", &trace, "--dry-run", "--start", "0%"]);
     assert!(told.expect(0).stdout.contains("calls run from 10000"), "{told}");
+}
+
+#[test]
+fn a_trace_that_is_being_recorded_is_trimmed_as_any_other() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let window = ["--start", "10%", "--end", "92%"];
+    dir.run(&[&["trim", &trace, "-o", "out.rpd"], &window[..]].concat()).expect(0);
+    let _recorder = being_recorded(&dir, &trace);
+    dir.run(&[&["trim", &trace, "-o", "live.rpd"], &window[..]].concat()).expect(0);
+    for table in ["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_string", "rocpd_copyapi"] {
+        let all = format!("SELECT * FROM {table}");
+        assert!(rows(&dir.open("out.rpd"), &all) == rows(&dir.open("live.rpd"), &all), "{table}");
+    }
+    dir.run(&["trim", &trace, "--in-place"]).expect(1).says(&["as it was", "recording"]);
+    assert_eq!(dir.names(), ["live.rpd", "matmul_result.rpd", "out.rpd"]);
+}
+
+#[test]
+fn texts_that_others_may_refer_to_stay() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 55, 60);
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_string VALUES (7000, 'a label');
+             CREATE TABLE label (api_id integer REFERENCES rocpd_api (id), label_id integer);
+             INSERT INTO label SELECT id, 7000 FROM rocpd_api",
+        )
+        .unwrap();
+    trim(&dir, &trace, "out.rpd", BEGIN, BEGIN + 900);
+    let dangling = "SELECT count(*) FROM label WHERE label_id NOT IN (SELECT id FROM rocpd_string)";
+    assert_eq!(number(&dir.open("out.rpd"), dangling), 0);
+}
+
+#[test]
+fn real_traces_too_have_left_what_the_rules_say() {
+    let dir = Dir::new();
+    for trace in [dir.fixture("matmul_result.rpd"), dir.unpacked("mytrace_raw.rpd")] {
+        let window = ["--start", "10%", "--end", "92%"];
+        let told = dir.run(&[&["trim", &trace, "-o", "out.rpd", "--json"], &window[..]].concat());
+        let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
+        assert!(told["calls"]["kept"].as_i64() < told["calls"]["of"].as_i64(), "{told}");
+        let ns = |edge: &str| told["window"][edge].as_i64().unwrap();
+        must_be(&dir, &trace, "out.rpd", ns("start_ns"), ns("end_ns"));
+        fs::remove_file(dir.path("out.rpd")).unwrap();
+    }
 }

@@ -1,10 +1,12 @@
-//! `rpd trim` that fails or is interrupted: it says why, and every file is as it was.
+//! `rpd trim` and `rpd merge` that fail, are interrupted or killed: they say why, and every file is as it was.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use crate::generated::generated;
+use crate::generated::{Random, generated};
 use crate::harness::{Dir, RPD, finished, ran};
 
 #[test]
@@ -41,7 +43,7 @@ fn a_failure_leaves_nothing() {
 }
 
 /// A trace with a table that takes long to copy.
-fn long(dir: &Dir) -> String {
+pub(crate) fn long(dir: &Dir) -> String {
     let trace = generated(dir, "t.rpd", 81, 50);
     dir.open(&trace)
         .execute_batch(
@@ -52,9 +54,14 @@ fn long(dir: &Dir) -> String {
     trace
 }
 
+/// Whether there is something of a trace that was not finished.
+fn has_unfinished(dir: &Dir) -> bool {
+    dir.names().iter().any(|name| name.starts_with(".rpd-"))
+}
+
 /// Waits until a trim has begun to write.
 fn begun(dir: &Dir, trim: &mut Child) {
-    while dir.names().len() < 2 {
+    while !has_unfinished(dir) {
         assert!(trim.try_wait().unwrap().is_none(), "trim ended before it began to write");
         std::thread::yield_now();
     }
@@ -92,4 +99,46 @@ fn an_interrupted_trim_leaves_nothing() {
         told.expect_signal(number).says(&["interrupted: ", "out.rpd was not made"]);
         assert_eq!(dir.names(), ["t.rpd"]);
     }
+}
+
+#[test]
+fn the_next_removes_what_a_killed_one_left() {
+    let mut random = Random::new(17);
+    for arguments in [&["trim", "t.rpd", "-o", "out.rpd"][..], &["merge", "t.rpd", "u.rpd", "-o", "out.rpd"]]
+    {
+        let dir = Dir::new();
+        generated(&dir, "t.rpd", 91, 2000);
+        generated(&dir, "u.rpd", 92, 2000);
+        let mut left = 0;
+        for _ in 0..20 {
+            let mut command = dir.rpd(arguments);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            thread::sleep(Duration::from_millis(random.below(40).unsigned_abs()));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            left += u32::from(has_unfinished(&dir));
+            if dir.path("out.rpd").exists() {
+                dir.run(&["check", "out.rpd"]).expect(0);
+                fs::remove_file(dir.path("out.rpd")).unwrap();
+            }
+        }
+        assert!(left > 0, "none was killed at work");
+        dir.run(arguments).expect(0);
+        assert_eq!(dir.names(), ["out.rpd", "t.rpd", "u.rpd"]);
+    }
+}
+
+#[test]
+fn the_next_leaves_one_at_work_alone() {
+    let dir = Dir::new();
+    let trace = long(&dir);
+    generated(&dir, "s.rpd", 93, 20);
+    let mut trim = dir.rpd(&["trim", &trace, "-o", "out.rpd"]);
+    let mut child = trim.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    begun(&dir, &mut child);
+    dir.run(&["trim", "s.rpd", "-o", "short.rpd"]).expect(0);
+    assert!(child.try_wait().unwrap().is_none() && has_unfinished(&dir));
+    ran(dir.command("kill").args(["-INT".to_string(), child.id().to_string()])).expect(0);
+    child.wait().unwrap();
+    assert_eq!(dir.names(), ["s.rpd", "short.rpd", "t.rpd"]);
 }
