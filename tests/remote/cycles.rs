@@ -79,12 +79,14 @@ fn recorded_in_stretches(channel: &str) {
     let launches = launches(&trace);
     let mut expected = 0;
     for step in &steps {
-        let must = stretches.iter().any(|one| one.begun <= step.before && step.after <= one.end_asked);
-        let may = stretches.iter().any(|one| one.asked <= step.after && step.before <= one.ended);
+        // The only stretch that it can lie in, by either measure: they come one after the other.
+        let stretch = stretches.get(stretches.partition_point(|one| one.ended < step.before));
+        let must = stretch.is_some_and(|one| one.begun <= step.before && step.after <= one.end_asked);
+        let may = stretch.is_some_and(|one| one.asked <= step.after);
         let marked = marks.binary_search(&step.mark).is_ok();
         let ops = launches.get(&step.tid).and_then(|calls| {
-            let of_step = |call: &&Launch| step.before <= call.start && call.end <= step.after;
-            calls.iter().find(of_step).map(|call| call.ops)
+            let next = calls.get(calls.partition_point(|call| call.start < step.before));
+            next.filter(|call| call.end <= step.after).map(|call| call.ops)
         });
         let found = (marked, ops);
         if must {
@@ -133,7 +135,7 @@ fn steps(dir: &Dir) -> Vec<Step> {
     log.lines().map(step).collect()
 }
 
-/// A recorded hipLaunchKernel and how many kernels it has.
+/// A recorded hipLaunchKernel and how many kernels it has. Those of each thread in the order of their starts.
 struct Launch {
     start: i64,
     end: i64,
@@ -141,8 +143,10 @@ struct Launch {
 }
 
 fn launches(trace: &Trace) -> BTreeMap<u32, Vec<Launch>> {
-    let sql = "select tid, start, end, (select count(*) from rocpd_api_ops where api_id = api.id) from api \
-         where apiName = 'hipLaunchKernel'";
+    // Counted once, not for each call: the table has no index.
+    let sql = "with caused as materialized (select api_id, count(*) as ops from rocpd_api_ops group by api_id) \
+         select tid, start, end, coalesce(ops, 0) from api left join caused on api_id = api.id \
+         where apiName = 'hipLaunchKernel' order by start";
     let mut launches = BTreeMap::<u32, Vec<Launch>>::new();
     for (tid, start, end, ops) in
         trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
