@@ -4,6 +4,7 @@ mod awkward;
 mod cycles;
 mod family;
 mod first;
+mod full;
 mod python;
 mod signals;
 

@@ -122,6 +122,11 @@ impl File {
         self.left + self.committed.operations()
     }
 
+    /// What could not be written a moment ago is tried at once.
+    pub(super) fn try_again(&mut self) {
+        self.retry_at = None;
+    }
+
     /// Puts what has been recorded so far into the file.
     pub(super) fn drain(&mut self) {
         self.forget_changes();
@@ -134,7 +139,7 @@ impl File {
         self.changes.extend(changes);
         self.opening = self.recorder.writer.file_is_wanted();
         if self.opening {
-            self.retry_at = None;
+            self.try_again();
         }
         if self.opening || changed || self.has_records() || self.counts_are_old() {
             self.transact(clock::monotonic(), Until::Next);

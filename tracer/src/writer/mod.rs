@@ -203,11 +203,17 @@ fn serve(recorder: &'static Recorder) {
         recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
         cpu = now;
     };
+    let mut flushed = 0;
     loop {
         provoked::panic("writer");
         let edge = recorder.switch.keep_time().map_or(Duration::MAX, Duration::from_nanos);
         let (flush, filename, mut finish) = recorder.writer.wait(recorder.config.flush_interval.min(edge));
         finish |= threads::are_alone();
+        if flush != flushed {
+            // Who asks hears whether it can be written now.
+            file.try_again();
+            flushed = flush;
+        }
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
         fork::without(|| {
             if !finish {
