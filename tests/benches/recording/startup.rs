@@ -1,22 +1,22 @@
-//! What the library costs a process that has no use for it: children of a recorded program inherit LD_PRELOAD.
+//! What the recorder and its loader cost a process that has no use for them: children of a recorded program inherit LD_PRELOAD.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-use crate::harness::{Dir, program, recorder};
+use crate::harness::{Dir, loader, program, recorder};
 use crate::sample::{Samples, print_table};
 
 const SPAWNS: usize = 200;
 
-/// Spawns of a program that does nothing, with and without, in turn.
+/// Spawns of a program that does nothing, without a library and with each, in turn.
 pub(crate) fn startup(samples: &mut Samples) {
     let (noop, dir) = (program("noop"), Dir::new());
+    let variants = [("plain", None), ("recorder", Some(recorder())), ("loader", Some(loader()))];
     for _ in 0..SPAWNS {
-        for recorded in [false, true] {
-            let (wall, cpu) = spawn(&noop, recorded, &dir);
-            let variant = if recorded { "recorder" } else { "plain" };
+        for (variant, library) in &variants {
+            let (wall, cpu) = spawn(&noop, library.as_deref(), &dir);
             samples.add("startup", "noop", variant, "wall us", wall);
             samples.add("startup", "noop", variant, "CPU us", cpu);
         }
@@ -25,19 +25,29 @@ pub(crate) fn startup(samples: &mut Samples) {
     let mut rows = vec![];
     for measure in ["wall us", "CPU us"] {
         let of = |variant| samples.spread("startup", "noop", variant, measure);
-        let (plain, recorder) = (of("plain"), of("recorder"));
-        let more = format!("{:.0}", recorder.median - plain.median);
-        rows.push(vec![measure.to_string(), more, plain.show(1.0, 0), recorder.show(1.0, 0)]);
+        let plain = of("plain");
+        let more = |variant| format!("{:.0}", of(variant).median - plain.median);
+        let with = |variant| of(variant).show(1.0, 0);
+        let (recorder, loader) = (more("recorder"), more("loader"));
+        rows.push(vec![
+            measure.to_string(),
+            recorder,
+            loader,
+            plain.show(1.0, 0),
+            with("recorder"),
+            with("loader"),
+        ]);
     }
-    print_table("A process that uses no GPU", &["", "more than plain", "plain", "LD_PRELOAD"], &rows);
+    let columns = ["", "recorder: more than plain", "loader: more than plain", "plain", "recorder", "loader"];
+    print_table("A process that uses no GPU, with LD_PRELOAD", &columns, &rows);
 }
 
 /// Microseconds of wall and CPU time.
-fn spawn(noop: &Path, recorded: bool, dir: &Dir) -> (f64, f64) {
+fn spawn(noop: &Path, library: Option<&Path>, dir: &Dir) -> (f64, f64) {
     let mut command = Command::new(noop);
     command.current_dir(dir.path("")).stdout(Stdio::null()).env_remove("LD_PRELOAD");
-    if recorded {
-        command.env("LD_PRELOAD", recorder());
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", library);
     }
     let begin = Instant::now();
     #[expect(clippy::zombie_processes, reason = "waited for below, by the call that also says its CPU time")]
