@@ -142,7 +142,10 @@ fn start_recording(block: &Block, wish: &Wish) -> Answer {
         return (Outcome::Problem, after.problem());
     }
     set_end(wish);
-    (Outcome::Done, vec![])
+    match complaint_since(before.problems, &after) {
+        Some((_, complaint)) => (Outcome::Partly, complaint),
+        None => (Outcome::Done, vec![]),
+    }
 }
 
 /// Whether the trace was given this name before. What it became is known to the recorder alone: it may have %p in it.

@@ -1,43 +1,55 @@
-//! The flow that the original's features page describes, as written there: a Python program with the loader, a trace prepared by
-//! rocpd, start and stop from another terminal, sqlite3 while the program runs.
+//! Python programs: the flow that the original's features page describes, as written there - the loader by its name, a trace prepared
+//! by rocpd, start and stop from another terminal, sqlite3 while the program runs - and one that uses HSA alone.
 
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
-use super::{ask, check, end, with_loader};
-use crate::harness::{Dir, tool};
+use super::{Said, ask, check, end, said, status, with_loader};
+use crate::harness::{Dir, Run, Running, loader, rpd_remote, software_gpu, tool};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// What a terminal shows of `rpdRemote VERB PID`.
+fn at_a_terminal(verb: &str, running: &Running) -> Said {
+    let command = format!("{} {verb} {}", rpd_remote().display(), running.pid());
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]).env_remove("LD_PRELOAD");
+    said(script)
 }
 
 #[test]
 fn the_flow_of_the_features_page() {
     let dir = Dir::new();
     let program = root().join("tests/programs/remote/hip_by_ctypes.py");
-    let mut running = with_loader(&dir, "python3").arg(program).start();
+    let preload = format!("{}:librpd_remote.so", software_gpu().display());
+    let run = Run::new(&dir, "python3").arg(program).env("LD_PRELOAD", preload);
+    let mut running = run.env("LD_LIBRARY_PATH", loader().parent().unwrap()).start();
     running.wait_for_output("ready");
-    let trace = dir.path("trace.rpd");
-    let prepared = std::process::Command::new("python3")
-        .args(["-m", "rocpd.schema", "--create"])
-        .arg(&trace)
+    let prepared = Command::new("python3")
+        .args(["-m", "rocpd.schema", "--create", "trace.rpd"])
+        .current_dir(dir.path(""))
         .env("PYTHONPATH", root().join("python"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap();
     assert!(prepared.status.success(), "{prepared:?}");
-    ask("start", &["--wait"], &running).done();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    ask("stop", &["--wait"], &running).done();
+    at_a_terminal("start", &running).done();
+    std::thread::sleep(Duration::from_millis(300));
+    at_a_terminal("stop", &running).done();
+    let trace = dir.path("trace.rpd");
     let count = |what: &str| {
         let sql = format!("select count(*) from {what}");
         tool("sqlite3", &[trace.as_os_str(), sql.as_ref()]).trim().parse::<i64>().unwrap()
     };
     let first = count("api where apiName = 'hipMemset'");
     assert!(first > 0 && running.is_alive());
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(100));
     assert_eq!(count("api where apiName = 'hipMemset'"), first, "stopped");
     ask("start", &["--wait"], &running).done();
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(100));
     ask("stop", &["--wait"], &running).done();
     assert!(count("api where apiName = 'hipMemset'") > first, "further starts append");
     end(&dir);
@@ -45,4 +57,21 @@ fn the_flow_of_the_features_page() {
     let trace = dir.trace("trace.rpd");
     check(&trace);
     assert_eq!(trace.session_count(), 1);
+}
+
+#[test]
+fn hsa_without_hip_is_said() {
+    let dir = Dir::new();
+    let program = root().join("tests/programs/remote/hsa_by_ctypes.py");
+    let mut running = with_loader(&dir, "python3").arg(program).start();
+    running.wait_for_output("ready");
+    for _ in 0..2 {
+        let said = ask("start", &["--wait"], &running).done();
+        assert!(said.stdout.contains("trace.rpd; the program uses HSA without HIP"), "{said:?}");
+        assert_eq!(status(&running)["state"], "recording");
+        ask("stop", &["--wait"], &running).done();
+    }
+    end(&dir);
+    let ran = running.finish();
+    assert_eq!(ran.expect(0).stderr.lines().count(), 1, "said once: {ran}");
 }

@@ -66,6 +66,8 @@ pub enum Outcome {
     Ending,
     /// This loader does not know the request.
     Unknown,
+    /// Recording has begun, but not of all that the program does; the text says why.
+    Partly,
 }
 
 /// One number for each of an enum's values, from 1; nothing for other numbers.
@@ -82,7 +84,7 @@ macro_rules! from_number {
 pub(crate) use from_number;
 
 from_number!(Verb: Look Start Stop Flush);
-from_number!(Outcome: Done Already StillRecording NoRecorder OtherFile Problem Ending Unknown);
+from_number!(Outcome: Done Already StillRecording NoRecorder OtherFile Problem Ending Unknown Partly);
 
 /// What is asked for. Commands write it, one at a time: they hold a lock (flock) on the block meanwhile.
 #[repr(C)]

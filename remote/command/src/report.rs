@@ -36,7 +36,7 @@ pub(crate) struct Report {
     signals: Option<[String; 2]>,
     /// What the recorder last complained of.
     problem: Option<String>,
-    /// done, already, asked; nothing where it failed.
+    /// done, partly, already, asked; nothing where it failed.
     outcome: Option<&'static str>,
     /// Why it failed.
     error: Option<String>,
@@ -89,6 +89,7 @@ impl Report {
             problem: text(&known.problem),
             outcome: result.as_ref().ok().map(|done| match done {
                 Done::Now => "done",
+                Done::Partly => "partly",
                 Done::Already => "already",
                 Done::Asked => "asked",
             }),
@@ -112,17 +113,21 @@ impl Report {
     pub(crate) fn line(&self, verb: &Verb) -> Option<String> {
         let file = escape(self.file.as_deref().unwrap_or("no file"));
         let rows = format!("{} events in {file}{}", self.events, self.losses());
-        let what = match (verb, self.done?) {
+        let (done, but) = match self.done? {
+            Done::Partly => (Done::Now, format!("; {}", escape(self.problem.as_deref().unwrap_or_default()))),
+            done => (done, String::new()),
+        };
+        let what = match (verb, done) {
             (Verb::Start(_), Done::Now) if self.state == Some("stopped") => format!("recorded; {rows}"),
             (Verb::Start(_), Done::Now) => format!("recording into {file}"),
             (Verb::Start(_), Done::Already) => format!("is recording already, into {file}"),
             (Verb::Stop(_), Done::Now) => format!("stopped; {rows}"),
             (Verb::Flush(_), Done::Now) => rows,
             (Verb::Stop(_) | Verb::Flush(_), Done::Already) => "was not recording".to_string(),
-            (_, Done::Asked) => "asked".to_string(),
+            (_, Done::Asked | Done::Partly) => "asked".to_string(),
             (Verb::Status(_) | Verb::List(_), _) => return Some(self.paragraph()),
         };
-        Some(format!("{}: {what}", self.pid))
+        Some(format!("{}: {what}{but}", self.pid))
     }
 
     fn losses(&self) -> String {

@@ -20,6 +20,8 @@ const GLANCE: Duration = Duration::from_millis(50);
 pub(crate) enum Done {
     /// As asked.
     Now,
+    /// As far as it can be; the process's problem says what cannot.
+    Partly,
     /// It was so before.
     Already,
     /// Nobody has waited for it.
@@ -86,6 +88,7 @@ pub(crate) fn settle(outcome: Outcome, text: &[u8]) -> Result<Done, Refusal> {
     let text = || String::from_utf8_lossy(text).into_owned();
     match outcome {
         Outcome::Done => Ok(Done::Now),
+        Outcome::Partly => Ok(Done::Partly),
         Outcome::Already => Ok(Done::Already),
         Outcome::StillRecording => Err(Refusal::StillRecording),
         Outcome::NoRecorder => Err(Refusal::NoRecorder(text())),

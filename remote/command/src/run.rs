@@ -124,7 +124,8 @@ fn finish(pid: u32, attempt: Attempt, wish: &Wish, wait: bool) -> Report {
     });
     if wait && wish.duration_ns != 0 && result.is_ok() {
         let ended = end_of_recording(&process);
-        return Report::of(&process, ended.map(|()| Done::Now));
+        let done = result.ok().filter(|done| *done == Done::Partly).unwrap_or(Done::Now);
+        return Report::of(&process, ended.map(|()| done));
     }
     Report::of(&process, result)
 }

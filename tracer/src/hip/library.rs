@@ -130,6 +130,11 @@ pub(super) fn is_loaded(file: &str) -> bool {
     place(file).is_some()
 }
 
+/// Whether the process has loaded the HSA runtime, by HIP or without it.
+pub(super) fn has_hsa() -> bool {
+    place("libhsa-runtime64.so").is_some()
+}
+
 /// Whether the process has loaded HIP before this library.
 pub(super) fn came_first() -> bool {
     place("libamdhip64.so").zip(place("librpd_tracer.so")).is_some_and(|(hip, own)| hip < own)

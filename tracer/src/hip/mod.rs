@@ -100,6 +100,9 @@ pub(crate) fn notice() {
 /// Recording has been started: HIP tells of its calls when this returns.
 pub(crate) fn started(recorder: &'static Recorder) {
     notice();
+    if !SETTLED.load(Ordering::Relaxed) && library::has_hsa() && hsa::is_beyond_reach() {
+        complain_of_hsa_alone();
+    }
     follow(recorder);
 }
 
@@ -119,6 +122,16 @@ fn look() {
         open(recorder, library);
         SETTLED.store(true, Ordering::Relaxed);
     }
+}
+
+/// Every start that cannot record what it should hears of it; the program's user once.
+fn complain_of_hsa_alone() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let complain = if SAID.swap(true, Ordering::Relaxed) { log::note } else { log::problem };
+    complain(
+        "the program uses HSA without HIP and made its queues before the recorder came: only markers are recorded; \
+         start it with LD_PRELOAD=librpd_tracer.so",
+    );
 }
 
 /// The library is being loaded. Where HIP has been used before, nothing else will tell: the HSA runtime offers its tables only once.

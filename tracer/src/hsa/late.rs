@@ -19,10 +19,14 @@ pub(super) fn get() -> Option<&'static Late> {
     LATE.get()
 }
 
-/// Whether there is one. To be asked only of a process in which nothing of HSA is being initialised.
+/// What may be asked of one. To be asked for only in a process in which nothing of HSA is being initialised.
+pub(super) fn inquiry() -> Option<Inquiry> {
+    Inquiry::exported().filter(|inquiry| SystemClock::runs(inquiry.system_get_info))
+}
+
+/// Whether there is one, which from now on takes times of copies. As [`inquiry`].
 pub(super) fn look() -> bool {
-    let inquiry = Inquiry::exported().filter(|inquiry| SystemClock::runs(inquiry.system_get_info));
-    let Some(inquiry) = inquiry else { return false };
+    let Some(inquiry) = inquiry() else { return false };
     LATE.get_or_init(|| {
         // HIP takes times of copies, but not every version asks the runtime for them.
         // SAFETY: the runtime's own function, and it is initialised.

@@ -290,6 +290,11 @@ pub(crate) fn is_late() -> bool {
     get().is_none() && late::look()
 }
 
+/// As [`is_late`], but leaves the runtime as it is: nothing can be recorded by it.
+pub(crate) fn is_beyond_reach() -> bool {
+    get().is_none() && late::inquiry().is_some()
+}
+
 /// `loaded`: the runtime offered its table; `mapped`: it is in the process but never did; `no`: it is not there.
 pub(crate) fn presence() -> &'static str {
     if get().is_some() {
