@@ -10,5 +10,7 @@ mod exact;
 mod late;
 // Started and stopped while kernels and calls are under way.
 mod stops;
+// Another profiler takes HIP's callbacks.
+mod taken;
 // The two sources of times.
 mod timing;

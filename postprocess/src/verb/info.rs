@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::contents::Contents;
+use crate::contents::{Contents, Session};
 use crate::quantity::{counted, duration, size};
 use crate::table::{Align, Table};
 use crate::{output, text};
@@ -35,6 +35,9 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     let span = contents.span.map(|span| duration(span.duration_ns() as f64));
     writeln!(out, "span    {}", span.as_deref().unwrap_or("nothing recorded"))?;
     writeln!(out, "lost    {}", losses(&contents.lost))?;
+    if let Some(links) = links(contents) {
+        writeln!(out, "links   {links}")?;
+    }
     let room = output::line_width();
     for (title, table) in [
         ("sessions", sessions(contents)),
@@ -49,6 +52,19 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How many operations are linked to no call, where calls of HIP were recorded and some are.
+fn links(contents: &Contents) -> Option<String> {
+    let told = |session: &Session| -> Option<(u64, u64)> {
+        Some((session.facts.get("ops_without_call")?.parse().ok()?, session.operations))
+    };
+    let sums = contents.sessions.iter().filter_map(told);
+    let (without, all) = sums.fold((0, 0), |sums: (u64, u64), (without, all)| {
+        (sums.0.saturating_add(without), sums.1.saturating_add(all))
+    });
+    let operations = counted(all, "operation", "operations");
+    (without > 0).then(|| format!("{without} of {operations} are linked to no call of HIP"))
 }
 
 /// `0 records`, or how many and why.

@@ -99,6 +99,10 @@ pub(super) fn open(recorder: &'static Recorder, door: &Door, calls: bool) -> (bo
 /// callback up at this moment, so what merely stops recording, maybe in a signal handler on such a thread, leaves it to the writer.
 pub(crate) fn follow(recorder: &'static Recorder) {
     let Some(callbacks) = CALLBACKS.get().filter(|callbacks| callbacks.pid == recorder.pid) else { return };
+    // What is there now is another profiler's.
+    if super::is_taken() {
+        return;
+    }
     let Some(mut given) = lock_within(&callbacks.given, PATIENCE) else { return };
     let wanted = recorder.switch.is_on();
     match (*given, wanted) {

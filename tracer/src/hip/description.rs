@@ -161,6 +161,11 @@ pub(crate) struct Api {
 }
 
 impl Api {
+    /// Whether calls launch kernels, of their own or of a graph.
+    pub(super) fn launches(&self) -> bool {
+        matches!(self.row, Row::Kernel | Row::Kernels | Row::Graph)
+    }
+
     /// Whether calls launch one kernel.
     pub(crate) fn is_launch(&self) -> bool {
         self.row == Row::Kernel

@@ -7,7 +7,7 @@
 //! - `wrapper`: functions that stand in the place of HIP's own (B, D)
 //! - `call`: the call that a thread is in; `arguments`: what is kept of it; `launch`: as the columns of a row
 //! - `function`, `device`, `pointer`: which kernel, which GPU, and whose memory, an argument means
-//! - `filter`: which functions are recorded
+//! - `filter`: which functions are recorded; `silence`: another profiler has taken HIP's callbacks
 
 mod activity;
 pub(crate) mod arguments;
@@ -20,6 +20,7 @@ mod function;
 pub(crate) mod launch;
 mod library;
 mod pointer;
+pub(crate) mod silence;
 pub(crate) mod symbols;
 pub(crate) mod table;
 mod tracer_callback;
@@ -40,6 +41,9 @@ static DOOR: AtomicPtr<Door> = AtomicPtr::new(std::ptr::null_mut());
 static SETTLED: AtomicBool = AtomicBool::new(false);
 /// HIP's callbacks are in use.
 static CALLBACKS: AtomicBool = AtomicBool::new(false);
+
+/// They were in use, until another profiler took them.
+static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The two doors between which there is a choice, RPDT_HIP_DOOR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,9 +210,34 @@ pub(crate) fn records_calls() -> bool {
     registered() || table::is_open() || symbols::is_open()
 }
 
+/// HIP's callbacks tell of nothing any more: calls are recorded by the names of its functions from now on, where those are preloaded.
+#[cold]
+fn fall_silent() {
+    let Some(recorder) = recorder::get() else { return };
+    let mut launches = description::get().apis.iter().filter(|api| api.launches());
+    // Otherwise the kernels are of calls that nobody wanted, or of lost ones.
+    let told = launches.all(|api| recorder.config.hip_apis.contains(api.name));
+    if !told || recorder.counters.lost().next().is_some() || !CALLBACKS.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    TAKEN.store(true, Ordering::Relaxed);
+    log::problem(if symbols::take_over() {
+        "another profiler seems to have taken HIP's callbacks: its calls are recorded by the names of its functions from now on"
+    } else {
+        "another profiler seems to have taken HIP's callbacks: its calls are not recorded from now on; with librpd_hip.so in LD_PRELOAD they would be"
+    });
+}
+
+/// Whether another profiler has HIP's callbacks.
+fn is_taken() -> bool {
+    TAKEN.load(Ordering::Relaxed)
+}
+
 /// Which door tells of calls, as the file has it.
 pub(crate) fn way() -> Option<&'static str> {
     let ways = [
+        ("callbacks,symbols", is_taken() && symbols::is_open()),
+        ("callbacks,none", is_taken()),
         ("table", table::is_open()),
         (Way::Symbols.name(), symbols::is_open()),
         (Way::Callbacks.name(), registered()),

@@ -29,6 +29,13 @@ pub(super) fn close() {
     STATE.store(CLOSED, Ordering::Relaxed);
 }
 
+/// HIP's callbacks are gone: calls are recorded here from now on, if they come here. Whether they do.
+pub(super) fn take_over() -> bool {
+    let is_there = library::is_loaded("librpd_hip.so");
+    STATE.store(if is_there { OPEN } else { CLOSED }, Ordering::Relaxed);
+    is_there
+}
+
 /// What is to be called for `name`, whose own function in HIP is `original`.
 pub(crate) fn function(name: &CStr, original: usize) -> usize {
     let (Some(recorder), Ok(name)) = (recorder::get(), name.to_str()) else { return original };

@@ -8,6 +8,7 @@ use super::frames::Frames;
 use super::names::Names;
 use super::ranges::Stretch;
 use crate::correlation;
+use crate::hip::silence::Silence;
 use crate::hsa::copy::API_NAMES;
 use crate::hsa::kernel::Role;
 use crate::record::{Copy, Dispatch, NO_GPU};
@@ -31,6 +32,8 @@ pub(super) struct Recorded {
     pub(super) fills: u64,
     pub(super) ranges: u64,
     pub(super) marks: u64,
+    /// Operations of no HIP call in the file.
+    pub(super) without_call: u64,
 }
 
 impl Recorded {
@@ -62,6 +65,7 @@ pub(super) struct Rows {
     pub(super) names: Names,
     pub(super) frames: Option<Frames>,
     pub(super) recorded: Recorded,
+    silence: Silence,
 }
 
 impl Rows {
@@ -74,6 +78,7 @@ impl Rows {
             names: Names::default(),
             frames: recorder.stacks.as_ref().map(Frames::new),
             recorded: Recorded::default(),
+            silence: Silence::default(),
         }
     }
 
@@ -105,6 +110,8 @@ impl Rows {
         record: &Dispatch,
         linked: bool,
     ) -> Result<(), Error> {
+        self.silence.after(record);
+        self.recorded.without_call += u64::from(!linked);
         let kernel = self.names.get(record.kernel, appender)?;
         let api = if linked {
             self.call_id(record.correlation)
@@ -169,6 +176,7 @@ impl Rows {
 
     /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.
     pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy, linked: bool) -> Result<(), Error> {
+        self.recorded.without_call += u64::from(!linked);
         let (kind, op_type) = match (record.src_gpu, record.dst_gpu, record.height) {
             (NO_GPU, _, 0) => (1, "CopyHostToDevice"),
             (_, NO_GPU, 0) => (2, "CopyDeviceToHost"),

@@ -58,7 +58,7 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// How HIP's calls are seen, which a process without GPUs never needs to know and another profiler can change.
+/// How HIP's calls are seen, which another profiler can change.
 fn hip_door(appender: &mut Appender) -> Result<(), Error> {
     hip::way().map_or(Ok(()), |door| appender.session_fact("hip_door", door))
 }
@@ -84,6 +84,9 @@ pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Re
         appender.session_fact("calls_without_stack", &stacks.without().to_string())?;
     }
     hip_door(appender)?;
+    if hip::way().is_some() {
+        appender.session_fact("ops_without_call", &recorded.without_call.to_string())?;
+    }
     let load = |counter: &std::sync::atomic::AtomicU64| {
         counter.load(std::sync::atomic::Ordering::Relaxed).to_string()
     };

@@ -1,0 +1,42 @@
+//! Another profiler that takes HIP's callbacks (PyTorch's, roctracer's) is noticed by what they no longer tell: kernels follow each other
+//! on queues that HIP has launched on, and none of them is known to be of a call.
+
+use std::collections::HashSet;
+
+use crate::correlation;
+use crate::record::Dispatch;
+
+/// Kernels without a call, one after the other, that are no coincidence.
+const ENOUGH: u32 = 64;
+/// ns that they go on for: a start of recording gives HIP up to 5.2 its callbacks while threads launch.
+const LONG: u64 = 100_000_000;
+
+/// What the writer has seen of kernels and their calls.
+#[derive(Default)]
+pub(crate) struct Silence {
+    /// Queues that HIP's calls have launched on, by GPU: others belong to programs that use HSA themselves.
+    queues: HashSet<(u32, u32)>,
+    /// Kernels there since the last one of a call, and when the first of them was submitted.
+    kernels: u32,
+    since: u64,
+}
+
+impl Silence {
+    /// One more kernel.
+    pub(crate) fn after(&mut self, kernel: &Dispatch) {
+        let queue = (kernel.gpu, kernel.queue);
+        if kernel.correlation != correlation::NONE {
+            self.kernels = 0;
+            self.queues.insert(queue);
+        } else if self.queues.contains(&queue) {
+            if self.kernels == 0 {
+                self.since = kernel.submit_start;
+            }
+            self.kernels += 1;
+            if self.kernels >= ENOUGH && kernel.submit_start.saturating_sub(self.since) >= LONG {
+                self.kernels = 0;
+                super::fall_silent();
+            }
+        }
+    }
+}
