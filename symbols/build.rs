@@ -1,6 +1,6 @@
 //! Link options of librpd_hip.so, and the list of its symbols: those functions of which the recorder has wrappers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::error::Error;
 use std::fmt::Write;
@@ -9,6 +9,20 @@ use std::path::Path;
 
 const DESCRIPTION: &str = "../tracer/src/hip/description/hip_api.tsv";
 const TABLE: &str = "../tracer/src/hip/description/dispatch.txt";
+
+/// Functions that HIP has (also) as those of C++, with their symbols there.
+const MANGLED: [(&str, &str); 4] = [
+    ("hipCreateSurfaceObject", "_Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc"),
+    ("hipDestroySurfaceObject", "_Z23hipDestroySurfaceObjectP13__hip_surface"),
+    (
+        "hipExtModuleLaunchKernel",
+        "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j",
+    ),
+    (
+        "hipHccModuleLaunchKernel",
+        "_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_",
+    ),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Programs keep the addresses of these functions.
@@ -27,9 +41,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut names: BTreeSet<&str> = described.iter().copied().chain(twins).collect();
     // They return texts, not a status: they are not recorded.
     names.retain(|name| !["hipGetErrorString", "hipGetErrorName"].contains(name));
-    let mut text = format!("symbols! {{ {}\n", names.len());
-    for (place, name) in names.iter().enumerate() {
-        writeln!(text, "    {place} {name} c\"{name}\";")?;
+    let mangled =
+        MANGLED.into_iter().filter(|(name, _)| names.contains(name)).map(|(name, symbol)| (symbol, name));
+    let symbols: BTreeMap<&str, &str> = names.iter().map(|name| (*name, *name)).chain(mangled).collect();
+    let mut text = format!("symbols! {{ {}\n", symbols.len());
+    for (place, (symbol, name)) in symbols.iter().enumerate() {
+        writeln!(text, "    {place} {symbol} c\"{symbol}\" c\"{name}\";")?;
     }
     text.push_str("}\n");
     fs::write(Path::new(&env::var("OUT_DIR")?).join("symbols.rs"), text)?;

@@ -4,33 +4,24 @@ use crate::harness::{
     Dir, Loading, Run, Trace, aql_code_object, hip_symbols, newer_rocm, program, recorder, software_gpu, tool,
 };
 
-/// With librpd_hip.so in LD_PRELOAD, and by this door whatever the version of HIP.
-fn by_symbols(run: Run<'_>) -> Run<'_> {
-    let preload = std::env::join_paths([recorder(), hip_symbols(), software_gpu()]).unwrap();
-    run.env("LD_PRELOAD", preload).env("RPDT_HIP_DOOR", "symbols")
-}
+/// HIP 5.2's callbacks say nothing of them.
+const UNTOLD: [&str; 2] = ["hipGetDeviceCount ", "hipMemcpyFromArray "];
 
-/// HIP 5.2's callbacks say nothing of it.
-const UNTOLD: &str = "hipGetDeviceCount";
-
-/// Every call but [`UNTOLD`] with its arguments, launch, copy and, if asked for, ops, but for addresses; sorted.
-fn calls(trace: &Trace, ops: bool) -> Vec<String> {
-    let linked = if ops { "A.id" } else { "null" };
-    let sql = format!(
-        "
+/// Every call but those [`UNTOLD`] with its arguments, launch, copy and ops, but for addresses; sorted.
+fn calls(trace: &Trace) -> Vec<String> {
+    let sql = "
         select A.apiName || ' ' || A.args
             || ' kernel ' || coalesce(N.string || ' ' || K.gridX || ' ' || K.workgroupX || ' ' || K.groupSegmentSize, '-')
             || ' copy ' || coalesce(C.size || ' ' || C.width || ' ' || C.height || ' ' || C.kind || ' ' || C.sync || ' ' || C.pinned, '-')
             || ' ops ' || coalesce((select group_concat(what) from (
                 select O.opType || ':' || O.description as what
-                    from rocpd_api_ops L join op O on O.id = L.op_id where L.api_id = {linked} order by 1)), '-')
+                    from rocpd_api_ops L join op O on O.id = L.op_id where L.api_id = A.id order by 1)), '-')
         from api A
             left join rocpd_kernelapi K on K.api_ptr_id = A.id
             left join rocpd_string N on N.id = K.kernelName_id
-            left join rocpd_copyapi C on C.api_ptr_id = A.id"
-    );
-    let mut calls: Vec<String> = trace.texts(&sql).iter().map(|call| without_addresses(call)).collect();
-    calls.retain(|call| !call.starts_with(UNTOLD));
+            left join rocpd_copyapi C on C.api_ptr_id = A.id";
+    let mut calls: Vec<String> = trace.texts(sql).iter().map(|call| without_addresses(call)).collect();
+    calls.retain(|call| !UNTOLD.iter().any(|name| call.starts_with(name)));
     calls.sort();
     calls
 }
@@ -48,25 +39,21 @@ fn door(trace: &Trace) -> Vec<String> {
 
 #[test]
 fn the_rows_are_those_of_hips_own_callbacks() {
-    // Threads that share a queue ring its doorbell for each other, so whose call an op is linked to is not the doors' matter there.
-    for (name, argument, threads) in [
-        ("doors", Some(aql_code_object("gfx900")), true),
-        ("streams", None, true),
-        ("copies", None, false),
-        ("graph", None, false),
-    ] {
+    for (name, argument) in
+        [("doors", Some(aql_code_object("gfx900"))), ("streams", None), ("copies", None), ("graph", None)]
+    {
         let dir = Dir::new();
         let run = || argument.iter().fold(Run::new(&dir, program(name)), |run, argument| run.arg(argument));
         let plain = run().run();
         let callbacks = run().env("RPDT_FILENAME", "callbacks.rpd").recorded(Loading::Preload).run();
-        let symbols = by_symbols(run().env("RPDT_FILENAME", "symbols.rpd")).run();
+        let symbols = run().env("RPDT_FILENAME", "symbols.rpd").recorded(Loading::Symbols).run();
         for ran in [&callbacks, &symbols] {
             assert_eq!(ran.expect(0).expect_silent().stdout, plain.stdout, "{ran}");
         }
         let (callbacks, symbols) = (dir.trace("callbacks.rpd"), dir.trace("symbols.rpd"));
         assert_eq!(door(&callbacks), ["callbacks"], "{name}");
         assert_eq!(door(&symbols), ["symbols"], "{name}");
-        let (by_symbols, by_callbacks) = (calls(&symbols, !threads), calls(&callbacks, !threads));
+        let (by_symbols, by_callbacks) = (calls(&symbols), calls(&callbacks));
         let different = by_symbols.iter().zip(&by_callbacks).find(|(one, other)| one != other);
         assert_eq!(different, None, "{name}");
         assert_eq!(by_symbols.len(), by_callbacks.len(), "{name}");
@@ -81,13 +68,13 @@ fn hips_own_times_know_their_kernels() {
     let dir = Dir::new();
     let run = || Run::new(&dir, program("graph")).env("RPDT_TIMING", "hip");
     run().env("RPDT_FILENAME", "callbacks.rpd").recorded(Loading::Preload).run().expect(0);
-    by_symbols(run().env("RPDT_FILENAME", "symbols.rpd")).run().expect(0);
+    run().env("RPDT_FILENAME", "symbols.rpd").recorded(Loading::Symbols).run().expect(0);
     let (callbacks, symbols) = (dir.trace("callbacks.rpd"), dir.trace("symbols.rpd"));
     assert_eq!(
         (door(&callbacks), door(&symbols)),
         (vec!["callbacks".to_string()], vec!["symbols".to_string()])
     );
-    assert_eq!(calls(&symbols, true), calls(&callbacks, true));
+    assert_eq!(calls(&symbols), calls(&callbacks));
 }
 
 #[test]
@@ -127,9 +114,9 @@ fn a_process_without_hip_has_none() {
         none,
         "the recorder has none of HIP's names"
     );
-    assert_eq!(ask(by_symbols(Run::new(&dir, &asking))), none, "nor are there others");
+    assert_eq!(ask(Run::new(&dir, &asking).recorded(Loading::Symbols)), none, "nor are there others");
     // Who only refers to them has them; what they say is that there is no GPU.
-    let weak = ask(by_symbols(Run::new(&dir, program("weak_hip"))));
+    let weak = ask(Run::new(&dir, program("weak_hip")).recorded(Loading::Symbols));
     assert_eq!(weak, "status 100\n");
     assert_eq!(dir.names(), Vec::<String>::new(), "and nothing is recorded");
 }
@@ -138,7 +125,7 @@ fn a_process_without_hip_has_none() {
 fn hip_that_a_program_has_loaded_for_itself_is_found() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("ask_for_hip")).arg("libamdhip64.so.5");
-    let ran = by_symbols(run).run();
+    let ran = run.recorded(Loading::Symbols).run();
     assert_eq!(ran.expect(0).stdout, "status 0, 1 devices\nstatus 0\n", "{ran}");
     let trace = dir.trace("trace.rpd");
     assert_eq!(
@@ -199,7 +186,7 @@ fn what_others_look_up_is_as_without_us() {
 fn a_program_with_a_dlsym_of_its_own() {
     let (dir, other) = (Dir::new(), Dir::new());
     let plain = Run::new(&other, program("look_up_by_own")).run();
-    let ran = by_symbols(Run::new(&dir, program("look_up_by_own"))).run();
+    let ran = Run::new(&dir, program("look_up_by_own")).recorded(Loading::Symbols).run();
     assert_eq!(ran.expect(0).expect_silent().stdout, plain.expect(0).stdout, "{ran}");
     // It asks past us: its own handle has HIP's own function. Everything else is seen.
     let sizes = sizes(&dir.trace("trace.rpd"));
@@ -220,9 +207,20 @@ fn the_library_has_names_of_hip_and_the_look_ups_alone() {
     let names = tool("nm", &["-D".as_ref(), "--defined-only".as_ref(), hip_symbols().as_os_str()]);
     let names: Vec<&str> = names.lines().filter_map(|line| line.split(' ').next_back()).collect();
     let known = |name: &&str| {
-        name.starts_with("hip") || name.starts_with("__hip") || ["dlsym", "dlvsym"].contains(name)
+        let name = name.trim_start_matches("_Z").trim_start_matches(|digit: char| digit.is_ascii_digit());
+        name.starts_with("hip") || name.starts_with("__hip") || ["dlsym", "dlvsym"].contains(&name)
     };
     assert!(names.len() > 300 && names.iter().all(known), "{names:?}");
+    // Of HIP's own, all that are of functions which have wrappers: those of C++ too.
+    let hip = tool("nm", &["-D", "--defined-only", "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5"]);
+    let exported = hip.lines().filter_map(|line| line.split(' ').next_back()?.split('@').next());
+    let plain = |symbol: &str| {
+        let symbol = symbol.trim_start_matches("_Z").trim_start_matches(|digit: char| digit.is_ascii_digit());
+        names.iter().find(|name| symbol.starts_with(*name) && symbol != **name).copied()
+    };
+    let missing = exported.filter(|symbol| symbol.starts_with("_Z") && plain(symbol).is_some());
+    let missing: Vec<&str> = missing.filter(|symbol| !names.contains(symbol)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
     let dynamic = tool("readelf", &["-dW".as_ref(), hip_symbols().as_os_str()]);
     assert!(dynamic.contains("NODELETE") && !dynamic.contains("amdhip64"), "{dynamic}");
 }

@@ -52,24 +52,28 @@ pub(crate) fn check_links(trace: &Trace, pid: u32) -> BTreeSet<u32> {
     called.iter().map(|call| apis[call].tid).collect()
 }
 
-fn recorded(dir: &Dir, run: Run<'_>) -> (Ran, Trace) {
-    let ran = run.recorded(Loading::Preload).run();
+fn recorded(dir: &Dir, run: Run<'_>, door: Loading) -> (Ran, Trace) {
+    let ran = run.recorded(door).run();
     ran.expect(0);
     (ran, dir.trace("trace.rpd"))
 }
 
 #[test]
 fn a_program_with_one_thread() {
-    let dir = Dir::new();
-    let (ran, trace) = recorded(&dir, Run::new(&dir, program("graph")));
-    assert_eq!(check_links(&trace, ran.pid), BTreeSet::from([ran.pid]));
+    for door in Loading::DOORS {
+        let dir = Dir::new();
+        let (ran, trace) = recorded(&dir, Run::new(&dir, program("graph")), door);
+        assert_eq!(check_links(&trace, ran.pid), BTreeSet::from([ran.pid]));
+    }
 }
 
 #[test]
 fn a_program_with_many_threads() {
-    let dir = Dir::new();
-    let (ran, trace) = recorded(&dir, Run::new(&dir, program("streams")).gpus(2));
-    let threads = check_links(&trace, ran.pid);
-    assert_eq!(threads.len(), 8, "2 GPUs with 4 threads each: {threads:?}");
-    assert!(!threads.contains(&ran.pid), "main launches nothing");
+    for door in Loading::DOORS {
+        let dir = Dir::new();
+        let (ran, trace) = recorded(&dir, Run::new(&dir, program("streams")).gpus(2), door);
+        let threads = check_links(&trace, ran.pid);
+        assert_eq!(threads.len(), 8, "2 GPUs with 4 threads each: {threads:?}");
+        assert!(!threads.contains(&ran.pid), "main launches nothing");
+    }
 }

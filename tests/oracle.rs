@@ -18,7 +18,11 @@ fn assert_recorded(dir: &Dir, ran: &Ran) -> (Trace, Expected) {
 }
 
 fn recorded<'a>(dir: &'a Dir, name: &str, gpus: u32) -> Run<'a> {
-    Run::new(dir, program(name)).gpus(gpus).recorded(Loading::Preload).env("RPDT_TICKS", "1")
+    recorded_by(dir, name, gpus, Loading::Preload)
+}
+
+fn recorded_by<'a>(dir: &'a Dir, name: &str, gpus: u32, loading: Loading) -> Run<'a> {
+    Run::new(dir, program(name)).gpus(gpus).recorded(loading).env("RPDT_TICKS", "1")
 }
 
 #[test]
@@ -34,27 +38,33 @@ fn demo_on_two_gpus() {
 
 #[test]
 fn streams_on_two_gpus() {
-    let dir = Dir::new();
-    let (_, expected) = assert_recorded(&dir, &recorded(&dir, "streams", 2).run());
-    assert_eq!(expected.kernels(), 8000);
+    for door in Loading::DOORS {
+        let dir = Dir::new();
+        let (_, expected) = assert_recorded(&dir, &recorded_by(&dir, "streams", 2, door).run());
+        assert_eq!(expected.kernels(), 8000);
+    }
 }
 
 #[test]
 fn graphs() {
-    let dir = Dir::new();
-    let (_, expected) = assert_recorded(&dir, &recorded(&dir, "graph", 1).run());
-    assert_eq!(expected.kernels(), 1005, "50 x 20 captured, 5 built");
+    for door in Loading::DOORS {
+        let dir = Dir::new();
+        let (_, expected) = assert_recorded(&dir, &recorded_by(&dir, "graph", 1, door).run());
+        assert_eq!(expected.kernels(), 1005, "50 x 20 captured, 5 built");
+    }
 }
 
 #[test]
 fn copies_of_every_form() {
-    let dir = Dir::new();
-    let (trace, expected) = assert_recorded(&dir, &recorded(&dir, "copies", 2).run());
-    assert_eq!(expected.kernels(), 0);
-    let kinds = trace.texts("select distinct opType from op order by 1");
-    let all = ["CopyDeviceToDevice", "CopyDeviceToDevice2D", "CopyDeviceToHost", "CopyDeviceToHost2D"];
-    let more = ["CopyHostToDevice", "CopyHostToDevice2D", "FillBuffer"];
-    assert_eq!(kinds, [&all[..], &more[..]].concat());
+    for door in Loading::DOORS {
+        let dir = Dir::new();
+        let (trace, expected) = assert_recorded(&dir, &recorded_by(&dir, "copies", 2, door).run());
+        assert_eq!(expected.kernels(), 0);
+        let kinds = trace.texts("select distinct opType from op order by 1");
+        let all = ["CopyDeviceToDevice", "CopyDeviceToDevice2D", "CopyDeviceToHost", "CopyDeviceToHost2D"];
+        let more = ["CopyHostToDevice", "CopyHostToDevice2D", "FillBuffer"];
+        assert_eq!(kinds, [&all[..], &more[..]].concat());
+    }
 }
 
 #[test]

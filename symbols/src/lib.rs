@@ -20,7 +20,8 @@ extern "C" fn find(place: u32) -> usize {
     // SAFETY: the location is this thread's own errno.
     let errno = unsafe { *libc::__errno_location() };
     let place = place as usize;
-    let found = NAMES.get(place).and_then(|name| next::function(name));
+    let found =
+        SYMBOLS.get(place).zip(NAMES.get(place)).and_then(|(symbol, name)| next::function(symbol, name));
     if let (Some(function), Some(slot)) = (found, SLOTS.get(place)) {
         slot.store(function, Ordering::Release);
     }
@@ -83,11 +84,13 @@ unsafe extern "C" fn first_call() {
 }
 
 macro_rules! symbols {
-    ($count:literal $($place:literal $name:ident $text:literal;)*) => {
+    ($count:literal $($place:literal $symbol:ident $text:literal $name:literal;)*) => {
         /// In the order of their bytes.
-        static NAMES: [&CStr; $count] = [$($text),*];
+        static SYMBOLS: [&CStr; $count] = [$($text),*];
+        /// The function that each is.
+        static NAMES: [&CStr; $count] = [$($name),*];
         /// As the rest of the process sees them.
-        static OWN: [unsafe extern "C" fn(); $count] = [$($name),*];
+        static OWN: [unsafe extern "C" fn(); $count] = [$($symbol),*];
         /// Zero until the first call.
         static SLOTS: [AtomicUsize; $count] = [const { AtomicUsize::new(0) }; $count];
 
@@ -99,7 +102,7 @@ macro_rules! symbols {
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             #[allow(non_snake_case, reason = "HIP's name")]
-            pub unsafe extern "C" fn $name() {
+            pub unsafe extern "C" fn $symbol() {
                 naked_asm!(
                     "mov r11, [rip + {slots} + {offset}]",
                     "test r11, r11",

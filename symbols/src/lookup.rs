@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::loaded::{self, From};
-use crate::{NAMES, OWN, next};
+use crate::{OWN, SYMBOLS, next};
 
 /// The two functions, by their place below.
 const PLAIN: usize = 0;
@@ -44,7 +44,7 @@ unsafe extern "C" fn answer(
     }
     // SAFETY: a NUL-terminated name, the caller's promise.
     let name = unsafe { CStr::from_ptr(name) };
-    let Ok(place) = NAMES.binary_search(&name) else { return leave };
+    let Ok(place) = SYMBOLS.binary_search(&name) else { return leave };
     let own = OWN.get(place).map_or(0, |function| *function as usize);
     // SAFETY: an address of dlsym or dlvsym; the former takes two arguments, and does not see the third.
     let look_up = |handle, which| unsafe {

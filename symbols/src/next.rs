@@ -16,9 +16,10 @@ pub(crate) extern "C" fn without_hip() -> c_int {
     NO_DEVICE
 }
 
-/// The function to call for `name`; nothing where HIP is not in the process.
-pub(crate) fn function(name: &CStr) -> Option<usize> {
-    let original = original(name)?;
+/// The function to call for `symbol`, which is HIP's function `name`; nothing where HIP is not in the process.
+pub(crate) fn function(symbol: &CStr, name: &CStr) -> Option<usize> {
+    // Of two symbols of one function, that of C++ may call the other.
+    let original = original(name).or_else(|| original(symbol))?;
     keep(original);
     let Some(recorder) = loaded::function(c"rpd_hip_symbol", From::Start) else { return Some(original) };
     // SAFETY: only librpd_tracer.so has a function of that name, and that is its signature.
@@ -29,8 +30,8 @@ pub(crate) fn function(name: &CStr) -> Option<usize> {
 
 /// HIP's own function, that of the first library behind this one that has it: also of one that the program has loaded for itself alone
 /// (RTLD_LOCAL). Nothing is loaded.
-pub(crate) fn original(name: &CStr) -> Option<usize> {
-    loaded::function(name, From::BehindThis)
+pub(crate) fn original(symbol: &CStr) -> Option<usize> {
+    loaded::function(symbol, From::BehindThis)
 }
 
 /// The library of that function stays in the process from now on, as its function may be called at any time.

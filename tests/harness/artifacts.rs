@@ -112,7 +112,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
             ("tests/programs/next_getppid.c".into(), &["cc", "-O2", "-shared", "-fPIC"], &["-ldl"])
         }
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
-        "hip_calls" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" => {
+        "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])
         }
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),

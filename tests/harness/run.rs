@@ -15,7 +15,7 @@ use rpd_simgpu::execlog::{self, Packet};
 use tempfile::TempDir;
 
 use super::artifacts::newer_rocm;
-use super::{Trace, loader, recorder, rpd, software_gpu};
+use super::{Trace, hip_symbols, loader, recorder, rpd, software_gpu};
 
 /// Variables by which a caller's environment would change what is tested.
 const SCRUBBED: [&str; 9] =
@@ -80,6 +80,8 @@ fn listing(directory: &Path) -> Vec<String> {
 pub(crate) enum Loading {
     /// LD_PRELOAD alone.
     Preload,
+    /// LD_PRELOAD with librpd_hip.so, whose symbols are the door for HIP's calls.
+    Symbols,
     /// HSA_TOOLS_LIB alone.
     ToolsLib,
     /// Both.
@@ -93,6 +95,8 @@ pub(crate) enum Loading {
 impl Loading {
     pub(crate) const ALL: [Loading; 4] =
         [Loading::Preload, Loading::ToolsLib, Loading::Both, Loading::RpdRecord];
+    /// HIP's calls by its callbacks, and by its symbols.
+    pub(crate) const DOORS: [Loading; 2] = [Loading::Preload, Loading::Symbols];
 }
 
 /// A run to be made.
@@ -181,8 +185,12 @@ impl<'a> Run<'a> {
         }
         command.env("TMPDIR", self.dir.0.path());
         let mut preload = vec![];
-        if matches!(self.loading, Some(Loading::Preload | Loading::Both)) {
+        if matches!(self.loading, Some(Loading::Preload | Loading::Symbols | Loading::Both)) {
             preload.push(recorder());
+        }
+        if self.loading == Some(Loading::Symbols) {
+            preload.push(hip_symbols());
+            command.env("RPDT_HIP_DOOR", "symbols");
         }
         if matches!(self.loading, Some(Loading::ToolsLib | Loading::Both)) {
             command.env("HSA_TOOLS_LIB", recorder());

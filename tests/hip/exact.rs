@@ -8,10 +8,9 @@ fn launch_of(grid: u32) -> (u32, u32) {
 }
 
 /// Every kernel's grid says which thread launched it and how many launches that thread had made before.
-fn check(timing: &str) {
+fn check(timing: &str, loading: Loading) {
     let dir = Dir::new();
-    let run =
-        Run::new(&dir, program("hip_links")).gpus(1).recorded(Loading::Preload).env("RPDT_TIMING", timing);
+    let run = Run::new(&dir, program("hip_links")).gpus(1).recorded(loading).env("RPDT_TIMING", timing);
     run.run().expect(0);
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
@@ -51,10 +50,14 @@ fn check(timing: &str) {
 
 #[test]
 fn by_intercepted_queues() {
-    check("hsa");
+    for door in Loading::DOORS {
+        check("hsa", door);
+    }
 }
 
 #[test]
 fn by_hips_own_records() {
-    check("hip");
+    for door in Loading::DOORS {
+        check("hip", door);
+    }
 }

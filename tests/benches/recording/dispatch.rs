@@ -11,7 +11,8 @@ const CASES: [(u32, u32, u32, u32); 5] = [
     (10_000, 4, 1, 100_000),
     (10_000, 4, 2, 100_000),
 ];
-const COMPANIES: [Company; 3] = [Company::Plain, Company::Floor, Company::Recorder];
+/// The recorder as `rpd record` brings it under HIP 5.2.
+const COMPANIES: [Company; 3] = [Company::Plain, Company::Floor, Company::Symbols];
 
 fn name((kernel_ns, streams, gpus, _): (u32, u32, u32, u32)) -> String {
     format!("{} us, {streams}, {gpus}", f64::from(kernel_ns) / 1000.0)
@@ -37,15 +38,15 @@ pub(crate) fn dispatch(samples: &mut Samples) {
         };
         rows.push(vec![
             case.clone(),
-            ratio(Company::Recorder, "wall", Company::Floor),
-            ratio(Company::Recorder, "wall", Company::Plain),
+            ratio(Company::Symbols, "wall", Company::Floor),
+            ratio(Company::Symbols, "wall", Company::Plain),
             of(Company::Plain, "wall"),
-            of(Company::Recorder, "recorder CPU"),
+            of(Company::Symbols, "recorder CPU"),
             of(Company::Plain, "launch CPU"),
             of(Company::Floor, "launch CPU"),
-            of(Company::Recorder, "launch CPU"),
+            of(Company::Symbols, "launch CPU"),
             of(Company::Plain, "host CPU"),
-            of(Company::Recorder, "host CPU"),
+            of(Company::Symbols, "host CPU"),
         ]);
     }
     let columns = [
@@ -60,7 +61,11 @@ pub(crate) fn dispatch(samples: &mut Samples) {
         "program's threads, CPU ns: plain",
         "recorder",
     ];
-    print_table("A HIP program that only launches", &columns, &rows);
+    print_table(
+        "A HIP program that only launches; the recorder as rpd record brings it, with librpd_hip.so",
+        &columns,
+        &rows,
+    );
 }
 
 fn measure(samples: &mut Samples, case: (u32, u32, u32, u32), company: Company) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Loading, Run, Trace, hip_symbols, recorder, software_gpu, tool};
+use crate::harness::{Dir, Loading, Run, Trace, recorder, tool};
 
 /// Who is in the program besides itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +92,7 @@ pub(crate) fn run(
             run = run.recorded(Loading::Preload).env("RPDT_REPORT", dir.path("report"));
         }
         Company::Symbols => {
-            let libraries = std::env::join_paths([recorder(), hip_symbols(), software_gpu()]).unwrap();
-            run = run.env("LD_PRELOAD", libraries).env("RPDT_REPORT", dir.path("report"));
+            run = run.recorded(Loading::Symbols).env("RPDT_REPORT", dir.path("report"));
         }
     }
     std::fs::write(dir.path("report"), "").unwrap();

@@ -1,30 +1,8 @@
 // Makes each call that is recorded with its arguments, and prints it as the recorder should write it: `name|arguments`, where what a
 // launch's or copy's own row holds is left out. Results are checked. CODE_OBJECT is that of fixtures/programs/aql_kernel.hip.
-#include "../../../fixtures/programs/check.h"
+#include "call.h"
 
 #include <hip/hip_ext.h>
-
-#include <cstdarg>
-#include <cstring>
-#include <string>
-
-static std::string text(const char *format, ...) {
-    char line[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
-    va_end(list);
-    return line;
-}
-
-// %p writes a null pointer in words.
-static unsigned long long at(const void *pointer) { return (unsigned long long)pointer; }
-
-#define CALL(function, arguments, ...)                                                             \
-    do {                                                                                           \
-        HIP(function arguments);                                                                   \
-        printf("%s|%s\n", #function, text(__VA_ARGS__).c_str());                                   \
-    } while (0)
 
 __global__ void add(unsigned *to, unsigned value) {
     if (threadIdx.x == 0) atomicAdd(to, value);
