@@ -25,15 +25,19 @@ impl Measured {
 /// Runs a command and prints what it took: wall and CPU seconds, kB.
 const STOPWATCH: &str = "
 import resource, subprocess, sys, time
+limit, program, *arguments = sys.argv[1:]
+# python3 may be a script that starts it, and what that took is not to be counted.
+command = [sys.executable if program == 'python3' else program, *arguments]
+before = resource.getrusage(resource.RUSAGE_CHILDREN)
 begun = time.monotonic()
 try:
-    done = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=float(sys.argv[1]) or None)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=float(limit) or None)
 except subprocess.TimeoutExpired:
     sys.exit()
 wall = time.monotonic() - begun
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 sys.stderr.buffer.write(done.stderr if done.returncode else b'')
-print(wall, used.ru_utime + used.ru_stime, used.ru_maxrss)
+print(wall, used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime, used.ru_maxrss)
 sys.exit(done.returncode)";
 
 /// Runs `command` to its end.
