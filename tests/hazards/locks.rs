@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::build::source;
+use super::build::{root, source};
 use super::{assert_clean, lost, marker_count, recorded, soak};
-use crate::harness::{Dir, Loading, Run};
+use crate::harness::{Dir, Loading, Run, rpd, tool};
 
 /// POSIX locks end when anything in the process closes the file, which Python does all the time here.
 #[test]
@@ -107,4 +107,33 @@ fn readers_of_a_growing_file() {
     trace.check_integrity();
     assert!(marker_count(&trace) > before.max(1000));
     assert_eq!(lost(&trace), 0);
+}
+
+/// A trim reads for longer than records fit into a small buffer; the recorder must not have to wait that long.
+#[test]
+fn trims_of_a_growing_file() {
+    let dir = Dir::new();
+    let trace = dir.path("trace.rpd");
+    tool(rpd().to_str().unwrap(), &["create".as_ref(), trace.as_os_str()]);
+    let (generator, filled) = (root().join("fixtures/rpd/gen_rpd.py"), dir.path("filled.rpd"));
+    let sized = ["--events", "100000", "--template"].map(AsRef::as_ref);
+    let arguments = [&[generator.as_os_str(), filled.as_os_str()][..], &sized, &[trace.as_os_str()]].concat();
+    tool("python3", &arguments);
+    std::fs::rename(filled, &trace).unwrap();
+    let run = recorded(&dir, "storm").arg("2").arg("60000").arg("3000").timeout(300);
+    let mut running = run.env("RPDT_AUTOFLUSH", "100").env("RPDT_BUFFER_MB", "1").start();
+    let mut trims = 0;
+    while running.is_alive() {
+        let mut trim = Command::new(rpd());
+        trim.args(["trim", "trace.rpd", "-o", "part.rpd", "--start", "10%"]).current_dir(dir.path(""));
+        assert!(trim.stderr(Stdio::null()).status().unwrap().success());
+        look(&Connection::open(dir.path("part.rpd")).unwrap()).unwrap();
+        std::fs::remove_file(dir.path("part.rpd")).unwrap();
+        trims += 1;
+    }
+    running.finish().expect(0).expect_silent();
+    assert!(trims > 0);
+    let trace = dir.trace("trace.rpd");
+    assert_eq!(lost(&trace), 0);
+    assert_eq!(trace.number("select count(*) from api where args glob 'process * thread * mark *'"), 120_000);
 }
