@@ -71,6 +71,7 @@ mod misfortune;
 mod command;
 
 // Programs of libraries that nobody here wrote.
+mod libraries;
 mod primitives;
 
 // What can go wrong around a recorder inside somebody else's process: docs/hazards.md row by row.

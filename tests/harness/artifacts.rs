@@ -111,6 +111,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "next_getppid" => {
             ("tests/programs/next_getppid.c".into(), &["cc", "-O2", "-shared", "-fPIC"], &["-ldl"])
         }
+        "rccl" => ("tests/programs/libraries/rccl.hip".into(), HIP, &["-lrccl"]),
+        "rocblas" => ("tests/programs/libraries/rocblas.hip".into(), HIP, &["-lrocblas"]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])

@@ -21,6 +21,7 @@ mod sample;
 mod dispatch;
 mod door;
 mod frames;
+mod idle;
 mod insert;
 mod marker;
 mod memory;
@@ -33,7 +34,7 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 9] = [
+const SECTIONS: [Section; 10] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
@@ -41,6 +42,7 @@ const SECTIONS: [Section; 9] = [
     ("frames", frames::frames),
     ("stall", marker::stall),
     ("memory", memory::memory),
+    ("idle", idle::idle),
     ("startup", startup::startup),
     ("remote", remote::remote),
 ];

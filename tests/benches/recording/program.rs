@@ -130,6 +130,7 @@ pub(crate) fn compiled(name: &str) -> PathBuf {
         "launches" => ("launches.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "calls" => ("calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "deep_calls" => ("deep_calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
+        "idle" => ("idle.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "floor" => ("floor.cpp", "c++", &["-shared", "-fPIC", "-DAMD_INTERNAL_BUILD"]),
         _ => panic!("no program is called {name}"),
     };

@@ -39,5 +39,6 @@ int main(int count, char **arguments) {
         {0},
     };
     printf("%d\n", call_all(size, given));
+    complete_a_command();
     return 0;
 }

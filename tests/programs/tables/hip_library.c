@@ -7,7 +7,7 @@
 
 #include "hip_library.h"
 
-enum { MOST = 600, GUARD = 256, ROOM = 4096, CALLS = 3 };
+enum { MOST = 600, GUARD = 256, ROOM = 4096, COMMANDS = 2, CALLS = 3 };
 static char *names[MOST];
 static int (*callback)(uint32_t, uint32_t, void *);
 
@@ -62,6 +62,18 @@ static int call(uint32_t id, size_t size, const struct argument *arguments) {
     }
     expect_guarded(room, size, names[id]);
     return 1;
+}
+
+void complete_a_command(void) {
+    // ROCclr 5.3 prof_protocol.h, activity_record_t: a kernel from 1000 to 2000.
+    struct {
+        uint32_t domain, kind, operation;
+        uint64_t correlation, begin, end;
+        int node;
+        uint64_t queue, detail;
+    } record = {COMMANDS, 0, 0, 0, 1000, 2000, 0, 0, (uint64_t) "kernel"};
+    callback(COMMANDS, 0, NULL);
+    callback(COMMANDS, 0, &record);
 }
 
 int call_all(size_t size, const struct argument *arguments) {

@@ -15,3 +15,5 @@ void forget(const char *name);
 // Calls every function once, with data of `size` bytes; of how many the tool wants to know, -1 where nobody has registered. The list of
 // arguments ends with one without a name; all others are 0.
 int call_all(size_t size, const struct argument *arguments);
+// Tells of a kernel whose times the program wants for an event of its own, whatever the tool has answered.
+void complete_a_command(void);

@@ -63,8 +63,8 @@ unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) ->
         match (domain, data as usize) {
             // HIP takes times of the command when it hears yes, and tells of it when it has completed, also after a stop.
             (COMMANDS, 0) if door.times_commands && operation <= COPIES && records() => YES,
-            (COMMANDS, 0 | COMMIT) => NO,
-            (COMMANDS, _) => {
+            // Commands with events have times, and HIP tells of them unasked.
+            (COMMANDS, 2..) if door.times_commands => {
                 // SAFETY: HIP's record, valid during the call.
                 completed(unsafe { &*data.cast::<Record>() }, door.library.numbers_devices);
                 YES
