@@ -26,8 +26,6 @@ const COPIES: u32 = 1;
 /// Answers of the callback.
 const YES: i32 = 0;
 const NO: i32 = 1;
-/// What newer versions pass instead of a record, to say that commands were handed over.
-const COMMIT: usize = 1;
 
 /// A completed command (ROCclr 5.3 prof_protocol.h, activity_record_t).
 #[repr(C)]
@@ -63,7 +61,7 @@ unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) ->
         match (domain, data as usize) {
             // HIP takes times of the command when it hears yes, and tells of it when it has completed, also after a stop.
             (COMMANDS, 0) if door.times_commands && operation <= COPIES && records() => YES,
-            // Commands with events have times, and HIP tells of them unasked.
+            // A record; newer versions say by a 1 that commands were handed over. Of commands with events HIP tells unasked.
             (COMMANDS, 2..) if door.times_commands => {
                 // SAFETY: HIP's record, valid during the call.
                 completed(unsafe { &*data.cast::<Record>() }, door.library.numbers_devices);
