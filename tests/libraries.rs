@@ -28,9 +28,11 @@ fn rccl_adds_what_two_gpus_have() {
     let (plain, ran, trace) =
         recorded(|dir| Run::new(dir, program("rccl")).gpus(2).timeout(300), &without, &with);
     assert_eq!(plain.stdout, "the sum is right on 2 GPUs\n");
-    assert_eq!(ran.expect_silent().stdout, plain.stdout);
-    let reducing = "select count(distinct gpuId) from op where description like '%AllReduce%'";
-    assert_eq!(trace.number(reducing), 2);
+    assert_eq!(ran.stdout, plain.stdout);
+    // RCCL misses the kernel's driver, in words, and not always in as many.
+    assert!(ran.stderr.lines().all(|line| plain.stderr.contains(line)), "{ran}");
+    let kernels = "select count(distinct gpuId) from op where description like 'ncclKernel%'";
+    assert_eq!(trace.number(kernels), 2);
 }
 
 #[test]

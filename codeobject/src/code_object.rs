@@ -16,7 +16,7 @@ const METADATA_NOTE: (&[u8], u32) = (b"AMDGPU", 32);
 /// Where the facts about kernels were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The metadata note: all there is.
+    /// The metadata notes: all there is.
     Metadata,
     /// Kernel descriptors: memory sizes, and registers rounded up to what the hardware allots. No arguments, no spills.
     Descriptors,
@@ -52,14 +52,21 @@ impl CodeObject {
         let abi_version = abi_version(&image)?;
         let target = Target::from_flags(image.header.e_flags, abi_version);
         let (owner, kind) = METADATA_NOTE;
-        if let Some(note) = image.note(owner, kind)? {
-            let metadata = metadata::read(note)?;
+        // Linked of several objects it has a note of each, as rocBLAS has for its assembled kernels.
+        let notes = image.notes(owner, kind)?;
+        if !notes.is_empty() {
+            let (mut metadata_version, mut kernels) = (None, Vec::new());
+            for note in notes {
+                let metadata = metadata::read(note)?;
+                metadata_version = metadata_version.or(metadata.version);
+                kernels.extend(metadata.kernels);
+            }
             return Ok(CodeObject {
                 target,
                 abi_version,
-                metadata_version: metadata.version,
+                metadata_version,
                 source: Source::Metadata,
-                kernels: metadata.kernels,
+                kernels,
             });
         }
         let kernels = described(&image, &target)?;

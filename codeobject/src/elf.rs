@@ -100,15 +100,27 @@ impl<'a> Image<'a> {
         self.sections.iter().find(is_named).and_then(|section| self.contents(section))
     }
 
-    /// Descriptor of the first note of that owner and kind, in segments, else in sections.
-    pub(crate) fn note(&self, owner: &[u8], kind: u32) -> Result<Option<&'a [u8]>, Error> {
+    /// Descriptors of all notes of that owner and kind, in segments, else in sections.
+    pub(crate) fn notes(&self, owner: &[u8], kind: u32) -> Result<Vec<&'a [u8]>, Error> {
         let segments = self.programs.iter().filter(|program| program.p_type == PT_NOTE);
-        let segments = segments.map(|program| (program.p_offset, program.p_filesz));
+        let found =
+            self.notes_in(owner, kind, segments.map(|program| (program.p_offset, program.p_filesz)))?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
         let sections = self.sections.iter().filter(|section| section.sh_type == SHT_NOTE);
-        let sections = sections.map(|section| (section.sh_offset, section.sh_size));
-        // Segment and section usually name the same bytes: an honest file needs each twice.
-        let mut budget = self.bytes.len().saturating_mul(2);
-        for (start, length) in segments.chain(sections) {
+        self.notes_in(owner, kind, sections.map(|section| (section.sh_offset, section.sh_size)))
+    }
+
+    fn notes_in(
+        &self,
+        owner: &[u8],
+        kind: u32,
+        places: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<Vec<&'a [u8]>, Error> {
+        let mut found = Vec::new();
+        let mut budget = self.bytes.len();
+        for (start, length) in places {
             let Some(mut rest) = self.slice(start, length) else {
                 return Err(Error::malformed("ELF note", "it reaches beyond the end of the file"));
             };
@@ -117,12 +129,12 @@ impl<'a> Image<'a> {
                 .ok_or_else(|| Error::malformed("ELF notes", "they overlap one another"))?;
             while let Some((note, after)) = split_note(rest)? {
                 if note.owner == owner && note.kind == kind {
-                    return Ok(Some(note.descriptor));
+                    found.push(note.descriptor);
                 }
                 rest = after;
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// Defined symbols, of the dynamic table, which the loader uses, or else of the static one.

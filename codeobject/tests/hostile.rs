@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rpd_codeobject::container::code_objects;
 use rpd_codeobject::{CodeObject, Error, demangle};
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "gfx900-v3.co",
     "gfx906-v4.co",
     "gfx908-v4.co",
@@ -14,6 +14,7 @@ const FILES: [&str; 8] = [
     "gfx1030-v5.co",
     "named-v2.co",
     "named-v5.co",
+    "linked-v4.co",
     "two_units.so",
 ];
 

@@ -165,6 +165,14 @@ fn fields_that_only_some_kernels_have() {
 }
 
 #[test]
+fn a_note_of_each_object_that_was_linked() {
+    let object = object("linked-v4.co");
+    let symbols: Vec<_> = object.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
+    assert_eq!(symbols, ["first.kd", "second.kd"]);
+    assert_eq!((object.source, object.metadata_version), (Source::Metadata, Some((1, 1))));
+}
+
+#[test]
 fn kernels_are_found_with_and_without_suffix() {
     let object = object("gfx906-v4.co");
     assert_eq!(object.kernel("plain.kd"), object.kernel("plain"));

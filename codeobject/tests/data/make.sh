@@ -19,6 +19,14 @@ clang-15 --rocm-device-lib-path="$libraries" -x cl -cl-std=CL2.0 -cl-kernel-arg-
     -o named-v5.co named.cl
 clang-15 --rocm-device-lib-path="$libraries" -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa \
     -mcpu=gfx900 -mcode-object-version=2 -O2 -o named-v2.co named.cl
+# Two objects linked into one, with a note of each.
+for unit in first second; do
+    echo "kernel void $unit(global int *p) { *p = 1; }" > $unit.cl
+    clang-15 --rocm-device-lib-path="$libraries" -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu=gfx900 \
+        -mcode-object-version=4 -O2 -c -o $unit.o $unit.cl
+done
+ld.lld-15 -shared -o linked-v4.co first.o second.o
+rm first.cl second.cl first.o second.o
 for object in *.co; do
     [ $object = named-v2.co ] || llvm-readelf-15 --notes $object > ${object%.co}.notes
 done
