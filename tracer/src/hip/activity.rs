@@ -9,15 +9,17 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use super::command::{self, Completed};
+use super::command::{self, Completed, Created};
 use super::library::{EnableActivityCallback, RegisterActivityCallback};
 use super::{Door, call, device, door};
 use crate::guard::guard;
 use crate::recorder::{self, Recorder};
 use crate::sync::lock_within;
+use crate::{clock, correlation, hsa};
 
 /// Tells HIP's second call from its first.
 static EXIT: u8 = 0;
@@ -27,6 +29,9 @@ const COMMANDS: [u32; 2] = [0, 1];
 
 /// How long a thread waits for another that gives or takes.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long after a start commands may come that HIP began to make before it: threads are interrupted anywhere. In ns.
+const STRAGGLING: u64 = 1_000_000_000;
 
 static CALLBACKS: OnceLock<Callbacks> = OnceLock::new();
 
@@ -41,6 +46,8 @@ struct Callbacks {
     enable: Option<EnableActivityCallback>,
     /// HIP has them.
     given: Mutex<bool>,
+    /// Since when it last tells of commands, ns of CLOCK_MONOTONIC.
+    given_at: AtomicU64,
 }
 
 /// A completed command (ROCclr 5.2 prof_protocol.h, activity_record_t).
@@ -86,10 +93,10 @@ pub(super) fn open(recorder: &'static Recorder, door: &Door, calls: bool) -> (bo
             }
         }
     }
-    let given = Mutex::new(false);
+    let (given, given_at) = (Mutex::new(false), AtomicU64::new(0));
     let commands = enable.is_some();
     if !functions.is_empty() {
-        let _ = CALLBACKS.set(Callbacks { pid: recorder.pid, register, functions, enable, given });
+        let _ = CALLBACKS.set(Callbacks { pid: recorder.pid, register, functions, enable, given, given_at });
         follow(recorder);
     }
     (calls, commands)
@@ -118,7 +125,8 @@ pub(crate) fn follow(recorder: &'static Recorder) {
 impl Callbacks {
     fn give(&self) {
         self.register_all(on_call as *mut c_void);
-        // HIP has begun to take times: commands that it tells of from now on have some.
+        // HIP has begun to take times: commands that it begins to make from now on have some.
+        self.given_at.store(clock::monotonic(), Ordering::Relaxed);
         self.tell_commands(true);
     }
 
@@ -176,12 +184,25 @@ unsafe extern "C" fn created(id: u64) {
     });
 }
 
+/// Whether HIP began to make the command before recording was started: then it has no times, or those of an older command that was in
+/// its place.
+fn is_straggler(record: &Record, created: &Created) -> bool {
+    let given_at = CALLBACKS.get().map_or(0, |callbacks| callbacks.given_at.load(Ordering::Relaxed));
+    let is_its_own = |begin| hsa::monotonic(begin).is_some_and(|begin| begin >= created.time);
+    created.call == correlation::NONE
+        && created.time < given_at + STRAGGLING
+        && (record.begin == 0 || !is_its_own(record.begin))
+}
+
 /// A command has completed.
 unsafe extern "C" fn completed(_: u32, record: *const Record, _: *mut c_void) {
     guard((), || {
         // SAFETY: HIP's record, valid during the call.
         let record = unsafe { &*record };
         let (Some(recorder), Some(created)) = (recorder::get(), command::recall(record.id)) else { return };
+        if is_straggler(record, &created) {
+            return;
+        }
         let completed = Completed {
             kind: record.kind,
             gpu: device::gpu(record.device),

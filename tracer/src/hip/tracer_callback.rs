@@ -57,10 +57,9 @@ pub(super) fn register(door: &Door) -> bool {
 unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) -> i32 {
     guard(NO, || {
         let Some(door) = door() else { return NO };
-        let records = || recorder::get().is_some_and(|recorder| recorder.switch.is_on());
         match (domain, data as usize) {
-            // HIP takes times of the command when it hears yes, and tells of it when it has completed, also after a stop.
-            (COMMANDS, 0) if door.times_commands && operation <= COPIES && records() => YES,
+            // Also while recording is off: HIP 6 asks the same again at a command's end, and tells of it only if it hears yes.
+            (COMMANDS, 0) if door.times_commands && operation <= COPIES => YES,
             // A record; newer versions say by a 1 that commands were handed over. Of commands with events HIP tells unasked.
             (COMMANDS, 2..) if door.times_commands => {
                 // SAFETY: HIP's record, valid during the call.
