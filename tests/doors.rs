@@ -1,7 +1,8 @@
 //! Door D, HIP's functions by their names: the same rows as by HIP's own callbacks, and no HIP where there is none.
 
 use crate::harness::{
-    Dir, Loading, Run, Trace, aql_code_object, hip_symbols, newer_rocm, program, recorder, software_gpu, tool,
+    Dir, Loading, Run, Trace, aql_code_object, hip_library, hip_symbols, newer_rocm, program, recorder,
+    software_gpu, tool,
 };
 
 /// HIP 5.2's callbacks say nothing of them.
@@ -124,7 +125,7 @@ fn a_process_without_hip_has_none() {
 #[test]
 fn hip_that_a_program_has_loaded_for_itself_is_found() {
     let dir = Dir::new();
-    let run = Run::new(&dir, program("ask_for_hip")).arg("libamdhip64.so.5");
+    let run = Run::new(&dir, program("ask_for_hip")).arg(hip_library());
     let ran = run.recorded(Loading::Symbols).run();
     assert_eq!(ran.expect(0).stdout, "status 0, 1 devices\nstatus 0\n", "{ran}");
     let trace = dir.trace("trace.rpd");

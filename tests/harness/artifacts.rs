@@ -35,6 +35,12 @@ pub(crate) fn newer_rocm() -> bool {
     std::env::var_os("RPD_TEST_TREE").is_some()
 }
 
+/// The name under which programs open HIP.
+pub(crate) fn hip_library() -> &'static str {
+    let tree = std::env::var("RPD_TEST_TREE").unwrap_or_default();
+    if tree == "sid" { "libamdhip64.so.6" } else { "libamdhip64.so.5" }
+}
+
 fn build() -> Result<(), String> {
     if newer_rocm() {
         return Ok(());

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{Said, ask, check, end, said, status, with_loader};
-use crate::harness::{Dir, Run, Running, loader, rpd_remote, software_gpu, tool};
+use crate::harness::{Dir, Run, Running, hip_library, loader, rpd_remote, software_gpu, tool};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -25,7 +25,7 @@ fn the_flow_of_the_features_page() {
     let dir = Dir::new();
     let program = root().join("tests/programs/remote/hip_by_ctypes.py");
     let preload = format!("{}:librpd_remote.so", software_gpu().display());
-    let run = Run::new(&dir, "python3").arg(program).env("LD_PRELOAD", preload);
+    let run = Run::new(&dir, "python3").arg(program).arg(hip_library()).env("LD_PRELOAD", preload);
     let mut running = run.env("LD_LIBRARY_PATH", loader().parent().unwrap()).start();
     running.wait_for_output("ready");
     let prepared = Command::new("python3")

@@ -1,10 +1,13 @@
-"""Uses the GPU by ctypes for as long as it runs: fills memory again and again. Ends when the file "end" exists."""
+"""Uses the GPU by ctypes for as long as it runs: fills memory again and again. Ends when the file "end" exists.
+
+Usage: hip_by_ctypes.py LIBRARY     HIP's"""
 
 import ctypes
 import os
+import sys
 import time
 
-hip = ctypes.CDLL("libamdhip64.so.5")
+hip = ctypes.CDLL(sys.argv[1])
 
 
 def call(name, *arguments):
