@@ -155,7 +155,7 @@ pub(super) fn find_kernel() {
 
 /// What a command that this thread creates now should know of its call.
 pub(super) fn created() -> Created {
-    let mut created = Created::by(correlation::NONE);
+    let mut created = Created::by(correlation::NONE, clock::monotonic());
     let _ = CURRENT.try_with(|current| {
         let Some(api) = current.recorded() else { return };
         created.call = current.id.get();

@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counters::Cause;
+use crate::hsa;
 use crate::hsa::kernel::{self, KernelId};
 use crate::record::{self, Kind, NO_GPU, NO_KERNEL};
 use crate::recorder::Recorder;
 use crate::thread::{self, Patience};
-use crate::{clock, hsa};
 
 /// Commands that may be in flight; HIP's queues hold 16384 packets each.
 const PLACES: usize = 1 << 16;
@@ -53,12 +53,12 @@ pub(super) struct Created {
 }
 
 impl Created {
-    /// By `call`, of which nothing else is known.
-    pub(super) fn by(call: u64) -> Created {
+    /// By `call`, of which nothing else is known than that it was not after `time`.
+    pub(super) fn by(call: u64, time: u64) -> Created {
         Created {
             call,
             stream: 0,
-            time: clock::monotonic(),
+            time,
             tid: thread::tid(),
             kernel: NO_KERNEL,
             grid: [0; 3],
@@ -234,18 +234,18 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_recalled_once() {
-        remember(7, Created::by(70));
+        remember(7, Created::by(70, 0));
         assert_eq!(recall(8).map(|created| created.call), None);
         assert_eq!(recall(7).map(|created| created.call), Some(70));
         assert!(recall(7).is_none());
-        remember(8, Created::by(80));
+        remember(8, Created::by(80, 0));
         assert_eq!([look_up(8), look_up(8)].map(|created| created.map(|c| c.call)), [Some(80), Some(80)]);
     }
 
     #[test]
     fn a_later_command_takes_the_place_of_one_that_never_completed() {
-        remember(9, Created::by(90));
-        remember(9 + PLACES as u64, Created::by(91));
+        remember(9, Created::by(90, 0));
+        remember(9 + PLACES as u64, Created::by(91, 0));
         assert!(recall(9).is_none());
         assert_eq!(recall(9 + PLACES as u64).map(|created| created.call), Some(91));
     }

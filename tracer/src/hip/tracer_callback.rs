@@ -14,7 +14,7 @@ use super::{Door, call, device, door};
 use crate::guard::guard;
 use crate::hsa::kernel;
 use crate::record::NO_GPU;
-use crate::{correlation, hsa, recorder};
+use crate::{clock, correlation, hsa, recorder};
 
 /// Domain of commands.
 const COMMANDS: u32 = 2;
@@ -112,11 +112,17 @@ fn completed(record: &Record, numbers_devices: bool) {
     /// Commands that have completed before.
     static COMPLETED: AtomicU64 = AtomicU64::new(0);
     let Some(recorder) = recorder::get() else { return };
-    // Commands of a call that is not recorded have no id; neither have all while recording is paused.
-    if record.correlation == 0 && !recorder.switch.is_on() {
+    let begin = hsa::monotonic(record.begin);
+    // Commands of a call that is not recorded have no id; neither have all while recording is paused, whenever they complete.
+    let paused = || {
+        let resumed = recorder.switch.resumed_at();
+        !recorder.switch.is_on() || begin.is_some_and(|begin| begin < resumed)
+    };
+    if record.correlation == 0 && paused() {
         return;
     }
-    let created = command::look_up(record.correlation).unwrap_or_else(|| Created::by(record.correlation));
+    let unknown = || Created::by(record.correlation, begin.unwrap_or_else(clock::monotonic));
+    let created = command::look_up(record.correlation).unwrap_or_else(unknown);
     let is_kernel = record.operation == KERNELS && record.detail != 0;
     let kernel = is_kernel.then(|| {
         // SAFETY: HIP's own copy of the name, which it keeps during the call.
