@@ -229,7 +229,7 @@ struct Check {
 /// How calls of HIP are recorded.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum HipDoor {
-    /// Whichever costs the program less: names up to HIP 5.2 and where the version is not known, otherwise callbacks
+    /// Whichever costs the program less: names where the dynamic loader finds HIP 5.0 to 5.2, otherwise callbacks
     Auto,
     /// By HIP's own callbacks: every caller, however it found the function
     Callbacks,

@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use crate::loader;
 
 /// Names under which programs link or open roctx libraries.
 const NAMES: [&str; 4] =
@@ -39,11 +40,7 @@ fn has_real(folders: &[PathBuf], own: &Path) -> bool {
 
 /// Whether the dynamic loader's cache has one.
 fn loader_knows() -> bool {
-    let cache = Command::new("/sbin/ldconfig").arg("-p").env_remove("LD_PRELOAD").output();
-    cache.is_ok_and(|output| {
-        let list = String::from_utf8_lossy(&output.stdout);
-        list.lines().filter_map(|line| line.split_whitespace().next()).any(|name| NAMES.contains(&name))
-    })
+    loader::cache().iter().any(|(name, _)| NAMES.contains(&name.as_str()))
 }
 
 #[cfg(test)]

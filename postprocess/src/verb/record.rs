@@ -15,7 +15,7 @@ use crate::note::note;
 use crate::quantity::counted;
 use crate::recorded::Recorded;
 use crate::report::Report;
-use crate::{empty_trace, preload, roctx, text};
+use crate::{empty_trace, hip_library, preload, roctx, text};
 
 /// What is asked for.
 #[derive(Debug)]
@@ -52,10 +52,16 @@ pub(crate) struct Request {
 pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     let name = request.command.first().map(OsString::as_os_str).unwrap_or_default();
     let library = preload::find_library()?;
-    let symbols = match request.hip_door {
-        None => preload::beside_library(&library, preload::SYMBOLS).ok(),
-        Some("symbols") => Some(preload::beside_library(&library, preload::SYMBOLS)?),
-        Some(_) => None,
+    let library_path = env::var_os("LD_LIBRARY_PATH");
+    let given_door = env::var("RPDT_HIP_DOOR").unwrap_or_default();
+    let symbols = match request.hip_door.unwrap_or(&given_door) {
+        "symbols" => Some(preload::beside_library(&library, preload::SYMBOLS)?),
+        "callbacks" => None,
+        // A risk for the program, taken where it is of use.
+        _ if hip_library::is_old(library_path.as_deref()) => {
+            preload::beside_library(&library, preload::SYMBOLS).ok()
+        }
+        _ => None,
     };
     let libraries: Vec<&Path> = [Some(library.as_path()), symbols.as_deref()].into_iter().flatten().collect();
     let program = match executable::resolve(name, env::var_os("PATH").as_deref()) {
@@ -75,7 +81,7 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
         // Absolute, because the command may change its directory.
         ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),
     ];
-    if let Some(path) = roctx::library_path(&library, env::var_os("LD_LIBRARY_PATH").as_deref()) {
+    if let Some(path) = roctx::library_path(&library, library_path.as_deref()) {
         environment.push(("LD_LIBRARY_PATH", path));
     }
     if !request.start {

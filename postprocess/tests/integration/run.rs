@@ -118,8 +118,29 @@ fn other_preloaded_libraries_stay() {
     let mut command = dir.rpd(&["record", "--", "sh", "-c", "echo $LD_PRELOAD"]);
     let told = ran(command.env("LD_PRELOAD", &library));
     let preloaded: Vec<&str> = told.expect(0).stdout.trim().split(':').collect();
-    assert_eq!(preloaded.len(), 2, "{told}");
-    assert_eq!(preloaded[1], library.to_str().unwrap());
+    // Behind the recorder and HIP's names.
+    assert_eq!(preloaded.len(), 3, "{told}");
+    assert_eq!(preloaded[2], library.to_str().unwrap());
+}
+
+#[test]
+fn hips_names_are_preloaded_where_they_are_of_use() {
+    let dir = Dir::new();
+    for (folder, file) in [("old", "libamdhip64.so.5.2.21153"), ("new", "libamdhip64.so.6.4.43484")] {
+        std::fs::create_dir(dir.path(folder)).unwrap();
+        dir.write(&format!("{folder}/{file}"), "");
+        std::os::unix::fs::symlink(file, dir.path(&format!("{folder}/{}", &file[..16]))).unwrap();
+    }
+    let is_preloaded = |folder: &str, door: &str, variable: &str| {
+        let mut command =
+            dir.rpd(&["record", "--force", "--hip-door", door, "--", "sh", "-c", "echo $LD_PRELOAD"]);
+        let told = ran(command.env("LD_LIBRARY_PATH", dir.path(folder)).env("RPDT_HIP_DOOR", variable));
+        told.expect(0).stdout.contains("/librpd_hip.so")
+    };
+    assert!(is_preloaded("old", "auto", ""));
+    assert!(!is_preloaded("new", "auto", ""));
+    assert!(!is_preloaded("old", "callbacks", "") && !is_preloaded("old", "auto", "callbacks"));
+    assert!(is_preloaded("new", "symbols", "") && is_preloaded("new", "auto", "symbols"));
 }
 
 #[test]
