@@ -134,6 +134,9 @@ impl<'a> Image<'a> {
                 rest = after;
             }
         }
+        // Two segments may name the same bytes.
+        found.sort_by_key(|note: &&[u8]| note.as_ptr());
+        found.dedup_by_key(|note| note.as_ptr());
         Ok(found)
     }
 

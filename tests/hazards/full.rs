@@ -129,3 +129,20 @@ fn an_end_that_comes_before_everything_is_written() {
     // A machine that is fast enough has nothing to say.
     assert_eq!(ran.stderr.lines().count(), usize::from(missing > 0), "{ran}");
 }
+
+/// Somebody else has the file beyond the time for rows, and lets it go before the end's own.
+#[test]
+fn a_file_that_is_unlocked_at_the_last_moment() {
+    let dir = Dir::new();
+    recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
+    let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+    holder.execute_batch("begin exclusive").unwrap();
+    let running = recorded(&dir, "storm").arg("1").arg("1000").env("RPDT_EXIT_MS", "8000").start();
+    std::thread::sleep(std::time::Duration::from_millis(4_500));
+    holder.execute_batch("commit").unwrap();
+    assert_eq!(running.finish().expect(0).stdout, "1000 marks\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(trace.session_count(), 2);
+    assert_eq!(marker_count(&trace) + lost(&trace), 1001, "{:?}", trace.lost());
+}

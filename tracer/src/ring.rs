@@ -61,6 +61,11 @@ impl Budget {
         self.used.load(Ordering::Relaxed) > self.limit / 4
     }
 
+    /// Whether there can ever be room for a record with so many bytes.
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        chunk_for(HEADER + bytes) <= self.limit
+    }
+
     /// Waiting for memory was in vain: until the writer gives some back, nobody else waits.
     pub(crate) fn despair(&self) {
         self.hopeless.store(true, Ordering::Relaxed);
@@ -82,6 +87,8 @@ impl Budget {
         let chunk = recycled.or_else(|| Owned::new(size));
         if chunk.is_none() {
             self.used.fetch_sub(size, Ordering::Relaxed);
+        } else if self.is_hopeless() {
+            self.hopeless.store(false, Ordering::Relaxed);
         }
         chunk
     }
@@ -145,6 +152,11 @@ pub(crate) struct Consumer {
 // SAFETY: as for the producer; chunks before `chunk` are no longer known to anybody.
 unsafe impl Send for Consumer {}
 
+/// Size of a chunk for a record of `need` bytes: a marker's text may be longer than a chunk, it gets one of its own size.
+fn chunk_for(need: usize) -> usize {
+    (need + Chunk::HEADER).max(CHUNK).next_multiple_of(PAGE)
+}
+
 /// A new ring for thread `tid`, or nothing when the budget is used up.
 pub(crate) fn ring(budget: &Arc<Budget>, tid: u32) -> Option<(Producer, Consumer)> {
     let chunk = budget.take(FIRST_CHUNK)?.into_raw();
@@ -192,8 +204,7 @@ impl Producer {
 
     #[cold]
     fn next_chunk(&mut self, need: usize) -> bool {
-        // A marker's text may be longer than a chunk: it gets one of its own size.
-        let size = (need + Chunk::HEADER).max(CHUNK).next_multiple_of(PAGE);
+        let size = chunk_for(need);
         let Some(fresh) = self.shared.budget.take(size) else { return false };
         let fresh = fresh.into_raw();
         // SAFETY: the current chunk is live until the consumer sees `next`; after this store we never touch it again.
@@ -319,6 +330,16 @@ mod tests {
         assert_eq!(texts(&mut consumer), (sent, true));
         drop(consumer);
         assert_eq!(budget.used.load(Ordering::Relaxed), 0, "every chunk came back");
+    }
+
+    #[test]
+    fn what_can_never_fit_is_known_and_hope_returns_with_room() {
+        let budget = Arc::new(Budget::new(1 << 20));
+        assert!(budget.fits(100_000) && !budget.fits(1 << 20));
+        budget.despair();
+        assert!(budget.is_hopeless());
+        assert!(ring(&budget, 1).is_some());
+        assert!(!budget.is_hopeless(), "there is room after all");
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl Lane {
         patience: Patience,
     ) -> bool {
         self.refresh();
-        let pushed = persist(recorder, patience, || {
+        let pushed = persist(recorder, patience, length(body, text), || {
             if self.producer.is_none() {
                 self.producer = recorder.add_ring(tid());
             }
@@ -222,8 +222,12 @@ impl Lane {
 }
 
 /// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted, and
-/// this answers false. A writer that is stuck is waited for once, not by every record.
-fn persist(recorder: &Recorder, patience: Patience, mut push: impl FnMut() -> bool) -> bool {
+/// this answers false. A writer that is stuck is waited for once, not by every record, and what can never fit is not waited for.
+fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: impl FnMut() -> bool) -> bool {
+    if !recorder.budget.fits(length) {
+        recorder.counters.lose(Cause::BufferFull, 1);
+        return false;
+    }
     let begin = clock::monotonic();
     let waited = || clock::monotonic() - begin;
     let pushed = loop {
@@ -248,13 +252,17 @@ fn persist(recorder: &Recorder, patience: Patience, mut push: impl FnMut() -> bo
     pushed
 }
 
+fn length(body: &[u8], text: [&[u8]; 2]) -> usize {
+    body.len() + text.iter().map(|text| text.len()).sum::<usize>()
+}
+
 /// For threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the last
 /// such thread, because a ring's records carry the thread it was made for.
 #[cold]
 fn push_orphan(recorder: &'static Recorder, kind: Kind, body: &[u8], text: [&[u8]; 2], patience: Patience) {
     let mine = tid();
     let mut reentered = false;
-    persist(recorder, patience, || {
+    persist(recorder, patience, length(body, text), || {
         // Not for long: a signal handler may have interrupted this very thread with the lock in hand.
         let Some(mut orphans) = lock_within(&recorder.orphans, ORPHAN_PATIENCE) else {
             reentered = true;

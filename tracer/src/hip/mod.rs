@@ -28,9 +28,10 @@ mod wrapper;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::Duration;
 
 use crate::recorder::{self, Recorder};
-use crate::sync::lock;
+use crate::sync::lock_within;
 use crate::{hsa, log, threads, timing};
 pub(crate) use activity::follow;
 use description::{Api, Version};
@@ -39,6 +40,8 @@ use library::Library;
 static DOOR: AtomicPtr<Door> = AtomicPtr::new(std::ptr::null_mut());
 /// There is nothing more to find out: the door is open, or HIP is there and it cannot be.
 static SETTLED: AtomicBool = AtomicBool::new(false);
+/// How long a thread waits for another one that opens the door.
+const LOOK: Duration = Duration::from_secs(1);
 /// HIP's callbacks are in use.
 static CALLBACKS: AtomicBool = AtomicBool::new(false);
 
@@ -118,11 +121,10 @@ fn look() {
     if !recorder.switch.is_on() && !recorder.switch.is_timed() {
         return;
     }
-    let _looking = lock(&LOOKING);
-    if SETTLED.load(Ordering::Relaxed) {
-        return;
-    }
-    if let Some(library) = Library::find() {
+    // Before the lock: it takes the loader's, which a thread may hold that comes here from a library's initialiser.
+    let Some(library) = Library::find() else { return };
+    let Some(_looking) = lock_within(&LOOKING, LOOK) else { return };
+    if !SETTLED.load(Ordering::Relaxed) {
         open(recorder, library);
         SETTLED.store(true, Ordering::Relaxed);
     }

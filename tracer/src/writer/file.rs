@@ -279,7 +279,7 @@ impl File {
             committed: &mut self.committed,
             records: 0,
             failed: None,
-            late: self.recorder.writer.is_late(),
+            late: self.recorder.writer.is_late(self.recorder),
             wanted: 0,
             skipped: 0,
         };

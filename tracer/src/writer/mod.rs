@@ -56,8 +56,8 @@ pub(crate) struct Handle {
     pub(crate) progress: Progress,
     /// Somebody waits for the file to be there.
     file_wanted: AtomicBool,
-    /// When the end of the process has waited long enough, ns of CLOCK_MONOTONIC; 0 before it begins to.
-    deadline: AtomicU64,
+    /// When the end of the process began to wait, ns of CLOCK_MONOTONIC; 0 before.
+    finish_began: AtomicU64,
 }
 
 impl Handle {
@@ -127,9 +127,7 @@ impl Handle {
         if !self.is_started() {
             return;
         }
-        // The other half of the time is for emptying the rings and the commit.
-        let for_rows = recorder.config.exit_wait.as_nanos() as u64 / 2;
-        self.deadline.store(clock::monotonic() + for_rows, Ordering::Relaxed);
+        self.finish_began.store(clock::monotonic(), Ordering::Relaxed);
         let Some(mut wishes) = lock_within(&self.wishes, recorder.config.exit_wait) else { return };
         wishes.finish = true;
         self.changed.notify_all();
@@ -150,10 +148,19 @@ impl Handle {
         self.started.load(Ordering::Acquire)
     }
 
-    /// Whether the process has waited long enough for its end: what is not in the file by now is counted.
-    fn is_late(&self) -> bool {
-        let deadline = self.deadline.load(Ordering::Relaxed);
-        deadline != 0 && clock::monotonic() > deadline
+    /// Whether the process ends and has waited for rows as long as it may: half of RPDT_EXIT_MS. The rest are counted.
+    fn is_late(&self, recorder: &Recorder) -> bool {
+        self.has_waited(recorder.config.exit_wait / 2)
+    }
+
+    /// Whether the process ends and has waited for the file as long as it may; what is left of RPDT_EXIT_MS is for the commit.
+    fn is_over(&self, recorder: &Recorder) -> bool {
+        self.has_waited(recorder.config.exit_wait / 4 * 3)
+    }
+
+    fn has_waited(&self, time: Duration) -> bool {
+        let began = self.finish_began.load(Ordering::Relaxed);
+        began != 0 && clock::monotonic().saturating_sub(began) > time.as_nanos() as u64
     }
 
     /// Whether somebody waits for the file to be there; asked once.

@@ -109,7 +109,7 @@ impl Sink<'_> {
     /// row of a call is still to come that an operation in the file would lead to.
     #[cold]
     fn let_forks_pass(&mut self) {
-        if self.failed.is_some() || (self.linked && !self.calls_drained) {
+        if self.failed.is_some() || self.late || (self.linked && !self.calls_drained) {
             return;
         }
         self.failed = self.turns.commit(self.recorder, self.appender).err();
@@ -191,7 +191,7 @@ impl Sink<'_> {
         self.wanted += 1;
         // Now and then: the question reads the clock.
         if self.wanted.is_multiple_of(64) {
-            self.late = self.recorder.writer.is_late();
+            self.late = self.recorder.writer.is_late(self.recorder);
         }
         if self.late {
             self.skipped += 1;

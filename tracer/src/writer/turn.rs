@@ -37,7 +37,7 @@ fn wait(tries: i32) -> bool {
         BEGAN.store(now, Ordering::Relaxed);
     }
     let waited = now.saturating_sub(BEGAN.load(Ordering::Relaxed));
-    let too_long = Duration::from_nanos(waited) > BUSY_TIME || is_late();
+    let too_long = Duration::from_nanos(waited) > BUSY_TIME || is_over();
     if too_long || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting()) {
         return false;
     }
@@ -48,16 +48,17 @@ fn wait(tries: i32) -> bool {
 }
 
 /// Whether the process ends and has waited long enough for it.
-fn is_late() -> bool {
-    recorder::get().is_some_and(|recorder| recorder.writer.is_late())
+fn is_over() -> bool {
+    recorder::get().is_some_and(|recorder| recorder.writer.is_over(recorder))
 }
 
 /// Opens the file; forks happen while others have it.
 pub(super) fn open(path: &Path) -> Result<Appender, Error> {
     let begin = Instant::now();
     loop {
-        match Appender::open_within(path, OPEN) {
-            Err(error) if *error.kind() == ErrorKind::Locked && begin.elapsed() < BUSY_TIME && !is_late() => {
+        let patience = if is_over() { Duration::ZERO } else { OPEN };
+        match Appender::open_within(path, patience) {
+            Err(error) if *error.kind() == ErrorKind::Locked && begin.elapsed() < BUSY_TIME && !is_over() => {
                 fork::let_pass()
             }
             result => {
@@ -102,7 +103,7 @@ impl Turns {
         let mut tries = 1;
         loop {
             match self.begin(recorder, appender) {
-                Err(error) if *error.kind() == ErrorKind::Locked && tries < GO_ON_TRIES && !is_late() => {
+                Err(error) if *error.kind() == ErrorKind::Locked && tries < GO_ON_TRIES && !is_over() => {
                     tries += 1;
                 }
                 other => return other,
@@ -118,7 +119,7 @@ impl Turns {
                 Err(error)
                     if *error.kind() == ErrorKind::Locked
                         && (tries < COMMIT_TRIES || !recorder.pressed())
-                        && !is_late() =>
+                        && !is_over() =>
                 {
                     tries += 1;
                 }
@@ -126,7 +127,9 @@ impl Turns {
             }
         };
         let long = self.began.is_some_and(|began| began.elapsed() > APART);
-        self.away_until = long.then(|| Instant::now() + APART);
+        // There is no time for that at the end.
+        let last = recorder.writer.is_late(recorder);
+        self.away_until = (long && !last).then(|| Instant::now() + APART);
         result
     }
 }
