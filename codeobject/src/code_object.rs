@@ -53,20 +53,18 @@ impl CodeObject {
         let target = Target::from_flags(image.header.e_flags, abi_version);
         let (owner, kind) = METADATA_NOTE;
         // Linked of several objects it has a note of each, as rocBLAS has for its assembled kernels.
-        let notes = image.notes(owner, kind)?;
-        if !notes.is_empty() {
-            let (mut metadata_version, mut kernels) = (None, Vec::new());
-            for note in notes {
-                let metadata = metadata::read(note)?;
-                metadata_version = metadata_version.or(metadata.version);
-                kernels.extend(metadata.kernels);
+        if let Some((first, others)) = image.notes(owner, kind)?.split_first() {
+            let mut metadata = metadata::read(first)?;
+            // A damaged one does not take the others' kernels away.
+            for other in others.iter().filter_map(|note| metadata::read(note).ok()) {
+                metadata.kernels.extend(other.kernels);
             }
             return Ok(CodeObject {
                 target,
                 abi_version,
-                metadata_version,
+                metadata_version: metadata.version,
                 source: Source::Metadata,
-                kernels,
+                kernels: metadata.kernels,
             });
         }
         let kernels = described(&image, &target)?;
