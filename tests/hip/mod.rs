@@ -6,6 +6,8 @@ mod calls;
 mod description;
 // Operations lead to exactly the call that caused them.
 mod exact;
+// Calls that are left without returning.
+mod jumps;
 // Loaded when HIP has long been in use.
 mod late;
 // Started and stopped while kernels and calls are under way.

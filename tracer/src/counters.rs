@@ -19,11 +19,13 @@ pub(crate) enum Cause {
     Reentered,
     /// The file could not be written.
     Write,
+    /// The call was left without returning: by a jump out of it, an exception, the end of its thread.
+    Abandoned,
 }
 
 impl Cause {
     /// All causes with the names they have in the file.
-    pub(crate) const ALL: [(Cause, &'static str); 7] = [
+    pub(crate) const ALL: [(Cause, &'static str); 8] = [
         (Cause::BufferFull, "buffer_full"),
         (Cause::Incomplete, "incomplete"),
         (Cause::NoTimes, "no_times"),
@@ -31,6 +33,7 @@ impl Cause {
         (Cause::NoSignal, "no_signal"),
         (Cause::Reentered, "reentered"),
         (Cause::Write, "write"),
+        (Cause::Abandoned, "abandoned"),
     ];
 }
 

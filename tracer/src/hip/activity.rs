@@ -162,7 +162,7 @@ unsafe extern "C" fn on_call(
     guard(ptr::null_mut(), || {
         if argument.is_null() {
             let api = door().and_then(|door| door.api(id));
-            api.map_or(ptr::null_mut(), |(index, api)| call::enter(index, api, ptr::null_mut()).cast())
+            api.map_or(ptr::null_mut(), |(index, api)| call::enter(index, api, ptr::null_mut(), 0).cast())
         } else {
             call::exit();
             ptr::null_mut()

@@ -1,7 +1,8 @@
 //! The call that this thread is in: from HIP's word that it begins to the record of it.
 //!
 //! Only the outermost call is recorded; what HIP calls of itself inside is part of it. Operations that the thread submits meanwhile
-//! refer to it. Cost: two clock readings, the arguments' bytes, one ring push.
+//! refer to it. A call that was left without returning is lost, which the next one finds out ([`frame`]).
+//! Cost: two clock readings, the arguments' bytes, one ring push.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
@@ -9,12 +10,13 @@ use std::ptr;
 use super::arguments::{self, Arguments, MOST, unsigned};
 use super::command::Created;
 use super::description::{Api, Role, Row, StreamPlace};
+use super::frame::{self, Frame};
 use super::launch::{LAUNCH_CONFIG_STREAM, Launch, Transfer};
 use super::{function, pointer};
 use crate::hsa::kernel::KernelId;
 use crate::record::NO_KERNEL;
 use crate::recorder::{self, Recorder};
-use crate::{clock, correlation, record, stack, thread};
+use crate::{clock, correlation, counters, record, stack, thread};
 
 /// u64s of the room for HIP's data of one call: more than any version known writes there (1520 bytes in 6.x).
 pub(super) const ROOM: usize = 256;
@@ -24,8 +26,9 @@ struct Current {
     id: Cell<u64>,
     start: Cell<u64>,
     api: Cell<Option<(u16, &'static Api)>>,
-    /// HIP's hip_api_data_t of the call.
+    /// HIP's hip_api_data_t of the call, marked with the id.
     data: Cell<*const u8>,
+    frame: Cell<Frame>,
     /// It has submitted packets.
     submitted: Cell<bool>,
     /// The kernel it names, where that had to be found out at its beginning.
@@ -38,6 +41,19 @@ impl Current {
     fn recorded(&self) -> Option<&'static Api> {
         self.api.get().filter(|_| self.id.get() != correlation::NONE).map(|(_, api)| api)
     }
+
+    /// Whether the data of the open call is its own still.
+    fn is_marked(&self) -> bool {
+        // SAFETY: the data was marked when the call began, on this thread's stack or in the room.
+        unsafe { frame::is_marked(self.data.get(), self.id.get()) }
+    }
+
+    /// Forgets a call that will not return.
+    #[cold]
+    fn abandon(&self, recorder: &Recorder) {
+        recorder.lose_call(self.id.replace(correlation::NONE));
+        recorder.counters.lose(counters::Cause::Abandoned, 1);
+    }
 }
 
 thread_local! {
@@ -47,6 +63,7 @@ thread_local! {
             start: Cell::new(0),
             api: Cell::new(None),
             data: Cell::new(ptr::null()),
+            frame: Cell::new(Frame::NONE),
             submitted: Cell::new(false),
             kernel: Cell::new(NO_KERNEL),
             room: UnsafeCell::new([0; ROOM]),
@@ -75,7 +92,7 @@ impl Cause {
 pub(crate) fn cause() -> Cause {
     let cause = CURRENT.try_with(|current| {
         let (call, Some((_, api))) = (current.id.get(), current.api.get()) else { return Cause::NONE };
-        if call == correlation::NONE {
+        if call == correlation::NONE || !current.is_marked() {
             return Cause::NONE;
         }
         // SAFETY: HIP keeps its data until the call ends, and has filled it before anything is submitted.
@@ -115,21 +132,29 @@ unsafe fn stream(api: &Api, data: *const u8) -> u64 {
     }
 }
 
-/// A call begins. `data`: where HIP keeps its arguments, or null for room of ours; that place, or null when the call is not recorded:
-/// recording is paused, this is inside another call, or the thread is ending.
-pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8) -> *mut u8 {
+/// A call begins. `data`: where on the stack its arguments are kept, in `size` bytes, or null for room of ours; that place, or null when
+/// the call is not recorded: recording is paused, this is inside another call, or the thread is ending.
+pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8, size: usize) -> *mut u8 {
+    let here = 0u8;
     let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) else {
         return ptr::null_mut();
     };
     let entered = CURRENT.try_with(|current| {
+        let frame = if data.is_null() { Frame::new(&raw const here, 1) } else { Frame::new(data, size) };
         if current.id.get() != correlation::NONE {
-            return ptr::null_mut();
+            if !current.frame.get().is_over(frame, || current.is_marked()) {
+                return ptr::null_mut();
+            }
+            current.abandon(recorder);
         }
         let Some(id) = thread::begin_call(recorder) else { return ptr::null_mut() };
         let data = if data.is_null() { current.room.get().cast() } else { data };
         current.id.set(id);
         current.api.set(Some((index, api)));
+        // SAFETY: room for HIP's data.
+        unsafe { frame::mark(data, id) };
         current.data.set(data);
+        current.frame.set(frame);
         current.submitted.set(false);
         current.kernel.set(NO_KERNEL);
         current.start.set(clock::monotonic());

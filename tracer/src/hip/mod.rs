@@ -5,7 +5,7 @@
 //! - `activity`, `tracer_callback`: how HIP up to 5.2, and from 5.3 on, tells of calls and commands (C); `command`: commands as HIP
 //!   times them; `table`: its dispatch table (B); `symbols`: its functions' names (D)
 //! - `wrapper`: functions that stand in the place of HIP's own (B, D)
-//! - `call`: the call that a thread is in; `arguments`: what is kept of it; `launch`: as the columns of a row
+//! - `call`: the call that a thread is in; `frame`: whether it still is; `arguments`: what is kept of it; `launch`: as the columns of a row
 //! - `function`, `device`, `pointer`: which kernel, which GPU, and whose memory, an argument means
 //! - `filter`: which functions are recorded; `silence`: another profiler has taken HIP's callbacks
 
@@ -16,6 +16,7 @@ mod command;
 pub(crate) mod description;
 mod device;
 pub(crate) mod filter;
+mod frame;
 mod function;
 pub(crate) mod launch;
 mod library;

@@ -77,7 +77,7 @@ unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) ->
 /// `data` is HIP's hip_api_trace_data_t of a call to function `id`.
 unsafe fn begins(door: &Door, id: u32, data: *mut u8) -> i32 {
     let Some((index, api)) = door.api(id) else { return NO };
-    let functions: [Option<Phase>; 2] = if !call::enter(index, api, data).is_null() {
+    let functions: [Option<Phase>; 2] = if !call::enter(index, api, data, door.data_size).is_null() {
         [Some(on_arguments), Some(on_return)]
     } else if door.times_commands && !super::registered() && call::cause_id() != correlation::NONE {
         // A wrapper has the call already; HIP's commands must know it as well.

@@ -80,13 +80,13 @@ impl Wrapper {
 
 /// A call begins. True: it is recorded, its arguments are wanted in `data`, and [`exit`] must follow.
 #[inline]
-fn enter<const TARGET: usize>(place: u16, data: *mut u8) -> bool {
+fn enter<const TARGET: usize>(place: u16, data: *mut u8, size: usize) -> bool {
     if TARGET == SYMBOLS && !symbols::is_open() {
         return false;
     }
     guard(false, || {
         let api = &description::get().apis[place as usize];
-        !call::enter(place, api, data).is_null()
+        !call::enter(place, api, data, size).is_null()
     })
 }
 
@@ -127,7 +127,7 @@ macro_rules! wrappers {
                     let Some(original) = original else { return NO_ORIGINAL };
                     let mut data = MaybeUninit::<[u64; $words]>::uninit();
                     let place = data.as_mut_ptr().cast::<u8>();
-                    let recorded = enter::<TARGET>($place, place);
+                    let recorded = enter::<TARGET>($place, place, 8 * $words);
                     if recorded {
                         // SAFETY: the words reach behind the last argument.
                         $(unsafe { place.add($offset).cast::<$type>().write_unaligned($argument) };)*

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The calling thread's own stack, lowest address first; of the first thread as far as it may grow. Asks the system, and may
 /// allocate: to be kept.
-pub(super) fn of_this_thread() -> Option<Range<u64>> {
+pub(crate) fn of_this_thread() -> Option<Range<u64>> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: a place for the attributes, which the call fills when it succeeds.
     if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {

@@ -1,0 +1,32 @@
+//! Calls that are left without returning (tests/programs/hip/jumps.hip).
+
+use crate::harness::{Dir, Loading, Run, program, rpd, tool};
+
+fn left(door: Loading, argument: &str) {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("hip_jumps")).arg(argument).recorded(door).run();
+    assert_eq!(ran.expect(0).stdout, "left 5\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let calls = trace.texts("select apiName || ' ' || count(*) from api group by apiName order by apiName");
+    // The last call was interrupted and returned; what the handler called is part of it.
+    assert_eq!(calls, ["hipDeviceGetAttribute 8", "hipFree 7", "hipMalloc 7", "hipMemset 7"], "{door:?}");
+    let fills = "select count(distinct api_id) from rocpd_api_ops join api on api.id = api_id where apiName = 'hipMemset'";
+    assert_eq!(trace.number(fills), 7, "each fill belongs to its own call");
+    let lost: Vec<(String, String)> = trace.lost().into_iter().collect();
+    assert_eq!(lost, [("session::0::lost::abandoned".to_string(), "5".to_string())]);
+    let info = tool(rpd().to_str().unwrap(), &["info".as_ref(), trace.path.as_os_str()]);
+    assert!(info.contains("abandoned"), "{info}");
+}
+
+#[test]
+fn the_next_ones_are_recorded() {
+    for door in Loading::DOORS {
+        left(door, "here");
+    }
+}
+
+#[test]
+fn also_from_further_down_the_stack() {
+    left(Loading::Symbols, "deeper");
+}
