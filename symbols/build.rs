@@ -29,6 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librpd_hip.so");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
+    // The functions it speaks of are its own, whoever else has their names.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic");
     for file in ["build.rs", DESCRIPTION, TABLE] {
         println!("cargo:rerun-if-changed={file}");
     }

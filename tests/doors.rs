@@ -195,6 +195,46 @@ fn a_program_with_a_dlsym_of_its_own() {
 }
 
 #[test]
+fn a_program_with_a_dl_iterate_phdr_of_its_own() {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("own_iterate")).recorded(Loading::Symbols).run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, "status 0, 1 devices, getppid 1\n", "{ran}");
+    assert_eq!(dir.trace("trace.rpd").texts("select apiName from api"), ["hipGetDeviceCount"]);
+}
+
+#[test]
+fn names_of_others_in_front_are_not_taken_for_ours() {
+    let dir = Dir::new();
+    let preload = [recorder(), program("in_front"), hip_symbols(), software_gpu()];
+    let preload = std::env::join_paths(preload).unwrap();
+    let ran = Run::new(&dir, program("own_iterate")).env("LD_PRELOAD", preload).run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, "status 0, 1 devices, getppid 1\n", "{ran}");
+    assert_eq!(dir.trace("trace.rpd").texts("select apiName from api"), ["hipGetDeviceCount"]);
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("in_a_variable")).recorded(Loading::Symbols).run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, "status 0, 1 devices\n", "{ran}");
+    assert_eq!(dir.trace("trace.rpd").texts("select apiName from api"), ["hipGetDeviceCount"]);
+}
+
+#[test]
+fn a_look_up_before_the_library_is_relocated() {
+    let dir = Dir::new();
+    let preload = std::env::join_paths([recorder(), hip_symbols(), program("indirect")]).unwrap();
+    let ran = Run::new(&dir, program("noop")).env("LD_PRELOAD", preload).run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, "nothing to do with a GPU\n", "{ran}");
+}
+
+#[test]
+fn a_first_call_waits_for_no_thread_that_loads_a_library() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("constructor")).arg(program("constructor_library"));
+    let ran = run.recorded(Loading::Symbols).run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, "status 0\nstatus 0\nstatus 0\n", "{ran}");
+    let calls = dir.trace("trace.rpd").texts("select apiName from api order by start");
+    assert_eq!(calls, ["hipMalloc", "hipFree", "hipGetDeviceCount"]);
+}
+
+#[test]
 fn without_the_recorder_calls_go_to_hip() {
     let dir = Dir::new();
     let preload = std::env::join_paths([hip_symbols(), software_gpu()]).unwrap();

@@ -89,7 +89,7 @@ macro_rules! symbols {
         static SYMBOLS: [&CStr; $count] = [$($text),*];
         /// The function that each is.
         static NAMES: [&CStr; $count] = [$($name),*];
-        /// As the rest of the process sees them.
+        /// This library's, also where somebody in front of it has one of the same name.
         static OWN: [unsafe extern "C" fn(); $count] = [$($symbol),*];
         /// Zero until the first call.
         static SLOTS: [AtomicUsize; $count] = [const { AtomicUsize::new(0) }; $count];

@@ -1,7 +1,10 @@
 //! Functions of the libraries in the process, by the loader's list and their own symbol tables: no look-up that could come back here,
-//! allocate, or change what `dlerror` says.
+//! allocate, or change what `dlerror` says, and no function that somebody else may have in front of the C library's.
 
+use std::arch::asm;
+use std::cmp::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{self, AtomicUsize};
 
 /// Where a search begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,22 @@ pub(crate) enum From {
 struct Dynamic {
     tag: i64,
     value: u64,
+}
+
+/// What the loader tells debuggers (glibc link.h, struct r_debug), in so far as it is read here.
+#[repr(C)]
+struct Debug {
+    version: c_int,
+    first: *const Library,
+}
+
+/// A library in the loader's list (glibc link.h, struct link_map).
+#[repr(C)]
+struct Library {
+    base: u64,
+    file: *const c_char,
+    dynamic: *const Dynamic,
+    next: *const Library,
 }
 
 // Tags of entries (ELF gABI, and glibc elf.h for those of GNU).
@@ -36,23 +55,86 @@ unsafe extern "C" {
     static __ehdr_start: u8;
 }
 
-struct Search<'a> {
-    name: &'a CStr,
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    text: &'a CStr,
     hash: u32,
+}
+
+struct Search<'a> {
+    name: Name<'a>,
     begun: bool,
     found: usize,
 }
 
-/// The function called `name` of the first library in the loader's list that has one.
+type Look = unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
+type Iterate = unsafe extern "C" fn(Look, *mut c_void) -> c_int;
+
+/// The order of two names, by their bytes.
+///
+/// # Safety
+/// Both are NUL-terminated.
+pub(crate) unsafe fn compare(one: *const c_char, other: *const c_char) -> Ordering {
+    let mut place = 0;
+    loop {
+        // SAFETY: neither has ended before this place.
+        let (byte, its) = unsafe { (*one.add(place).cast::<u8>(), *other.add(place).cast::<u8>()) };
+        if byte != its || byte == 0 {
+            return byte.cmp(&its);
+        }
+        place += 1;
+    }
+}
+
+impl Name<'_> {
+    fn of(text: &CStr) -> Name<'_> {
+        let add = |hash: u32, byte: &u8| hash.wrapping_mul(33).wrapping_add((*byte).into());
+        Name { text, hash: text.to_bytes().iter().fold(5381, add) }
+    }
+}
+
+/// The function called `name` of the first library in the loader's list that has one. The list is held meanwhile: by a lock of its own,
+/// which nobody keeps while code of others runs.
 pub(crate) fn function(name: &CStr, from: From) -> Option<usize> {
-    let hash = name
-        .to_bytes()
-        .iter()
-        .fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add((*byte).into()));
-    let mut search = Search { name, hash, begun: from == From::Start, found: 0 };
-    // SAFETY: `look` matches the callback's type and gets the search it expects, only during the call.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    static ITERATE: AtomicUsize = AtomicUsize::new(0);
+    let mut iterate = ITERATE.load(atomic::Ordering::Relaxed);
+    if iterate == 0 {
+        iterate = first_function(c"dl_iterate_phdr")?;
+        ITERATE.store(iterate, atomic::Ordering::Relaxed);
+    }
+    let mut search = Search { name: Name::of(name), begun: from == From::Start, found: 0 };
+    // SAFETY: that function's type; `look` gets the search it expects, only during the call.
+    unsafe { std::mem::transmute::<usize, Iterate>(iterate)(look, (&raw mut search).cast()) };
     (search.found != 0).then_some(search.found)
+}
+
+/// The function of the loader or the C library that is called `name`: that of the first library behind this one that has one. The list is
+/// not held, but libraries that the program was started with stay, and the C library is one. None while this library is not relocated.
+pub(crate) fn first_function(name: &CStr) -> Option<usize> {
+    let debug: *const Debug;
+    // SAFETY: reads the address out of this library's own table, where it is zero until the loader has put it there.
+    unsafe {
+        asm!("mov {}, [rip + _r_debug@GOTPCREL]", out(reg) debug, options(pure, readonly, nostack, preserves_flags));
+    }
+    if debug.is_null() {
+        return None;
+    }
+    let (name, this) = (Name::of(name), (&raw const __ehdr_start) as u64);
+    // SAFETY: the loader's own list, of which the beginning does not change.
+    unsafe {
+        let mut library = (*debug).first;
+        let mut begun = false;
+        while !library.is_null() {
+            let Library { base, dynamic, next, .. } = library.read();
+            if base == this {
+                begun = true;
+            } else if begun && let Some(found) = look_up(base, dynamic, name) {
+                return Some(found);
+            }
+            library = next;
+        }
+    }
+    None
 }
 
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
@@ -62,24 +144,34 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut 
         search.begun = true;
     } else if search.begun {
         // SAFETY: the loader keeps its libraries where they are during the call.
-        search.found = unsafe { look_up(info, search) }.unwrap_or(0);
+        search.found = unsafe {
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+            let section = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
+            section.and_then(|section| {
+                look_up(info.dlpi_addr, (info.dlpi_addr + section.p_vaddr) as *const Dynamic, search.name)
+            })
+        }
+        .unwrap_or(0);
     }
     (search.found != 0).into()
 }
 
+/// The function of the library at `base` with that dynamic section.
+///
 /// # Safety
-/// The library is loaded, and stays.
-unsafe fn look_up(info: &libc::dl_phdr_info, search: &Search<'_>) -> Option<usize> {
+/// The library is loaded, and stays; the section is null or its own.
+unsafe fn look_up(base: u64, section: *const Dynamic, name: Name<'_>) -> Option<usize> {
+    if section.is_null() {
+        return None;
+    }
     let (mut strings, mut symbols, mut table, mut versions) = (0, 0, 0, 0);
-    // SAFETY: its program headers, and its dynamic section, which ends with an entry that says so.
+    // SAFETY: the section ends with an entry that says so.
     unsafe {
-        let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-        let section = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
-        let mut entry = (info.dlpi_addr + section.p_vaddr) as *const Dynamic;
+        let mut entry = section;
         while (*entry).tag != END {
             let value = (*entry).value;
             // The loader has made addresses of the offsets, but for those of the kernel's own library.
-            let address = if value < info.dlpi_addr { info.dlpi_addr + value } else { value };
+            let address = if value < base { base + value } else { value };
             match (*entry).tag {
                 STRINGS => strings = address,
                 SYMBOLS => symbols = address,
@@ -99,26 +191,26 @@ unsafe fn look_up(info: &libc::dl_phdr_info, search: &Search<'_>) -> Option<usiz
     unsafe {
         let [buckets, first, words, shift] = table.cast::<[u32; 4]>().read();
         let filter = table.add(4).cast::<u64>();
-        let word = filter.add((search.hash / 64 % words) as usize).read_unaligned();
-        let bits = 1_u64 << (search.hash % 64) | 1_u64 << ((search.hash >> shift) % 64);
+        let word = filter.add((name.hash / 64).checked_rem(words)? as usize).read_unaligned();
+        let bits = 1_u64 << (name.hash % 64) | 1_u64 << (name.hash.wrapping_shr(shift) % 64);
         if word & bits != bits {
             return None;
         }
         let starts = filter.add(words as usize).cast::<u32>();
         let hashes = starts.add(buckets as usize);
-        let mut index = starts.add((search.hash % buckets) as usize).read();
+        let mut index = starts.add(name.hash.checked_rem(buckets)? as usize).read();
         while index >= first {
             let hash = hashes.add((index - first) as usize).read();
             let symbol = &*(symbols as *const libc::Elf64_Sym).add(index as usize);
             let is_default =
                 versions == 0 || (versions as *const u16).add(index as usize).read() & HIDDEN == 0;
-            if hash | 1 == search.hash | 1
+            if hash | 1 == name.hash | 1
                 && symbol.st_shndx != 0
                 && symbol.st_info & 15 == FUNCTION
                 && is_default
-                && CStr::from_ptr((strings + u64::from(symbol.st_name)) as *const c_char) == search.name
+                && compare((strings + u64::from(symbol.st_name)) as *const c_char, name.text.as_ptr()).is_eq()
             {
-                return Some((info.dlpi_addr + symbol.st_value) as usize);
+                return Some((base + symbol.st_value) as usize);
             }
             if hash & 1 == 1 {
                 break;

@@ -8,7 +8,7 @@ use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::loaded::{self, From};
+use crate::loaded;
 use crate::{OWN, SYMBOLS, next};
 
 /// The two functions, by their place below.
@@ -42,18 +42,14 @@ unsafe extern "C" fn answer(
     if name.is_null() {
         return leave;
     }
-    // SAFETY: a NUL-terminated name, the caller's promise.
-    let name = unsafe { CStr::from_ptr(name) };
-    let Ok(place) = SYMBOLS.binary_search(&name) else { return leave };
+    let Some(place) = place(name) else { return leave };
     let own = OWN.get(place).map_or(0, |function| *function as usize);
     // SAFETY: an address of dlsym or dlvsym; the former takes two arguments, and does not see the third.
     let look_up = |handle, which| unsafe {
-        real(which).map_or(0, |real| {
-            std::mem::transmute::<usize, Real>(real)(handle, name.as_ptr(), version) as usize
-        })
+        real(which).map_or(0, |real| std::mem::transmute::<usize, Real>(real)(handle, name, version) as usize)
     };
     let is_pseudo = [libc::RTLD_DEFAULT, libc::RTLD_NEXT].contains(&handle);
-    let value = match next::original(name) {
+    let value = match SYMBOLS.get(place).and_then(|symbol| next::original(symbol)) {
         None if is_pseudo => look_up(libc::RTLD_NEXT, PLAIN),
         None => match look_up(handle, which) {
             // Nobody else has it: the real function is to say so, to `dlerror` as well.
@@ -71,14 +67,21 @@ unsafe extern "C" fn answer(
     Answer { jump: 0, value }
 }
 
-/// The next function of that name: the C library's, or that of somebody else who has one.
+/// Place of HIP's function `name`. Found without a function of the C library: somebody else's may be in front of that, not ready yet.
+fn place(name: *const c_char) -> Option<usize> {
+    // SAFETY: NUL-terminated names, the caller's promise.
+    SYMBOLS.binary_search_by(|symbol| unsafe { loaded::compare(symbol.as_ptr(), name) }).ok()
+}
+
+/// The next function of that name: the C library's, or that of somebody else who has one. None while this library is not relocated,
+/// which others' resolvers of indirect functions may come before.
 fn real(which: usize) -> Option<usize> {
     let (slot, name) = (REAL.get(which)?, FUNCTIONS.get(which)?);
     let known = slot.load(Ordering::Relaxed);
     if known != 0 {
         return Some(known);
     }
-    let found = loaded::function(name, From::BehindThis)?;
+    let found = loaded::first_function(name)?;
     slot.store(found, Ordering::Relaxed);
     Some(found)
 }

@@ -1,7 +1,6 @@
 //! Where a call goes on: the recorder, or HIP.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::MaybeUninit;
 
 use crate::loaded::{self, From};
 
@@ -16,11 +15,11 @@ pub(crate) extern "C" fn without_hip() -> c_int {
     NO_DEVICE
 }
 
-/// The function to call for `symbol`, which is HIP's function `name`; nothing where HIP is not in the process.
+/// The function to call for `symbol`, which is HIP's function `name`; nothing where HIP is not in the process. Takes no lock that a
+/// thread inside dlopen holds: that one may be waiting for this call. The recorder keeps HIP in the process.
 pub(crate) fn function(symbol: &CStr, name: &CStr) -> Option<usize> {
     // Of two symbols of one function, that of C++ may call the other.
     let original = original(name).or_else(|| original(symbol))?;
-    keep(original);
     let Some(recorder) = loaded::function(c"rpd_hip_symbol", From::Start) else { return Some(original) };
     // SAFETY: only librpd_tracer.so has a function of that name, and that is its signature.
     let function =
@@ -32,15 +31,4 @@ pub(crate) fn function(symbol: &CStr, name: &CStr) -> Option<usize> {
 /// (RTLD_LOCAL). Nothing is loaded.
 pub(crate) fn original(symbol: &CStr) -> Option<usize> {
     loaded::function(symbol, From::BehindThis)
-}
-
-/// The library of that function stays in the process from now on, as its function may be called at any time.
-fn keep(function: usize) {
-    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: the place for the answer, which is there if there is one; RTLD_NOLOAD runs no code.
-    unsafe {
-        if libc::dladdr(function as *const c_void, info.as_mut_ptr()) != 0 {
-            libc::dlopen(info.assume_init().dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        }
-    }
 }

@@ -92,6 +92,10 @@ const HIP: &[&str] = &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906"
 /// rocPRIM's headers take long to compile, and want C++14.
 const HIP_14: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++14"];
 const CC: &[&str] = &["cc", "-O2"];
+/// Libraries may refer to what the program has.
+const EXPORTING: &[&str] = &["cc", "-O2", "-rdynamic"];
+/// No lazy binding: its resolvers of indirect functions can call.
+const SHARED: &[&str] = &["cc", "-O2", "-shared", "-fPIC", "-fno-plt"];
 const WITH_LINES: &[&str] = &["cc", "-g", "-O2", "-Wall", "-Wextra", "-Werror"];
 const FRAMES: &[&str] = &["-lamdhip64", "-ldl", "-lpthread"];
 const FIRST: &[&str] = &["cc", "-g", "-O2", "-shared", "-fPIC", "-DNAME=first", "-DSIZE=0x8001"];
@@ -114,9 +118,21 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "look_up_by_own" => {
             ("tests/programs/look_up.c".into(), &["cc", "-O2", "-rdynamic", "-DOWN"], &["-lamdhip64", "-ldl"])
         }
-        "next_getppid" => {
-            ("tests/programs/next_getppid.c".into(), &["cc", "-O2", "-shared", "-fPIC"], &["-ldl"])
+        "next_getppid" => ("tests/programs/next_getppid.c".into(), SHARED, &["-ldl"]),
+        "own_iterate" => ("tests/programs/doors/own_iterate.c".into(), EXPORTING, &["-lamdhip64", "-ldl"]),
+        "in_front" => ("tests/programs/doors/in_front.c".into(), SHARED, &["-ldl"]),
+        "in_a_variable" => {
+            ("tests/programs/doors/in_front.c".into(), &["cc", "-O2", "-rdynamic", "-DVARIABLE"], &["-ldl"])
         }
+        "indirect" => ("tests/programs/doors/indirect.c".into(), SHARED, &["-ldl"]),
+        "constructor" => {
+            ("tests/programs/doors/constructor.c".into(), EXPORTING, &["-lamdhip64", "-ldl", "-lpthread"])
+        }
+        "constructor_library" => (
+            "tests/programs/doors/constructor.c".into(),
+            &["cc", "-O2", "-shared", "-fPIC", "-DLIBRARY"],
+            &[],
+        ),
         "rccl" => ("tests/programs/libraries/rccl.hip".into(), HIP, &["-lrccl"]),
         "rocblas" => ("tests/programs/libraries/rocblas.hip".into(), HIP, &["-lrocblas"]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
