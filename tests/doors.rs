@@ -1,5 +1,7 @@
 //! Door D, HIP's functions by their names: the same rows as by HIP's own callbacks, and no HIP where there is none.
 
+use std::path::PathBuf;
+
 use crate::harness::{
     Dir, Loading, Run, Trace, aql_code_object, hip_library, hip_symbols, newer_rocm, program, recorder,
     software_gpu, tool,
@@ -123,16 +125,26 @@ fn a_process_without_hip_has_none() {
 }
 
 #[test]
-fn hip_that_a_program_has_loaded_for_itself_is_found() {
-    let dir = Dir::new();
-    let run = Run::new(&dir, program("ask_for_hip")).arg(hip_library());
-    let ran = run.recorded(Loading::Symbols).run();
-    assert_eq!(ran.expect(0).stdout, "status 0, 1 devices\nstatus 0\n", "{ran}");
-    let trace = dir.trace("trace.rpd");
-    assert_eq!(
-        trace.texts("select apiName from api order by start"),
-        ["hipGetDeviceCount", "hipDeviceSynchronize"]
-    );
+fn hip_that_is_loaded_is_found_by_whom_it_is_loaded_for() {
+    let (hip, library) = (PathBuf::from(hip_library()), program("ask_for_hip_library"));
+    let found = "status 0, 1 devices\nstatus 0\n";
+    for (loaded, scope, answer) in [
+        (&hip, Some("all"), format!("program's handle 1\n{found}")),
+        (&hip, None, "program's handle 0\nno HIP\n".to_string()),
+        (&library, None, format!("program's handle 0\n{found}")),
+    ] {
+        let (dir, other) = (Dir::new(), Dir::new());
+        let run = |dir| {
+            scope.iter().fold(Run::new(dir, program("ask_for_hip")).arg(loaded), |run, scope| run.arg(scope))
+        };
+        assert_eq!(run(&other).run().expect(0).stdout, answer, "without us");
+        let ran = run(&dir).recorded(Loading::Symbols).run();
+        assert_eq!(ran.expect(0).expect_silent().stdout, answer, "{ran}");
+        if answer.ends_with(found) {
+            let calls = dir.trace("trace.rpd").texts("select apiName from api order by start");
+            assert_eq!(calls, ["hipGetDeviceCount", "hipDeviceSynchronize"]);
+        }
+    }
 }
 
 /// Sizes of the program's allocations, as its calls have them.

@@ -67,6 +67,11 @@ struct Search<'a> {
     found: usize,
 }
 
+struct Question {
+    address: u64,
+    is_inside: bool,
+}
+
 type Look = unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
 type Iterate = unsafe extern "C" fn(Look, *mut c_void) -> c_int;
 
@@ -93,19 +98,37 @@ impl Name<'_> {
     }
 }
 
-/// The function called `name` of the first library in the loader's list that has one. The list is held meanwhile: by a lock of its own,
-/// which nobody keeps while code of others runs.
+/// The function called `name` of the first library in the loader's list that has one.
 pub(crate) fn function(name: &CStr, from: From) -> Option<usize> {
-    static ITERATE: AtomicUsize = AtomicUsize::new(0);
-    let mut iterate = ITERATE.load(atomic::Ordering::Relaxed);
-    if iterate == 0 {
-        iterate = first_function(c"dl_iterate_phdr")?;
-        ITERATE.store(iterate, atomic::Ordering::Relaxed);
-    }
     let mut search = Search { name: Name::of(name), begun: from == From::Start, found: 0 };
-    // SAFETY: that function's type; `look` gets the search it expects, only during the call.
-    unsafe { std::mem::transmute::<usize, Iterate>(iterate)(look, (&raw mut search).cast()) };
+    // SAFETY: `look` gets the search it expects.
+    unsafe { iterate(look, (&raw mut search).cast()) };
     (search.found != 0).then_some(search.found)
+}
+
+/// Whether `address` is in the program itself, not in a library.
+pub(crate) fn is_of_program(address: usize) -> bool {
+    let mut question = Question { address: address as u64, is_inside: false };
+    // SAFETY: `contains` gets the question it expects.
+    unsafe { iterate(contains, (&raw mut question).cast()) };
+    question.is_inside
+}
+
+/// Shows `look` the loader's list, of which the program is the first. The list is held meanwhile: by a lock of its own, which nobody keeps
+/// while code of others runs.
+///
+/// # Safety
+/// `argument` is what `look` expects.
+unsafe fn iterate(look: Look, argument: *mut c_void) {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let mut real = REAL.load(atomic::Ordering::Relaxed);
+    if real == 0 {
+        let Some(found) = first_function(c"dl_iterate_phdr") else { return };
+        real = found;
+        REAL.store(real, atomic::Ordering::Relaxed);
+    }
+    // SAFETY: that function's type; the caller's promise.
+    unsafe { std::mem::transmute::<usize, Iterate>(real)(look, argument) };
 }
 
 /// The function of the loader or the C library that is called `name`: that of the first library behind this one that has one. The list is
@@ -154,6 +177,20 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut 
         .unwrap_or(0);
     }
     (search.found != 0).into()
+}
+
+unsafe extern "C" fn contains(info: *mut libc::dl_phdr_info, _: usize, question: *mut c_void) -> c_int {
+    // SAFETY: the loader's own entry with its program headers, and the question above.
+    let (info, question, headers) = unsafe {
+        let headers = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
+        (&*info, &mut *question.cast::<Question>(), headers)
+    };
+    let place = question.address.wrapping_sub(info.dlpi_addr);
+    question.is_inside = headers
+        .iter()
+        .any(|header| header.p_type == libc::PT_LOAD && place.wrapping_sub(header.p_vaddr) < header.p_memsz);
+    // Nothing but the first.
+    1
 }
 
 /// The function of the library at `base` with that dynamic section.

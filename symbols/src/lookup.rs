@@ -29,6 +29,8 @@ struct Answer {
     value: usize,
 }
 
+/// What the code at `caller` is told.
+///
 /// # Safety
 /// As the real function demands; `version` is used for `dlvsym` only.
 unsafe extern "C" fn answer(
@@ -36,6 +38,7 @@ unsafe extern "C" fn answer(
     name: *const c_char,
     version: *const c_char,
     which: usize,
+    caller: usize,
 ) -> Answer {
     let Some(address) = real(which) else { return Answer { jump: 0, value: 0 } };
     let leave = Answer { jump: address, value: 0 };
@@ -56,10 +59,15 @@ unsafe extern "C" fn answer(
             found if found == own => look_up(libc::RTLD_NEXT, PLAIN),
             found => found,
         },
-        // The names here have no version: who asks for one passes them by.
-        Some(_) if handle == libc::RTLD_NEXT || is_pseudo && which == PLAIN => return leave,
+        Some(_) if handle == libc::RTLD_NEXT => return leave,
         Some(original) => match look_up(handle, which) {
             found if found == original => own,
+            // This library's are there for everybody. A library that asks may have loaded HIP for itself alone, and not the program.
+            found if found == own => match look_up(libc::RTLD_NEXT, PLAIN) {
+                0 if is_pseudo && !loaded::is_of_program(caller) => return leave,
+                0 => 0,
+                _ => own,
+            },
             _ if is_pseudo => return leave,
             found => found,
         },
@@ -104,6 +112,7 @@ macro_rules! lookup {
                 "push rdx",
                 ".cfi_adjust_cfa_offset 8",
                 "mov ecx, {which}",
+                "mov r8, [rsp + 24]",
                 "call {answer}",
                 "mov r11, rax",
                 "mov rax, rdx",

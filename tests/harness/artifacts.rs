@@ -151,6 +151,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "frames_first" => ("tests/programs/frames_library.c".into(), FIRST, &[]),
         "frames_other" => ("tests/programs/frames_library.c".into(), OTHER, &[]),
         "ask_for_hip" => ("tests/programs/ask_for_hip.c".into(), CC, &["-ldl"]),
+        "ask_for_hip_library" => {
+            ("tests/programs/ask_for_hip.c".into(), SHARED, &["-Wl,--no-as-needed", "-lamdhip64", "-ldl"])
+        }
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
