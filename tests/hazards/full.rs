@@ -137,8 +137,8 @@ fn a_file_that_is_unlocked_at_the_last_moment() {
     recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
     let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
     holder.execute_batch("begin exclusive").unwrap();
-    let running = recorded(&dir, "storm").arg("1").arg("1000").env("RPDT_EXIT_MS", "8000").start();
-    std::thread::sleep(std::time::Duration::from_millis(4_500));
+    let running = recorded(&dir, "storm").arg("1").arg("1000").env("RPDT_EXIT_MS", "16000").start();
+    std::thread::sleep(std::time::Duration::from_secs(9));
     holder.execute_batch("commit").unwrap();
     assert_eq!(running.finish().expect(0).stdout, "1000 marks\n");
     let trace = dir.trace("trace.rpd");

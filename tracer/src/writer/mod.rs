@@ -158,6 +158,11 @@ impl Handle {
         self.has_waited(recorder.config.exit_wait / 4 * 3)
     }
 
+    /// Whether the process waits for its end.
+    fn is_ending(&self) -> bool {
+        self.finish_began.load(Ordering::Relaxed) != 0
+    }
+
     fn has_waited(&self, time: Duration) -> bool {
         let began = self.finish_began.load(Ordering::Relaxed);
         began != 0 && clock::monotonic().saturating_sub(began) > time.as_nanos() as u64

@@ -37,14 +37,21 @@ fn wait(tries: i32) -> bool {
         BEGAN.store(now, Ordering::Relaxed);
     }
     let waited = now.saturating_sub(BEGAN.load(Ordering::Relaxed));
-    let too_long = Duration::from_nanos(waited) > BUSY_TIME || is_over();
-    if too_long || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting()) {
+    if is_too_long(Duration::from_nanos(waited)) || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting()) {
         return false;
     }
     // Those that wait should not ask at the same moments.
     let half = ASK / 2;
     std::thread::sleep(half + Duration::from_nanos(now % half.as_nanos() as u64));
     true
+}
+
+/// Whether to give up waiting for the file this time; at the end there is no other time.
+fn is_too_long(waited: Duration) -> bool {
+    recorder::get().is_none_or(|recorder| match recorder.writer.is_ending() {
+        true => recorder.writer.is_over(recorder),
+        false => waited > BUSY_TIME,
+    })
 }
 
 /// Whether the process ends and has waited long enough for it.
@@ -58,7 +65,7 @@ pub(super) fn open(path: &Path) -> Result<Appender, Error> {
     loop {
         let patience = if is_over() { Duration::ZERO } else { OPEN };
         match Appender::open_within(path, patience) {
-            Err(error) if *error.kind() == ErrorKind::Locked && begin.elapsed() < BUSY_TIME && !is_over() => {
+            Err(error) if *error.kind() == ErrorKind::Locked && !is_too_long(begin.elapsed()) => {
                 fork::let_pass()
             }
             result => {
