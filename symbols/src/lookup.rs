@@ -51,9 +51,9 @@ unsafe extern "C" fn answer(
     let look_up = |handle, which| unsafe {
         real(which).map_or(0, |real| std::mem::transmute::<usize, Real>(real)(handle, name, version) as usize)
     };
-    let is_pseudo = [libc::RTLD_DEFAULT, libc::RTLD_NEXT].contains(&handle);
+    let is_default = handle == libc::RTLD_DEFAULT;
     let value = match SYMBOLS.get(place).and_then(|symbol| next::original(symbol)) {
-        None if is_pseudo => look_up(libc::RTLD_NEXT, PLAIN),
+        None if handle == libc::RTLD_NEXT => look_up(handle, PLAIN),
         None => match look_up(handle, which) {
             // Nobody else has it: the real function is to say so, to `dlerror` as well.
             found if found == own => look_up(libc::RTLD_NEXT, PLAIN),
@@ -64,11 +64,11 @@ unsafe extern "C" fn answer(
             found if found == original => own,
             // This library's are there for everybody. A library that asks may have loaded HIP for itself alone, and not the program.
             found if found == own => match look_up(libc::RTLD_NEXT, PLAIN) {
-                0 if is_pseudo && !loaded::is_of_program(caller) => return leave,
+                0 if is_default && !loaded::is_of_program(caller) => return leave,
                 0 => 0,
                 _ => own,
             },
-            _ if is_pseudo => return leave,
+            _ if is_default => return leave,
             found => found,
         },
     };

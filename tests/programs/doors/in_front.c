@@ -1,5 +1,6 @@
 // A library that stands in front of HIP's function and looks that up in HIP's own handle; with VARIABLE a program that keeps what it
 // has looked up in a variable of the function's name.
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -14,7 +15,10 @@ static void *look_up(void) {
 int (*hipGetDeviceCount)(int *);
 
 int main(void) {
+    int without_hip = dlsym(RTLD_DEFAULT, "hipGetDeviceCount") == &hipGetDeviceCount;
     hipGetDeviceCount = look_up();
+    int with_hip = dlsym(RTLD_DEFAULT, "hipGetDeviceCount") == &hipGetDeviceCount;
+    printf("finds its own %d %d\n", without_hip, with_hip);
     int devices = -1, status = hipGetDeviceCount(&devices);
     printf("status %d, %d devices\n", status, devices);
     return 0;
