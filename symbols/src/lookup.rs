@@ -1,8 +1,8 @@
 //! `dlsym` and `dlvsym`: whoever looks HIP's functions up in HIP's own handle (ctypes, Julia) gets those of this library, and whoever asks
 //! whether HIP is there is told the truth.
 //!
-//! What `RTLD_NEXT` and `RTLD_DEFAULT` mean depends on the code that asks, which the real function knows by its return address: there,
-//! and for all other names, it is jumped to as if it had been called itself.
+//! What `RTLD_NEXT` means depends on the code that asks, which the real function knows by its return address: there, and for all other
+//! names, it is jumped to as if it had been called itself; for `RTLD_DEFAULT` where what it finds may depend on that code.
 
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_void};
