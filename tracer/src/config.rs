@@ -89,7 +89,7 @@ impl Config {
             n => n,
         };
         let buffer_mb = number("RPDT_BUFFER_MB", 256, 1..=1 << 20);
-        let wait_ms = number("RPDT_WAIT_MS", 1000, 0..=60_000);
+        let wait_ms = number("RPDT_WAIT_MS", 1000, 0..=600_000);
         let exit_ms = number("RPDT_EXIT_MS", 10_000, 0..=600_000);
         let log = number("RPDT_LOG", 0, 0..=1) as u8;
         let ticks = number("RPDT_TICKS", 0, 0..=1) != 0;
