@@ -204,10 +204,9 @@ impl File {
         let Some(mut appender) = self.take_appender() else { return };
         match self.turns.begin(self.recorder, &mut appender) {
             Ok(()) => {}
-            // Somebody else writes for long: the rings keep what they have.
             Err(error) if *error.kind() == ErrorKind::Locked && until == Until::Next => {
                 self.appender = Some(appender);
-                return self.make_room();
+                return self.give_up(&error);
             }
             Err(error) => return self.fail(appender, &error, 0),
         }
