@@ -118,7 +118,7 @@ fn a_file_that_is_locked_at_the_end() {
 #[test]
 fn an_end_that_comes_before_everything_is_written() {
     let dir = Dir::new();
-    let ran = recorded(&dir, "storm").arg("4").arg("500000").env("RPDT_EXIT_MS", "1000").timeout(60).run();
+    let ran = recorded(&dir, "storm").arg("4").arg("500000").env("RPDT_EXIT_MS", "4000").timeout(60).run();
     assert_eq!(ran.expect(0).stdout, "2000000 marks\n");
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
