@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::harness::{Dir, Loading, Run, program, tool};
+use crate::harness::{Dir, Loading, Run, Trace, program, tool};
 
 /// Of one kernel: the keys of its metadata with a plain value.
 type Facts = BTreeMap<String, String>;
@@ -25,7 +25,7 @@ fn kernels(code_object: &Path) -> BTreeMap<String, Facts> {
 }
 
 /// The code object for `gfx` in an executable of hipcc.
-fn code_object(dir: &Dir, program: &Path, gfx: &str) -> std::path::PathBuf {
+pub(crate) fn code_object(dir: &Dir, program: &Path, gfx: &str) -> std::path::PathBuf {
     let (bundle, object) = (dir.path("bundle"), dir.path("code-object"));
     let section = format!("--dump-section=.hip_fatbin={}", bundle.display());
     tool("llvm-objcopy-15", &[section.as_ref(), program.as_os_str(), dir.path("copy").as_os_str()]);
@@ -83,5 +83,28 @@ fn kernels_of_the_demo() {
         let less = "select count(*) from dispatch D join ext_kernelcodeobject E on E.id = D.codeObject_id \
              where D.groupSegmentSize < E.groupSegmentSize or D.privateSegmentSize < E.privateSegmentSize";
         assert_eq!(trace.number(less), 0);
+    }
+}
+
+/// Largest workgroups of the kernels that ran, by GPU: tests/programs/hip/targets.hip has another one for each target.
+pub(crate) fn largest_workgroups(trace: &Trace) -> Vec<String> {
+    trace.texts(
+        "select distinct gpuId || ' ' || maxWorkgroupSize from dispatch D \
+         left join ext_kernelcodeobject E on E.id = D.codeObject_id order by 1",
+    )
+}
+
+#[test]
+fn gpus_of_two_targets_have_kernels_of_their_own() {
+    for timing in ["hsa", "hip"] {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("hip_targets")).gpus(2).env("SIMGPU_GFX", "gfx900,gfx906");
+        run.recorded(Loading::Preload).env("RPDT_TIMING", timing).run().expect(0).expect_silent();
+        let trace = dir.trace("trace.rpd");
+        assert_eq!(largest_workgroups(&trace), ["0 256", "1 512"], "{timing}");
+        // A launch on GPU n has n + 1 workgroups; half of them were captured, and dispatched nothing.
+        let launches = "select gridX || ' ' || maxWorkgroupSize || ' ' || count(*) from rocpd_kernelapi \
+             join ext_kernelcodeobject E on E.id = codeObject_id group by gridX, maxWorkgroupSize order by 1";
+        assert_eq!(trace.texts(launches), ["1 256 4", "2 512 4"], "{timing}");
     }
 }

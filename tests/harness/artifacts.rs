@@ -136,7 +136,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "rccl" => ("tests/programs/libraries/rccl.hip".into(), HIP, &["-lrccl"]),
         "rocblas" => ("tests/programs/libraries/rocblas.hip".into(), HIP, &["-lrocblas"]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
-        "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps" => {
+        "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps"
+        | "hip_targets" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])
         }
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),

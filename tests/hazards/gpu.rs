@@ -2,6 +2,7 @@
 
 use super::{assert_clean, hazard, recorded};
 use crate::harness::{Dir, Expected, Loading, Run, aql_code_object, program};
+use crate::resources::{code_object, largest_workgroups};
 
 /// The file of the one process equals the device's log; how many kernels there were.
 #[track_caller]
@@ -37,6 +38,20 @@ fn signals_that_several_kernels_count_down() {
     assert_eq!(ran.stdout, "600 kernels, every signal at 0 in time\n");
     assert_clean(&dir, 1);
     assert_eq!(equals_log(&dir), 600);
+}
+
+#[test]
+fn code_objects_of_two_targets_in_one_executable() {
+    let (dir, build) = (Dir::new(), Dir::new());
+    let targets = program("hip_targets");
+    let objects = ["gfx900", "gfx906"].map(|gfx| {
+        let object = build.path(gfx);
+        std::fs::rename(code_object(&build, &targets, gfx), &object).unwrap();
+        object
+    });
+    let run = objects.into_iter().fold(recorded(&dir, "one_executable"), Run::arg);
+    run.gpus(2).env("SIMGPU_GFX", "gfx900,gfx906").run().expect(0).expect_silent();
+    assert_eq!(largest_workgroups(&assert_clean(&dir, 1)), ["0 256", "1 512"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ static hsa_status_t find_agent(hsa_agent_t agent, void *data) {
 }
 
 /* Starts the runtime and loads the kernel; its counter is counters()[1]. */
-static void start(const char *code_object) {
+static inline void start(const char *code_object) {
     hsa_code_object_reader_t reader;
     hsa_executable_t executable;
     hsa_executable_symbol_t symbol;

@@ -145,7 +145,7 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
             let known = Some(created.kernel).filter(|kernel| *kernel != NO_KERNEL);
             command.kernel.or(known).unwrap_or_else(kernel::unnamed)
         }
-        FILL => kernel::named("__amd_rocclr_fillBuffer"),
+        FILL => kernel::named("__amd_rocclr_fillBuffer", command.gpu),
         _ => return copy(recorder, command, created, (start, end)),
     };
     let workgroup = created.workgroup.map(|size| u16::try_from(size).unwrap_or(u16::MAX));

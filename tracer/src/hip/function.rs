@@ -1,6 +1,7 @@
 //! Which kernel a launch was to run, for launches that dispatch nothing: captured ones and those that fail.
 
 use super::description::Api;
+use super::device;
 use crate::hsa::kernel::{self, KernelId};
 use crate::record::NO_KERNEL;
 
@@ -15,7 +16,11 @@ pub(super) fn kernel(api: &Api, function: u64, stream: u64) -> KernelId {
             door.library.kernel_name(function)
         }
     };
-    name.map_or(NO_KERNEL, kernel::named)
+    name.map_or(NO_KERNEL, |name| {
+        // SAFETY: as above.
+        let gpu = device::gpu(unsafe { door.library.stream_device(stream) });
+        kernel::named(name, gpu)
+    })
 }
 
 /// The module and driver calls take a hipFunction_t.

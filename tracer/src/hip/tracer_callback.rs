@@ -123,15 +123,16 @@ fn completed(record: &Record, numbers_devices: bool) {
     }
     let unknown = || Created::by(record.correlation, begin.unwrap_or_else(clock::monotonic));
     let created = command::look_up(record.correlation).unwrap_or_else(unknown);
+    let gpu = if numbers_devices { device::gpu(record.device) } else { gpu_of_node(record.device) };
     let is_kernel = record.operation == KERNELS && record.detail != 0;
     let kernel = is_kernel.then(|| {
         // SAFETY: HIP's own copy of the name, which it keeps during the call.
         let name = unsafe { CStr::from_ptr(record.detail as *const c_char) };
-        kernel::named(&name.to_string_lossy())
+        kernel::named(&name.to_string_lossy(), gpu)
     });
     let completed = Completed {
         kind: record.kind,
-        gpu: if numbers_devices { device::gpu(record.device) } else { gpu_of_node(record.device) },
+        gpu,
         queue: record.queue as u32,
         times: (record.begin, record.end),
         bytes: if is_kernel { 0 } else { record.detail },

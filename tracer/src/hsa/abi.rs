@@ -237,6 +237,7 @@ pub(crate) mod symbol_info {
     pub(crate) const TYPE: u32 = 0;
     pub(crate) const NAME_LENGTH: u32 = 1;
     pub(crate) const NAME: u32 = 2;
+    pub(crate) const AGENT: u32 = 20;
     pub(crate) const KERNEL_OBJECT: u32 = 22;
 }
 /// hsa_symbol_kind_t KERNEL.

@@ -17,6 +17,7 @@ use super::kernel::{self, Kernel};
 use super::{Hsa, get};
 use crate::guard::guard;
 use crate::log;
+use crate::record::NO_GPU;
 use crate::sync::lock;
 
 /// Where the bytes of a reader are.
@@ -28,8 +29,8 @@ enum Source {
 #[derive(Default)]
 struct State {
     readers: HashMap<Reader, Source>,
-    /// Facts read so far about the kernels of an executable that is not frozen yet.
-    loaded: HashMap<Executable, Vec<rpd_codeobject::Kernel>>,
+    /// Facts read so far about the kernels of an executable that is not frozen yet, each with the agent it is for.
+    loaded: HashMap<Executable, Vec<(Agent, rpd_codeobject::Kernel)>>,
     /// Kernel objects of frozen executables.
     frozen: HashMap<Executable, Vec<u64>>,
 }
@@ -103,13 +104,13 @@ pub(super) unsafe extern "C" fn load_agent_code_object(
         // SAFETY: the caller's arguments, passed on.
         let status = unsafe { load(executable, agent, reader, options, loaded) };
         if status == SUCCESS && hsa.usable() {
-            guard((), || remember(executable, reader));
+            guard((), || remember(executable, agent, reader));
         }
         status
     })
 }
 
-fn remember(executable: Executable, reader: Reader) {
+fn remember(executable: Executable, agent: Agent, reader: Reader) {
     let mut state = lock(&STATE);
     let parsed = match state.readers.get(&reader) {
         Some(Source::Memory { address, size }) => {
@@ -128,7 +129,7 @@ fn remember(executable: Executable, reader: Reader) {
             let kernels = object.kernels.into_iter().map(|mut kernel| {
                 // Only the recorder's users of arguments need them, and libraries have thousands of kernels.
                 kernel.args = Vec::new();
-                kernel
+                (agent, kernel)
             });
             state.loaded.entry(executable).or_default().extend(kernels);
         }
@@ -164,20 +165,23 @@ fn enter(hsa: &'static Hsa, executable: Executable) {
     // SAFETY: `collect` matches the callback's type and gets the vector it expects, only during the call.
     unsafe { (hsa.originals.executable_iterate_symbols)(executable, collect, (&raw mut symbols).cast()) };
     let facts = lock(&STATE).loaded.remove(&executable).unwrap_or_default();
-    let by_symbol: HashMap<&str, &rpd_codeobject::Kernel> =
-        facts.iter().map(|k| (k.symbol.as_str(), k)).collect();
+    let by_symbol: HashMap<(Agent, &str), &rpd_codeobject::Kernel> =
+        facts.iter().map(|(agent, kernel)| ((*agent, kernel.symbol.as_str()), kernel)).collect();
     let mut objects = Vec::new();
     for symbol in symbols {
         if attribute::<u32>(hsa, symbol, symbol_info::TYPE) != Some(SYMBOL_KERNEL) {
             continue;
         }
-        let (Some(object), Some(name)) =
-            (attribute::<u64>(hsa, symbol, symbol_info::KERNEL_OBJECT), name(hsa, symbol))
-        else {
+        let (Some(object), Some(agent), Some(name)) = (
+            attribute::<u64>(hsa, symbol, symbol_info::KERNEL_OBJECT),
+            attribute::<u64>(hsa, symbol, symbol_info::AGENT).map(Agent),
+            name(hsa, symbol),
+        ) else {
             continue;
         };
-        let facts = by_symbol.get(name.as_str()).map(|kernel| (*kernel).clone());
-        kernel::add(object, Kernel { symbol: name, facts });
+        let facts = by_symbol.get(&(agent, name.as_str())).map(|kernel| (*kernel).clone());
+        let gpu = hsa.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
+        kernel::add(object, Kernel { symbol: name, gpu, facts });
         objects.push(object);
     }
     lock(&STATE).frozen.insert(executable, objects);

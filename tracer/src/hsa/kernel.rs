@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 
+use crate::record::NO_GPU;
 use crate::sync::{read, write};
 
 /// Number of a kernel in the table.
@@ -17,6 +18,8 @@ pub(crate) type KernelId = u32;
 pub(crate) struct Kernel {
     /// Symbol, such as `_Z3addPf.kd`.
     pub(crate) symbol: String,
+    /// Index of the GPU that it was loaded for, which has registers and sizes of its own; `NO_GPU` where that is not known.
+    pub(crate) gpu: u32,
     /// Registers and sizes; none when the code object could not be read.
     pub(crate) facts: Option<rpd_codeobject::Kernel>,
 }
@@ -24,8 +27,8 @@ pub(crate) struct Kernel {
 struct Table {
     kernels: RwLock<Vec<Arc<Kernel>>>,
     by_object: RwLock<HashMap<u64, KernelId>>,
-    /// The latest kernel of each symbol.
-    by_symbol: RwLock<HashMap<String, KernelId>>,
+    /// The latest kernel of each symbol on each GPU.
+    by_symbol: RwLock<HashMap<String, Vec<(u32, KernelId)>>>,
     /// Changes whenever an address may mean something else than before.
     generation: AtomicU64,
 }
@@ -46,26 +49,32 @@ pub(super) fn add(object: u64, kernel: Kernel) -> KernelId {
 }
 
 fn number(kernel: Kernel) -> KernelId {
-    let symbol = kernel.symbol.clone();
+    let (symbol, gpu) = (kernel.symbol.clone(), kernel.gpu);
     let mut kernels = write(&TABLE.kernels);
     let id = kernels.len() as KernelId;
     kernels.push(Arc::new(kernel));
     drop(kernels);
-    write(&TABLE.by_symbol).insert(symbol, id);
+    let mut by_symbol = write(&TABLE.by_symbol);
+    let known = by_symbol.entry(symbol).or_default();
+    known.retain(|(other, _)| *other != gpu);
+    known.push((gpu, id));
     id
 }
 
 /// A kernel of which nothing is known.
 pub(crate) fn unnamed() -> KernelId {
     static UNNAMED: OnceLock<KernelId> = OnceLock::new();
-    *UNNAMED.get_or_init(|| number(Kernel { symbol: String::new(), facts: None }))
+    *UNNAMED.get_or_init(|| number(Kernel { symbol: String::new(), gpu: NO_GPU, facts: None }))
 }
 
-/// The kernel of that mangled name, loaded or not.
-pub(crate) fn named(name: &str) -> KernelId {
+/// The kernel of that mangled name on `gpu`, loaded or not; where the GPU is not known, the only one of that name.
+pub(crate) fn named(name: &str, gpu: u32) -> KernelId {
     let symbol = format!("{name}.kd");
-    let known = read(&TABLE.by_symbol).get(&symbol).copied();
-    known.unwrap_or_else(|| number(Kernel { symbol, facts: None }))
+    let known = read(&TABLE.by_symbol).get(&symbol).and_then(|known| match known[..] {
+        [(_, only)] if gpu == NO_GPU => Some(only),
+        _ => known.iter().find(|(other, _)| *other == gpu).map(|(_, id)| *id),
+    });
+    known.unwrap_or_else(|| number(Kernel { symbol, gpu, facts: None }))
 }
 
 /// `objects` mean nothing any more.
@@ -88,7 +97,7 @@ fn find(object: u64) -> KernelId {
         return *id;
     }
     // Loaded in a way the hooks do not see: its address is the name.
-    add(object, Kernel { symbol: format!("kernel object {object:#x}"), facts: None })
+    add(object, Kernel { symbol: format!("kernel object {object:#x}"), gpu: NO_GPU, facts: None })
 }
 
 /// The kernels one queue used last, so that a dispatch need not take a lock.
@@ -158,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_reused_means_the_new_kernel() {
-        let named = |symbol: &str| Kernel { symbol: symbol.into(), facts: None };
+        let named = |symbol: &str| Kernel { symbol: symbol.into(), gpu: 0, facts: None };
         let mut cache = Cache::new();
         let old = add(0x7000, named("old.kd"));
         assert_eq!(cache.find(0x7000), (old, true));
@@ -177,8 +186,20 @@ mod tests {
     }
 
     #[test]
+    fn a_name_means_the_kernel_of_its_gpu() {
+        let on = |gpu| Kernel { symbol: "shared.kd".into(), gpu, facts: None };
+        let first = add(0x9000, on(0));
+        assert_eq!(named("shared", NO_GPU), first, "there is no other");
+        let (second, newer) = (add(0x9100, on(1)), add(0x9200, on(0)));
+        assert_eq!([named("shared", 0), named("shared", 1)], [newer, second]);
+        let unknown = named("shared", NO_GPU);
+        assert!(![first, second, newer].contains(&unknown), "it may be either");
+        assert_eq!(named("shared", NO_GPU), unknown);
+    }
+
+    #[test]
     fn the_runtimes_own_kernels() {
-        let role = |symbol: &str| Kernel { symbol: symbol.into(), facts: None }.role();
+        let role = |symbol: &str| Kernel { symbol: symbol.into(), gpu: 0, facts: None }.role();
         assert_eq!(role("__amd_rocclr_copyBufferRectAligned.kd"), Role::CopyRect);
         assert_eq!(role("__amd_rocclr_copyBufferAligned.kd"), Role::Copy);
         assert_eq!(role("__amd_rocclr_fillBufferAligned.kd"), Role::Fill);
