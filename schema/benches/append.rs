@@ -42,7 +42,7 @@ fn record(path: &Path, events: u64, event: Event) -> Result<(f64, f64), Error> {
     let mut appender = Appender::open(path)?;
     let (begin, cpu) = (Instant::now(), cpu_ns());
     for number in 0..events {
-        if number % TRANSACTION == 0 {
+        if number == 0 || number % TRANSACTION == 0 || appender.is_full() {
             if number > 0 {
                 appender.commit()?;
             }

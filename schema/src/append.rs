@@ -6,24 +6,16 @@ use crate::id::{ApiId, LOCAL_IDS, Offset, OpId, StringId};
 use crate::intern::Interned;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, InputSignal,
-    KernelApiRow, MonitorRow, OpRow, OwnedMonitor, Row, StackFrame, StringRow, TickRow,
+    KernelApiRow, MonitorRow, NumberedMonitor, OpRow, Row, StackFrame, StringRow, TickRow,
 };
-
-/// A text longer than this does not wait for others: a hundred of them would be too much to keep.
-const LONG_TEXT: usize = 64 << 10;
 
 /// What every kind of row goes through on its way into its batch.
 macro_rules! push {
     ($self:ident, $batch:ident, $row:expr) => {{
         let row = $row;
         $self.admit(row.largest_id())?;
-        if $self.rows.$batch.push(row) {
-            $self.ensure_open()?;
-            let offset = Offset::of_session($self.session);
-            $self.rows.$batch.flush(&$self.connection, offset).map_err(|error| $self.error(error))
-        } else {
-            Ok(())
-        }
+        $self.waiting += $self.rows.$batch.push(&row, Offset::of_session($self.session));
+        if $self.waiting < $self.most_waiting { Ok(()) } else { $self.flush() }
     }};
 }
 
@@ -45,11 +37,7 @@ impl Appender {
             None => Err(Error::new(ErrorKind::SessionFull, &self.path)),
             Some(Interned::Known(id)) => Ok(id),
             Some(Interned::New(id)) => {
-                push!(self, strings, StringRow { id, text: text.into() })?;
-                if text.len() > LONG_TEXT {
-                    let offset = Offset::of_session(self.session);
-                    self.rows.strings.flush(&self.connection, offset).map_err(|error| self.error(error))?;
-                }
+                push!(self, strings, StringRow { id, text })?;
                 Ok(id)
             }
         }
@@ -175,7 +163,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn monitor(&mut self, row: &MonitorRow<'_>) -> Result<(), Error> {
-        push!(self, monitors, OwnedMonitor::new(self.next.monitor, row))?;
+        push!(self, monitors, NumberedMonitor { id: self.next.monitor, row })?;
         self.next.monitor += 1;
         Ok(())
     }

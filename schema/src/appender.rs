@@ -11,18 +11,22 @@
 //! the file. Two failures are no reason to: [`ErrorKind::Locked`] from `commit` (a reader took longer than the busy time;
 //! call it again) and [`ErrorKind::SessionFull`] (commit, [`Appender::next_session`], go on).
 
+use crate::batch::Batch;
 use crate::create::{complete, connect, immediate, is_empty, require_v2};
 use crate::error::{Error, ErrorKind};
 use crate::facts::Facts;
-use crate::id::Offset;
 use crate::intern::{BUDGET, Interner};
 use crate::open::BUSY_TIME;
 use crate::pending::Pending;
 use crate::session::claim;
+use crate::transfer::Transfer;
 use crate::version::version_of;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Bytes of rows that wait, unless told otherwise: enough that the making of an image does not count.
+const MOST_WAITING: usize = 1 << 20;
 
 /// Appends one session's rows to a trace of schema 2.
 #[derive(Debug)]
@@ -34,6 +38,10 @@ pub struct Appender {
     pub(crate) interner: Interner,
     pub(crate) facts: Facts,
     pub(crate) rows: Pending,
+    /// Bytes of `rows`, and how many may wait.
+    pub(crate) waiting: usize,
+    pub(crate) most_waiting: usize,
+    transfer: Transfer,
     pub(crate) next: OwnIds,
     pub(crate) added: Added,
 }
@@ -90,6 +98,9 @@ impl Appender {
             interner: Interner::new(session, BUDGET),
             facts: Facts::new(session),
             rows: Pending::new(),
+            waiting: 0,
+            most_waiting: MOST_WAITING,
+            transfer: Transfer::default(),
             next: OwnIds::FIRST,
             added: Added::default(),
         })
@@ -142,6 +153,11 @@ impl Appender {
         self.run(&format!("PRAGMA cache_size = -{}", bytes >> 10))
     }
 
+    /// How many bytes of rows may wait to be written (default 1 MiB); three times as much is needed for a moment to write them.
+    pub fn set_waiting(&mut self, bytes: usize) {
+        self.most_waiting = bytes;
+    }
+
     /// Takes another session of the same file, when this one has no ids left. Local ids and facts start afresh; ids of
     /// texts stay valid, new ones come from the new session.
     ///
@@ -170,7 +186,6 @@ impl Appender {
             return Err(Error::new(ErrorKind::InTransaction, &self.path));
         }
         self.run("BEGIN IMMEDIATE")?;
-        self.rows.begin();
         self.open = true;
         Ok(())
     }
@@ -183,11 +198,10 @@ impl Appender {
     /// any other error call [`Appender::rollback`].
     pub fn commit(&mut self) -> Result<(), Error> {
         self.admit(0)?;
-        self.rows
-            .flush(&self.connection, Offset::of_session(self.session))
-            .map_err(|error| self.error(error))?;
+        self.flush()?;
         self.run("COMMIT")?;
         self.open = false;
+        self.transfer.end(&self.connection);
         self.interner.commit();
         self.facts.commit();
         self.added = self.added.map(Presence::InTransaction, Presence::Committed);
@@ -206,10 +220,19 @@ impl Appender {
             let _ = self.run("ROLLBACK");
         }
         self.open = false;
-        self.rows.clear();
+        self.transfer.end(&self.connection);
+        self.rows.all().for_each(Batch::clear);
+        self.waiting = 0;
         self.interner.rollback();
         self.facts.rollback();
         self.added = self.added.map(Presence::InTransaction, Presence::Unknown);
+    }
+
+    /// Whether so many rows have come since `begin` that they had better be committed: what comes now takes more memory until then,
+    /// and in the end more time.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.transfer.has_written()
     }
 
     /// States a fact about this session, tag `session::N::key`; replaces what it said before. Key names stand in
@@ -232,6 +255,14 @@ impl Appender {
     /// Those of SQLite.
     pub fn gpu_fact(&mut self, gpu: u32, key: &str, value: &str) -> Result<(), Error> {
         self.facts.gpu(&self.connection, gpu, key, value).map_err(|error| Error::sqlite(&self.path, error))
+    }
+
+    /// Writes the rows that wait.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.ensure_open()?;
+        let written = self.transfer.write(&mut self.connection, &mut self.rows);
+        self.waiting = 0;
+        written.map_err(|error| self.error(error))
     }
 
     /// Some failures (a full disk) roll the transaction back by themselves: what a caller adds after that must not
@@ -314,9 +345,7 @@ mod tests {
         };
         assert_eq!(fill().unwrap_err().kind(), &ErrorKind::DiskFull);
         // The transaction is gone already: what comes before the rollback must not be committed row by row.
-        let mut later = (0..1000).map(|number| appender.api_op(ApiId::call(2), OpId(number)));
-        assert!(later.any(|result| result.is_err()));
-        drop(later);
+        (0..1000).for_each(|number| appender.api_op(ApiId::call(2), OpId(number)).unwrap());
         assert!(appender.commit().is_err());
         appender.rollback();
         assert_eq!(count(&appender, "rocpd_api_ops"), 1);

@@ -11,7 +11,8 @@
 //! | `derive.rs` | making a new file out of traces |
 //! | `session.rs` | taking a session number |
 //! | `appender.rs`, `append.rs`, `facts.rs` | a writer: its session, transactions, rows, facts |
-//! | `pending.rs`, `batch.rs` | rows that wait, many per statement |
+//! | `pending.rs`, `batch.rs` | rows that wait |
+//! | `transfer.rs`, `image.rs`, `record.rs` | how they get into the file: as records of a database in memory |
 //! | `intern.rs` | text to id, in bounded memory |
 //! | `id.rs`, `table/` | local ids, and one row type per table |
 //! | `session_fact.rs`, `sessions.rs` | names of facts about a session, and reading them back |
@@ -30,13 +31,16 @@ mod derive;
 mod error;
 mod facts;
 mod id;
+mod image;
 mod intern;
 mod open;
 mod pending;
+mod record;
 mod session;
 pub mod session_fact;
 mod sessions;
 pub mod table;
+mod transfer;
 mod version;
 
 pub use appender::Appender;

@@ -1,48 +1,39 @@
-//! Rows of all tables that wait for their statement.
+//! Rows of all tables that wait to be written.
 
 use crate::batch::Batch;
-use crate::id::Offset;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, InputSignal,
-    KernelApiRow, OpRow, OwnedMonitor, StackFrame, StringRow, TickRow,
+    KernelApiRow, NumberedMonitor, OpRow, Row, StackFrame, StringRow, TickRow,
 };
-use rusqlite::Connection;
+use rpd_sql::insert::Insert;
 
 /// One batch per table, and what is done to all of them: a table named here cannot be forgotten at a commit.
 macro_rules! pending {
     ($($batch:ident: $row:ty),+ $(,)?) => {
-        /// Rows that wait for their statement.
+        /// Rows that wait to be written.
         #[derive(Debug)]
         pub(crate) struct Pending {
-            $(pub(crate) $batch: Batch<$row>,)+
+            $(pub(crate) $batch: Batch,)+
         }
 
         impl Pending {
+            /// All tables.
+            pub(crate) const TABLES: &[&'static Insert] = &[$(<$row>::INSERT,)+];
+
             pub(crate) fn new() -> Pending {
-                Pending { $($batch: Batch::new(),)+ }
+                Pending { $($batch: Batch::new(<$row>::INSERT),)+ }
             }
 
-            /// A transaction begins.
-            pub(crate) fn begin(&mut self) {
-                $(self.$batch.begin();)+
-            }
-
-            /// Writes every row, texts first.
-            pub(crate) fn flush(&mut self, connection: &Connection, offset: Offset) -> rusqlite::Result<()> {
-                $(self.$batch.flush(connection, offset)?;)+
-                Ok(())
-            }
-
-            /// Forgets every row.
-            pub(crate) fn clear(&mut self) {
-                $(self.$batch.clear();)+
+            /// Every batch, texts first.
+            pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut Batch> {
+                [$(&mut self.$batch,)+].into_iter()
             }
         }
     };
 }
 
 pending! {
-    strings: StringRow,
+    strings: StringRow<'_>,
     apis: ApiRow,
     kernel_apis: KernelApiRow,
     copy_apis: CopyApiRow,
@@ -54,6 +45,6 @@ pending! {
     code_objects: CodeObjectRow,
     ext_code_objects: ExtCodeObjectRow,
     ticks: TickRow,
-    monitors: OwnedMonitor,
+    monitors: NumberedMonitor<'_>,
     stack_frames: StackFrame,
 }

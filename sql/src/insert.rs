@@ -1,7 +1,4 @@
 //! The column lists of every table a recorder writes, and the INSERT statements made of them.
-//!
-//! One statement may carry many rows: a statement has a fixed cost (AUTOINCREMENT alone is a third of a
-//! microsecond), a row in it has little.
 
 /// A table and the columns that a row of it fills, in the order in which they are bound.
 #[derive(Clone, Copy, Debug)]
@@ -16,32 +13,25 @@ impl Insert {
     /// The text of one INSERT of `rows` rows, with one `?` per column and row, row after row.
     #[must_use]
     pub fn statement(&self, rows: usize) -> String {
-        self.of_columns(self.columns, rows)
+        let row = format!("({})", vec!["?"; self.columns.len()].join(","));
+        format!("INSERT INTO \"{}\" ({}) VALUES {}", self.table, self.names(), vec![row; rows].join(","))
     }
 
-    /// The same without the first column, the primary key: SQLite gives each row the number after the largest.
+    /// The text of an INSERT of all rows of the table of the same name in `database`. `alike`: both have these columns, in this
+    /// order, and no others; only then SQLite can copy a row without looking at its values.
     #[must_use]
-    pub fn at_the_end(&self, rows: usize) -> String {
-        self.of_columns(&self.columns[1..], rows)
+    pub fn copy(&self, database: &str, alike: bool) -> String {
+        let table = self.table;
+        if alike {
+            return format!("INSERT INTO main.\"{table}\" SELECT * FROM \"{database}\".\"{table}\"");
+        }
+        let names = self.names();
+        format!("INSERT INTO main.\"{table}\" ({names}) SELECT {names} FROM \"{database}\".\"{table}\"")
     }
 
-    /// The text of a query for the largest primary key that the table has had, or 0; no row where the primary key is not SQLite's
-    /// own row number.
-    #[must_use]
-    pub fn last_key(&self) -> String {
-        let (table, key) = (self.table, self.columns[0]);
-        format!(
-            "SELECT max(\"last\", ifnull((SELECT max(\"seq\") FROM \"sqlite_sequence\" WHERE \"name\" = '{table}'), \"last\")) \
-             FROM (SELECT ifnull(max(\"{key}\"), 0) AS \"last\" FROM \"{table}\") \
-             WHERE EXISTS (SELECT 1 FROM pragma_table_info('{table}') \
-             WHERE \"name\" = '{key}' AND \"pk\" = 1 AND \"type\" LIKE 'integer')"
-        )
-    }
-
-    fn of_columns(&self, columns: &[&str], rows: usize) -> String {
-        let names: Vec<String> = columns.iter().map(|column| format!("\"{column}\"")).collect();
-        let row = format!("({})", vec!["?"; columns.len()].join(","));
-        format!("INSERT INTO \"{}\" ({}) VALUES {}", self.table, names.join(","), vec![row; rows].join(","))
+    fn names(&self) -> String {
+        let names: Vec<String> = self.columns.iter().map(|column| format!("\"{column}\"")).collect();
+        names.join(",")
     }
 }
 

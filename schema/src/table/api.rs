@@ -34,12 +34,12 @@ impl Row for ApiRow {
         offset.api(self.id)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(self.pid)?;
-        cells.integer(self.tid)?;
-        cells.unsigned(self.start)?;
-        cells.unsigned(self.end)?;
-        cells.string_id(self.name)?;
-        cells.string_id(self.args)
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.integer(self.pid);
+        cells.integer(self.tid);
+        cells.unsigned(self.start);
+        cells.unsigned(self.end);
+        cells.string_id(self.name);
+        cells.string_id(self.args);
     }
 }

@@ -1,8 +1,7 @@
 //! How values become cells: integers clamped to what SQLite holds, handles as hexadecimal text.
 
 use crate::id::StringId;
-use rusqlite::Statement;
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use crate::record::Record;
 
 /// Scope of a packet's memory fence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,48 +30,43 @@ impl Fence {
     }
 }
 
-/// The parameters of one statement, bound from the first to the last.
-pub(crate) struct Cells<'statement, 'connection> {
-    statement: &'statement mut Statement<'connection>,
-    next: usize,
-}
+/// The cells of one row, written from the first to the last.
+pub(crate) struct Cells<'a>(Record<'a>);
 
-impl<'statement, 'connection> Cells<'statement, 'connection> {
-    /// Starts at the first parameter.
-    pub(crate) fn new(statement: &'statement mut Statement<'connection>) -> Self {
-        Cells { statement, next: 1 }
+impl<'a> Cells<'a> {
+    /// A row of `columns` cells at the end of `bytes`.
+    pub(crate) fn new(bytes: &'a mut Vec<u8>, columns: usize) -> Cells<'a> {
+        Cells(Record::new(bytes, columns))
     }
 
-    fn bind<T: ToSql>(&mut self, value: T) -> rusqlite::Result<()> {
-        self.statement.raw_bind_parameter(self.next, value)?;
-        self.next += 1;
-        Ok(())
+    /// The primary key, which is the row's number.
+    pub(crate) fn key(&mut self) {
+        self.0.null();
     }
 
     /// An integer as it is.
-    pub(crate) fn integer(&mut self, value: impl Into<i64>) -> rusqlite::Result<()> {
-        self.bind(value.into())
+    pub(crate) fn integer(&mut self, value: impl Into<i64>) {
+        self.0.integer(value.into());
     }
 
     /// A size, count or time.
-    pub(crate) fn unsigned(&mut self, value: u64) -> rusqlite::Result<()> {
-        self.bind(i64::try_from(value).unwrap_or(i64::MAX))
+    pub(crate) fn unsigned(&mut self, value: u64) {
+        self.0.integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
     /// A reference to a text.
-    pub(crate) fn string_id(&mut self, id: StringId) -> rusqlite::Result<()> {
-        self.bind(id.0)
+    pub(crate) fn string_id(&mut self, id: StringId) {
+        self.0.integer(id.0);
     }
 
     /// A text.
-    pub(crate) fn text(&mut self, text: &str) -> rusqlite::Result<()> {
-        self.bind(text)
+    pub(crate) fn text(&mut self, text: &str) {
+        self.0.text(text.as_bytes());
     }
 
     /// A handle or pointer, as `0x` and hexadecimal digits.
-    pub(crate) fn handle(&mut self, handle: u64) -> rusqlite::Result<()> {
-        let mut room = [0; 18];
-        self.bind(ToSqlOutput::Borrowed(ValueRef::Text(hexadecimal(handle, &mut room))))
+    pub(crate) fn handle(&mut self, handle: u64) {
+        self.0.text(hexadecimal(handle, &mut [0; 18]));
     }
 }
 

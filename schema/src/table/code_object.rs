@@ -28,10 +28,10 @@ impl Row for CodeObjectRow {
         offset.code_object(self.id)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(self.vgpr)?;
-        cells.integer(self.sgpr)?;
-        cells.integer(self.fbar)
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.integer(self.vgpr);
+        cells.integer(self.sgpr);
+        cells.integer(self.fbar);
     }
 }
 
@@ -71,15 +71,15 @@ impl Row for ExtCodeObjectRow {
         offset.code_object(self.id)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.string_id(self.kernel_name)?;
-        cells.integer(self.agpr)?;
-        cells.integer(self.vgpr_spill)?;
-        cells.integer(self.sgpr_spill)?;
-        cells.integer(self.group_segment_size)?;
-        cells.integer(self.private_segment_size)?;
-        cells.integer(self.kernarg_segment_size)?;
-        cells.integer(self.wavefront_size)?;
-        cells.integer(self.max_workgroup_size)
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.string_id(self.kernel_name);
+        cells.integer(self.agpr);
+        cells.integer(self.vgpr_spill);
+        cells.integer(self.sgpr_spill);
+        cells.integer(self.group_segment_size);
+        cells.integer(self.private_segment_size);
+        cells.integer(self.kernarg_segment_size);
+        cells.integer(self.wavefront_size);
+        cells.integer(self.max_workgroup_size);
     }
 }

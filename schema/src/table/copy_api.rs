@@ -44,17 +44,17 @@ impl Row for CopyApiRow {
         offset.api(self.api)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.handle(self.stream)?;
-        cells.unsigned(self.size)?;
-        cells.unsigned(self.width)?;
-        cells.unsigned(self.height)?;
-        cells.integer(self.kind)?;
-        cells.handle(self.dst)?;
-        cells.handle(self.src)?;
-        cells.integer(self.dst_device)?;
-        cells.integer(self.src_device)?;
-        cells.integer(self.sync)?;
-        cells.integer(self.pinned)
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.handle(self.stream);
+        cells.unsigned(self.size);
+        cells.unsigned(self.width);
+        cells.unsigned(self.height);
+        cells.integer(self.kind);
+        cells.handle(self.dst);
+        cells.handle(self.src);
+        cells.integer(self.dst_device);
+        cells.integer(self.src_device);
+        cells.integer(self.sync);
+        cells.integer(self.pinned);
     }
 }

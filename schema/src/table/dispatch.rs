@@ -36,14 +36,14 @@ impl Row for DispatchRow {
         offset.op(self.op)
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.string_id(self.kernel_name)?;
+    fn fill(&self, offset: Offset, cells: &mut Cells<'_>) {
+        cells.string_id(self.kernel_name);
         for extent in self.grid.into_iter().chain(self.workgroup) {
-            cells.integer(extent)?;
+            cells.integer(extent);
         }
-        cells.integer(self.group_segment_size)?;
-        cells.integer(self.private_segment_size)?;
-        cells.handle(self.kernarg_address)?;
-        cells.integer(offset.code_object(self.code_object))
+        cells.integer(self.group_segment_size);
+        cells.integer(self.private_segment_size);
+        cells.handle(self.kernarg_address);
+        cells.integer(offset.code_object(self.code_object));
     }
 }

@@ -42,17 +42,17 @@ impl Row for KernelApiRow {
         offset.api(self.api)
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.handle(self.stream)?;
+    fn fill(&self, offset: Offset, cells: &mut Cells<'_>) {
+        cells.handle(self.stream);
         for extent in self.grid.into_iter().chain(self.workgroup) {
-            cells.integer(extent)?;
+            cells.integer(extent);
         }
-        cells.integer(self.group_segment_size)?;
-        cells.integer(self.private_segment_size)?;
-        cells.handle(self.kernarg_address)?;
-        cells.text(self.acquire_fence.text())?;
-        cells.text(self.release_fence.text())?;
-        cells.integer(offset.code_object(self.code_object))?;
-        cells.string_id(self.kernel_name)
+        cells.integer(self.group_segment_size);
+        cells.integer(self.private_segment_size);
+        cells.handle(self.kernarg_address);
+        cells.text(self.acquire_fence.text());
+        cells.text(self.release_fence.text());
+        cells.integer(offset.code_object(self.code_object));
+        cells.string_id(self.kernel_name);
     }
 }

@@ -24,9 +24,9 @@ impl Row for ApiOp {
         offset.local(self.id)
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.api(self.api))?;
-        cells.integer(offset.op(self.op))
+    fn fill(&self, offset: Offset, cells: &mut Cells<'_>) {
+        cells.integer(offset.api(self.api));
+        cells.integer(offset.op(self.op));
     }
 }
 
@@ -49,9 +49,9 @@ impl Row for InputSignal {
         offset.local(self.id)
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.op(self.from))?;
-        cells.integer(offset.op(self.to))
+    fn fill(&self, offset: Offset, cells: &mut Cells<'_>) {
+        cells.integer(offset.op(self.from));
+        cells.integer(offset.op(self.to));
     }
 }
 
@@ -75,9 +75,9 @@ impl Row for StackFrame {
         offset.local(self.id)
     }
 
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(offset.api(self.api))?;
-        cells.integer(self.depth)?;
-        cells.string_id(self.name)
+    fn fill(&self, offset: Offset, cells: &mut Cells<'_>) {
+        cells.integer(offset.api(self.api));
+        cells.integer(self.depth);
+        cells.string_id(self.name);
     }
 }

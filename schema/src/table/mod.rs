@@ -27,7 +27,7 @@ pub use tick::TickRow;
 
 pub(crate) use cell::Cells;
 pub(crate) use link::{ApiOp, InputSignal, StackFrame};
-pub(crate) use monitor::OwnedMonitor;
+pub(crate) use monitor::NumberedMonitor;
 pub(crate) use string::StringRow;
 
 use crate::id::Offset;
@@ -44,6 +44,6 @@ pub(crate) trait Row {
     /// Its primary key as it stands in the file: the first column of [`Self::INSERT`].
     fn key(&self, offset: Offset) -> i64;
 
-    /// Binds every column behind the first, in the order of [`Self::INSERT`].
-    fn bind(&self, offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()>;
+    /// Writes every cell behind the first, in the order of [`Self::INSERT`].
+    fn fill(&self, offset: Offset, cells: &mut Cells<'_>);
 }

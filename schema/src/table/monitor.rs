@@ -21,33 +21,14 @@ pub struct MonitorRow<'a> {
     pub value: &'a str,
 }
 
-/// The same, kept until it is written.
-#[derive(Clone, Debug)]
-pub(crate) struct OwnedMonitor {
+/// The same with its local id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NumberedMonitor<'a> {
     pub(crate) id: u64,
-    device_type: Box<str>,
-    device: u32,
-    monitor_type: Box<str>,
-    start: u64,
-    end: u64,
-    value: Box<str>,
+    pub(crate) row: &'a MonitorRow<'a>,
 }
 
-impl OwnedMonitor {
-    pub(crate) fn new(id: u64, row: &MonitorRow<'_>) -> OwnedMonitor {
-        OwnedMonitor {
-            id,
-            device_type: row.device_type.into(),
-            device: row.device,
-            monitor_type: row.monitor_type.into(),
-            start: row.start,
-            end: row.end,
-            value: row.value.into(),
-        }
-    }
-}
-
-impl Row for OwnedMonitor {
+impl Row for NumberedMonitor<'_> {
     const INSERT: &'static Insert = &insert::MONITOR;
 
     fn largest_id(&self) -> u64 {
@@ -58,12 +39,12 @@ impl Row for OwnedMonitor {
         offset.local(self.id)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.text(&self.device_type)?;
-        cells.integer(self.device)?;
-        cells.text(&self.monitor_type)?;
-        cells.unsigned(self.start)?;
-        cells.unsigned(self.end)?;
-        cells.text(&self.value)
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.text(self.row.device_type);
+        cells.integer(self.row.device);
+        cells.text(self.row.monitor_type);
+        cells.unsigned(self.row.start);
+        cells.unsigned(self.row.end);
+        cells.text(self.row.value);
     }
 }

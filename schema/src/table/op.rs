@@ -38,15 +38,15 @@ impl Row for OpRow {
         offset.op(self.id)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(self.gpu)?;
-        cells.integer(self.queue)?;
-        cells.unsigned(self.sequence)?;
-        cells.handle(self.completion_signal)?;
-        cells.unsigned(self.start)?;
-        cells.unsigned(self.end)?;
-        cells.string_id(self.description)?;
-        cells.string_id(self.op_type)
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.integer(self.gpu);
+        cells.integer(self.queue);
+        cells.unsigned(self.sequence);
+        cells.handle(self.completion_signal);
+        cells.unsigned(self.start);
+        cells.unsigned(self.end);
+        cells.string_id(self.description);
+        cells.string_id(self.op_type);
     }
 }
 
@@ -74,9 +74,9 @@ impl Row for BarrierRow {
         offset.op(self.op)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.integer(self.signal_count)?;
-        cells.text(self.acquire_fence.text())?;
-        cells.text(self.release_fence.text())
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.integer(self.signal_count);
+        cells.text(self.acquire_fence.text());
+        cells.text(self.release_fence.text());
     }
 }

@@ -5,13 +5,13 @@ use crate::id::{Offset, StringId};
 use rpd_sql::insert::{self, Insert};
 
 /// A text and the id that the interner gave it.
-#[derive(Clone, Debug)]
-pub(crate) struct StringRow {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StringRow<'a> {
     pub(crate) id: StringId,
-    pub(crate) text: Box<str>,
+    pub(crate) text: &'a str,
 }
 
-impl Row for StringRow {
+impl Row for StringRow<'_> {
     const INSERT: &'static Insert = &insert::STRING;
 
     fn largest_id(&self) -> u64 {
@@ -23,7 +23,7 @@ impl Row for StringRow {
         self.id.0
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
-        cells.text(&self.text)
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
+        cells.text(self.text);
     }
 }

@@ -26,9 +26,9 @@ impl Row for TickRow {
         offset.op(self.op)
     }
 
-    fn bind(&self, _offset: Offset, cells: &mut Cells<'_, '_>) -> rusqlite::Result<()> {
+    fn fill(&self, _offset: Offset, cells: &mut Cells<'_>) {
         // Raw means raw: the bit pattern of a counter that a broken device wrote must come back unchanged.
-        cells.integer(self.start.cast_signed())?;
-        cells.integer(self.end.cast_signed())
+        cells.integer(self.start.cast_signed());
+        cells.integer(self.end.cast_signed());
     }
 }

@@ -35,6 +35,8 @@ const MOST_TEXT: usize = 32 << 20;
 const KEPT_CHANGES: usize = 64;
 /// Bytes of the file's pages in memory at most.
 const MOST_PAGES: usize = 16 << 20;
+/// Bytes of rows that are written at once: enough that what a transaction costs by itself does not count.
+const MOST_ROWS: usize = 1 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// Operations held back at most; what comes beyond is not linked to its call.
@@ -286,13 +288,14 @@ impl File {
         for begun in self.recorder.waiting.take() {
             sink.start(begun);
         }
-        for operation in held {
-            sink.operation(operation);
-        }
         // Calls before the operations that they caused.
         self.lanes.sort_by_key(|lane| lane.operations);
+        let mut held = Some(held);
         for lane in &mut self.lanes {
-            sink.calls_drained = lane.operations;
+            if lane.operations {
+                sink.calls_drained = true;
+                held.take().into_iter().flatten().for_each(|operation| sink.operation(operation));
+            }
             let before = sink.operations;
             let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
             let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
@@ -307,6 +310,7 @@ impl File {
             }
             lane.consumer.gone = gone;
         }
+        held.into_iter().flatten().for_each(|operation| sink.operation(operation));
         sink.drained(now, until == Until::ProcessEnds);
         let (records, skipped, failed) = (sink.records, sink.skipped, sink.failed);
         if skipped > 0 {
@@ -377,6 +381,7 @@ impl File {
             let share = self.recorder.config.buffer_bytes / 8;
             appender.set_string_budget(share.min(MOST_TEXT));
             appender.set_page_cache(share.min(MOST_PAGES))?;
+            appender.set_waiting(share.min(MOST_ROWS));
             session::begin(&mut appender, self.recorder)?;
             Ok(appender)
         });

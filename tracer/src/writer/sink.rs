@@ -51,7 +51,7 @@ pub(super) struct Sink<'a> {
 impl Sink<'_> {
     pub(super) fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
         if fork::is_waiting() {
-            self.let_forks_pass();
+            self.renew();
         }
         match entry.kind {
             Kind::Dispatch => {
@@ -105,10 +105,10 @@ impl Sink<'_> {
         });
     }
 
-    /// A fork in mid-transaction would leave its child unrecorded, so the transaction ends here and another begins; not where the
-    /// row of a call is still to come that an operation in the file would lead to.
+    /// The transaction ends here and another begins: others write in between, and forks, which would leave their child unrecorded in
+    /// mid-transaction, happen. Not where the row of a call is still to come that an operation in the file would lead to.
     #[cold]
-    fn let_forks_pass(&mut self) {
+    fn renew(&mut self) {
         if self.failed.is_some() || self.late || (self.linked && !self.calls_drained) {
             return;
         }
@@ -197,6 +197,9 @@ impl Sink<'_> {
             self.skipped += 1;
         } else {
             self.failed = write(self.rows, self.appender).err();
+            if self.appender.is_full() {
+                self.renew();
+            }
         }
     }
 }

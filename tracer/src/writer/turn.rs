@@ -1,8 +1,8 @@
 //! Taking turns with the other processes that write the file.
 //!
 //! SQLite's own way is to ask again after pauses that grow to 100 ms, while a writer that has much to write is back for its next
-//! transaction at once: among many, some wait for minutes. Here everybody asks every few ms, and who has just written stays away
-//! for longer than that, so the file goes to one of those that wait. No lock of the system's queues in a file of any kind and has a deadline.
+//! transaction at once: among many, some wait for minutes. Here everybody asks every few ms, and who has had a turn stays away for
+//! longer than that, so the file goes to one of those that wait. No lock of the system's queues in a file of any kind and has a deadline.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,8 +17,10 @@ use crate::{clock, fork};
 const ASK: Duration = Duration::from_millis(3);
 /// Time that one try to open the file waits.
 const OPEN: Duration = Duration::from_millis(100);
-/// Time to stay away after a transaction that was longer than this.
+/// Time to stay away after having had the file for a turn.
 const APART: Duration = Duration::from_millis(4);
+/// A turn: transactions of this length in all.
+const TURN: Duration = Duration::from_millis(50);
 
 /// How often a commit is tried that a reader of the file holds up, when room runs out.
 const COMMIT_TRIES: u32 = 3;
@@ -81,7 +83,9 @@ pub(super) fn open(path: &Path) -> Result<Appender, Error> {
 #[derive(Default)]
 pub(super) struct Turns {
     began: Option<Instant>,
-    /// When to be back after a long transaction.
+    /// Length of the transactions of this turn.
+    had: Duration,
+    /// When to be back after a turn.
     away_until: Option<Instant>,
 }
 
@@ -133,10 +137,12 @@ impl Turns {
                 other => break other,
             }
         };
-        let long = self.began.is_some_and(|began| began.elapsed() > APART);
+        self.had += self.began.take().map_or(Duration::ZERO, |began| began.elapsed());
         // There is no time for that at the end.
-        let last = recorder.writer.is_late(recorder);
-        self.away_until = (long && !last).then(|| Instant::now() + APART);
+        if self.had > TURN && !recorder.writer.is_late(recorder) {
+            self.had = Duration::ZERO;
+            self.away_until = Some(Instant::now() + APART);
+        }
         result
     }
 }
