@@ -53,18 +53,19 @@ impl CodeObject {
         let target = Target::from_flags(image.header.e_flags, abi_version);
         let (owner, kind) = METADATA_NOTE;
         // Linked of several objects it has a note of each, as rocBLAS has for its assembled kernels.
-        if let Some((first, others)) = image.notes(owner, kind)?.split_first() {
-            let mut metadata = metadata::read(first)?;
-            // A damaged one does not take the others' kernels away.
-            for other in others.iter().filter_map(|note| metadata::read(note).ok()) {
-                metadata.kernels.extend(other.kernels);
-            }
+        let mut notes: Vec<_> = image.notes(owner, kind)?.into_iter().map(metadata::read).collect();
+        // A damaged one does not take the others' kernels away.
+        if notes.iter().any(Result::is_ok) {
+            notes.retain(Result::is_ok);
+        }
+        let notes = notes.into_iter().collect::<Result<Vec<_>, _>>()?;
+        if let Some(first) = notes.first() {
             return Ok(CodeObject {
                 target,
                 abi_version,
-                metadata_version: metadata.version,
+                metadata_version: first.version,
                 source: Source::Metadata,
-                kernels: metadata.kernels,
+                kernels: notes.into_iter().flat_map(|note| note.kernels).collect(),
             });
         }
         let kernels = described(&image, &target)?;

@@ -170,14 +170,21 @@ fn a_note_of_each_object_that_was_linked() {
     let symbols: Vec<_> = object.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
     assert_eq!(symbols, ["first.kd", "second.kd"]);
     assert_eq!((object.source, object.metadata_version), (Source::Metadata, Some((1, 1))));
-    let mut bytes = fs::read(data("linked-v4.co")).unwrap();
+    let bytes = fs::read(data("linked-v4.co")).unwrap();
     let owners: Vec<_> = (0..bytes.len() - 8).filter(|&at| &bytes[at..at + 8] == b"AMDGPU\0\0").collect();
     assert_eq!(owners.len(), 2);
-    // No MessagePack value begins with this.
-    bytes[owners[1] + 8] = 0xc1;
-    let kernels = CodeObject::parse(&bytes).unwrap().kernels;
-    assert_eq!(kernels.len(), 1);
-    assert_eq!(kernels[0].symbol, "first.kd", "the other's note is damaged");
+    let parsed = |damaged: &[usize]| {
+        let mut bytes = bytes.clone();
+        // No MessagePack value begins with this.
+        damaged.iter().for_each(|note| bytes[owners[*note] + 8] = 0xc1);
+        CodeObject::parse(&bytes)
+    };
+    for (damaged, left) in [(1, "first.kd"), (0, "second.kd")] {
+        let kernels = parsed(&[damaged]).unwrap().kernels;
+        assert_eq!(kernels.len(), 1);
+        assert_eq!(kernels[0].symbol, left, "the other's note is damaged");
+    }
+    assert!(parsed(&[0, 1]).is_err());
 }
 
 #[test]
