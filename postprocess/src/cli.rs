@@ -17,6 +17,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::destination::Existing;
+use crate::moment::Stretch;
 use crate::ranking::By;
 use crate::verb::{api, check, create, info, record, top};
 
@@ -191,7 +192,7 @@ struct Api {
     thread: Option<i64>,
     /// Calls that begin in this stretch of time only
     #[arg(long = "in", value_name = "RANGE", allow_hyphen_values = true)]
-    within: Option<api::Stretch>,
+    within: Option<Stretch>,
     /// Calls only whose function or arguments match this regular expression
     #[arg(long, value_name = "REGEX")]
     grep: Option<regex::Regex>,

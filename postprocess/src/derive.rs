@@ -51,6 +51,17 @@ pub(crate) struct Source {
     pub(crate) version: Version,
 }
 
+impl Source {
+    /// The trace `file`, read where it is.
+    ///
+    /// # Errors
+    /// When it is no trace or cannot be read.
+    pub(crate) fn open(file: &Path) -> Result<Source> {
+        let (trace, version) = rpd_schema::open_read(file)?;
+        Ok(Source { path: file.to_path_buf(), trace, version })
+    }
+}
+
 impl Making<'_> {
     /// Says what is being worked on, for a terminal.
     pub(crate) fn show(&self, what: &str) {
@@ -63,8 +74,7 @@ impl Making<'_> {
     /// # Errors
     /// When it is no trace, cannot be read, or not be copied.
     pub(crate) fn open(&self, file: &Path) -> Result<Source> {
-        let (trace, version) = rpd_schema::open_read(file)?;
-        let mut source = Source { path: file.to_path_buf(), trace, version };
+        let mut source = Source::open(file)?;
         // Readers of a write-ahead log keep nobody waiting.
         if check::recorder(&source.trace)?.is_some() && !has_log(&source.trace)? {
             self.show("a copy of what has been recorded");

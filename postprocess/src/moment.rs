@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::contents::Span;
 use crate::ids::Ids;
 use crate::text;
-pub(crate) use expression::{Moment, duration_ns};
+pub(crate) use expression::{Moment, Stretch, duration_ns};
 
 /// Which end of something that takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

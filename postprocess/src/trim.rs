@@ -23,14 +23,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use rpd_schema::Version;
-use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::contents::Span;
 use crate::derive::{Making, Place, Source, derive, has_log};
 use crate::ids::Ids;
 use crate::layout::Layout;
-use crate::moment::Moment;
+use crate::moment::Stretch;
 use crate::trace::row_count;
 use crate::{check, pass};
 use copy::Copy;
@@ -74,52 +73,44 @@ pub(crate) struct Share {
     pub(crate) of: u64,
 }
 
-/// Trims `file` to the window from `start` to `end`.
+/// Trims `file` to `stretch`.
 ///
 /// # Errors
 /// What failed and what to do about it; the trace is as it was, and nothing is left of a new one.
-pub(crate) fn trim(
-    file: &Path,
-    output: Output<'_>,
-    start: Option<&Moment>,
-    end: Option<&Moment>,
-) -> Result<Trimmed> {
+pub(crate) fn trim(file: &Path, output: Output<'_>, stretch: &Stretch) -> Result<Trimmed> {
     let place = match output {
         Output::New(out) => Place::New(out),
         Output::InPlace => Place::Of(file),
-        Output::None => {
-            let (trace, version) = rpd_schema::open_read(file)?;
-            return Choice::of(file, &trace, version, start, end).map(|choice| choice.trimmed);
-        }
+        Output::None => return Choice::of(file, &Source::open(file)?, stretch).map(|choice| choice.trimmed),
     };
     if matches!(output, Output::InPlace)
-        && let Some(obstacle) = obstacle(file, &rpd_schema::open_read(file)?.0)?
+        && let Some(obstacle) = obstacle(file, &Source::open(file)?)?
     {
         bail!("{} is as it was: {obstacle}", file.display());
     }
     derive(place, file, |making: &Making<'_>| {
-        let Source { path, trace, version } = making.open(file)?;
+        let source = making.open(file)?;
         making.show("calls and operations that stay");
-        let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &trace, version, start, end)?;
-        let copy = Copy { making, trace: &trace, layout: &layout, window, kept: &kept };
-        trimmed.dropped = making.with(&path, || copy.run())?;
+        let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &source, stretch)?;
+        let copy = Copy { making, trace: &source.trace, layout: &layout, window, kept: &kept };
+        trimmed.dropped = making.with(&source.path, || copy.run())?;
         // Who came in the meantime would go on writing into a file that has no name any more.
         match output {
-            Output::InPlace => obstacle(file, &trace)?.map_or(Ok(trimmed), |obstacle| bail!(obstacle)),
+            Output::InPlace => obstacle(file, &source)?.map_or(Ok(trimmed), |obstacle| bail!(obstacle)),
             _ => Ok(trimmed),
         }
     })
 }
 
 /// Why another file must not take the place of this one, if something speaks against it.
-fn obstacle(file: &Path, trace: &Connection) -> rusqlite::Result<Option<String>> {
+fn obstacle(file: &Path, source: &Source) -> rusqlite::Result<Option<String>> {
     // Its write-ahead log would be taken for the new file's.
-    if has_log(trace)? {
+    if has_log(&source.trace)? {
         return Ok(Some(
             "it has a write-ahead log; end that with: sqlite3 FILE 'pragma journal_mode = delete'".into(),
         ));
     }
-    check::writer(file, trace)
+    check::writer(file, &source.trace)
 }
 
 /// What is decided before anything is copied.
@@ -132,17 +123,11 @@ struct Choice {
 
 impl Choice {
     /// Chooses what stays of `file`.
-    fn of(
-        file: &Path,
-        trace: &Connection,
-        version: Version,
-        start: Option<&Moment>,
-        end: Option<&Moment>,
-    ) -> Result<Choice> {
-        if version == Version::V1 {
+    fn of(file: &Path, source: &Source, stretch: &Stretch) -> Result<Choice> {
+        if source.version == Version::V1 {
             bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
         }
-        let choice = Choice::made(file, trace, version, start, end)
+        let choice = Choice::made(file, source, stretch)
             .map_err(|error| pass::explain(error, file))
             .with_context(|| format!("cannot trim {}", file.display()))?;
         if choice.kept.calls.is_empty() && choice.kept.ops.is_empty() {
@@ -156,19 +141,14 @@ impl Choice {
         Ok(choice)
     }
 
-    fn made(
-        file: &Path,
-        trace: &Connection,
-        version: Version,
-        start: Option<&Moment>,
-        end: Option<&Moment>,
-    ) -> Result<Choice> {
+    fn made(file: &Path, source: &Source, stretch: &Stretch) -> Result<Choice> {
+        let trace = &source.trace;
         // The same rows for every question, also while a recorder adds some. Each is a scan, for which pages are not kept.
         trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -2048; BEGIN")?;
         pass::require(trace, &["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_string"])?;
         let layout = Layout::everything(trace)?;
         let span = window::span(trace)?;
-        let window = Window::resolve(trace, version, span, start, end)?;
+        let window = Window::resolve(trace, source.version, span, stretch)?;
         let kept = Kept::of(trace, window)?;
         let share = |kept: &Ids, table| -> rusqlite::Result<Share> {
             Ok(Share { kept: kept.len(), of: row_count(trace, table)? })

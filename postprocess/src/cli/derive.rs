@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::merge::Options;
-use crate::moment::{Moment, duration_ns};
+use crate::moment::{Moment, Stretch, duration_ns};
 use crate::verb::{merge, trim};
 
 /// Make a stretch of a trace a trace of its own
@@ -96,7 +96,7 @@ impl Trim {
             None => trim::Destination::DryRun,
         };
         let Trim { file, start, end, json, .. } = self;
-        trim::run(&trim::Request { file, destination, start, end, json })
+        trim::run(&trim::Request { file, destination, stretch: Stretch { start, end }, json })
     }
 }
 

@@ -25,6 +25,34 @@ pub(crate) enum Moment {
     Kernel(Regex),
 }
 
+/// A stretch of a trace, as it was named. An edge that was not is where the trace has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Stretch {
+    /// Where it begins.
+    pub(crate) start: Option<Moment>,
+    /// Where it ends.
+    pub(crate) end: Option<Moment>,
+}
+
+impl FromStr for Stretch {
+    type Err = String;
+
+    /// `FROM..TO`, or the text of a marker, which is what lies between its beginning and its end.
+    fn from_str(text: &str) -> Result<Stretch, String> {
+        let edge = |text: &str| match text {
+            "" => Ok(None),
+            text => text.parse().map(Some),
+        };
+        match text.split_once("..") {
+            Some((start, end)) => Ok(Stretch { start: edge(start)?, end: edge(end)? }),
+            None => {
+                let marker = edge(&format!("marker:{text}"))?;
+                Ok(Stretch { start: marker.clone(), end: marker })
+            }
+        }
+    }
+}
+
 impl FromStr for Moment {
     type Err = String;
 

@@ -5,7 +5,7 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use crate::contents::Span;
-use crate::moment::{Edge, Moment};
+use crate::moment::{Edge, Moment, Stretch};
 
 /// Times at or beyond this, in ns, are no times (146 years after a host's boot).
 const END_OF_TIME: i64 = 1 << 62;
@@ -20,8 +20,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The window from `start` to `end` in a trace whose calls span `span`; an edge that is not named is where the
-    /// trace has it.
+    /// The window that `stretch` is in a trace whose calls span `span`.
     ///
     /// # Errors
     /// When an edge is not in the trace, the two are the wrong way round, or the trace cannot be read.
@@ -29,14 +28,15 @@ impl Window {
         trace: &Connection,
         version: Version,
         span: Span,
-        start: Option<&Moment>,
-        end: Option<&Moment>,
+        stretch: &Stretch,
     ) -> Result<Window> {
-        let edge = |moment: Option<&Moment>, edge, otherwise| {
-            moment.map_or(Ok(otherwise), |moment| moment.resolve(trace, version, span, edge))
+        let edge = |moment: &Option<Moment>, edge, otherwise| {
+            moment.as_ref().map_or(Ok(otherwise), |moment| moment.resolve(trace, version, span, edge))
         };
-        let window =
-            Window { start_ns: edge(start, Edge::Begin, i64::MIN)?, end_ns: edge(end, Edge::End, i64::MAX)? };
+        let window = Window {
+            start_ns: edge(&stretch.start, Edge::Begin, i64::MIN)?,
+            end_ns: edge(&stretch.end, Edge::End, i64::MAX)?,
+        };
         if window.end_ns < window.start_ns {
             bail!("the window ends ({} ns) before it starts ({} ns)", window.end_ns, window.start_ns);
         }

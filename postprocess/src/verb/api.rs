@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use rpd_schema::Version;
 
 use crate::calls::{self, Call};
-use crate::moment::Moment;
+use crate::moment::Stretch;
 use crate::note::note;
 use crate::quantity::duration;
 use crate::trim::window::{Window, span};
@@ -28,31 +27,6 @@ pub(crate) struct Request {
     pub(crate) grep: Option<Regex>,
 }
 
-/// A stretch of a trace, as it was named.
-#[derive(Debug, Clone)]
-pub(crate) struct Stretch {
-    start: Option<Moment>,
-    end: Option<Moment>,
-}
-
-impl FromStr for Stretch {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Stretch, String> {
-        let edge = |text: &str| match text {
-            "" => Ok(None),
-            text => text.parse::<Moment>().map(Some),
-        };
-        match text.split_once("..") {
-            Some((start, end)) => Ok(Stretch { start: edge(start)?, end: edge(end)? }),
-            None => {
-                let marker = edge(&format!("marker:{text}"))?;
-                Ok(Stretch { start: marker.clone(), end: marker })
-            }
-        }
-    }
-}
-
 /// Writes the calls to standard output.
 ///
 /// # Errors
@@ -66,7 +40,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     let span = span(&trace).with_context(|| name.to_string())?;
     let mut conditions = vec!["1".to_string()];
     if let Some(stretch) = &request.within {
-        let window = Window::resolve(&trace, version, span, stretch.start.as_ref(), stretch.end.as_ref())?;
+        let window = Window::resolve(&trace, version, span, stretch)?;
         conditions.push(window.condition("A.start"));
     }
     conditions.extend(request.thread.map(|thread| format!("A.tid = {thread}")));

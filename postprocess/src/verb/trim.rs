@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::moment::Moment;
+use crate::moment::Stretch;
 use crate::note::note;
 use crate::quantity::{counted, duration};
 use crate::trim::{Output, Trimmed, trim};
@@ -16,10 +16,8 @@ pub(crate) struct Request {
     pub(crate) file: PathBuf,
     /// Where what stays goes.
     pub(crate) destination: Destination,
-    /// Where the stretch begins; at the first call if None.
-    pub(crate) start: Option<Moment>,
-    /// Where it ends; behind the last call if None.
-    pub(crate) end: Option<Moment>,
+    /// What stays.
+    pub(crate) stretch: Stretch,
     /// One JSON object about it on standard output.
     pub(crate) json: bool,
 }
@@ -44,7 +42,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
         Destination::InPlace => Output::InPlace,
         Destination::DryRun => Output::None,
     };
-    let trimmed = trim(&request.file, destination, request.start.as_ref(), request.end.as_ref())?;
+    let trimmed = trim(&request.file, destination, &request.stretch)?;
     for dropped in &trimmed.dropped {
         note(format_args!("left out: {}", text::escape(dropped)));
     }
