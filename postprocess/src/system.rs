@@ -1,5 +1,5 @@
 //! The system calls that the standard library has no safe form for: signals, a terminal's width, file
-//! capabilities, locks, limits, clocks. All of this crate's unsafe code is here.
+//! capabilities, limits, clocks. All of this crate's unsafe code is here.
 //!
 //! Signals: `rpd record` stands between the caller and the command, in the command's own process group.
 //! What a terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z, a hang-up) reaches the whole group, so the command has
@@ -12,10 +12,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -234,21 +232,6 @@ pub(crate) fn has_capabilities(path: &Path) -> bool {
     let length =
         unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), ptr::null_mut(), 0) };
     length > 0
-}
-
-/// Takes the lock of a file or directory for as long as it stays open. False if somebody else has it.
-///
-/// # Errors
-/// Where the file system has no such locks.
-pub(crate) fn lock(file: &File) -> io::Result<bool> {
-    // SAFETY: the descriptor is open as long as `file` lives.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(true),
-        _ => match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            error => Err(error),
-        },
-    }
 }
 
 /// How large this process may make a file, bytes (`ulimit -f`).

@@ -4,14 +4,12 @@
 //! A lock on the directory says that its rpd lives. The files in it cannot carry the lock: some network file systems take
 //! it for one of SQLite's. Its name begins with a part of the boot's id, because others keep such locks to each host.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-
-use crate::system;
 
 /// How often a directory may vanish before its lock is held.
 const ATTEMPTS: u32 = 100;
@@ -31,20 +29,20 @@ impl Growing {
     pub(super) fn within(place: &Path) -> io::Result<Growing> {
         let prefix = prefix();
         sweep(place, &prefix);
-        let mut attempt = 0;
-        loop {
-            attempt += 1;
+        let mut why = io::Error::from(io::ErrorKind::WouldBlock);
+        for _ in 0..ATTEMPTS {
             let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(place)?;
-            // Until it is locked it looks like one that was left.
+            // Until it is locked it looks like one that was left. Where there are no locks it never does.
+            let is_others = |lock: &File| matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
             match File::open(directory.path()) {
-                Ok(lock) if !matches!(system::lock(&lock), Ok(false)) && directory.path().exists() => {
+                Ok(lock) if !is_others(&lock) && directory.path().exists() => {
                     return Ok(Growing { directory, _lock: lock });
                 }
-                Err(error) if attempt >= ATTEMPTS => return Err(error),
-                _ if attempt >= ATTEMPTS => return Err(io::ErrorKind::WouldBlock.into()),
-                _ => {}
+                Ok(_) => {}
+                Err(error) => why = error,
             }
         }
+        Err(why)
     }
 
     /// A new file in it, with these permissions within the umask.
@@ -71,7 +69,7 @@ fn sweep(place: &Path, prefix: &str) {
             && entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_one
             && let Ok(lock) = File::open(entry.path())
-            && matches!(system::lock(&lock), Ok(true))
+            && lock.try_lock().is_ok()
         {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -1,6 +1,6 @@
 //! Finding the block of a process and mapping it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
@@ -95,8 +95,8 @@ impl Process {
         act: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let begin = Instant::now();
-        while let Err(error) = flock(&self.file, libc::LOCK_EX | libc::LOCK_NB) {
-            if error.kind() != io::ErrorKind::WouldBlock {
+        while let Err(error) = self.file.try_lock() {
+            if let TryLockError::Error(error) = error {
                 return Err(Refusal::System(format!("cannot lock its block: {error}")));
             }
             if begin.elapsed() > patience {
@@ -106,7 +106,7 @@ impl Process {
         }
         let done = act();
         // The kernel does it anyway when the file is closed, or this command is killed.
-        let _ = flock(&self.file, libc::LOCK_UN);
+        let _ = self.file.unlock();
         done
     }
 
@@ -154,14 +154,6 @@ fn open(descriptor: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::NotFound.into());
     }
     OpenOptions::new().read(true).write(true).open(format!("/proc/self/fd/{}", handle.as_raw_fd()))
-}
-
-fn flock(file: &File, how: libc::c_int) -> io::Result<()> {
-    // SAFETY: a descriptor of ours.
-    match unsafe { libc::flock(file.as_raw_fd(), how) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 fn map(file: &File) -> io::Result<NonNull<Block>> {
