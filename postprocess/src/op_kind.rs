@@ -16,6 +16,9 @@ pub(crate) enum OpKind {
     Other,
 }
 
+/// The types of kernels, as SQL has a list of texts.
+pub(crate) const KERNEL_TYPES: &str = "'KernelExecution', 'Task'";
+
 impl OpKind {
     /// The kind of an op with this `opType`. Files of rocmProfileData call some kernels `Task`.
     pub(crate) fn of(op_type: &str) -> OpKind {
@@ -30,7 +33,7 @@ impl OpKind {
 
 #[cfg(test)]
 mod tests {
-    use super::OpKind;
+    use super::{KERNEL_TYPES, OpKind};
 
     #[test]
     fn the_types_of_every_writer_have_a_kind() {
@@ -44,6 +47,8 @@ mod tests {
             ("Barrier", OpKind::Other),
         ] {
             assert_eq!(OpKind::of(op_type), kind, "{op_type}");
+            let listed = KERNEL_TYPES.split(", ").any(|listed| listed == format!("'{op_type}'"));
+            assert_eq!(listed, kind == OpKind::Kernel, "{op_type}");
         }
     }
 }

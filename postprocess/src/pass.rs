@@ -136,22 +136,18 @@ pub(crate) fn states(file: &Path) -> Result<Vec<Applied>> {
     let (trace, version) = trace::open(file)?;
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     let all = || -> Result<Vec<Applied>> {
-        let mut all = Vec::new();
-        for definition in PASSES {
+        let (mut all, subclasses) = (Vec::new(), subclass::all(&trace, version)?);
+        let is_one = |pass: &&&Definition| subclasses.is_empty() || **pass != &subclass::DEFINITION;
+        for definition in PASSES.iter().filter(is_one) {
             let (tables, views) = (owned(definition.tables), owned(definition.views));
             all.push(Applied { definition, state: State::of(&trace, definition)?, tables, views });
         }
-        let made = subclass::all(&trace, version)?.into_iter().map(|(table, view, freshness)| Applied {
+        all.extend(subclasses.into_iter().map(|(table, view, freshness)| Applied {
             definition: &subclass::DEFINITION,
             state: State::Applied(freshness),
             tables: vec![table],
             views: vec![view],
-        });
-        let made: Vec<Applied> = made.collect();
-        if !made.is_empty() {
-            all.retain(|applied| *applied.definition != subclass::DEFINITION);
-        }
-        all.extend(made);
+        }));
         Ok(all)
     };
     all().map_err(|error| change::explain(error, file))

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
+use crate::op_kind::KERNEL_TYPES;
 use crate::trace::Strings;
 
 /// What is ranked.
@@ -55,7 +56,7 @@ impl By {
         };
         match self {
             By::Operation => ops.to_string(),
-            By::Kernel => of_type("string IN ('KernelExecution', 'Task')"),
+            By::Kernel => of_type(&format!("string IN ({KERNEL_TYPES})")),
             By::Copy => of_type("string LIKE 'Copy%'"),
             By::Api => calls("0", &format!("NOT {marker}")),
             By::Marker => calls(&format!("iif({user_marker}, args_id, 0)"), &marker),

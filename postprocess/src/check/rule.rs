@@ -3,8 +3,8 @@
 //! A condition sees its row as `t`. It may look other rows up by their keys, never search for them.
 
 use super::kind::Kind;
-use crate::layout::Reference;
-use crate::layout::{Layout, TableLayout, quote, same};
+use crate::layout::{Layout, Reference, TableLayout, quote, same};
+use crate::op_kind::KERNEL_TYPES;
 
 /// Something wrong with rows of one table.
 #[derive(Debug)]
@@ -44,9 +44,6 @@ pub(crate) enum Mend {
 
 /// Times at or beyond this, in ns, are 146 years after a host's boot or after 1970.
 pub(crate) const END_OF_TIME: i64 = 1 << 62;
-
-/// Ops that are kernels, and ops that nobody gave a type.
-const KERNEL_TYPES: &str = "'KernelExecution', 'Task'";
 
 /// The rules for a table. `with_dispatches`: the sessions that wrote rows of `ext_dispatch`.
 pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64]) -> Vec<Rule> {

@@ -73,8 +73,8 @@ pub(super) struct Autograd {
 /// Show which passes a trace has, and whether rows were added since
 #[derive(Args)]
 #[command(after_help = "\
-States: absent; current; stale: rows were added or removed since, make it anew with --redo; unknown:
-made by another tool; partial: begun by a tool that did not come to its end.
+States: absent; current; stale: rows were added or removed since, make it anew with --redo (deserialize and
+strings: run it again); unknown: made by another tool; partial: begun by a tool that did not come to its end.
 
 Example:
   rpd passes trace.rpd")]
