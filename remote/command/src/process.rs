@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// File name of the loader.
 const LOADER: &str = "librpd_remote.so";
+/// A thread that has begun to end, in the flags of its `stat` (Linux sched.h, PF_EXITING).
+const EXITING: u64 = 4;
 /// Beginning of the names of the loader's and the recorder's threads.
 const OUR_THREADS: &str = "rpd-";
 
@@ -22,9 +24,15 @@ fn living_thread(process: &Path) -> Option<PathBuf> {
     threads.flatten().map(|thread| thread.path()).find(|thread| !has_ended(thread))
 }
 
-/// Whether the thread of that folder has ended, and only its entry is left.
+/// Whether the thread of that folder has ended, or is about to: it has no files and no memory any more.
 fn has_ended(folder: &Path) -> bool {
-    fields(folder).is_none_or(|fields| matches!(fields.first().map(String::as_str), Some("Z" | "X")))
+    fields(folder).is_none_or(|fields| is_over(&fields))
+}
+
+/// The same of a `stat` file's fields.
+fn is_over(fields: &[String]) -> bool {
+    let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok()).unwrap_or(0);
+    matches!(fields.first().map(String::as_str), Some("Z" | "X")) || flags & EXITING != 0
 }
 
 /// Fields of a `stat` file from the third on: the second, the name, stands in parentheses and may hold anything.
@@ -43,14 +51,12 @@ pub(crate) struct Stat {
     pub(crate) start_time: u64,
 }
 
-/// What the process is doing; nothing when there is no such process, or when all of it has ended and only its parent has not asked.
+/// What the process is doing; nothing when there is no such process, or when all of it has ended, or is about to.
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let first = fields(&process)?;
-    let state = match first.first()?.as_str() {
-        "Z" | "X" => fields(&living_thread(&process)?)?.first()?.chars().next()?,
-        state => state.chars().next()?,
-    };
+    let other = if is_over(&first) { Some(fields(&living_thread(&process)?)?) } else { None };
+    let state = other.as_ref().unwrap_or(&first).first()?.chars().next()?;
     Some(Stat { state, parent: first.get(1)?.parse().ok()?, start_time: first.get(19)?.parse().ok()? })
 }
 
@@ -146,4 +152,16 @@ pub(crate) fn reads(pid: u32, signal: i32) -> bool {
             .find_map(|line| line.strip_prefix("sigmask:"))
             .is_some_and(|mask| has_signal(mask, signal))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_thread_that_has_begun_to_end_is_over() {
+        let over = |state: &str, flags: &str| {
+            super::is_over(&[state, "1", "2", "3", "0", "-1", flags].map(String::from))
+        };
+        assert!(!over("S", "4194304") && !over("R", "1077936128"));
+        assert!(over("R", "4194308") && over("Z", "4194304"));
+    }
 }
