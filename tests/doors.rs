@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use crate::harness::{
-    Dir, Loading, Run, Trace, aql_code_object, hip_library, hip_symbols, newer_rocm, program, recorder,
-    software_gpu, tool,
+    Dir, Loading, Run, Trace, aql_code_object, hip_library, hip_symbols, newer_rocm, program, recorder, tool,
 };
 
 /// HIP 5.2's callbacks say nothing of them.
@@ -188,9 +187,8 @@ fn a_door_that_is_not_there_is_one_line() {
 fn what_others_look_up_is_as_without_us() {
     let dir = Dir::new();
     // A library behind ours has its own idea of what comes next.
-    let preload = [recorder(), hip_symbols(), program("next_getppid"), software_gpu()];
-    let run = Run::new(&dir, program("look_up")).env("LD_PRELOAD", std::env::join_paths(preload).unwrap());
-    let ran = run.run();
+    let preload = [recorder(), hip_symbols(), program("next_getppid")];
+    let ran = Run::new(&dir, program("look_up")).preload(&preload).run();
     assert!(ran.expect(0).expect_silent().stdout.ends_with("getppid 1\n"), "{ran}");
     assert_eq!(sizes(&dir.trace("trace.rpd")).len(), 7);
 }
@@ -206,33 +204,36 @@ fn a_program_with_a_dlsym_of_its_own() {
     assert_eq!(sizes, ["0x1001", "0x1003", "0x1004", "0x1005", "0x1006", "0x1007"]);
 }
 
+/// Runs a program that calls hipGetDeviceCount once, with the recorder as `with` has it: it says what it says without us.
+#[track_caller]
+fn counts_devices(name: &str, says: &str, with: impl for<'a> FnOnce(Run<'a>) -> Run<'a>) {
+    let dir = Dir::new();
+    let ran = with(Run::new(&dir, program(name))).run();
+    assert_eq!(ran.expect(0).expect_silent().stdout, says, "{ran}");
+    assert_eq!(dir.trace("trace.rpd").texts("select apiName from api"), ["hipGetDeviceCount"]);
+}
+
+/// What own_iterate.c says.
+const COUNTED: &str = "status 0, 1 devices, getppid 1\n";
+
 #[test]
 fn a_program_with_a_dl_iterate_phdr_of_its_own() {
-    let dir = Dir::new();
-    let ran = Run::new(&dir, program("own_iterate")).recorded(Loading::Symbols).run();
-    assert_eq!(ran.expect(0).expect_silent().stdout, "status 0, 1 devices, getppid 1\n", "{ran}");
-    assert_eq!(dir.trace("trace.rpd").texts("select apiName from api"), ["hipGetDeviceCount"]);
+    counts_devices("own_iterate", COUNTED, |run| run.recorded(Loading::Symbols));
 }
 
 #[test]
 fn names_of_others_in_front_are_not_taken_for_ours() {
-    let dir = Dir::new();
-    let preload = [recorder(), program("in_front"), hip_symbols(), software_gpu()];
-    let preload = std::env::join_paths(preload).unwrap();
-    let ran = Run::new(&dir, program("own_iterate")).env("LD_PRELOAD", preload).run();
-    assert_eq!(ran.expect(0).expect_silent().stdout, "status 0, 1 devices, getppid 1\n", "{ran}");
-    assert_eq!(dir.trace("trace.rpd").texts("select apiName from api"), ["hipGetDeviceCount"]);
-    let dir = Dir::new();
-    let ran = Run::new(&dir, program("in_a_variable")).recorded(Loading::Symbols).run();
-    assert_eq!(ran.expect(0).expect_silent().stdout, "finds its own 1 1\nstatus 0, 1 devices\n", "{ran}");
-    assert_eq!(dir.trace("trace.rpd").texts("select apiName from api"), ["hipGetDeviceCount"]);
+    let preload = [recorder(), program("in_front"), hip_symbols()];
+    counts_devices("own_iterate", COUNTED, |run| run.preload(&preload));
+    let told = "finds its own 1 1\nstatus 0, 1 devices\n";
+    counts_devices("in_a_variable", told, |run| run.recorded(Loading::Symbols));
 }
 
 #[test]
 fn a_look_up_before_the_library_is_relocated() {
     let dir = Dir::new();
-    let preload = std::env::join_paths([recorder(), hip_symbols(), program("indirect")]).unwrap();
-    let ran = Run::new(&dir, program("noop")).env("LD_PRELOAD", preload).run();
+    let preload = [recorder(), hip_symbols(), program("indirect")];
+    let ran = Run::new(&dir, program("noop")).preload(&preload).run();
     assert_eq!(ran.expect(0).expect_silent().stdout, "nothing to do with a GPU\n", "{ran}");
 }
 
@@ -249,9 +250,8 @@ fn a_first_call_waits_for_no_thread_that_loads_a_library() {
 #[test]
 fn without_the_recorder_calls_go_to_hip() {
     let dir = Dir::new();
-    let preload = std::env::join_paths([hip_symbols(), software_gpu()]).unwrap();
     let plain = Run::new(&dir, program("streams")).run();
-    let ran = Run::new(&dir, program("streams")).env("LD_PRELOAD", preload).run();
+    let ran = Run::new(&dir, program("streams")).preload(&[hip_symbols()]).run();
     assert_eq!(ran.expect(0).expect_silent().stdout, plain.stdout, "{ran}");
 }
 

@@ -152,6 +152,11 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// With these libraries in LD_PRELOAD, in front of the software GPU.
+    pub(crate) fn preload(self, libraries: &[PathBuf]) -> Self {
+        self.env("LD_PRELOAD", joined(&[libraries, &[software_gpu()]].concat()))
+    }
+
     /// Options of `rpd record` in front of `--`.
     pub(crate) fn record_option(mut self, option: &str) -> Self {
         self.record_options.push(option.to_string());

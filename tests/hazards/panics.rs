@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::build::{root, target};
 use super::{hazard, soak};
-use crate::harness::{Dir, Ran, Run, software_gpu};
+use crate::harness::{Dir, Ran, Run};
 
 /// The recorder with panics on demand, built apart from the one that is used.
 fn panicking() -> &'static PathBuf {
@@ -47,13 +47,12 @@ fn unharmed(dir: &Dir, ran: &Ran, place: &str) -> bool {
 /// Provokes a panic in every `step`-th passage of `place`, to one that is not reached or `most`; how many panics that were.
 fn everywhere(place: &str, step: usize, most: usize) -> usize {
     const AT_ONCE: usize = 4;
-    let preload = std::env::join_paths([panicking(), &software_gpu()]).unwrap();
     let mut panics = 0;
     let turns: Vec<_> = (1..=most).step_by(step).collect();
     for turns in turns.chunks(AT_ONCE) {
         let dirs: Vec<_> = turns.iter().map(|turn| (format!("{place}:{turn}"), Dir::new())).collect();
         let run = |(turn, dir)| {
-            let run = Run::new(dir, hazard("hooks")).env("LD_PRELOAD", &preload);
+            let run = Run::new(dir, hazard("hooks")).preload(&[panicking().into()]);
             run.env("RPDT_PANIC_IN", turn).env("RPDT_AUTOFLUSH", "100")
         };
         let runs: Vec<_> = dirs.iter().map(|(turn, dir)| run((turn, dir))).collect();

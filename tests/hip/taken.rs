@@ -1,8 +1,6 @@
 //! Another profiler takes HIP's callbacks away from the recorder.
 
-use crate::harness::{
-    Dir, Loading, Ran, Run, Trace, hip_symbols, program, recorder, rpd, software_gpu, tool,
-};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, hip_symbols, program, recorder, rpd, tool};
 
 fn fact(trace: &Trace, name: &str) -> String {
     trace.metadata(&format!("session::0::{name}")).into_values().next().unwrap_or_default()
@@ -26,8 +24,7 @@ fn expect_line(ran: &Ran, says: &str) {
 #[test]
 fn calls_go_on_by_the_names_of_functions() {
     let dir = Dir::new();
-    let preload = std::env::join_paths([recorder(), hip_symbols(), software_gpu()]).unwrap();
-    let run = Run::new(&dir, program("hip_taken")).env("LD_PRELOAD", preload);
+    let run = Run::new(&dir, program("hip_taken")).preload(&[recorder(), hip_symbols()]);
     let ran = run.env("RPDT_HIP_DOOR", "callbacks").run();
     expect_line(&ran, "its calls are recorded by the names of its functions from now on");
     let trace = dir.trace("trace.rpd");
