@@ -173,8 +173,12 @@ fn open(recorder: &'static Recorder, library: Library) {
     log::info(|| {
         let functions = door.recorded_ids().count();
         match (wanted, known) {
+            (false, _) => "HIP found: its calls are not wanted".to_string(),
+            (true, true) => format!("HIP {} found: {functions} of its functions are recorded", door.version),
+            (true, false) if by_others => {
+                "this HIP is of no version known: what its callbacks tell is not used".to_string()
+            }
             (true, false) => "this HIP is of no version known: its calls are not recorded".to_string(),
-            _ => format!("HIP {} found: {functions} of its functions are recorded", door.version),
         }
     });
 }

@@ -117,14 +117,8 @@ impl Owner {
 fn function() -> Option<Ask> {
     static FUNCTION: OnceLock<Option<Ask>> = OnceLock::new();
     *FUNCTION.get_or_init(|| {
-        // SAFETY: RTLD_NOLOAD runs no code; the handle is never closed, so the function stays.
-        unsafe {
-            let handle = libc::dlopen(c"libhsa-runtime64.so.1".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-            if handle.is_null() {
-                return None;
-            }
-            let address = libc::dlsym(handle, c"hsa_amd_pointer_info".as_ptr());
-            (!address.is_null()).then(|| std::mem::transmute::<*mut c_void, Ask>(address))
-        }
+        let address = hsa::exported(c"hsa_amd_pointer_info")?;
+        // SAFETY: the function of this name has this type (ROCr 5.2 hsa_ext_amd.h).
+        Some(unsafe { std::mem::transmute::<*mut c_void, Ask>(address) })
     })
 }

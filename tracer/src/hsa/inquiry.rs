@@ -27,33 +27,32 @@ impl Inquiry {
 
     /// By the exported functions of the runtime that this process has loaded.
     pub(super) fn exported() -> Option<Inquiry> {
-        // SAFETY: RTLD_NOLOAD runs no code; the handle is never closed, so the functions stay.
-        let handle =
-            unsafe { libc::dlopen(c"libhsa-runtime64.so.1".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        if handle.is_null() {
-            return None;
-        }
-        let symbol = |name: &CStr| {
-            // SAFETY: a handle that is never closed, a NUL-terminated name.
-            let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
-            (!address.is_null()).then_some(address)
-        };
         // SAFETY: functions of these names have these types (HSA 1.2; ROCr 5.2 hsa_ext_amd.h).
         unsafe {
             Some(Inquiry {
-                system_get_info: std::mem::transmute::<*mut c_void, SystemGetInfo>(symbol(
+                system_get_info: std::mem::transmute::<*mut c_void, SystemGetInfo>(exported(
                     c"hsa_system_get_info",
                 )?),
-                iterate_agents: std::mem::transmute::<*mut c_void, IterateAgents>(symbol(
+                iterate_agents: std::mem::transmute::<*mut c_void, IterateAgents>(exported(
                     c"hsa_iterate_agents",
                 )?),
-                agent_get_info: std::mem::transmute::<*mut c_void, AgentGetInfo>(symbol(
+                agent_get_info: std::mem::transmute::<*mut c_void, AgentGetInfo>(exported(
                     c"hsa_agent_get_info",
                 )?),
-                async_copy_enable: std::mem::transmute::<*mut c_void, AsyncCopyEnable>(symbol(
+                async_copy_enable: std::mem::transmute::<*mut c_void, AsyncCopyEnable>(exported(
                     c"hsa_amd_profiling_async_copy_enable",
                 )?),
             })
         }
+    }
+}
+
+/// The function of that name of the runtime that this process has loaded.
+pub(crate) fn exported(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: RTLD_NOLOAD runs no code; the handle is never closed, so the function stays. A NUL-terminated name.
+    unsafe {
+        let handle = libc::dlopen(c"libhsa-runtime64.so.1".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        let address = if handle.is_null() { handle } else { libc::dlsym(handle, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
     }
 }

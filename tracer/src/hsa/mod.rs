@@ -41,6 +41,7 @@ use agent::Gpus;
 use app_signal::AppSignals;
 use completion::Completion;
 use inquiry::Inquiry;
+pub(crate) use inquiry::exported;
 use queue::Queues;
 use table::{AmdEntry, Originals, Table, core_entry};
 
