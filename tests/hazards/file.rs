@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{assert_clean, markers, recorded};
+use super::{assert_clean, is_root, markers, recorded};
 use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
 
 /// Marks "before", lets `meddle` do something to the written file, marks "after".
@@ -226,7 +226,7 @@ fn the_directory_goes_away() {
 
 /// Root may do everything; without this right it is an ordinary user.
 fn without_privilege<'a>(dir: &'a Dir, acts: &[&str]) -> Run<'a> {
-    let run = if fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
+    let run = if is_root() {
         marks(dir, "setpriv").arg("--bounding-set=-dac_override,-dac_read_search").arg(program("control"))
     } else {
         marks(dir, program("control"))

@@ -2,17 +2,16 @@
 
 use std::fs;
 
-use super::build::source;
-use super::{hazard, lost, marker_count, recorded, soak};
+use super::{hazard, in_own_mounts, lost, marker_count, not_here, recorded};
 use crate::harness::{Dir, Run, recorder};
 
 /// Records lost according to what the recorder tells `rpd record`.
-fn reported_lost(report: &str) -> i64 {
+pub(super) fn reported_lost(report: &str) -> i64 {
     let ended = report.lines().find(|line| line.starts_with("ended ")).unwrap_or_else(|| panic!("{report}"));
     ended.split(' ').find_map(|word| word.strip_prefix("lost=")).unwrap().parse().unwrap()
 }
 
-/// Quotas answer in the same way: a write fails, here from 400 KB on. SIGXFSZ, which would end the program, is not for it. (The
+/// A write fails, here from 400 KB on. SIGXFSZ, which would end the program, is not for it. (The
 /// software GPU's memory is a file larger than that, so it is left out.)
 #[test]
 fn a_limit_of_the_file_size() {
@@ -29,42 +28,77 @@ fn a_limit_of_the_file_size() {
     assert_eq!(ran.expect(0).stdout, "40000 marks\n");
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
     assert!(ran.stderr.contains("/trace.rpd: "), "{ran}");
-    // A journal stays where the file could not be rolled back; whoever opens it next does that.
-    rusqlite::Connection::open(dir.path("trace.rpd"))
-        .unwrap()
-        .query_row("select count(*) from rocpd_api", [], |_| Ok(()))
-        .unwrap();
-    let trace = dir.trace("trace.rpd");
-    trace.check_integrity();
-    let there = marker_count(&trace);
+    let there = marks_of_full_file(&dir);
     assert!(there > 0, "what fits is there");
     assert_eq!(there + reported_lost(&fs::read_to_string(report).unwrap()), 40_000);
 }
 
-#[test]
-fn a_disk_that_is_full_for_a_while() {
+/// How many marks there are in a trace whose journal may have been left; whoever opens it next rolls that back.
+#[track_caller]
+pub(super) fn marks_of_full_file(dir: &Dir) -> i64 {
+    let opened = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+    opened.query_row("select count(*) from rocpd_api", [], |_| Ok(())).unwrap();
+    drop(opened);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    marker_count(&trace)
+}
+
+/// Runs on a disk that is full for two of some three seconds.
+fn full_for_a_while(kind: &str, words: &str) {
+    const MARKS: i64 = 20_000;
     let dir = Dir::new();
     fs::write(dir.path("report"), "").unwrap();
-    let marks = if soak() { 100_000 } else { 20_000 };
-    // Some three seconds, two of them without room.
-    let mut run = Run::new(&dir, "unshare").arg("--mount").arg("sh").arg(source("small_disk.sh"));
-    run = run.arg(hazard("storm")).arg("2").arg((marks / 2).to_string()).arg("30000");
+    let run = in_own_mounts(&dir, "small_disk.sh").arg(kind).arg("seconds").arg(hazard("storm"));
+    let run = run.arg("2").arg((MARKS / 2).to_string()).arg("30000");
     let ran = run.env("RECORDER", recorder()).env("RPDT_BUFFER_MB", "1").run();
-    if ran.status.code() == Some(77) || !dir.path("disk").exists() {
-        eprintln!("not tested here, a_limit_of_the_file_size stands for it: no disk can be mounted: {ran}");
+    if not_here(&ran) {
         return;
     }
-    assert_eq!(ran.expect(0).stdout, format!("{marks} marks\n"));
+    assert_eq!(ran.expect(0).stdout, format!("{MARKS} marks\n"));
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
-    assert!(ran.stderr.contains("no space left"), "{ran}");
+    assert!(ran.stderr.contains(words), "{ran}");
     assert_eq!(fs::read_to_string(dir.path("files")).unwrap(), "trace.rpd\n");
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
     let missing = lost(&trace);
-    assert!(missing > 0 && missing < marks, "{ran}");
-    assert_eq!(marker_count(&trace) + missing, marks, "{:?}", trace.lost());
-    let last = format!("select count(*) from api where args like '%mark {}'", marks / 2 - 1);
+    assert!(missing > 0 && missing < MARKS, "{ran}");
+    assert_eq!(marker_count(&trace) + missing, MARKS, "{:?}", trace.lost());
+    let last = format!("select count(*) from api where args like '%mark {}'", MARKS / 2 - 1);
     assert_eq!(trace.number(&last), 2, "recording goes on when there is room again");
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while() {
+    full_for_a_while("tmpfs", "no space left");
+    full_for_a_while("ext4", "no space left");
+}
+
+/// The program ends before there is room.
+#[test]
+fn a_disk_that_is_full_to_the_end() {
+    for kind in ["tmpfs", "ext4", "btrfs-quota", "ext4-quota"] {
+        let dir = Dir::new();
+        fs::write(dir.path("report"), "").unwrap();
+        let run = in_own_mounts(&dir, "small_disk.sh").arg(kind).arg("end").arg(hazard("storm"));
+        let run = run.arg("2").arg("30000").arg("3000");
+        let ran = run.env("RECORDER", recorder()).env("RPDT_AUTOFLUSH", "20").run();
+        if not_here(&ran) {
+            continue;
+        }
+        assert_eq!(ran.expect(0).stdout, "60000 marks\n");
+        assert_eq!(ran.stderr.lines().count(), 1, "{kind}: {ran}");
+        let there = marks_of_full_file(&dir);
+        let missing = reported_lost(&fs::read_to_string(dir.path("report")).unwrap());
+        assert!(missing > 0, "{kind}: {there} there");
+        assert_eq!(there + missing, 60_000, "{kind}");
+    }
+}
+
+#[test]
+fn a_quota_that_is_used_up_for_a_while() {
+    full_for_a_while("btrfs-quota", "trace.rpd: ");
+    full_for_a_while("ext4-quota", "trace.rpd: ");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod build;
 mod ends;
 mod file;
+mod filesystems;
 mod full;
 mod gpu;
 mod invisible;
@@ -16,8 +17,8 @@ mod stress;
 
 use std::collections::BTreeMap;
 
-use crate::harness::{Dir, Loading, Run, Trace};
-use build::hazard;
+use crate::harness::{Dir, Loading, Ran, Run, Trace};
+use build::{hazard, source};
 
 /// Whether the long versions are asked for.
 fn soak() -> bool {
@@ -27,6 +28,28 @@ fn soak() -> bool {
 /// A program of tests/programs/hazards with the recorder.
 fn recorded<'a>(dir: &'a Dir, name: &str) -> Run<'a> {
     Run::new(dir, hazard(name)).recorded(Loading::Preload)
+}
+
+/// Whether this is root, who may do everything.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+/// A script of tests/programs/hazards that mounts what it needs, which nobody else sees. Others than root may mount little, and that
+/// only where the system gives them namespaces of their own.
+fn in_own_mounts<'a>(dir: &'a Dir, script: &str) -> Run<'a> {
+    let run = Run::new(dir, "unshare").arg("--mount");
+    let run = if is_root() { run } else { run.arg("--map-root-user") };
+    run.arg("sh").arg(source(script))
+}
+
+/// Whether such a script could not make what it needs; says so.
+fn not_here(ran: &Ran) -> bool {
+    let cannot = ran.stderr.contains("unshare") || ran.status.code() == Some(77);
+    if cannot {
+        eprintln!("not tested here: {}", ran.stderr.lines().last().unwrap_or_default());
+    }
+    cannot
 }
 
 /// How often each marker's text is in the file.

@@ -1,15 +1,64 @@
 #!/bin/sh
-# Runs a program that records onto a disk of 2 MB on which only some 400 KB are free. After a while there is room again.
+# Runs a program that records onto a disk on which only some 400 KB are free: for two seconds, or to its end.
 #
-# Usage: small_disk.sh PROGRAM ARGUMENTS...     with RECORDER, the library; needs root: the disk is mounted
-# In the end ./disk/trace.rpd is copied to ./trace.rpd. Status 77: no disk can be mounted.
-mkdir disk && mount -t tmpfs -o size=2m none disk || exit 77
-dd if=/dev/zero of=disk/filler bs=1k count=1600 2>/dev/null
-RPDT_FILENAME=disk/trace.rpd RPDT_REPORT=$PWD/report LD_PRELOAD=$RECORDER "$@" &
-sleep 2
-rm disk/filler
+# Usage: small_disk.sh KIND seconds|end PROGRAM ARGUMENTS...     with RECORDER, the library; in mount namespaces of its own
+#   tmpfs        2 MB of memory
+#   ext4         a file system of 8 MB in a file
+#   btrfs-quota  a subvolume with a limit of 3 MB
+#   ext4-quota   a user's 3 MB; quotas do not bind who may use the system's reserves (CAP_SYS_RESOURCE), so the program may not
+# In the end the trace is copied to ./trace.rpd, with its journal where it has one. Status 77: not here; the last line on standard error says why.
+kind=$1
+full=$2
+shift 2
+cannot() {
+    echo "$kind: $*" >&2
+    exit 77
+}
+need() {
+    command -v "$1" >/dev/null || cannot "no $1"
+}
+
+PATH=$PATH:/usr/sbin:/sbin
+place=$PWD/disk
+without=
+mkdir disk
+case $kind in
+tmpfs)
+    mount -t tmpfs -o size=2m none disk || cannot "cannot be mounted"
+    ;;
+ext4)
+    need mkfs.ext4
+    truncate -s 8M image && mkfs.ext4 -q -m 0 image && mount -o loop image disk || cannot "cannot be mounted"
+    ;;
+btrfs-quota)
+    need mkfs.btrfs
+    # Smaller ones it refuses; the file has holes.
+    truncate -s 128M image && mkfs.btrfs -q image >/dev/null 2>&1 && mount -o loop image disk || cannot "cannot be mounted"
+    place=$place/limited
+    btrfs --quiet quota enable disk && btrfs --quiet subvolume create "$place" && btrfs qgroup limit 3M "$place" ||
+        cannot "no quota"
+    ;;
+ext4-quota)
+    need mkfs.ext4
+    need setquota
+    truncate -s 32M image && mkfs.ext4 -q -O quota image && mount -o loop,usrquota image disk || cannot "cannot be mounted"
+    setquota -u "$(id -u)" 0 3000 0 0 "$place" || cannot "no quota"
+    without="setpriv --bounding-set=-sys_resource"
+    ;;
+esac
+
+dd if=/dev/zero of="$place/room" bs=1k count=400 2>/dev/null
+$without dd if=/dev/zero of="$place/filler" bs=1k count=16384 2>said
+tail -n 1 said | grep -q "^16777216" && cannot "takes whatever comes"
+rm -rf "$place/room" "$place/lost+found" said
+sync -f "$place"
+RPDT_FILENAME=$place/trace.rpd RPDT_REPORT=$PWD/report LD_PRELOAD=$RECORDER $without "$@" &
+if [ "$full" = seconds ]; then
+    sleep 2
+    rm "$place/filler"
+fi
 wait $!
 status=$?
-ls disk > files
-cp disk/trace.rpd trace.rpd
+ls "$place" | grep -v filler > files
+cp "$place"/trace.rpd* .
 exit $status
