@@ -178,5 +178,6 @@ fn a_file_that_is_unlocked_at_the_last_moment() {
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
     assert_eq!(trace.session_count(), 2);
+    assert_eq!(trace.metadata("session::1::end_monotonic_ns").len(), 1);
     assert_eq!(marker_count(&trace) + lost(&trace), 1001, "{:?}", trace.lost());
 }

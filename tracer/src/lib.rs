@@ -8,7 +8,7 @@
 //! - `register`: the tables that rocprofiler-register hands over
 //! - `marker`, `process_range`, `paused`: ranges and instants of the application; `roctx`, `nvtx`: AMD's and NVIDIA's way to say
 //!   them
-//! - `record`, `ring`, `chunk`, `thread`: from a hook to the writer without locks
+//! - `record`, `ring`, `chunk`, `budget`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
 //! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
 //! - `stack`: who made a call, RPDT_STACKFRAMES
@@ -18,6 +18,7 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod budget;
 mod chunk;
 mod clock;
 mod config;

@@ -7,11 +7,12 @@
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::budget::Budget;
 use crate::clock::{self, Clock};
 use crate::config::{Config, Template};
 use crate::counters::Counters;
 use crate::process_range::Waiting;
-use crate::ring::{self, Budget, Consumer, Producer};
+use crate::ring::{self, Consumer, Producer};
 use crate::stack::Stacks;
 use crate::switch::{Switch, Window};
 use crate::sync::lock;

@@ -5,116 +5,21 @@
 //! the budget allows, and the consumer gives chunks back as it empties them.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::budget::{Budget, CHUNK};
 use crate::chunk::{Chunk, Owned};
 use crate::record::Kind;
 
 /// Bytes of a thread's first chunk: most threads record little.
 const FIRST_CHUNK: usize = 4 << 10;
-/// Bytes of every later chunk.
-const CHUNK: usize = 64 << 10;
 /// Mappings are whole pages.
 const PAGE: usize = 4 << 10;
-/// Bytes of new chunks after which the writer should come by: a steady load then runs in chunks given back, which need no memory
-/// from the system, while a transaction is still a tenth of a second's work.
-const ENOUGH: usize = 8 << 20;
-/// Chunks kept for that.
-const KEPT: usize = ENOUGH / CHUNK;
 /// Records are padded to this, so that each header lies aligned.
 const ALIGN: usize = 8;
 /// Header: total length (u32), body length (u16), kind (u8), unused (u8).
 const HEADER: usize = 8;
-
-/// Memory that all rings of a process share.
-pub(crate) struct Budget {
-    limit: usize,
-    used: AtomicUsize,
-    /// Bytes of chunks taken since the writer's last visit.
-    taken: AtomicUsize,
-    /// Somebody has waited in vain since the writer last gave memory back.
-    hopeless: AtomicBool,
-    spare: Mutex<Vec<Owned>>,
-}
-
-impl Budget {
-    /// At most `limit` bytes of chunks.
-    pub(crate) fn new(limit: usize) -> Budget {
-        let spare = Mutex::new(Vec::with_capacity(KEPT));
-        let (used, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Budget { limit, used, taken, hopeless: AtomicBool::new(false), spare }
-    }
-
-    /// Whether much was taken since the writer's last visit.
-    fn is_busy(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) >= ENOUGH
-    }
-
-    /// The writer has come by.
-    pub(crate) fn visited(&self) {
-        self.taken.store(0, Ordering::Relaxed);
-    }
-
-    /// Whether more than a quarter is in use: the writer should hurry.
-    pub(crate) fn pressed(&self) -> bool {
-        self.used.load(Ordering::Relaxed) > self.limit / 4
-    }
-
-    /// Whether there can ever be room for a record with so many bytes.
-    pub(crate) fn fits(&self, bytes: usize) -> bool {
-        chunk_for(HEADER + bytes) <= self.limit
-    }
-
-    /// Waiting for memory was in vain: until the writer gives some back, nobody else waits.
-    pub(crate) fn despair(&self) {
-        self.hopeless.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether waiting for memory was in vain, and nothing has changed since.
-    pub(crate) fn is_hopeless(&self) -> bool {
-        self.hopeless.load(Ordering::Relaxed)
-    }
-
-    fn take(&self, size: usize) -> Option<Owned> {
-        let before = self.used.fetch_add(size, Ordering::Relaxed);
-        if before + size > self.limit {
-            self.used.fetch_sub(size, Ordering::Relaxed);
-            return None;
-        }
-        self.taken.fetch_add(size, Ordering::Relaxed);
-        let recycled = if size == CHUNK { self.with_spare(Vec::pop).flatten() } else { None };
-        let chunk = recycled.or_else(|| Owned::new(size));
-        if chunk.is_none() {
-            self.used.fetch_sub(size, Ordering::Relaxed);
-        } else if self.is_hopeless() {
-            self.hopeless.store(false, Ordering::Relaxed);
-        }
-        chunk
-    }
-
-    fn give_back(&self, mut chunk: Owned) {
-        self.used.fetch_sub(chunk.size(), Ordering::Relaxed);
-        self.hopeless.store(false, Ordering::Relaxed);
-        if chunk.size() == CHUNK {
-            chunk.reset();
-            self.with_spare(|spare| {
-                if spare.len() < KEPT {
-                    spare.push(chunk);
-                }
-            });
-        }
-    }
-
-    /// Nobody waits for the spare chunks: whoever holds them may be interrupted by a handler that never returns.
-    fn with_spare<T>(&self, act: impl FnOnce(&mut Vec<Owned>) -> T) -> Option<T> {
-        match self.spare.try_lock() {
-            Ok(mut spare) => Some(act(&mut spare)),
-            Err(TryLockError::Poisoned(poisoned)) => Some(act(&mut poisoned.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-}
 
 /// What both ends know.
 struct Shared {
@@ -155,6 +60,11 @@ unsafe impl Send for Consumer {}
 /// Size of a chunk for a record of `need` bytes: a marker's text may be longer than a chunk, it gets one of its own size.
 fn chunk_for(need: usize) -> usize {
     (need + Chunk::HEADER).max(CHUNK).next_multiple_of(PAGE)
+}
+
+/// Whether `budget` can ever have room for a record with so many bytes.
+pub(crate) fn can_hold(budget: &Budget, bytes: usize) -> bool {
+    budget.fits(chunk_for(HEADER + bytes))
 }
 
 /// A new ring for thread `tid`, or nothing when the budget is used up.
@@ -311,6 +221,7 @@ impl Drop for Consumer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::ENOUGH;
 
     fn texts(consumer: &mut Consumer) -> (Vec<Vec<u8>>, bool) {
         let mut out = Vec::new();
@@ -329,13 +240,13 @@ mod tests {
         drop(producer);
         assert_eq!(texts(&mut consumer), (sent, true));
         drop(consumer);
-        assert_eq!(budget.used.load(Ordering::Relaxed), 0, "every chunk came back");
+        assert!(budget.take(8 << 20).is_some(), "every chunk came back");
     }
 
     #[test]
     fn what_can_never_fit_is_known_and_hope_returns_with_room() {
         let budget = Arc::new(Budget::new(1 << 20));
-        assert!(budget.fits(100_000) && !budget.fits(1 << 20));
+        assert!(can_hold(&budget, 100_000) && !can_hold(&budget, 1 << 20));
         budget.despair();
         assert!(budget.is_hopeless());
         assert!(ring(&budget, 1).is_some());

@@ -9,7 +9,7 @@ use crate::counters::Cause;
 use crate::paused::Paused;
 use crate::record::Kind;
 use crate::recorder::{Recorder, epoch};
-use crate::ring::Producer;
+use crate::ring::{self, Producer};
 use crate::sync::lock_within;
 use crate::{clock, correlation, record};
 
@@ -224,7 +224,7 @@ impl Lane {
 /// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted, and
 /// this answers false. A writer that is stuck is waited for once, not by every record, and what can never fit is not waited for.
 fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: impl FnMut() -> bool) -> bool {
-    if !recorder.budget.fits(length) {
+    if !ring::can_hold(&recorder.budget, length) {
         recorder.counters.lose(Cause::BufferFull, 1);
         return false;
     }
