@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of rows that wait, unless told otherwise: enough that the making of an image does not count.
-const MOST_WAITING: usize = 1 << 20;
+const MOST_WAITING: usize = 2 << 20;
 
 /// Appends one session's rows to a trace of schema 2.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub struct Appender {
     /// Bytes of `rows`, and how many may wait.
     pub(crate) waiting: usize,
     pub(crate) most_waiting: usize,
+    /// Rows of the open transaction have been written.
+    flushed: bool,
     transfer: Transfer,
     pub(crate) next: OwnIds,
     pub(crate) added: Added,
@@ -100,6 +102,7 @@ impl Appender {
             rows: Pending::new(),
             waiting: 0,
             most_waiting: MOST_WAITING,
+            flushed: false,
             transfer: Transfer::default(),
             next: OwnIds::FIRST,
             added: Added::default(),
@@ -153,7 +156,7 @@ impl Appender {
         self.run(&format!("PRAGMA cache_size = -{}", bytes >> 10))
     }
 
-    /// How many bytes of rows may wait to be written (default 1 MiB); three times as much is needed for a moment to write them.
+    /// How many bytes of rows may wait to be written (default 2 MiB); three times as much is needed for a moment to write them.
     pub fn set_waiting(&mut self, bytes: usize) {
         self.most_waiting = bytes;
     }
@@ -200,7 +203,7 @@ impl Appender {
         self.admit(0)?;
         self.flush()?;
         self.run("COMMIT")?;
-        self.open = false;
+        (self.open, self.flushed) = (false, false);
         self.transfer.end(&self.connection);
         self.interner.commit();
         self.facts.commit();
@@ -219,7 +222,7 @@ impl Appender {
             // It fails only where the file is beyond help, and then nothing of it is in the file either.
             let _ = self.run("ROLLBACK");
         }
-        self.open = false;
+        (self.open, self.flushed) = (false, false);
         self.transfer.end(&self.connection);
         self.rows.all().for_each(Batch::clear);
         self.waiting = 0;
@@ -232,7 +235,7 @@ impl Appender {
     /// and in the end more time.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.transfer.has_written()
+        self.flushed
     }
 
     /// States a fact about this session, tag `session::N::key`; replaces what it said before. Key names stand in
@@ -261,7 +264,7 @@ impl Appender {
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.ensure_open()?;
         let written = self.transfer.write(&mut self.connection, &mut self.rows);
-        self.waiting = 0;
+        (self.waiting, self.flushed) = (0, true);
         written.map_err(|error| self.error(error))
     }
 

@@ -21,11 +21,19 @@ pub(crate) struct Transfer {
 impl Transfer {
     /// Writes every row, inside of a transaction. After a failure some may be written.
     pub(crate) fn write(&mut self, connection: &mut Connection, rows: &mut Pending) -> rusqlite::Result<()> {
-        let few = rows.all().map(|batch| batch.rows()).sum::<usize>() < FEW;
-        if few || self.attached == MOST_IMAGES || !is_utf_8(connection)? {
-            return rows.all().try_for_each(|batch| batch.write_each(connection));
-        }
         rows.all().filter(|batch| !batch.fits()).try_for_each(|batch| batch.write_each(connection))?;
+        let many = rows.all().map(|batch| batch.rows()).sum::<usize>() >= FEW;
+        if many && self.attached < MOST_IMAGES && is_utf_8(connection)? {
+            // Without memory for an image the rows go one by one.
+            if let Ok(name) = self.attach(connection, rows) {
+                return rows.all().try_for_each(|batch| batch.copy(connection, &name));
+            }
+        }
+        rows.all().try_for_each(|batch| batch.write_each(connection))
+    }
+
+    /// Makes an image of the rows; what it is called on this connection.
+    fn attach(&mut self, connection: &mut Connection, rows: &mut Pending) -> rusqlite::Result<String> {
         let template = match &mut self.template {
             Some(template) => template,
             none => none.insert(Template::new(Pending::TABLES)?),
@@ -37,12 +45,7 @@ impl Transfer {
         connection.execute_batch(&format!("ATTACH ':memory:' AS {name}"))?;
         self.attached += 1;
         connection.deserialize_read_exact(&*name, &*self.image, self.image.len(), true)?;
-        rows.all().try_for_each(|batch| batch.copy(connection, &name))
-    }
-
-    /// Whether an image has been written in this transaction.
-    pub(crate) fn has_written(&self) -> bool {
-        self.attached > 0
+        Ok(name)
     }
 
     /// The transaction is over.
@@ -57,7 +60,7 @@ impl Transfer {
     }
 }
 
-/// Images are; SQLite refuses to attach what is not as the file.
+/// Images are, and SQLite attaches nothing whose texts are encoded in another way than the file's.
 fn is_utf_8(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA encoding", [], |row| Ok(row.get_ref(0)?.as_str()? == "UTF-8"))
 }

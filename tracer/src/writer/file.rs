@@ -36,7 +36,7 @@ const KEPT_CHANGES: usize = 64;
 /// Bytes of the file's pages in memory at most.
 const MOST_PAGES: usize = 16 << 20;
 /// Bytes of rows that are written at once: enough that what a transaction costs by itself does not count.
-const MOST_ROWS: usize = 1 << 20;
+const MOST_ROWS: usize = 2 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// Operations held back at most; what comes beyond is not linked to its call.
@@ -381,7 +381,7 @@ impl File {
             let share = self.recorder.config.buffer_bytes / 8;
             appender.set_string_budget(share.min(MOST_TEXT));
             appender.set_page_cache(share.min(MOST_PAGES))?;
-            appender.set_waiting(share.min(MOST_ROWS));
+            appender.set_waiting((share / 2).min(MOST_ROWS));
             session::begin(&mut appender, self.recorder)?;
             Ok(appender)
         });
