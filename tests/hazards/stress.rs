@@ -81,7 +81,7 @@ fn four_processes(load: &Load) {
         let mib = kib.trim().parse::<u64>().unwrap() >> 10;
         println!("largest resident set with {} marks: {mib} MiB", load.storm[0] * load.storm[1]);
         // RPDT_BUFFER_MB, 20 MB, and what an allocator and a page cache may take in the worst case.
-        assert!(mib < 256 + 20 + 100, "{mib} MiB");
+        assert!(mib < 256 + 20 + 8, "{mib} MiB");
     }
     let trace = assert_clean(&dir, 4);
     for pid in &pids[..2] {

@@ -15,6 +15,9 @@ use crate::timing::Timing;
 const TIMINGS: [Timing; 2] = [Timing::Hsa, Timing::Hip];
 const WAYS: [Way; 2] = [Way::Callbacks, Way::Symbols];
 
+/// Bytes of texts remembered at most, however large the buffers are.
+const MOST_TEXT: usize = 32 << 20;
+
 /// What the user asked for, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -30,7 +33,7 @@ pub(crate) struct Config {
     pub(crate) max_bytes: Option<u64>,
     /// Time between two commits.
     pub(crate) flush_interval: Duration,
-    /// Bytes that all buffers together may take.
+    /// Bytes that records and texts in memory may take.
     pub(crate) buffer_bytes: usize,
     /// How long an application's thread may wait for buffer space.
     pub(crate) wait: Duration,
@@ -55,6 +58,11 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// Bytes of texts remembered at most: a part of [`Config::buffer_bytes`], of which records get the rest.
+    pub(crate) fn text_bytes(&self) -> usize {
+        (self.buffer_bytes / 8).min(MOST_TEXT)
+    }
+
     /// Reads the process environment.
     pub(crate) fn from_env() -> Config {
         Config::read(

@@ -84,7 +84,7 @@ fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recor
     let recorder = Box::leak(Box::new(Recorder {
         pid: std::process::id(),
         began: (clock::monotonic(), clock::read(Clock::Realtime)),
-        budget: Arc::new(Budget::new(config.buffer_bytes)),
+        budget: Arc::new(Budget::new(config.buffer_bytes - config.text_bytes())),
         filename: Mutex::new(config.filename.clone()),
         counters: Counters::default(),
         switch,

@@ -29,12 +29,10 @@ use crate::{clock, log};
 
 /// How long to leave a file alone that could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
-/// Bytes of texts remembered at most.
-const MOST_TEXT: usize = 32 << 20;
 /// Changes of the switch to remember.
 const KEPT_CHANGES: usize = 64;
 /// Bytes of the file's pages in memory at most.
-const MOST_PAGES: usize = 16 << 20;
+const MOST_PAGES: usize = 8 << 20;
 /// Bytes of rows that are written at once: enough that what a transaction costs by itself does not count.
 const MOST_ROWS: usize = 2 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
@@ -378,10 +376,10 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         let opened = turn::open(&path).and_then(|mut appender| {
             // Who wants small buffers wants little memory taken.
-            let share = self.recorder.config.buffer_bytes / 8;
-            appender.set_string_budget(share.min(MOST_TEXT));
-            appender.set_page_cache(share.min(MOST_PAGES))?;
-            appender.set_waiting((share / 2).min(MOST_ROWS));
+            let config = &self.recorder.config;
+            appender.set_string_budget(config.text_bytes());
+            appender.set_page_cache((config.buffer_bytes / 8).min(MOST_PAGES))?;
+            appender.set_waiting((config.buffer_bytes / 16).min(MOST_ROWS));
             session::begin(&mut appender, self.recorder)?;
             Ok(appender)
         });
