@@ -122,18 +122,21 @@ pub(super) fn remember(key: u64, created: Created) {
 
 /// What was remembered under `key`; it stays.
 pub(super) fn look_up(key: u64) -> Option<Created> {
-    let created = recall(key)?;
-    remember(key, created);
-    Some(created)
+    read(key, key + 1)
 }
 
 /// What was remembered for the command numbered `key`, once.
 pub(super) fn recall(key: u64) -> Option<Created> {
+    read(key, 0)
+}
+
+/// What was remembered under `key`, whose place is in state `then` afterwards.
+fn read(key: u64, then: u64) -> Option<Created> {
     let place = &TABLE.0[key as usize % PLACES];
     place.state.compare_exchange(key + 1, BUSY, Ordering::Acquire, Ordering::Relaxed).ok()?;
     // SAFETY: `state` is BUSY by us.
-    let created = unsafe { (*place.created.get()).take() };
-    place.state.store(0, Ordering::Release);
+    let created = unsafe { *place.created.get() };
+    place.state.store(then, Ordering::Release);
     created
 }
 
