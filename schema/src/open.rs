@@ -91,7 +91,11 @@ pub(crate) fn read_only(path: &Path, busy: Duration) -> Result<Connection, Error
 pub(crate) fn as_it_lies(path: &Path) -> Result<Connection, Error> {
     let uri = uri(path, "immutable=1")?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    connect(Path::new(&uri), flags, Duration::ZERO).map_err(|error| Error::sqlite(path, error))
+    // A writer that was killed in its commit may have counted pages that the file does not have. With a schema that may be written,
+    // which on this connection it may not, SQLite counts for itself.
+    connect(Path::new(&uri), flags, Duration::ZERO)
+        .and_then(|connection| connection.execute_batch("PRAGMA writable_schema = ON").map(|()| connection))
+        .map_err(|error| Error::sqlite(path, error))
 }
 
 /// A writer's connection. Creates the file if `create` says so.

@@ -1,7 +1,7 @@
 //! Before the first start the loader is nobody's business; the first start brings the recorder.
 
 use super::{ask, check, early, end, maps, remote, service, status, threads, with_loader};
-use crate::harness::{Dir, Run, loader, program, tool};
+use crate::harness::{Dir, Run, loader, program, recorder, tool};
 
 #[test]
 fn before_the_first_start_there_is_one_thread_and_nothing_else() {
@@ -160,6 +160,26 @@ fn usage_and_what_cannot_be_controlled() {
     running.wait_for_output("ready");
     ask("start", &[], &running).failed("no GPU runtime has called it yet");
     assert!(!maps(&running).contains("memfd:rpd-remote"), "there is no block yet");
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+}
+
+#[test]
+fn a_stop_says_what_was_recorded() {
+    let dir = Dir::new();
+    let both = [recorder(), loader()];
+    let mut running = service(&dir).preload(&both).env("RPDT_AUTOSTART", "0").start();
+    running.wait_for_output("ready");
+    ask("start", &["--wait"], &running).done();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    ask("stop", &["--wait"], &running).done();
+    let trace = dir.trace("trace.rpd");
+    let fact = |key: &str| trace.metadata(&format!("session::0::{key}")).into_values().next().unwrap();
+    assert_eq!(fact("sources"), "hsa,hip");
+    assert!(!fact("hip_door").is_empty());
+    let kernels = trace.number("select count(*) from op where opType = 'KernelExecution'");
+    assert!(kernels > 0);
+    assert_eq!(fact("recorded::kernel"), kernels.to_string());
     end(&dir);
     running.finish().expect(0).expect_silent();
 }

@@ -195,7 +195,9 @@ impl File {
     fn counts_are_old(&self) -> bool {
         let lost: u64 = self.recorder.counters.lost().map(|(_, n)| n).sum();
         self.counted.is_some_and(|(at, recorded, counted_lost)| {
-            lost != counted_lost || (recorded != self.rows.recorded && at.elapsed() > COUNTS)
+            // After a stop nothing may come for long, and somebody wants to know what was recorded.
+            let due = at.elapsed() > COUNTS || !self.recorder.switch.is_on();
+            lost != counted_lost || (recorded != self.rows.recorded && due)
         })
     }
 
@@ -314,7 +316,7 @@ impl File {
         if skipped > 0 {
             lose(self.recorder, skipped);
             self.complaint
-                .say("RPDT_EXIT_MS is over before everything is written; what is missing is counted");
+                .say("RPDT_EXIT_MS is too short for all that is to be written; what is missing is counted");
         }
         self.lanes.retain(|lane| !lane.consumer.gone);
         let mut result = failed.map_or(Ok(()), Err);

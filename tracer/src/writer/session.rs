@@ -37,10 +37,7 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     if hsa::gpus().is_empty() {
         return Ok(false);
     }
-    let sources = [("hsa", hsa::offered()), ("hip", hip::records_calls())];
-    let sources: Vec<&str> = sources.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect();
-    appender.session_fact(fact::SOURCES, &sources.join(","))?;
-    hip_door(appender)?;
+    sources(appender)?;
     if let Some(timing) = timing::chosen() {
         appender.session_fact("timing", timing.name())?;
     }
@@ -58,8 +55,13 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// How HIP's calls are seen, which another profiler can change.
-fn hip_door(appender: &mut Appender) -> Result<(), Error> {
+/// What is recorded, and how HIP's calls are seen, which a later start or another profiler can change.
+fn sources(appender: &mut Appender) -> Result<(), Error> {
+    let sources = [("hsa", hsa::offered()), ("hip", hip::records_calls())];
+    let sources: Vec<&str> = sources.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect();
+    if !sources.is_empty() {
+        appender.session_fact(fact::SOURCES, &sources.join(","))?;
+    }
     hip::way().map_or(Ok(()), |door| appender.session_fact("hip_door", door))
 }
 
@@ -83,7 +85,7 @@ pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Re
     if let Some(stacks) = &recorder.stacks {
         appender.session_fact("calls_without_stack", &stacks.without().to_string())?;
     }
-    hip_door(appender)?;
+    sources(appender)?;
     if hip::way().is_some() {
         appender.session_fact("ops_without_call", &recorded.without_call.to_string())?;
     }
