@@ -3,6 +3,7 @@
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
 # make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
+# make nfs    - the tests of files and locks on NFS, in a Linux of its own
 # make hip-api - the description of the HIP API, from HIP's headers
 # make install PREFIX=/usr/local             make uninstall
 
@@ -21,7 +22,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test bench bench-passes soak matrix hip-api install uninstall clean
+.PHONY: all setup build roctx demo test bench bench-passes soak matrix nfs hip-api install uninstall clean
 all: build
 
 setup:
@@ -79,6 +80,9 @@ soak: setup
 
 matrix: setup
 	@tests/matrix/run
+
+nfs: setup
+	@tests/nfs/run
 
 # The description of the HIP API, from the headers of each version: tracer/src/hip/description/headers.sh says where they come from.
 HIP_HEADERS = target/hip-headers
