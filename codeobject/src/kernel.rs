@@ -6,7 +6,7 @@ use crate::demangle;
 ///
 /// Where the object has no metadata note, counts come from the kernel descriptor; what a descriptor does not hold
 /// (spills, work-group limit, arguments) is then 0 or empty: see [`crate::Source`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kernel {
     /// ELF symbol of the kernel descriptor: `_Z4vaddPf.kd`. The runtime knows the kernel by it.

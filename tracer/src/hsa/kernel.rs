@@ -50,12 +50,23 @@ pub(super) fn add(object: u64, kernel: Kernel) -> KernelId {
 
 fn number(kernel: Kernel) -> KernelId {
     let (symbol, gpu) = (kernel.symbol.clone(), kernel.gpu);
+    let kernel = Arc::new(kernel);
     let mut kernels = write(&TABLE.kernels);
     let id = kernels.len() as KernelId;
-    kernels.push(Arc::new(kernel));
+    kernels.push(Arc::clone(&kernel));
     drop(kernels);
     let mut by_symbol = write(&TABLE.by_symbol);
     let known = by_symbol.entry(symbol).or_default();
+    if kernel.facts.is_some() {
+        // HIP from 5.3 on loads a kernel when it is first launched, which was named before.
+        let mut kernels = write(&TABLE.kernels);
+        for (_, earlier) in known.iter().filter(|(other, _)| [gpu, NO_GPU].contains(other)) {
+            let earlier = &mut kernels[*earlier as usize];
+            if earlier.facts.is_none() {
+                *earlier = Arc::clone(&kernel);
+            }
+        }
+    }
     known.retain(|(other, _)| *other != gpu);
     known.push((gpu, id));
     id
@@ -183,6 +194,17 @@ mod tests {
         let (id, _) = cache.find(0xabc0);
         assert_eq!(get(id).unwrap().symbol, "kernel object 0xabc0");
         assert_eq!(cache.find(0xabc0), (id, true));
+    }
+
+    #[test]
+    fn a_kernel_that_is_named_before_it_is_loaded_is_known_from_then_on() {
+        let early = [named("lazy", 1), named("lazy", 0)];
+        let mut facts = rpd_codeobject::Kernel::default();
+        facts.vgpr_count = 24;
+        let loaded = add(0x7100, Kernel { symbol: "lazy.kd".into(), gpu: 0, facts: Some(facts) });
+        let vgprs = |id| get(id).unwrap().facts.as_ref().map(|facts| facts.vgpr_count);
+        assert_eq!(early.map(vgprs), [None, Some(24)]);
+        assert_eq!(named("lazy", 0), loaded);
     }
 
     #[test]
