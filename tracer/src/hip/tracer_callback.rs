@@ -80,7 +80,8 @@ unsafe fn begins(door: &Door, id: u32, data: *mut u8) -> i32 {
     let functions: [Option<Phase>; 2] = if !call::enter(index, api, data, door.data_size).is_null() {
         [Some(on_arguments), Some(on_return)]
     } else if door.times_commands && !super::registered() && call::cause_id() != correlation::NONE {
-        // A wrapper has the call already; HIP's commands must know it as well.
+        // A wrapper has the call and its arguments already; HIP's commands must know it as well.
+        remember();
         [None, None]
     } else {
         return NO;
@@ -97,10 +98,15 @@ unsafe fn begins(door: &Door, id: u32, data: *mut u8) -> i32 {
 unsafe extern "C" fn on_arguments(_: u32, _: *mut c_void) {
     guard((), || {
         if door().is_some_and(|door| door.times_commands) {
-            let created = call::created();
-            command::remember(created.call, created);
+            remember();
         }
     });
+}
+
+/// What the commands of this thread's call should know of it.
+fn remember() {
+    let created = call::created();
+    command::remember(created.call, created);
 }
 
 /// The call is about to return.
