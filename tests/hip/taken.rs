@@ -37,8 +37,8 @@ fn calls_go_on_by_the_names_of_functions() {
         meanwhile.iter().map(|kernels| kernels.rsplit(' ').next().unwrap().parse::<i64>().unwrap()).sum();
     assert!(by_names <= 50, "of the first 64 kernels there are no calls");
     assert_eq!(fact(&trace, "ops_without_call"), (150 - by_names).to_string());
-    let copies =
-        "select count(*) from op join rocpd_api_ops on op_id = op.id where opType = 'CopyDeviceToHost'";
+    // Newer versions of HIP do it by a kernel, which does not say where it reads and writes.
+    let copies = "select count(*) from op join rocpd_api_ops on op_id = op.id where opType like 'Copy%'";
     assert_eq!(trace.number(copies), 1);
     assert!(trace.lost().is_empty(), "{:?}", trace.lost());
 }
