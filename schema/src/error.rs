@@ -53,6 +53,9 @@ pub enum ErrorKind {
     /// Another process holds the file, for longer than this one was told to wait.
     #[error("another process has it locked; wait for that to finish and try again")]
     Locked,
+    /// The file system refuses every lock.
+    #[error("its file system has no locks, and others may be writing; name a file on another file system")]
+    NoLocks,
     /// An SQLite database, but no trace.
     #[error(
         "an SQLite database, but not an .rpd trace (it has no rocpd_api, rocpd_op and rocpd_string); left as it is, name another file"
@@ -163,6 +166,9 @@ fn kind_of(path: &Path, source: &rusqlite::Error) -> ErrorKind {
         ) => ErrorKind::NeedsRecovery,
         // The file may be written, its directory may not: there is no place for the journal.
         (ffi::SQLITE_READONLY_DIRECTORY, _) => ErrorKind::PermissionDenied,
+        (ffi::SQLITE_IOERR_LOCK | ffi::SQLITE_IOERR_RDLOCK | ffi::SQLITE_IOERR_CHECKRESERVEDLOCK, _) => {
+            ErrorKind::NoLocks
+        }
         (_, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Locked,
         (_, ErrorCode::ReadOnly) => ErrorKind::ReadOnly,
         (_, ErrorCode::DiskFull) => ErrorKind::DiskFull,

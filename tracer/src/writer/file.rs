@@ -166,12 +166,23 @@ impl File {
     pub(super) fn end(&mut self) {
         // The last chance of what could not be written a moment ago.
         (self.ending, self.retry_at) = (true, None);
-        if self.appender.is_some() || self.has_records() {
-            self.transact(clock::monotonic(), Until::ProcessEnds);
-        }
-        self.appender = None;
+        let ended = self.appender.is_none() && !self.has_records()
+            || self.transact(clock::monotonic(), Until::ProcessEnds);
         // What is still in the rings has nowhere to go.
         self.discard();
+        if let Some(mut appender) = self.appender.take().filter(|_| !ended) {
+            // On a full disk the counts may still find room, which they have had before; if not, others say what is missing.
+            let _ = self.end_without_rows(&mut appender);
+        }
+    }
+
+    fn end_without_rows(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        self.turns.begin(self.recorder, appender)?;
+        let said = session::counts(appender, self.recorder, &self.committed)
+            .and_then(|()| session::end(appender))
+            .and_then(|()| self.turns.commit(self.recorder, appender));
+        appender.rollback();
+        said
     }
 
     /// Ends the session in this file. Ranges that are open go on in the next.
@@ -201,16 +212,20 @@ impl File {
         })
     }
 
-    /// One transaction with everything that is in the rings.
-    fn transact(&mut self, now: u64, until: Until) {
-        let Some(mut appender) = self.take_appender() else { return };
+    /// One transaction with everything that is in the rings; whether it was committed.
+    fn transact(&mut self, now: u64, until: Until) -> bool {
+        let Some(mut appender) = self.take_appender() else { return false };
         match self.turns.begin(self.recorder, &mut appender) {
             Ok(()) => {}
             Err(error) if *error.kind() == ErrorKind::Locked && until == Until::Next => {
                 self.appender = Some(appender);
-                return self.give_up(&error);
+                self.give_up(&error);
+                return false;
             }
-            Err(error) => return self.fail(appender, &error, 0),
+            Err(error) => {
+                self.fail(appender, &error, 0);
+                return false;
+            }
         }
         let (records, filled) = self.fill(&mut appender, now, until);
         match filled.and_then(|()| self.turns.commit(self.recorder, &mut appender)) {
@@ -218,9 +233,13 @@ impl File {
                 self.committed = self.rows.recorded;
                 self.recorder.writer.progress.committed(&appender, self.committed.events());
                 self.stop_when_large(&appender);
-                self.appender = Some(appender);
+                (self.appender, self.retry_at) = (Some(appender), None);
+                true
             }
-            Err(error) => self.fail(appender, &error, records),
+            Err(error) => {
+                self.fail(appender, &error, records);
+                false
+            }
         }
     }
 
@@ -343,6 +362,10 @@ impl File {
 
     /// The open file, opened now if it has to be.
     fn take_appender(&mut self) -> Option<Appender> {
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+            self.make_room();
+            return None;
+        }
         let open = self.appender.take().filter(|appender| {
             let same = self.identity == identity(appender.path()) && system_calls::descriptors_are_ours();
             if !same {
@@ -369,10 +392,6 @@ impl File {
                 }
             }
             return Some(appender);
-        }
-        if self.retry_at.is_some_and(|at| Instant::now() < at) {
-            self.make_room();
-            return None;
         }
         system_calls::replace();
         let path = lock(&self.recorder.filename).expanded();
@@ -407,6 +426,10 @@ impl File {
         self.rows.recorded = self.committed;
         self.rows.forget_ids();
         self.links.forget();
+        if *error.kind() == ErrorKind::DiskFull {
+            // The session goes on when there is room again. A new one for each try would take what room there is.
+            self.appender = Some(appender);
+        }
         self.give_up(error);
     }
 

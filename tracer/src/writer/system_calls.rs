@@ -109,9 +109,23 @@ unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     if ours { unsafe { libc::close(descriptor) } } else { 0 }
 }
 
+/// A quota that is used up is a full disk, which SQLite knows by ENOSPC alone.
+fn full(written: isize) -> isize {
+    replace_errno(written == -1, libc::EDQUOT, libc::ENOSPC);
+    written
+}
+
+fn replace_errno(failed: bool, from: c_int, to: c_int) {
+    // SAFETY: this thread's own errno.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    if failed && *errno == from {
+        *errno = to;
+    }
+}
+
 unsafe extern "C" fn write(descriptor: c_int, bytes: *const c_void, count: usize) -> isize {
     // SAFETY: SQLite's arguments, and its own file.
-    if is_ours(descriptor) { unsafe { libc::write(descriptor, bytes, count) } } else { -1 }
+    full(if is_ours(descriptor) { unsafe { libc::write(descriptor, bytes, count) } } else { -1 })
 }
 
 unsafe extern "C" fn pwrite(
@@ -121,7 +135,7 @@ unsafe extern "C" fn pwrite(
     offset: libc::off_t,
 ) -> isize {
     // SAFETY: SQLite's arguments, and its own file.
-    if is_ours(descriptor) { unsafe { libc::pwrite(descriptor, bytes, count, offset) } } else { -1 }
+    full(if is_ours(descriptor) { unsafe { libc::pwrite(descriptor, bytes, count, offset) } } else { -1 })
 }
 
 unsafe extern "C" fn ftruncate(descriptor: c_int, length: libc::off_t) -> c_int {
@@ -138,7 +152,7 @@ unsafe extern "C" fn fcntl(descriptor: c_int, command: c_int, argument: *mut c_v
         _ => return unsafe { libc::fcntl(descriptor, command, argument) },
     };
     // SAFETY: all locking commands take a struct flock. For locks of the description l_pid must be 0.
-    let result = unsafe {
+    let mut result = unsafe {
         (*argument.cast::<libc::flock>()).l_pid = 0;
         libc::fcntl(descriptor, description, argument)
     };
@@ -146,7 +160,9 @@ unsafe extern "C" fn fcntl(descriptor: c_int, command: c_int, argument: *mut c_v
     if result != 0 && unsafe { *libc::__errno_location() } == libc::EINVAL {
         // A file system that does not know them.
         // SAFETY: as above.
-        return unsafe { libc::fcntl(descriptor, command, argument) };
+        result = unsafe { libc::fcntl(descriptor, command, argument) };
     }
+    // SQLite takes this for a lock of somebody else's, which goes away.
+    replace_errno(result != 0, libc::ENOLCK, libc::ENOSYS);
     result
 }
