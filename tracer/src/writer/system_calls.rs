@@ -22,7 +22,6 @@ static OPEN: Mutex<Vec<(c_int, u64, u64)>> = Mutex::new(Vec::new());
 pub(super) fn replace() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        save_allocations();
         // SAFETY: null asks for the default VFS, which always exists and lives as long as the process.
         let Some(vfs) = (unsafe { ffi::sqlite3_vfs_find(std::ptr::null()).as_mut() }) else { return };
         let Some(set) = vfs.xSetSystemCall else { return };
@@ -43,19 +42,6 @@ pub(super) fn replace() {
             }
         }
     });
-}
-
-/// A statement of a hundred rows holds hundreds of short texts, and each goes to the allocator unless the connection has room for
-/// it set aside; that is a twentieth of what a dispatch costs. Nobody asks SQLite how much memory it uses, so it need not count.
-fn save_allocations() {
-    /// Places, and bytes of each (SQLite cuts some of them into smaller ones): 480 KB.
-    const PLACES: (c_int, c_int) = (400, 1200);
-    let off: c_int = 0;
-    // SAFETY: before SQLite's first use, so no other thread is in it; both options take ints. If they are refused, all is as before.
-    unsafe {
-        ffi::sqlite3_config(ffi::SQLITE_CONFIG_LOOKASIDE, PLACES.1, PLACES.0);
-        ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, off);
-    }
 }
 
 /// Whether every descriptor of SQLite's still is the file it was opened for.
