@@ -4,10 +4,11 @@ use crate::program::{Company, run};
 use crate::sample::{Samples, print_table};
 
 /// Kernel time in ns, streams per GPU, GPUs, launches.
-const CASES: [(u32, u32, u32, u32); 5] = [
+const CASES: [(u32, u32, u32, u32); 6] = [
     (200, 1, 1, 100_000),
     (200, 4, 2, 100_000),
     (10_000, 1, 1, 20_000),
+    (10_000, 3, 1, 100_000),
     (10_000, 4, 1, 100_000),
     (10_000, 4, 2, 100_000),
 ];
