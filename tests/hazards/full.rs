@@ -82,6 +82,36 @@ fn a_disk_that_is_full_for_a_while() {
     full_for_a_while("ext4");
 }
 
+/// What a session has said once (names, code objects, GPUs) it says no second time, and not never.
+#[test]
+fn kernels_on_a_disk_that_is_full_for_a_while() {
+    let dir = Dir::new();
+    fs::write(dir.path("report"), "").unwrap();
+    let run =
+        in_own_mounts(&dir, "small_disk.sh").arg("tmpfs").arg("seconds").arg(hazard("ticker")).arg("4000");
+    let ran = run
+        .env("RECORDER", recorder())
+        .env("RPDT_BUFFER_MB", "1")
+        .env("RPDT_AUTOFLUSH", "20")
+        .timeout(120)
+        .run();
+    if not_here(&ran) {
+        return;
+    }
+    ran.expect(0);
+    assert!(ran.stderr.contains("no space left"), "{ran}");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!((trace.session_count(), ended_sessions(&trace)), (1, 1));
+    assert!(lost(&trace) > 0, "{ran}");
+    assert_eq!(trace.number("select count(*) from rocpd_metadata where tag like 'gpu::%::name'"), 1);
+    let objects = "select count(*) from ext_dispatch join rocpd_kernelcodeobject on id = codeObject_id";
+    let kernels = trace.number("select count(*) from ext_dispatch");
+    assert_eq!(trace.number(objects), kernels);
+    let last = "select count(*) from op where opType = 'KernelExecution' and start > (select max(start) - 500000000 from api)";
+    assert!(trace.number(last) > 50, "recording goes on when there is room again");
+}
+
 /// The program ends before there is room.
 #[test]
 fn a_disk_that_is_full_to_the_end() {

@@ -52,7 +52,7 @@ $without dd if=/dev/zero of="$place/filler" bs=1k count=16384 2>said
 tail -n 1 said | grep -q "^16777216" && cannot "takes whatever comes"
 rm -rf "$place/room" "$place/lost+found" said
 sync -f "$place"
-RPDT_FILENAME=$place/trace.rpd RPDT_REPORT=$PWD/report LD_PRELOAD=$RECORDER $without "$@" &
+RPDT_FILENAME=$place/trace.rpd RPDT_REPORT=$PWD/report LD_PRELOAD=$RECORDER:$LD_PRELOAD $without "$@" &
 if [ "$full" = seconds ]; then
     sleep 2
     rm "$place/filler"

@@ -230,6 +230,7 @@ impl File {
         let (records, filled) = self.fill(&mut appender, now, until);
         match filled.and_then(|()| self.turns.commit(self.recorder, &mut appender)) {
             Ok(()) => {
+                self.rows.commit();
                 self.committed = self.rows.recorded;
                 self.recorder.writer.progress.committed(&appender, self.committed.events());
                 self.stop_when_large(&appender);
@@ -423,9 +424,9 @@ impl File {
     fn fail(&mut self, mut appender: Appender, error: &Error, records: u64) {
         appender.rollback();
         lose(self.recorder, records);
-        self.rows.recorded = self.committed;
-        self.rows.forget_ids();
+        self.rows.roll_back(self.committed);
         self.links.forget();
+        (self.gpus_known, self.counted) = (false, None);
         if *error.kind() == ErrorKind::DiskFull {
             // The session goes on when there is room again. A new one for each try would take what room there is.
             self.appender = Some(appender);

@@ -16,14 +16,29 @@ pub(super) struct Named {
 #[derive(Default)]
 pub(super) struct Names {
     known: Vec<Option<Named>>,
+    /// Those that came with the open transaction.
+    open: Vec<usize>,
     /// Demangling is slow, and its result survives a rollback.
     demangled: Vec<Option<String>>,
 }
 
 impl Names {
-    /// Ids are no longer in the file: a transaction was rolled back or a new session began.
-    pub(super) fn forget_ids(&mut self) {
+    /// A new session began, which has no ids yet.
+    pub(super) fn forget(&mut self) {
         self.known.clear();
+        self.open.clear();
+    }
+
+    /// The open transaction is in the file.
+    pub(super) fn commit(&mut self) {
+        self.open.clear();
+    }
+
+    /// The open transaction is not in the file, and neither are the ids that came with it.
+    pub(super) fn roll_back(&mut self) {
+        for place in self.open.drain(..) {
+            self.known[place] = None;
+        }
     }
 
     /// The kernel numbered `id`; writes its code object's rows the first time.
@@ -36,6 +51,7 @@ impl Names {
         let named = self.enter(place, kernel.as_deref(), appender)?;
         self.known.resize(self.known.len().max(place + 1), None);
         self.known[place] = Some(named);
+        self.open.push(place);
         Ok(named)
     }
 

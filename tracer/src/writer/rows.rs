@@ -92,12 +92,23 @@ impl Rows {
     /// A new session was taken.
     pub(super) fn new_session(&mut self) {
         self.ids = Ids::first();
-        self.forget_ids();
+        self.names.forget();
+        self.forget_frames();
     }
 
-    /// Ids are no longer in the file: a transaction was rolled back or a new session began.
-    pub(super) fn forget_ids(&mut self) {
-        self.names.forget_ids();
+    /// The open transaction is in the file.
+    pub(super) fn commit(&mut self) {
+        self.names.commit();
+    }
+
+    /// The open transaction is not in the file; `committed` is.
+    pub(super) fn roll_back(&mut self, committed: Recorded) {
+        self.recorded = committed;
+        self.names.roll_back();
+        self.forget_frames();
+    }
+
+    fn forget_frames(&mut self) {
         if let Some(frames) = &mut self.frames {
             frames.forget_ids();
         }

@@ -114,6 +114,7 @@ impl Sink<'_> {
         }
         self.failed = self.turns.commit(self.recorder, self.appender).err();
         if self.failed.is_none() {
+            self.rows.commit();
             (*self.committed, self.records) = (self.rows.recorded, 0);
             fork::let_pass();
             self.failed = self.turns.go_on(self.recorder, self.appender).err();
