@@ -5,8 +5,8 @@ use crate::image::{self, Image};
 use crate::record::values;
 use crate::table::{Cells, Row};
 use rpd_sql::insert::Insert;
+use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ffi};
 use std::iter;
 
 /// Bytes of memory kept for the next rows after a giant text.
@@ -63,7 +63,7 @@ impl Batch {
             return Ok(());
         }
         let mut statement = connection.prepare_cached(&self.insert.statement(1))?;
-        for Place { key, begin, end } in self.places.drain(..) {
+        for &Place { key, begin, end } in &self.places {
             let others = values(&self.bytes[begin..end]).skip(1);
             for (column, value) in iter::once(ValueRef::Integer(key)).chain(others).enumerate() {
                 statement.raw_bind_parameter(column + 1, ToSqlOutput::Borrowed(value))?;
@@ -91,16 +91,16 @@ impl Batch {
         if self.places.is_empty() {
             return Ok(());
         }
-        let columns = "SELECT group_concat(\"name\") FROM pragma_table_info(?, 'main')";
-        let columns: String = connection.query_row(columns, [self.insert.table], |row| row.get(0))?;
-        // Only whole rows are copied as they are, so the tables must look alike.
-        let alike = columns.split(',').eq(self.insert.columns.iter().copied());
-        let written = connection.execute(&self.insert.copy(schema, alike), [])?;
-        if written != self.places.len() {
-            let corrupt = ffi::Error::new(ffi::SQLITE_CORRUPT);
-            let message = format!("{written} of {} rows of {} arrived", self.places.len(), self.insert.table);
-            return Err(rusqlite::Error::SqliteFailure(corrupt, Some(message)));
+        let table = self.insert.table;
+        let there = format!("SELECT count(*) FROM \"{schema}\".\"{table}\"");
+        if connection.query_row(&there, [], |row| row.get::<_, i64>(0))? != self.places.len() as i64 {
+            return self.write_each(connection);
         }
+        let columns = "SELECT group_concat(\"name\") FROM pragma_table_info(?, 'main')";
+        let columns: Option<String> = connection.query_row(columns, [table], |row| row.get(0))?;
+        // Only whole rows are copied as they are, so the tables must look alike.
+        let alike = columns.is_some_and(|columns| columns.split(',').eq(self.insert.columns.iter().copied()));
+        connection.execute(&self.insert.copy(schema, alike), [])?;
         self.clear();
         Ok(())
     }

@@ -82,7 +82,7 @@ pub enum ErrorKind {
     #[error("the file or its file system is read-only; name another file or change its permissions")]
     ReadOnly,
     /// No space left for the file or its journal.
-    #[error("no space left; free some and try again")]
+    #[error("no space left on the disk, in a quota or below a limit of file sizes; make some and try again")]
     DiskFull,
     /// The file was moved, replaced or deleted under its writer.
     #[error("the file was moved, replaced or deleted while it was open; open it again")]

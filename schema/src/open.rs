@@ -25,7 +25,7 @@ use std::time::Duration;
 /// How long to wait for other processes' locks, unless told otherwise.
 pub const BUSY_TIME: Duration = Duration::from_secs(5);
 
-/// Room for the statements of all tables in all batch sizes, so that none is prepared twice.
+/// Room for the statements of all tables, so that none is prepared twice.
 const STATEMENTS: usize = 64;
 
 /// Opens a trace of any version for reading, waiting up to [`BUSY_TIME`] for writers.

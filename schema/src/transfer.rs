@@ -45,6 +45,8 @@ impl Transfer {
         connection.execute_batch(&format!("ATTACH ':memory:' AS {name}"))?;
         self.attached += 1;
         connection.deserialize_read_exact(&*name, &*self.image, self.image.len(), true)?;
+        // Every page is read once.
+        connection.execute_batch(&format!("PRAGMA {name}.cache_size = 8"))?;
         Ok(name)
     }
 

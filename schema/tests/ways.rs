@@ -143,6 +143,29 @@ fn triggers_and_indexes_of_the_owner_see_every_row() {
 }
 
 #[test]
+fn rows_that_the_owner_does_not_want_are_left_out() {
+    let (_directory, path) = fresh();
+    change(
+        &path,
+        "CREATE TRIGGER odd BEFORE INSERT ON rocpd_op WHEN NEW.id % 2 BEGIN SELECT RAISE(IGNORE); END",
+    );
+    let mut appender = Appender::open(&path).unwrap();
+    ops(&mut appender, 1..=MANY).unwrap();
+    assert_ids(&path, 0, (1..=MANY).filter(|id| id % 2 == 0));
+}
+
+#[test]
+fn a_table_that_is_gone_is_named() {
+    for many in [3, MANY] {
+        let (_directory, path) = fresh();
+        let mut appender = Appender::open(&path).unwrap();
+        change(&path, "DROP TABLE rocpd_op");
+        let error = ops(&mut appender, 1..=many).unwrap_err();
+        assert!(error.to_string().contains("no such table: "), "{error}");
+    }
+}
+
+#[test]
 fn a_table_with_columns_in_another_order_and_more_of_them() {
     let (_directory, path) = fresh();
     change(

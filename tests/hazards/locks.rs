@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 
 use super::build::{root, source};
 use super::{assert_clean, lost, marker_count, recorded, soak};
@@ -107,6 +107,27 @@ fn readers_of_a_growing_file() {
     trace.check_integrity();
     assert!(marker_count(&trace) > before.max(1000));
     assert_eq!(lost(&trace), 0);
+}
+
+/// Rings with calls and operations both, in more than one transaction can hold.
+#[test]
+fn operations_that_complete_on_the_threads_of_calls() {
+    let dir = Dir::new();
+    let mut running = recorded(&dir, "mixed_rings").env("RPDT_TIMING", "hip").timeout(120).start();
+    let path = dir.path("trace.rpd");
+    let mut last = 0;
+    while running.is_alive() {
+        let Ok(trace) = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
+            continue;
+        };
+        trace.busy_timeout(Duration::from_secs(30)).unwrap();
+        // Until its writer is through with it the file may be empty.
+        last = look(&trace).unwrap_or(last);
+    }
+    assert_eq!(running.finish().expect(0).expect_silent().stdout, "done\n");
+    assert!(last > 0, "somebody has looked");
+    let trace = assert_clean(&dir, 1);
+    assert_eq!(trace.number("select count(*) from ext_dispatch"), 200 + 200 + 6 * 12_001);
 }
 
 /// A trim reads for longer than records fit into a small buffer; the recorder must not have to wait that long.

@@ -51,15 +51,12 @@ pub(super) fn add(object: u64, kernel: Kernel) -> KernelId {
 fn number(kernel: Kernel) -> KernelId {
     let (symbol, gpu) = (kernel.symbol.clone(), kernel.gpu);
     let kernel = Arc::new(kernel);
+    let mut by_symbol = write(&TABLE.by_symbol);
     let mut kernels = write(&TABLE.kernels);
     let id = kernels.len() as KernelId;
-    kernels.push(Arc::clone(&kernel));
-    drop(kernels);
-    let mut by_symbol = write(&TABLE.by_symbol);
     let known = by_symbol.entry(symbol).or_default();
     if kernel.facts.is_some() {
         // HIP from 5.3 on loads a kernel when it is first launched, which was named before.
-        let mut kernels = write(&TABLE.kernels);
         for (_, earlier) in known.iter().filter(|(other, _)| [gpu, NO_GPU].contains(other)) {
             let earlier = &mut kernels[*earlier as usize];
             if earlier.facts.is_none() {
@@ -67,6 +64,7 @@ fn number(kernel: Kernel) -> KernelId {
             }
         }
     }
+    kernels.push(kernel);
     known.retain(|(other, _)| *other != gpu);
     known.push((gpu, id));
     id

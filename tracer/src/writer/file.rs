@@ -47,8 +47,10 @@ type Identity = Option<(u64, u64)>;
 struct Lane {
     consumer: Consumer,
     ranges: Ranges,
-    /// Records of operations came out of it: it is the completion thread's.
+    /// Records of operations came out of it, and of calls. By HIP's own times commands complete on the program's threads too; the
+    /// completion thread makes no calls.
     operations: bool,
+    calls: bool,
 }
 
 /// See the module.
@@ -265,6 +267,7 @@ impl File {
             consumer,
             ranges: Ranges::default(),
             operations: false,
+            calls: false,
         }));
     }
 
@@ -297,6 +300,7 @@ impl File {
             calls_drained: false,
             linked: false,
             operations: 0,
+            calls: 0,
             committed: &mut self.committed,
             records: 0,
             failed: None,
@@ -309,27 +313,30 @@ impl File {
             sink.start(begun);
         }
         // Calls before the operations that they caused.
-        self.lanes.sort_by_key(|lane| lane.operations);
+        let operations_alone = |lane: &Lane| lane.operations && !lane.calls;
+        self.lanes.sort_by_key(operations_alone);
         let mut held = Some(held);
         for lane in &mut self.lanes {
-            if lane.operations {
+            if operations_alone(lane) {
                 sink.calls_drained = true;
                 held.take().into_iter().flatten().for_each(|operation| sink.operation(operation));
             }
-            let before = sink.operations;
+            let before = (sink.operations, sink.calls);
             let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
             let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
             if gone {
                 // It may have ended inside a call.
                 sink.links.lose(lane.consumer.open_call());
             }
-            lane.operations |= sink.operations > before;
+            lane.operations |= sink.operations > before.0;
+            lane.calls |= sink.calls > before.1;
             sink.pause(tid, ranges, now);
             if gone || until == Until::ProcessEnds {
                 sink.end(tid, ranges, now);
             }
             lane.consumer.gone = gone;
         }
+        sink.calls_drained = true;
         held.into_iter().flatten().for_each(|operation| sink.operation(operation));
         sink.drained(now, until == Until::ProcessEnds);
         let (records, skipped, failed) = (sink.records, sink.skipped, sink.failed);

@@ -36,7 +36,9 @@ pub(super) struct Sink<'a> {
     pub(super) calls_drained: bool,
     /// An operation of this drain was linked to its call.
     pub(super) linked: bool,
+    /// How many of each have been drained.
     pub(super) operations: u64,
+    pub(super) calls: u64,
     /// Sums and records as of the last commit.
     pub(super) committed: &'a mut Recorded,
     pub(super) records: u64,
@@ -64,6 +66,7 @@ impl Sink<'_> {
             Kind::Call => {
                 let call: Call = bytemuck::pod_read_unaligned(entry.body);
                 self.links.drained(call.correlation);
+                self.calls += 1;
                 let behind = entry.text.split_at_checked(call.arguments as usize);
                 let (arguments, frames) = behind.unwrap_or_default();
                 self.keep(|rows, appender| {

@@ -95,9 +95,10 @@ unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     if ours { unsafe { libc::close(descriptor) } } else { 0 }
 }
 
-/// A quota that is used up is a full disk, which SQLite knows by ENOSPC alone.
+/// A quota that is used up is a full disk, and a file that may not grow as well; SQLite knows them by ENOSPC alone.
 fn full(written: isize) -> isize {
     replace_errno(written == -1, libc::EDQUOT, libc::ENOSPC);
+    replace_errno(written == -1, libc::EFBIG, libc::ENOSPC);
     written
 }
 
