@@ -30,7 +30,10 @@ fn a_limit_of_the_file_size() {
     assert!(ran.stderr.contains("/trace.rpd: "), "{ran}");
     let there = marks_of_full_file(&dir);
     assert!(there > 0, "what fits is there");
-    assert_eq!(there + reported_lost(&fs::read_to_string(report).unwrap()), 40_000);
+    let missing = reported_lost(&fs::read_to_string(report).unwrap());
+    assert_eq!(there + missing, 40_000);
+    let trace = dir.trace("trace.rpd");
+    assert_eq!((trace.session_count(), lost(&trace), ended_sessions(&trace)), (1, missing, 1));
 }
 
 /// How many marks there are in a trace whose journal may have been left; whoever opens it next rolls that back.
