@@ -41,13 +41,6 @@ impl Rows {
         Ok(())
     }
 
-    /// Stack frames whose names were not known when their call was written.
-    pub(super) fn named_stacks(&mut self, appender: &mut Appender) -> Result<(), Error> {
-        let Some(frames) = &mut self.frames else { return Ok(()) };
-        self.recorded.stacks += frames.write_named(appender)?;
-        Ok(())
-    }
-
     /// A launch that dispatched nothing: it was captured, or it failed.
     fn launch(
         &mut self,

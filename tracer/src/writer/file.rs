@@ -339,6 +339,9 @@ impl File {
         sink.calls_drained = true;
         held.into_iter().flatten().for_each(|operation| sink.operation(operation));
         sink.drained(now, until == Until::ProcessEnds);
+        if until != Until::Next {
+            sink.last_stacks();
+        }
         let (records, skipped, failed) = (sink.records, sink.skipped, sink.failed);
         if skipped > 0 {
             lose(self.recorder, skipped);
@@ -346,12 +349,7 @@ impl File {
                 .say("RPDT_EXIT_MS is too short for all that is to be written; what is missing is counted");
         }
         self.lanes.retain(|lane| !lane.consumer.gone);
-        let mut result = failed.map_or(Ok(()), Err);
-        if until != Until::Next && self.name_frames() {
-            // There is no next transaction for those that came with this one.
-            result = result.and_then(|()| self.rows.named_stacks(appender));
-        }
-        let result = result.and_then(|()| self.facts(appender, until));
+        let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, until));
         (records.saturating_sub(skipped), result)
     }
 

@@ -12,7 +12,7 @@ use crate::stack::Stacks;
 use crate::stack::symbol::Symbols;
 
 /// The frames of a call, nearest first, until their names are known.
-struct Waiting {
+pub(super) struct Waiting {
     call: ApiId,
     words: Box<[u64]>,
 }
@@ -53,10 +53,19 @@ impl Frames {
         Ok(u64::from(depth > 0))
     }
 
-    /// Frames that waited for their names, which are known now. Of how many calls.
-    pub(super) fn write_named(&mut self, appender: &mut Appender) -> Result<u64, Error> {
-        let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().map(|stack| self.add(appender, stack.call, stack.words)).sum()
+    /// Frames that waited for their names, which are known now.
+    pub(super) fn take_named(&mut self) -> Vec<Waiting> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Writes some of those; as [`Frames::add`].
+    pub(super) fn add_named(&mut self, appender: &mut Appender, stack: Waiting) -> Result<u64, Error> {
+        self.add(appender, stack.call, stack.words)
+    }
+
+    /// So many stacks of calls in the file were not written.
+    pub(super) fn lose(&self, stacks: usize) {
+        self.stacks.count_without(stacks as u64);
     }
 
     /// Whether frames wait for the next transaction.
@@ -78,7 +87,7 @@ impl Frames {
     /// Ids are no longer in the file: a transaction was rolled back or a new session began. So are the calls that wait.
     pub(super) fn forget_ids(&mut self) {
         self.ids.clear();
-        self.stacks.count_without(self.waiting.len() as u64);
+        self.lose(self.waiting.len());
         self.waiting.clear();
     }
 

@@ -2,6 +2,7 @@
 
 use rpd_schema::{Appender, Error};
 
+use super::frames::Frames;
 use super::links::{Link, Links};
 use super::process_ranges::ProcessRanges;
 use super::ranges::{Ranges, Stretch};
@@ -82,8 +83,30 @@ impl Sink<'_> {
 
     /// Stack frames of calls of earlier transactions, whose names have become known.
     pub(super) fn named_stacks(&mut self) {
-        if self.failed.is_none() && !self.late {
-            self.failed = self.rows.named_stacks(self.appender).err();
+        if self.failed.is_some() || self.late {
+            return;
+        }
+        let mut stacks = self.rows.frames.as_mut().map(Frames::take_named).unwrap_or_default().into_iter();
+        while let Some((stack, frames)) = stacks.next().zip(self.rows.frames.as_mut()) {
+            match frames.add_named(self.appender, stack) {
+                Ok(written) => self.rows.recorded.stacks += written,
+                Err(error) => self.failed = Some(error),
+            }
+            if self.appender.is_full() || fork::is_waiting() {
+                self.renew();
+            }
+            if self.failed.is_some()
+                && let Some(frames) = &self.rows.frames
+            {
+                return frames.lose(stacks.len());
+            }
+        }
+    }
+
+    /// Works out the names of the frames that came with this drain, and writes them: there is no next transaction.
+    pub(super) fn last_stacks(&mut self) {
+        if self.rows.frames.as_mut().is_some_and(Frames::name) {
+            self.named_stacks();
         }
     }
 
