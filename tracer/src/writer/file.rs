@@ -5,8 +5,9 @@
 //! and carried on from in the file that is there then. What cannot be written waits in the rings while there is room, and is then
 //! drained and counted, so that a full disk never fills the application's memory.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+mod failure;
+mod opening;
+
 use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
@@ -17,31 +18,20 @@ use super::process_ranges::ProcessRanges;
 use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
 use super::sink::{Operation, Sink};
-use super::turn::{self, Turns};
-use super::{Complaint, is_somebody_elses, lose, session, system_calls};
-use crate::correlation;
-use crate::record::{Call, Kind};
+use super::turn::Turns;
+use super::{Complaint, lose, session};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
-use crate::sync::lock;
-use crate::{clock, log};
+use crate::{clock, correlation, log};
+use opening::Identity;
 
-/// How long to leave a file alone that could not be opened.
-const RETRY: Duration = Duration::from_secs(1);
 /// Changes of the switch to remember.
 const KEPT_CHANGES: usize = 64;
-/// Bytes of the file's pages in memory at most.
-const MOST_PAGES: usize = 8 << 20;
-/// Bytes of rows that are written at once: enough that what a transaction costs by itself does not count.
-const MOST_ROWS: usize = 2 << 20;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// Operations held back at most; what comes beyond is not linked to its call.
 const MOST_HELD: usize = 1 << 16;
-
-/// Which file a path meant when it was opened: (device, inode).
-type Identity = Option<(u64, u64)>;
 
 /// The records and open ranges of one thread.
 struct Lane {
@@ -365,130 +355,4 @@ impl File {
         }
         if ending { session::end(appender) } else { Ok(()) }
     }
-
-    /// The open file, opened now if it has to be.
-    fn take_appender(&mut self) -> Option<Appender> {
-        if self.retry_at.is_some_and(|at| Instant::now() < at) {
-            self.make_room();
-            return None;
-        }
-        let open = self.appender.take().filter(|appender| {
-            let same = self.identity == identity(appender.path()) && system_calls::descriptors_are_ours();
-            if !same {
-                log::info(|| {
-                    format!(
-                        "{}: moved, replaced or emptied; going on with the file there now",
-                        appender.path().display()
-                    )
-                });
-            }
-            same
-        });
-        if let Some(mut appender) = open {
-            if self.rows.exhausted() {
-                match appender.next_session().and_then(|()| session::begin(&mut appender, self.recorder)) {
-                    Ok(()) => {
-                        self.rows.new_session();
-                        self.links.forget();
-                    }
-                    Err(error) => {
-                        self.fail(appender, &error, 0);
-                        return None;
-                    }
-                }
-            }
-            return Some(appender);
-        }
-        system_calls::replace();
-        let path = lock(&self.recorder.filename).expanded();
-        let opened = turn::open(&path).and_then(|mut appender| {
-            // Who wants small buffers wants little memory taken.
-            let config = &self.recorder.config;
-            appender.set_string_budget(config.text_bytes());
-            appender.set_page_cache((config.buffer_bytes / 8).min(MOST_PAGES))?;
-            appender.set_waiting((config.buffer_bytes / 16).min(MOST_ROWS));
-            session::begin(&mut appender, self.recorder)?;
-            Ok(appender)
-        });
-        match opened {
-            Ok(appender) => {
-                self.rows.new_session();
-                self.links.forget();
-                self.identity = identity(&path);
-                (self.gpus_known, self.counted, self.retry_at) = (false, None, None);
-                Some(appender)
-            }
-            Err(error) => {
-                self.give_up(&error);
-                None
-            }
-        }
-    }
-
-    /// A transaction failed: nothing of it is in the file.
-    fn fail(&mut self, mut appender: Appender, error: &Error, records: u64) {
-        appender.rollback();
-        lose(self.recorder, records);
-        self.rows.roll_back(self.committed);
-        self.links.forget();
-        (self.gpus_known, self.counted) = (false, None);
-        if *error.kind() == ErrorKind::DiskFull {
-            // The session goes on when there is room again. A new one for each try would take what room there is.
-            self.appender = Some(appender);
-        }
-        self.give_up(error);
-    }
-
-    fn give_up(&mut self, error: &Error) {
-        // Nothing to lose yet, and whoever asked hears of it.
-        if std::mem::take(&mut self.opening) && !self.has_records() {
-            return self.complaint.say(&error.to_string());
-        }
-        if is_somebody_elses(error.kind()) {
-            self.recorder.switch.disable();
-            self.complaint.say(&format!("{error}; recording is off for this process"));
-            return self.discard();
-        }
-        let is_busy = *error.kind() == ErrorKind::Locked && !self.ending;
-        // Others who write take their time; that is worth a word only when something is about to be lost by it.
-        if !is_busy || self.recorder.pressed() {
-            self.complaint
-                .say(&format!("{error}; what finds no room in the buffers meanwhile is lost and counted"));
-        }
-        if is_busy {
-            // The rings keep what they have, and the next try has as much patience as this one had.
-            return;
-        }
-        self.retry_at = Some(Instant::now() + RETRY);
-        self.make_room();
-    }
-
-    /// Nothing can be written now: records wait in the rings until those fill up.
-    fn make_room(&mut self) {
-        if self.recorder.pressed() {
-            self.discard();
-        }
-    }
-
-    fn discard(&mut self) {
-        self.begin_links();
-        let mut records = std::mem::take(&mut self.held).len() as u64;
-        for lane in &mut self.lanes {
-            lane.consumer.gone = lane.consumer.drain(|entry| {
-                records += 1;
-                if entry.kind == Kind::Call {
-                    self.links.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation);
-                }
-            });
-        }
-        self.links.forget();
-        self.lanes.retain(|lane| !lane.consumer.gone);
-        lose(self.recorder, records);
-    }
-}
-
-/// What `path` means now; nothing for a missing or empty file. Only asks: opening and closing the file would drop the locks that
-/// SQLite holds on it for the whole process.
-fn identity(path: &Path) -> Identity {
-    std::fs::metadata(path).ok().filter(|file| file.len() > 0).map(|file| (file.dev(), file.ino()))
 }

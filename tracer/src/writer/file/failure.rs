@@ -1,0 +1,75 @@
+//! What cannot be written: it waits in the rings while there is room, and is then drained and counted.
+
+use std::time::{Duration, Instant};
+
+use rpd_schema::{Appender, Error, ErrorKind};
+
+use super::File;
+use crate::record::{Call, Kind};
+use crate::writer::{is_somebody_elses, lose};
+
+/// How long to leave a file alone that could not be opened.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl File {
+    /// A transaction failed: nothing of it is in the file.
+    pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, records: u64) {
+        appender.rollback();
+        lose(self.recorder, records);
+        self.rows.roll_back(self.committed);
+        self.links.forget();
+        (self.gpus_known, self.counted) = (false, None);
+        if *error.kind() == ErrorKind::DiskFull {
+            // The session goes on when there is room again. A new one for each try would take what room there is.
+            self.appender = Some(appender);
+        }
+        self.give_up(error);
+    }
+
+    pub(super) fn give_up(&mut self, error: &Error) {
+        // Nothing to lose yet, and whoever asked hears of it.
+        if std::mem::take(&mut self.opening) && !self.has_records() {
+            return self.complaint.say(&error.to_string());
+        }
+        if is_somebody_elses(error.kind()) {
+            self.recorder.switch.disable();
+            self.complaint.say(&format!("{error}; recording is off for this process"));
+            return self.discard();
+        }
+        let is_busy = *error.kind() == ErrorKind::Locked && !self.ending;
+        // Others who write take their time; that is worth a word only when something is about to be lost by it.
+        if !is_busy || self.recorder.pressed() {
+            self.complaint
+                .say(&format!("{error}; what finds no room in the buffers meanwhile is lost and counted"));
+        }
+        if is_busy {
+            // The rings keep what they have, and the next try has as much patience as this one had.
+            return;
+        }
+        self.retry_at = Some(Instant::now() + RETRY);
+        self.make_room();
+    }
+
+    /// Nothing can be written now: records wait in the rings until those fill up.
+    pub(super) fn make_room(&mut self) {
+        if self.recorder.pressed() {
+            self.discard();
+        }
+    }
+
+    pub(super) fn discard(&mut self) {
+        self.begin_links();
+        let mut records = std::mem::take(&mut self.held).len() as u64;
+        for lane in &mut self.lanes {
+            lane.consumer.gone = lane.consumer.drain(|entry| {
+                records += 1;
+                if entry.kind == Kind::Call {
+                    self.links.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation);
+                }
+            });
+        }
+        self.links.forget();
+        self.lanes.retain(|lane| !lane.consumer.gone);
+        lose(self.recorder, records);
+    }
+}
