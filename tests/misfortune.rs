@@ -1,6 +1,6 @@
-//! Devices that hang, fail or run out of memory; children; ends of all kinds. The program sees what it would see without us.
+//! Kernels that never end, devices that run out of memory; children; ends of all kinds. The program sees what it would see without us.
 
-use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, aql_code_object, program};
+use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, program};
 
 const HANGS: &str = "[[fault]]\nkind = \"hang\"\nkernel = \"hanging_kernel\"\n";
 
@@ -41,22 +41,6 @@ fn a_kernel_that_never_ends_and_an_exit() {
              where string like 'hanging_kernel(%'";
         assert_eq!(trace.number(launches), 1, "its launch is recorded");
     }
-}
-
-#[test]
-fn a_queue_error_reaches_the_program() {
-    let run = |dir| {
-        let config = "[[fault]]\nkind = \"queue_error\"\npacket = 2\nerror = \"illegal_instruction\"\n";
-        Run::new(dir, program("queue_error")).arg(aql_code_object("gfx900")).config(config)
-    };
-    let (dir, with) = (Dir::new(), Dir::new());
-    let plain = run(&dir).run();
-    let ran = run(&with).recorded(Loading::Preload).run();
-    assert!(plain.stdout.contains("callback: status"), "{plain}");
-    assert_eq!((plain.status, &plain.stdout), (ran.status, &ran.stdout), "{plain}{ran}");
-    let trace = with.trace("trace.rpd");
-    Expected::of(&with.logs()[0].1).assert_equals(&trace);
-    trace.check_integrity();
 }
 
 #[test]

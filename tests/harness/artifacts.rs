@@ -141,7 +141,6 @@ pub(crate) fn program(name: &str) -> PathBuf {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])
         }
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),
-        "queue_error" => ("tests/programs/queue_error.c".into(), CC, &["-lhsa-runtime64"]),
         "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),
         "control" => ("tests/programs/control.c".into(), CC, &["-ldl"]),
         "service" => ("tests/programs/remote/service.hip".into(), HIP, &["-ldl", "-lpthread"]),

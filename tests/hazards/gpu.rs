@@ -1,4 +1,4 @@
-//! The GPU's runtime at its worst. Devices that hang and fail are in misfortune.rs.
+//! The GPU's runtime at its worst. Kernels that never end are in misfortune.rs.
 
 use super::{assert_clean, hazard, recorded};
 use crate::harness::{Dir, Expected, Loading, Run, aql_code_object, program};
@@ -77,6 +77,22 @@ fn copies_that_are_refused() {
     let trace = assert_clean(&dir, 1);
     assert_eq!(equals_log(&dir), 40);
     assert_eq!(trace.number("select count(*) from rocpd_copyapi"), 20, "a refused copy is no copy");
+}
+
+#[test]
+fn a_queue_error_reaches_the_program() {
+    let run = |dir| {
+        let config = "[[fault]]\nkind = \"queue_error\"\npacket = 2\nerror = \"illegal_instruction\"\n";
+        Run::new(dir, hazard("queue_error")).arg(aql_code_object("gfx900")).config(config)
+    };
+    let (dir, with) = (Dir::new(), Dir::new());
+    let plain = run(&dir).run();
+    let ran = run(&with).recorded(Loading::Preload).run();
+    assert!(plain.stdout.contains("callback: status"), "{plain}");
+    assert_eq!((plain.status, &plain.stdout), (ran.status, &ran.stdout), "{plain}{ran}");
+    let trace = with.trace("trace.rpd");
+    Expected::of(&with.logs()[0].1).assert_equals(&trace);
+    trace.check_integrity();
 }
 
 #[test]

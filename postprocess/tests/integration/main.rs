@@ -12,7 +12,7 @@
 //! | `hostile.rs` | passes over damaged, odd, locked, read-only and full files |
 //! | `property.rs` | passes over generated traces: what must hold for every one |
 //! | `sound.rs` | the trace that they damage |
-//! | `trim.rs`, `trim_failure.rs` | a stretch of a trace as a trace of its own; failures, interruptions, kills |
+//! | `trim.rs`, `trim_others.rs`, `trim_failure.rs` | a stretch of a trace as a trace of its own; what others put into it; failures, interruptions, kills |
 //! | `rows_of_texts.rs` | each text once; rows that were written as markers |
 //! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |
@@ -48,5 +48,6 @@ mod subclass;
 mod top;
 mod trim;
 mod trim_failure;
+mod trim_others;
 mod untouched;
 mod usage;
