@@ -1,7 +1,7 @@
 //! The GPU's runtime at its worst. Kernels that never end are in misfortune.rs.
 
 use super::{assert_clean, hazard, recorded};
-use crate::harness::{Dir, Expected, Loading, Run, aql_code_object, program};
+use crate::harness::{Dir, Expected, Loading, Ran, Run, aql_code_object, program};
 use crate::resources::{code_object, largest_workgroups};
 
 /// The file of the one process equals the device's log; how many kernels there were.
@@ -122,6 +122,27 @@ fn queues_that_wait_for_each_other() {
     assert_eq!(ran.stdout, "100 kernels on queues that wait for each other\n");
     assert_clean(&dir, 1);
     assert_eq!(equals_log(&dir), 100);
+}
+
+#[test]
+fn a_hundred_thousand_kernels_in_flight() {
+    let run = |dir| Run::new(dir, hazard("in_flight")).arg(aql_code_object("gfx900"));
+    // Events of the driver, and CPU time while all wait, ms.
+    let told = |ran: &Ran| {
+        let words: Vec<&str> = ran.stdout.split([' ', ',']).collect();
+        assert!(ran.stdout.ends_with(", 100000 kernels\n"), "{ran}");
+        (words[0].parse::<u32>().unwrap(), words[3].parse::<u32>().unwrap())
+    };
+    let (dir, without) = (Dir::new(), Dir::new());
+    let plain = run(&without).run();
+    plain.expect(0);
+    let ran = run(&dir).recorded(Loading::Preload).env("RPDT_TICKS", "1").run();
+    ran.expect(0).expect_silent();
+    let ((events, cpu), (plain_events, plain_cpu)) = (told(&ran), told(&plain));
+    assert!((1..=plain_events + 256).contains(&events), "{plain}{ran}");
+    assert!(cpu < plain_cpu + 300, "a thread that never rests would take a second: {plain}{ran}");
+    assert_clean(&dir, 1);
+    assert_eq!(equals_log(&dir), 100_000);
 }
 
 #[test]
