@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{ended_sessions, hazard, in_own_mounts, lost, marker_count, not_here, recorded};
-use crate::harness::{Dir, Run, recorder};
+use crate::harness::{Dir, Run, program, recorder};
 
 /// Records lost according to what the recorder tells `rpd record`.
 pub(super) fn reported_lost(report: &str) -> i64 {
@@ -36,6 +36,23 @@ fn a_limit_of_the_file_size() {
     assert_eq!((trace.session_count(), lost(&trace), ended_sessions(&trace)), (1, missing, 1));
 }
 
+#[test]
+fn a_file_that_is_full_when_another_begins() {
+    let dir = Dir::new();
+    // The command line is in the file too.
+    let mut run = Run::new(&dir, "prlimit").arg("--fsize=1000000").arg(program("control"));
+    for text in ["1", "2", "3", "4"] {
+        run = run.arg("flush").arg(format!("mark={}", text.repeat(100_000)));
+    }
+    let run = run.arg("file=second.rpd").arg("mark=after").arg("finish");
+    let ran = run.env("LD_PRELOAD", recorder()).run();
+    assert_eq!((ran.expect(0).stderr.lines().count(), ran.stdout.as_str()), (1, ""), "{ran}");
+    let (first, second) = (dir.trace("trace.rpd"), dir.trace("second.rpd"));
+    assert_eq!((marker_count(&first), ended_sessions(&first)), (2, 1));
+    assert_eq!((marker_count(&second), ended_sessions(&second)), (1, 1));
+    assert_eq!((lost(&first), lost(&second)), (2, 2));
+}
+
 /// How many marks there are in a trace whose journal may have been left; whoever opens it next rolls that back.
 #[track_caller]
 pub(super) fn marks_of_full_file(dir: &Dir) -> i64 {
@@ -52,7 +69,7 @@ fn overwrites(kind: &str) -> bool {
     !kind.starts_with("btrfs")
 }
 
-/// Runs on a disk that is full for two of some three seconds.
+/// Runs for some three seconds on a disk that is full until a second after the recorder has noticed.
 fn full_for_a_while(kind: &str) {
     const MARKS: i64 = 20_000;
     let dir = Dir::new();

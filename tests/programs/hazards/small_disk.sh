@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs a program that records onto a disk on which only some 400 KB are free: for two seconds, or to its end.
+# Runs a program that records onto a disk on which only some 400 KB are free: until a second after the recorder has said so, or to
+# the program's end.
 #
 # Usage: small_disk.sh KIND seconds|end PROGRAM ARGUMENTS...     with RECORDER, the library; in mount namespaces of its own
 #   tmpfs        2 MB of memory
@@ -50,15 +51,19 @@ esac
 dd if=/dev/zero of="$place/room" bs=1k count=400 2>/dev/null
 $without dd if=/dev/zero of="$place/filler" bs=1k count=16384 2>said
 tail -n 1 said | grep -q "^16777216" && cannot "takes whatever comes"
-rm -rf "$place/room" "$place/lost+found" said
+rm -rf "$place/room" "$place/lost+found"
 sync -f "$place"
-RPDT_FILENAME=$place/trace.rpd RPDT_REPORT=$PWD/report LD_PRELOAD=$RECORDER:$LD_PRELOAD $without "$@" &
+RPDT_FILENAME=$place/trace.rpd RPDT_REPORT=$PWD/report LD_PRELOAD=$RECORDER:$LD_PRELOAD $without "$@" 2>said &
 if [ "$full" = seconds ]; then
-    sleep 2
+    tries=0
+    until grep -q "no space left" said || [ $((tries += 1)) -gt 600 ]; do sleep 0.05; done
+    sleep 1
     rm "$place/filler"
 fi
 wait $!
 status=$?
+cat said >&2
+rm said
 ls "$place" | grep -v filler > files
 cp "$place"/trace.rpd* .
 exit $status
