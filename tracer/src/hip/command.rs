@@ -94,6 +94,25 @@ struct Place {
 }
 
 const BUSY: u64 = u64::MAX;
+/// How often to try a place that another thread is at, which takes it some ns; it may have lost its processor.
+const TRIES: u32 = 1000;
+
+impl Place {
+    /// Takes the place, if it is in such a state as `wanted` says.
+    fn take(&self, wanted: impl Fn(u64) -> bool) -> bool {
+        for _ in 0..TRIES {
+            let state = self.state.load(Ordering::Relaxed);
+            if state == BUSY {
+                std::hint::spin_loop();
+            } else if !wanted(state) {
+                return false;
+            } else if self.state.compare_exchange(state, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+}
 
 struct Places(Box<[Place]>);
 
@@ -108,11 +127,7 @@ static TABLE: LazyLock<Places> = LazyLock::new(|| {
 /// Remembers `created` for the command numbered `key`, in the place of one that never completed if need be.
 pub(super) fn remember(key: u64, created: Created) {
     let place = &TABLE.0[key as usize % PLACES];
-    let state = place.state.load(Ordering::Relaxed);
-    // A thread that is looking into it at this moment has it: the new command then has no call.
-    if state == BUSY
-        || place.state.compare_exchange(state, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err()
-    {
+    if !place.take(|_| true) {
         return;
     }
     // SAFETY: `state` is BUSY by us.
@@ -133,7 +148,9 @@ pub(super) fn recall(key: u64) -> Option<Created> {
 /// What was remembered under `key`, whose place is in state `then` afterwards.
 fn read(key: u64, then: u64) -> Option<Created> {
     let place = &TABLE.0[key as usize % PLACES];
-    place.state.compare_exchange(key + 1, BUSY, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    if !place.take(|state| state == key + 1) {
+        return None;
+    }
     // SAFETY: `state` is BUSY by us.
     let created = unsafe { *place.created.get() };
     place.state.store(then, Ordering::Release);
@@ -243,6 +260,22 @@ mod tests {
         assert!(recall(7).is_none());
         remember(8, Created::by(80, 0));
         assert_eq!([look_up(8), look_up(8)].map(|created| created.map(|c| c.call)), [Some(80), Some(80)]);
+    }
+
+    #[test]
+    fn threads_that_look_at_the_same_time_all_find_it() {
+        remember(11, Created::by(110, 0));
+        let begin = std::sync::Barrier::new(2);
+        let missed = || {
+            begin.wait();
+            (0..1_000_000).filter(|_| look_up(11).is_none_or(|created| created.call != 110)).count()
+        };
+        let missed = std::thread::scope(|scope| {
+            let threads = [scope.spawn(missed), scope.spawn(missed)];
+            threads.map(|thread| thread.join().unwrap()).iter().sum::<usize>()
+        });
+        // Where a thread loses its processor at the place, the other gives up, again and again.
+        assert!(missed < 100_000, "{missed}");
     }
 
     #[test]
