@@ -1,4 +1,4 @@
-//! Real stacks of this test program.
+//! Real stacks of this test program, whose functions, the tests themselves too, must not be part of others.
 
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
@@ -38,6 +38,7 @@ fn the_outer_one(stacks: &Stacks) -> Vec<String> {
 }
 
 #[test]
+#[inline(never)]
 fn callers_come_in_order_by_either_loader() {
     for loader in [Loader::new(), Loader::old()] {
         let stacks = Stacks::with(loader, 0);
@@ -113,6 +114,7 @@ fn the_interrupted_one() {
 }
 
 #[test]
+#[inline(never)]
 fn a_walk_goes_on_behind_a_signal_handler_and_stops_on_other_stacks() {
     let names = signalled(0, the_interrupted_one);
     assert!(place(&names, "handler") < place(&names, "the_interrupted_one"), "{names:#?}");
@@ -142,6 +144,7 @@ unsafe extern "C" fn compared(one: *const c_void, _: *const c_void) -> c_int {
 static SEEN_INSIDE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 #[test]
+#[inline(never)]
 fn frames_of_a_library_between_are_there() {
     let (key, all) = (0, [1; 4]);
     // SAFETY: numbers of that size, and a comparison that reads the key.
