@@ -125,6 +125,25 @@ fn unusual_places() {
     assert_eq!(*counted, without.to_string());
 }
 
+/// So many frames that there is no time to write them: what is missing is counted, and the session's end is there.
+#[test]
+fn an_end_that_comes_before_all_frames_are_written() {
+    let dir = Dir::new();
+    let ran = frames(&dir, "frames", &["calls", "many"]).env("RPDT_EXIT_MS", "1000").run();
+    assert_eq!(ran.expect(0).stdout, "calls\nmany\n");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(trace.metadata("session::0::end_monotonic_ns").len(), 1, "{ran}");
+    let fact = |key: &str| -> i64 {
+        let tag = format!("session::0::{key}");
+        trace.metadata(&tag)[&tag].parse().unwrap()
+    };
+    let calls = trace.number("select count(*) from api where apiName like 'hip%'");
+    let stacks = trace.number("select count(distinct api_ptr_id) from rocpd_stackframe");
+    assert_eq!((fact("recorded::call"), fact("recorded::stack")), (calls, stacks));
+    assert_eq!(calls - stacks, fact("calls_without_stack"), "{ran}");
+}
+
 #[test]
 fn libraries_that_come_and_go() {
     let dir = Dir::new();

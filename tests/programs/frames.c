@@ -7,6 +7,7 @@
  *   coroutine       on a stack made by hand                    made      from code written at run time
  *   library=FILE    from `through` of a library that is loaded for it and unloaded
  *   instead=FILE    the same, then from code written at run time to where that function was
+ *   many            twenty thousand times, with 1700 frames each
  *   unlink          no call: the program's file is removed
  *
  * Compile: cc -g -O2 frames.c -lamdhip64 -ldl -lpthread */
@@ -60,6 +61,30 @@ static void threads(void) {
 FRAME void deep(int levels) {
     if (levels == 0) RETURN_BEHIND(take(0x3001));
     else RETURN_BEHIND(deep(levels - 1));
+}
+
+FRAME void many(int levels);
+#define INLINED static inline __attribute__((always_inline)) void
+INLINED inlined_1(int levels) { RETURN_BEHIND(many(levels)); }
+INLINED inlined_2(int levels) { inlined_1(levels); }
+INLINED inlined_3(int levels) { inlined_2(levels); }
+INLINED inlined_4(int levels) { inlined_3(levels); }
+INLINED inlined_5(int levels) { inlined_4(levels); }
+INLINED inlined_6(int levels) { inlined_5(levels); }
+INLINED inlined_7(int levels) { inlined_6(levels); }
+INLINED inlined_8(int levels) { inlined_7(levels); }
+INLINED inlined_9(int levels) { inlined_8(levels); }
+INLINED inlined_10(int levels) { inlined_9(levels); }
+INLINED inlined_11(int levels) { inlined_10(levels); }
+INLINED inlined_12(int levels) { inlined_11(levels); }
+INLINED inlined_13(int levels) { inlined_12(levels); }
+INLINED inlined_14(int levels) { inlined_13(levels); }
+INLINED inlined_15(int levels) { inlined_14(levels); }
+INLINED inlined_16(int levels) { inlined_15(levels); }
+
+FRAME void many(int levels) {
+    if (levels > 0) return inlined_16(levels - 1);
+    for (int i = 0; i < 20000; i++) hipFree(NULL);
 }
 
 static void *small_thread(void *unused) {
@@ -156,6 +181,7 @@ int main(int argc, char **argv) {
         else if (!strcmp(place, "altstack")) altstack();
         else if (!strcmp(place, "coroutine")) coroutine();
         else if (!strcmp(place, "made")) made(NULL);
+        else if (!strcmp(place, "many")) many(100);
         else if (!strcmp(place, "unlink")) unlink(argv[0]);
         else if (!strncmp(place, "library=", 8)) library(place + 8);
         else if (!strncmp(place, "instead=", 8)) made(library(place + 8));

@@ -151,7 +151,8 @@ impl File {
     /// Works out the names of stack frames that came with the last drain; true: there are some to be written. May take long, and
     /// holds up nobody but this thread.
     pub(super) fn name_frames(&mut self) -> bool {
-        self.rows.frames.as_mut().is_some_and(Frames::name)
+        let is_late = self.recorder.writer.is_late(self.recorder);
+        !is_late && self.rows.frames.as_mut().is_some_and(Frames::name)
     }
 
     /// The session's end: open ranges end now, the counts are final.

@@ -15,6 +15,8 @@ use crate::stack::symbol::Symbols;
 pub(super) struct Waiting {
     call: ApiId,
     words: Box<[u64]>,
+    /// The transaction that has the call's row.
+    transaction: u64,
 }
 
 /// See the module.
@@ -24,12 +26,23 @@ pub(super) struct Frames {
     /// What is in this session's part of the file already.
     ids: FxHashMap<u64, Arc<[StringId]>>,
     waiting: Vec<Waiting>,
+    /// Number of the open transaction, or of the next.
+    transaction: u64,
+    /// Stacks that the open transaction has of calls in the file.
+    belated: u64,
 }
 
 impl Frames {
     /// Of the process that `stacks` belongs to.
     pub(super) fn new(stacks: &'static Stacks) -> Frames {
-        Frames { stacks, symbols: Symbols::default(), ids: FxHashMap::default(), waiting: vec![] }
+        Frames {
+            stacks,
+            symbols: Symbols::default(),
+            ids: FxHashMap::default(),
+            waiting: vec![],
+            transaction: 0,
+            belated: 0,
+        }
     }
 
     /// The frames of a call that has just been given its row. How many calls got theirs into the file: 1 or, for now, 0.
@@ -39,18 +52,11 @@ impl Frames {
         call: ApiId,
         words: Box<[u64]>,
     ) -> Result<u64, Error> {
-        if words.iter().any(|word| self.symbols.get(*word).is_none()) {
-            self.waiting.push(Waiting { call, words });
+        if !self.are_named(&words) {
+            self.waiting.push(Waiting { call, words, transaction: self.transaction });
             return Ok(0);
         }
-        let mut depth = 0;
-        for word in &words {
-            for name in self.ids(appender, *word)?.iter() {
-                appender.stack_frame(call, depth, *name)?;
-                depth += 1;
-            }
-        }
-        Ok(u64::from(depth > 0))
+        self.write(appender, call, &words)
     }
 
     /// Frames that waited for their names, which are known now.
@@ -58,14 +64,39 @@ impl Frames {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Writes some of those; as [`Frames::add`].
+    /// Writes some of those; as [`Frames::add`]. What cannot be written waits.
     pub(super) fn add_named(&mut self, appender: &mut Appender, stack: Waiting) -> Result<u64, Error> {
-        self.add(appender, stack.call, stack.words)
+        if !self.are_named(&stack.words) {
+            self.waiting.push(stack);
+            return Ok(0);
+        }
+        let result = self.write(appender, stack.call, &stack.words);
+        match result {
+            Ok(written) if stack.transaction < self.transaction => self.belated += written,
+            Ok(_) => {}
+            Err(_) => self.waiting.push(stack),
+        }
+        result
     }
 
-    /// So many stacks of calls in the file were not written.
-    pub(super) fn lose(&self, stacks: usize) {
-        self.stacks.count_without(stacks as u64);
+    /// Some of those are not to be written now.
+    pub(super) fn put_back(&mut self, stacks: impl Iterator<Item = Waiting>) {
+        self.waiting.extend(stacks);
+    }
+
+    fn are_named(&self, words: &[u64]) -> bool {
+        words.iter().all(|word| self.symbols.get(*word).is_some())
+    }
+
+    fn write(&mut self, appender: &mut Appender, call: ApiId, words: &[u64]) -> Result<u64, Error> {
+        let mut depth = 0;
+        for word in words {
+            for name in self.ids(appender, *word)?.iter() {
+                appender.stack_frame(call, depth, *name)?;
+                depth += 1;
+            }
+        }
+        Ok(u64::from(depth > 0))
     }
 
     /// Whether frames wait for the next transaction.
@@ -84,10 +115,29 @@ impl Frames {
         true
     }
 
-    /// Ids are no longer in the file: a transaction was rolled back or a new session began. So are the calls that wait.
-    pub(super) fn forget_ids(&mut self) {
+    /// The open transaction is in the file.
+    pub(super) fn commit(&mut self) {
+        self.transaction += 1;
+        self.belated = 0;
+    }
+
+    /// The open transaction is not in the file, and neither are the ids that came with it, and its calls.
+    pub(super) fn roll_back(&mut self) {
+        let open = self.transaction;
+        self.waiting.retain(|stack| stack.transaction < open);
+        self.stacks.count_without(std::mem::take(&mut self.belated));
+        self.forget();
+    }
+
+    /// A new session began, which has no ids yet, and none of the calls that wait.
+    pub(super) fn forget(&mut self) {
         self.ids.clear();
-        self.lose(self.waiting.len());
+        self.lose_waiting();
+    }
+
+    /// The calls that wait will not get their frames.
+    pub(super) fn lose_waiting(&mut self) {
+        self.stacks.count_without(self.waiting.len() as u64);
         self.waiting.clear();
     }
 
@@ -99,5 +149,59 @@ impl Frames {
         let ids = names.iter().map(|name| appender.intern(name)).collect::<Result<Arc<[_]>, _>>()?;
         self.ids.insert(word, ids.clone());
         Ok(ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Code of no module, which its address is the name of.
+    fn code(address: u64) -> Box<[u64]> {
+        Box::new([address])
+    }
+
+    #[test]
+    fn calls_in_the_file_have_their_frames_or_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut appender = Appender::open(&directory.path().join("t.rpd")).unwrap();
+        let mut frames = Frames::new(Box::leak(Box::new(Stacks::new())));
+
+        // Three calls are in the file when one more comes, of a transaction that is not: nobody misses its frames.
+        appender.begin().unwrap();
+        for call in 1..=3 {
+            assert_eq!(frames.add(&mut appender, ApiId::call(call), code(call)).unwrap(), 0);
+        }
+        appender.commit().unwrap();
+        frames.commit();
+        assert!(frames.name());
+        appender.begin().unwrap();
+        let mut stacks = frames.take_named().into_iter();
+        let written = frames.add_named(&mut appender, stacks.next().unwrap()).unwrap();
+        frames.put_back(stacks);
+        assert_eq!(frames.add(&mut appender, ApiId::call(4), code(4)).unwrap(), 0);
+        assert_eq!(frames.add(&mut appender, ApiId::call(5), code(1)).unwrap(), 1);
+        assert_eq!((written, frames.stacks.without()), (1, 0));
+        appender.rollback();
+        frames.roll_back();
+        assert_eq!(frames.stacks.without(), 3);
+        assert!(!frames.has_named());
+
+        // What is written and committed is not missed, what cannot be written is.
+        appender.begin().unwrap();
+        for call in 6..=7 {
+            frames.add(&mut appender, ApiId::call(call), code(call)).unwrap();
+        }
+        appender.commit().unwrap();
+        frames.commit();
+        assert!(frames.name());
+        appender.begin().unwrap();
+        let mut stacks = frames.take_named().into_iter();
+        assert_eq!(frames.add_named(&mut appender, stacks.next().unwrap()).unwrap(), 1);
+        appender.commit().unwrap();
+        frames.commit();
+        assert!(frames.add_named(&mut appender, stacks.next().unwrap()).is_err(), "between transactions");
+        frames.roll_back();
+        assert_eq!(frames.stacks.without(), 4);
     }
 }

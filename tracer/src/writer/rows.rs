@@ -93,24 +93,25 @@ impl Rows {
     pub(super) fn new_session(&mut self) {
         self.ids = Ids::first();
         self.names.forget();
-        self.forget_frames();
+        if let Some(frames) = &mut self.frames {
+            frames.forget();
+        }
     }
 
     /// The open transaction is in the file.
     pub(super) fn commit(&mut self) {
         self.names.commit();
+        if let Some(frames) = &mut self.frames {
+            frames.commit();
+        }
     }
 
     /// The open transaction is not in the file; `committed` is.
     pub(super) fn roll_back(&mut self, committed: Recorded) {
         self.recorded = committed;
         self.names.roll_back();
-        self.forget_frames();
-    }
-
-    fn forget_frames(&mut self) {
         if let Some(frames) = &mut self.frames {
-            frames.forget_ids();
+            frames.roll_back();
         }
     }
 

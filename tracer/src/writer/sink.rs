@@ -83,11 +83,11 @@ impl Sink<'_> {
 
     /// Stack frames of calls of earlier transactions, whose names have become known.
     pub(super) fn named_stacks(&mut self) {
-        if self.failed.is_some() || self.late {
-            return;
-        }
         let mut stacks = self.rows.frames.as_mut().map(Frames::take_named).unwrap_or_default().into_iter();
-        while let Some((stack, frames)) = stacks.next().zip(self.rows.frames.as_mut()) {
+        while self.failed.is_none()
+            && !self.is_late()
+            && let Some((frames, stack)) = self.rows.frames.as_mut().zip(stacks.next())
+        {
             match frames.add_named(self.appender, stack) {
                 Ok(written) => self.rows.recorded.stacks += written,
                 Err(error) => self.failed = Some(error),
@@ -95,18 +95,19 @@ impl Sink<'_> {
             if self.appender.is_full() || fork::is_waiting() {
                 self.renew();
             }
-            if self.failed.is_some()
-                && let Some(frames) = &self.rows.frames
-            {
-                return frames.lose(stacks.len());
-            }
+        }
+        if let Some(frames) = &mut self.rows.frames {
+            frames.put_back(stacks);
         }
     }
 
     /// Works out the names of the frames that came with this drain, and writes them: there is no next transaction.
     pub(super) fn last_stacks(&mut self) {
-        if self.rows.frames.as_mut().is_some_and(Frames::name) {
+        if !self.late && self.rows.frames.as_mut().is_some_and(Frames::name) {
             self.named_stacks();
+        }
+        if let Some(frames) = self.rows.frames.as_mut().filter(|_| self.failed.is_none()) {
+            frames.lose_waiting();
         }
     }
 
@@ -216,12 +217,7 @@ impl Sink<'_> {
         if self.failed.is_some() {
             return;
         }
-        self.wanted += 1;
-        // Now and then: the question reads the clock.
-        if self.wanted.is_multiple_of(64) {
-            self.late = self.recorder.writer.is_late(self.recorder);
-        }
-        if self.late {
+        if self.is_late() {
             self.skipped += 1;
         } else {
             self.failed = write(self.rows, self.appender).err();
@@ -229,5 +225,15 @@ impl Sink<'_> {
                 self.renew();
             }
         }
+    }
+
+    /// Whether there is no time for another row.
+    fn is_late(&mut self) -> bool {
+        self.wanted += 1;
+        // Now and then: the question reads the clock.
+        if self.wanted.is_multiple_of(64) {
+            self.late = self.recorder.writer.is_late(self.recorder);
+        }
+        self.late
     }
 }
