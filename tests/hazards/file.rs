@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{assert_clean, is_root, markers, recorded};
+use super::{assert_clean, is_root, marker_count, markers, recorded};
 use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
 
 /// Marks "before", lets `meddle` do something to the written file, marks "after".
@@ -83,6 +83,47 @@ fn replaced() {
     });
     ran.expect_silent();
     assert_eq!(names(&assert_clean(&dir, 2)), ["after", "last", "of another run"]);
+}
+
+/// Two sessions of one process in one file: each tells of what it has itself, so that their sums are the file's.
+#[test]
+fn replaced_by_a_copy_of_itself() {
+    let dir = Dir::new();
+    let large: Vec<String> = (b'a'..=b'l')
+        .map(|letter| format!("mark={}", char::from(letter).to_string().repeat(100_000)))
+        .collect();
+    let before = ["mark=before", "flush", "say=written", "wait=locked"];
+    let between = ["say=lost", "wait=unlocked", "flush", "say=flushed", "wait=go", "mark=after", "mark=last"];
+    let acts = before.iter().copied().chain(large.iter().map(String::as_str)).chain(between);
+    let run = acts.fold(Run::new(&dir, program("control")), Run::arg).env("RPDT_BUFFER_MB", "1");
+    let mut running = run.env("RPDT_WAIT_MS", "10").recorded(Loading::Preload).start();
+    running.wait_for_output("written\n");
+    let trace = dir.path("trace.rpd");
+    let holder = rusqlite::Connection::open(&trace).unwrap();
+    holder.execute_batch("begin exclusive").unwrap();
+    fs::write(dir.path("locked"), "").unwrap();
+    running.wait_for_output("lost\n");
+    holder.execute_batch("commit").unwrap();
+    drop(holder);
+    fs::write(dir.path("unlocked"), "").unwrap();
+    running.wait_for_output("flushed\n");
+    fs::copy(&trace, dir.path("copy")).unwrap();
+    fs::rename(dir.path("copy"), &trace).unwrap();
+    fs::write(dir.path("go"), "").unwrap();
+    running.finish().expect(0);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(trace.session_count(), 2);
+    let sum = |key: &str| -> i64 {
+        trace
+            .metadata(&format!("session::%::{key}"))
+            .values()
+            .map(|count| count.parse::<i64>().unwrap())
+            .sum()
+    };
+    let there = marker_count(&trace);
+    assert!((4..15).contains(&there), "the premise of this test: {there} marks");
+    assert_eq!((sum("recorded::mark"), sum("lost::buffer_full")), (there, 15 - there), "{:?}", trace.lost());
 }
 
 /// What is not mapped cannot fault, and works where there is no shared memory: on network file systems, with a small /dev/shm.

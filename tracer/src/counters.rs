@@ -37,7 +37,28 @@ impl Cause {
     ];
 }
 
-/// Counts of one session.
+/// Lost records, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost([u64; Cause::ALL.len()]);
+
+impl Lost {
+    /// What was lost after `earlier`.
+    pub(crate) fn since(self, earlier: Lost) -> Lost {
+        Lost(std::array::from_fn(|cause| self.0[cause].saturating_sub(earlier.0[cause])))
+    }
+
+    /// All of them.
+    pub(crate) fn records(self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// With the causes' names; causes without a loss are left out.
+    pub(crate) fn by_name(self) -> impl Iterator<Item = (&'static str, u64)> {
+        Cause::ALL.iter().map(move |(cause, name)| (*name, self.0[*cause as usize])).filter(|(_, n)| *n > 0)
+    }
+}
+
+/// Counts of one process.
 #[derive(Default)]
 pub(crate) struct Counters {
     lost: [AtomicU64; Cause::ALL.len()],
@@ -57,12 +78,9 @@ impl Counters {
         self.lost[cause as usize].fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Lost records so far, with the causes' names; causes without a loss are left out.
-    pub(crate) fn lost(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Cause::ALL
-            .iter()
-            .map(|(cause, name)| (*name, self.lost[*cause as usize].load(Ordering::Relaxed)))
-            .filter(|(_, n)| *n > 0)
+    /// Lost records so far.
+    pub(crate) fn lost(&self) -> Lost {
+        Lost(std::array::from_fn(|cause| self.lost[cause].load(Ordering::Relaxed)))
     }
 }
 

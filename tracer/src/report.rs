@@ -19,7 +19,7 @@ pub(crate) fn loaded(recorder: &Recorder) {
 /// The process ends.
 pub(crate) fn ended(recorder: &Recorder) {
     append(recorder, || {
-        let lost: u64 = recorder.counters.lost().map(|(_, n)| n).sum();
+        let lost = recorder.counters.lost().records();
         format!(
             "ended pid={} hsa={} tool={} kfd={} ops={} lost={lost} cpu_ns={}",
             recorder.pid,

@@ -45,7 +45,7 @@ pub unsafe extern "C" fn rpd_state(state: *mut State) {
             progress.unwrap_or_else(|| (-1, 0, lock(&recorder.filename).expanded()));
         state.recording = recorder.switch.is_on().into();
         (state.session, state.events) = (session, events);
-        state.lost = recorder.counters.lost().map(|(_, count)| count).sum();
+        state.lost = recorder.counters.lost().records();
         put(&mut state.file, file.as_os_str().as_bytes());
         let (problems, last) = log::problems();
         state.problems = problems;

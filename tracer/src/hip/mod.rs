@@ -224,7 +224,7 @@ fn fall_silent() {
     let mut launches = description::get().apis.iter().filter(|api| api.launches());
     // Otherwise the kernels are of calls that nobody wanted, or of lost ones.
     let told = launches.all(|api| recorder.config.hip_apis.contains(api.name));
-    if !told || recorder.counters.lost().next().is_some() || !CALLBACKS.swap(false, Ordering::Relaxed) {
+    if !told || recorder.counters.lost().records() > 0 || !CALLBACKS.swap(false, Ordering::Relaxed) {
         return;
     }
     TAKEN.store(true, Ordering::Relaxed);

@@ -17,9 +17,10 @@ use super::links::Links;
 use super::process_ranges::ProcessRanges;
 use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
+use super::session::{self, Sums};
 use super::sink::{Operation, Sink};
 use super::turn::Turns;
-use super::{Complaint, lose, session};
+use super::{Complaint, lose};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
@@ -62,7 +63,11 @@ pub(super) struct File {
     full: bool,
     /// There is no other chance to write.
     ending: bool,
-    counted: Option<(Instant, Recorded, u64)>,
+    /// What the session was last told of itself.
+    counted: Option<(Instant, Recorded, Sums)>,
+    /// Sums that sessions in files have been told of, and those of them that were not this one.
+    told: Sums,
+    before: Sums,
     /// Nothing is to be written but a file to be there.
     opening: bool,
     turns: Turns,
@@ -102,6 +107,8 @@ impl File {
             full: false,
             ending: false,
             counted: None,
+            told: Sums::default(),
+            before: Sums::default(),
             opening: false,
             turns: Turns::default(),
             committed: Recorded::default(),
@@ -171,10 +178,14 @@ impl File {
 
     fn end_without_rows(&mut self, appender: &mut Appender) -> Result<(), Error> {
         self.turns.begin(self.recorder, appender)?;
-        let said = session::counts(appender, self.recorder, &self.committed)
+        let sums = Sums::of(self.recorder);
+        let said = session::counts(appender, self.recorder, &self.committed, sums.since(self.before))
             .and_then(|()| session::end(appender))
             .and_then(|()| self.turns.commit(self.recorder, appender));
-        appender.rollback();
+        match said {
+            Ok(()) => self.told = sums,
+            Err(_) => appender.rollback(),
+        }
         said
     }
 
@@ -185,9 +196,16 @@ impl File {
             self.transact(clock::monotonic(), Until::FileChanges);
             self.appender = None;
             self.recorder.writer.progress.left();
-            self.left += self.committed.operations();
-            (self.rows.recorded, self.committed) = Default::default();
         }
+    }
+
+    /// What comes from now on is another session's.
+    fn begin_session(&mut self) {
+        self.left += self.committed.operations();
+        (self.rows.recorded, self.committed) = Default::default();
+        (self.gpus_known, self.counted, self.before) = (false, None, self.told);
+        self.rows.new_session();
+        self.links.forget();
     }
 
     fn has_records(&self) -> bool {
@@ -197,11 +215,10 @@ impl File {
     }
 
     fn counts_are_old(&self) -> bool {
-        let lost: u64 = self.recorder.counters.lost().map(|(_, n)| n).sum();
-        self.counted.is_some_and(|(at, recorded, counted_lost)| {
+        self.counted.is_some_and(|(at, recorded, counted)| {
             // After a stop nothing may come for long, and somebody wants to know what was recorded.
             let due = at.elapsed() > COUNTS || !self.recorder.switch.is_on();
-            lost != counted_lost || (recorded != self.rows.recorded && due)
+            self.recorder.counters.lost() != counted.lost || (recorded != self.rows.recorded && due)
         })
     }
 
@@ -225,6 +242,7 @@ impl File {
             Ok(()) => {
                 self.rows.commit();
                 self.committed = self.rows.recorded;
+                self.told = self.counted.map_or(self.told, |(.., sums)| sums);
                 self.recorder.writer.progress.committed(&appender, self.committed.events());
                 self.stop_when_large(&appender);
                 (self.appender, self.retry_at) = (Some(appender), None);
@@ -350,9 +368,9 @@ impl File {
         }
         let ending = until != Until::Next;
         if ending || self.counts_are_old() || self.counted.is_none() {
-            session::counts(appender, self.recorder, &self.rows.recorded)?;
-            let lost = self.recorder.counters.lost().map(|(_, n)| n).sum();
-            self.counted = Some((Instant::now(), self.rows.recorded, lost));
+            let sums = Sums::of(self.recorder);
+            session::counts(appender, self.recorder, &self.rows.recorded, sums.since(self.before))?;
+            self.counted = Some((Instant::now(), self.rows.recorded, sums));
         }
         if ending { session::end(appender) } else { Ok(()) }
     }

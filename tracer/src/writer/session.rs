@@ -1,10 +1,14 @@
 //! What the file says about this process and its GPUs.
 
+use std::sync::atomic::Ordering;
+
 use rpd_schema::{Appender, Error, session_fact as fact};
 
 use super::rows::Recorded;
 use crate::clock::{self, Clock};
+use crate::counters::{Counters, Lost};
 use crate::recorder::Recorder;
+use crate::stack::Stacks;
 use crate::{hip, host, hsa, timing};
 
 /// Facts that are known when a session begins.
@@ -65,8 +69,48 @@ fn sources(appender: &mut Appender) -> Result<(), Error> {
     hip::way().map_or(Ok(()), |door| appender.session_fact("hip_door", door))
 }
 
-/// What was recorded and lost so far.
-pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Recorded) -> Result<(), Error> {
+/// Sums of the process. A session tells what has come to them since the session before it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub(super) lost: Lost,
+    without_stack: u64,
+    cpu_ns: u64,
+    clamped: u64,
+    waited_ns: u64,
+}
+
+impl Sums {
+    /// As they are now.
+    pub(super) fn of(recorder: &Recorder) -> Sums {
+        let Counters { clamped, waited_ns, cpu_ns, .. } = &recorder.counters;
+        Sums {
+            lost: recorder.counters.lost(),
+            without_stack: recorder.stacks.as_ref().map_or(0, Stacks::without),
+            cpu_ns: cpu_ns.load(Ordering::Relaxed),
+            clamped: clamped.load(Ordering::Relaxed),
+            waited_ns: waited_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What has come since `earlier`.
+    pub(super) fn since(self, earlier: Sums) -> Sums {
+        Sums {
+            lost: self.lost.since(earlier.lost),
+            without_stack: self.without_stack - earlier.without_stack,
+            cpu_ns: self.cpu_ns - earlier.cpu_ns,
+            clamped: self.clamped - earlier.clamped,
+            waited_ns: self.waited_ns - earlier.waited_ns,
+        }
+    }
+}
+
+/// What the session has recorded and lost so far.
+pub(super) fn counts(
+    appender: &mut Appender,
+    recorder: &Recorder,
+    recorded: &Recorded,
+    sums: Sums,
+) -> Result<(), Error> {
     let kinds = [
         ("call", recorded.calls),
         ("kernel", recorded.kernels),
@@ -79,23 +123,21 @@ pub(super) fn counts(appender: &mut Appender, recorder: &Recorder, recorded: &Re
     for (kind, count) in kinds {
         appender.session_fact(&fact::recorded(kind), &count.to_string())?;
     }
-    for (cause, count) in recorder.counters.lost() {
+    for (cause, count) in sums.lost.by_name() {
         appender.session_fact(&fact::lost(cause), &count.to_string())?;
     }
-    if let Some(stacks) = &recorder.stacks {
-        appender.session_fact("calls_without_stack", &stacks.without().to_string())?;
+    if recorder.stacks.is_some() {
+        appender.session_fact("calls_without_stack", &sums.without_stack.to_string())?;
     }
     sources(appender)?;
     if hip::way().is_some() {
         appender.session_fact("ops_without_call", &recorded.without_call.to_string())?;
     }
-    let load = |counter: &std::sync::atomic::AtomicU64| {
-        counter.load(std::sync::atomic::Ordering::Relaxed).to_string()
-    };
-    appender.session_fact(fact::RECORDER_CPU_NS, &load(&recorder.counters.cpu_ns))?;
-    appender.session_fact("clamped_times", &load(&recorder.counters.clamped))?;
-    appender.session_fact("waited_ns", &load(&recorder.counters.waited_ns))?;
-    appender.session_fact("longest_turn_ns", &load(&recorder.counters.longest_turn_ns))
+    appender.session_fact(fact::RECORDER_CPU_NS, &sums.cpu_ns.to_string())?;
+    appender.session_fact("clamped_times", &sums.clamped.to_string())?;
+    appender.session_fact("waited_ns", &sums.waited_ns.to_string())?;
+    let longest_turn = recorder.counters.longest_turn_ns.load(Ordering::Relaxed);
+    appender.session_fact("longest_turn_ns", &longest_turn.to_string())
 }
 
 /// The session ends well.

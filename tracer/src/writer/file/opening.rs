@@ -44,10 +44,13 @@ impl File {
 
     /// A session has room for so many rows.
     fn with_another_session(&mut self, mut appender: Appender) -> Option<Appender> {
-        match appender.next_session().and_then(|()| session::begin(&mut appender, self.recorder)) {
+        let another = self
+            .end_without_rows(&mut appender)
+            .and_then(|()| appender.next_session())
+            .and_then(|()| session::begin(&mut appender, self.recorder));
+        match another {
             Ok(()) => {
-                self.rows.new_session();
-                self.links.forget();
+                self.begin_session();
                 Some(appender)
             }
             Err(error) => {
@@ -62,10 +65,8 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         match self.begin(&path) {
             Ok(appender) => {
-                self.rows.new_session();
-                self.links.forget();
-                self.identity = identity(&path);
-                (self.gpus_known, self.counted, self.retry_at) = (false, None, None);
+                self.begin_session();
+                (self.identity, self.retry_at) = (identity(&path), None);
                 Some(appender)
             }
             Err(error) => {
