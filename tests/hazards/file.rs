@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{assert_clean, is_root, marker_count, markers, recorded};
+use super::{assert_clean, is_root, lost, marker_count, markers, recorded};
 use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
 
 /// Marks "before", lets `meddle` do something to the written file, marks "after".
@@ -124,6 +124,32 @@ fn replaced_by_a_copy_of_itself() {
     let there = marker_count(&trace);
     assert!((4..15).contains(&there), "the premise of this test: {there} marks");
     assert_eq!((sum("recorded::mark"), sum("lost::buffer_full")), (there, 15 - there), "{:?}", trace.lost());
+}
+
+/// A range that begins while nothing can be written, and ends when it can: what is lost of it does not end another one.
+#[test]
+fn ranges_that_begin_while_the_directory_is_gone() {
+    let dir = Dir::new();
+    let directory = dir.path("there");
+    fs::create_dir(&directory).unwrap();
+    let large = format!("mark={}", "x".repeat(100_000));
+    let before = ["push=outer", "mark=a", "flush", "say=written", "wait=gone", "push=inner"];
+    let between = ["flush", "say=lost", "wait=back", "pop", "flush", "mark=later", "pop", "mark=last"];
+    let acts = before.into_iter().chain([&*large; 4]).chain(between);
+    let run = acts.fold(Run::new(&dir, program("control")), Run::arg).env("RPDT_BUFFER_MB", "1");
+    let mut running = run.env("RPDT_FILENAME", "there/trace.rpd").recorded(Loading::Preload).start();
+    running.wait_for_output("written\n");
+    fs::rename(&directory, dir.path("elsewhere")).unwrap();
+    fs::write(dir.path("gone"), "").unwrap();
+    running.wait_for_output("lost\n");
+    fs::rename(dir.path("elsewhere"), &directory).unwrap();
+    fs::write(dir.path("back"), "").unwrap();
+    running.finish().expect(0);
+    let trace = dir.trace("there/trace.rpd");
+    trace.check_integrity();
+    assert!(lost(&trace) > 4, "the premise of this test: {:?}", trace.lost());
+    let texts = trace.texts("select args from api where apiName = 'UserMarker' order by end");
+    assert_eq!(texts, ["a", "inner", "later", "outer", "last"]);
 }
 
 /// What is not mapped cannot fault, and works where there is no shared memory: on network file systems, with a small /dev/shm.

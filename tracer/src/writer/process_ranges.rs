@@ -6,8 +6,10 @@
 use std::collections::HashMap;
 
 use super::ranges::{Ranges, Stretch};
+use crate::marker::USER_MARKER;
 use crate::process_range::Begun;
-use crate::record::Stack;
+use crate::record::{Kind, ProcessRange, Stack};
+use crate::ring::Entry;
 use crate::switch::Change;
 
 struct Open {
@@ -31,6 +33,23 @@ pub(super) struct ProcessRanges {
 }
 
 impl ProcessRanges {
+    /// What a record of thread `tid` means to the ranges. `changes` are all of the switch so far.
+    pub(super) fn follow(
+        &mut self,
+        tid: u32,
+        entry: &Entry<'_>,
+        changes: &[Change],
+        emit: impl FnMut(u32, Stretch<'_>),
+    ) {
+        let ProcessRange { time, id } = bytemuck::pod_read_unaligned(entry.body);
+        if entry.kind == Kind::Start {
+            let (name, args) = (USER_MARKER.into(), String::from_utf8_lossy(entry.text).into_owned());
+            self.start(Begun { id, tid, time, name, args }, changes, emit);
+        } else {
+            self.stop(id, time, changes, emit);
+        }
+    }
+
     /// A range begins. `changes` are all of the switch so far.
     pub(super) fn start(&mut self, begun: Begun, changes: &[Change], mut emit: impl FnMut(u32, Stretch<'_>)) {
         let Begun { id, tid, time, name, args } = begun;

@@ -3,7 +3,8 @@
 //! A range is recorded in the stretches in which recording was on: one that is open when recording stops ends there, and
 //! goes on as another row from the resume time when it is still open then.
 
-use crate::record::Stack;
+use crate::record::{Kind, Marker, Stack};
+use crate::ring::Entry;
 use crate::switch::Change;
 
 /// A finished stretch of a range: the row's content.
@@ -34,6 +35,28 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
+    /// What the record of a marker means to the ranges; `changes` are all of the switch so far.
+    pub(super) fn follow(
+        &mut self,
+        entry: &Entry<'_>,
+        changes: &[Change],
+        mut emit: impl FnMut(Stretch<'_>),
+    ) {
+        let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
+        let stack = Stack(marker.stack);
+        self.apply(changes, marker.time, &mut emit);
+        match entry.kind {
+            Kind::Push => {
+                let (name, args) = entry.text.split_at(marker.name_len as usize);
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                self.push(Some(marker.time), stack, text(name), text(args));
+            }
+            Kind::Pop => self.pop(marker.time, stack, emit),
+            Kind::Discard => self.discard(stack),
+            _ => {}
+        }
+    }
+
     /// A range begins; `since` is when, nothing while recording is paused.
     pub(super) fn push(&mut self, since: Option<u64>, stack: Stack, name: String, args: String) {
         self.open.push(Open { stack, since, name, args });

@@ -9,11 +9,11 @@ use super::ranges::{Ranges, Stretch};
 use super::rows::{Recorded, Rows};
 use super::turn::Turns;
 use crate::process_range::Begun;
-use crate::record::{Call, Copy, Dispatch, Kind, Marker, ProcessRange, Stack};
+use crate::record::{Call, Copy, Dispatch, Kind, Marker};
 use crate::recorder::Recorder;
 use crate::ring::Entry;
 use crate::switch::Change;
-use crate::{correlation, fork, marker};
+use crate::{correlation, fork};
 
 /// The record of something that a GPU did.
 pub(super) enum Operation {
@@ -75,7 +75,6 @@ impl Sink<'_> {
                     rows.stack(appender, &call, frames)
                 });
             }
-            _ if self.failed.is_some() => {}
             Kind::Start | Kind::Stop => self.process_range(tid, entry),
             _ => self.marker(tid, ranges, entry),
         }
@@ -150,29 +149,19 @@ impl Sink<'_> {
     }
 
     fn marker(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
-        let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
-        let (name, args) = entry.text.split_at(marker.name_len as usize);
-        let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
-        let stack = Stack(marker.stack);
-        self.pause(tid, ranges, marker.time);
-        match entry.kind {
-            Kind::Push => ranges.push(Some(marker.time), stack, name.into_owned(), args.into_owned()),
-            Kind::Pop => ranges.pop(marker.time, stack, |stretch| self.range(tid, &stretch)),
-            Kind::Discard => ranges.discard(stack),
-            _ => {
-                let mark = Stretch { name: &name, args: &args, start: marker.time, end: marker.time };
-                self.keep(|rows, appender| rows.mark(appender, tid, &mark));
-            }
+        let changes = self.changes;
+        ranges.follow(entry, changes, |stretch| self.range(tid, &stretch));
+        if entry.kind == Kind::Mark {
+            let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
+            let (name, args) = entry.text.split_at(marker.name_len as usize);
+            let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
+            let mark = Stretch { name: &name, args: &args, start: marker.time, end: marker.time };
+            self.keep(|rows, appender| rows.mark(appender, tid, &mark));
         }
     }
 
     fn process_range(&mut self, tid: u32, entry: &Entry<'_>) {
-        let ProcessRange { time, id } = bytemuck::pod_read_unaligned(entry.body);
-        if entry.kind == Kind::Start {
-            let (name, args) = (marker::USER_MARKER.into(), String::from_utf8_lossy(entry.text).into_owned());
-            return self.start(Begun { id, tid, time, name, args });
-        }
-        self.with_process_ranges(|ranges, changes, emit| ranges.stop(id, time, changes, emit));
+        self.with_process_ranges(|ranges, changes, emit| ranges.follow(tid, entry, changes, emit));
     }
 
     pub(super) fn start(&mut self, begun: Begun) {

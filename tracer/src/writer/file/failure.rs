@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::File;
+use super::{File, Lane};
+use crate::clock;
 use crate::record::{Call, Kind};
 use crate::writer::{is_somebody_elses, lose};
 
@@ -60,14 +61,23 @@ impl File {
     pub(super) fn discard(&mut self) {
         self.begin_links();
         let mut records = std::mem::take(&mut self.held).len() as u64;
-        for lane in &mut self.lanes {
-            lane.consumer.gone = lane.consumer.drain(|entry| {
+        let changes = &self.changes;
+        for Lane { consumer, ranges, .. } in &mut self.lanes {
+            let tid = consumer.tid;
+            consumer.gone = consumer.drain(|entry| {
                 records += 1;
-                if entry.kind == Kind::Call {
-                    self.links.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation);
+                match entry.kind {
+                    Kind::Call => {
+                        self.links.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation);
+                    }
+                    Kind::Dispatch | Kind::Copy => {}
+                    // Which range the next pop ends must be known all the same.
+                    Kind::Start | Kind::Stop => self.process_ranges.follow(tid, &entry, changes, |_, _| {}),
+                    _ => ranges.follow(&entry, changes, |_| {}),
                 }
             });
         }
+        self.process_ranges.drained(clock::monotonic(), changes, |_, _| {});
         self.links.forget();
         self.lanes.retain(|lane| !lane.consumer.gone);
         lose(self.recorder, records);
