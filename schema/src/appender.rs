@@ -15,6 +15,7 @@ use crate::batch::Batch;
 use crate::create::{complete, connect, immediate, is_empty, require_v2};
 use crate::error::{Error, ErrorKind};
 use crate::facts::Facts;
+use crate::id::LOCAL_IDS;
 use crate::intern::{BUDGET, Interner};
 use crate::open::BUSY_TIME;
 use crate::pending::Pending;
@@ -177,6 +178,15 @@ impl Appender {
         self.facts = Facts::new(session);
         self.next = OwnIds::FIRST;
         Ok(())
+    }
+
+    /// Whether `rows` more rows of one kind might be more than this session has ids for: those of texts, links, monitors and stack
+    /// frames, which are not the caller's. Then it is time for [`Appender::next_session`].
+    #[must_use]
+    pub fn is_short_of_ids(&self, rows: u64) -> bool {
+        let OwnIds { api_op, input_signal, monitor, stack_frame } = self.next;
+        let own = [api_op, input_signal, monitor, stack_frame, self.interner.next()];
+        own.into_iter().any(|next| next + rows > LOCAL_IDS)
     }
 
     /// Begins a transaction; waits for other writers up to the busy time.
@@ -369,11 +379,14 @@ mod tests {
         let path = directory.path().join("t.rpd");
         let mut appender = Appender::open(&path).unwrap();
         appender.begin().unwrap();
+        assert!(!appender.is_short_of_ids(1 << 31));
         appender.next.api_op = (1 << 32) - 1;
+        assert!(!appender.is_short_of_ids(1) && appender.is_short_of_ids(2));
         appender.api_op(ApiId::call(1), OpId(1)).unwrap();
         assert_eq!(appender.api_op(ApiId::call(1), OpId(2)).unwrap_err().kind(), &ErrorKind::SessionFull);
         appender.commit().unwrap();
         appender.next_session().unwrap();
+        assert!(!appender.is_short_of_ids(1 << 31));
         appender.begin().unwrap();
         appender.api_op(ApiId::call(1), OpId(2)).unwrap();
         appender.intern("in the second session").unwrap();

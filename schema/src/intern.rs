@@ -137,6 +137,11 @@ impl Interner {
         self.young.insert(hash, text, id);
     }
 
+    /// The next local id.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Changes the memory budget; takes hold as texts come.
     pub(crate) fn set_budget(&mut self, bytes: usize) {
         self.budget = bytes;

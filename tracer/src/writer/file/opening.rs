@@ -16,6 +16,10 @@ const MOST_PAGES: usize = 8 << 20;
 /// Bytes of rows that are written at once: enough that what a transaction costs by itself does not count.
 const MOST_ROWS: usize = 2 << 20;
 
+/// Texts and stack frames of a drain at most, whose ids the session gives out itself. A call has some hundred frames, so with
+/// those a session ends after tens of millions of calls.
+const MOST_OWN_IDS: u64 = 1 << 29;
+
 /// Which file a path meant when it was opened: (device, inode).
 pub(super) type Identity = Option<(u64, u64)>;
 
@@ -27,7 +31,9 @@ impl File {
             return None;
         }
         match self.appender.take().filter(|appender| self.is_still_there(appender)) {
-            Some(appender) if self.rows.exhausted() => self.with_another_session(appender),
+            Some(appender) if self.rows.exhausted() || appender.is_short_of_ids(MOST_OWN_IDS) => {
+                self.with_another_session(appender)
+            }
             Some(appender) => Some(appender),
             None => self.open(),
         }
