@@ -11,6 +11,9 @@ use rustc_hash::FxHashMap;
 use crate::stack::Stacks;
 use crate::stack::symbol::Symbols;
 
+/// Addresses whose ids are remembered: as many as have their names remembered.
+const MOST_IDS: usize = 1 << 16;
+
 /// The frames of a call, nearest first, until their names are known.
 pub(super) struct Waiting {
     call: ApiId,
@@ -145,6 +148,9 @@ impl Frames {
         if let Some(ids) = self.ids.get(&word) {
             return Ok(ids.clone());
         }
+        if self.ids.len() >= MOST_IDS {
+            self.ids.clear();
+        }
         let names = self.symbols.get(word).cloned().unwrap_or_default();
         let ids = names.iter().map(|name| appender.intern(name)).collect::<Result<Arc<[_]>, _>>()?;
         self.ids.insert(word, ids.clone());
@@ -159,6 +165,25 @@ mod tests {
     /// Code of no module, which its address is the name of.
     fn code(address: u64) -> Box<[u64]> {
         Box::new([address])
+    }
+
+    #[test]
+    fn code_that_is_made_again_and_again_takes_no_more_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut appender = Appender::open(&directory.path().join("t.rpd")).unwrap();
+        let mut frames = Frames::new(Box::leak(Box::new(Stacks::new())));
+        appender.begin().unwrap();
+        for round in 0..3 {
+            for call in 1..=40_000 {
+                frames.add(&mut appender, ApiId::call(call), code(call + round * 40_000)).unwrap();
+            }
+            assert!(frames.name());
+            for stack in frames.take_named() {
+                assert_eq!(frames.add_named(&mut appender, stack).unwrap(), 1);
+            }
+        }
+        appender.commit().unwrap();
+        assert!(frames.ids.len() <= MOST_IDS, "{}", frames.ids.len());
     }
 
     #[test]
