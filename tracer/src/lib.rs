@@ -10,7 +10,7 @@
 //!   them
 //! - `record`, `ring`, `chunk`, `budget`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
-//! - `recorder`, `switch`, `config`, `counters`: the one process-wide object and its parts
+//! - `recorder`, `switch`, `config`, `counters`, `lost_calls`: the one process-wide object and its parts
 //! - `stack`: who made a call, RPDT_STACKFRAMES
 //! - `fork`: children; `finish`, `report`: the end of the process
 //!
@@ -33,6 +33,7 @@ mod hip;
 mod host;
 mod hsa;
 mod log;
+mod lost_calls;
 mod marker;
 mod nvtx;
 mod paused;

@@ -11,6 +11,7 @@ use crate::budget::Budget;
 use crate::clock::{self, Clock};
 use crate::config::{Config, Template};
 use crate::counters::Counters;
+use crate::lost_calls::LostCalls;
 use crate::process_range::Waiting;
 use crate::ring::{self, Consumer, Producer};
 use crate::stack::Stacks;
@@ -47,7 +48,7 @@ pub(crate) struct Recorder {
     /// Rings the writer has not yet taken over.
     new_rings: Mutex<Vec<Consumer>>,
     /// Ids of calls whose record was lost, since the writer last asked.
-    lost_calls: Mutex<Vec<u64>>,
+    pub(crate) lost_calls: LostCalls,
     /// Ring of the last thread (by its id) that recorded when its own thread-local storage was already gone.
     pub(crate) orphans: Mutex<Option<(u32, Producer)>>,
 }
@@ -92,7 +93,7 @@ fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recor
         stacks,
         writer: writer::Handle::default(),
         new_rings: Mutex::default(),
-        lost_calls: Mutex::default(),
+        lost_calls: LostCalls::default(),
         orphans: Mutex::default(),
         config,
     }));
@@ -143,17 +144,6 @@ impl Recorder {
     pub(crate) fn take_new_rings(&self) -> Vec<Consumer> {
         self.budget.visited();
         std::mem::take(&mut lock(&self.new_rings))
-    }
-
-    /// The record of call `id` will not come: operations must not be linked to it.
-    #[cold]
-    pub(crate) fn lose_call(&self, id: u64) {
-        lock(&self.lost_calls).push(id);
-    }
-
-    /// The calls lost since this was last asked.
-    pub(crate) fn take_lost_calls(&self) -> Vec<u64> {
-        std::mem::take(&mut lock(&self.lost_calls))
     }
 
     /// Whether buffers fill faster than the writer empties them.

@@ -87,9 +87,9 @@ pub(crate) fn begin_call(recorder: &'static Recorder) -> Option<u64> {
 #[inline]
 pub(crate) fn end_call(recorder: &'static Recorder, call: &record::Call, text: [&[u8]; 2]) {
     let _ = LANE.try_with(|lane| {
-        let Ok(mut lane) = lane.try_borrow_mut() else { return recorder.lose_call(call.correlation) };
+        let Ok(mut lane) = lane.try_borrow_mut() else { return recorder.lost_calls.add(call.correlation) };
         if !lane.push(recorder, Kind::Call, bytemuck::bytes_of(call), text, Patience::Waits) {
-            recorder.lose_call(call.correlation);
+            recorder.lost_calls.add(call.correlation);
         }
         if let Some(producer) = &lane.producer {
             producer.open_call(correlation::NONE);

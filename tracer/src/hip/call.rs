@@ -51,7 +51,7 @@ impl Current {
     /// Forgets a call that will not return.
     #[cold]
     fn abandon(&self, recorder: &Recorder) {
-        recorder.lose_call(self.id.replace(correlation::NONE));
+        recorder.lost_calls.add(self.id.replace(correlation::NONE));
         recorder.counters.lose(counters::Cause::Abandoned, 1);
     }
 }

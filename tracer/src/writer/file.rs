@@ -286,7 +286,7 @@ impl File {
         self.take_new_rings();
         let open = self.lanes.iter().map(|lane| lane.consumer.open_call());
         self.links.begin(watermark, open.filter(|call| *call != correlation::NONE).collect());
-        for call in self.recorder.take_lost_calls() {
+        for call in self.recorder.lost_calls.take() {
             self.links.lose(call);
         }
     }

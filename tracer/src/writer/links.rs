@@ -6,10 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::lost_calls::MOST;
 use crate::thread::OPENING;
-
-/// Lost calls remembered one by one.
-const MOST_LOST: usize = 100_000;
 
 /// What is to become of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +66,7 @@ impl Links {
     /// The record of `call` will never come.
     pub(super) fn lose(&mut self, call: u64) {
         self.lost.insert(call);
-        if self.lost.len() > MOST_LOST {
+        if self.lost.len() > MOST {
             self.lost.pop_first();
         }
     }
@@ -132,7 +130,7 @@ mod tests {
         links.begin(10, vec![]);
         links.lose(5);
         assert_eq!([4, 5].map(|call| links.of(call)), [Link::Now, Link::Never]);
-        (100..100 + 2 * MOST_LOST as u64).for_each(|call| links.lose(call));
-        assert!(links.lost.len() <= MOST_LOST);
+        (100..100 + 2 * MOST as u64).for_each(|call| links.lose(call));
+        assert!(links.lost.len() <= MOST);
     }
 }
