@@ -65,7 +65,7 @@ test: setup
 
 # Every run's own number goes to target/bench.tsv; docs/speed.md says what is measured.
 bench: setup
-	@$(CARGO) bench --quiet -p rpd-schema
+	@$(CARGO) bench --quiet -p rpd-schema --bench append
 	@$(CARGO) bench --quiet -p rpd-tests --bench recording -- --raw $(CURDIR)/target/bench.tsv
 
 # RPD_ORIGINAL=DIR compares with the tools of a checkout of rocmProfileData with schema 2.
