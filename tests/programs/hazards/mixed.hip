@@ -13,12 +13,32 @@ enum { NODES = 20, INTS = 1000 };
 __global__ void counted(int *count) { atomicAdd(count, 1); }
 __global__ void node(int *count) { atomicAdd(count, 1); }
 
-// HIP 5.2.3 loses kernels, or its head, where a graph is launched while it runs, or two threads launch graphs at once.
+// HIP 5.2.3 loses kernels, or its head, where a graph is launched while it runs, or two threads launch graphs at once; building is kept apart too.
+static std::mutex one_graph;
+
 static void launch(hipGraphExec_t graph, hipStream_t stream) {
-    static std::mutex one;
-    std::lock_guard<std::mutex> alone(one);
+    std::lock_guard<std::mutex> alone(one_graph);
     HIP(hipStreamSynchronize(stream));
     HIP(hipGraphLaunch(graph, stream));
+}
+
+static hipGraphExec_t twenty_nodes(int *count) {
+    std::lock_guard<std::mutex> alone(one_graph);
+    hipGraph_t graph;
+    hipGraphExec_t executable;
+    HIP(hipGraphCreate(&graph, 0));
+    hipGraphNode_t last = nullptr;
+    void *arguments[] = {&count};
+    for (int i = 0; i < NODES; i++) {
+        hipKernelNodeParams kernel = {};
+        kernel.func = (void *)node, kernel.kernelParams = arguments;
+        kernel.gridDim = dim3(1), kernel.blockDim = dim3(1);
+        hipGraphNode_t added;
+        HIP(hipGraphAddKernelNode(&added, graph, last ? &last : nullptr, last ? 1 : 0, &kernel));
+        last = added;
+    }
+    HIP(hipGraphInstantiate(&executable, graph, nullptr, nullptr, 0));
+    return executable;
 }
 
 static void work(int gpu, int streams, int dispatches, int copies, int graphs) {
@@ -31,21 +51,7 @@ static void work(int gpu, int streams, int dispatches, int copies, int graphs) {
     HIP(hipHostMalloc(&host, streams * INTS * sizeof(int)));
     HIP(hipDeviceSynchronize());
     for (auto &one : stream) HIP(hipStreamCreateWithFlags(&one, hipStreamNonBlocking));
-    hipGraph_t graph;
-    hipGraphExec_t executable;
-    HIP(hipGraphCreate(&graph, 0));
-    hipGraphNode_t last = nullptr;
-    int *of_graph = count + streams;
-    void *arguments[] = {&of_graph};
-    for (int i = 0; i < NODES; i++) {
-        hipKernelNodeParams kernel = {};
-        kernel.func = (void *)node, kernel.kernelParams = arguments;
-        kernel.gridDim = dim3(1), kernel.blockDim = dim3(1);
-        hipGraphNode_t added;
-        HIP(hipGraphAddKernelNode(&added, graph, last ? &last : nullptr, last ? 1 : 0, &kernel));
-        last = added;
-    }
-    HIP(hipGraphInstantiate(&executable, graph, nullptr, nullptr, 0));
+    hipGraphExec_t executable = twenty_nodes(count + streams);
     for (int i = 0; i < dispatches; i++) {
         for (int s = 0; s < streams; s++) {
             counted<<<1, 1, 0, stream[s]>>>(count + s);
