@@ -22,7 +22,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test bench bench-passes soak matrix nfs hip-api install uninstall clean
+.PHONY: all setup build roctx demo test bench bench-passes soak matrix nfs hip-api install install-built uninstall clean
 all: build
 
 setup:
@@ -30,7 +30,7 @@ setup:
 
 build:
 	@$(CARGO) build --release --quiet
-	@$(MAKE) --no-print-directory roctx
+	@$(MAKE) --no-print-directory --silent roctx
 
 # Cargo cannot give a library a version node; the names are those that programs link or open.
 roctx: $(RELEASE)/roctx/libroctx64.so.4
@@ -60,7 +60,9 @@ demo: setup
 # Tests of signals need them as a terminal has them, also when make runs in the background.
 TEST = env --default-signal $(CARGO) test --release --workspace --quiet
 
+# Tests of the commands run the libraries as they are built.
 test: setup
+	@$(MAKE) --no-print-directory build
 	@$(TEST)
 
 # Every run's own number goes to target/bench.tsv; docs/speed.md says what is measured.
@@ -73,6 +75,7 @@ bench-passes: setup
 	@$(CARGO) bench --quiet -p rpd-postprocess --bench passes -- --raw $(CURDIR)/target/bench-passes.tsv
 
 soak: setup
+	@$(MAKE) --no-print-directory build
 	@RPD_SOAK=1 $(TEST)
 	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
@@ -94,6 +97,10 @@ hip-api:
 	@mv $(HIP_API).new $(HIP_API)
 
 install: build
+	@$(MAKE) --no-print-directory install-built
+
+# Builds nothing: `pip install ./python` packs what this installs.
+install-built:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(RELEASE)/rpd $(DESTDIR)$(PREFIX)/bin/rpd
 	install -m 755 $(RELEASE)/rpdRemote $(DESTDIR)$(PREFIX)/bin/rpdRemote
@@ -101,16 +108,19 @@ install: build
 	install -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
 	install -m 644 $(RELEASE)/librpd_hip.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
 	install -m 644 include/rpd_tracer.h $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+	install -d $(DESTDIR)$(PREFIX)/share/rpd/queries
+	install -m 644 sql/queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(PREFIX)/lib/rpd
 	install -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
 	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
+	install -m 644 scripts/tsan.suppressions $(DESTDIR)$(PREFIX)/lib/rpd/tsan.suppressions
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
 	rm -f $(DESTDIR)$(PREFIX)/bin/runTracer.sh $(DESTDIR)$(PREFIX)/bin/loadTracer.sh
-	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd
+	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd $(DESTDIR)$(PREFIX)/share/rpd
 
 clean:
 	@$(CARGO) clean --quiet

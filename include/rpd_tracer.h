@@ -18,8 +18,14 @@ void rpdstop(void);
 /* Returns when everything that was recorded and has completed is in the file, readable by others; after 10 s at the latest. */
 void rpdflush(void);
 
+/* As rpdflush, after up to `ns` nanoseconds in which what was launched while recording may complete: for after rpdstop. Returns how many
+ * recorded launches have no operation in the file then: their kernels have not completed. They are recorded when they do. */
+uint64_t rpddrain(uint64_t ns);
+
 /* Another trace: what was recorded before the call is in the old file when it returns (after 10 s at the latest), what is recorded
- * after it goes into this one, made when missing. %p, %h and %r as in RPDT_FILENAME. Returns 0, or -1 for no name. */
+ * after it goes into this one, made when missing. %p, %h and %r as in RPDT_FILENAME. Returns 0, or -1 where there can be no trace of
+ * that name (a missing directory, a file that is something else, no name): the trace then stays the one that it was. Before anything
+ * was recorded no file is opened: one that turns out to be something else ends recording, until another is named. */
 int rpd_setFilename(const char *name);
 
 /* What the end of the process does: the last rows, the session's end. For processes that end by _exit and have loaded the recorder

@@ -65,7 +65,8 @@ class rpdTracerControl:
         cls._create = not append
         if cls._recorder is not None:
             cls.initializeFile()
-            cls._recorder.rpd_setFilename(text(name))
+            if cls._recorder.rpd_setFilename(text(name)) != 0:
+                raise RuntimeError(f"no trace can be at {name}: the recorder has said why on stderr")
 
     @classmethod
     def skipCreate(cls):

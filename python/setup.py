@@ -1,6 +1,6 @@
-"""Puts the recorder, the rpd command and the format's SQL into the package: `pip install ./python` in a checkout is all it takes.
+"""Puts what `make install` installs, and the format's SQL, into the package: `pip install ./python` in a checkout is all it takes.
 
-The binaries are those of target/release where they are there, otherwise cargo builds them, otherwise an installed recorder is used
+The binaries are those of target/release where they are all there, otherwise cargo builds them, otherwise an installed recorder is used
 from where it is.
 """
 
@@ -14,8 +14,6 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-RELEASE = REPOSITORY / "target" / "release"
-BINARIES = ("librpd_tracer.so", "rpd")
 INSTALLED = [Path(prefix) / "lib" / "librpd_tracer.so" for prefix in ("/usr/local", "/usr")]
 
 
@@ -26,20 +24,21 @@ def version():
     return re.search(r'^version = "(.+)"', manifest.read_text(), re.MULTILINE).group(1)
 
 
-def binaries():
-    """The files to put into the package; none where an installed recorder serves."""
-    files = [RELEASE / name for name in BINARIES]
-    if not all(file.exists() for file in files) and shutil.which("cargo"):
-        build = ["cargo", "build", "--release", "-p", "rpd-tracer", "-p", "rpd-postprocess"]
-        subprocess.run(build, cwd=REPOSITORY, check=True)
-    if all(file.exists() for file in files):
-        return files
-    if not any(file.exists() for file in INSTALLED):
+def install(prefix):
+    """Installs into `prefix` as `make install` does; nothing where an installed recorder serves."""
+    make = ["make", "--silent", "-C", str(REPOSITORY), f"PREFIX={prefix}"]
+    has_make = shutil.which("make") is not None
+    if has_make and subprocess.run([*make, "install-built"], capture_output=True).returncode == 0:
+        return
+    shutil.rmtree(prefix, ignore_errors=True)
+    if has_make and shutil.which("cargo"):
+        subprocess.run([*make, "install"], check=True)
+    elif not any(file.exists() for file in INSTALLED):
         raise SystemExit(
-            "there is no librpd_tracer.so: not in " + str(RELEASE) + ", no cargo to build it (https://rustup.rs), and not in "
+            "there is no librpd_tracer.so: not all of rpd is in " + str(REPOSITORY / "target" / "release")
+            + ", no make and cargo to build it (https://rustup.rs), and no recorder in "
             + " or ".join(str(file.parent) for file in INSTALLED)
         )
-    return []
 
 
 class Build(build_py):
@@ -47,12 +46,13 @@ class Build(build_py):
 
     def run(self):
         super().run()
-        package = Path(self.build_lib) / "rpd"
-        for folder, files in (("sql", sql()), ("native", binaries())):
+        package = Path(self.build_lib).resolve() / "rpd"
+        for folder in ("sql", "native"):
             shutil.rmtree(package / folder, ignore_errors=True)
-            (package / folder).mkdir(parents=True)
-            for file in files:
-                shutil.copy2(file, package / folder / file.name)
+        (package / "sql").mkdir(parents=True)
+        for file in sql():
+            shutil.copy2(file, package / "sql" / file.name)
+        install(package / "native")
 
 
 def sql():

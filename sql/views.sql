@@ -21,7 +21,7 @@ CREATE VIEW IF NOT EXISTS "top" AS
     SELECT N."string" AS "Name",
         sum(G."calls") AS "TotalCalls",
         sum(G."duration") / 1000 AS "TotalDuration_us",
-        sum(G."duration") / sum(G."calls") / 1000 AS "Ave_us",
+        sum(G."duration") / sum(G."calls") / 1000.0 AS "Ave_us",
         sum(G."duration") * 100.0 / (SELECT sum("end" - "start") FROM "rocpd_op") AS "Percentage"
     FROM (
         SELECT "opType_id" AS "name_id", count(*) AS "calls", sum("end" - "start") AS "duration"

@@ -38,6 +38,79 @@ fn numbers_of_the_summary_are_those_of_the_file() {
     expected.assert_equals(&dir.trace("trace.rpd"));
 }
 
+/// The number in front of that word in the summary.
+#[track_caller]
+fn number_in_summary(ran: &Ran, word: &str) -> i64 {
+    let words = summary(ran).split([' ', ',']).filter(|text| !text.is_empty()).collect::<Vec<_>>();
+    let place =
+        words.iter().position(|text| text.starts_with(word)).unwrap_or_else(|| panic!("no {word}{ran}"));
+    words[place - 1].parse().unwrap()
+}
+
+/// Children of a fork, and theirs, belong to the run: what they recorded and what they lost. They end as a kill would end them, so
+/// that only the file knows.
+#[test]
+fn the_summary_counts_forked_children() {
+    let dir = Dir::new();
+    let large: Vec<String> = (b'a'..=b'o')
+        .map(|letter| format!("mark={}", char::from(letter).to_string().repeat(100_000)))
+        .collect();
+    let before = ["mark=before", "flush", "fork", "fork", "say=written", "wait=locked"];
+    let after = ["say=lost", "wait=unlocked", "flush", "raw_exit=0"];
+    let acts = before.iter().copied().chain(large.iter().map(String::as_str)).chain(after);
+    let run = acts.fold(Run::new(&dir, program("control")), Run::arg).env("RPDT_BUFFER_MB", "1");
+    let mut running = run.env("RPDT_WAIT_MS", "10").recorded(Loading::RpdRecord).start();
+    running.wait_for_output("written\n");
+    let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+    holder.execute_batch("begin exclusive").unwrap();
+    std::fs::write(dir.path("locked"), "").unwrap();
+    running.wait_for_output("lost\n");
+    holder.execute_batch("commit").unwrap();
+    drop(holder);
+    std::fs::write(dir.path("unlocked"), "").unwrap();
+    let ran = running.finish();
+    ran.expect(0);
+    let trace = dir.trace("trace.rpd");
+    assert_eq!(trace.session_count(), 4, "the premise of this test: {ran}");
+    let lost: i64 = trace.lost().values().map(|count| count.parse::<i64>().unwrap()).sum();
+    assert!(lost > 0, "the premise of this test: {ran}");
+    let there = trace.number("select count(*) from api where apiName = 'UserMarker'");
+    assert_eq!(
+        (number_in_summary(&ran, "marker"), number_in_summary(&ran, "record")),
+        (there, lost),
+        "{ran}"
+    );
+    assert_eq!(there + lost, 1 + 4 * 15, "{ran}");
+    assert!(
+        summary(&ran).ends_with("(killed?): up to 0.5 s before the ends of 4 processes may be missing"),
+        "{ran}"
+    );
+}
+
+/// A signal ends the program: the summary says which, and what that may have cost.
+#[test]
+fn the_summary_names_the_signal_that_ended_the_program() {
+    for (signal, name) in [(libc::SIGKILL, "SIGKILL"), (libc::SIGTERM, "SIGTERM"), (libc::SIGSEGV, "SIGSEGV")]
+    {
+        let dir = Dir::new();
+        let acts = ["mark=a", "flush", "say=written", "wait=never"];
+        let run = acts.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+        let mut running = run.env("RPDT_AUTOFLUSH", "4").recorded(Loading::RpdRecord).start();
+        running.wait_for_output("written\n");
+        let pid = dir.trace("trace.rpd").sessions().into_keys().next().unwrap();
+        // SAFETY: no pointers; the process is the program, which waits for this.
+        unsafe { libc::kill(pid as i32, signal) };
+        let ran = running.finish();
+        ran.expect_signal(signal);
+        let said = format!("; {name} ended it: up to 0.25 s before its end may be missing");
+        assert!(
+            summary(&ran).starts_with("trace.rpd: 0 kernels, 0 copies, 1 marker, 0 records lost, "),
+            "{ran}"
+        );
+        assert!(summary(&ran).ends_with(&said), "{ran}");
+    }
+}
+
 #[test]
 fn a_second_recording_is_refused_appended_or_replaces() {
     let dir = Dir::new();
@@ -59,6 +132,94 @@ fn a_second_recording_is_refused_appended_or_replaces() {
     record().record_option("--force").run().expect(0);
     let trace = dir.trace("trace.rpd");
     assert_eq!((trace.session_count(), trace.number("select count(*) from dispatch")), (1, 1005));
+}
+
+/// A recorder has the file: it is replaced only when that is said twice, and then who loses rows by it says how many.
+#[test]
+fn a_file_that_is_being_recorded_into_is_not_replaced() {
+    let dir = Dir::new();
+    let acts = ["mark=a", "mark=b", "flush", "say=written", "wait=go", "mark=c"];
+    let run = acts.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let mut running = run.recorded(Loading::RpdRecord).start();
+    running.wait_for_output("written\n");
+    let other = |options: &[&str]| {
+        let mut command = std::process::Command::new(rpd());
+        command.arg("record").args(options).arg("-o").arg(dir.path("trace.rpd")).arg("--");
+        command.arg(program("control")).args(["mark=of the other", "say=ran"]).output().unwrap()
+    };
+    let refused = other(&["--force"]);
+    assert_eq!((refused.status.code(), &*refused.stdout), (Some(1), &b""[..]), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let pid = dir.trace("trace.rpd").sessions().into_keys().next().unwrap();
+    assert!(said.contains(&format!("process {pid}: ")) && said.contains("--force --force"), "{said}");
+    let taken = other(&["--force", "--force"]);
+    assert_eq!((taken.status.code(), &*taken.stdout), (Some(0), &b"ran\n"[..]), "{taken:?}");
+    let said = String::from_utf8_lossy(&taken.stderr);
+    assert!(said.contains(" 1 marker, 0 records lost, "), "{said}");
+    std::fs::write(dir.path("go"), "").unwrap();
+    let ran = running.finish();
+    ran.expect(0);
+    assert!(summary(&ran).contains(" 1 marker, 2 records lost, "), "{ran}");
+    let trace = dir.trace("trace.rpd");
+    assert_eq!(trace.texts("select args from api order by args"), ["c", "of the other"]);
+    assert_eq!(trace.metadata("session::1::lost::file_gone")["session::1::lost::file_gone"], "2");
+    // Nobody records into it any more.
+    let again = other(&["--force"]);
+    assert_eq!(again.status.code(), Some(0), "{again:?}");
+}
+
+/// `rpd record` with these options on a program that makes a marker.
+fn record_a_mark<'a>(dir: &'a Dir, options: &[&str]) -> Run<'a> {
+    let control = program("control").display().to_string();
+    let arguments = [&["record"], options, &["--", &control, "mark=a"]].concat();
+    arguments.iter().fold(Run::new(dir, rpd()), |run, argument| run.arg(*argument))
+}
+
+#[test]
+fn each_process_records_into_a_trace_of_its_own() {
+    let dir = Dir::new();
+    let control = program("control").display().to_string();
+    let both = format!("{control} mark=a; {control} mark=b");
+    let ran = run(&dir, &["record", "-o", "of-%p.rpd", "--", "sh", "-c", &both]);
+    ran.expect(0);
+    let traces: Vec<String> = dir.names().into_iter().filter(|name| name.ends_with(".rpd")).collect();
+    assert_eq!(traces.len(), 2, "{ran}");
+    for name in &traces {
+        assert!(summary(&ran).contains(name.as_str()), "{name}: {ran}");
+        assert_eq!(dir.trace(name).number("select count(*) from api"), 1);
+    }
+    assert!(summary(&ran).contains("2 markers, 0 records lost"), "{ran}");
+}
+
+#[test]
+fn ranks_of_one_job_step_share_a_trace_whenever_they_start() {
+    let dir = Dir::new();
+    let rank = |step: &str| {
+        record_a_mark(&dir, &["-o", "job.rpd"]).env("SLURM_JOB_ID", "77").env("SLURM_STEP_ID", step).run()
+    };
+    rank("0").expect(0);
+    let late = rank("0");
+    late.expect(0);
+    assert!(summary(&late).contains("1 marker, "), "what it recorded itself: {late}");
+    assert_eq!(dir.trace("job.rpd").session_count(), 2);
+    let next = rank("1");
+    assert!(next.expect(1).stderr.contains("already holds a recording"), "{next}");
+}
+
+#[test]
+fn misspelt_names_are_one_line_each_with_the_nearest() {
+    let dir = Dir::new();
+    let control = Run::new(&dir, program("control")).arg("mark=a").recorded(Loading::Preload);
+    let ran = control.env("RPDT_FILENAM", "x.rpd").env("RPDT_HIP_APIS", "+hipMaloc").run();
+    let lines: Vec<&str> = ran.expect(0).stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{ran}");
+    assert!(lines.iter().any(|line| line.contains("+hipMaloc (did you mean +hipMalloc?)")), "{ran}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("RPDT_FILENAM is not a variable") && line.contains("RPDT_FILENAME?")),
+        "{ran}"
+    );
 }
 
 #[test]

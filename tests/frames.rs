@@ -129,7 +129,7 @@ fn unusual_places() {
 #[test]
 fn an_end_that_comes_before_all_frames_are_written() {
     let dir = Dir::new();
-    let ran = frames(&dir, "frames", &["calls", "many"]).env("RPDT_EXIT_MS", "1000").run();
+    let ran = frames(&dir, "frames", &["calls", "many"]).env("RPDT_EXIT_MS", "8000").run();
     assert_eq!(ran.expect(0).stdout, "calls\nmany\n");
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();

@@ -3,16 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Run, program, tool};
+use crate::harness::{Dir, Run, program};
 
-fn make(target: &str, prefix: &Path) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let prefix = format!("PREFIX={}", prefix.display());
-    tool("make", &["--silent", "-C", root.to_str().unwrap(), target, &prefix]);
+/// `make TARGET` for an installation in `prefix`.
+pub(crate) fn make(target: &str, prefix: &Path) {
+    crate::harness::make(&[target, &format!("PREFIX={}", prefix.display())]);
 }
 
 /// Every file below a directory, relative to it, sorted.
-fn files(root: &Path) -> Vec<String> {
+pub(crate) fn files(root: &Path) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -48,9 +47,12 @@ fn an_installation_works_alone_and_goes_away() {
         "include/rpd_tracer.h",
         "lib/librpd_hip.so",
         "lib/librpd_tracer.so",
+        "share/rpd/queries/ktop.sql",
+        "share/rpd/queries/topDiff.sql",
         "lib/rpd/libroctx64.so",
         "lib/rpd/libroctx64.so.4",
         "lib/rpd/librocprofiler-sdk-roctx.so.1",
+        "lib/rpd/tsan.suppressions",
     ] {
         assert!(installed.iter().any(|known| known == file), "{file} is not in {installed:?}");
     }

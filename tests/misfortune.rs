@@ -4,8 +4,8 @@ use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, program};
 
 const HANGS: &str = "[[fault]]\nkind = \"hang\"\nkernel = \"hanging_kernel\"\n";
 
-fn hanging(dir: &Dir, way: &str) -> Ran {
-    Run::new(dir, program("hang")).arg(way).config(HANGS).recorded(Loading::Preload).timeout(30).run()
+fn hanging<'a>(dir: &'a Dir, way: &str) -> Run<'a> {
+    Run::new(dir, program("hang")).arg(way).config(HANGS).recorded(Loading::Preload)
 }
 
 /// Eight kernels and their copy and fill are there; of the one that never ended only its launch is.
@@ -21,7 +21,10 @@ fn check_hung(trace: &Trace, ran: &Ran) {
 #[test]
 fn a_kernel_that_never_ends_and_an_alarm() {
     let dir = Dir::new();
-    let ran = hanging(&dir, "alarm");
+    let running = hanging(&dir, "alarm").start();
+    dir.wait_for_rows("trace.rpd", "select count(*) from ext_dispatch", 8);
+    dir.touch("go");
+    let ran = running.finish();
     ran.expect_signal(libc::SIGALRM).expect_silent();
     check_hung(&dir.trace("trace.rpd"), &ran);
 }
@@ -30,7 +33,7 @@ fn a_kernel_that_never_ends_and_an_alarm() {
 fn a_kernel_that_never_ends_and_an_exit() {
     for way in ["exit", "_exit"] {
         let dir = Dir::new();
-        let ran = hanging(&dir, way);
+        let ran = hanging(&dir, way).run();
         ran.expect(3);
         let trace = dir.trace("trace.rpd");
         check_hung(&trace, &ran);
@@ -87,4 +90,17 @@ fn children_leave_the_parents_trace_alone() {
     assert_eq!(trace.session_count(), 1, "children that do nothing have no session");
     assert!(trace.lost().is_empty(), "{:?}", trace.lost());
     trace.check_integrity();
+}
+
+#[test]
+fn a_runtime_that_finds_no_nodes() {
+    let run = |dir| Run::new(dir, program("demo")).config("[device]\ntopology = false\n");
+    let (dir, with) = (Dir::new(), Dir::new());
+    let plain = run(&dir).run();
+    plain.expect(1);
+    for loading in Loading::ALL.into_iter().filter(|loading| *loading != Loading::RpdRecord) {
+        let ran = run(&with).recorded(loading).run();
+        let same = |ran: &Ran| (ran.status, ran.stdout.clone(), ran.stderr.clone());
+        assert_eq!(same(&plain), same(&ran), "{loading:?}{plain}{ran}");
+    }
 }

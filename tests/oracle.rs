@@ -67,6 +67,22 @@ fn copies_of_every_form() {
     }
 }
 
+/// HIP copies with kernels of its own between host and device too: an operation is named for what it copies.
+#[test]
+fn copies_between_host_and_device_by_kernels() {
+    for door in Loading::DOORS {
+        let dir = Dir::new();
+        let run = recorded_by(&dir, "hip_copy_kernels", 1, door).env("GPU_FORCE_BLIT_COPY_SIZE", "1024");
+        let (trace, _) = assert_recorded(&dir, &run.run());
+        let by_type = "select opType || ' ' || count(*) as type from op group by opType order by opType";
+        assert_eq!(
+            trace.texts(by_type),
+            ["CopyDeviceToDevice 3", "CopyDeviceToHost 4", "CopyHostToDevice 5"],
+            "{door:?}"
+        );
+    }
+}
+
 #[test]
 fn raw_packets_with_signals_of_their_own() {
     let dir = Dir::new();

@@ -5,7 +5,7 @@ use crate::harness::{Dir, Expected, Loading, Run, program};
 #[test]
 fn kernels_of_rocprim_and_rocrand() {
     let (dir, without) = (Dir::new(), Dir::new());
-    let run = |dir| Run::new(dir, program("primitives")).timeout(300);
+    let run = |dir| Run::new(dir, program("primitives"));
     let plain = run(&without).run();
     assert_eq!(plain.expect(0).stdout, "random numbers, sum, partial sums and order are right\n");
     let ran = run(&dir).recorded(Loading::Preload).env("RPDT_TICKS", "1").run();

@@ -19,11 +19,11 @@ mod finding;
 mod journal;
 mod kind;
 mod links;
-mod liveness;
+pub(crate) mod liveness;
 mod repair;
 mod rule;
 mod scan;
-mod sessions;
+pub(crate) mod sessions;
 mod structure;
 
 use std::fs;
@@ -174,8 +174,9 @@ fn sessions_with_dispatches(
     if layout.table("ext_dispatch").is_none_or(|table| table.key.is_none()) {
         return Ok(Vec::new());
     }
-    let sessions = trace::sessions_with_rows(trace, "ext_dispatch", "op_id");
-    Ok(settle(findings, "ext_dispatch", sessions)?.unwrap_or_default())
+    let sessions = trace::rows_by_session(trace, "ext_dispatch", "op_id");
+    let sessions = settle(findings, "ext_dispatch", sessions)?.unwrap_or_default();
+    Ok(sessions.into_keys().collect())
 }
 
 /// Takes what a part of the check found; damage that stopped it is a finding too.

@@ -4,19 +4,22 @@
 //! clap. A new verb is a variant of [`Verb`], its struct, and its line in [`run`].
 
 mod derive;
+mod misunderstood;
 mod pass;
 mod record;
 mod remote;
 mod text;
+mod value;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::moment::Stretch;
+use crate::note::note;
 use crate::ranking::By;
 use crate::verb::{api, check, create, info, top};
 
@@ -67,6 +70,7 @@ Example:
   rpd create trace.rpd")]
 struct Create {
     /// The file to create; an existing one is left as it is, and is an error unless it has no bytes
+    #[arg(value_parser = value::output())]
     file: PathBuf,
 }
 
@@ -89,8 +93,17 @@ struct Info {
 /// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text.
 #[derive(Args)]
 #[command(after_help = "\
-Names are written with control characters escaped; --json has them exactly. Times of calls and markers include
-those of the calls and markers inside them.
+Columns:
+  calls    how many
+  total    sum of their durations; of one inside another of its name: once
+  self     of calls and markers: without those inside them on their thread
+  average, min, max
+           of the durations; a narrow terminal shows as many as have room
+  %        share of all time (of all self time): adds up to 100
+  name     cut in the middle to the width of the terminal, or COLUMNS, but
+           never so that two become equal; whole in a pipe
+
+Control characters of names are escaped; --json has them exactly.
 
 Example:
   rpd top -n 10 trace.rpd
@@ -111,7 +124,7 @@ struct Top {
     /// Write comma-separated values with a header line; times in nanoseconds
     #[arg(long, conflicts_with = "wide")]
     csv: bool,
-    /// Do not shorten names to the width of the terminal
+    /// Do not shorten names to the width of the terminal (in a pipe they are not)
     #[arg(long)]
     wide: bool,
 }
@@ -122,12 +135,15 @@ struct Top {
 /// line per operation.
 #[derive(Args)]
 #[command(after_help = "\
+--csv: a call that caused several operations has a line for each, one that caused none has a line without.
+
 RANGE is the text of a marker (what began between its beginning and its end), or FROM..TO with the times that
 rpd trim knows: 25%..75%, +2s.., marker:a..marker:b
 
 Example:
   rpd api trace.rpd | less
-  rpd api --grep 'Memcpy|Malloc' trace.rpd
+  rpd api -n 20 --grep 'Memcpy|Malloc' trace.rpd
+  rpd api --json trace.rpd | jq '.[] | select(.duration_ns > 1000000)'
   rpd api --thread 4711 --in 'step 3' trace.rpd")]
 struct Api {
     /// The trace
@@ -141,6 +157,15 @@ struct Api {
     /// Calls only whose function or arguments match this regular expression
     #[arg(long, value_name = "REGEX")]
     grep: Option<regex::Regex>,
+    /// The first N calls only
+    #[arg(short = 'n', value_name = "N")]
+    rows: Option<NonZeroUsize>,
+    /// Write a JSON array, one call per line; times in nanoseconds
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write comma-separated values with a header line, one line per call and operation; times in nanoseconds
+    #[arg(long)]
+    csv: bool,
 }
 
 /// Say what is wrong with a trace: damage, ids that lead nowhere, impossible times, unfinished sessions
@@ -181,14 +206,17 @@ const SCREENFUL: usize = 20;
 /// What went wrong, for one line on standard error; the exit status is 1 then.
 pub(crate) fn run() -> Result<ExitCode> {
     let done = |()| ExitCode::SUCCESS;
-    match Cli::parse().verb {
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let Some(meant) = misunderstood::explained(&error, &Cli::command()) else { error.exit() };
+        note(meant);
+        std::process::exit(error.exit_code())
+    });
+    match cli.verb {
         Verb::Record(args) => args.run(),
         Verb::Create(args) => create::run(&args.file).map(done),
         Verb::Info(args) => info::run(&args.file, args.json).map(done),
         Verb::Top(args) => top::run(&args.into()).map(done),
-        Verb::Api(Api { file, thread, within, grep }) => {
-            api::run(&api::Request { file, thread, within, grep }).map(done)
-        }
+        Verb::Api(args) => api::run(&args.into()).map(done),
         Verb::Check(args) => {
             check::run(&check::Request { file: args.file, repair: args.repair, json: args.json })
         }
@@ -202,6 +230,17 @@ pub(crate) fn run() -> Result<ExitCode> {
         Verb::Autograd(args) => args.run().map(done),
         Verb::Passes(args) => args.run().map(done),
         Verb::Remote(args) => Ok(args.run()),
+    }
+}
+
+impl From<Api> for api::Request {
+    fn from(Api { file, thread, within, grep, rows, json, csv }: Api) -> api::Request {
+        let form = match (json, csv) {
+            (true, _) => api::Form::Json,
+            (false, true) => api::Form::Csv,
+            (false, false) => api::Form::Lines,
+        };
+        api::Request { file, thread, within, grep, rows: rows.map(NonZeroUsize::get), form }
     }
 }
 
@@ -224,8 +263,6 @@ impl From<Top> for top::Request {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
     use crate::destination::Existing;
     use crate::verb::record::Request;
@@ -267,7 +304,7 @@ mod tests {
             [&["-o", "x.rpd", "--", "prog", "-o", "--force"][..], &["-o", "x.rpd", "prog", "-o", "--force"]]
         {
             let request = record(arguments);
-            assert_eq!(request.output, PathBuf::from("x.rpd"));
+            assert_eq!(request.output, Some(PathBuf::from("x.rpd")));
             assert_eq!(request.command, ["prog", "-o", "--force"]);
             assert_eq!(request.existing, Existing::Refuse);
         }
@@ -275,10 +312,22 @@ mod tests {
     }
 
     #[test]
+    fn times_and_sizes_have_units() {
+        let request = record(&["--delay", "250ms", "--duration", "10", "--max-size", "1GB", "x"]);
+        let ms = std::time::Duration::from_millis;
+        assert_eq!((request.delay, request.duration), (Some(ms(250)), Some(ms(10_000))));
+        assert_eq!(request.max_bytes, Some(1_000_000_000));
+        assert_eq!(record(&["--max-mb", "3", "x"]).max_bytes, Some(3 << 20));
+    }
+
+    #[test]
     fn options_that_contradict_are_refused() {
         for arguments in [
             &["rpd", "record", "--append", "--force", "--", "x"][..],
             &["rpd", "record"],
+            &["rpd", "record", "--outptu", "a.rpd", "--", "x"],
+            &["rpd", "record", "-o", "-", "--", "x"],
+            &["rpd", "record", "--max-mb", "0", "--", "x"],
             &["rpd", "top", "--json", "--csv", "x"],
             &["rpd", "top", "-n", "0", "x"],
             &["rpd", "top"],

@@ -36,6 +36,8 @@ pub(crate) struct Contents {
     pub(crate) tables: BTreeMap<String, u64>,
     /// Records lost while recording, by cause, over all sessions; without causes that lost nothing.
     pub(crate) lost: BTreeMap<String, u64>,
+    /// Recorded launches whose kernels had not completed when the file was last written, over all sessions.
+    pub(crate) launches_without_op: u64,
 }
 
 /// A stretch of time on the recording host's CLOCK_MONOTONIC, ns.
@@ -144,6 +146,7 @@ impl Contents {
             operations: op_types(trace, &ops.types)?,
             tables: tables(trace)?,
             lost: rpd_schema::lost(trace)?,
+            launches_without_op: rpd_schema::launches_without_op(trace)?,
         })
     }
 }
@@ -187,17 +190,28 @@ fn sessions(trace: &Connection) -> rusqlite::Result<Vec<Session>> {
         .into_iter()
         .map(|session| (i64::from(session.session), session))
         .collect();
+    let calls = trace::rows_by_session(trace, "rocpd_api", "id")?;
+    let operations = trace::rows_by_session(trace, "rocpd_op", "id")?;
     // Other recorders say nothing about their sessions, but their ids do.
-    for table in ["rocpd_api", "rocpd_op"] {
-        for session in trace::sessions_with_rows(trace, table, "id")? {
-            known.entry(session).or_default();
-        }
+    for session in calls.keys().chain(operations.keys()) {
+        known.entry(*session).or_default();
     }
-    known.into_iter().map(|(number, session)| Session::of(trace, number, session)).collect()
+    let rows = |of: &BTreeMap<i64, u64>, session| of.get(&session).copied().unwrap_or(0);
+    known
+        .into_iter()
+        .map(|(number, session)| {
+            Session::of(trace, number, session, (rows(&calls, number), rows(&operations, number)))
+        })
+        .collect()
 }
 
 impl Session {
-    fn of(trace: &Connection, number: i64, session: SessionInfo) -> rusqlite::Result<Session> {
+    fn of(
+        trace: &Connection,
+        number: i64,
+        session: SessionInfo,
+        (calls, operations): (u64, u64),
+    ) -> rusqlite::Result<Session> {
         let times = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS];
         let [start, end] = times.map(|key| session.number(key));
         Ok(Session {
@@ -211,8 +225,8 @@ impl Session {
                 None => None,
             },
             duration_ns: start.zip(end).map(|(start, end)| end.saturating_sub(start)),
-            calls: rows_of_session(trace, "rocpd_api", number)?,
-            operations: rows_of_session(trace, "rocpd_op", number)?,
+            calls,
+            operations,
             lost: session.lost().into_iter().filter(|(_, count)| *count > 0).collect(),
             facts: session.facts,
         })
@@ -223,12 +237,6 @@ impl Session {
 fn utc(trace: &Connection, realtime_ns: u64) -> rusqlite::Result<Option<String>> {
     let seconds = (realtime_ns / 1_000_000_000).cast_signed();
     trace.query_row("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?1, 'unixepoch')", [seconds], |row| row.get(0))
-}
-
-fn rows_of_session(trace: &Connection, table: &str, session: i64) -> rusqlite::Result<u64> {
-    let first = session << 32;
-    let count = format!("SELECT count(*) FROM {table} WHERE id BETWEEN ?1 AND ?2");
-    trace.query_row(&count, [first, first | 0xffff_ffff], |row| row.get(0)).map(i64::unsigned_abs)
 }
 
 fn gpus(trace: &Connection, queues: &BTreeMap<(i64, i64), u64>) -> rusqlite::Result<Vec<Gpu>> {

@@ -1,10 +1,12 @@
 //! Making a trace out of others: it appears whole, or not at all.
 //!
-//! It grows in a directory beside the place where it will stand (`growing.rs`), and gets its name when it is complete.
+//! It grows in a directory beside the place where it will stand (`growing.rs`), and gets its name when it is complete and has
+//! been read again: what takes a trace's place must be one.
 
 mod growing;
 pub(crate) mod objects;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +17,11 @@ use rusqlite::Connection;
 use tempfile::TempPath;
 
 use crate::interruption::{Interruption, watch};
+use crate::layout::Layout;
 use crate::note::note;
 use crate::pass::explain;
 use crate::progress::Progress;
+use crate::trace::row_count;
 use crate::{check, system, text};
 use growing::Growing;
 
@@ -99,6 +103,8 @@ impl Making<'_> {
     /// # Errors
     /// When it is no trace, or what `work` fails with.
     pub(crate) fn with<T>(&self, file: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        // Who closes a write-ahead log last removes it, if that one may write, as this reader may.
+        let _reader = rpd_schema::open_read(file)?;
         rpd_schema::attach(self.made, file, SOURCE)?;
         let result = work()?;
         self.made.execute(&format!("DETACH {SOURCE}"), [])?;
@@ -106,15 +112,49 @@ impl Making<'_> {
     }
 }
 
-/// Lets `work` fill a new database at `place`, with the encoding of the trace `like`. If it fails or is interrupted nothing
-/// is left of it.
+/// What a trace that was made has to have.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    /// Its schema.
+    pub(crate) version: Version,
+    /// How many rows its tables have, by the rows that they were made from.
+    pub(crate) rows: BTreeMap<String, u64>,
+}
+
+impl Announced {
+    /// Checks that the trace `file` can be read and has what was announced.
+    ///
+    /// # Errors
+    /// What it lacks.
+    fn check(&self, file: &Path) -> Result<()> {
+        let (trace, version) = rpd_schema::open_read(file)?;
+        if version != self.version {
+            bail!("what came out is of schema {version}, not {}", self.version);
+        }
+        let layout = Layout::declared(&trace)?;
+        for (table, announced) in &self.rows {
+            let shown = text::escape(table);
+            if layout.table(table).is_none() {
+                bail!("what came out has no table {shown}");
+            }
+            let found = row_count(&trace, table)?;
+            if found != *announced {
+                bail!("what came out has {found} rows in {shown} where {announced} belong");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets `work` fill a new database at `place`, with the encoding of the trace `like`. It gets its place if it has what `work`
+/// announces. If something fails or interrupts nothing is left of it.
 ///
 /// # Errors
 /// What failed and what to do about it.
 pub(crate) fn derive<T>(
     place: Place<'_>,
     like: &Path,
-    work: impl FnOnce(&Making<'_>) -> Result<T>,
+    work: impl FnOnce(&Making<'_>) -> Result<(T, Announced)>,
 ) -> Result<T> {
     let path = target(place)?;
     let interruption = Interruption::note().context("cannot install signal handlers")?;
@@ -160,13 +200,16 @@ fn target(place: Place<'_>) -> Result<PathBuf> {
 fn fill<T>(
     growing: &Growing,
     like: &Path,
-    work: impl FnOnce(&Making<'_>) -> Result<T>,
+    work: impl FnOnce(&Making<'_>) -> Result<(T, Announced)>,
 ) -> Result<(TempPath, T)> {
     let file = growing.file("made.rpd", 0o666)?;
     let mut made = rpd_schema::derive(&file, &encoding(like)?)?;
     let progress = Arc::new(Progress::new());
     watch(&mut made, &progress)?;
-    let result = work(&Making { made: &made, progress: &progress, growing })?;
+    let (result, announced) = work(&Making { made: &made, progress: &progress, growing })?;
+    progress.show("checking what was made");
+    made.close().map_err(|(_, error)| error)?;
+    announced.check(&file).context("an error of rpd, or of the disk")?;
     Ok((TempPath::try_from_path(file)?, result))
 }
 

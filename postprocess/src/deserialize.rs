@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use rpd_schema::Version;
+use rpd_schema::{Version, text};
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
@@ -76,22 +76,24 @@ impl<'a> Op<'a> {
     }
 }
 
-/// Makes rows of all serialised markers.
+/// Makes rows of all serialised markers, which are the calls with these names.
 ///
 /// # Errors
 /// When the file cannot be read or written, or a session has no ids left.
-pub(crate) fn deserialize(change: &Change<'_>) -> Result<Deserialized> {
+pub(crate) fn deserialize(change: &Change<'_>, names: &[String]) -> Result<Deserialized> {
     let trace = change.trace;
     let args = if change.version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     // Kept apart, so that nothing is read that was just written.
-    trace.execute_batch(&format!(
+    let create = format!(
         "CREATE TEMP TABLE serialised AS
-             SELECT A.id, A.start, A.\"end\", CAST(T.string AS blob) AS text FROM rocpd_api A JOIN {args} T ON T.id = A.args_id
-             WHERE A.apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')
-                 AND (instr(T.string, 's_api') OR instr(T.string, 's_op'))
+             SELECT A.id, A.start, A.\"end\", {text} AS text FROM rocpd_api A JOIN {args} T ON T.id = A.args_id
+             WHERE A.apiName_id IN (SELECT id FROM rocpd_string WHERE string IN (SELECT value FROM json_each(?1)))
+                 AND (instr({text}, 's_api') OR instr({text}, 's_op'))
                  AND typeof(A.start) = 'integer' AND typeof(A.\"end\") = 'integer'
-             ORDER BY A.id"
-    ))?;
+             ORDER BY A.id",
+        text = text::arguments("T.string")
+    );
+    trace.execute(&create, [serde_json::to_string(names)?])?;
     let mut made = Deserialized::default();
     let mut gone = Ids::default();
     {
@@ -106,7 +108,7 @@ pub(crate) fn deserialize(change: &Change<'_>) -> Result<Deserialized> {
                 change.check()?;
             }
             done += 1;
-            let text = String::from_utf8_lossy(marker.get_ref(3)?.as_bytes()?);
+            let text = text::text_of(marker.get_ref(3)?);
             let (id, start, end) = (marker.get(0)?, marker.get(1)?, marker.get(2)?);
             let named = |key| arguments::value(&text, key).filter(|name| !name.is_empty());
             let (call, op) = (named("s_api"), named("s_op"));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::executable;
 use crate::quantity::counted;
-use crate::report::{Ended, Hsa, Kfd, Report};
+use crate::report::{Ended, Hsa, Kfd, Report, Runtime};
 use crate::text;
 
 /// The cause, from what the processes reported and, where none did, from the command's file.
@@ -16,9 +16,12 @@ pub(crate) fn reason(report: &Report, command: &Path, started: bool) -> String {
     }
     // A command is often a shell or a launcher around the program that matters: the process in which the
     // GPU runtime came furthest is the one to explain, unless one that never told may have come further.
-    let furthest = report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost));
+    let furthest =
+        report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost, ended.runtime));
     match (furthest, report.silent()) {
-        (Some(ended), _) if ended.hsa > Hsa::Absent => in_process(report, ended, started),
+        (Some(ended), _) if ended.hsa > Hsa::Absent || ended.runtime.is_some() => {
+            in_process(report, ended, started)
+        }
         (_, Some(silent)) => format!(
             "{} was killed, or ended without its exit handlers, before an operation was written",
             named(&silent.exe, silent.pid)
@@ -52,6 +55,18 @@ fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
         }
         Kfd::Usable => None,
     };
+    match (ended.hsa, ended.runtime) {
+        (Hsa::Absent, Some(Runtime::Cuda)) => {
+            return format!("{program} uses an NVIDIA GPU, of which only NVTX markers are recorded");
+        }
+        (Hsa::Absent, Some(Runtime::Itself)) => {
+            return format!(
+                "{program} drives the GPU by /dev/kfd itself, without the HSA runtime, in which the recorder sits; \
+                 run it on HIP (tinygrad: HIP=1 instead of AMD=1)"
+            );
+        }
+        _ => {}
+    }
     match (ended.hsa, &ended.tool, no_driver) {
         (Hsa::Absent, ..) => match report.loaded.len() {
             1 => format!("no GPU runtime was loaded: libhsa-runtime64 is not in {program}"),
@@ -91,13 +106,18 @@ mod tests {
     }
 
     fn ended(fields: &str) -> String {
-        told(&format!("loaded pid=7 exe=/opt/app\nended pid=7 {fields} cpu_ns=0\n"))
+        told(&format!("loaded pid=7 exe=/opt/app\nended pid=7 start=1 {fields} cpu_ns=0\n"))
     }
 
     #[test]
     fn each_cause_has_its_words() {
         for (fields, words) in [
             ("hsa=no tool=none kfd=missing ops=0 lost=0", "no GPU runtime was loaded"),
+            (
+                "hsa=no tool=none kfd=missing runtime=cuda ops=0 lost=0",
+                "/opt/app (process 7) uses an NVIDIA GPU",
+            ),
+            ("hsa=no tool=none kfd=ok runtime=kfd ops=0 lost=0", "drives the GPU by /dev/kfd itself"),
             ("hsa=mapped tool=none kfd=missing ops=0 lost=0", "there is no /dev/kfd"),
             ("hsa=mapped tool=none kfd=denied ops=0 lost=0", "no permission for /dev/kfd"),
             (
@@ -126,8 +146,8 @@ mod tests {
     fn the_program_behind_a_wrapper_is_the_one_explained() {
         let reason = told(
             "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
-             ended pid=2 hsa=mapped tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n\
-             ended pid=1 hsa=no tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n",
+             ended pid=2 start=1 hsa=mapped tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n\
+             ended pid=1 start=1 hsa=no tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n",
         );
         assert!(reason.contains("/opt/app (process 2): there is no permission"), "{reason}");
     }
@@ -138,11 +158,11 @@ mod tests {
         assert!(told("loaded pid=1 exe=/bin/sh\n").contains("/bin/sh (process 1) was killed"));
         let wrapped = told(
             "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
-             ended pid=1 hsa=no tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
+             ended pid=1 start=1 hsa=no tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );
         assert!(wrapped.contains("/opt/app (process 2) was killed"), "{wrapped}");
         let off = Report::parse(
-            b"loaded pid=7 exe=/a\nended pid=7 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
+            b"loaded pid=7 exe=/a\nended pid=7 start=1 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );
         assert!(reason(&off, Path::new("/a"), false).contains("rpdstart()"));
     }

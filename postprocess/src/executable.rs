@@ -81,6 +81,12 @@ pub(crate) fn obstacle_to_preloading(file: &Path) -> Option<String> {
     None
 }
 
+/// Whether `file` is a text without a `#!` line: the kernel does not know what to run it with, and execvp takes /bin/sh.
+pub(crate) fn is_script_for_the_shell(file: &Path) -> bool {
+    let Ok(head) = read_head(file) else { return false };
+    !head.is_empty() && !head.starts_with(b"#!") && !head.contains(&0)
+}
+
 fn read_head(file: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(file)?.take(LOOKED_AT).read_to_end(&mut head)?;

@@ -5,6 +5,8 @@
 mod reference;
 
 use rpd_schema::Version;
+use rpd_schema::text::{shown, text_of};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 
 pub(crate) use reference::{Declaration, Reference, declared_texts};
@@ -40,6 +42,8 @@ pub(crate) struct Column {
     pub(crate) name: String,
     /// Whether its declared type makes numbers of it: `integer`, `bigint`, `bool`.
     pub(crate) is_integer: bool,
+    /// Whether it makes numbers with a fraction of it: `real`, `double`, `float`.
+    pub(crate) is_real: bool,
 }
 
 /// `name` as an SQL identifier.
@@ -130,7 +134,8 @@ impl TableLayout {
                 keys.push(column.clone());
             }
             let is_integer = declared.contains("INT") || declared.contains("BOOL");
-            columns.push(Column { name: column, is_integer });
+            let is_real = !is_integer && ["REAL", "FLOA", "DOUB"].iter().any(|name| declared.contains(name));
+            columns.push(Column { name: column, is_integer, is_real });
         }
         let key = if keys.len() == 1 { keys.pop() } else { None };
         Ok(TableLayout { name, columns, key, references: Vec::new() })
@@ -189,24 +194,22 @@ pub(crate) fn metadata(trace: &Connection, layout: &Layout, tag: &str) -> rusqli
     if layout.table("rocpd_metadata").is_none() {
         return Ok(None);
     }
-    let value = trace
-        .query_row(
-            "SELECT CAST(CAST(value AS text) AS blob) FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1",
-            [tag],
-            |row| row.get::<_, Option<Vec<u8>>>(0),
-        )
-        .optional()?;
-    Ok(value.flatten().map(|value| String::from_utf8_lossy(&value).into_owned()))
+    let query =
+        format!("SELECT {} FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1", shown("value"));
+    let value = trace.query_row(&query, [tag], |row| match row.get_ref(0)? {
+        ValueRef::Null => Ok(None),
+        value => Ok(Some(text_of(value).into_owned())),
+    });
+    Ok(value.optional()?.flatten())
 }
 
 /// Names out of the file's schema, in the order of creation.
 fn names(trace: &Connection, which: &str) -> rusqlite::Result<Vec<String>> {
-    let query = format!("SELECT CAST(name AS blob) FROM sqlite_master WHERE {which} ORDER BY rowid");
+    let query = format!("SELECT name FROM sqlite_master WHERE {which} ORDER BY rowid");
     let mut statement = trace.prepare(&query)?;
-    let names = statement.query_map([], |row| row.get::<_, Vec<u8>>(0))?;
     // No tool's table has a name that is not UTF-8.
-    let names = names.filter_map(|name| name.map(|name| String::from_utf8(name).ok()).transpose());
-    names.collect()
+    let names = statement.query_map([], |row| Ok(row.get_ref(0)?.as_str().ok().map(str::to_string)))?;
+    names.filter_map(rusqlite::Result::transpose).collect()
 }
 
 fn names_of_type(trace: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {

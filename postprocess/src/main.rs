@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `cli.rs` | the command line and the list of verbs |
 //! | `verb/` | one verb each, readable from top to bottom |
-//! | `destination.rs` | the file that `record` writes, and what may happen to an existing one |
+//! | `destination.rs`, `job.rs` | the file that `record` writes, what may happen to an existing one, and whose it is |
 //! | `preload.rs`, `launch.rs`, `system.rs` | running a command with the recorder in it, unnoticed |
 //! | `report.rs`, `executable.rs`, `empty_trace.rs` | why a run recorded nothing |
 //! | `layout.rs`, `layout/` | the tables that a trace has, and what their ids refer to |
@@ -35,6 +35,7 @@ mod executable;
 mod hip_library;
 mod ids;
 mod interruption;
+mod job;
 mod launch;
 mod layout;
 mod loader;
@@ -63,15 +64,41 @@ mod verb;
 use std::io;
 use std::process::ExitCode;
 
+/// Columns of a terminal for the name of a column, which may be an expression.
+const COLUMN_WIDTH: usize = 40;
+
 fn main() -> ExitCode {
     match cli::run() {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            note::note(format_args!("{error:#}"));
+            note::note(format_args!("{}", in_words(&error)));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The failure and its causes in one line. Of SQLite's failures only the words, not the statement that they are about.
+fn in_words(error: &anyhow::Error) -> String {
+    let word = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref::<rusqlite::Error>() {
+        Some(rusqlite::Error::SqlInputError { msg, .. }) => {
+            format!("its tables are not as the format has them ({}); see: rpd check FILE", text::escape(msg))
+        }
+        Some(rusqlite::Error::InvalidColumnType(_, column, found)) => format!(
+            "a row has a value of another type than the format has it ({}: {found}); see: rpd check FILE",
+            text::shorten(&text::escape(column), COLUMN_WIDTH)
+        ),
+        _ => cause.to_string(),
+    };
+    let mut words = Vec::new();
+    for cause in error.chain() {
+        words.push(word(cause));
+        // What is behind it is its number.
+        if cause.is::<rusqlite::Error>() {
+            break;
+        }
+    }
+    words.join(": ")
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

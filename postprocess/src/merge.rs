@@ -28,8 +28,8 @@ use anyhow::{Result, bail};
 use rpd_schema::Version;
 use serde::Serialize;
 
-use crate::derive::{Making, Place, SOURCE, derive, objects};
-use crate::layout::Layout;
+use crate::derive::{Announced, Making, Place, SOURCE, derive, objects};
+use crate::layout::{Layout, same};
 use crate::{text, twins};
 use gpu::Gpus;
 use input::Input;
@@ -58,6 +58,8 @@ pub(crate) struct Merged {
     pub(crate) nodes: Vec<String>,
     /// Texts that were there already.
     pub(crate) equal_texts: u64,
+    /// Process ids that several processes have, of one host or of hosts that do not say which they are.
+    pub(crate) shared_pids: Vec<i64>,
     /// What could not be put together, and why.
     pub(crate) dropped: Vec<String>,
 }
@@ -104,8 +106,11 @@ pub(crate) fn merge(out: &Path, files: &[PathBuf], options: &Options) -> Result<
     distinct(out, &inputs)?;
     let plan = plan(&inputs, options)?;
     let tables = Tables::of(&inputs)?;
-    let (equal_texts, lost_views) = derive(Place::New(out), &inputs[0].path, |making| {
-        Merge { making, plan: &plan, tables: &tables }.run()
+    let Done { equal_texts, lost_views, shared_pids } = derive(Place::New(out), &inputs[0].path, |making| {
+        let merge = Merge { making, plan: &plan, tables: &tables };
+        let done = merge.run()?;
+        let announced = merge.announced(done.equal_texts);
+        Ok((done, announced))
     })?;
     let part = |(number, input): (usize, &Input)| {
         let mut moved: Vec<Moved> = input
@@ -128,6 +133,7 @@ pub(crate) fn merge(out: &Path, files: &[PathBuf], options: &Options) -> Result<
         inputs: inputs.iter().enumerate().map(part).collect(),
         nodes: plan.nodes.names().map(str::to_string).collect(),
         equal_texts,
+        shared_pids,
         dropped: tables.dropped.iter().cloned().chain(lost_views).collect(),
     })
 }
@@ -140,6 +146,16 @@ fn distinct(out: &Path, inputs: &[Input]) -> Result<()> {
         for other in &inputs[..number] {
             if other.identity()? == identity {
                 bail!("{} and {} are the same file", shown(&other.path), shown(&input.path));
+            }
+            if other.encoding != input.encoding {
+                bail!(
+                    "{} has its texts in {} and {} in {}: SQLite reads them together only after \
+                     sqlite3 FILE .dump | sqlite3 COPY, which makes a copy in UTF-8",
+                    shown(&other.path),
+                    other.encoding,
+                    shown(&input.path),
+                    input.encoding
+                );
             }
             if other.version != input.version {
                 bail!(
@@ -192,6 +208,13 @@ fn plan<'a>(inputs: &'a [Input], options: &Options) -> Result<Plan<'a>> {
     Ok(Plan { inputs, offsets, gpus: Gpus::of(inputs, &nodes), nodes, shifts, given })
 }
 
+/// What filling the new trace found.
+struct Done {
+    equal_texts: u64,
+    lost_views: Vec<String>,
+    shared_pids: Vec<i64>,
+}
+
 struct Merge<'a> {
     making: &'a Making<'a>,
     plan: &'a Plan<'a>,
@@ -199,8 +222,8 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// Fills the new trace; how many texts were there already, and which views could not be kept.
-    fn run(&self) -> Result<(u64, Vec<String>)> {
+    /// Fills the new trace.
+    fn run(&self) -> Result<Done> {
         let made = self.making.made;
         let inputs = self.plan.inputs;
         let is_v2 = inputs[0].version == Version::V2;
@@ -229,10 +252,25 @@ impl Merge<'_> {
                 Ok(())
             })?;
         }
-        facts::finish(self.making, self.plan, self.tables)?;
+        let shared_pids = facts::finish(self.making, self.plan, self.tables)?;
         lost.sort();
         lost.dedup();
-        Ok((equal_texts, lost))
+        Ok(Done { equal_texts, lost_views: lost, shared_pids })
+    }
+
+    /// What the new trace must have by the traces that it is made of, `equal_texts` of whose texts are not written again.
+    fn announced(&self, equal_texts: u64) -> Announced {
+        let inputs = self.plan.inputs;
+        let mut rows: BTreeMap<String, u64> = BTreeMap::new();
+        let tables = inputs.iter().flat_map(|input| &input.rows);
+        let is_counted = |name: &str| !self.tables.is_gone(name) && !same(name, "rocpd_metadata");
+        for (table, count) in tables.filter(|(table, _)| is_counted(table)) {
+            *rows.entry(table.to_ascii_lowercase()).or_default() += count;
+        }
+        if let Some(texts) = rows.get_mut("rocpd_string") {
+            *texts = texts.saturating_sub(equal_texts);
+        }
+        Announced { version: inputs[0].version, rows }
     }
 
     fn find_twins(&self) -> Result<u64> {

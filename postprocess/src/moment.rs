@@ -5,6 +5,7 @@ mod expression;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use rpd_schema::Version;
+use rpd_schema::text::{shown, text_of};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -136,10 +137,10 @@ fn kernel(trace: &Connection, pattern: &Regex, edge: Edge) -> Result<i64> {
 
 fn matching_texts(trace: &Connection, pattern: &Regex) -> rusqlite::Result<Ids> {
     let mut matching = Ids::default();
-    let mut texts = trace.prepare("SELECT id, CAST(string AS blob) FROM rocpd_string")?;
+    let mut texts = trace.prepare(&format!("SELECT id, {} FROM rocpd_string", shown("string")))?;
     let mut texts = texts.query([])?;
     while let Some(row) = texts.next()? {
-        if pattern.is_match(&String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?)) {
+        if pattern.is_match(&text_of(row.get_ref(1)?)) {
             matching.add(row.get(0)?);
         }
     }

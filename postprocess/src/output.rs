@@ -7,12 +7,15 @@ use serde::Serialize;
 
 use crate::{system, text};
 
-/// Columns of a line where nobody says otherwise: in a pipe, into a file.
-const DEFAULT_WIDTH: usize = 100;
+/// Columns of a terminal that does not know its size.
+const DEFAULT_WIDTH: usize = 80;
 
-/// Columns that a line for people may take.
-pub(crate) fn line_width() -> usize {
-    if io::stdout().is_terminal() { system::terminal_width().unwrap_or(DEFAULT_WIDTH) } else { DEFAULT_WIDTH }
+/// Columns that a line for people may take: COLUMNS, or the terminal's. None in a pipe and in a file, where whoever reads can cut.
+pub(crate) fn line_width() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    let is_terminal = io::stdout().is_terminal();
+    let terminal = || is_terminal.then(|| system::terminal_width().unwrap_or(DEFAULT_WIDTH));
+    asked.filter(|columns| *columns > 0).or_else(terminal)
 }
 
 /// Lets `fill` write data to standard output and sees to it that all of it arrived.
@@ -32,4 +35,18 @@ pub(crate) fn write(fill: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io
 pub(crate) fn write_json(value: &impl Serialize) -> Result<()> {
     let json = text::json(serde_json::to_string_pretty(value).context("cannot write JSON")?);
     write(|out| writeln!(out, "{json}"))
+}
+
+/// Writes one line of comma-separated values.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub(crate) fn write_csv_record<F: AsRef<[u8]>>(
+    out: &mut impl Write,
+    fields: impl IntoIterator<Item = F>,
+) -> io::Result<()> {
+    // Its flush would go through to `out`, line by line.
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(fields).map_err(io::Error::other)?;
+    out.write_all(&csv.into_inner().map_err(|error| io::Error::other(error.to_string()))?)
 }

@@ -26,7 +26,7 @@ mod graph;
 mod mark;
 mod object;
 mod report;
-mod sorted;
+pub(crate) mod sorted;
 mod texts;
 
 use std::path::Path;

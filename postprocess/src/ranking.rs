@@ -2,17 +2,23 @@
 //!
 //! One scan of `rocpd_op` or `rocpd_api` in the order of the file, adding up per pair of string ids; only the distinct
 //! pairs are kept and looked up, so memory does not grow with the number of rows. (SQL's GROUP BY
-//! would sort all of them first.)
+//! would sort all of them first.) Calls and markers nest: they are sorted, on disk where there are many, and go through the stack of
+//! their thread.
+
+mod nested;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use rpd_schema::Version;
+use anyhow::Result;
+use rpd_schema::{Processes, Version};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
+use self::nested::{Name, Range, Stack};
 use crate::op_kind::KERNEL_TYPES;
+use crate::pass::sorted::Sorter;
 use crate::trace::Strings;
 
 /// What is ranked.
@@ -43,7 +49,13 @@ impl By {
         }
     }
 
-    /// Start, end and two ids of texts of each row; the name is the first text that is not empty.
+    /// Whether one may be inside another, on the same thread.
+    pub(crate) fn nests(self) -> bool {
+        matches!(self, By::Api | By::Marker)
+    }
+
+    /// Start, end and two ids of texts of each row; the name is the first text that is not empty. Of what nests the id and the
+    /// thread too.
     fn query(self) -> String {
         let ops = r#"SELECT start, "end", description_id, opType_id FROM rocpd_op"#;
         let of_type =
@@ -52,7 +64,7 @@ impl By {
         // Recorders of this format give markers ids of their own.
         let marker = format!("(id & 4294967295 >= 2147483648 OR {user_marker})");
         let calls = |text: &str, which: &str| {
-            format!(r#"SELECT start, "end", {text}, apiName_id FROM rocpd_api WHERE {which}"#)
+            format!(r#"SELECT start, "end", {text}, apiName_id, id, pid, tid FROM rocpd_api WHERE {which}"#)
         };
         match self {
             By::Operation => ops.to_string(),
@@ -76,22 +88,25 @@ pub(crate) struct Group {
     pub(crate) name: String,
     /// How many there are.
     pub(crate) calls: u64,
-    /// Sum of their durations, ns.
+    /// Sum of their durations, ns; of calls and markers without those that are inside one of the same name.
     pub(crate) total_ns: u64,
+    /// Of calls and markers: sum of their durations without the ones directly inside them, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) self_ns: Option<u64>,
     /// Mean duration, ns.
     pub(crate) average_ns: f64,
     /// Shortest, ns.
     pub(crate) min_ns: u64,
     /// Longest, ns.
     pub(crate) max_ns: u64,
-    /// Share of the total time of all rows, in percent.
+    /// Share of the total time of all rows, in percent; of calls and markers the share of `self_ns`.
     pub(crate) percent: f64,
 }
 
 /// All groups, longest total first, and what could not be counted.
 #[derive(Debug, Default)]
 pub(crate) struct Ranking {
-    /// Ordered by total time, then by name.
+    /// Ordered by total time (by self time where there is one), then by name.
     pub(crate) groups: Vec<Group>,
     /// Rows left out because they end before they start or have no times.
     pub(crate) impossible: u64,
@@ -103,17 +118,28 @@ pub(crate) struct Ranking {
 #[derive(Clone, Copy)]
 struct Sums {
     calls: u64,
+    /// Of all durations.
+    all_ns: u64,
+    /// Of those that are not inside one of the same name.
     total_ns: u64,
+    self_ns: u64,
     min_ns: u64,
     max_ns: u64,
 }
 
 impl Sums {
-    const NONE: Sums = Sums { calls: 0, total_ns: 0, min_ns: u64::MAX, max_ns: 0 };
+    const NONE: Sums = Sums { calls: 0, all_ns: 0, total_ns: 0, self_ns: 0, min_ns: u64::MAX, max_ns: 0 };
+
+    /// One row that contains none and is inside none.
+    fn of(ns: u64) -> Sums {
+        Sums { calls: 1, all_ns: ns, total_ns: ns, self_ns: ns, min_ns: ns, max_ns: ns }
+    }
 
     fn add(&mut self, other: Sums) {
         self.calls += other.calls;
+        self.all_ns = self.all_ns.saturating_add(other.all_ns);
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.self_ns = self.self_ns.saturating_add(other.self_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -123,8 +149,8 @@ impl Ranking {
     /// Reads the rows of any schema version.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub(crate) fn of(trace: &Connection, version: Version, by: By) -> rusqlite::Result<Ranking> {
+    /// When the file, or a temporary one for sorting, cannot be read.
+    pub(crate) fn of(trace: &Connection, version: Version, by: By) -> Result<Ranking> {
         let mut ranking = Ranking::default();
         let by_ids = ranking.scan(trace, by)?;
         let (mut strings, mut texts) = (Strings::of(trace)?, Strings::in_table(trace, by.texts(version))?);
@@ -140,25 +166,28 @@ impl Ranking {
             });
             by_name.entry(name).or_insert(Sums::NONE).add(sums);
         }
-        let all: f64 = by_name.values().map(|sums| sums.total_ns as f64).sum();
-        ranking.groups = by_name
-            .into_iter()
-            .map(|(name, sums)| Group {
-                name,
-                calls: sums.calls,
-                total_ns: sums.total_ns,
-                average_ns: sums.total_ns as f64 / sums.calls as f64,
-                min_ns: sums.min_ns,
-                max_ns: sums.max_ns,
-                percent: if all > 0.0 { 100.0 * sums.total_ns as f64 / all } else { 0.0 },
-            })
-            .collect();
-        ranking.groups.sort_by(|a, b| (Reverse(a.total_ns), &a.name).cmp(&(Reverse(b.total_ns), &b.name)));
+        // Of operations the two are the same.
+        let all: f64 = by_name.values().map(|sums| sums.self_ns as f64).sum();
+        let mut groups: Vec<(Sums, String)> = by_name.into_iter().map(|(name, sums)| (sums, name)).collect();
+        groups.sort_by(|(a, name), (b, other)| (Reverse(a.self_ns), name).cmp(&(Reverse(b.self_ns), other)));
+        let group = |(sums, name): (Sums, String)| Group {
+            name,
+            calls: sums.calls,
+            total_ns: sums.total_ns,
+            self_ns: by.nests().then_some(sums.self_ns),
+            average_ns: sums.all_ns as f64 / sums.calls as f64,
+            min_ns: sums.min_ns,
+            max_ns: sums.max_ns,
+            percent: if all > 0.0 { 100.0 * sums.self_ns as f64 / all } else { 0.0 },
+        };
+        ranking.groups = groups.into_iter().map(group).collect();
         Ok(ranking)
     }
 
-    fn scan(&mut self, trace: &Connection, by: By) -> rusqlite::Result<HashMap<(i64, i64), Sums>> {
-        let mut sums: HashMap<(i64, i64), Sums> = HashMap::new();
+    fn scan(&mut self, trace: &Connection, by: By) -> Result<HashMap<Name, Sums>> {
+        let mut sums: HashMap<Name, Sums> = HashMap::new();
+        let processes = Processes::of(trace)?;
+        let mut nested = Sorter::new();
         let mut rows = trace.prepare(&by.query())?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
@@ -172,9 +201,20 @@ impl Ranking {
                 continue;
             };
             let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
-            let one = Sums { calls: 1, total_ns: duration, min_ns: duration, max_ns: duration };
-            sums.entry((id(2)?, id(3)?)).or_insert(Sums::NONE).add(one);
+            let name = (id(2)?, id(3)?);
+            if by.nests() {
+                let thread = [processes.of_row(id(4)?), id(5)?, id(6)?];
+                nested.push(Range::new(thread, (start, end), id(4)?, name))?;
+            } else {
+                sums.entry(name).or_insert(Sums::NONE).add(Sums::of(duration));
+            }
         }
+        let mut nested = nested.sorted()?;
+        let mut stack = Stack::default();
+        while let Some(range) = nested.next()? {
+            stack.enter(range, &mut sums);
+        }
+        stack.leave_all(&mut sums);
         Ok(sums)
     }
 }
@@ -208,6 +248,7 @@ mod tests {
             name: "gemm".into(),
             calls: 3,
             total_ns: 50,
+            self_ns: None,
             average_ns: 50.0 / 3.0,
             min_ns: 10,
             max_ns: 30,

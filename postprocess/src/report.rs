@@ -30,6 +30,15 @@ pub(crate) enum Kfd {
     Denied,
 }
 
+/// What drives a GPU without the HSA runtime, in which the recorder sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Runtime {
+    /// The program itself, by /dev/kfd.
+    Itself,
+    /// CUDA.
+    Cuda,
+}
+
 /// A process the recorder was loaded into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Loaded {
@@ -37,6 +46,8 @@ pub(crate) struct Loaded {
     pub(crate) pid: u32,
     /// The program it ran.
     pub(crate) exe: PathBuf,
+    /// The trace it records into, if it records.
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// A process that came to an orderly end.
@@ -44,12 +55,16 @@ pub(crate) struct Loaded {
 pub(crate) struct Ended {
     /// Process id.
     pub(crate) pid: u32,
+    /// When its recorder was made, ns of CLOCK_MONOTONIC, as its sessions say.
+    pub(crate) start: u64,
     /// How far the HSA runtime came.
     pub(crate) hsa: Hsa,
     /// Another tool that has the runtime's table, by the name of its library.
     pub(crate) tool: Option<String>,
     /// What was found of the driver.
     pub(crate) kfd: Kfd,
+    /// What it drives a GPU with that is not the HSA runtime.
+    pub(crate) runtime: Option<Runtime>,
     /// Operations recorded.
     pub(crate) ops: u64,
     /// Records lost.
@@ -83,24 +98,20 @@ impl Report {
         report
     }
 
-    /// Records that the processes say they lost.
-    pub(crate) fn lost(&self) -> u64 {
-        self.ended.iter().fold(0, |sum, ended| sum.saturating_add(ended.lost))
-    }
-
-    /// CPU time of the recorder in all processes that ended in order, in nanoseconds.
-    pub(crate) fn cpu_ns(&self) -> u64 {
-        self.ended.iter().fold(0, |sum, ended| sum.saturating_add(ended.cpu_ns))
-    }
-
-    /// Whether `pid` is a process the recorder was loaded into.
-    pub(crate) fn has_process(&self, pid: u32) -> bool {
-        self.loaded.iter().any(|loaded| loaded.pid == pid)
-    }
-
     /// The process loaded last of those that never told how they ended.
     pub(crate) fn silent(&self) -> Option<&Loaded> {
         self.loaded.iter().rev().find(|loaded| self.ended.iter().all(|ended| ended.pid != loaded.pid))
+    }
+
+    /// The files that the processes were to record into, each once, in the order of loading.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for file in self.loaded.iter().filter_map(|loaded| loaded.file.as_ref()) {
+            if !files.contains(file) {
+                files.push(file.clone());
+            }
+        }
+        files
     }
 
     /// The program that `pid` ran last.
@@ -113,7 +124,8 @@ impl Loaded {
     fn parse(fields: &Fields<'_>) -> Option<Loaded> {
         Some(Loaded {
             pid: fields.number("pid")?,
-            exe: PathBuf::from(OsString::from_vec(percent_decoded(fields.text("exe")?))),
+            exe: path(fields.text("exe")?),
+            file: fields.text("file").map(path),
         })
     }
 }
@@ -122,6 +134,7 @@ impl Ended {
     fn parse(fields: &Fields<'_>) -> Option<Ended> {
         Some(Ended {
             pid: fields.number("pid")?,
+            start: fields.number("start")?,
             hsa: match fields.text("hsa")? {
                 "loaded" => Hsa::Loaded,
                 "mapped" => Hsa::Mapped,
@@ -135,6 +148,11 @@ impl Ended {
                 "missing" => Kfd::Missing,
                 "denied" => Kfd::Denied,
                 _ => Kfd::Usable,
+            },
+            runtime: match fields.text("runtime") {
+                Some("cuda") => Some(Runtime::Cuda),
+                Some("kfd") => Some(Runtime::Itself),
+                _ => None,
             },
             ops: fields.number("ops")?,
             lost: fields.number("lost")?,
@@ -160,6 +178,10 @@ impl<'a> Fields<'a> {
     }
 }
 
+fn path(text: &str) -> PathBuf {
+    PathBuf::from(OsString::from_vec(percent_decoded(text)))
+}
+
 /// Undoes `%20` and the like; a percent sign without two hex digits stands for itself.
 fn percent_decoded(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes();
@@ -183,14 +205,14 @@ mod tests {
     fn both_kinds_of_lines_are_read() {
         let report = Report::parse(
             b"loaded pid=7 exe=/bin/my%20prog%25\n\
-              ended pid=7 hsa=loaded tool=librocprofiler.so kfd=denied ops=3 lost=2 cpu_ns=1500 later=1\n\
-              loaded pid=8 exe=/bin/sh\n\
-              ended pid=8 hsa=no tool=none kfd=ok ops=0 lost=1 cpu_ns=500\n",
+              ended pid=7 start=1 hsa=loaded tool=librocprofiler.so kfd=denied ops=3 lost=2 cpu_ns=1500 later=1\n\
+              loaded pid=8 exe=/bin/sh file=/t/8%251.rpd\n\
+              ended pid=8 start=2 hsa=no tool=none kfd=ok ops=0 lost=1 cpu_ns=500\n",
         );
         assert_eq!(report.program(7).unwrap().to_str(), Some("/bin/my prog%"));
-        assert!(report.has_process(8) && !report.has_process(9));
-        assert_eq!((report.lost(), report.cpu_ns()), (3, 2000));
+        assert_eq!(report.files(), [PathBuf::from("/t/8%1.rpd")]);
         let first = &report.ended[0];
+        assert_eq!((first.start, first.lost, first.cpu_ns), (1, 2, 1500));
         assert_eq!((first.hsa, first.kfd, first.ops), (Hsa::Loaded, Kfd::Denied, 3));
         assert_eq!(first.tool.as_deref(), Some("librocprofiler.so"));
         assert_eq!(report.ended[1].tool, None);
@@ -198,8 +220,9 @@ mod tests {
 
     #[test]
     fn torn_and_foreign_lines_are_passed_over() {
-        let report =
-            Report::parse(b"\xff\xfe\nnews pid=1\nended pid=2 hsa=loaded tool=none kf\nloaded pid=x exe=/\n");
+        let report = Report::parse(
+            b"\xff\xfe\nnews pid=1\nended pid=2 start=3 hsa=loaded tool=none kf\nloaded pid=x exe=/\n",
+        );
         assert!(report.loaded.is_empty() && report.ended.is_empty());
         assert_eq!(percent_decoded("100%"), b"100%");
         assert_eq!(percent_decoded("%zz%e2%82%ac"), "%zz€".as_bytes());

@@ -1,12 +1,13 @@
 //! Subclasses: the arguments of certain calls, or of ops of certain types, as columns of a table of their own.
 //!
-//! A subclass N of calls is the table `rocpd_Napi`: `api_ptr_id` and one text column per argument key found, with a
+//! A subclass N of calls is the table `rocpd_Napi`: `api_ptr_id` and one column per argument key found, of text unless told, with a
 //! view `Napi` that has the columns of `api` in front. Of ops it is `rocpd_Nop`, `op_ptr_id`, `Nop`; their arguments
 //! stand in the description. An argument that a call lacks is the empty text. Of two keys that differ in case only
 //! the first gives its spelling: SQLite does not tell them apart.
 
 use anyhow::{Result, bail};
-use rpd_schema::Version;
+use rpd_schema::{Version, text};
+use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::arguments;
@@ -99,8 +100,9 @@ impl Base {
         let among = among.map(|among| format!("{among} M CROSS JOIN ")).unwrap_or_default();
         let is_among = if among.is_empty() { "true" } else { "B.id = M.id" };
         format!(
-            "SELECT B.id, CAST(T.string AS blob) FROM {among}{table} B JOIN {texts} T ON T.id = B.{text}
-             WHERE {is_among} AND B.{name} IN (SELECT id FROM rocpd_string WHERE string IN ({members})) ORDER BY B.id"
+            "SELECT B.id, {} FROM {among}{table} B JOIN {texts} T ON T.id = B.{text}
+             WHERE {is_among} AND B.{name} IN (SELECT id FROM rocpd_string WHERE string IN ({members})) ORDER BY B.id",
+            text::arguments("T.string")
         )
     }
 }
@@ -108,6 +110,62 @@ impl Base {
 /// Whether a subclass may have that name: it is part of names in SQL.
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The type of the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnType {
+    /// As they stand in the text; the empty text where a call lacks the argument.
+    Text,
+    /// Whole numbers, in decimal or as `0x` and hexadecimal digits; NULL where there is none.
+    Integer,
+    /// Numbers with a fraction; NULL where there is none.
+    Real,
+}
+
+impl ColumnType {
+    /// The type that a declaration of SQL gives a column: `integer NOT NULL`, `varchar(18)`, `double` ...
+    pub(crate) fn of_declaration(declaration: &str) -> Option<ColumnType> {
+        let word = declaration.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let word = word.to_ascii_uppercase();
+        let is_one_of = |names: &[&str]| names.iter().any(|name| word.contains(name));
+        // In SQLite's order.
+        if is_one_of(&["INT", "BOOL"]) {
+            Some(ColumnType::Integer)
+        } else if is_one_of(&["CHAR", "CLOB", "TEXT"]) {
+            Some(ColumnType::Text)
+        } else if is_one_of(&["REAL", "FLOA", "DOUB"]) {
+            Some(ColumnType::Real)
+        } else {
+            None
+        }
+    }
+
+    /// As a table declares it. A number may be missing: the empty text would be larger than every number.
+    fn declaration(self) -> &'static str {
+        match self {
+            ColumnType::Text => "varchar(255) NOT NULL",
+            ColumnType::Integer => "integer",
+            ColumnType::Real => "real",
+        }
+    }
+
+    /// The value that `text` is. None where it should be a number and is none.
+    fn value(self, text: &str) -> Option<Value> {
+        let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let integer = || match hexadecimal {
+            Some(digits) => i64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with(['+', '-'])),
+            None => text.parse().ok(),
+        };
+        match self {
+            ColumnType::Text => Some(Value::Text(text.to_string())),
+            ColumnType::Integer => integer().map(Value::Integer),
+            ColumnType::Real => match hexadecimal {
+                Some(_) => integer().map(|number| Value::Real(number as f64)),
+                None => text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Real),
+            },
+        }
+    }
 }
 
 /// A subclass to be made.
@@ -121,6 +179,8 @@ pub(crate) struct Subclass<'a> {
     pub(crate) members: &'a [&'a str],
     /// Columns that it has whether or not their keys are found; they come first.
     pub(crate) columns: &'a [&'a str],
+    /// Types of columns, by their keys; those of others are [`ColumnType::Text`].
+    pub(crate) types: &'a [(String, ColumnType)],
     /// A table whose `id`s are those of all rows that can belong to it; without one every row is looked at.
     pub(crate) among: Option<&'a str>,
 }
@@ -132,6 +192,8 @@ pub(crate) struct Made {
     pub(crate) rows: u64,
     /// Its columns behind the key.
     pub(crate) columns: Vec<String>,
+    /// Arguments that are no numbers in columns of numbers: they are NULL.
+    pub(crate) no_numbers: u64,
 }
 
 impl Subclass<'_> {
@@ -155,7 +217,13 @@ impl Subclass<'_> {
         let rows = self.base.rows(version, self.members.len(), self.among);
         let columns = self.found_columns(trace, &rows)?;
         self.declare(trace, &columns)?;
-        Ok(Made { rows: self.fill(trace, &rows, &columns)?, columns })
+        let (rows, no_numbers) = self.fill(trace, &rows, &columns)?;
+        Ok(Made { rows, columns, no_numbers })
+    }
+
+    fn column_type(&self, column: &str) -> ColumnType {
+        let mut types = self.types.iter();
+        types.find(|(key, _)| key.eq_ignore_ascii_case(column)).map_or(ColumnType::Text, |(_, found)| *found)
     }
 
     fn found_columns(&self, trace: &Connection, rows: &str) -> Result<Vec<String>> {
@@ -164,7 +232,7 @@ impl Subclass<'_> {
         let mut rows = trace.prepare(rows)?;
         let mut rows = rows.query(params_from_iter(self.members))?;
         while let Some(row) = rows.next()? {
-            let text = String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?);
+            let text = text::text_of(row.get_ref(1)?);
             for (key, _) in arguments::pairs(&text) {
                 let is_known = columns.iter().any(|known| is_same(known, key));
                 if !is_known && !NOT_COLUMNS.iter().any(|no_column| is_same(no_column, key)) {
@@ -180,8 +248,10 @@ impl Subclass<'_> {
 
     fn declare(&self, trace: &Connection, columns: &[String]) -> rusqlite::Result<()> {
         let (table, view, base, key) = (self.table(), self.view(), self.base.name(), self.base.key());
-        let columns: String =
-            columns.iter().map(|column| format!(",\n    {} varchar(255) NOT NULL", quote(column))).collect();
+        let columns: String = columns
+            .iter()
+            .map(|column| format!(",\n    {} {}", quote(column), self.column_type(column).declaration()))
+            .collect();
         trace.execute_batch(&format!(
             "CREATE TABLE \"{table}\" (
     \"{key}\" integer NOT NULL PRIMARY KEY REFERENCES \"rocpd_{base}\" (\"id\") DEFERRABLE INITIALLY DEFERRED{columns}
@@ -191,14 +261,16 @@ CREATE VIEW \"{view}\" AS
         ))
     }
 
-    fn fill(&self, trace: &Connection, rows: &str, columns: &[String]) -> Result<u64> {
+    /// Fills the table: how many rows it has, and how many arguments are no numbers though their columns are of numbers.
+    fn fill(&self, trace: &Connection, rows: &str, columns: &[String]) -> Result<(u64, u64)> {
+        let types: Vec<ColumnType> = columns.iter().map(|column| self.column_type(column)).collect();
         let places = vec!["?"; columns.len() + 1].join(", ");
         let mut insert = trace.prepare(&format!("INSERT INTO \"{}\" VALUES ({places})", self.table()))?;
         let mut rows = trace.prepare(rows)?;
         let mut rows = rows.query(params_from_iter(self.members))?;
-        let mut count = 0;
+        let (mut count, mut no_numbers) = (0, 0);
         while let Some(row) = rows.next()? {
-            let text = String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?);
+            let text = text::text_of(row.get_ref(1)?);
             let mut values = vec![""; columns.len()];
             for (key, value) in arguments::pairs(&text) {
                 if let Some(at) = columns.iter().position(|column| column.eq_ignore_ascii_case(key)) {
@@ -206,12 +278,53 @@ CREATE VIEW \"{view}\" AS
                 }
             }
             insert.raw_bind_parameter(1, row.get::<_, i64>(0)?)?;
-            for (at, value) in values.iter().enumerate() {
-                insert.raw_bind_parameter(at + 2, value)?;
+            for (at, (text, column_type)) in values.iter().zip(&types).enumerate() {
+                let value = column_type.value(text);
+                no_numbers += u64::from(value.is_none() && !text.is_empty());
+                insert.raw_bind_parameter(at + 2, value.unwrap_or(Value::Null))?;
             }
             insert.raw_execute()?;
             count += 1;
         }
-        Ok(count)
+        Ok((count, no_numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ColumnType, Value};
+
+    #[test]
+    fn declarations_of_sql_give_types() {
+        for (declaration, expected) in [
+            ("integer", Some(ColumnType::Integer)),
+            ("integer NOT NULL", Some(ColumnType::Integer)),
+            ("BIGINT", Some(ColumnType::Integer)),
+            ("varchar(18) NOT NULL", Some(ColumnType::Text)),
+            ("text", Some(ColumnType::Text)),
+            ("double precision", Some(ColumnType::Real)),
+            ("real", Some(ColumnType::Real)),
+            ("blob", None),
+            ("", None),
+        ] {
+            assert_eq!(ColumnType::of_declaration(declaration), expected, "{declaration}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_the_recorders_write_them() {
+        let integer = |text| ColumnType::Integer.value(text);
+        assert_eq!(integer("10"), Some(Value::Integer(10)));
+        assert_eq!(integer("-7"), Some(Value::Integer(-7)));
+        assert_eq!(integer("0x20"), Some(Value::Integer(32)));
+        for none in
+            ["", "ten", "1.5", "0x", "0x-1", "0x+1", "0xffffffffffffffff", "9223372036854775808", "1 2"]
+        {
+            assert_eq!(integer(none), None, "{none}");
+        }
+        assert_eq!(ColumnType::Real.value("1.5e3"), Some(Value::Real(1500.0)));
+        assert_eq!(ColumnType::Real.value("0x10"), Some(Value::Real(16.0)));
+        assert_eq!(ColumnType::Real.value("inf"), None);
+        assert_eq!(ColumnType::Text.value(""), Some(Value::Text(String::new())));
     }
 }

@@ -1,16 +1,18 @@
 //! Opening a trace for reading, and the few questions that several verbs ask it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use rpd_schema::Version;
+use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, OptionalExtension, Statement};
 
 use crate::note::note;
 use crate::quantity::counted;
 use crate::text;
 
-/// Opens `file` and says on standard error if records were lost when it was made: whatever is read from
+/// Opens `file` and says on standard error if records were lost when it was made, or launches have no operation: whatever is read from
 /// it is incomplete then.
 ///
 /// # Errors
@@ -27,6 +29,15 @@ pub(crate) fn open(file: &Path) -> Result<(Connection, Version)> {
             file.display(),
             counted(total, "record was", "records were"),
             causes.join(", ")
+        ));
+    }
+    let open =
+        rpd_schema::launches_without_op(&trace).with_context(|| format!("cannot read {}", file.display()))?;
+    if open > 0 {
+        note(format_args!(
+            "{} is incomplete: {} no operation (their kernels had not completed when it was last written)",
+            file.display(),
+            counted(open, "launch has", "launches have")
         ));
     }
     Ok((trace, version))
@@ -79,26 +90,66 @@ pub(crate) fn session_count(file: &Path) -> Result<u32> {
     Ok(count.and_then(|count| count.trim().parse().ok()).unwrap_or(0))
 }
 
-/// The sessions that a table has rows of, by its primary key `id`: a few seeks, however many rows there are.
+/// How many rows each session has in a table, by the column `id` (SQL, quoted where needed). What is no integer there is of no
+/// session.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn sessions_with_rows(trace: &Connection, table: &str, id: &str) -> rusqlite::Result<Vec<i64>> {
-    let mut next =
-        trace.prepare(&format!("SELECT {id} >> 32 FROM {table} WHERE {id} >= ?1 ORDER BY {id} LIMIT 1"))?;
-    let mut found = Vec::new();
-    let mut from = Some(i64::MIN);
-    while let Some(id) = from {
-        let Some(session) = next.query_row([id], |row| row.get::<_, i64>(0)).optional()? else { break };
-        found.push(session);
-        from = session.checked_add(1).and_then(|session| session.checked_mul(1 << 32));
+pub(crate) fn rows_by_session(
+    trace: &Connection,
+    table: &str,
+    id: &str,
+) -> rusqlite::Result<BTreeMap<i64, u64>> {
+    let mut found = BTreeMap::new();
+    // The ids of most tables are in order, so that a session's are a stretch that SQLite counts fast. In others, and in those
+    // whose ids may be anything, finding the next session would be a look at every row each time.
+    if is_row_number(trace, table, id)? {
+        let mut next = trace
+            .prepare(&format!("SELECT {id} >> 32 FROM {table} WHERE {id} >= ?1 ORDER BY {id} LIMIT 1"))?;
+        let mut count =
+            trace.prepare(&format!("SELECT count(*) FROM {table} WHERE {id} BETWEEN ?1 AND ?2"))?;
+        let mut from = Some(i64::MIN);
+        while let Some(id) = from {
+            let Some(session) = next.query_row([id], |row| row.get::<_, i64>(0)).optional()? else { break };
+            let first = session << 32;
+            let rows: i64 = count.query_row([first, first | 0xffff_ffff], |row| row.get(0))?;
+            found.insert(session, rows.unsigned_abs());
+            from = session.checked_add(1).and_then(|session| session.checked_mul(1 << 32));
+        }
+        return Ok(found);
+    }
+    let mut ids = trace.prepare(&format!("SELECT {id} FROM {table}"))?;
+    let mut ids = ids.query([])?;
+    while let Some(row) = ids.next()? {
+        if let Ok(id) = row.get_ref(0)?.as_i64() {
+            *found.entry(id >> 32).or_default() += 1;
+        }
     }
     Ok(found)
 }
 
+/// Whether SQLite keeps the rows of a table in the order of that column, which has integers only then.
+fn is_row_number(trace: &Connection, table: &str, column: &str) -> rusqlite::Result<bool> {
+    trace.query_row(
+        "SELECT EXISTS (
+             SELECT 1 FROM pragma_table_info(?1) C, pragma_table_list(?1) T
+             WHERE lower(C.name) = lower(?2) AND C.pk = 1 AND upper(C.type) = 'INTEGER'
+                 AND T.schema = 'main' AND T.type = 'table' AND NOT T.wr)
+         AND (SELECT count(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1
+         AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')",
+        [table, column],
+        |row| row.get(0),
+    )
+}
+
 /// Whether a failure is the file's and not its surroundings': a lock or a full disk is none.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{InvalidColumnType, SqlInputError};
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    // A column or a table that is not there, a value of another type.
+    if matches!(error, SqlInputError { .. } | InvalidColumnType(..)) {
+        return true;
+    }
     error.sqlite_error_code().is_some_and(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown))
 }
 
@@ -122,22 +173,14 @@ impl Strings<'_> {
         trace: &'trace Connection,
         table: &str,
     ) -> rusqlite::Result<Strings<'trace>> {
-        trace.prepare(&format!("SELECT string FROM {table} WHERE id = ?1")).map(Strings)
+        trace.prepare(&format!("SELECT {} FROM {table} WHERE id = ?1", shown("string"))).map(Strings)
     }
 
-    /// The text with this id, with bytes that are not UTF-8 replaced. None where the file has none.
+    /// The text with this id, with bytes that are not UTF-8 replaced; a long one is cut. None where the file has none.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub(crate) fn get(&mut self, id: i64) -> rusqlite::Result<Option<String>> {
-        self.0
-            .query_row([id], |row| {
-                let text = row.get_ref(0)?;
-                Ok(text
-                    .as_bytes()
-                    .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-                    .unwrap_or_default())
-            })
-            .optional()
+        self.0.query_row([id], |row| Ok(text_of(row.get_ref(0)?).into_owned())).optional()
     }
 }

@@ -23,18 +23,21 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use rpd_schema::Version;
+use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::contents::Span;
-use crate::derive::{Making, Place, Source, derive, has_log};
-use crate::ids::Ids;
-use crate::layout::Layout;
+use crate::derive::{Announced, Making, Place, Source, derive, has_log};
+use crate::layout::{Layout, metadata};
 use crate::moment::Stretch;
 use crate::trace::row_count;
 use crate::{check, pass};
-use copy::Copy;
+use copy::{Copied, Copy};
 use kept::Kept;
 use window::Window;
+
+/// The tag of the metadata that tells of which trace a file is a part.
+pub(crate) const ORIGIN: &str = "trim::origin";
 
 /// Where the result goes.
 #[derive(Debug, Clone, Copy)]
@@ -88,18 +91,36 @@ pub(crate) fn trim(file: &Path, output: Output<'_>, stretch: &Stretch) -> Result
     {
         bail!("{} is as it was: {obstacle}", file.display());
     }
-    derive(place, file, |making: &Making<'_>| {
+    let notes = rpd_schema::note_files(file);
+    let trimmed = derive(place, file, |making: &Making<'_>| {
         let source = making.open(file)?;
         making.show("calls and operations that stay");
         let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &source, stretch)?;
-        let copy = Copy { making, trace: &source.trace, layout: &layout, window, kept: &kept };
-        trimmed.dropped = making.with(&source.path, || copy.run())?;
+        let origin = origin(&source.trace, &layout, &trimmed)?;
+        // Of the file itself: none are beside a copy.
+        let noted = rpd_schema::noted_sessions(&source.trace, file)?;
+        let copy = Copy { making, trace: &source.trace, layout: &layout, window, kept: &kept, origin, noted };
+        let Copied { dropped, rows } = making.with(&source.path, || copy.run())?;
+        trimmed.dropped = dropped;
         // Who came in the meantime would go on writing into a file that has no name any more.
-        match output {
-            Output::InPlace => obstacle(file, &source)?.map_or(Ok(trimmed), |obstacle| bail!(obstacle)),
-            _ => Ok(trimmed),
+        if matches!(output, Output::InPlace)
+            && let Some(obstacle) = obstacle(file, &source)?
+        {
+            bail!(obstacle);
         }
-    })
+        Ok((trimmed, Announced { version: source.version, rows }))
+    })?;
+    if matches!(output, Output::InPlace) {
+        rpd_schema::remove_notes(file, &notes);
+    }
+    Ok(trimmed)
+}
+
+/// What tells the trace of which this is a part: parts of one have it in common, also parts of parts.
+fn origin(trace: &Connection, layout: &Layout, trimmed: &Trimmed) -> rusqlite::Result<String> {
+    let Trimmed { span, calls, operations, .. } = trimmed;
+    let this = || format!("{} {} {} {}", calls.of, operations.of, span.start_ns, span.end_ns);
+    Ok(metadata(trace, layout, ORIGIN)?.unwrap_or_else(this))
 }
 
 /// Why another file must not take the place of this one, if something speaks against it.
@@ -150,15 +171,14 @@ impl Choice {
         let span = window::span(trace)?;
         let window = Window::resolve(trace, source.version, span, stretch)?;
         let kept = Kept::of(trace, window)?;
-        let share = |kept: &Ids, table| -> rusqlite::Result<Share> {
-            Ok(Share { kept: kept.len(), of: row_count(trace, table)? })
-        };
+        let share =
+            |kept, table| -> rusqlite::Result<Share> { Ok(Share { kept, of: row_count(trace, table)? }) };
         let trimmed = Trimmed {
             file: file.to_string_lossy().into_owned(),
             span,
             window: window.within(span),
-            calls: share(&kept.calls, "rocpd_api")?,
-            operations: share(&kept.ops, "rocpd_op")?,
+            calls: share(kept.rows.calls, "rocpd_api")?,
+            operations: share(kept.rows.ops, "rocpd_op")?,
             dropped: Vec::new(),
         };
         Ok(Choice { layout, window, kept, trimmed })

@@ -1,8 +1,19 @@
-"""python3 -m rocpd.deserialize FILE: calls and ops that a program wrote as markers become rows; `rpd deserialize`."""
+"""deserializeApis, and `python3 -m rocpd.deserialize FILE`: calls and ops that a program wrote as markers become rows; `rpd deserialize`."""
 
 import sys
 
+from rpd import change
 from rpd.command import run_verb
+
+__all__ = ["deserializeApis"]
+
+
+def deserializeApis(imp, srcApis):
+    """Makes rows of what stands in the arguments of the calls with the names `srcApis`, in the trace of a RocpdImportData."""
+    imp.commitStrings()
+    change.run(imp.connection, "deserialize", "--apis", ",".join(srcApis))
+    imp.resumeExisting(imp.connection)
+
 
 if __name__ == "__main__":
     run_verb("rocpd.deserialize", "deserialize", sys.argv[1:])

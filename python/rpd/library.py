@@ -53,7 +53,7 @@ def find():
         places = [Path(given), Path(given) / NAME]
     else:
         here = Path(__file__).resolve().parent
-        places = [here / "native" / NAME, here.parent.parent / "target" / "release" / NAME]
+        places = [here / "native" / "lib" / NAME, here.parent.parent / "target" / "release" / NAME]
         command = shutil.which("rpd")
         if command:
             prefix = Path(command).resolve().parent.parent

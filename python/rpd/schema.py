@@ -16,10 +16,22 @@ class RocpdSchema:
     def __init__(self):
         self.tableSchema = _read("tables.sql")
         self.indexSchema = _read("indexes.sql")
+        self.index2Schema = _read("lookup_indexes.sql")
         utility = ("api.sql", "views.sql", "metadata.sql", "ext/dispatch.sql")
         self.utilitySchema = "".join(map(_read, utility))
 
     def writeSchema(self, connection):
-        """All of it, in one transaction: other processes see a complete trace or none. What is there stays."""
-        script = self.tableSchema + self.indexSchema + self.utilitySchema
-        connection.executescript("BEGIN IMMEDIATE;\n" + script + "\nCOMMIT;")
+        """All that a recorder needs, in one transaction: other processes see a complete trace or none. What is there stays."""
+        _write(connection, self.tableSchema, self.indexSchema, self.utilitySchema)
+
+    def writeBasicSchema(self, connection):
+        """Tables and the index of texts alone: no views, and no metadata that would say which schema it is."""
+        _write(connection, self.tableSchema, self.indexSchema)
+
+    def writeFullSchema(self, connection):
+        """As writeSchema, and the indexes for looking up what refers to a row, which make writing slower."""
+        _write(connection, self.tableSchema, self.indexSchema, self.index2Schema, self.utilitySchema)
+
+
+def _write(connection, *parts):
+    connection.executescript("BEGIN IMMEDIATE;\n" + "".join(parts) + "\nCOMMIT;")

@@ -2,9 +2,9 @@
 //! library by then: `_exit`, by which workers end, and a first thread that ends before the others.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
+use crate::guard::guard;
 use crate::{presence, recorder};
 
 /// The functions of these names behind ours.
@@ -39,7 +39,7 @@ pub extern "C" fn _Exit(status: c_int) -> ! {
 
 fn end(status: c_int) -> ! {
     if presence::is_own_process() {
-        let _ = catch_unwind(recorder::finish);
+        guard(recorder::finish);
     }
     let next = EXIT.load(Ordering::Relaxed);
     if !next.is_null() {

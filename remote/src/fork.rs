@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::guard::guard;
 use crate::presence;
 
 /// The recorder is being loaded, or a fork keeps that from beginning.
@@ -36,19 +37,27 @@ pub(crate) fn without<T>(load: impl FnOnce() -> T) -> Option<T> {
     while LOADING.swap(true, Ordering::Acquire) {
         std::thread::sleep(Duration::from_micros(200));
     }
-    let loaded = load();
-    LOADING.store(false, Ordering::Release);
-    Some(loaded)
+    /// Also when `load` panics.
+    struct GiveBack;
+    impl Drop for GiveBack {
+        fn drop(&mut self) {
+            LOADING.store(false, Ordering::Release);
+        }
+    }
+    let _give_back = GiveBack;
+    Some(load())
 }
 
 extern "C" fn before() {
-    let begin = Instant::now();
-    let mut taken = !LOADING.swap(true, Ordering::Acquire);
-    while !taken && begin.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_micros(200));
-        taken = !LOADING.swap(true, Ordering::Acquire);
-    }
-    let _ = TAKEN.try_with(|place| place.set(taken));
+    guard(|| {
+        let begin = Instant::now();
+        let mut taken = !LOADING.swap(true, Ordering::Acquire);
+        while !taken && begin.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_micros(200));
+            taken = !LOADING.swap(true, Ordering::Acquire);
+        }
+        let _ = TAKEN.try_with(|place| place.set(taken));
+    });
 }
 
 fn give_back() -> bool {
@@ -64,9 +73,11 @@ extern "C" fn parent() {
 }
 
 extern "C" fn child() {
-    if !give_back() {
-        UNSURE.store(true, Ordering::Relaxed);
-    }
-    LOADING.store(false, Ordering::Relaxed);
-    presence::inherit();
+    guard(|| {
+        if !give_back() {
+            UNSURE.store(true, Ordering::Relaxed);
+        }
+        LOADING.store(false, Ordering::Relaxed);
+        presence::inherit();
+    });
 }

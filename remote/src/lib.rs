@@ -6,6 +6,7 @@
 //! - `load`: what runs when the library is loaded, when a GPU runtime comes, when the process ends
 //! - `presence`: block and thread of this process; `memory`: the block's memfd; `fork`: children
 //! - `thread`: what is done about a request; `recorder`: librpd_tracer.so and its C interface
+//! - `guard`: what stands between the loader and the program
 //! - `end`: ends of a process that a recorder loaded late would miss
 //! - `signal`: SIGUSR1 and SIGUSR2; `interpose`: the program's own handlers for them
 //! - `settings`: the environment
@@ -16,6 +17,7 @@
 
 pub mod end;
 mod fork;
+mod guard;
 pub mod interpose;
 pub mod load;
 mod memory;

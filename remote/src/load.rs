@@ -3,12 +3,12 @@
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use crate::{end, presence, settings, signal};
+use crate::guard::guard;
+use crate::{end, presence, recorder, settings, signal, thread};
 
 /// The process's last destructors run: nothing may be begun any more.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -27,7 +27,7 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 static DESTRUCTOR: extern "C" fn() = destructor;
 
 extern "C" fn constructor() {
-    let _ = catch_unwind(|| {
+    guard(|| {
         if is_secure() {
             return;
         }
@@ -64,20 +64,33 @@ fn is_secure() -> bool {
 #[unsafe(no_mangle)]
 pub static HSA_AMD_TOOL_PRIORITY: u32 = 1000;
 
-/// ROCr starts its tools, at the end of hsa_init: the process uses a GPU. The tables stay as they are.
+/// ROCr starts its tools, at the end of hsa_init: the process uses a GPU. The table is the recorder's, where a start has been asked for
+/// before this moment.
+///
+/// # Safety
+/// `table` is the live table of the runtime that calls.
 #[unsafe(no_mangle)]
-pub extern "C" fn OnLoad(
-    _table: *mut c_void,
-    _runtime_version: u64,
+pub unsafe extern "C" fn OnLoad(
+    table: *mut c_void,
+    runtime_version: u64,
     _failed_tool_count: u64,
     _failed_tool_names: *const *const c_char,
 ) -> bool {
-    let _ = catch_unwind(|| {
+    guard(|| {
         if !is_secure() {
             presence::appear();
+            thread::await_recorder();
+            // SAFETY: the caller's promise.
+            unsafe { recorder::offer(table, runtime_version) };
         }
     });
     true
+}
+
+/// ROCr is about to shut down.
+#[unsafe(no_mangle)]
+pub extern "C" fn OnUnload() {
+    guard(recorder::withdraw);
 }
 
 /// The thread that is loading the recorder, otherwise 0. The recorder looks here while it is being loaded: this thread's wants it

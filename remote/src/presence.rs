@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
+use rpd_process::stderr;
 use rpd_remote_block::{Block, Known};
 
 use crate::memory::Memory;
@@ -41,12 +42,19 @@ pub(crate) fn appear() {
     if APPEARING.swap(true, Ordering::Acquire) {
         return;
     }
+    /// Also when something panics.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            APPEARING.store(false, Ordering::Release);
+        }
+    }
+    let _leave = Leave;
     if !memory().is_some_and(Memory::is_open)
         && let Err(error) = make()
     {
         complain(&format!("this process cannot be controlled: {error}"));
     }
-    APPEARING.store(false, Ordering::Release);
 }
 
 fn make() -> std::io::Result<()> {
@@ -62,7 +70,7 @@ fn make() -> std::io::Result<()> {
         old.ring();
     }
     if !SERVED.swap(true, Ordering::Relaxed) {
-        if let Some(line) = &settings.complaint {
+        for line in &settings.complaints {
             complain(line);
         }
         fork::watch();
@@ -89,7 +97,5 @@ pub(crate) fn inherit() {
 
 /// One line on standard error.
 fn complain(message: &str) {
-    let line = format!("rpd_remote[{}]: {message}\n", std::process::id());
-    // SAFETY: the pointer and length describe `line`; a short or failed write only loses a message.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    stderr::write_line("rpd_remote", message);
 }

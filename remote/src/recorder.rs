@@ -45,13 +45,19 @@ fn text(bytes: &[c_char]) -> Vec<u8> {
     bytes.iter().take_while(|byte| **byte != 0).map(|byte| byte.to_ne_bytes()[0]).collect()
 }
 
+/// What ROCr calls in each of its tools: with its table, its version, and the number and names of tools that failed.
+type OnLoad = unsafe extern "C" fn(*mut c_void, u64, u64, *const *const c_char) -> bool;
+
 /// The recorder's functions.
 pub(crate) struct Recorder {
     pub(crate) start: extern "C" fn(),
     pub(crate) stop: extern "C" fn(),
     pub(crate) flush: extern "C" fn(),
+    pub(crate) drain: extern "C" fn(u64) -> u64,
     pub(crate) open: extern "C" fn(),
     finish: extern "C" fn(),
+    on_load: OnLoad,
+    on_unload: extern "C" fn(),
     state: unsafe extern "C" fn(*mut RecorderState),
     set_filename: unsafe extern "C" fn(*const c_char) -> c_int,
 }
@@ -70,6 +76,30 @@ pub(crate) fn finish() {
     }
 }
 
+/// The HSA runtime offers its table: the recorder gets it, where it came too late to be one of the runtime's tools but before this
+/// moment.
+///
+/// # Safety
+/// `table` is the live table of the calling runtime, which offers it to tools at this moment.
+pub(crate) unsafe fn offer(table: *mut c_void, version: u64) {
+    if let Some(recorder) = known() {
+        // SAFETY: the caller's promise; no tool has failed.
+        unsafe { (recorder.on_load)(table, version, 0, std::ptr::null()) };
+    }
+}
+
+/// The HSA runtime that has offered its table shuts down.
+pub(crate) fn withdraw() {
+    if let Some(recorder) = known() {
+        (recorder.on_unload)();
+    }
+}
+
+/// Whether it is in the process, as far as this library has looked.
+pub(crate) fn is_known() -> bool {
+    known().is_some()
+}
+
 /// The recorder, if it is in the process, whoever loaded it.
 pub(crate) fn present() -> Option<&'static Recorder> {
     known().or_else(|| fork::without(|| open(Path::new(LIBRARY), libc::RTLD_NOLOAD))?.ok())
@@ -84,8 +114,7 @@ pub(crate) fn load() -> Result<&'static Recorder, String> {
         return Ok(recorder);
     }
     be_found();
-    // SAFETY: no arguments, cannot fail.
-    RPD_REMOTE_LOADING.store(unsafe { libc::gettid() }, Ordering::Release);
+    let _loading = Loading::begin();
     let loaded = fork::without(|| {
         let mut reasons = Vec::new();
         for place in places() {
@@ -96,8 +125,24 @@ pub(crate) fn load() -> Result<&'static Recorder, String> {
         }
         Err(reasons.join("; "))
     });
-    RPD_REMOTE_LOADING.store(0, Ordering::Release);
     loaded.unwrap_or_else(|| Err("this process was forked while its parent loaded the recorder".into()))
+}
+
+/// RPD_REMOTE_LOADING is set, also when loading panics.
+struct Loading;
+
+impl Loading {
+    fn begin() -> Loading {
+        // SAFETY: no arguments, cannot fail.
+        RPD_REMOTE_LOADING.store(unsafe { libc::gettid() }, Ordering::Release);
+        Loading
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        RPD_REMOTE_LOADING.store(0, Ordering::Release);
+    }
 }
 
 /// Where ROCr has loaded this library it sees to it that nobody finds our symbols; the recorder must find the one above.
@@ -147,6 +192,8 @@ fn interface(library: *mut c_void) -> Result<Recorder, String> {
     let (start, stop, flush, open) =
         (find(c"rpdstart")?, find(c"rpdstop")?, find(c"rpdflush")?, find(c"rpdopen")?);
     let (state, finish) = (find(c"rpd_state")?, find(c"rpdfinish")?);
+    let drain = find(c"rpddrain")?;
+    let (on_load, on_unload) = (find(c"OnLoad")?, find(c"OnUnload")?);
     let set_filename = find(c"rpd_setFilename")?;
     // SAFETY: functions of these types under these names, by include/rpd_tracer.h.
     unsafe {
@@ -155,8 +202,11 @@ fn interface(library: *mut c_void) -> Result<Recorder, String> {
             start: transmute::<*mut c_void, extern "C" fn()>(start),
             stop: transmute::<*mut c_void, extern "C" fn()>(stop),
             flush: transmute::<*mut c_void, extern "C" fn()>(flush),
+            drain: transmute::<*mut c_void, extern "C" fn(u64) -> u64>(drain),
             open: transmute::<*mut c_void, extern "C" fn()>(open),
             finish: transmute::<*mut c_void, extern "C" fn()>(finish),
+            on_load: transmute::<*mut c_void, OnLoad>(on_load),
+            on_unload: transmute::<*mut c_void, extern "C" fn()>(on_unload),
             state: transmute::<*mut c_void, unsafe extern "C" fn(*mut RecorderState)>(state),
             set_filename: transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> c_int>(
                 set_filename,
@@ -184,11 +234,9 @@ impl Recorder {
         state
     }
 
-    /// Names the trace to make.
-    pub(crate) fn set_filename(&self, file: &[u8]) {
-        if let Ok(file) = CString::new(file) {
-            // SAFETY: NUL-terminated; the recorder copies it.
-            unsafe { (self.set_filename)(file.as_ptr()) };
-        }
+    /// Names the trace to make. False: none can have that name, and the recorder complains.
+    pub(crate) fn set_filename(&self, file: &[u8]) -> bool {
+        // SAFETY: NUL-terminated; the recorder copies it.
+        CString::new(file).is_ok_and(|file| unsafe { (self.set_filename)(file.as_ptr()) } == 0)
     }
 }

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
+use rpd_settings::variable;
+
 /// What the user asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -12,32 +14,37 @@ pub(crate) struct Settings {
     pub(crate) signals: bool,
     /// Be there from the start of the process, whether or not it uses a GPU.
     pub(crate) early: bool,
-    /// One line about a value that was not understood.
-    pub(crate) complaint: Option<String>,
+    /// Lines about values that were not understood, and about unknown names.
+    pub(crate) complaints: Vec<String>,
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Reads the process environment, the first time.
 pub(crate) fn get() -> &'static Settings {
-    SETTINGS.get_or_init(|| Settings::read(|name| std::env::var_os(name)))
+    SETTINGS.get_or_init(|| {
+        let mut settings = Settings::read(|name| std::env::var_os(name));
+        let names = std::env::vars_os().map(|(name, _)| name);
+        settings.complaints.extend(variable::unknown(names, "RPD_REMOTE", &variable::LOADER));
+        settings
+    })
 }
 
 impl Settings {
     fn read(get: impl Fn(&str) -> Option<OsString>) -> Settings {
-        let mut complaint = None;
+        let mut complaints = Vec::new();
         let mut choice = |name: &str, values: &[&str]| {
             let Some(value) = get(name).filter(|value| !value.is_empty()) else { return 0 };
             values.iter().position(|known| value == *known).unwrap_or_else(|| {
                 let value = value.to_string_lossy();
-                complaint =
-                    Some(format!("{name}={value} is none of {}; {} is used", values.join(", "), values[0]));
+                let words = values.join(", ");
+                complaints.push(format!("{name}={value} is none of {words}; {} is used", values[0]));
                 0
             })
         };
         let channel = choice("RPD_REMOTE", &["flag", "signal", "both"]);
         let from = choice("RPD_REMOTE_FROM", &["gpu", "start"]);
-        Settings { flag: channel != 1, signals: channel != 0, early: from == 1, complaint }
+        Settings { flag: channel != 1, signals: channel != 0, early: from == 1, complaints }
     }
 }
 
@@ -64,11 +71,14 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_one_line_and_the_default() {
-        let settings = read(&[("RPD_REMOTE", "signals")]);
+        let settings = read(&[("RPD_REMOTE", "signals"), ("RPD_REMOTE_FROM", "now")]);
         assert!(settings.flag && !settings.signals);
         assert_eq!(
-            settings.complaint.unwrap(),
-            "RPD_REMOTE=signals is none of flag, signal, both; flag is used"
+            settings.complaints,
+            [
+                "RPD_REMOTE=signals is none of flag, signal, both; flag is used",
+                "RPD_REMOTE_FROM=now is none of gpu, start; gpu is used"
+            ]
         );
     }
 }

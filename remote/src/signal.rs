@@ -163,7 +163,7 @@ extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         (marked, sent && (*info).si_pid() as u32 != std::process::id())
     };
     if is_from_outside && presence::is_own_process() {
-        WISH.store(SIGNALS[place].1 as u32, Ordering::Release);
+        WISH.store(SIGNALS[place].1 as u32, Ordering::SeqCst);
         if let Some(block) = presence::block() {
             block.ring();
         }
@@ -201,9 +201,14 @@ fn pass_on(place: usize, signal: c_int, info: *mut libc::siginfo_t, context: *mu
     }
 }
 
+/// Whether a start has been asked for and not been taken yet.
+pub(crate) fn asks_for_start() -> bool {
+    WISH.load(Ordering::SeqCst) == Verb::Start as u32
+}
+
 /// What a signal asked for since the last call.
 pub(crate) fn take_wish() -> Option<Verb> {
-    Verb::from_number(WISH.swap(0, Ordering::Acquire))
+    Verb::from_number(WISH.swap(0, Ordering::SeqCst))
 }
 
 /// Whose the signals are now.

@@ -2,21 +2,27 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use rpd_remote_block::{Block, Known, Outcome, State, Verb, Wish, futex};
+use rpd_remote_block::{Block, DRAIN, Known, Outcome, State, Verb, Wish, futex};
 
 use crate::recorder::{self, Recorder, RecorderState};
 use crate::{end, load, presence, signal};
 
 /// One start of ours is counted by the recorder.
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// Launches without an operation after the last stop.
+static WITHOUT_OP: AtomicU64 = AtomicU64::new(0);
 /// When to stop by ourselves, ns of CLOCK_MONOTONIC; 0 for never.
 static UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The name that a command last gave the trace. Used by the thread alone; only a forked child may find it locked, for good.
 static NAMED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
+/// It looks what is asked for, or does it.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// How long the runtime's initialisation waits for a recorder that is being loaded.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks whether it is alone, once the program's first thread has ended.
 const GLANCE: Duration = Duration::from_millis(200);
 
@@ -37,27 +43,46 @@ pub(crate) fn start() -> std::io::Result<()> {
     let spawned = std::thread::Builder::new().name("rpd-remote".into()).stack_size(512 << 10).spawn(|| {
         // A bug of ours ends our thread, not the program.
         let _ = catch_unwind(AssertUnwindSafe(serve));
+        BUSY.store(false, Ordering::SeqCst);
     });
     // SAFETY: `old` was filled above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
     spawned.map(drop)
 }
 
+/// Waits, for a while, until a start that has been asked for has brought the recorder.
+pub(crate) fn await_recorder() {
+    let begin = Instant::now();
+    // The thread says that it is busy before it takes what was asked for.
+    let is_coming = || BUSY.load(Ordering::SeqCst) || signal::asks_for_start() || has_request();
+    while is_coming() && !recorder::is_known() && begin.elapsed() < PATIENCE {
+        // Not the C library's sleep, at which a thread of the program could be cancelled.
+        futex::wait(&AtomicU32::new(0), 0, Some(Duration::from_micros(500)));
+    }
+}
+
+fn has_request() -> bool {
+    presence::block().is_some_and(|block| !block.is_idle())
+}
+
 fn serve() {
     while let Some(block) = presence::block() {
         // Read before looking for wishes: one that comes later changes it, and the sleep below ends at once.
         let bell = block.bell.load(Ordering::Acquire);
+        BUSY.store(true, Ordering::SeqCst);
         if let Some(verb) = signal::take_wish() {
-            let wish = Wish { verb, duration_ns: 0, file: vec![] };
+            let wish = if verb == Verb::Stop { stop() } else { Wish { verb, duration_ns: 0, file: vec![] } };
             let (outcome, text) = act(block, &wish);
             let number = block.signals_done.load(Ordering::Relaxed) + 1;
             block.signal_answer.write(number, outcome, &text);
             block.signals_done.store(number, Ordering::Release);
             block.answered();
         } else if let Some((number, verb, wish)) = block.asked() {
+            block.taken(number);
             let (outcome, text) = if verb.is_some() { act(block, &wish) } else { (Outcome::Unknown, vec![]) };
             block.reply(number, outcome, &text);
         } else {
+            BUSY.store(false, Ordering::SeqCst);
             if end::first_left() && end::is_alone() {
                 return;
             }
@@ -73,7 +98,7 @@ fn serve() {
 }
 
 fn stop() -> Wish {
-    Wish { verb: Verb::Stop, duration_ns: 0, file: vec![] }
+    Wish { verb: Verb::Stop, duration_ns: DRAIN.as_nanos() as u64, file: vec![] }
 }
 
 /// How long until recording stops by itself.
@@ -96,7 +121,9 @@ fn act(block: &Block, wish: &Wish) -> Answer {
         Verb::Look => (Outcome::Done, vec![]),
         _ if load::is_ending() => (Outcome::Ending, vec![]),
         Verb::Start => start_recording(block, wish),
-        Verb::Stop => recorder::present().map_or((Outcome::Already, vec![]), stop_recording),
+        Verb::Stop => {
+            recorder::present().map_or((Outcome::Already, vec![]), |recorder| stop_recording(recorder, wish))
+        }
         Verb::Flush => recorder::present().map_or((Outcome::Already, vec![]), |recorder| {
             let before = recorder.state().problems;
             (recorder.flush)();
@@ -120,7 +147,9 @@ fn start_recording(block: &Block, wish: &Wish) -> Answer {
         if before.session >= 0 && before.file() != wish.file {
             return (Outcome::OtherFile, before.file());
         }
-        recorder.set_filename(&wish.file);
+        if !recorder.set_filename(&wish.file) {
+            return complaint_since(before.problems, &recorder.state()).unwrap_or((Outcome::Problem, vec![]));
+        }
         if let Ok(mut named) = NAMED.try_lock() {
             named.clone_from(&wish.file);
         }
@@ -134,6 +163,7 @@ fn start_recording(block: &Block, wish: &Wish) -> Answer {
     if let Some(complaint) = complaint_since(before.problems, &recorder.state()) {
         return complaint;
     }
+    WITHOUT_OP.store(0, Ordering::Relaxed);
     if !STARTED.swap(true, Ordering::Relaxed) {
         (recorder.start)();
     }
@@ -158,7 +188,7 @@ fn set_end(wish: &Wish) {
     UNTIL.store(until, Ordering::Relaxed);
 }
 
-fn stop_recording(recorder: &Recorder) -> Answer {
+fn stop_recording(recorder: &Recorder, wish: &Wish) -> Answer {
     UNTIL.store(0, Ordering::Relaxed);
     let before = recorder.state();
     if before.recording == 0 && !STARTED.load(Ordering::Relaxed) {
@@ -167,7 +197,9 @@ fn stop_recording(recorder: &Recorder) -> Answer {
     // Also where the program itself began it: whoever says stop means this recording.
     STARTED.store(false, Ordering::Relaxed);
     (recorder.stop)();
-    (recorder.flush)();
+    // Where the program goes on recording there is no end to what is in flight.
+    let patience = if recorder.state().recording == 0 { wish.duration_ns } else { 0 };
+    WITHOUT_OP.store((recorder.drain)(patience), Ordering::Relaxed);
     let after = recorder.state();
     let still = (after.recording != 0).then_some((Outcome::StillRecording, vec![]));
     complaint_since(before.problems, &after).or(still).unwrap_or((Outcome::Done, vec![]))
@@ -192,6 +224,7 @@ fn known() -> Known {
         session: u32::try_from(state.session).ok(),
         events: state.events,
         lost: state.lost,
+        launches_without_op: WITHOUT_OP.load(Ordering::Relaxed),
         file: state.file(),
         problem: state.problem(),
         ..nothing

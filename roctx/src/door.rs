@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use rpd_process::cancellation;
+
 use crate::real;
 
 /// The recorder's soname, under which it is in the process whatever path it was loaded from.
@@ -40,7 +42,7 @@ impl<F: Copy> Door<F> {
     pub(crate) fn get(&self) -> Option<F> {
         let now = GENERATION.load(Ordering::Acquire);
         if self.generation.load(Ordering::Acquire) != now {
-            self.found.store(look_for(self.name), Ordering::Relaxed);
+            self.found.store(cancellation::disabled(|| look_for(self.name)), Ordering::Relaxed);
             self.generation.store(now, Ordering::Release);
         }
         let found = self.found.load(Ordering::Relaxed);

@@ -12,6 +12,7 @@ mod real;
 use std::ffi::{c_char, c_int, c_void};
 
 use door::Door;
+use rpd_process::cancellation;
 
 type Text = *const c_char;
 type Object = *const c_void;
@@ -24,28 +25,28 @@ const DONE: c_int = 0;
 /// # Safety
 /// `name` is NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rpd_roctx_next(name: *const c_char) -> *mut c_void {
+pub unsafe extern "C-unwind" fn rpd_roctx_next(name: *const c_char) -> *mut c_void {
     // SAFETY: the caller's promise.
-    real::function(unsafe { std::ffi::CStr::from_ptr(name) })
+    cancellation::disabled(|| real::function(unsafe { std::ffi::CStr::from_ptr(name) }))
 }
 
 /// A recorder was loaded into the process: the next calls go to it.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpd_roctx_refresh() {
+pub extern "C-unwind" fn rpd_roctx_refresh() {
     door::look_again();
 }
 
 /// Major version of the interface (roctx.h of roctracer: 4).
 #[unsafe(no_mangle)]
-pub extern "C" fn roctx_version_major() -> u32 {
-    static DOOR: Door<extern "C" fn() -> u32> = Door::new(c"roctx_version_major");
+pub extern "C-unwind" fn roctx_version_major() -> u32 {
+    static DOOR: Door<extern "C-unwind" fn() -> u32> = Door::new(c"roctx_version_major");
     DOOR.get().map_or(4, |version| version())
 }
 
 /// Minor version of the interface (roctx.h of roctracer: 1).
 #[unsafe(no_mangle)]
-pub extern "C" fn roctx_version_minor() -> u32 {
-    static DOOR: Door<extern "C" fn() -> u32> = Door::new(c"roctx_version_minor");
+pub extern "C-unwind" fn roctx_version_minor() -> u32 {
+    static DOOR: Door<extern "C-unwind" fn() -> u32> = Door::new(c"roctx_version_minor");
     DOOR.get().map_or(1, |version| version())
 }
 
@@ -54,8 +55,8 @@ pub extern "C" fn roctx_version_minor() -> u32 {
 /// # Safety
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxMarkA(message: Text) {
-    static DOOR: Door<unsafe extern "C" fn(Text)> = Door::new(c"roctxMarkA");
+pub unsafe extern "C-unwind" fn roctxMarkA(message: Text) {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Text)> = Door::new(c"roctxMarkA");
     if let Some(mark) = DOOR.get() {
         // SAFETY: the caller's promise.
         unsafe { mark(message) };
@@ -67,16 +68,16 @@ pub unsafe extern "C" fn roctxMarkA(message: Text) {
 /// # Safety
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxRangePushA(message: Text) -> c_int {
-    static DOOR: Door<unsafe extern "C" fn(Text) -> c_int> = Door::new(c"roctxRangePushA");
+pub unsafe extern "C-unwind" fn roctxRangePushA(message: Text) -> c_int {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Text) -> c_int> = Door::new(c"roctxRangePushA");
     // SAFETY: the caller's promise.
     DOOR.get().map_or_else(alone::push, |push| unsafe { push(message) })
 }
 
 /// The innermost range of the calling thread ends. Returns how many are open after it, -1 when there was none.
 #[unsafe(no_mangle)]
-pub extern "C" fn roctxRangePop() -> c_int {
-    static DOOR: Door<extern "C" fn() -> c_int> = Door::new(c"roctxRangePop");
+pub extern "C-unwind" fn roctxRangePop() -> c_int {
+    static DOOR: Door<extern "C-unwind" fn() -> c_int> = Door::new(c"roctxRangePop");
     DOOR.get().map_or_else(alone::pop, |pop| pop())
 }
 
@@ -85,16 +86,16 @@ pub extern "C" fn roctxRangePop() -> c_int {
 /// # Safety
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxRangeStartA(message: Text) -> u64 {
-    static DOOR: Door<unsafe extern "C" fn(Text) -> u64> = Door::new(c"roctxRangeStartA");
+pub unsafe extern "C-unwind" fn roctxRangeStartA(message: Text) -> u64 {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Text) -> u64> = Door::new(c"roctxRangeStartA");
     // SAFETY: the caller's promise.
     DOOR.get().map_or_else(alone::start, |start| unsafe { start(message) })
 }
 
 /// The range of that id ends.
 #[unsafe(no_mangle)]
-pub extern "C" fn roctxRangeStop(id: u64) {
-    static DOOR: Door<extern "C" fn(u64)> = Door::new(c"roctxRangeStop");
+pub extern "C-unwind" fn roctxRangeStop(id: u64) {
+    static DOOR: Door<extern "C-unwind" fn(u64)> = Door::new(c"roctxRangeStop");
     if let Some(stop) = DOOR.get() {
         stop(id);
     }
@@ -105,8 +106,8 @@ pub extern "C" fn roctxRangeStop(id: u64) {
 /// # Safety
 /// As AMD's library demands (roctracer_roctx.h).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxRegisterTracerCallback(callback: Object) {
-    static DOOR: Door<unsafe extern "C" fn(Object)> = Door::new(c"roctxRegisterTracerCallback");
+pub unsafe extern "C-unwind" fn roctxRegisterTracerCallback(callback: Object) {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Object)> = Door::new(c"roctxRegisterTracerCallback");
     if let Some(register) = DOOR.get() {
         // SAFETY: the caller's promise.
         unsafe { register(callback) };
@@ -118,8 +119,8 @@ pub unsafe extern "C" fn roctxRegisterTracerCallback(callback: Object) {
 /// # Safety
 /// `tid` is null or may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxGetThreadId(tid: *mut u64) -> c_int {
-    static DOOR: Door<unsafe extern "C" fn(*mut u64) -> c_int> = Door::new(c"roctxGetThreadId");
+pub unsafe extern "C-unwind" fn roctxGetThreadId(tid: *mut u64) -> c_int {
+    static DOOR: Door<unsafe extern "C-unwind" fn(*mut u64) -> c_int> = Door::new(c"roctxGetThreadId");
     if let Some(thread_id) = DOOR.get() {
         // SAFETY: the caller's promise.
         return unsafe { thread_id(tid) };
@@ -133,15 +134,15 @@ pub unsafe extern "C" fn roctxGetThreadId(tid: *mut u64) -> c_int {
 
 /// Pauses the recorder. Returns 0.
 #[unsafe(no_mangle)]
-pub extern "C" fn roctxProfilerPause(tid: u64) -> c_int {
-    static DOOR: Door<extern "C" fn(u64) -> c_int> = Door::new(c"roctxProfilerPause");
+pub extern "C-unwind" fn roctxProfilerPause(tid: u64) -> c_int {
+    static DOOR: Door<extern "C-unwind" fn(u64) -> c_int> = Door::new(c"roctxProfilerPause");
     DOOR.get().map_or(DONE, |pause| pause(tid))
 }
 
 /// Resumes the recorder. Returns 0.
 #[unsafe(no_mangle)]
-pub extern "C" fn roctxProfilerResume(tid: u64) -> c_int {
-    static DOOR: Door<extern "C" fn(u64) -> c_int> = Door::new(c"roctxProfilerResume");
+pub extern "C-unwind" fn roctxProfilerResume(tid: u64) -> c_int {
+    static DOOR: Door<extern "C-unwind" fn(u64) -> c_int> = Door::new(c"roctxProfilerResume");
     DOOR.get().map_or(DONE, |resume| resume(tid))
 }
 
@@ -150,8 +151,8 @@ pub extern "C" fn roctxProfilerResume(tid: u64) -> c_int {
 /// # Safety
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameOsThread(name: Text) -> c_int {
-    static DOOR: Door<unsafe extern "C" fn(Text) -> c_int> = Door::new(c"roctxNameOsThread");
+pub unsafe extern "C-unwind" fn roctxNameOsThread(name: Text) -> c_int {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Text) -> c_int> = Door::new(c"roctxNameOsThread");
     // SAFETY: the caller's promise.
     DOOR.get().map_or(DONE, |call| unsafe { call(name) })
 }
@@ -161,8 +162,8 @@ pub unsafe extern "C" fn roctxNameOsThread(name: Text) -> c_int {
 /// # Safety
 /// `name` is null or NUL-terminated, `agent` null or a live `hsa_agent_t`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameHsaAgent(name: Text, agent: Object) -> c_int {
-    static DOOR: Door<unsafe extern "C" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHsaAgent");
+pub unsafe extern "C-unwind" fn roctxNameHsaAgent(name: Text, agent: Object) -> c_int {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHsaAgent");
     // SAFETY: the caller's promise.
     DOOR.get().map_or(DONE, |call| unsafe { call(name, agent) })
 }
@@ -172,8 +173,8 @@ pub unsafe extern "C" fn roctxNameHsaAgent(name: Text, agent: Object) -> c_int {
 /// # Safety
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameHipDevice(name: Text, device: c_int) -> c_int {
-    static DOOR: Door<unsafe extern "C" fn(Text, c_int) -> c_int> = Door::new(c"roctxNameHipDevice");
+pub unsafe extern "C-unwind" fn roctxNameHipDevice(name: Text, device: c_int) -> c_int {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Text, c_int) -> c_int> = Door::new(c"roctxNameHipDevice");
     // SAFETY: the caller's promise.
     DOOR.get().map_or(DONE, |call| unsafe { call(name, device) })
 }
@@ -183,8 +184,8 @@ pub unsafe extern "C" fn roctxNameHipDevice(name: Text, device: c_int) -> c_int 
 /// # Safety
 /// `name` is null or NUL-terminated, `stream` null or a live stream.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameHipStream(name: Text, stream: Object) -> c_int {
-    static DOOR: Door<unsafe extern "C" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHipStream");
+pub unsafe extern "C-unwind" fn roctxNameHipStream(name: Text, stream: Object) -> c_int {
+    static DOOR: Door<unsafe extern "C-unwind" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHipStream");
     // SAFETY: the caller's promise.
     DOOR.get().map_or(DONE, |call| unsafe { call(name, stream) })
 }

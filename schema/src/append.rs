@@ -8,6 +8,7 @@ use crate::table::{
     ApiOp, ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, InputSignal,
     KernelApiRow, MonitorRow, NumberedMonitor, OpRow, Row, StackFrame, StringRow, TickRow,
 };
+use rusqlite::Connection;
 
 /// What every kind of row goes through on its way into its batch.
 macro_rules! push {
@@ -33,7 +34,9 @@ impl Appender {
     /// [`ErrorKind::SessionFull`], [`ErrorKind::NoTransaction`], those of SQLite.
     pub fn intern(&mut self, text: &str) -> Result<StringId, Error> {
         self.admit(0)?;
-        match self.interner.intern(text) {
+        let connection = &self.connection;
+        let interned = self.interner.intern(text, |id| has_text(connection, id));
+        match interned.map_err(|error| Error::sqlite(&self.path, error))? {
             None => Err(Error::new(ErrorKind::SessionFull, &self.path)),
             Some(Interned::Known(id)) => Ok(id),
             Some(Interned::New(id)) => {
@@ -41,6 +44,12 @@ impl Appender {
                 Ok(id)
             }
         }
+    }
+
+    /// Changes when others may have deleted texts from the file: ids of texts must be asked for again.
+    #[must_use]
+    pub fn doubts(&self) -> u32 {
+        self.interner.doubts()
     }
 
     /// Adds an API call, marker or range.
@@ -189,4 +198,9 @@ impl Appender {
         }
         Ok(())
     }
+}
+
+/// Whether the row of a text is in the file.
+pub(crate) fn has_text(connection: &Connection, id: StringId) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM rocpd_string WHERE id = ?1")?.exists([id.0])
 }

@@ -11,12 +11,14 @@
 //! the file. Two failures are no reason to: [`ErrorKind::Locked`] from `commit` (a reader took longer than the busy time;
 //! call it again) and [`ErrorKind::SessionFull`] (commit, [`Appender::next_session`], go on).
 
+use crate::append::has_text;
 use crate::batch::Batch;
-use crate::create::{complete, connect, immediate, is_empty, require_v2};
+use crate::create::{complete, connect, is_empty, require_v2};
 use crate::error::{Error, ErrorKind};
 use crate::facts::Facts;
 use crate::id::LOCAL_IDS;
 use crate::intern::{BUDGET, Interner};
+use crate::note;
 use crate::open::BUSY_TIME;
 use crate::pending::Pending;
 use crate::session::claim;
@@ -35,6 +37,10 @@ pub struct Appender {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
     pub(crate) session: u32,
+    /// Whether the file knows of the session.
+    taken: Presence,
+    /// The open transaction makes the file.
+    creates: bool,
     pub(crate) open: bool,
     pub(crate) interner: Interner,
     pub(crate) facts: Facts,
@@ -45,6 +51,12 @@ pub struct Appender {
     /// Rows of the open transaction have been written.
     flushed: bool,
     transfer: Transfer,
+    /// SQLite's number of the state that the file was in when others last wrote it.
+    data_version: i64,
+    /// Number of the schema when it was last known to be complete.
+    schema_version: i64,
+    /// Notes beside the file that the open transaction has taken in.
+    notes: Vec<PathBuf>,
     pub(crate) next: OwnIds,
     pub(crate) added: Added,
 }
@@ -90,13 +102,27 @@ impl Appender {
     ///
     /// As [`Appender::open`].
     pub fn open_within(path: &Path, busy: Duration) -> Result<Appender, Error> {
+        let mut appender = Appender::open_without_session(path, busy)?;
+        appender.take_session()?;
+        Ok(appender)
+    }
+
+    /// [`Appender::open_within`], but nothing is written: the first transaction that is committed creates the file and takes the
+    /// session, so that one failure or wait is not followed by others, and no session is in the file that has nothing else.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::open`]; what is wrong with the file may come from [`Appender::begin`] as well.
+    pub fn open_without_session(path: &Path, busy: Duration) -> Result<Appender, Error> {
         let connection = connect(path, busy)?;
         keep_rollback_journal(&connection);
-        let session = take_session(&connection, path)?;
+        let session = 0;
         Ok(Appender {
             connection,
             path: path.to_path_buf(),
             session,
+            taken: Presence::Unknown,
+            creates: false,
             open: false,
             interner: Interner::new(session, BUDGET),
             facts: Facts::new(session),
@@ -105,21 +131,44 @@ impl Appender {
             most_waiting: MOST_WAITING,
             flushed: false,
             transfer: Transfer::default(),
+            notes: vec![],
+            data_version: 0,
+            schema_version: 0,
             next: OwnIds::FIRST,
             added: Added::default(),
         })
     }
 
-    /// The session number: every id this appender writes is the local one plus this times 2^32.
+    /// The session number: every id this appender writes is the local one plus this times 2^32. Known from the first transaction on.
     #[must_use]
     pub fn session(&self) -> u32 {
         self.session
+    }
+
+    /// Whether the file has this session.
+    #[must_use]
+    pub fn has_session(&self) -> bool {
+        self.taken == Presence::Committed
+    }
+
+    /// Whether the open transaction makes the file: a rollback leaves nothing of it.
+    #[must_use]
+    pub fn creates(&self) -> bool {
+        self.open && self.creates
     }
 
     /// The file, as it was named when it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the file has this fact about some session; false where it cannot be read.
+    #[must_use]
+    pub fn says(&self, session: u32, key: &str, value: &str) -> bool {
+        let query = "SELECT EXISTS (SELECT 1 FROM rocpd_metadata WHERE tag = ?1 AND value = ?2)";
+        let tag = format!("session::{session}::{key}");
+        self.connection.query_row(query, [tag.as_str(), value], |row| row.get(0)).unwrap_or(false)
     }
 
     /// How long to wait for other processes' locks from now on.
@@ -172,12 +221,23 @@ impl Appender {
         if self.open {
             return Err(Error::new(ErrorKind::InTransaction, &self.path));
         }
-        let session = take_session(&self.connection, &self.path)?;
-        self.session = session;
-        self.interner = Interner::new(session, self.interner.budget());
-        self.facts = Facts::new(session);
-        self.next = OwnIds::FIRST;
-        Ok(())
+        let old = (self.session, self.interner.clone(), self.facts.clone(), self.next);
+        self.taken = Presence::Unknown;
+        let taken = self.take_session();
+        if taken.is_err() {
+            (self.session, self.interner, self.facts, self.next) = old;
+            self.taken = Presence::Committed;
+        }
+        taken
+    }
+
+    /// Takes a session in a transaction of its own.
+    fn take_session(&mut self) -> Result<(), Error> {
+        let taken = self.begin().and_then(|()| self.commit());
+        if taken.is_err() {
+            self.rollback();
+        }
+        taken
     }
 
     /// Whether `rows` more rows of one kind might be more than this session has ids for: those of texts, links, monitors and stack
@@ -189,7 +249,7 @@ impl Appender {
         own.into_iter().any(|next| next + rows > LOCAL_IDS)
     }
 
-    /// Begins a transaction; waits for other writers up to the busy time.
+    /// Begins a transaction; waits for other writers up to the busy time. The first one takes the session.
     ///
     /// # Errors
     ///
@@ -200,6 +260,62 @@ impl Appender {
         }
         self.run("BEGIN IMMEDIATE")?;
         self.open = true;
+        if self.taken == Presence::Unknown {
+            let begun = self.begin_session();
+            if begun.is_err() {
+                self.rollback();
+            }
+            return begun;
+        }
+        let looked = self.look_for_changes();
+        if looked.is_err() {
+            self.rollback();
+        }
+        looked
+    }
+
+    /// Whether others have written the file since this writer's last transaction: then its owner may have deleted from it.
+    fn look_for_changes(&mut self) -> Result<(), Error> {
+        let sqlite = |error| Error::sqlite(&self.path, error);
+        let version = data_version(&self.connection).map_err(sqlite)?;
+        if version == self.data_version {
+            return Ok(());
+        }
+        self.data_version = version;
+        self.interner.doubt();
+        if schema_version(&self.connection).map_err(sqlite)? != self.schema_version {
+            // A table may be gone.
+            self.added = Added::default();
+            complete(&self.connection).map_err(sqlite)?;
+            self.schema_version = schema_version(&self.connection).map_err(sqlite)?;
+        }
+        let empty = self.interner.empty();
+        if !has_text(&self.connection, empty).map_err(sqlite)? {
+            let again = "INSERT INTO rocpd_string (id, string) VALUES (?1, '')";
+            self.connection.execute(again, [empty.0]).map_err(sqlite)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the file complete and takes a session, in the open transaction.
+    fn begin_session(&mut self) -> Result<(), Error> {
+        let sqlite = |error| Error::sqlite(&self.path, error);
+        let connection = &self.connection;
+        self.creates = is_empty(connection).map_err(sqlite)?;
+        if !self.creates {
+            let version = version_of(connection).map_err(|error| error.at(&self.path))?;
+            require_v2(connection, version, &self.path)?;
+        }
+        complete(connection).map_err(sqlite)?;
+        let session = claim(connection).map_err(sqlite)?;
+        self.session = session.ok_or_else(|| Error::new(ErrorKind::NoSessionLeft, &self.path))?;
+        self.notes = note::take_in(connection, &self.path).map_err(sqlite)?;
+        self.taken = Presence::InTransaction;
+        self.interner = Interner::new(self.session, self.interner.budget());
+        self.facts = Facts::new(self.session);
+        self.next = OwnIds::FIRST;
+        self.data_version = data_version(connection).map_err(sqlite)?;
+        self.schema_version = schema_version(connection).map_err(sqlite)?;
         Ok(())
     }
 
@@ -213,11 +329,15 @@ impl Appender {
         self.admit(0)?;
         self.flush()?;
         self.run("COMMIT")?;
-        (self.open, self.flushed) = (false, false);
+        (self.open, self.flushed, self.creates) = (false, false, false);
         self.transfer.end(&self.connection);
         self.interner.commit();
         self.facts.commit();
         self.added = self.added.map(Presence::InTransaction, Presence::Committed);
+        self.taken = Presence::Committed;
+        if !self.notes.is_empty() {
+            note::remove_notes(&self.path, &std::mem::take(&mut self.notes));
+        }
         Ok(())
     }
 
@@ -239,6 +359,10 @@ impl Appender {
         self.interner.rollback();
         self.facts.rollback();
         self.added = self.added.map(Presence::InTransaction, Presence::Unknown);
+        self.notes.clear();
+        if self.taken == Presence::InTransaction {
+            self.taken = Presence::Unknown;
+        }
     }
 
     /// Whether so many rows have come since `begin` that they had better be committed: what comes now takes more memory until then,
@@ -312,18 +436,14 @@ fn keep_rollback_journal(connection: &Connection) {
     let _ = connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
 }
 
-/// Makes the file complete and takes a session, in one transaction.
-fn take_session(connection: &Connection, path: &Path) -> Result<u32, Error> {
-    let sqlite = |error| Error::sqlite(path, error);
-    let transaction = immediate(connection, path)?;
-    if !is_empty(&transaction).map_err(sqlite)? {
-        require_v2(&transaction, version_of(&transaction).map_err(|error| error.at(path))?, path)?;
-    }
-    complete(&transaction).map_err(sqlite)?;
-    let session = claim(&transaction).map_err(sqlite)?;
-    let session = session.ok_or_else(|| Error::new(ErrorKind::NoSessionLeft, path))?;
-    transaction.commit().map_err(sqlite)?;
-    Ok(session)
+/// SQLite's number for what this connection sees of other writers: their commits change it, its own do not.
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+}
+
+/// SQLite's number of the schema.
+fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA schema_version", [], |row| row.get(0))
 }
 
 #[cfg(test)]

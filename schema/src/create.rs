@@ -5,6 +5,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::open::{BUSY_TIME, read_only, read_write, recover};
+use crate::place::check_name;
 use crate::version::{Version, look, version_of};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
@@ -16,6 +17,7 @@ use std::time::Duration;
 ///
 /// [`ErrorKind::AlreadyExists`] if there is anything else; it is left alone.
 pub fn create(path: &Path) -> Result<(), Error> {
+    check_name(path)?;
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() || metadata.len() > 0 => {
             return Err(Error::new(ErrorKind::AlreadyExists, path));
@@ -48,6 +50,31 @@ pub fn create_or_check(path: &Path) -> Result<(), Error> {
     transaction.commit().map_err(|error| Error::sqlite(path, error))
 }
 
+/// Whether a writer could take `path`: a trace of schema 2, an empty file, or a place for a new one. Changes nothing, waits up to
+/// `busy` for each lock; a file that others have locked for longer counts as one that can be taken.
+///
+/// # Errors
+///
+/// Says what is there, or why nothing can be.
+pub fn check_place(path: &Path, busy: Duration) -> Result<(), Error> {
+    check_name(path)?;
+    let checked = look(path, busy).and_then(|found| match found.version {
+        Version::V2 => Ok(()),
+        version => require_v2(&read_only(path, busy)?, version, path),
+    });
+    match checked {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::Empty | ErrorKind::Unfinished | ErrorKind::Locked
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A writer's connection to a trace of schema 2, or to a file that is still empty. Nothing else is ever opened for
 /// writing. What is in the file must be checked again inside a transaction: others may be creating it.
 pub(crate) fn connect(path: &Path, busy: Duration) -> Result<Connection, Error> {
@@ -60,7 +87,8 @@ pub(crate) fn connect(path: &Path, busy: Duration) -> Result<Connection, Error> 
                 recover(path, busy)?;
             }
         }
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Empty) => {}
+        // A name without room for that of the journal makes a file that nothing can be written into.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Empty) => check_name(path)?,
         Err(error) => return Err(error),
     }
     read_write(path, busy, true)

@@ -1,5 +1,6 @@
 //! What can go wrong with a trace file, and what to do about it.
 
+use crate::place;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use std::fmt;
@@ -21,6 +22,20 @@ pub enum ErrorKind {
     /// No such file, or no such directory to put it in.
     #[error("no such file or directory; check the path")]
     NotFound,
+    /// A symbolic link to a place in a directory that there is not.
+    #[error("a symbolic link to {0}, whose directory is not there; make that directory or name another file")]
+    LeadsNowhere(String),
+    /// No room for the name of the journal that SQLite puts beside the file.
+    #[error(
+        "the name is too long: SQLite needs one with -journal behind it, so a name may have 247 bytes and a path 504; \
+         use a shorter one"
+    )]
+    NameTooLong,
+    /// A relative name in a process whose working directory was deleted.
+    #[error(
+        "the working directory is gone, so a relative name leads nowhere; name a file by its absolute path"
+    )]
+    NoWorkingDirectory,
     /// The user may not read it (or, for a writer, not write it or its directory).
     #[error("permission denied; check who may read and write the file and its directory")]
     PermissionDenied,
@@ -129,13 +144,16 @@ impl Error {
         Error::sqlite(path, source)
     }
 
-    pub(crate) fn new(kind: ErrorKind, path: &Path) -> Error {
+    /// An error of that kind on this file.
+    #[must_use]
+    pub fn new(kind: ErrorKind, path: &Path) -> Error {
         Error { kind, path: path.to_path_buf(), source: None }
     }
 
     pub(crate) fn io(path: &Path, source: io::Error) -> Error {
         let kind = match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ErrorKind::NotFound,
+            io::ErrorKind::InvalidFilename => ErrorKind::NameTooLong,
             io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
             io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
@@ -175,11 +193,8 @@ fn kind_of(path: &Path, source: &rusqlite::Error) -> ErrorKind {
         (_, ErrorCode::DatabaseCorrupt) => ErrorKind::Corrupt,
         (_, ErrorCode::NotADatabase) => ErrorKind::NotSqlite,
         (_, ErrorCode::PermissionDenied) => ErrorKind::PermissionDenied,
-        // SQLite does not say why: the directory is missing, or somebody may not.
-        (_, ErrorCode::CannotOpen) => match path.parent().map(std::fs::metadata) {
-            Some(Ok(directory)) if directory.is_dir() => ErrorKind::PermissionDenied,
-            _ => ErrorKind::NotFound,
-        },
+        // SQLite does not say why: there can be no such file, or somebody may not.
+        (_, ErrorCode::CannotOpen) => place::obstacle(path).unwrap_or(ErrorKind::PermissionDenied),
         _ => ErrorKind::Sqlite,
     }
 }
@@ -195,6 +210,10 @@ impl fmt::Display for Error {
             }
         }
         match (&self.kind, &self.source) {
+            // Not the whole statement that SQLite's words are about.
+            (ErrorKind::Sqlite, Some(Source::Sqlite(rusqlite::Error::SqlInputError { msg, .. }))) => {
+                write!(formatter, ": {msg}")
+            }
             (ErrorKind::Sqlite, Some(Source::Sqlite(source))) => write!(formatter, ": {source}"),
             (ErrorKind::Sqlite, Some(Source::Io(source))) => write!(formatter, ": {source}"),
             (kind, _) => write!(formatter, ": {kind}"),

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 
 /// Which rows this session's facts stand in: finding one by its tag would read the whole table each time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Facts {
     session: u32,
     rows: FxHashMap<String, Place>,
@@ -21,7 +21,7 @@ impl Facts {
         Facts { session, rows: FxHashMap::default() }
     }
 
-    /// `session::N::key`: nobody else writes these, so the first time there is no row.
+    /// `session::N::key`: nobody else writes these, so the first time there is no row. The file's owner may delete them.
     pub(crate) fn session(
         &mut self,
         connection: &Connection,
@@ -29,8 +29,10 @@ impl Facts {
         key: &str,
         value: &str,
     ) -> rusqlite::Result<()> {
-        if let Some(place) = self.rows.get(key) {
-            return replace(connection, place.row, value);
+        if let Some(place) = self.rows.get(key)
+            && replace(connection, place.row, value)?
+        {
+            return Ok(());
         }
         let row = insert(connection, &format!("session::{}::{key}", self.session), value)?;
         self.rows.insert(key.to_owned(), Place { row, committed: !in_transaction });
@@ -51,7 +53,7 @@ impl Facts {
             .query_row([&tag], |row| row.get::<_, i64>(0))
             .optional()?;
         match row {
-            Some(row) => replace(connection, row, value),
+            Some(row) => replace(connection, row, value).map(|_| ()),
             None => insert(connection, &tag, value).map(|_| ()),
         }
     }
@@ -67,11 +69,12 @@ impl Facts {
     }
 }
 
-fn replace(connection: &Connection, row: i64, value: &str) -> rusqlite::Result<()> {
+/// False: the row is not there any more.
+fn replace(connection: &Connection, row: i64, value: &str) -> rusqlite::Result<bool> {
     connection
         .prepare_cached("UPDATE rocpd_metadata SET value = ?2 WHERE id = ?1")?
         .execute(rusqlite::params![row, value])
-        .map(|_| ())
+        .map(|rows| rows > 0)
 }
 
 fn insert(connection: &Connection, tag: &str, value: &str) -> rusqlite::Result<i64> {

@@ -29,32 +29,34 @@ pub(crate) enum Interned {
     New(StringId),
 }
 
-/// Where a remembered text stands, and its id.
+/// Where a remembered text stands, and its local id.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     start: u32,
     length: u32,
-    id: StringId,
+    id: u32,
+    /// When its row was last known to be in the file, see [`Interner::doubt`].
+    seen: u32,
 }
 
 /// Some texts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Generation {
     known: FxHashMap<u64, Known>,
     texts: String,
 }
 
 impl Generation {
-    fn find(&self, hash: u64, text: &str) -> Option<StringId> {
+    fn find(&self, hash: u64, text: &str) -> Option<Known> {
         let known = self.known.get(&hash)?;
         let there = &self.texts[known.start as usize..][..known.length as usize];
-        (there == text).then_some(known.id)
+        (there == text).then_some(*known)
     }
 
-    fn insert(&mut self, hash: u64, text: &str, id: StringId) {
+    fn insert(&mut self, hash: u64, text: &str, id: u32, seen: u32) {
         let (start, length) = (self.texts.len() as u32, text.len() as u32);
         self.texts.push_str(text);
-        self.known.insert(hash, Known { start, length, id });
+        self.known.insert(hash, Known { start, length, id, seen });
     }
 
     fn bytes(&self) -> usize {
@@ -72,7 +74,7 @@ impl Generation {
 }
 
 /// The texts of one session.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Interner {
     offset: Offset,
     next: u64,
@@ -81,6 +83,8 @@ pub(crate) struct Interner {
     budget: usize,
     /// Ids from here on belong to the open transaction.
     first_open: u64,
+    /// How often others may have taken texts out of the file.
+    doubts: u32,
 }
 
 impl Interner {
@@ -92,7 +96,18 @@ impl Interner {
             old: Generation::default(),
             budget,
             first_open: EMPTY + 1,
+            doubts: 0,
         }
+    }
+
+    /// Others have written the file: whoever owns it may have deleted texts, so each is looked up before its id is given out again.
+    pub(crate) fn doubt(&mut self) {
+        self.doubts = self.doubts.wrapping_add(1);
+    }
+
+    /// Changes with each [`Interner::doubt`].
+    pub(crate) fn doubts(&self) -> u32 {
+        self.doubts
     }
 
     /// The id of the empty text.
@@ -100,29 +115,38 @@ impl Interner {
         StringId(self.offset.local(EMPTY))
     }
 
-    /// The id of `text`; None when the session has no ids left.
-    pub(crate) fn intern(&mut self, text: &str) -> Option<Interned> {
+    /// The id of `text`; None when the session has no ids left. `is_there` says whether a text that was committed still is in the file.
+    pub(crate) fn intern<E>(
+        &mut self,
+        text: &str,
+        is_there: impl FnOnce(StringId) -> Result<bool, E>,
+    ) -> Result<Option<Interned>, E> {
         if text.is_empty() {
-            return Some(Interned::Known(self.empty()));
+            return Ok(Some(Interned::Known(self.empty())));
         }
         let hash = FxBuildHasher.hash_one(text);
-        if let Some(id) = self.young.find(hash, text) {
-            return Some(Interned::Known(id));
-        }
-        if let Some(id) = self.old.find(hash, text) {
-            self.remember(hash, text, id);
-            return Some(Interned::Known(id));
+        let young = self.young.find(hash, text);
+        if let Some(known) = young.or_else(|| self.old.find(hash, text)) {
+            let id = StringId(self.offset.local(u64::from(known.id)));
+            let in_doubt = known.seen != self.doubts && u64::from(known.id) < self.first_open;
+            if !in_doubt || is_there(id)? {
+                match self.young.known.get_mut(&hash).filter(|_| young.is_some()) {
+                    Some(known) => known.seen = self.doubts,
+                    None => self.remember(hash, text, known.id),
+                }
+                return Ok(Some(Interned::Known(id)));
+            }
         }
         if self.next >= LOCAL_IDS {
-            return None;
+            return Ok(None);
         }
-        let id = StringId(self.offset.local(self.next));
+        let id = self.next as u32;
         self.next += 1;
         self.remember(hash, text, id);
-        Some(Interned::New(id))
+        Ok(Some(Interned::New(StringId(self.offset.local(u64::from(id))))))
     }
 
-    fn remember(&mut self, hash: u64, text: &str, id: StringId) {
+    fn remember(&mut self, hash: u64, text: &str, id: u32) {
         let bytes = text.len() + OVERHEAD;
         // Places of texts are 32-bit numbers.
         let half = (self.budget / 2).min(u32::MAX as usize);
@@ -134,7 +158,7 @@ impl Interner {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear(half);
         }
-        self.young.insert(hash, text, id);
+        self.young.insert(hash, text, id, self.doubts);
     }
 
     /// The next local id.
@@ -160,10 +184,8 @@ impl Interner {
     /// The texts interned since the last commit are not in the file. Their ids are not given out again: a caller may
     /// still hold one, and it must not come to mean another text.
     pub(crate) fn rollback(&mut self) {
-        let first = StringId(self.offset.local(self.first_open.min(LOCAL_IDS - 1)));
-        let session_full = self.first_open >= LOCAL_IDS;
         for generation in [&mut self.young, &mut self.old] {
-            generation.known.retain(|_, known| session_full || known.id < first);
+            generation.known.retain(|_, known| u64::from(known.id) < self.first_open);
         }
         self.first_open = self.next;
     }
@@ -172,6 +194,13 @@ impl Interner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Interner {
+        /// Of a file from which nobody deletes.
+        fn plain(&mut self, text: &str) -> Option<Interned> {
+            self.intern(text, |_| Ok::<_, ()>(true)).unwrap()
+        }
+    }
 
     fn id(interned: Option<Interned>) -> (bool, i64) {
         match interned {
@@ -194,40 +223,40 @@ mod tests {
     fn memory_stays_within_the_budget_however_many_texts_come() {
         let budget = 1 << 20;
         let mut interner = Interner::new(0, budget);
-        let kernel = id(interner.intern("a kernel that is launched again and again")).1;
+        let kernel = id(interner.plain("a kernel that is launched again and again")).1;
         let mut most = 0;
         for number in 0..300_000 {
-            assert!(id(interner.intern(&format!("step {number}"))).0);
+            assert!(id(interner.plain(&format!("step {number}"))).0);
             if number % 1000 == 0 {
-                assert_eq!(id(interner.intern("a kernel that is launched again and again")), (false, kernel));
+                assert_eq!(id(interner.plain("a kernel that is launched again and again")), (false, kernel));
                 most = most.max(bytes(&interner));
             }
         }
         assert!(most <= budget, "{most} of {budget}");
         assert!(most > budget / 3, "what may be remembered is: {most} of {budget}");
-        assert!(id(interner.intern("step 0")).0, "a forgotten text gets another id");
-        assert!(!id(interner.intern("step 299999")).0, "a recent one does not");
+        assert!(id(interner.plain("step 0")).0, "a forgotten text gets another id");
+        assert!(!id(interner.plain("step 299999")).0, "a recent one does not");
     }
 
     #[test]
     fn a_giant_text_pushes_out_no_other() {
         let mut interner = Interner::new(0, 1 << 20);
-        let small = id(interner.intern("small")).1;
+        let small = id(interner.plain("small")).1;
         let giant = "x".repeat(1 << 20);
-        assert!(id(interner.intern(&giant)).0);
-        assert!(id(interner.intern(&giant)).0, "too large to remember");
-        assert_eq!(id(interner.intern("small")), (false, small));
+        assert!(id(interner.plain(&giant)).0);
+        assert!(id(interner.plain(&giant)).0, "too large to remember");
+        assert_eq!(id(interner.plain("small")), (false, small));
     }
 
     #[test]
     fn a_smaller_budget_takes_hold() {
         let mut interner = Interner::new(0, 1 << 24);
         for number in 0..50_000 {
-            assert!(interner.intern(&format!("step {number}")).is_some());
+            assert!(interner.plain(&format!("step {number}")).is_some());
         }
         interner.set_budget(1 << 16);
         for number in 0..5_000 {
-            assert!(interner.intern(&format!("pace {number}")).is_some());
+            assert!(interner.plain(&format!("pace {number}")).is_some());
         }
         assert!(bytes(&interner) <= 1 << 16);
     }
@@ -237,22 +266,45 @@ mod tests {
         let mut interner = Interner::new(3, BUDGET);
         interner.next = LOCAL_IDS - 1;
         interner.commit();
-        assert_eq!(id(interner.intern("last")), (true, (4 << 32) - 1));
-        assert!(interner.intern("one too many").is_none());
-        assert_eq!(id(interner.intern("last")), (false, (4 << 32) - 1));
-        assert_eq!(id(interner.intern("")), (false, (3 << 32) + 1));
+        assert_eq!(id(interner.plain("last")), (true, (4 << 32) - 1));
+        assert!(interner.plain("one too many").is_none());
+        assert_eq!(id(interner.plain("last")), (false, (4 << 32) - 1));
+        assert_eq!(id(interner.plain("")), (false, (3 << 32) + 1));
         interner.rollback();
-        assert!(interner.intern("last").is_none(), "it went with its transaction");
+        assert!(interner.plain("last").is_none(), "it went with its transaction");
     }
 
     #[test]
     fn texts_with_one_hash_are_not_taken_for_each_other() {
         let mut generation = Generation::default();
-        generation.insert(7, "first", StringId(2));
-        assert_eq!(generation.find(7, "second"), None);
-        generation.insert(7, "second", StringId(3));
-        assert_eq!(generation.find(7, "second"), Some(StringId(3)));
-        assert_eq!(generation.find(7, "first"), None, "forgotten, which is allowed");
-        assert_eq!(generation.find(7, ""), None);
+        generation.insert(7, "first", 2, 0);
+        assert!(generation.find(7, "second").is_none());
+        generation.insert(7, "second", 3, 0);
+        assert_eq!(generation.find(7, "second").unwrap().id, 3);
+        assert!(generation.find(7, "first").is_none(), "forgotten, which is allowed");
+        assert!(generation.find(7, "").is_none());
+    }
+
+    #[test]
+    fn a_text_in_doubt_is_looked_up_once() {
+        let mut interner = Interner::new(0, BUDGET);
+        let a = id(interner.plain("a")).1;
+        interner.commit();
+        interner.doubt();
+        let mut looked = vec![];
+        let mut intern = |interner: &mut Interner, there: bool| {
+            let interned = interner.intern("a", |id| {
+                looked.push(id.0);
+                Ok::<_, ()>(there)
+            });
+            id(interned.unwrap())
+        };
+        assert_eq!(intern(&mut interner, true), (false, a));
+        assert_eq!(intern(&mut interner, false), (false, a), "known to be there");
+        interner.doubt();
+        let (new, b) = intern(&mut interner, false);
+        assert!(new && b > a);
+        assert_eq!(intern(&mut interner, false), (false, b), "it comes with this transaction");
+        assert_eq!(looked, [a, a]);
     }
 }

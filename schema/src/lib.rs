@@ -8,6 +8,7 @@
 //! | `version.rs` | which kind of file this is, found without changing it |
 //! | `create.rs` | a fresh file, also when many processes want it at once |
 //! | `open.rs` | connections: flags, pragmas, waiting for locks |
+//! | `place.rs` | why there can be no file at a path |
 //! | `derive.rs` | making a new file out of traces |
 //! | `session.rs` | taking a session number |
 //! | `appender.rs`, `append.rs`, `facts.rs` | a writer: its session, transactions, rows, facts |
@@ -15,7 +16,10 @@
 //! | `transfer.rs`, `image.rs`, `record.rs` | how they get into the file: as records of a database in memory |
 //! | `intern.rs` | text to id, in bounded memory |
 //! | `id.rs`, `table/` | local ids, and one row type per table |
+//! | `note.rs` | what a process could not say in the file, beside it |
 //! | `session_fact.rs`, `sessions.rs` | names of facts about a session, and reading them back |
+//! | `process.rs` | which sessions are of one process |
+//! | `text.rs` | reading texts, whatever they are |
 //! | `error.rs` | what can go wrong, and what to do about it |
 //!
 //! Units: times are nanoseconds of `CLOCK_MONOTONIC` of the recording host. Ids in this interface are *local*: each
@@ -33,23 +37,30 @@ mod facts;
 mod id;
 mod image;
 mod intern;
+mod note;
 mod open;
 mod pending;
+mod place;
+mod process;
 mod record;
 mod session;
 pub mod session_fact;
 mod sessions;
 pub mod table;
+pub mod text;
 mod transfer;
 mod version;
 
 pub use appender::Appender;
-pub use create::{create, create_or_check};
+pub use create::{check_place, create, create_or_check};
 pub use derive::{attach, derive};
 pub use error::{Error, ErrorKind};
 pub use id::{ApiId, CodeObjectId, OpId, StringId};
+pub use note::{leave_note, note_files, noted_sessions, remove_notes};
 pub use open::{BUSY_TIME, open_read, open_read_within, open_write};
-pub use sessions::{GpuInfo, SessionInfo, gpus, lost, sessions};
+pub use place::check_name;
+pub use process::Processes;
+pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, sessions};
 pub use table::{
     ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow,
     MonitorRow, OpRow, TickRow,

@@ -16,8 +16,9 @@
 //! locks that this process holds on it, also those of another thread's open transaction.
 
 use crate::error::{Error, ErrorKind};
-use crate::version::{Version, look};
+use crate::version::{Version, WalFiles, look};
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,11 +47,16 @@ pub fn open_read(path: &Path) -> Result<(Connection, Version), Error> {
 ///
 /// As [`open_read`].
 pub fn open_read_within(path: &Path, busy: Duration) -> Result<(Connection, Version), Error> {
+    let log = WalFiles::before(path);
     let found = look(path, busy)?;
     if found.interrupted {
         recover(path, busy)?;
     }
-    let connection = read_only(path, busy)?;
+    let of_a_log = if found.has_log && log.are_absent() { tidy_reader(path, busy) } else { None };
+    let connection = match of_a_log {
+        Some(connection) => connection,
+        None => read_only(path, busy)?,
+    };
     tune(&connection, path)?;
     let version = crate::version::version_of(&connection).map_err(|error| error.at(path))?;
     Ok((connection, version))
@@ -78,6 +84,25 @@ pub fn open_write(path: &Path) -> Result<(Connection, Version), Error> {
         .map_err(|error| Error::sqlite(path, error))?;
     let version = crate::version::version_of(&connection).map_err(|error| error.at(path))?;
     Ok((connection, version))
+}
+
+/// A connection to a database in WAL mode that removes the files which reading it makes beside it, when it is the last to close:
+/// SQLite does so only for one that may write. This one may, but cannot. None where the file or its directory may not be
+/// written: then the files stay.
+fn tidy_reader(path: &Path, busy: Duration) -> Option<Connection> {
+    let mut connection = read_write(path, busy, false).ok()?;
+    let look =
+        |connection: &Connection| connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()));
+    look(&connection).ok()?;
+    // Not PRAGMA query_only, which forbids temporary tables too.
+    let refuse = |context: AuthContext<'_>| match (context.action, context.database_name) {
+        (AuthAction::Insert { .. } | AuthAction::Update { .. } | AuthAction::Delete { .. }, Some("main")) => {
+            Authorization::Deny
+        }
+        _ => Authorization::Allow,
+    };
+    connection.authorizer(Some(refuse)).ok()?;
+    Some(connection)
 }
 
 /// A connection that cannot write and creates nothing.
@@ -139,7 +164,7 @@ fn tune(connection: &Connection, path: &Path) -> Result<(), Error> {
 
 /// SQLite takes a name that begins with `file:` for a URI; an absolute one does not.
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|error| Error::io(path, error))
+    std::path::absolute(path).map_err(|_| Error::new(ErrorKind::NoWorkingDirectory, path))
 }
 
 /// A path as a URI of SQLite's, with `parameters`.

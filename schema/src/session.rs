@@ -9,12 +9,8 @@ const SESSIONS: i64 = 1 << 31;
 /// Tables whose own ids tell which sessions have been written.
 const WRITTEN: [&str; 4] = ["rocpd_string", "rocpd_api", "rocpd_op", "rocpd_kernelcodeobject"];
 
-/// Takes the next session number and writes its empty string. Must run inside an immediate transaction; None when
-/// all numbers are taken.
-///
-/// The number is `session_count` of the metadata, but never one whose ids are in the file already: merged and
-/// imported files may have rows and no count.
-pub(crate) fn claim(connection: &Connection) -> rusqlite::Result<Option<u32>> {
+/// How many session numbers have been taken, as the file counts them.
+pub(crate) fn count(connection: &Connection) -> rusqlite::Result<u32> {
     let counted = connection
         .query_row(
             "SELECT CAST(value AS integer) FROM rocpd_metadata WHERE tag = 'session_count' ORDER BY 1 DESC LIMIT 1",
@@ -23,7 +19,16 @@ pub(crate) fn claim(connection: &Connection) -> rusqlite::Result<Option<u32>> {
         )
         .optional()?
         .unwrap_or(0);
-    let mut next = counted.max(0);
+    Ok(counted.clamp(0, SESSIONS) as u32)
+}
+
+/// Takes the next session number and writes its empty string. Must run inside an immediate transaction; None when
+/// all numbers are taken.
+///
+/// The number is `session_count` of the metadata, but never one whose ids are in the file already: merged and
+/// imported files may have rows and no count.
+pub(crate) fn claim(connection: &Connection) -> rusqlite::Result<Option<u32>> {
+    let mut next = i64::from(count(connection)?);
     for table in WRITTEN {
         let largest = connection
             .query_row(&format!("SELECT max(id) FROM {table}"), [], |row| row.get::<_, Option<i64>>(0))?;

@@ -9,8 +9,13 @@ pub const HOST: &str = "host";
 pub const BOOT_ID: &str = "boot_id";
 /// Process id.
 pub const PID: &str = "pid";
+/// Which process ids [`PID`] is one of, as `/proc/self/ns/pid` names them: containers of one host have process ids of their own.
+pub const PID_NAMESPACE: &str = "pid_namespace";
 /// Process id of the parent.
 pub const PPID: &str = "ppid";
+/// Name of the process, where something else than boot, process id and start has to tell it (merged traces): sessions with
+/// the same one are of one process.
+pub const PROCESS: &str = "process";
 /// Command line.
 pub const COMMAND: &str = "command";
 /// When recording began, ns, CLOCK_MONOTONIC.
@@ -23,13 +28,37 @@ pub const END_MONOTONIC_NS: &str = "end_monotonic_ns";
 pub const END_REALTIME_NS: &str = "end_realtime_ns";
 /// What was recorded from: names separated by spaces.
 pub const SOURCES: &str = "sources";
+/// Which run of `rpd record` the process belonged to: a name that no other run has.
+pub const RUN: &str = "run";
 /// Version of the recorder.
 pub const RECORDER_VERSION: &str = "version::rpd";
+/// Recorded calls that have launched a kernel each which had not completed at the last commit.
+pub const LAUNCHES_WITHOUT_OP: &str = "launches_without_op";
 /// CPU time that the recorder itself used, ns.
 pub const RECORDER_CPU_NS: &str = "recorder_cpu_ns";
 
+/// When the program called `abort`, ns, CLOCK_MONOTONIC. All that had been recorded by then is in the file.
+pub const ABORT_MONOTONIC_NS: &str = "abort_monotonic_ns";
+/// Kernels that had not completed when the program called `abort`: the oldest of each queue.
+pub const ABORT_KERNELS: &str = "abort_kernels";
+/// Queues that failed: which, why, and what ran on them.
+pub const QUEUE_ERROR: &str = "queue_error";
+/// The note beside the trace from which facts were taken in.
+pub const TAKEN_IN: &str = "taken_in";
+
 /// Environment variables that tell the rank of a process in a job.
 pub const RANK_VARIABLES: [&str; 4] = ["RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
+
+/// Environment variables that name the job a process belongs to: no two runs of the launcher have the same.
+pub const JOB_VARIABLES: [&str; 7] = [
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "OMPI_MCA_ess_base_jobid",
+    "PMIX_NAMESPACE",
+    "PALS_APID",
+    "FLUX_JOB_ID",
+    "TORCHELASTIC_RUN_ID",
+];
 
 /// Prefix of environment variables: `env::RANK`.
 pub const ENV: &str = "env::";

@@ -1,9 +1,11 @@
 //! Reading back what a file says of its sessions and GPUs. Files of other recorders say nothing; what cannot be
 //! parsed is kept as text and left out of the numbers.
 
-use crate::session_fact as fact;
+use crate::text::{shown, text_of};
+use crate::{note, session_fact as fact};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What is known of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,13 +88,16 @@ impl GpuInfo {
     }
 }
 
-/// The sessions that say something of themselves, by number.
+/// The sessions that say something of themselves, by number; also what processes left beside the file that could not write it.
 ///
 /// # Errors
 ///
 /// Those of SQLite. A file without such facts, or without metadata, has none.
 pub fn sessions(connection: &Connection) -> rusqlite::Result<Vec<SessionInfo>> {
-    let by_number = numbered_facts(connection, "session::")?;
+    let mut by_number = numbered_facts(connection, "session::")?;
+    if let Some(file) = connection.path().filter(|file| !file.is_empty()) {
+        note::count_in(connection, Path::new(file), &mut by_number)?;
+    }
     Ok(by_number.into_iter().map(|(session, facts)| SessionInfo { session, facts }).collect())
 }
 
@@ -104,6 +109,17 @@ pub fn sessions(connection: &Connection) -> rusqlite::Result<Vec<SessionInfo>> {
 pub fn gpus(connection: &Connection) -> rusqlite::Result<Vec<GpuInfo>> {
     let by_number = numbered_facts(connection, "gpu::")?;
     Ok(by_number.into_iter().map(|(gpu, facts)| GpuInfo { gpu, facts }).collect())
+}
+
+/// How many recorded launches have no operation because their kernels had not completed when the file was last written, over all
+/// sessions.
+///
+/// # Errors
+///
+/// As [`sessions`].
+pub fn launches_without_op(connection: &Connection) -> rusqlite::Result<u64> {
+    let count = |session: &SessionInfo| session.number(fact::LAUNCHES_WITHOUT_OP).unwrap_or(0);
+    Ok(sessions(connection)?.iter().fold(0, |sum, session| sum.saturating_add(count(session))))
 }
 
 /// How many records were lost, by cause, over all sessions; causes that lost nothing left out.
@@ -122,31 +138,34 @@ pub fn lost(connection: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> 
     Ok(sum)
 }
 
-type FactsByNumber = BTreeMap<u32, BTreeMap<String, String>>;
+pub(crate) type FactsByNumber = BTreeMap<u32, BTreeMap<String, String>>;
+
+/// The longest tag that is taken for one, bytes.
+const LONGEST_TAG: usize = 4096;
 
 /// Tags `PREFIX N::key`. Of several rows with one tag the last counts.
-fn numbered_facts(connection: &Connection, prefix: &str) -> rusqlite::Result<FactsByNumber> {
+pub(crate) fn numbered_facts(connection: &Connection, prefix: &str) -> rusqlite::Result<FactsByNumber> {
     let mut found = FactsByNumber::new();
     let table =
         "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = 'rocpd_metadata')";
     if !connection.query_row(table, [], |row| row.get::<_, bool>(0))? {
         return Ok(found);
     }
-    let mut statement = connection.prepare(
-        "SELECT CAST(tag AS blob), CAST(value AS blob) FROM rocpd_metadata WHERE substr(tag, 1, length(?1)) = ?1 ORDER BY id",
-    )?;
+    let mut statement = connection.prepare(&format!(
+        "SELECT tag, {} FROM rocpd_metadata
+         WHERE octet_length(tag) <= {LONGEST_TAG} AND substr(tag, 1, length(?1)) = ?1 ORDER BY id",
+        shown("value")
+    ))?;
     let mut rows = statement.query([prefix])?;
     while let Some(row) = rows.next()? {
-        let tag = row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default();
-        let value = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
-        let tag = String::from_utf8_lossy(tag);
+        let tag = text_of(row.get_ref(0)?);
         let Some((number, key)) = tag.strip_prefix(prefix).and_then(|rest| rest.split_once("::")) else {
             continue;
         };
         let Ok(number) = number.parse() else {
             continue;
         };
-        let value = String::from_utf8_lossy(value).into_owned();
+        let value = text_of(row.get_ref(1)?).into_owned();
         found.entry(number).or_default().insert(key.to_owned(), value);
     }
     Ok(found)

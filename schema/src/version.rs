@@ -52,6 +52,8 @@ pub(crate) struct Found {
     pub(crate) version: Version,
     /// Its writer died in mid-transaction: it must be rolled back before it is read.
     pub(crate) interrupted: bool,
+    /// It has a write-ahead log.
+    pub(crate) has_log: bool,
 }
 
 /// The smallest page, and so the smallest database, that SQLite has, bytes.
@@ -80,12 +82,12 @@ pub(crate) fn look(path: &Path, busy: Duration) -> Result<Found, Error> {
 fn look_into(path: &Path, busy: Duration) -> Result<Found, Error> {
     let connection = read_only(path, busy)?;
     let error = match whole_version_of(&connection, path) {
-        Ok(version) => return Ok(Found { version, interrupted: false }),
+        Ok((version, has_log)) => return Ok(Found { version, interrupted: false, has_log }),
         Err(error) => error.at(path),
     };
     match error.kind() {
         ErrorKind::NeedsRecovery => match as_it_lies(path).map(|connection| version_of(&connection)) {
-            Ok(Ok(version)) => Ok(Found { version, interrupted: true }),
+            Ok(Ok(version)) => Ok(Found { version, interrupted: true, has_log: false }),
             _ => Err(error),
         },
         _ => Err(error),
@@ -165,8 +167,8 @@ pub(crate) fn version_of(connection: &Connection) -> Result<Version, Unknown> {
     }
 }
 
-/// The version of a database whose every page is there.
-fn whole_version_of(connection: &Connection, path: &Path) -> Result<Version, Unknown> {
+/// The version of a database whose every page is there, and whether it has a write-ahead log.
+fn whole_version_of(connection: &Connection, path: &Path) -> Result<(Version, bool), Unknown> {
     // One transaction: no writer changes the file between the reading and the measuring.
     connection.execute_batch("BEGIN")?;
     // Of all that can be corrupt, only a header that counts more pages than the file has keeps SQLite from reading a
@@ -177,12 +179,13 @@ fn whole_version_of(connection: &Connection, path: &Path) -> Result<Version, Unk
     }
     let journal = connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?;
     // SQLite misses less than a page without a word. In WAL mode the last pages may stand in the log only.
-    if journal != "wal" && is_shorter_than_counted(connection, path)? {
+    let has_log = journal == "wal";
+    if !has_log && is_shorter_than_counted(connection, path)? {
         return Err(Unknown::Kind(ErrorKind::Truncated));
     }
     let version = version_of(connection)?;
     connection.execute_batch("COMMIT")?;
-    Ok(version)
+    Ok((version, has_log))
 }
 
 /// Whether the file has fewer bytes than SQLite counts pages.
@@ -195,17 +198,23 @@ fn is_shorter_than_counted(connection: &Connection, path: &Path) -> rusqlite::Re
 
 /// The files that SQLite keeps beside a database in WAL mode. Reading such a database creates them, and a reader that
 /// cannot write cannot remove them.
-struct WalFiles {
+pub(crate) struct WalFiles {
     wal: PathBuf,
     absent: bool,
 }
 
 impl WalFiles {
-    fn before(path: &Path) -> WalFiles {
+    /// What there is of them beside `path`.
+    pub(crate) fn before(path: &Path) -> WalFiles {
         let mut wal = OsString::from(path);
         wal.push("-wal");
         let wal = PathBuf::from(wal);
         WalFiles { absent: !wal.exists(), wal }
+    }
+
+    /// Whether there were none.
+    pub(crate) fn are_absent(&self) -> bool {
+        self.absent
     }
 
     /// Removes what the look created, by the only safe way: SQLite does it, under its locks, when the last connection

@@ -101,7 +101,7 @@ fn the_views_show_what_was_appended() {
     }
     assert_eq!(
         read(&path, "SELECT Name, TotalCalls, TotalDuration_us, Ave_us, round(Percentage, 1) FROM top"),
-        ["CopyHostToDevice|1|0|0|57.1", "vectorAdd(float*)|1|0|0|42.9", "Barrier|1|0|0|0"]
+        ["CopyHostToDevice|1|0|0.4|57.1", "vectorAdd(float*)|1|0|0.3|42.9", "Barrier|1|0|0|0"]
     );
 }
 

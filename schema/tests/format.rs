@@ -147,8 +147,13 @@ fn the_sqlite3_shell_makes_the_same_file_from_the_sql_files() {
     let sql = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql");
     for file in ["tables.sql", "indexes.sql", "api.sql", "views.sql", "metadata.sql", "ext/dispatch.sql"] {
         let text = std::fs::File::open(sql.join(file)).unwrap();
-        let status =
-            Command::new("sqlite3").arg("-bail").arg(&theirs).stdin(Stdio::from(text)).status().unwrap();
+        let status = Command::new("sqlite3")
+            .env("HOME", "/dev/null")
+            .arg("-bail")
+            .arg(&theirs)
+            .stdin(Stdio::from(text))
+            .status()
+            .unwrap();
         assert!(status.success(), "{file}");
     }
     let everything =

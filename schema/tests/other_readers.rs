@@ -28,7 +28,7 @@ fn the_sqlite3_shell_reads_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.rpd");
     written(&path);
-    let shell = |query: &str| output(Command::new("sqlite3").arg(&path).arg(query));
+    let shell = |query: &str| output(Command::new("sqlite3").env("HOME", "/dev/null").arg(&path).arg(query));
     assert_eq!(shell("PRAGMA integrity_check; PRAGMA foreign_key_check"), "ok\n");
     assert_eq!(
         shell("SELECT id, kernelName FROM kernel"),

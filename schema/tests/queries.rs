@@ -7,6 +7,13 @@ mod sample;
 use rpd_schema::{Appender, OpId, OpRow, create, open_read};
 use sample::{every_table, kernel, lines, real_trace};
 
+/// A trace, with itself as the one from before.
+fn opened(path: &std::path::Path) -> rusqlite::Connection {
+    let (connection, _) = open_read(path).unwrap();
+    connection.execute("ATTACH ?1 AS before", [path.to_str().unwrap()]).unwrap();
+    connection
+}
+
 fn answer(connection: &rusqlite::Connection, name: &str) -> Vec<String> {
     let query = rpd_sql::query::ALL.iter().find(|query| query.name == name).unwrap();
     lines(connection, query.text)
@@ -18,7 +25,7 @@ fn every_query_has_a_header_and_runs_on_fresh_and_real_traces() {
     let fresh = directory.path().join("fresh.rpd");
     create(&fresh).unwrap();
     let real = real_trace("mytrace_raw.rpd.gz", directory.path());
-    let (fresh, real) = (open_read(&fresh).unwrap().0, open_read(&real).unwrap().0);
+    let (fresh, real) = (opened(&fresh), opened(&real));
     for query in rpd_sql::query::ALL {
         assert!(query.text.starts_with("-- ") && query.text.trim_end().ends_with(';'), "{}", query.name);
         assert_eq!(lines(&fresh, query.text), [""; 0], "{}", query.name);
@@ -75,7 +82,7 @@ fn the_answers_are_right() {
     );
     assert_eq!(
         answer(&connection, "launchers"),
-        ["100|101|hipLaunchKernel|vectorAdd(float*)|2|0.6", "100|101|hipLaunchKernel|scale|1|0.3"]
+        ["0|100|101|hipLaunchKernel|vectorAdd(float*)|2|0.6", "0|100|101|hipLaunchKernel|scale|1|0.3"]
     );
     assert_eq!(
         answer(&connection, "launch_delay"),
@@ -86,4 +93,63 @@ fn the_answers_are_right() {
         ["hipMemcpy|1|0.6|0.6|0.6", "hipLaunchKernel|3|0.15|0.05|0.05"]
     );
     assert_eq!(answer(&connection, "markers"), ["step 1|1|2.5|2.5"]);
+}
+
+#[test]
+fn the_queries_that_users_of_the_original_know() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    let mut appender = Appender::open(&path).unwrap();
+    appender.begin().unwrap();
+    kernel(&mut appender, 4, "scale");
+    kernel(&mut appender, 5, "add");
+    kernel(&mut appender, 6, "add");
+    // Around the first launch, and inside that one; beside them another thread's.
+    sample::api(&mut appender, rpd_schema::ApiId::call(20), "hipInit", "", 3000, 4800);
+    sample::api(&mut appender, rpd_schema::ApiId::call(21), "hipModuleLoad", "", 3500, 3700);
+    appender.commit().unwrap();
+    let connection = opened(&path);
+    assert_eq!(
+        answer(&connection, "topEx"),
+        [
+            "hipInit|1|1.55|1.55|81.57894736842105",
+            "hipModuleLoad|1|0.2|0.2|10.526315789473685",
+            "hipLaunchKernel|3|0.15|0.05|7.894736842105263",
+        ]
+    );
+    assert_eq!(answer(&connection, "ktop")[0], "add|2|0.6|0.3|66.66666666666667");
+    assert_eq!(answer(&connection, "binOpByDuration"), ["1|under 10 us|3|0.9|100|100"]);
+    assert_eq!(
+        answer(&connection, "kernelKernelDelay"),
+        [""; 0],
+        "each was submitted after the one before had ended"
+    );
+    let other = directory.path().join("other.rpd");
+    let mut appender = Appender::open(&other).unwrap();
+    appender.begin().unwrap();
+    kernel(&mut appender, 4, "add");
+    kernel(&mut appender, 5, "mul");
+    appender.commit().unwrap();
+    let (after, _) = open_read(&other).unwrap();
+    after.execute("ATTACH ?1 AS before", [path.to_str().unwrap()]).unwrap();
+    assert_eq!(answer(&after, "topDiff"), ["add|2|1|0.3|0.3|0|-50", "mul||1||0.3||", "scale|1||0.3|||"]);
+}
+
+#[test]
+fn gaps_between_kernels_that_were_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    create(&path).unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO rocpd_string VALUES (1, '');
+             INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
+                 (1, 1, 1, 0, 10, 1, 1), (2, 1, 1, 20, 30, 1, 1), (3, 1, 1, 900, 910, 1, 1);
+             INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+                 VALUES (1, 0, 5, 0, '', 100, 400, 1, 1), (2, 0, 5, 0, '', 500, 800, 1, 1), (3, 0, 5, 0, '', 950, 1000, 1, 1);
+             INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (1, 1), (2, 2), (3, 3);",
+        )
+        .unwrap();
+    assert_eq!(answer(&connection, "kernelKernelDelay"), ["0|5|1|0.1|0.3|25"]);
 }

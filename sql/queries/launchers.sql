@@ -1,6 +1,7 @@
--- What launched it? Kernels by the API call and thread that caused them, in microseconds of GPU time; kernels of
+-- What launched it? Kernels by the API call and thread (session, process, thread) that caused them, in microseconds of GPU time; kernels of
 -- graph launches are counted by their dispatch rows.
 SELECT
+    C.id >> 32 AS session,
     C.pid AS pid,
     C.tid AS tid,
     A.string AS api,
@@ -13,5 +14,5 @@ FROM rocpd_op O
     JOIN rocpd_api_ops L ON L.op_id = O.id
     JOIN rocpd_api C ON C.id = L.api_id
     JOIN rocpd_string A ON A.id = C.apiName_id
-GROUP BY C.pid, C.tid, A.string, N.string
-ORDER BY total_us DESC, pid, tid, api, kernel;
+GROUP BY C.id >> 32, C.pid, C.tid, A.string, N.string
+ORDER BY total_us DESC, session, pid, tid, api, kernel;

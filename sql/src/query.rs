@@ -10,7 +10,7 @@ pub struct Query {
 }
 
 /// Every ready-made query, in the order in which people tend to ask.
-pub const ALL: [Query; 8] = [
+pub const ALL: [Query; 13] = [
     Query { name: "top_kernels", text: include_str!("../queries/top_kernels.sql") },
     Query { name: "busy", text: include_str!("../queries/busy.sql") },
     Query { name: "copies", text: include_str!("../queries/copies.sql") },
@@ -19,4 +19,9 @@ pub const ALL: [Query; 8] = [
     Query { name: "launch_delay", text: include_str!("../queries/launch_delay.sql") },
     Query { name: "top_apis", text: include_str!("../queries/top_apis.sql") },
     Query { name: "markers", text: include_str!("../queries/markers.sql") },
+    Query { name: "ktop", text: include_str!("../queries/ktop.sql") },
+    Query { name: "topEx", text: include_str!("../queries/topEx.sql") },
+    Query { name: "topDiff", text: include_str!("../queries/topDiff.sql") },
+    Query { name: "binOpByDuration", text: include_str!("../queries/binOpByDuration.sql") },
+    Query { name: "kernelKernelDelay", text: include_str!("../queries/kernelKernelDelay.sql") },
 ];

@@ -94,6 +94,8 @@ const HIP_14: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++14"]
 const CC: &[&str] = &["cc", "-O2"];
 /// Libraries may refer to what the program has.
 const EXPORTING: &[&str] = &["cc", "-O2", "-rdynamic"];
+/// With a table of functions that are bound at their first call.
+const LAZY: &[&str] = &["cc", "-O2", "-shared", "-fPIC", "-Wl,-z,lazy"];
 /// No lazy binding: its resolvers of indirect functions can call.
 const SHARED: &[&str] = &["cc", "-O2", "-shared", "-fPIC", "-fno-plt"];
 const WITH_LINES: &[&str] = &["cc", "-g", "-O2", "-Wall", "-Wextra", "-Werror"];
@@ -118,6 +120,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "look_up_by_own" => {
             ("tests/programs/look_up.c".into(), &["cc", "-O2", "-rdynamic", "-DOWN"], &["-lamdhip64", "-ldl"])
         }
+        "next_exit" => ("tests/programs/next_exit.c".into(), SHARED, &["-ldl"]),
+        "own_exit" => ("tests/programs/own_exit.c".into(), LAZY, &[]),
         "next_getppid" => ("tests/programs/next_getppid.c".into(), SHARED, &["-ldl"]),
         "own_iterate" => ("tests/programs/doors/own_iterate.c".into(), EXPORTING, &["-lamdhip64", "-ldl"]),
         "in_front" => ("tests/programs/doors/in_front.c".into(), SHARED, &["-ldl"]),
@@ -137,13 +141,22 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "rocblas" => ("tests/programs/libraries/rocblas.hip".into(), HIP, &["-lrocblas"]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps"
-        | "hip_targets" => {
+        | "hip_targets" | "hip_copy_kernels" | "hip_handlers" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])
         }
         "aql" => ("fixtures/programs/aql.c".into(), CC, &["-lhsa-runtime64"]),
         "marks" => ("fixtures/programs/marks.c".into(), CC, &["-ldl", "-lpthread"]),
         "control" => ("tests/programs/control.c".into(), CC, &["-ldl"]),
         "service" => ("tests/programs/remote/service.hip".into(), HIP, &["-ldl", "-lpthread"]),
+        "behind" => ("tests/programs/remote/behind.hip".into(), HIP, &[]),
+        "moments" => {
+            ("tests/programs/remote/moments.c".into(), &["cc", "-O2", "-rdynamic"], &["-ldl", "-lpthread"])
+        }
+        "moments_kernels" => (
+            "tests/programs/remote/moments.hip".into(),
+            &["hipcc", "--offload-arch=gfx900", "-O2", "-shared", "-fPIC"],
+            &[],
+        ),
         "first_leaves" => ("tests/programs/remote/first_leaves.c".into(), CC, &["-lpthread"]),
         "signals" => ("tests/programs/remote/signals.c".into(), CC, &["-lpthread"]),
         "frames" => ("tests/programs/frames.c".into(), WITH_LINES, FRAMES),
@@ -215,7 +228,7 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
         remove_older(&all, name);
         fs::create_dir_all(&directory).unwrap();
         let part = directory.join(format!("{}.part", std::process::id()));
-        let mut command = Command::new(compiler[0]);
+        let mut command = super::command(compiler[0]);
         command.args(&compiler[1..]).arg(root().join(source)).arg("-o").arg(&part).args(libraries);
         let inc = directory.join("inc");
         if compiler == HSA_TOOL && !inc.exists() {
@@ -223,7 +236,7 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
         }
         // hipcc leaves its directories behind.
         let temporary = tempfile::tempdir().unwrap();
-        command.current_dir(&directory).env_remove("LD_PRELOAD").env("TMPDIR", temporary.path());
+        command.current_dir(&directory).env("TMPDIR", temporary.path());
         let output = command.output();
         let output = output.unwrap_or_else(|error| {
             panic!("cannot run {}: {error}; `make setup` installs what tests need", compiler[0])

@@ -243,7 +243,7 @@ impl File<'_> {
             if file == log { Ok(()) } else { Err(format!("{place}: {what} {file}, log {log}")) }
         };
         let kind = op_type(packet).unwrap();
-        is("type", &op.op_type, &kind)?;
+        is("type", &&*op.op_type, &&*self.type_by_call(op, kind))?;
         let name = &self.names[&*packet.name];
         if kind == "KernelExecution" {
             is("description", &op.description, name)?;
@@ -263,6 +263,18 @@ impl File<'_> {
         }
         self.near("start", op.start, packet.start_ns).map_err(|e| format!("{place}: {e}"))?;
         self.near("end", op.end, packet.end_ns).map_err(|e| format!("{place}: {e}"))
+    }
+
+    /// A copy kernel's buffers are where its call says that they are.
+    fn type_by_call(&self, op: &Op, kind: &str) -> String {
+        let call = match self.calls.get(&op.id).map(Vec::as_slice) {
+            Some([id]) if kind.starts_with("Copy") => self.copy_apis.get(id),
+            _ => None,
+        };
+        let Some(call) = call else { return kind.to_string() };
+        let place = |device: i32| if device < 0 { "Host" } else { "Device" };
+        let rectangle = if kind.ends_with("2D") { "2D" } else { "" };
+        format!("Copy{}To{}{rectangle}", place(call.source), place(call.destination))
     }
 
     /// `file` in ns of CLOCK_MONOTONIC, `log` in ns of CLOCK_BOOTTIME.

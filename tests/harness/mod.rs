@@ -4,6 +4,7 @@
 mod artifacts;
 mod clock;
 mod mapping;
+mod patience;
 mod run;
 mod tool;
 mod trace;
@@ -14,6 +15,7 @@ pub(crate) use artifacts::{
 };
 pub(crate) use clock::boot_minus_monotonic;
 pub(crate) use mapping::Expected;
+pub(crate) use patience::{PATIENCE, wait_for};
 pub(crate) use run::{Dir, Loading, Ran, Run, Running};
-pub(crate) use tool::tool;
+pub(crate) use tool::{command, make, not_tested, tool};
 pub(crate) use trace::{Op, Trace};

@@ -15,13 +15,9 @@ use rpd_simgpu::execlog::{self, Packet};
 use tempfile::TempDir;
 
 use super::artifacts::newer_rocm;
+use super::patience::{PATIENCE, wait_for};
+use super::tool::command;
 use super::{Trace, hip_symbols, loader, recorder, rpd, software_gpu};
-
-/// Variables by which a caller's environment would change what is tested.
-const SCRUBBED: [&str; 9] =
-    ["RPD", "HSA_", "ROCR_", "HIP_", "GPU_", "AMD_", "SIMGPU_", "LD_PRELOAD", "LD_LIBRARY_PATH"];
-/// Ranks of a caller's job would become ranks of the trace.
-const RANKS: [&str; 4] = ["RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
 
 /// One program on the GPU at a time: two cores serve the program, the device and the recorder.
 fn turn() -> MutexGuard<'static, ()> {
@@ -58,6 +54,18 @@ impl Dir {
     /// What the devices of all processes executed, by process id.
     pub(crate) fn logs(&self) -> Vec<(u32, Vec<Packet>)> {
         execlog::read_all(self.path("log")).unwrap()
+    }
+
+    /// Waits until a query counts at least `least` in the trace of that name, which is being written.
+    #[track_caller]
+    pub(crate) fn wait_for_rows(&self, trace: &str, sql: &str, least: i64) {
+        let enough = || (Trace::count_so_far(&self.path(trace), sql) >= least).then_some(());
+        wait_for(&format!("{least} from {sql} in {trace}"), enough);
+    }
+
+    /// Makes an empty file of that name, for which a program waits.
+    pub(crate) fn touch(&self, name: &str) {
+        fs::write(self.path(name), "").unwrap();
     }
 
     /// Names of the files in it but the device's logs, sorted.
@@ -120,7 +128,7 @@ impl<'a> Run<'a> {
             environment: vec![],
             loading: None,
             record_options: vec![],
-            timeout: Duration::from_secs(60),
+            timeout: PATIENCE,
         };
         run.gpus(1).env("SIMGPU_EXECLOG", dir.path("log"))
     }
@@ -163,15 +171,15 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// How long it may take before it counts as hanging.
-    pub(crate) fn timeout(mut self, seconds: u64) -> Self {
-        self.timeout = Duration::from_secs(seconds);
+    /// How long its end may take before it counts as hanging, where that is longer than [`PATIENCE`].
+    pub(crate) fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = time;
         self
     }
 
     fn command(&self) -> Command {
         let mut command = if self.loading == Some(Loading::RpdRecord) {
-            let mut command = Command::new(rpd());
+            let mut command = command(rpd());
             command
                 .args(["record", "-o", "trace.rpd"])
                 .args(&self.record_options)
@@ -179,16 +187,12 @@ impl<'a> Run<'a> {
                 .arg(&self.program);
             command
         } else {
-            Command::new(&self.program)
+            command(&self.program)
         };
         command.args(&self.arguments).current_dir(self.dir.0.path());
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if SCRUBBED.iter().any(|start| text.starts_with(start)) || RANKS.contains(&text.as_ref()) {
-                command.env_remove(&name);
-            }
-        }
         command.env("TMPDIR", self.dir.0.path());
+        // The end of a recording takes as long as the machine needs.
+        command.env("RPDT_EXIT_MS", PATIENCE.as_millis().to_string());
         let mut preload = vec![];
         if matches!(self.loading, Some(Loading::Preload | Loading::Symbols | Loading::Both)) {
             preload.push(recorder());
@@ -229,9 +233,10 @@ impl<'a> Run<'a> {
             stdout: Some(Stream::new(child.stdout.take().unwrap())),
             stderr: Some(Stream::new(child.stderr.take().unwrap())),
             child,
-            deadline: Instant::now() + self.timeout,
+            timeout: self.timeout,
             shown: format!("{command:?}"),
             directory: self.dir.0.path().to_path_buf(),
+            finished: false,
             _turn: turn,
         }
     }
@@ -281,9 +286,10 @@ pub(crate) struct Running {
     child: Child,
     stdout: Option<Stream>,
     stderr: Option<Stream>,
-    deadline: Instant,
+    timeout: Duration,
     shown: String,
     directory: PathBuf,
+    finished: bool,
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
@@ -300,12 +306,15 @@ impl Running {
     /// Waits until its standard output holds `text`.
     #[track_caller]
     pub(crate) fn wait_for_output(&mut self, text: &str) {
-        while !self.stdout.as_ref().is_some_and(|stdout| stdout.so_far().contains(text)) {
-            let going = self.is_alive() && Instant::now() < self.deadline;
-            let shown = &self.shown;
-            assert!(going, "no {text:?} on standard output: {shown}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_for(&format!("{text:?} on standard output"), || {
+            // What it wrote is read a moment later, also when it has ended.
+            let alive = self.is_alive();
+            let stdout = self.stdout.as_ref().unwrap();
+            let more = alive || !stdout.reader.is_finished();
+            let there = stdout.so_far().contains(text);
+            assert!(more || there, "it ended without {text:?} on standard output: {}", self.shown);
+            there.then_some(())
+        });
     }
 
     /// Sends a signal to it alone.
@@ -317,12 +326,12 @@ impl Running {
     /// Waits for its end; kills it and fails the test when it hangs.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Ran {
-        let mut hung = false;
+        let (begin, mut hung) = (Instant::now(), false);
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if Instant::now() > self.deadline {
+            if begin.elapsed() > self.timeout {
                 hung = true;
                 self.kill();
                 break self.child.wait().unwrap();
@@ -331,6 +340,7 @@ impl Running {
         };
         // Whatever it left running holds its streams open.
         self.kill();
+        self.finished = true;
         let ran = Ran {
             status,
             pid: self.child.id(),
@@ -347,6 +357,16 @@ impl Running {
     fn kill(&self) {
         // SAFETY: the group was made for this child, and this is the only place that kills it.
         unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
+    }
+}
+
+/// A test that fails leaves nothing running.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 

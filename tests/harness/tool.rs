@@ -1,9 +1,19 @@
-//! The tools of the system that tests use.
+//! Commands that tests start: none sees anything of the environment that the tests were started in that would change what is tested, as
+//! RPDT_*, HSA_*, LD_PRELOAD, COLUMNS, a locale or a user's ~/.sqliterc would.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 
-/// Runs a tool and returns its standard output.
+/// `program` with an environment of its own.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.env_clear().env("PATH", path).env("HOME", "/dev/null").env("LC_ALL", "C.UTF-8");
+    command
+}
+
+/// Runs a tool of the system and returns its standard output.
 ///
 /// # Panics
 /// When the tool is not installed, saying how to install it, or does not end with status 0.
@@ -11,13 +21,33 @@ use std::process::Command;
 pub(crate) fn tool(name: &str, arguments: &[impl AsRef<OsStr>]) -> String {
     // hipcc leaves its directories behind.
     let temporary = tempfile::tempdir().unwrap();
-    let mut command = Command::new(name);
-    command.args(arguments).env_remove("LD_PRELOAD").env("TMPDIR", temporary.path());
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("cannot run {name}: {error}; `make setup` installs what tests need"));
+    output(command(name).args(arguments).env("TMPDIR", temporary.path()))
+}
+
+/// Runs `make` in the repository, with the environment of whoever started the tests: that is where its cargo is found.
+#[track_caller]
+pub(crate) fn make(arguments: &[impl AsRef<OsStr>]) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut make = Command::new("make");
+    make.env_remove("LD_PRELOAD").env_remove("MAKEFLAGS").arg("--silent").arg("-C").arg(root);
+    output(make.args(arguments));
+}
+
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let output = command.output();
+    let output =
+        output.unwrap_or_else(|error| panic!("{command:?}: {error}; `make setup` installs what tests need"));
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "\n$ {command:?}\n{}\n{stdout}\n{stderr}", output.status);
     stdout
+}
+
+/// Says that a part of this test was left out, and why: also in a run that shows nothing of tests that pass.
+pub(crate) fn not_tested(why: impl std::fmt::Display) {
+    use std::io::Write;
+    let thread = std::thread::current();
+    // The test harness keeps what eprintln! writes.
+    let _ = writeln!(std::io::stderr(), "\n{}: not tested here: {why}", thread.name().unwrap_or_default());
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Row};
 
+use super::patience::PATIENCE;
+
 /// A finished or growing trace.
 pub(crate) struct Trace {
     pub(crate) path: PathBuf,
@@ -67,8 +69,17 @@ impl Trace {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags);
         let connection = connection.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+        connection.busy_timeout(PATIENCE).unwrap();
         Trace { path: path.to_path_buf(), connection }
+    }
+
+    /// What a query counts in a trace that is being written; 0 while there is no file or no table yet.
+    pub(crate) fn count_so_far(path: &Path, sql: &str) -> i64 {
+        let Ok(connection) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
+            return 0;
+        };
+        connection.busy_timeout(PATIENCE).unwrap();
+        connection.query_row(sql, [], |row| row.get(0)).unwrap_or(0)
     }
 
     /// All rows of a query.

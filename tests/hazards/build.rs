@@ -38,6 +38,12 @@ pub(super) fn hazard(name: &str) -> PathBuf {
     let place = known.position(|path| path.exists());
     let place = place.unwrap_or_else(|| panic!("tests/programs/hazards has no program {name}"));
     let (ending, compiler, options) = compilers[place];
+    // The sanitizer's own part in the program: as a library it would have to come first in LD_PRELOAD.
+    let sanitizer: &[&str] = match name {
+        "sanitized" => &["-fsanitize=address", "-static-libasan"],
+        "sanitized_threads" => &["-fsanitize=thread", "-static-libtsan"],
+        _ => &[],
+    };
     let source_file = source(&format!("{name}.{ending}"));
     let program = target().join("programs").join(format!("hazards-{:016x}", contents())).join(name);
     if program.exists() {
@@ -48,7 +54,7 @@ pub(super) fn hazard(name: &str) -> PathBuf {
     let part = program.with_extension(std::process::id().to_string());
     let mut arguments: Vec<OsString> =
         vec!["-O2".into(), source_file.into(), "-o".into(), part.clone().into()];
-    arguments.extend(options.iter().map(OsString::from));
+    arguments.extend(options.iter().chain(sanitizer).map(OsString::from));
     arguments.extend(["-Wl,--as-needed", "-ldl", "-lpthread", "-lhsa-runtime64"].map(OsString::from));
     tool(compiler, &arguments);
     std::fs::rename(part, &program).unwrap();

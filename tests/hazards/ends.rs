@@ -1,7 +1,7 @@
 //! How a process may end.
 
 use super::{assert_clean, ended_sessions, marker_count, markers, recorded};
-use crate::harness::{Dir, Run};
+use crate::harness::{Dir, Run, program, recorder};
 
 #[test]
 fn nothing_is_lost_when_a_process_ends_by_itself() {
@@ -23,6 +23,55 @@ fn nothing_is_lost_when_a_process_ends_by_itself() {
     }
 }
 
+/// Nothing catches the signal, but the call of abort() is seen, also that of the C++ library. The commits between come once a second.
+#[test]
+fn nothing_is_lost_when_a_process_aborts() {
+    for way in ["abort at once", "abort in two threads", "throw at once", "assert at once"] {
+        let (dir, without) = (Dir::new(), Dir::new());
+        let plain = Run::new(&without, super::hazard("ends")).arg(way).run();
+        let ran = recorded(&dir, "ends").arg(way).env("RPDT_AUTOFLUSH", "1").run();
+        ran.expect_signal(libc::SIGABRT);
+        assert_eq!(
+            (ran.status, &ran.stdout, &ran.stderr),
+            (plain.status, &plain.stdout, &plain.stderr),
+            "{ran}"
+        );
+        let trace = dir.trace("trace.rpd");
+        trace.check_integrity();
+        assert_eq!((marker_count(&trace), ended_sessions(&trace)), (100, 0), "{way}");
+        assert_eq!(trace.metadata("session::0::abort_monotonic_ns").len(), 1, "{way}");
+    }
+    let dir = Dir::new();
+    recorded(&dir, "ends").arg("abort and go on").run().expect(5).expect_silent();
+    assert_eq!(marker_count(&assert_clean(&dir, 1)), 101);
+}
+
+/// Another library's _exit behind the recorder's has its turn.
+#[test]
+fn an_exit_passes_what_stands_behind() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("control")).arg("mark=a").arg("_exit=3");
+    let ran = run.preload(&[recorder(), program("next_exit")]).run();
+    assert_eq!(ran.expect(3).expect_silent().stdout, "behind\n");
+    assert_eq!(marker_count(&assert_clean(&dir, 1)), 1);
+}
+
+/// A recorder that comes late puts itself in front of the C library's functions, not of a library's own.
+#[test]
+fn a_librarys_own_exit_stays_its_own() {
+    let dir = Dir::new();
+    let script = format!(
+        "import ctypes, os\n\
+         own = ctypes.CDLL({:?}, os.RTLD_NOW | os.RTLD_DEEPBIND)\n\
+         ctypes.CDLL({:?}).InitializeInjectionNvtx2(None)\n\
+         own.leave()",
+        program("own_exit"),
+        recorder()
+    );
+    let ran = Run::new(&dir, "python3").arg("-c").arg(script).run();
+    assert_eq!(ran.expect(4).expect_silent().stdout, "its own\n");
+}
+
 #[test]
 fn an_exit_in_a_handler_that_interrupted_a_push() {
     for _ in 0..5 {
@@ -34,7 +83,7 @@ fn an_exit_in_a_handler_that_interrupted_a_push() {
     }
 }
 
-/// The ways that give nobody a chance to do anything: what is a second old is there, and the process ends as it would.
+/// The ways that give nobody a chance to do anything: what was written is there, and the process ends as it would.
 #[test]
 fn a_process_that_is_killed_keeps_what_it_had() {
     let ways = ["abort", "throw", "SIGTERM", "SIGINT", "SIGKILL", "SIGSEGV", "exec"];
@@ -47,7 +96,14 @@ fn a_process_that_is_killed_keeps_what_it_had() {
             run.arg(**way)
         })
         .collect();
-    let ran: Vec<_> = Run::start_all(&runs).into_iter().map(|running| running.finish()).collect();
+    let running = Run::start_all(&runs);
+    for ((_, recorded), dir) in &dirs {
+        if *recorded {
+            dir.wait_for_rows("trace.rpd", "select count(*) from rocpd_api", 100);
+        }
+        dir.touch("go");
+    }
+    let ran: Vec<_> = running.into_iter().map(|running| running.finish()).collect();
     for (((way, _), dir), pair) in dirs.iter().step_by(2).zip(ran.chunks(2)) {
         let (with, plain) = (&pair[0], &pair[1]);
         assert_eq!(

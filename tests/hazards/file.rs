@@ -25,17 +25,45 @@ fn names(trace: &Trace) -> Vec<String> {
     markers(trace).into_keys().collect()
 }
 
+/// Sound, ended well, and it says how many records went with the file that was there before.
 #[track_caller]
-fn goes_on(dir: &Dir, ran: &Ran) {
+fn goes_on(dir: &Dir, ran: &Ran, gone: i64) {
     ran.expect_silent();
-    assert_eq!(names(&assert_clean(dir, 1)), ["after", "last"], "{ran}");
+    assert_eq!(dir.names(), ["trace.rpd"], "{ran}");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(names(&trace), ["after", "last"], "{ran}");
+    assert_eq!(trace.session_count(), 1);
+    assert_gone(&trace, gone);
+}
+
+#[track_caller]
+fn assert_gone(trace: &Trace, gone: i64) {
+    let of_it = trace.metadata("session::%::lost::file_gone");
+    assert_eq!(of_it.values().map(|count| count.parse::<i64>().unwrap()).sum::<i64>(), gone);
+    assert_eq!(lost(trace), gone, "{:?}", trace.lost());
 }
 
 #[test]
 fn deleted() {
     let dir = Dir::new();
     let ran = meddled_with(&dir, || fs::remove_file(dir.path("trace.rpd")).unwrap());
-    goes_on(&dir, &ran);
+    goes_on(&dir, &ran, 1);
+}
+
+/// Nothing comes any more that would need another file: the count needs one.
+#[test]
+fn deleted_at_the_end() {
+    let dir = Dir::new();
+    let acts = ["mark=a", "mark=b", "flush", "say=written", "wait=go"];
+    let run = acts.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let mut running = run.recorded(Loading::RpdRecord).start();
+    running.wait_for_output("written\n");
+    fs::remove_file(dir.path("trace.rpd")).unwrap();
+    fs::write(dir.path("go"), "").unwrap();
+    let ran = running.finish();
+    assert!(ran.expect(0).stderr.contains(" 0 copies, 2 records lost, "), "{ran}");
+    assert_gone(&dir.trace("trace.rpd"), 2);
 }
 
 #[test]
@@ -47,7 +75,7 @@ fn moved_away() {
     old.check_integrity();
     assert_eq!(names(&old), ["before"]);
     fs::remove_file(dir.path("old.rpd")).unwrap();
-    goes_on(&dir, &ran);
+    goes_on(&dir, &ran, 0);
 }
 
 #[test]
@@ -55,11 +83,10 @@ fn deleted_and_made_again() {
     let dir = Dir::new();
     let ran = meddled_with(&dir, || {
         fs::remove_file(dir.path("trace.rpd")).unwrap();
-        let made =
-            std::process::Command::new(rpd()).arg("create").arg(dir.path("trace.rpd")).output().unwrap();
+        let made = crate::harness::command(rpd()).arg("create").arg(dir.path("trace.rpd")).output().unwrap();
         assert!(made.status.success(), "{made:?}");
     });
-    goes_on(&dir, &ran);
+    goes_on(&dir, &ran, 1);
 }
 
 #[test]
@@ -69,7 +96,7 @@ fn deleted_and_made_again_without_tables() {
         fs::remove_file(dir.path("trace.rpd")).unwrap();
         fs::write(dir.path("trace.rpd"), "").unwrap();
     });
-    goes_on(&dir, &ran);
+    goes_on(&dir, &ran, 1);
 }
 
 #[test]
@@ -82,7 +109,11 @@ fn replaced() {
         fs::rename(other.path("trace.rpd"), dir.path("trace.rpd")).unwrap();
     });
     ran.expect_silent();
-    assert_eq!(names(&assert_clean(&dir, 2)), ["after", "last", "of another run"]);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(trace.session_count(), 2);
+    assert_eq!(names(&trace), ["after", "last", "of another run"]);
+    assert_gone(&trace, 1);
 }
 
 /// Two sessions of one process in one file: each tells of what it has itself, so that their sums are the file's.
@@ -176,7 +207,80 @@ fn nothing_is_mapped_shared() {
 fn truncated_in_place() {
     let dir = Dir::new();
     let ran = meddled_with(&dir, || drop(fs::File::create(dir.path("trace.rpd")).unwrap()));
-    goes_on(&dir, &ran);
+    goes_on(&dir, &ran, 1);
+}
+
+#[test]
+fn cut_short_in_place() {
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || {
+        let trace = fs::OpenOptions::new().write(true).open(dir.path("trace.rpd")).unwrap();
+        let half = trace.metadata().unwrap().len() / 2;
+        trace.set_len(half).unwrap();
+    });
+    says_once(&ran, "recording goes on in a new file");
+    let damaged = dir.path(&format!("trace.rpd-damaged-{}", ran.pid));
+    assert!(fs::metadata(&damaged).unwrap().len() > 0, "what is left is its owner's");
+    fs::remove_file(damaged).unwrap();
+    assert_eq!(names(&assert_clean(&dir, 1)), ["after", "last"], "{ran}");
+}
+
+/// Changes `trace.rpd` as its owner may.
+fn change(dir: &Dir, sql: &str) {
+    let trace = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+    trace.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+    trace.execute_batch(&format!("pragma foreign_keys = off; {sql}")).unwrap();
+}
+
+/// A file that refuses rows for good says how many, in the one session that the process has.
+#[test]
+fn a_trigger_that_raises() {
+    let dir = Dir::new();
+    let ran = meddled_with(&dir, || {
+        change(&dir, "create trigger no before insert on rocpd_api begin select raise(abort, 'no'); end");
+    });
+    says_once(&ran, "no");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(
+        (names(&trace), lost(&trace), trace.session_count()),
+        (vec!["before".to_string()], 2, 1),
+        "{ran}"
+    );
+    assert_eq!(trace.metadata("session::%::end_monotonic_ns").len(), 1);
+}
+
+#[test]
+fn tables_that_are_gone() {
+    for gone in ["rocpd_api", "rocpd_string"] {
+        let dir = Dir::new();
+        let ran = meddled_with(&dir, || change(&dir, &format!("drop table {gone}")));
+        ran.expect_silent();
+        let trace = dir.trace("trace.rpd");
+        assert_eq!((lost(&trace), trace.session_count()), (0, 1), "{gone}: {ran}");
+        let marks = "select count(*) from rocpd_api join rocpd_string on args_id = rocpd_string.id where string in ('after', 'last')";
+        assert_eq!(trace.number(marks), 2, "{gone}: {ran}");
+    }
+}
+
+/// Texts that the recorder remembers are not in the file any more: those that come again get new rows.
+#[test]
+fn texts_that_are_deleted() {
+    let dir = Dir::new();
+    // Its marks have one name, and the first comes again.
+    let acts =
+        ["mark=same", "mark=other", "flush", "say=written", "wait=go", "mark=same", "mark=last", "say=end"];
+    let run = acts.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let mut running = run.recorded(Loading::Preload).start();
+    running.wait_for_output("written\n");
+    change(
+        &dir,
+        "delete from rocpd_api; delete from rocpd_string; delete from rocpd_metadata where tag like 'session::0::%'",
+    );
+    fs::write(dir.path("go"), "").unwrap();
+    running.finish().expect(0).expect_silent();
+    fs::remove_file(dir.path("go")).unwrap();
+    assert_eq!(names(&assert_clean(&dir, 1)), ["last", "same"]);
 }
 
 #[test]
@@ -214,7 +318,7 @@ fn marks<'a>(dir: &'a Dir, program: impl Into<std::path::PathBuf>) -> Run<'a> {
 #[test]
 fn somebody_is_creating_it() {
     let sample = Dir::new();
-    let made = std::process::Command::new(rpd()).arg("create").arg(sample.path("t.rpd")).output().unwrap();
+    let made = crate::harness::command(rpd()).arg("create").arg(sample.path("t.rpd")).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let sample = rusqlite::Connection::open(sample.path("t.rpd")).unwrap();
     let of =

@@ -59,7 +59,7 @@ fn without_locks() {
         assert!(ran.stderr.contains("/trace.rpd: its file system has no locks"), "{ran}");
         assert_eq!(fs::metadata(dir.path("trace.rpd")).unwrap().len(), 0, "{ran}");
         assert_eq!(reported_lost(&fs::read_to_string(&report).unwrap()), 2, "{ran}");
-        assert_eq!(dir.names(), ["report", "trace.rpd"]);
+        assert_eq!(dir.names(), ["report", "trace.rpd", "trace.rpd-lost"], "said beside it");
     }
 }
 

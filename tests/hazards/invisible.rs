@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::time::{Duration, Instant};
 
 use super::{assert_clean, hazard, markers, recorded};
-use crate::harness::{Dir, Loading, Run, program, recorder};
+use crate::harness::{Dir, Loading, Run, not_tested, program, recorder};
 
 #[test]
 fn errno_masks_and_handlers() {
@@ -16,6 +16,48 @@ fn errno_masks_and_handlers() {
     let ran = recorded(&dir, "invisible").env("RPDT_FILENAME", "/nowhere/trace.rpd").run();
     assert_eq!(ran.expect(0).stdout, "looked\n");
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
+}
+
+/// A complaint raises no signal, and leaves the program's own as they are.
+#[test]
+fn a_standard_error_that_cannot_be_written() {
+    let cases = [
+        ("pipe", "pending 0 0, handled 0\n"),
+        ("pending", "pending 1 0, handled 0\n"),
+        ("handled", "pending 0 0, handled 1\n"),
+        ("file", "pending 0 0, handled 0\n"),
+    ];
+    for (how, told) in cases {
+        let dir = Dir::new();
+        let ran = recorded(&dir, "broken_stderr").arg(how).env("RPDT_BUFFER_MB", "x").run();
+        assert_eq!(ran.expect(0).stdout, told, "{how}");
+        assert_eq!(dir.trace("trace.rpd").number("select count(*) from api"), 1, "{how}");
+    }
+    // The loader complains when it is loaded.
+    let dir = Dir::new();
+    let own = hazard("broken_stderr");
+    let run = Run::new(&dir, &own).arg("run").arg(&own).arg("pipe").recorded(Loading::Remote);
+    let ran = run.env("RPD_REMOTE", "x").env("RPD_REMOTE_FROM", "start").run();
+    assert_eq!(ran.expect(0).stdout, "pending 0 0, handled 0\n");
+    assert!(ran.stderr.contains("RPD_REMOTE=x"), "before its standard error was broken it complained: {ran}");
+}
+
+/// No function of ours is a cancellation point, and none is unwound.
+#[test]
+fn threads_that_are_cancelled() {
+    let cancelled = |how: &str, buffer: &str, told: &str| {
+        let dir = Dir::new();
+        let ran = recorded(&dir, "cancelled").arg(how).env("RPDT_BUFFER_MB", buffer).run();
+        assert_eq!(ran.expect(0).stdout, told, "{how}");
+        dir.trace("trace.rpd").check_integrity();
+    };
+    cancelled("marks", "1", "20 cancelled, 0 came out\n");
+    cancelled("asynchronous", "1", "300 cancelled, 0 came out\n");
+    // With a complaint, which is said on the thread of the first mark.
+    cancelled("pending", "x", "8 cancelled, 8 came out\n");
+    let dir = Dir::new();
+    let run = Run::new(&dir, hazard("cancelled")).arg("load").arg(recorder()).env("RPDT_BUFFER_MB", "x");
+    assert_eq!(run.run().expect(0).stdout, "1 cancelled, 1 came out\n");
 }
 
 #[test]
@@ -34,6 +76,49 @@ fn a_handler_that_marks_while_a_mark_is_pushed() {
     let reentered: i64 = lost.get("session::0::lost::reentered").map_or(0, |count| count.parse().unwrap());
     assert_eq!(markers.get("handler").copied().unwrap_or(0) + reentered, pushed[1], "{lost:?}");
     assert_eq!(lost.len(), usize::from(reentered > 0), "{lost:?}");
+}
+
+/// 8 KB have long been what programs give their handlers (SIGSTKSZ).
+#[test]
+fn a_first_mark_on_a_small_signal_stack() {
+    let dir = Dir::new();
+    let ran = recorded(&dir, "small_stack").arg("8192").env("RPDT_BUFFER_MB", "x").run();
+    let taken = |what: &str| {
+        let line = ran.stdout.lines().find(|line| line.starts_with(what)).unwrap_or_default();
+        line.rsplit(' ').next().unwrap().parse::<i64>().unwrap_or_else(|_| panic!("no {what}: {ran}"))
+    };
+    ran.expect(0);
+    assert!(taken("first") < 3500 && taken("thread") < 2000 && taken("later") < 1000, "{ran}");
+    assert_eq!(dir.trace("trace.rpd").number("select count(*) from api"), 3);
+}
+
+/// The leak sanitizer of GCC, which looks at the end, finds nothing of ours.
+#[test]
+fn a_program_with_the_address_sanitizer() {
+    let dir = Dir::new();
+    let plain = Run::new(&dir, hazard("sanitized")).run();
+    assert_eq!(plain.expect(7).stdout, "sanitized\n");
+    let ran = recorded(&dir, "sanitized").run();
+    assert_eq!(ran.expect(7).expect_silent().stdout, "sanitized\n");
+    assert_clean(&dir, 1);
+    // Leaks of the program's own are found as without us.
+    let ran = recorded(&dir, "sanitized").arg("leak").run();
+    assert!(ran.stderr.contains("LeakSanitizer") && !ran.stderr.contains("librpd_tracer"), "{ran}");
+}
+
+#[test]
+fn a_program_with_the_thread_sanitizer() {
+    let dir = Dir::new();
+    let plain = Run::new(&dir, hazard("sanitized_threads")).run();
+    if plain.status.code() != Some(7) {
+        not_tested(format!("the thread sanitizer does not run here: {plain}"));
+        return;
+    }
+    let suppressions = super::build::root().join("scripts/tsan.suppressions");
+    let options = format!("suppressions={}", suppressions.display());
+    let ran = recorded(&dir, "sanitized_threads").env("TSAN_OPTIONS", options).run();
+    assert_eq!(ran.expect(7).expect_silent().stdout, "sanitized\n");
+    assert_clean(&dir, 1);
 }
 
 #[test]
@@ -58,14 +143,12 @@ fn a_program_with_the_rights_of_another_user() {
     std::fs::remove_file(dir.path("trace.rpd")).unwrap();
     // Set-user-id to nobody: another user than whoever runs this.
     if chown(&program, Some(65534), None).is_err() {
-        eprintln!("not tested: only root can make a program of another user");
-        return;
+        return not_tested("only root can make a program of another user");
     }
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
     let ran = Run::new(&dir, &program).arg(&library).run();
     if ran.stdout == "secure 0\n" {
-        eprintln!("not tested: set-user-id programs are not allowed in {}", dir.path("").display());
-        return;
+        return not_tested(format!("set-user-id programs are not allowed in {}", dir.path("").display()));
     }
     assert_eq!(ran.expect(0).expect_silent().stdout, "secure 1\n", "{ran}");
     assert_eq!(dir.names(), ["library.so", "secure"]);
@@ -76,7 +159,7 @@ fn a_program_with_the_rights_of_another_user() {
 fn start_up_of_a_program_without_a_gpu() {
     let dir = Dir::new();
     let once = |preload: Option<&std::path::Path>| {
-        let mut command = std::process::Command::new(program("noop"));
+        let mut command = crate::harness::command(program("noop"));
         command.current_dir(dir.path("")).stdout(std::process::Stdio::null());
         preload.map(|library| command.env("LD_PRELOAD", library));
         let begin = Instant::now();

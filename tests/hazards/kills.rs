@@ -6,7 +6,7 @@ use std::time::Duration;
 use rpd_simgpu::execlog::{Kind, Packet};
 
 use super::{markers, recorded, soak};
-use crate::harness::{Dir, Expected, Run, rpd, tool};
+use crate::harness::{Dir, Expected, Run, Trace, rpd, tool};
 
 /// Processes at once.
 const AT_ONCE: usize = 4;
@@ -21,15 +21,11 @@ fn moment(seed: u32) -> (u32, Duration) {
     (random % 10 * 50, Duration::from_micros(u64::from(random / 16 % 50_000)))
 }
 
-fn boot_time() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live timespec; every Linux has the clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
+const MARKS: &str = "select count(*) from api where apiName = 'UserMarker'";
+const KERNELS: &str = "select count(*) from ext_dispatch";
 
-/// The file of a killed process: sound, everything from more than a second before the kill in it.
-fn check(dir: &Dir, said: u32, killed_at: u64, gpu: bool) {
+/// The file of a killed process: sound, and what could be read before the kill is in it: so many marks, so many kernels.
+fn check(dir: &Dir, before: (i64, i64), gpu: bool) {
     let mut left = dir.names();
     // The software GPU's memory is a file that a killed process leaves.
     left.retain(|name| !name.starts_with("simgpu-"));
@@ -46,22 +42,19 @@ fn check(dir: &Dir, said: u32, killed_at: u64, gpu: bool) {
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
     let marks = markers(&trace);
-    let count = marks.len() as u32;
+    let count = marks.len() as i64;
     assert!((0..count).all(|number| marks.get(&number.to_string()) == Some(&1)), "a gap in {count} marks");
-    assert!(count > said, "{count} marks, {said} was said a second before the end");
+    assert!(count >= before.0, "{count} marks, {} could be read before", before.0);
     if gpu {
         let log = dir.logs().remove(0).1;
         let kernels = Expected::of(&log).kernels();
         let tick = |packet: &&Packet| packet.kind == Kind::Dispatch && packet.name.contains("tick");
         let mut ticks: Vec<_> = log.iter().filter(tick).map(|packet| packet.index as i64).collect();
         ticks.sort();
-        let old =
-            log.into_iter().filter(|packet| packet.end_ns + 1_000_000_000 < killed_at).collect::<Vec<_>>();
-        let must = Expected::of(&old).kernels();
-        let there = trace.number("select count(*) from ext_dispatch") as usize;
+        let (must, there) = (before.1, trace.number(KERNELS));
         assert!(
-            (must..=kernels).contains(&there),
-            "{there} kernels, {must} were a second old, {kernels} ran"
+            (must..=kernels as i64).contains(&there),
+            "{there} kernels, {must} could be read before, {kernels} ran"
         );
         let sequences = trace.rows(SEQUENCES, |row| row.get::<_, i64>(0));
         assert_eq!(sequences, ticks[..sequences.len()], "a gap in the kernels");
@@ -82,13 +75,15 @@ fn killed_at_any_moment() {
         let mut running = Run::start_all(&runs.collect::<Vec<_>>());
         let (said, _) = moment(batch as u32);
         running.iter_mut().for_each(|running| running.wait_for_output(&format!("<{said}>\n")));
-        std::thread::sleep(Duration::from_secs(1));
         for ((place, dir), running) in dirs.iter().enumerate().zip(running) {
+            // What was said comes into the file by itself.
+            dir.wait_for_rows("trace.rpd", MARKS, i64::from(said) + 1);
             std::thread::sleep(moment((batch * AT_ONCE + place) as u32).1);
-            let now = boot_time();
+            let count = |sql| Trace::count_so_far(&dir.path("trace.rpd"), sql);
+            let before = (count(MARKS), count(KERNELS));
             running.signal(libc::SIGKILL);
             running.finish().expect_signal(libc::SIGKILL).expect_silent();
-            check(dir, said, now, with_gpu(place));
+            check(dir, before, with_gpu(place));
         }
     }
 }

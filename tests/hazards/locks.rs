@@ -1,13 +1,15 @@
 //! Many writers and readers of one file, also inside the writing process.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::build::{root, source};
-use super::{assert_clean, lost, marker_count, recorded, soak};
-use crate::harness::{Dir, Loading, Run, rpd, tool};
+use super::{MARKER_COUNT, assert_clean, lost, marker_count, recorded, soak};
+use crate::harness::{Dir, Loading, PATIENCE, Run, Running, command, rpd, tool};
 
 /// POSIX locks end when anything in the process closes the file, which Python does all the time here.
 #[test]
@@ -16,8 +18,7 @@ fn recorded_programs_that_open_and_close_their_own_trace() {
     let rounds = if soak() { 1000 } else { 100 };
     let run = || {
         let run = Run::new(&dir, "python3").arg(source("own_reader.py")).arg(dir.path("trace.rpd"));
-        let run = run.arg(rounds.to_string()).recorded(Loading::Preload).env("RPDT_AUTOFLUSH", "100");
-        run.timeout(if soak() { 600 } else { 60 })
+        run.arg(rounds.to_string()).recorded(Loading::Preload).env("RPDT_AUTOFLUSH", "100")
     };
     for running in Run::start_all(&[run(), run()]) {
         let ran = running.finish();
@@ -32,9 +33,8 @@ fn recorded_programs_that_open_and_close_their_own_trace() {
 fn many_writers() {
     let dir = Dir::new();
     let (writers, marks) = if soak() { (64, 20_000) } else { (16, 4_000) };
-    let run = || recorded(&dir, "storm").arg("2").arg(marks.to_string()).arg("2000").timeout(300);
-    // All end at once with full buffers: the machine gets the time that it needs for the rows of all.
-    let run = || run().env("RPDT_AUTOFLUSH", "20").env("RPDT_EXIT_MS", "240000");
+    let run = || recorded(&dir, "storm").arg("2").arg(marks.to_string()).arg("2000");
+    let run = || run().env("RPDT_AUTOFLUSH", "20");
     let runs: Vec<_> = (0..writers).map(|_| run()).collect();
     for running in Run::start_all(&runs) {
         running.finish().expect(0).expect_silent();
@@ -53,6 +53,69 @@ fn many_writers() {
         longest("waited_ns"),
     );
 }
+
+/// On a machine that has too much to do each waits for its turn, and longer than RPDT_EXIT_MS while others have theirs.
+#[test]
+fn processes_that_end_at_once_on_a_busy_machine() {
+    let dir = Dir::new();
+    let done = AtomicBool::new(false);
+    let (writers, marks) = (64, 3000);
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let run = || recorded(&dir, "storm").arg("1").arg(marks.to_string()).env("RPDT_EXIT_MS", "10000");
+        let runs: Vec<_> = (0..writers).map(|_| run()).collect();
+        let ran: Vec<_> = Run::start_all(&runs).into_iter().map(Running::finish).collect();
+        done.store(true, Ordering::Relaxed);
+        for ran in ran {
+            ran.expect(0).expect_silent();
+        }
+    });
+    let trace = assert_clean(&dir, writers);
+    assert_eq!(marker_count(&trace), marks * writers as i64);
+}
+
+/// A call that returns when the GPU is done is never in the file without what it waited for, whatever is killed when.
+#[test]
+fn what_a_call_waited_for_is_there_with_the_call() {
+    let dir = Dir::new();
+    let run = recorded(&dir, "waits").arg("4").arg("600").env("RPDT_AUTOFLUSH", "100");
+    let mut running = run.start();
+    let (mut waits, mut looks) = (0, 0);
+    while running.is_alive() {
+        let Ok(trace) = Connection::open_with_flags(
+            dir.path("trace.rpd"),
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        ) else {
+            continue;
+        };
+        trace.busy_timeout(Duration::from_secs(60)).unwrap();
+        // Before the recorder has made it a trace there is nothing to ask.
+        let Ok(seen) = trace.query_row(WAITED_FOR, [], |row| Ok((row.get(0)?, row.get(1)?))) else {
+            continue;
+        };
+        let (seen, missing): (i64, i64) = seen;
+        assert_eq!(missing, 0, "launches without an operation before one of {seen} waits");
+        (waits, looks) = (waits.max(seen), looks + 1);
+    }
+    running.finish().expect(0).expect_silent();
+    let trace = assert_clean(&dir, 1);
+    assert_eq!(trace.number("select count(*) from api where apiName = 'hipDeviceSynchronize'"), 2400);
+    assert_eq!(trace.number("select count(*) from ext_dispatch"), 2400);
+    assert!(looks > 10 && waits > 0, "{looks} looks, {waits} waits");
+}
+
+/// Waits, and launches of their threads that ended before the last of those and have no operation.
+const WAITED_FOR: &str = "with wait as (select tid, max(start) as last, count(*) as number from rocpd_api where apiName_id in \
+     (select id from rocpd_string where string = 'hipDeviceSynchronize') group by tid) \
+     select (select coalesce(sum(number), 0) from wait), count(*) from rocpd_api join wait on wait.tid = rocpd_api.tid \
+     where apiName_id in (select id from rocpd_string where string = 'hipLaunchKernel') and end < wait.last \
+     and rocpd_api.id not in (select api_id from rocpd_api_ops)";
 
 /// Every row that a query finds leads to the rows it names, at any moment.
 fn look(trace: &Connection) -> rusqlite::Result<i64> {
@@ -79,14 +142,13 @@ fn readers_of_a_growing_file() {
     running.wait_for_output("<50>\n");
     let path = dir.path("trace.rpd");
     // The sqlite3 shell, over and over, beside the readers below.
-    let script = "while :; do sqlite3 -cmd '.timeout 30000' trace.rpd 'select count(*) from top' > /dev/null || exit 1; done";
-    let shell =
-        Command::new("sh").args(["-c", script]).current_dir(dir.path("")).stderr(Stdio::piped()).spawn();
+    let script = "while :; do sqlite3 -cmd '.timeout 600000' trace.rpd 'select count(*) from top' > /dev/null || exit 1; done";
+    let shell = command("sh").args(["-c", script]).current_dir(dir.path("")).stderr(Stdio::piped()).spawn();
     let mut shell = shell.unwrap();
     let (mut last, mut looks) = (0, 0);
     while looks < 200 {
         let trace = Connection::open(&path).unwrap();
-        trace.busy_timeout(Duration::from_secs(30)).unwrap();
+        trace.busy_timeout(PATIENCE).unwrap();
         for _ in 0..10 {
             let count = look(&trace).unwrap();
             assert!(count >= last, "rows that were there are gone");
@@ -99,7 +161,7 @@ fn readers_of_a_growing_file() {
     // It is still recording, and has recorded all along.
     let before = marker_count(&dir.trace("trace.rpd"));
     running.wait_for_output("<1000>\n");
-    std::thread::sleep(Duration::from_secs(1));
+    dir.wait_for_rows("trace.rpd", MARKER_COUNT, before.max(1000) + 1);
     running.signal(libc::SIGTERM);
     running.finish().expect_signal(libc::SIGTERM).expect_silent();
     Connection::open(&path).unwrap().query_row("select count(*) from rocpd_api", [], |_| Ok(())).unwrap();
@@ -113,14 +175,14 @@ fn readers_of_a_growing_file() {
 #[test]
 fn operations_that_complete_on_the_threads_of_calls() {
     let dir = Dir::new();
-    let mut running = recorded(&dir, "mixed_rings").env("RPDT_TIMING", "hip").timeout(120).start();
+    let mut running = recorded(&dir, "mixed_rings").env("RPDT_TIMING", "hip").start();
     let path = dir.path("trace.rpd");
     let mut last = 0;
     while running.is_alive() {
         let Ok(trace) = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
             continue;
         };
-        trace.busy_timeout(Duration::from_secs(30)).unwrap();
+        trace.busy_timeout(PATIENCE).unwrap();
         // Until its writer is through with it the file may be empty.
         last = look(&trace).unwrap_or(last);
     }
@@ -141,11 +203,11 @@ fn trims_of_a_growing_file() {
     let arguments = [&[generator.as_os_str(), filled.as_os_str()][..], &sized, &[trace.as_os_str()]].concat();
     tool("python3", &arguments);
     std::fs::rename(filled, &trace).unwrap();
-    let run = recorded(&dir, "storm").arg("2").arg("60000").arg("3000").timeout(300);
+    let run = recorded(&dir, "storm").arg("2").arg("60000").arg("3000");
     let mut running = run.env("RPDT_AUTOFLUSH", "100").env("RPDT_BUFFER_MB", "1").start();
     let mut trims = 0;
     while running.is_alive() {
-        let mut trim = Command::new(rpd());
+        let mut trim = command(rpd());
         trim.args(["trim", "trace.rpd", "-o", "part.rpd", "--start", "10%"]).current_dir(dir.path(""));
         assert!(trim.stderr(Stdio::null()).status().unwrap().success());
         look(&Connection::open(dir.path("part.rpd")).unwrap()).unwrap();

@@ -17,7 +17,7 @@ mod stress;
 
 use std::collections::BTreeMap;
 
-use crate::harness::{Dir, Loading, Ran, Run, Trace};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, not_tested};
 use build::{hazard, source};
 
 /// Whether the long versions are asked for.
@@ -47,7 +47,7 @@ fn in_own_mounts<'a>(dir: &'a Dir, script: &str) -> Run<'a> {
 fn not_here(ran: &Ran) -> bool {
     let cannot = ran.stderr.contains("unshare") || ran.status.code() == Some(77);
     if cannot {
-        eprintln!("not tested here: {}", ran.stderr.lines().last().unwrap_or_default());
+        not_tested(ran.stderr.lines().last().unwrap_or_default());
     }
     cannot
 }
@@ -58,9 +58,12 @@ fn markers(trace: &Trace) -> BTreeMap<String, i64> {
     trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?))).into_iter().collect()
 }
 
+/// Markers in the file.
+const MARKER_COUNT: &str = "select count(*) from api where apiName = 'UserMarker'";
+
 /// Number of markers in the file.
 fn marker_count(trace: &Trace) -> i64 {
-    trace.number("select count(*) from api where apiName = 'UserMarker'")
+    trace.number(MARKER_COUNT)
 }
 
 /// Sessions that ended by themselves.

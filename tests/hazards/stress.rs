@@ -21,7 +21,7 @@ const GPUS: i64 = 2;
 
 /// Patience for a machine that does more than this: what is tested is that everything arrives, not when.
 fn with_arguments<'a>(run: Run<'a>, arguments: &[i64]) -> Run<'a> {
-    let run = run.env("RPDT_WAIT_MS", "600000").env("RPDT_EXIT_MS", "600000").timeout(1800);
+    let run = run.env("RPDT_WAIT_MS", "600000").timeout(Duration::from_secs(1800));
     arguments.iter().fold(run, |run, argument| run.arg(argument.to_string()))
 }
 

@@ -178,6 +178,6 @@ fn a_wrong_name_is_one_line() {
     let dir = Dir::new();
     let (ran, trace) = recorded(&dir, &[("RPDT_HIP_APIS", "+hipMaloc")]);
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
-    assert!(ran.stderr.contains("RPDT_HIP_APIS: +hipMaloc ignored"), "{ran}");
+    assert!(ran.stderr.contains("RPDT_HIP_APIS: +hipMaloc (did you mean +hipMalloc?) ignored"), "{ran}");
     assert!(trace.number("select count(*) from api where apiName = 'hipMalloc'") > 0);
 }

@@ -1,4 +1,4 @@
-//! Calls that are left without returning (tests/programs/hip/jumps.hip).
+//! Calls that are left without returning (tests/programs/hip/jumps.hip), and calls that no record can be taken of.
 
 use crate::harness::{Dir, Loading, Run, program, rpd, tool};
 
@@ -29,4 +29,31 @@ fn the_next_ones_are_recorded() {
 #[test]
 fn also_from_further_down_the_stack() {
     left(Loading::Symbols, "deeper");
+}
+
+#[test]
+fn on_the_stack_of_a_coroutine_that_is_gone() {
+    for door in Loading::DOORS {
+        left(door, "coroutine");
+        left(door, "coroutines");
+    }
+}
+
+#[test]
+fn calls_from_handlers_and_destructors_are_recorded_or_counted() {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("hip_handlers")).recorded(Loading::Symbols).run();
+    let made: Vec<i64> =
+        ran.expect(0).stdout.split_whitespace().map(|count| count.parse().unwrap()).collect();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let lost = trace.lost();
+    let lost = |cause: &str| {
+        lost.get(&format!("session::0::lost::{cause}")).map_or(0, |count| count.parse::<i64>().unwrap())
+    };
+    let recorded = trace.number("select count(*) from api where apiName = 'hipDeviceGetAttribute'");
+    assert!(lost("reentered") > 0, "no handler interrupted a push");
+    assert_eq!(made[1], 1, "{made:?}");
+    assert_eq!(lost("ending_thread"), made[1]);
+    assert_eq!(recorded + lost("reentered") + lost("ending_thread"), made.iter().sum::<i64>());
 }

@@ -29,8 +29,7 @@ fn shipped() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
         let release = recorder().parent().unwrap().to_path_buf();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        tool("make", &["--silent", "-C", root.to_str().unwrap(), "roctx"]);
+        crate::harness::make(&["roctx"]);
         release.join("roctx")
     };
     MADE.get_or_init(make).clone()

@@ -60,6 +60,34 @@ fn marks_ranges_and_domains_of_every_form() {
     }
 }
 
+/// Workers of multiprocessing end by os._exit, and so may the main process. The recorder is there by NVTX alone, so that nothing of it
+/// stands in front of the C library; the commits between come once a second.
+#[test]
+fn processes_that_end_by_os_exit() {
+    let dir = Dir::new();
+    let script = "\
+import multiprocessing, os, nvtx
+def work(number):
+    for i in range(100): nvtx.mark(f'worker {number} {i}')
+if __name__ == '__main__':
+    nvtx.mark('main')
+    for method in 'fork', 'spawn':
+        context = multiprocessing.get_context(method)
+        workers = [context.Process(target=work, args=(n,)) for n in range(2)]
+        [w.start() for w in workers]; [w.join() for w in workers]
+    for i in range(1000): nvtx.mark(f'main {i}')
+    os._exit(0)
+";
+    std::fs::write(dir.path("workers.py"), script).unwrap();
+    let run = Run::new(&dir, "python3").arg("workers.py").env("PYTHONPATH", package());
+    run.env("NVTX_INJECTION64_PATH", recorder()).env("RPDT_AUTOFLUSH", "1").run().expect(0).expect_silent();
+    let texts = texts(&dir);
+    let count = |start: &str| texts.iter().filter(|text| text.starts_with(start)).count();
+    assert_eq!((count("worker"), count("main")), (400, 1001));
+    let trace = dir.trace("trace.rpd");
+    assert_eq!((trace.session_count(), trace.metadata("session::%::end_monotonic_ns").len()), (5, 5));
+}
+
 #[test]
 fn older_copies_of_nvtx() {
     let dir = Dir::new();

@@ -2,7 +2,7 @@
  *
  *   start stop flush pop      the call of that name        push=TEXT mark=TEXT
  *   say=TEXT                  a line on standard output    env=NAME   the value of a variable, as a line
- *   threads                   how many threads there are   wait=FILE  until that file exists, 30 s at most
+ *   threads                   how many threads there are   wait=FILE  until that file exists or the parent has ended
  *   file=NAME finish          rpd_setFilename, rpdfinish   raw_exit=N the system call alone, as an interpreter that found _exit first
  *   cd=DIR  spin=MS           fork: everything that follows is done by a child, then by the parent when it has ended
  *   exit=N  _exit=N
@@ -45,7 +45,8 @@ static int threads(void) {
 }
 
 static void wait_for(const char *file) {
-    for (int i = 0; i < 3000 && access(file, F_OK) != 0; i++) usleep(10000);
+    pid_t parent = getppid();
+    while (access(file, F_OK) != 0 && getppid() == parent) usleep(10000);
 }
 
 static void act(const char *what, const char *value) {

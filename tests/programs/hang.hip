@@ -1,6 +1,6 @@
 // A kernel that never ends, if the device is told so (`hanging_kernel`), behind eight that do.
 //
-// Usage: hang WAY     alarm: waits for it and is ended by its own alarm after a second
+// Usage: hang WAY     alarm: when the file "go" exists, waits for it and is ended by its own alarm after a second
 //                     exit, _exit: says so and ends with status 3 by that call
 #include "../../fixtures/programs/check.h"
 
@@ -21,11 +21,10 @@ int main(int argc, char **argv) {
     expect(counted == 8, "number of short kernels");
     hanging_kernel<<<1, 1>>>(count);
     HIP(hipGetLastError());
-    // Long enough for the recorder's writer to have written what is through.
-    usleep(1200 * 1000);
     puts("launched");
     fflush(stdout);
     if (!strcmp(way, "alarm")) {
+        while (access("go", F_OK) != 0) usleep(5000);
         alarm(1);
         HIP(hipDeviceSynchronize());
     } else if (!strcmp(way, "exit")) {

@@ -136,6 +136,175 @@ fn trim_takes_the_arguments_of_the_original() {
     assert!(dir.trace("x.rpd").number("select count(*) from rocpd_api") < calls);
 }
 
+/// Runs a script that imports the modules, as programs written for rocmProfileData do.
+#[track_caller]
+fn imports(dir: &Dir, script: &str) -> String {
+    let common = "import sqlite3\nfrom rocpd.importer import RocpdImportData\n\
+         def opened(file):\n    imp = RocpdImportData()\n    imp.resumeExisting(sqlite3.connect(file))\n    return imp\n";
+    python(dir).arg("-c").arg(format!("{common}{script}")).run().expect(0).expect_silent().stdout.clone()
+}
+
+/// A trace of PyTorch, unpacked.
+fn pytorch(dir: &Dir, name: &str) {
+    let packed = root().join("fixtures/rpd/mytrace_raw.rpd.gz");
+    tool("sh", &["-c", &format!("gzip -dc '{}' > '{}'", packed.display(), dir.path(name).display())]);
+}
+
+#[test]
+fn programs_write_rows_with_an_importer() {
+    let dir = Dir::new();
+    let said = imports(
+        &dir,
+        r#"
+from rocpd.schema import RocpdSchema
+from rocpd.metadata import Metadata
+connection = sqlite3.connect("new.rpd")
+RocpdSchema().writeSchema(connection)
+imp = RocpdImportData()
+imp.initNew(connection)
+name, args = imp.getStringId("Work"), imp.getStringId("n = 3")
+assert imp.getStringId("Work") == name and imp.getStringId("") == imp.empty_string_id
+for start in (10, 20):
+    row = (imp.api_id, start, start + 5, name, args)
+    connection.execute("insert into rocpd_api (id, pid, tid, start, end, apiName_id, args_id) values (?, 1, 1, ?, ?, ?, ?)", row)
+    imp.api_id += 1
+imp.commitStrings(True)
+again = opened("new.rpd")
+print(again.api_id, again.op_id, again.getStringId("n = 3") == args, again.string_id == max(again.strings.values()) + 1)
+facts = Metadata(again)
+print(facts.get("schema_version"), facts.get("mine"))
+facts.set("mine", "1"); facts.set("mine", "2"); print(facts.get("mine"))
+facts.clear("mine"); print(facts.get("mine"))
+again.getStringId("left over")
+del again, facts
+connection.close()
+"#,
+    );
+    assert_eq!(said, "3 1 True True\n2 None\n2\nNone\n");
+    let calls =
+        dir.trace("new.rpd").texts("select apiName || ' ' || args || ' ' || start from api order by id");
+    assert_eq!(calls, ["Work n = 3 10", "Work n = 3 20"]);
+    assert_eq!(
+        dir.trace("new.rpd").number("select count(*) from rocpd_string where string = 'left over'"),
+        1
+    );
+    tool(rpd().to_str().unwrap(), &["check", dir.path("new.rpd").to_str().unwrap()]);
+}
+
+#[test]
+fn passes_that_programs_import_do_what_the_verbs_do() {
+    let dir = Dir::new();
+    let serialised = "insert into rocpd_string (string) values ('s_api=Alloc|size=30'), ('s_api=Alloc|size=4'); \
+         insert into rocpd_api (pid, tid, start, end, apiName_id, args_id) \
+         select 1, 1, 5, 9, n.id, a.id from rocpd_string n, rocpd_string a where n.string = 'UserMarker' and a.string like 's_api=%'";
+    for name in ["x.rpd", "y.rpd"] {
+        pytorch(&dir, name);
+        tool("sqlite3", &[dir.path(name).as_os_str(), serialised.as_ref()]);
+    }
+    let said = imports(
+        &dir,
+        r#"
+from rocpd.strings import cleanStrings
+from rocpd.deserialize import deserializeApis
+from rocpd.subclass import createSubclassTable
+from rocpd.call_stacks import createCallStackTable, generateCallStacks
+imp = opened("x.rpd")
+deserializeApis(imp, ["UserMarker"])
+print(sorted(imp.connection.execute("select args from api where apiName = 'Alloc'").fetchall()))
+createSubclassTable(imp, "api", "alloc", ["Alloc"], {"size": "integer NOT NULL", "absent": "varchar(18) NOT NULL"})
+print(imp.connection.execute("select size from allocapi where size > 9").fetchall())
+createCallStackTable(imp)
+generateCallStacks(imp)
+try:
+    generateCallStacks(imp)
+except RuntimeError as error:
+    print(error)
+cleanStrings(imp, False)
+print(imp.strings["Alloc"] == imp.connection.execute("select id from rocpd_string where string = 'Alloc'").fetchone()[0])
+"#,
+    );
+    let expected = "[('s_api=Alloc|size=30',), ('s_api=Alloc|size=4',)]\n[(30,)]\nthe call stacks are in the trace already\nTrue\n";
+    assert_eq!(said, expected);
+    does(&dir, "rocpd.deserialize", &["y.rpd"]);
+    let subclass = ["--base", "api", "--name", "alloc", "--apis", "Alloc", "--types", "size=integer"];
+    does(&dir, "rocpd.subclass", &[&["y.rpd"], &subclass[..]].concat());
+    does(&dir, "rocpd.call_stacks", &["y.rpd"]);
+    does(&dir, "rocpd.strings", &["y.rpd", "--dedupe"]);
+    let all = "select 's' || id || string from rocpd_string union all select 'a' || id || apiName || args from api \
+         union all select 'c' || parent_id || '-' || child_id || '-' || cpu_time from ext_callstack \
+         union all select 'n' || api_ptr_id || typeof(size) || size from rocpd_allocapi order by 1";
+    assert!(dir.trace("x.rpd").texts(all) == dir.trace("y.rpd").texts(all));
+    tool(rpd().to_str().unwrap(), &["check", dir.path("x.rpd").to_str().unwrap()]);
+}
+
+#[test]
+fn operators_lose_their_fields_where_a_program_asks_for_it() {
+    let dir = Dir::new();
+    pytorch(&dir, "x.rpd");
+    let fields = "select count(*) from rocpd_string where string like '%, seq%' or string like '%, op_id%' or string like '%, sizes%'";
+    assert!(dir.trace("x.rpd").number(fields) > 0);
+    let calls = dir.trace("x.rpd").number("select count(*) from api");
+    imports(&dir, "from rocpd.strings import cleanStrings\ncleanStrings(opened('x.rpd'), True)");
+    let trace = dir.trace("x.rpd");
+    assert_eq!(trace.number(fields), 0);
+    assert_eq!(trace.number("select count(*) from api"), calls);
+    assert_eq!(
+        trace.number("select count(*) from (select 1 from rocpd_string group by string having count(*) > 1)"),
+        0
+    );
+}
+
+#[test]
+fn a_pass_that_a_program_imports_works_in_memory_and_fails_with_a_reason() {
+    let dir = Dir::new();
+    fs::copy(root().join("fixtures/rpd/matmul_result.rpd"), dir.path("x.rpd")).unwrap();
+    let said = imports(
+        &dir,
+        r#"
+from rocpd.strings import cleanStrings
+memory = sqlite3.connect(":memory:")
+sqlite3.connect("x.rpd").backup(memory)
+imp = RocpdImportData()
+imp.resumeExisting(memory)
+imp.getStringId("not used")
+cleanStrings(imp, False)
+print("not used" in imp.strings, len(imp.strings) == memory.execute("select count(*) from rocpd_string").fetchone()[0])
+imp = opened("x.rpd")
+imp.connection.execute("insert into rocpd_string (string) values ('mine')")
+imp.connection.execute("drop table rocpd_api")
+try:
+    cleanStrings(imp, False)
+except RuntimeError as error:
+    print(error)
+"#,
+    );
+    let mut lines = said.lines();
+    assert_eq!(lines.next(), Some("False True"));
+    assert!(lines.next().unwrap().starts_with("rpd: ") && said.contains("x.rpd"), "{said}");
+}
+
+#[test]
+fn the_schema_can_be_had_in_parts() {
+    let dir = Dir::new();
+    let said = imports(
+        &dir,
+        r#"
+from rocpd.schema import RocpdSchema
+schema = RocpdSchema()
+def made(write):
+    connection = sqlite3.connect(":memory:")
+    write(connection)
+    return [connection.execute("select count(*) from sqlite_master where type = ? and sql is not null", (kind,)).fetchone()[0] for kind in ("table", "index", "view")]
+basic, usual, full = made(schema.writeBasicSchema), made(schema.writeSchema), made(schema.writeFullSchema)
+print(basic[1:] == [1, 0], usual[0] > basic[0], usual[2] > 0, full == [usual[0], 11, usual[2]])
+connection = sqlite3.connect(":memory:")
+schema.writeBasicSchema(connection)
+connection.executescript(schema.index2Schema)
+"#,
+    );
+    assert_eq!(said, "True True True True\n");
+}
+
 /// The Python sources alone, away from what is built.
 fn copied(dir: &Dir) -> PathBuf {
     let copy = dir.path("copied");

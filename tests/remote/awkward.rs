@@ -2,11 +2,12 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::{Said, ask, check, command, early, end, remote, said, service, status, threads};
-use crate::harness::{Dir, Run, program, tool};
+use super::{Said, ask, check, command, early, end, limited, remote, said, service, status, threads};
+use crate::harness::{Dir, Run, not_tested, program, tool, wait_for};
 
 fn marks(dir: &Dir) -> Vec<String> {
     dir.trace("trace.rpd").texts("select args from api where apiName = 'UserMarker' order by start")
@@ -29,13 +30,16 @@ fn a_stop_when_nothing_was_started() {
 #[test]
 fn for_a_while_and_into_another_file() {
     let dir = Dir::new();
-    let mut running =
-        early(&dir, "control").arg("say=ready").arg("wait=go").arg("mark=x").arg("wait=end").start();
+    let mut running = ["say=ready", "wait=go", "mark=x", "say=marked", "wait=end"]
+        .into_iter()
+        .fold(early(&dir, "control"), Run::arg)
+        .start();
     running.wait_for_output("ready");
     let template = dir.path("%p.rpd");
     let options = ["-o", template.to_str().unwrap(), "--wait"];
     ask("start", &options, &running).done();
     std::fs::write(dir.path("go"), "").unwrap();
+    running.wait_for_output("marked");
     let again = ask("start", &options, &running).done();
     assert!(again.stdout.contains("is recording already"), "{again:?}");
     ask("start", &["-o", "/tmp/elsewhere.rpd", "--wait"], &running)
@@ -146,6 +150,12 @@ fn a_program_that_is_killed_during_a_stop() {
     }
 }
 
+/// What the first thread of a process is doing, by the letter of proc(5).
+fn state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+}
+
 #[test]
 fn a_command_that_is_killed_blocks_nobody() {
     let dir = Dir::new();
@@ -153,14 +163,15 @@ fn a_command_that_is_killed_blocks_nobody() {
     running.wait_for_output("ready");
     running.signal(libc::SIGSTOP);
     let pid = running.pid().to_string();
-    // It waits for an answer that does not come.
-    let mut first = std::process::Command::new(crate::harness::rpd_remote())
-        .args(["start", "--wait", &pid])
-        .spawn()
-        .unwrap();
-    sleep(Duration::from_millis(100));
-    first.kill().unwrap();
-    assert_eq!(first.wait().unwrap().signal(), Some(libc::SIGKILL));
+    // It waits for an answer that does not come. After a second it would give up by itself.
+    let killed_while_it_waits = || {
+        let mut first = crate::harness::command(crate::harness::rpd_remote());
+        let mut first = first.args(["start", "--wait", &pid]).stderr(Stdio::null()).spawn().unwrap();
+        wait_for("command that waits", || "SZ".contains(state(first.id())).then_some(()));
+        first.kill().unwrap();
+        first.wait().unwrap().signal() == Some(libc::SIGKILL)
+    };
+    wait_for("command that is killed while it waits", || killed_while_it_waits().then_some(()));
     ask("status", &[], &running).failed("the process is stopped");
     running.signal(libc::SIGCONT);
     // What the first had asked for is done.
@@ -193,15 +204,19 @@ fn two_shells_at_once() {
     running.finish().expect(0).expect_silent();
 }
 
-/// A user of the tests' own, so that `--all` means nobody else's processes.
-const USER: &str = "61234";
+/// A user that nobody else has, not even another test, so that `--all` means nobody else's processes. Containers have users up to 65535.
+fn nobody_elses_user() -> String {
+    static USERS: AtomicU32 = AtomicU32::new(0);
+    let number = USERS.fetch_add(1, Ordering::Relaxed);
+    (30_000 + std::process::id() % 3_000 * 10 + number).to_string()
+}
 
 /// Whether this is root, who can be somebody else.
 fn is_root() -> bool {
     // SAFETY: no arguments, cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     if !root {
-        eprintln!("not tested: only root can run programs of two users");
+        not_tested("only root can run programs of two users");
     }
     root
 }
@@ -241,9 +256,7 @@ fn of_user<'a>(dir: &'a Dir, user: &str) -> Run<'a> {
 }
 
 fn copied_command(dir: &Dir, arguments: &[&str]) -> std::process::Command {
-    let mut command = std::process::Command::new("timeout");
-    command.arg("60").arg(dir.path("rpdRemote")).args(arguments).env_remove("LD_PRELOAD");
-    command
+    limited(&dir.path("rpdRemote"), arguments)
 }
 
 #[test]
@@ -251,23 +264,22 @@ fn sixty_four_processes_at_once() {
     if !is_root() {
         return;
     }
-    let dir = for_everybody();
+    let (dir, user) = (for_everybody(), nobody_elses_user());
     let acts = ["say=ready", "wait=go", "mark=x", "say=marked", "wait=end"];
-    let runs: Vec<_> =
-        (0..64).map(|_| acts.into_iter().fold(of_user(&dir, USER), Run::arg).timeout(300)).collect();
+    let runs: Vec<_> = (0..64).map(|_| acts.into_iter().fold(of_user(&dir, &user), Run::arg)).collect();
     let mut all = Run::start_all(&runs);
     all.iter_mut().for_each(|running| running.wait_for_output("ready"));
-    let listed = as_user(USER, copied_command(&dir, &["list", "--json"])).done();
+    let listed = as_user(&user, copied_command(&dir, &["list", "--json"])).done();
     let listed: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
     let pids: Vec<u64> = listed.iter().map(|report| report["pid"].as_u64().unwrap()).collect();
     let mut expected: Vec<u64> = all.iter().map(|running| running.pid().into()).collect();
     expected.sort_unstable();
     assert_eq!(pids, expected);
-    let started = as_user(USER, copied_command(&dir, &["start", "--all", "--wait"])).done();
+    let started = as_user(&user, copied_command(&dir, &["start", "--all", "--wait"])).done();
     assert_eq!(started.stdout.lines().count(), 64);
     std::fs::write(dir.path("go"), "").unwrap();
     all.iter_mut().for_each(|running| running.wait_for_output("marked"));
-    as_user(USER, copied_command(&dir, &["stop", "--all", "--wait"])).done();
+    as_user(&user, copied_command(&dir, &["stop", "--all", "--wait"])).done();
     assert_eq!(marks(&dir), vec!["x"; 64]);
     end(&dir);
     for running in all {
@@ -276,7 +288,7 @@ fn sixty_four_processes_at_once() {
     let trace = dir.trace("trace.rpd");
     check(&trace);
     assert_eq!(trace.session_count(), 64);
-    as_user(USER, copied_command(&dir, &["stop", "--all"]))
+    as_user(&user, copied_command(&dir, &["stop", "--all"]))
         .failed("no process of this user can be controlled");
 }
 
@@ -285,23 +297,24 @@ fn another_user_is_refused() {
     if !is_root() {
         return;
     }
-    let (dir, other) = (for_everybody(), "61235");
-    let mut running = ["say=ready", "wait=end"].into_iter().fold(of_user(&dir, USER), Run::arg).start();
+    let (dir, user, other) = (for_everybody(), nobody_elses_user(), nobody_elses_user());
+    let mut running = ["say=ready", "wait=end"].into_iter().fold(of_user(&dir, &user), Run::arg).start();
     running.wait_for_output("ready");
     let pid = running.pid().to_string();
     for verb in ["start", "stop", "status"] {
-        as_user(other, copied_command(&dir, &[verb, &pid])).failed("belongs to another user (uid 61234)");
+        as_user(&other, copied_command(&dir, &[verb, &pid]))
+            .failed(&format!("belongs to another user (uid {user})"));
     }
-    let nothing = as_user(other, copied_command(&dir, &["list", "--json"])).done();
+    let nothing = as_user(&other, copied_command(&dir, &["list", "--json"])).done();
     assert_eq!(nothing.stdout, "[]\n");
     // Neither read, nor write, nor a lock: there is no way to it.
-    let mut look = std::process::Command::new("sh");
+    let mut look = crate::harness::command("sh");
     look.arg("-c")
         .arg(format!("ls /proc/{pid}/fd || ls /proc/{pid}/map_files; ls -l /dev/shm | grep rpd; true"));
-    let looked = as_user(other, look);
+    let looked = as_user(&other, look);
     assert!(!looked.stdout.contains("rpd") && looked.stdout.trim().is_empty(), "{looked:?}");
     // The user itself, and root.
-    as_user(USER, copied_command(&dir, &["start", "--wait", &pid])).done();
+    as_user(&user, copied_command(&dir, &["start", "--wait", &pid])).done();
     remote(&["stop", "--wait", &pid]).done();
     end(&dir);
     running.finish().expect(0).expect_silent();
@@ -309,17 +322,16 @@ fn another_user_is_refused() {
 
 #[test]
 fn a_process_in_a_pid_namespace() {
+    let tried =
+        crate::harness::command("unshare").args(["--pid", "--fork", "true"]).stderr(Stdio::null()).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        return not_tested("PID namespaces are not allowed here");
+    }
     let dir = Dir::new();
     let acts = ["say=ready", "wait=go", "mark=x", "say=marked", "wait=end"];
     let run = super::with_loader(&dir, "unshare").env("RPD_REMOTE_FROM", "start");
     let run = run.arg("--pid").arg("--fork").arg(program("control"));
     let mut running = acts.into_iter().fold(run, Run::arg).start();
-    std::thread::sleep(Duration::from_millis(200));
-    if !running.is_alive() {
-        let ran = running.finish();
-        eprintln!("not tested: PID namespaces are not allowed here: {}", ran.stderr);
-        return;
-    }
     running.wait_for_output("ready");
     let outer = tool("pgrep", &["-P", &running.pid().to_string()]);
     let outer = outer.trim();
@@ -340,19 +352,61 @@ fn a_program_with_the_rights_of_another_user() {
     if !is_root() {
         return;
     }
-    let dir = for_everybody();
+    let (dir, user) = (for_everybody(), nobody_elses_user());
     let program = dir.path("control");
-    chown(&program, Some(61235), None).unwrap();
+    chown(&program, Some(nobody_elses_user().parse().unwrap()), None).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
     // The loader is loaded also there: by a trusted directory's name it would be; by dlopen, as ROCr does it, it is here.
-    let mut running = ["say=ready", "wait=end"].into_iter().fold(of_user(&dir, USER), Run::arg).start();
+    let mut running = ["say=ready", "wait=end"].into_iter().fold(of_user(&dir, &user), Run::arg).start();
     running.wait_for_output("ready");
     let pid = running.pid().to_string();
-    let refused = as_user(USER, copied_command(&dir, &["start", &pid]));
+    let refused = as_user(&user, copied_command(&dir, &["start", &pid]));
     assert_eq!(refused.code, Some(1), "{refused:?}");
     let root = remote(&["start", &pid]);
     assert_eq!(root.code, Some(1), "{root:?}");
     end(&dir);
     running.finish().expect(0).expect_silent();
     assert!(!dir.path("trace.rpd").exists());
+}
+
+#[test]
+fn processes_that_do_not_answer_are_asked_at_the_same_time() {
+    let dir = Dir::new();
+    let runs: Vec<_> = (0..4).map(|_| early(&dir, "control").arg("say=ready").arg("wait=end")).collect();
+    let mut all = Run::start_all(&runs);
+    all.iter_mut().for_each(|running| running.wait_for_output("ready"));
+    // Each loader's thread is held, as by a debugger; the rest of the process goes on.
+    let held: Vec<libc::pid_t> = all.iter().map(|running| thread(running, "rpd-remote")).collect();
+    for thread in &held {
+        let nothing = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: a thread of a child; neither request takes a pointer.
+        let errors = unsafe {
+            [libc::PTRACE_SEIZE, libc::PTRACE_INTERRUPT]
+                .map(|ask| libc::ptrace(ask, *thread, nothing, nothing))
+        };
+        assert_eq!(errors, [0, 0], "{}", std::io::Error::last_os_error());
+    }
+    let pids: Vec<String> = all.iter().map(|running| running.pid().to_string()).collect();
+    let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+    let said = remote(&[&["stop", "--wait"], &pids[..]].concat()).failed("has not answered for 5 s");
+    assert_eq!(said.stderr.lines().count(), 4, "{said:?}");
+    for thread in &held {
+        let nothing = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: as above; it has stopped.
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, *thread, nothing, nothing) };
+    }
+    remote(&[&["status"], &pids[..]].concat()).done();
+    end(&dir);
+    for running in all {
+        running.finish().expect(0).expect_silent();
+    }
+}
+
+/// The thread of that name.
+fn thread(running: &crate::harness::Running, name: &str) -> libc::pid_t {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().flatten();
+    let mut named = tasks.filter(|task| {
+        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    });
+    named.next().unwrap().file_name().to_str().unwrap().parse().unwrap()
 }

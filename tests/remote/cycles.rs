@@ -1,10 +1,9 @@
 //! A service that launches from four threads is recorded a hundred times, for a moment each.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::{ask, check, descriptors, end, service, status, threads};
-use crate::harness::{Dir, Running, Trace, boot_minus_monotonic};
+use crate::harness::{Dir, Running, Trace, boot_minus_monotonic, wait_for};
 
 /// Cycles of start and stop; 1000 with RPD_SOAK=1.
 fn cycles() -> usize {
@@ -35,11 +34,13 @@ fn memory(running: &Running) -> i64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-fn cycle(running: &Running) -> Stretch {
+/// Lasts for a few steps of the program: at least one of them begins and ends in it.
+fn cycle(dir: &Dir, running: &Running) -> Stretch {
+    let written = || std::fs::metadata(dir.path("steps")).unwrap().len();
     let asked = now();
     ask("start", &["--wait"], running).done();
-    let begun = now();
-    std::thread::sleep(Duration::from_millis(10));
+    let (begun, before) = (now(), written());
+    wait_for("steps of the program", || (written() > before + 1000).then_some(()));
     let end_asked = now();
     ask("stop", &["--wait"], running).done();
     Stretch { asked, begun, end_asked, ended: now() }
@@ -52,7 +53,7 @@ fn recorded_in_stretches(channel: &str) {
     running.wait_for_output("ready");
     let (mut stretches, mut footprint) = (vec![], None);
     for number in 0..cycles() {
-        stretches.push(cycle(&running));
+        stretches.push(cycle(&dir, &running));
         // By then everything that comes once has come.
         if number == 20 {
             footprint = Some((threads(&running), descriptors(&running), memory(&running)));

@@ -1,7 +1,7 @@
 //! Children, and the ends of processes.
 
 use super::{ask, check, early, end, remote, with_loader};
-use crate::harness::{Dir, Run, rpd, tool};
+use crate::harness::{Dir, Run, command, rpd, tool};
 
 #[test]
 fn a_forked_child_has_a_block_of_its_own() {
@@ -104,13 +104,11 @@ fn rpd_remote_is_the_same_command() {
     let dir = Dir::new();
     let mut running = early(&dir, "control").arg("say=ready").arg("wait=end").start();
     running.wait_for_output("ready");
-    let output = std::process::Command::new(rpd())
-        .args(["remote", "start", "--wait", &running.pid().to_string()])
-        .output()
-        .unwrap();
+    let output =
+        command(rpd()).args(["remote", "start", "--wait", &running.pid().to_string()]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8(output.stdout).unwrap().contains("recording into"));
-    let output = std::process::Command::new(rpd()).args(["remote", "stop", "4194305"]).output().unwrap();
+    let output = command(rpd()).args(["remote", "stop", "4194305"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(output.stderr, b"rpd remote: 4194305: there is no such process\n");
     end(&dir);

@@ -132,6 +132,7 @@ fn what_the_loader_is_made_of() {
         [
             "HSA_AMD_TOOL_PRIORITY",
             "OnLoad",
+            "OnUnload",
             "RPD_REMOTE_LOADING",
             "_Exit",
             "_exit",
@@ -171,7 +172,7 @@ fn a_stop_says_what_was_recorded() {
     let mut running = service(&dir).preload(&both).env("RPDT_AUTOSTART", "0").start();
     running.wait_for_output("ready");
     ask("start", &["--wait"], &running).done();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    dir.wait_for_rows("trace.rpd", "select count(*) from ext_dispatch", 1);
     ask("stop", &["--wait"], &running).done();
     let trace = dir.trace("trace.rpd");
     let fact = |key: &str| trace.metadata(&format!("session::0::{key}")).into_values().next().unwrap();

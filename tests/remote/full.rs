@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::{ask, check, end, status};
-use crate::harness::{Dir, Loading, Run, Running, program, tool};
+use crate::harness::{Dir, Loading, Run, Running, command, not_tested, program, tool};
 
 /// The words for it.
 const FULL: &str = "no space left";
@@ -18,7 +18,7 @@ fn filler(running: &Running, dir: &Dir) -> PathBuf {
 
 fn can_mount() -> bool {
     let mount = "mount -t tmpfs none /tmp";
-    let tried = Command::new("unshare").args(["--mount", "sh", "-c", mount]).stderr(Stdio::null()).status();
+    let tried = command("unshare").args(["--mount", "sh", "-c", mount]).stderr(Stdio::null()).status();
     tried.is_ok_and(|status| status.success())
 }
 
@@ -35,7 +35,7 @@ fn make_room(running: &Running, dir: &Dir) {
 #[test]
 fn every_verb_says_so() {
     if !can_mount() {
-        return eprintln!("not tested: no disk can be mounted");
+        return not_tested("no disk can be mounted");
     }
     let dir = Dir::new();
     let script = "mkdir disk && mount -t tmpfs -o size=2m none disk && exec \"$@\"";

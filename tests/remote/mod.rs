@@ -1,17 +1,19 @@
 //! Starting and stopping recordings in programs that run.
 
 mod awkward;
+mod behind;
 mod cycles;
 mod family;
 mod first;
 mod full;
+mod moments;
 mod python;
 mod signals;
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Dir, Loading, Run, Running, Trace, program, rpd_remote, tool};
+use crate::harness::{Dir, Loading, PATIENCE, Run, Running, Trace, program, rpd_remote, tool};
 
 /// What rpdRemote said.
 #[derive(Debug)]
@@ -38,10 +40,14 @@ impl Said {
     }
 }
 
-/// rpdRemote with these arguments; one that hangs is ended after a minute.
+/// rpdRemote with these arguments; one that hangs is ended.
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new("timeout");
-    command.arg("60").arg(rpd_remote()).args(arguments).env_remove("LD_PRELOAD");
+    limited(&rpd_remote(), arguments)
+}
+
+fn limited(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = crate::harness::command("timeout");
+    command.arg(PATIENCE.as_secs().to_string()).arg(program).args(arguments);
     command
 }
 
@@ -83,7 +89,7 @@ fn early<'a>(dir: &'a Dir, name: &str) -> Run<'a> {
 
 /// The service, launching from four threads.
 fn service<'a>(dir: &'a Dir) -> Run<'a> {
-    with_loader(dir, program("service")).arg("4").arg("end").arg("steps").timeout(600)
+    with_loader(dir, program("service")).arg("4").arg("end").arg("steps")
 }
 
 /// Tells a program that waits for the file `end`.

@@ -2,11 +2,9 @@
 //! by rocpd, start and stop from another terminal, sqlite3 while the program runs - and one that uses HSA alone.
 
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 use super::{Said, ask, check, end, said, status, with_loader};
-use crate::harness::{Dir, Run, Running, hip_library, loader, rpd_remote, software_gpu, tool};
+use crate::harness::{Dir, Run, Running, hip_library, loader, newer_rocm, rpd_remote, software_gpu, tool};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -15,8 +13,8 @@ fn root() -> &'static Path {
 /// What a terminal shows of `rpdRemote VERB PID`.
 fn at_a_terminal(verb: &str, running: &Running) -> Said {
     let command = format!("{} {verb} {}", rpd_remote().display(), running.pid());
-    let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]).env_remove("LD_PRELOAD");
+    let mut script = crate::harness::command("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
     said(script)
 }
 
@@ -28,7 +26,7 @@ fn the_flow_of_the_features_page() {
     let run = Run::new(&dir, "python3").arg(program).arg(hip_library()).env("LD_PRELOAD", preload);
     let mut running = run.env("LD_LIBRARY_PATH", loader().parent().unwrap()).start();
     running.wait_for_output("ready");
-    let prepared = Command::new("python3")
+    let prepared = crate::harness::command("python3")
         .args(["-m", "rocpd.schema", "--create", "trace.rpd"])
         .current_dir(dir.path(""))
         .env("PYTHONPATH", root().join("python"))
@@ -36,22 +34,21 @@ fn the_flow_of_the_features_page() {
         .output()
         .unwrap();
     assert!(prepared.status.success(), "{prepared:?}");
-    at_a_terminal("start", &running).done();
-    std::thread::sleep(Duration::from_millis(300));
+    let started = at_a_terminal("start", &running).done();
+    assert_eq!(started.stdout.contains("whose own times are used"), !newer_rocm(), "{started:?}");
+    let fills = "select count(*) from api where apiName = 'hipMemset'";
+    dir.wait_for_rows("trace.rpd", fills, 1);
     at_a_terminal("stop", &running).done();
     let trace = dir.path("trace.rpd");
-    let count = |what: &str| {
-        let sql = format!("select count(*) from {what}");
-        tool("sqlite3", &[trace.as_os_str(), sql.as_ref()]).trim().parse::<i64>().unwrap()
-    };
-    let first = count("api where apiName = 'hipMemset'");
+    let count = || tool("sqlite3", &[trace.as_os_str(), fills.as_ref()]).trim().parse::<i64>().unwrap();
+    let first = count();
     assert!(first > 0 && running.is_alive());
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(count("api where apiName = 'hipMemset'"), first, "stopped");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(count(), first, "stopped");
     ask("start", &["--wait"], &running).done();
-    std::thread::sleep(Duration::from_millis(100));
+    // Further starts append.
+    dir.wait_for_rows("trace.rpd", fills, first + 1);
     ask("stop", &["--wait"], &running).done();
-    assert!(count("api where apiName = 'hipMemset'") > first, "further starts append");
     end(&dir);
     running.finish().expect(0).expect_silent();
     let trace = dir.trace("trace.rpd");

@@ -1,7 +1,7 @@
 //! SIGUSR1 and SIGUSR2, and programs that use them themselves.
 
 use super::{ask, check, early, end, remote, service, status};
-use crate::harness::{Dir, Running};
+use crate::harness::{Dir, Running, wait_for};
 
 /// The program that uses SIGUSR1 in that way, ready.
 fn using(dir: &Dir, how: &str, channel: &str) -> Running {
@@ -23,10 +23,7 @@ fn said(dir: &Dir, running: Running) -> Vec<String> {
 /// Waits until the process is in that state.
 #[track_caller]
 fn wait_for_state(running: &Running, state: &str) {
-    let begin = std::time::Instant::now();
-    while status(running)["state"] != state {
-        assert!(begin.elapsed().as_secs() < 60, "not {state}: {}", status(running));
-    }
+    wait_for(state, || (status(running)["state"] == state).then_some(()));
 }
 
 #[test]
@@ -107,13 +104,15 @@ fn a_signal_that_the_program_has_for_itself_is_left_to_it() {
         ("unseen", "its own handler is in the place of the loader's", Some("got SIGUSR1")),
     ] {
         let dir = Dir::new();
-        let running = using(&dir, how, "signal");
+        let mut running = using(&dir, how, "signal");
         ask("start", &["--wait"], &running).failed(why);
         let owner = status(&running)["signals"][0].as_str().unwrap().to_string();
         assert!(owner.contains("taken by the program") && owner.contains(why), "{how}: {owner}");
         // Its own signals reach it.
         running.signal(libc::SIGUSR1);
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        if let Some(line) = line {
+            running.wait_for_output(line);
+        }
         assert_eq!(status(&running)["state"], "ready", "{how}");
         assert_eq!(said(&dir, running), line.into_iter().collect::<Vec<_>>(), "{how}");
     }

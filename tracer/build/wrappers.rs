@@ -43,7 +43,8 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
             if slot >= TWINS && !has_twin {
                 continue;
             }
-            write!(text, "    {slot} {place} {name}_{place} [{}] (", end.div_ceil(8))?;
+            // A call without arguments has its mark all the same.
+            write!(text, "    {slot} {place} {name}_{place} [{}] (", end.div_ceil(8).max(1))?;
             for (number, parameter) in parameters.iter().enumerate() {
                 write!(text, "a{number}: {} = {}, ", parameter.kind, parameter.offset)?;
             }

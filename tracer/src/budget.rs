@@ -15,7 +15,7 @@ const KEPT: usize = ENOUGH / CHUNK;
 
 /// Memory that all rings of a process share.
 pub(crate) struct Budget {
-    limit: usize,
+    limit: AtomicUsize,
     used: AtomicUsize,
     /// Bytes of chunks taken since the writer's last visit.
     taken: AtomicUsize,
@@ -29,7 +29,16 @@ impl Budget {
     pub(crate) fn new(limit: usize) -> Budget {
         let spare = Mutex::new(Vec::with_capacity(KEPT));
         let (used, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Budget { limit, used, taken, hopeless: AtomicBool::new(false), spare }
+        Budget { limit: AtomicUsize::new(limit), used, taken, hopeless: AtomicBool::new(false), spare }
+    }
+
+    /// At most `limit` bytes from now on; what is in use stays.
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
     }
 
     /// Whether much was taken since the writer's last visit.
@@ -44,12 +53,12 @@ impl Budget {
 
     /// Whether more than a quarter is in use: the writer should hurry.
     pub(crate) fn pressed(&self) -> bool {
-        self.used.load(Ordering::Relaxed) > self.limit / 4
+        self.used.load(Ordering::Relaxed) > self.limit() / 4
     }
 
     /// Whether there can ever be room for a chunk of `size` bytes.
     pub(crate) fn fits(&self, size: usize) -> bool {
-        size <= self.limit
+        size <= self.limit()
     }
 
     /// Waiting for memory was in vain: until the writer gives some back, nobody else waits.
@@ -64,7 +73,7 @@ impl Budget {
 
     pub(crate) fn take(&self, size: usize) -> Option<Owned> {
         let before = self.used.fetch_add(size, Ordering::Relaxed);
-        if before + size > self.limit {
+        if before + size > self.limit() {
             self.used.fetch_sub(size, Ordering::Relaxed);
             return None;
         }

@@ -4,9 +4,12 @@
 //! the recorder is first used.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rpd_settings::quantity::{self, MEBIBYTE, MILLISECOND, SECOND};
+use rpd_settings::{file_name, variable};
 
 use crate::hip::Way;
 use crate::hip::filter::Filter;
@@ -15,13 +18,17 @@ use crate::timing::Timing;
 const TIMINGS: [Timing; 2] = [Timing::Hsa, Timing::Hip];
 const WAYS: [Way; 2] = [Way::Callbacks, Way::Symbols];
 
-/// Bytes of texts remembered at most, however large the buffers are.
-const MOST_TEXT: usize = 32 << 20;
+/// How long a wait may be set to last.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// How large buffers may be set to be, bytes: below that not even one thread's records fit.
+const BUFFERS: RangeInclusive<u64> = 1 << 20..=1 << 40;
+/// How large a file may be set to become, bytes. No size at all is no limit.
+const FILE: RangeInclusive<u64> = 0..=1 << 50;
 
 /// What the user asked for, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// Absolute path of the trace when the library was loaded.
+    /// The trace, by its absolute path when the library was loaded.
     pub(crate) filename: Template,
     /// Recording begins by itself.
     pub(crate) autostart: bool,
@@ -35,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) flush_interval: Duration,
     /// Bytes that records and texts in memory may take.
     pub(crate) buffer_bytes: usize,
+    /// Nobody has said how many: there may be a reason for fewer.
+    pub(crate) buffer_is_default: bool,
     /// How long an application's thread may wait for buffer space.
     pub(crate) wait: Duration,
     /// How long the end of the process may be delayed for rows that still drain.
@@ -58,23 +67,19 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Bytes of texts remembered at most: a part of [`Config::buffer_bytes`], of which records get the rest.
-    pub(crate) fn text_bytes(&self) -> usize {
-        (self.buffer_bytes / 8).min(MOST_TEXT)
-    }
-
-    /// Reads the process environment.
+    /// Reads the process environment. Where the working directory was deleted, a relative name of the trace stays relative.
     pub(crate) fn from_env() -> Config {
-        Config::read(
-            |name| std::env::var_os(name),
-            &std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-        )
+        let mut config =
+            Config::read(|name| std::env::var_os(name), &std::env::current_dir().unwrap_or_default());
+        let names = std::env::vars_os().map(|(name, _)| name);
+        config.complaints.extend(variable::unknown(names, "RPDT_", &variable::RECORDER));
+        config
     }
 
     fn read(get: impl Fn(&str) -> Option<OsString>, cwd: &Path) -> Config {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let mut complaints = Vec::new();
-        let mut number = |name: &str, default: u64, range: std::ops::RangeInclusive<u64>| -> u64 {
+        let mut number = |name: &str, default: u64, range: RangeInclusive<u64>| -> u64 {
             let Some(text) = get(name) else { return default };
             match text.to_str().and_then(|t| t.trim().parse().ok()) {
                 Some(value) if range.contains(&value) => value,
@@ -96,29 +101,51 @@ impl Config {
             0 => 2,
             n => n,
         };
-        let buffer_mb = number("RPDT_BUFFER_MB", 256, 1..=1 << 20);
-        let wait_ms = number("RPDT_WAIT_MS", 1000, 0..=600_000);
-        let exit_ms = number("RPDT_EXIT_MS", 10_000, 0..=600_000);
         let log = number("RPDT_LOG", 0, 0..=1) as u8;
         let ticks = number("RPDT_TICKS", 0, 0..=1) != 0;
         let stack_frames = number("RPDT_STACKFRAMES", 0, 0..=1) != 0;
-        let max_mb = number("RPDT_MAX_MB", 0, 0..=1 << 30);
-        let mut seconds = |name: &str| -> Option<Duration> {
-            let text = get(name)?;
-            let value = text
-                .to_str()
-                .and_then(|t| t.trim().parse().ok())
-                .and_then(|s| Duration::try_from_secs_f64(s).ok());
-            if value.is_none() {
+        // A size, and what is used where there is none or a wrong one.
+        let mut size = |name: &str, default: u64, range: RangeInclusive<u64>| -> u64 {
+            let Some(text) = get(name) else { return default };
+            let bytes = text.to_str().and_then(|text| quantity::size_bytes(text.trim(), MEBIBYTE));
+            bytes.filter(|bytes| range.contains(bytes)).unwrap_or_else(|| {
+                let (least, most) = (range.start() >> 20, range.end() >> 40);
                 complaints.push(format!(
-                    "{name}={} is not a number of seconds; it is ignored",
-                    text.to_string_lossy()
+                    "{name}={} is not {}, from {least} MiB to {most} TiB, in MiB without a unit; {} is used",
+                    text.to_string_lossy(),
+                    quantity::SIZES,
+                    default >> 20
                 ));
-            }
-            value
+                default
+            })
         };
-        let delay = seconds("RPDT_DELAY").unwrap_or_default();
-        let duration = seconds("RPDT_DURATION").filter(|duration| !duration.is_zero());
+        let buffer_bytes = size("RPDT_BUFFER_MB", 256 << 20, BUFFERS);
+        let max_bytes = size("RPDT_MAX_MB", 0, FILE);
+        // A time of at most `most`, where the unit of a bare number is `bare` ns.
+        let mut time =
+            |name: &str, bare: i64, default: Option<Duration>, most: Duration| -> Option<Duration> {
+                let Some(text) = get(name) else { return default };
+                let ns = text.to_str().and_then(|text| quantity::time_ns(text.trim(), bare));
+                let time = ns.map(|ns| Duration::from_nanos(ns.unsigned_abs())).filter(|time| *time <= most);
+                if time.is_none() {
+                    let unit = if bare == SECOND { "seconds" } else { "ms" };
+                    let most = if most == Duration::MAX { String::new() } else { format!(" up to {most:?}") };
+                    let instead =
+                        default.map_or("it is ignored".to_string(), |time| format!("{time:?} is used"));
+                    let wrong = text.to_string_lossy();
+                    complaints.push(format!(
+                        "{name}={wrong} is not {}{most}, in {unit} without a unit; {instead}",
+                        quantity::TIMES
+                    ));
+                }
+                time.or(default)
+            };
+        let delay = time("RPDT_DELAY", SECOND, None, Duration::MAX).unwrap_or_default();
+        let duration = time("RPDT_DURATION", SECOND, None, Duration::MAX).filter(|time| !time.is_zero());
+        let wait =
+            time("RPDT_WAIT_MS", MILLISECOND, Some(Duration::from_secs(1)), LONGEST_WAIT).unwrap_or_default();
+        let exit_wait = time("RPDT_EXIT_MS", MILLISECOND, Some(Duration::from_secs(10)), LONGEST_WAIT)
+            .unwrap_or_default();
         // Which of two words; None for `auto`.
         let mut choice = |name: &str, words: [&str; 2]| -> Option<usize> {
             let text = get(name).filter(|text| text != "auto")?;
@@ -150,11 +177,12 @@ impl Config {
             autostart,
             delay,
             duration,
-            max_bytes: (max_mb > 0).then_some(max_mb << 20),
+            max_bytes: (max_bytes > 0).then_some(max_bytes),
             flush_interval: Duration::from_secs_f64(1.0 / hertz as f64),
-            buffer_bytes: (buffer_mb as usize) << 20,
-            wait: Duration::from_millis(wait_ms),
-            exit_wait: Duration::from_millis(exit_ms),
+            buffer_bytes: buffer_bytes as usize,
+            buffer_is_default: get("RPDT_BUFFER_MB").is_none(),
+            wait,
+            exit_wait,
             log,
             ticks,
             stack_frames,
@@ -167,7 +195,7 @@ impl Config {
     }
 }
 
-/// The absolute path of a trace with `%p`, `%h`, `%r` still in it.
+/// The path of a trace with `%p`, `%h`, `%r` still in it; relative only where there was no working directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Template(PathBuf);
 
@@ -180,33 +208,13 @@ impl Template {
     /// The file of the calling process: `%p` is its pid, `%h` the host name, `%r` its rank (0 when it has none),
     /// `%%` a percent sign.
     pub(crate) fn expanded(&self) -> PathBuf {
-        expand(&self.0, |letter| match letter {
+        file_name::expand(&self.0, |letter| match letter {
             b'p' => Some(std::process::id().to_string()),
-            b'h' => Some(crate::host::name()),
-            b'r' => Some(crate::host::rank().unwrap_or_else(|| "0".to_string())),
+            b'h' => Some(file_name::host()),
+            b'r' => Some(file_name::rank().unwrap_or_else(|| "0".to_string())),
             _ => None,
         })
     }
-}
-
-fn expand(template: &Path, value: impl Fn(u8) -> Option<String>) -> PathBuf {
-    let mut out = Vec::new();
-    let mut bytes = template.as_os_str().as_bytes().iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        let next = bytes.peek().copied();
-        match (byte, next) {
-            (b'%', Some(b'%')) => {
-                out.push(b'%');
-                bytes.next();
-            }
-            (b'%', Some(letter)) if value(letter).is_some() => {
-                out.extend(value(letter).unwrap_or_default().bytes());
-                bytes.next();
-            }
-            _ => out.push(byte),
-        }
-    }
-    PathBuf::from(OsString::from_vec(out))
 }
 
 #[cfg(test)]
@@ -261,18 +269,46 @@ mod tests {
         assert_eq!(config.delay, Duration::from_millis(1500));
         assert_eq!(config.duration, None);
         assert_eq!(config.max_bytes, Some(100 << 20));
-        assert_eq!(config.complaints.len(), 1, "{:?}", config.complaints);
+        assert_eq!(
+            config.complaints,
+            [
+                "RPDT_DURATION=-3 is not a time such as 10s, 1.5ms, 250us, 2m or 1h, in seconds without a unit; it is ignored"
+            ]
+        );
+    }
+
+    #[test]
+    fn times_and_sizes_may_have_units() {
+        let config = read(&[
+            ("RPDT_DELAY", "250ms"),
+            ("RPDT_DURATION", "2m"),
+            ("RPDT_MAX_MB", "1GB"),
+            ("RPDT_BUFFER_MB", "1.5GiB"),
+            ("RPDT_WAIT_MS", "20us"),
+            ("RPDT_EXIT_MS", "1.5"),
+        ]);
+        assert_eq!(config.complaints, Vec::<String>::new());
+        assert_eq!(
+            (config.delay, config.duration),
+            (Duration::from_millis(250), Some(Duration::from_secs(120)))
+        );
+        assert_eq!((config.max_bytes, config.buffer_bytes), (Some(1_000_000_000), 3 << 29));
+        assert_eq!((config.wait, config.exit_wait), (Duration::from_micros(20), Duration::from_micros(1500)));
+        let wrong = read(&[("RPDT_BUFFER_MB", "1KiB"), ("RPDT_EXIT_MS", "1h"), ("RPDT_MAX_MB", "much")]);
+        assert_eq!(
+            (wrong.buffer_bytes, wrong.exit_wait, wrong.max_bytes),
+            (256 << 20, Duration::from_secs(10), None)
+        );
+        assert_eq!(wrong.complaints.len(), 3, "{:?}", wrong.complaints);
+        assert!(
+            wrong.complaints[2].contains("up to 600s, in ms without a unit; 10s is used"),
+            "{:?}",
+            wrong.complaints
+        );
     }
 
     #[test]
     fn empty_is_unset() {
         assert_eq!(read(&[("RPDT_FILENAME", ""), ("RPDT_LOG", "")]).filename.0, Path::new("/here/trace.rpd"));
-    }
-
-    #[test]
-    fn names_are_expanded_per_process() {
-        let value = |letter| (letter == b'p').then(|| "17".to_string());
-        assert_eq!(expand(Path::new("/t/%p/a%%b%x.rpd"), value), Path::new("/t/17/a%b%x.rpd"));
-        assert_eq!(expand(Path::new("/t/50%"), value), Path::new("/t/50%"));
     }
 }

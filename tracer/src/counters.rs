@@ -21,11 +21,15 @@ pub(crate) enum Cause {
     Write,
     /// The call was left without returning: by a jump out of it, an exception, the end of its thread.
     Abandoned,
+    /// The file that it was in was deleted, replaced or emptied.
+    FileGone,
+    /// A call of HIP by a thread whose thread-local data of ours is gone: in a destructor of such data of the application's.
+    EndingThread,
 }
 
 impl Cause {
     /// All causes with the names they have in the file.
-    pub(crate) const ALL: [(Cause, &'static str); 8] = [
+    pub(crate) const ALL: [(Cause, &'static str); 10] = [
         (Cause::BufferFull, "buffer_full"),
         (Cause::Incomplete, "incomplete"),
         (Cause::NoTimes, "no_times"),
@@ -34,6 +38,8 @@ impl Cause {
         (Cause::Reentered, "reentered"),
         (Cause::Write, "write"),
         (Cause::Abandoned, "abandoned"),
+        (Cause::FileGone, "file_gone"),
+        (Cause::EndingThread, "ending_thread"),
     ];
 }
 
@@ -70,12 +76,21 @@ pub(crate) struct Counters {
     pub(crate) longest_turn_ns: AtomicU64,
     /// CPU time of the recorder's own threads, in ns.
     pub(crate) cpu_ns: AtomicU64,
+    /// Launches of one kernel of which HIP made commands that it times, and how many of those have completed.
+    pub(crate) commanded: AtomicU64,
+    /// See `commanded`.
+    pub(crate) completed: AtomicU64,
 }
 
 impl Counters {
     /// Counts `n` records lost to `cause`.
     pub(crate) fn lose(&self, cause: Cause, n: u64) {
         self.lost[cause as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Whether HIP has commands that it will tell the times of.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.commanded.load(Ordering::Relaxed) > self.completed.load(Ordering::Relaxed)
     }
 
     /// Lost records so far.

@@ -2,6 +2,9 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
+
+use crate::sync::lock;
 
 /// `RPDT_LOADED=1`, by which scripts see that the recorder is there; this library in `HSA_TOOLS_LIB`, because ROCr
 /// before 5.3 starts no tool that is merely preloaded; and in `NVTX_INJECTION64_PATH`, where NVTX looks at the first marker, unless the
@@ -87,6 +90,10 @@ unsafe extern "C" {
     static mut environ: *mut *mut c_char;
 }
 
+/// The address of every array ever published. Who looks for leaks when a process ends finds the arrays by it, and by them their variables,
+/// also where the program has changed its environment since.
+static PUBLISHED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 /// Sets a variable without freeing anything that another thread may be reading: setenv may move the array under a getenv
 /// when the library is loaded late, in a process with threads. A new array is published instead; the old one stays.
 fn put(name: &CStr, value: &CStr) {
@@ -109,6 +116,7 @@ fn put(name: &CStr, value: &CStr) {
         list.push(entry.as_mut_ptr().cast());
         list.push(std::ptr::null_mut());
         environ = Box::leak(list.into_boxed_slice()).as_mut_ptr();
+        lock(&PUBLISHED).push(environ as usize);
     }
 }
 

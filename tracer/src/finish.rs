@@ -1,15 +1,21 @@
 //! Getting everything into the file: on request, and when the process ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rpd_schema::session_fact;
 
 use crate::config::Template;
 use crate::recorder::{self, Recorder};
-use crate::{hsa, report};
+use crate::{hip, hsa, report};
 
 /// How long a flush may take.
 pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 /// How long the end of the process waits for GPU operations that have not completed.
 const GPU_DEADLINE: Duration = Duration::from_secs(2);
+/// How long the recorder may hold up a program that is about to come down.
+const FAILURE_DEADLINE: Duration = Duration::from_secs(2);
+/// How often it is looked whether HIP's commands have completed.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// Puts all that completed before the call into the file.
 pub(crate) fn flush(recorder: &'static Recorder) {
@@ -17,10 +23,51 @@ pub(crate) fn flush(recorder: &'static Recorder) {
     recorder.writer.flush(FLUSH_DEADLINE);
 }
 
-/// Puts all that completed before the call into the file, and what comes after it into `filename`.
-pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) {
+/// Waits up to `patience` until what has been launched while recording has completed, and puts it into the file. How many launches in
+/// the file have no operation then.
+pub(crate) fn drain(recorder: &'static Recorder, patience: Duration) -> u64 {
+    let begin = Instant::now();
+    hsa::drain(patience);
+    while recorder.counters.has_commands() && begin.elapsed() < patience {
+        std::thread::park_timeout(GLANCE);
+    }
+    flush(recorder);
+    recorder.writer.progress.launches_without_op()
+}
+
+/// Puts all that completed before the call into the file, and what comes after it into `filename`. False: no trace can be there,
+/// and nothing has changed.
+pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) -> bool {
     hsa::collect(Duration::from_secs(1));
-    recorder.writer.change_file(recorder, filename, FLUSH_DEADLINE);
+    let was_on = recorder.switch.is_on();
+    let changed = recorder.writer.change_file(recorder, filename, FLUSH_DEADLINE);
+    if !was_on && recorder.switch.is_on() {
+        // What was to be the file before it was none.
+        hip::started(recorder);
+    }
+    changed
+}
+
+/// The program calls `abort`, or a library of it does. What was recorded reaches the file; the session stays open, because a handler
+/// of SIGABRT may jump away and go on.
+pub(crate) fn abort() {
+    let own = |recorder: &&'static Recorder| recorder.pid == std::process::id();
+    let Some(recorder) = recorder::get().filter(own).filter(|recorder| recorder.writer.is_started()) else {
+        return;
+    };
+    recorder.failures.abort(|| {
+        hsa::abort(FAILURE_DEADLINE);
+        recorder.writer.flush(FAILURE_DEADLINE);
+    });
+}
+
+/// A queue has failed, and the program may come down by it.
+pub(crate) fn queue_failed(recorder: &'static Recorder, what: String) {
+    recorder.failures.add(session_fact::QUEUE_ERROR, what);
+    if recorder.switch.is_on() {
+        recorder.writer.start(recorder);
+    }
+    recorder.writer.flush(FAILURE_DEADLINE);
 }
 
 /// The process ends: the last completions, the last rows, the session's end. Later calls do nothing.

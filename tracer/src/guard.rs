@@ -1,13 +1,22 @@
-//! What stands between the recorder and its host: no panic crosses, errno stays as it was.
+//! What stands between the recorder and its host: no panic crosses, errno stays as it was, no thread is cancelled inside.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rpd_process::cancellation;
+
 use crate::{log, provoked, recorder};
 
-/// Runs `body`. If it panics, recording ends for this process with one line, and the caller gets `otherwise`.
+/// Runs `body`, in which the thread cannot be cancelled. If it panics, recording ends for this process with one line, and the caller
+/// gets `otherwise`.
 #[inline]
 pub(crate) fn guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    cancellation::disabled(|| caught(otherwise, body))
+}
+
+/// A function of its own: its frame, and no frame of a caller, is one that a cancellation must not unwind.
+#[inline(never)]
+fn caught<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     // SAFETY: the location is this thread's own errno.
     let errno = unsafe { *libc::__errno_location() };
     let result = catch_unwind(AssertUnwindSafe(|| {

@@ -1,11 +1,4 @@
-//! What names this process among the ranks of a job: host, boot, rank, command line.
-
-/// Host name as `uname -n` prints it.
-pub(crate) fn name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map(|s| s.trim().to_string())
-        .unwrap_or_else(|_| "unknown".into())
-}
+//! What names this process among the ranks of a job: boot, command line.
 
 /// Identity of this boot of the host: CLOCK_MONOTONIC values of two files compare only within one boot.
 pub(crate) fn boot_id() -> String {
@@ -14,11 +7,11 @@ pub(crate) fn boot_id() -> String {
         .unwrap_or_default()
 }
 
-/// The rank that a launcher gave this process, global ranks first.
-pub(crate) fn rank() -> Option<String> {
-    ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+/// Which process ids this process has one of; empty where that cannot be read. Containers have their own.
+pub(crate) fn pid_namespace() -> String {
+    std::fs::read_link("/proc/self/ns/pid")
+        .map(|link| link.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// The command line, arguments joined by spaces.

@@ -10,15 +10,17 @@
 //!   them
 //! - `record`, `ring`, `chunk`, `budget`, `thread`: from a hook to the writer without locks
 //! - `writer`: rings to rows; the only owner of the file
-//! - `recorder`, `switch`, `config`, `counters`, `lost_calls`: the one process-wide object and its parts
+//! - `recorder`, `switch`, `config`, `cgroup`, `counters`, `lost_calls`: the one process-wide object and its parts
 //! - `stack`: who made a call, RPDT_STACKFRAMES
-//! - `fork`: children; `finish`, `report`: the end of the process
+//! - `fork`: children; `finish`, `report`: the end of the process; `failure`: what went wrong in it; `got`:
+//!   seeing the end where the recorder came late
 //!
 //! The rules that every line here keeps are in docs/architecture.md.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod budget;
+mod cgroup;
 mod chunk;
 mod clock;
 mod config;
@@ -26,8 +28,10 @@ mod correlation;
 mod counters;
 mod environment;
 pub mod export;
+mod failure;
 mod finish;
 mod fork;
+mod got;
 mod guard;
 mod hip;
 mod host;

@@ -1,10 +1,12 @@
-//! One line to stderr by a raw write: no allocation lock of stdio, no buffering, nothing on stdout.
+//! Lines on standard error, nothing on standard output.
 //!
 //! Silent unless something went wrong or RPDT_LOG asks for more.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
+
+use rpd_process::stderr;
 
 use crate::sync::lock_within;
 
@@ -45,7 +47,5 @@ pub(crate) fn info(message: impl FnOnce() -> String) {
 }
 
 fn write(message: &str) {
-    let line = format!("rpd_tracer[{}]: {}\n", std::process::id(), message.replace('\n', " "));
-    // SAFETY: the pointer and length describe `line`; a short or failed write only loses a message.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    stderr::write_line("rpd_tracer", message);
 }

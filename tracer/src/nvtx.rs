@@ -58,7 +58,7 @@ pub(crate) unsafe fn attach(get_export_table: GetExportTable) -> bool {
 
 /// The entry of another injection library that the environment names. A preloaded recorder is found first by newer NVTX, but a
 /// user who names another tool wants that one.
-pub(crate) fn wanted_instead() -> Option<unsafe extern "C" fn(GetExportTable) -> i32> {
+pub(crate) fn wanted_instead() -> Option<unsafe extern "C-unwind" fn(GetExportTable) -> i32> {
     // SAFETY: a NUL-terminated name; the value is used before anything could change the environment.
     let path = unsafe { libc::getenv(INJECTION.as_ptr()) };
     // SAFETY: a NUL-terminated string.
@@ -75,5 +75,7 @@ pub(crate) fn wanted_instead() -> Option<unsafe extern "C" fn(GetExportTable) ->
         return None;
     }
     // SAFETY: what NVTX takes a function of that name for.
-    Some(unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(GetExportTable) -> i32>(entry) })
+    Some(unsafe {
+        std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(GetExportTable) -> i32>(entry)
+    })
 }

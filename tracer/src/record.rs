@@ -83,7 +83,7 @@ pub(crate) struct Dispatch {
     pub(crate) workgroup: [u16; 3],
     /// The packet's header: barrier bit and fence scopes (HSA 1.2 §2.9.1).
     pub(crate) header: u16,
-    /// 1: the one kernel of a call that launches one.
+    /// The one kernel of a call that launches one: 1, where the call's row leaves it to this to say what was launched; otherwise 2.
     pub(crate) launch: u32,
 }
 
@@ -198,8 +198,8 @@ pub(crate) struct Call {
     pub(crate) src_gpu: u32,
     /// Of a copy: 1 where the host's side is pinned.
     pub(crate) pinned: u32,
-    /// Keeps the size a multiple of 8.
-    pub(crate) reserved: u32,
+    /// 1: HIP made a command of it, which it times.
+    pub(crate) commanded: u32,
 }
 
 /// `kernel` of a call whose kernel is not known by itself.

@@ -4,20 +4,26 @@
 //! thread may hold a reference at any time. A forked child gets a fresh one, because its copy of the locks, the rings and
 //! the database connection belongs to the parent.
 
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::budget::Budget;
 use crate::clock::{self, Clock};
 use crate::config::{Config, Template};
 use crate::counters::Counters;
+use crate::failure::Failures;
 use crate::lost_calls::LostCalls;
 use crate::process_range::Waiting;
 use crate::ring::{self, Consumer, Producer};
 use crate::stack::Stacks;
 use crate::switch::{Switch, Window};
 use crate::sync::lock;
-use crate::writer;
+use crate::{cgroup, log, writer};
+
+/// Bytes of texts remembered at most, however large the buffers are.
+const MOST_TEXT: usize = 32 << 20;
+/// Bytes of buffers at least, however little memory there is.
+const LEAST_BUFFER: usize = 1 << 20;
 
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(std::ptr::null_mut());
 /// Counts the recorders of this process and its ancestors: state kept per thread is valid for one of them only.
@@ -31,12 +37,16 @@ pub(crate) struct Recorder {
     pub(crate) pid: u32,
     /// When it was made: ns of CLOCK_MONOTONIC and CLOCK_REALTIME.
     pub(crate) began: (u64, u64),
+    /// Bytes that records and texts in memory may take: RPDT_BUFFER_MB or less, see [`Recorder::fit_into_memory`].
+    buffer_bytes: AtomicUsize,
     /// Memory of all rings.
     pub(crate) budget: Arc<Budget>,
     /// The trace: RPDT_FILENAME, until the program names another.
     pub(crate) filename: Mutex<Template>,
     /// Recorded and lost.
     pub(crate) counters: Counters,
+    /// What the program ran into.
+    pub(crate) failures: Failures,
     /// Recording or paused.
     pub(crate) switch: Switch,
     /// Ranges begun in a pause.
@@ -85,9 +95,11 @@ fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recor
     let recorder = Box::leak(Box::new(Recorder {
         pid: std::process::id(),
         began: (clock::monotonic(), clock::read(Clock::Realtime)),
-        budget: Arc::new(Budget::new(config.buffer_bytes - config.text_bytes())),
+        buffer_bytes: AtomicUsize::new(config.buffer_bytes),
+        budget: Arc::new(Budget::new(config.buffer_bytes - text_bytes(config.buffer_bytes))),
         filename: Mutex::new(config.filename.clone()),
         counters: Counters::default(),
+        failures: Failures::default(),
         switch,
         waiting: Waiting::default(),
         stacks,
@@ -100,6 +112,11 @@ fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recor
     EPOCH.fetch_add(1, Ordering::Relaxed);
     RECORDER.store(recorder, Ordering::Release);
     recorder
+}
+
+/// Bytes of texts remembered at most: a part of all buffers, of which records get the rest.
+pub(crate) fn text_bytes(buffer_bytes: usize) -> usize {
+    (buffer_bytes / 8).min(MOST_TEXT)
 }
 
 /// The recorder, unless the library was loaded where it must not record or was switched off by [`disable`].
@@ -129,6 +146,23 @@ impl Recorder {
         lock(&self.new_rings).push(consumer);
         self.writer.start(self);
         Some(producer)
+    }
+
+    /// Without RPDT_BUFFER_MB the buffers take an eighth of what the process's control group may have, where that is less than
+    /// the default: whatever grows beyond it has the program killed.
+    pub(crate) fn fit_into_memory(&self) {
+        let Some(limit) = cgroup::memory_limit().filter(|_| self.config.buffer_is_default) else { return };
+        let share = usize::try_from(limit / 8).unwrap_or(usize::MAX).max(LEAST_BUFFER);
+        if share < self.config.buffer_bytes {
+            log::info(|| format!("{} KiB of buffers, an eighth of the control group's memory", share >> 10));
+            self.buffer_bytes.store(share, Ordering::Relaxed);
+            self.budget.set_limit(share - text_bytes(share));
+        }
+    }
+
+    /// Bytes that records and texts in memory may take.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes.load(Ordering::Relaxed)
     }
 
     /// Somebody uses the recorder: where recording begins or ends by the clock, the writer must be there to see to it.

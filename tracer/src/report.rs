@@ -5,6 +5,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use crate::recorder::Recorder;
 use crate::{host, hsa};
@@ -12,7 +13,12 @@ use crate::{host, hsa};
 /// The library is in the process.
 pub(crate) fn loaded(recorder: &Recorder) {
     append(recorder, || {
-        format!("loaded pid={} exe={}", recorder.pid, escaped(host::executable().as_os_str().as_bytes()))
+        format!(
+            "loaded pid={} exe={} file={}",
+            recorder.pid,
+            escaped(host::executable().as_os_str().as_bytes()),
+            escaped(recorder.config.filename.expanded().as_os_str().as_bytes())
+        )
     });
 }
 
@@ -21,11 +27,13 @@ pub(crate) fn ended(recorder: &Recorder) {
     append(recorder, || {
         let lost = recorder.counters.lost().records();
         format!(
-            "ended pid={} hsa={} tool={} kfd={} ops={} lost={lost} cpu_ns={}",
+            "ended pid={} start={} hsa={} tool={} kfd={} runtime={} ops={} lost={lost} cpu_ns={}",
             recorder.pid,
+            recorder.began.0,
             hsa::presence(),
             other_tool().unwrap_or("none"),
             kfd(),
+            other_runtime(),
             recorder.writer.ops(),
             recorder.counters.cpu_ns.load(std::sync::atomic::Ordering::Relaxed),
         )
@@ -46,6 +54,25 @@ fn other_tool() -> Option<&'static str> {
     ["librocprofiler-register", "librocprofiler-sdk", "librocprofiler64", "libroctracer64"]
         .into_iter()
         .find(|name| maps.contains(name))
+}
+
+/// How this process drives a GPU without the HSA runtime, if it does.
+fn other_runtime() -> &'static str {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let descriptors = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let opened = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+    runtime_of(&maps, opened)
+}
+
+/// See [`other_runtime`]: from what is mapped and what is open.
+fn runtime_of(maps: &str, mut opened: impl Iterator<Item = PathBuf>) -> &'static str {
+    if maps.contains("/libcuda.so") {
+        "cuda"
+    } else if opened.any(|file| file == Path::new("/dev/kfd")) {
+        "kfd"
+    } else {
+        "none"
+    }
 }
 
 fn kfd() -> &'static str {
@@ -73,6 +100,19 @@ fn escaped(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_that_are_driven_without_hsa() {
+        let opened = |file: &str| std::iter::once(PathBuf::from(file));
+        assert_eq!(
+            runtime_of("7f00-7f01 r-xp 0 0:1 1 /usr/lib/libcuda.so.535.1\n", opened("/dev/null")),
+            "cuda"
+        );
+        assert_eq!(runtime_of("7f00-7f01 r-xp 0 0:1 1 /usr/lib/libc.so.6\n", opened("/dev/kfd")), "kfd");
+        assert_eq!(runtime_of("", opened("/tmp/dev/kfd")), "none");
+    }
+
     #[test]
     fn escaping() {
         assert_eq!(super::escaped(b"/a b/50%\n\xff"), "/a%20b/50%25%0a%ff");

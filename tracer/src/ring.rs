@@ -52,6 +52,18 @@ pub(crate) struct Consumer {
     pub(crate) tid: u32,
     /// The producer was gone and the ring empty at the last drain.
     pub(crate) gone: bool,
+    /// Where the next drain ends, if that was noted.
+    noted: Option<End>,
+}
+
+/// The end of what a ring held at some time.
+#[derive(Clone, Copy)]
+struct End {
+    /// The last chunk, and how far it was written.
+    last: *const Chunk,
+    written: usize,
+    /// The producer was gone.
+    closed: bool,
 }
 
 // SAFETY: as for the producer; chunks before `chunk` are no longer known to anybody.
@@ -74,7 +86,7 @@ pub(crate) fn ring(budget: &Arc<Budget>, tid: u32) -> Option<(Producer, Consumer
         Arc::new(Shared { budget: budget.clone(), closed: AtomicBool::new(false), call: AtomicU64::new(0) });
     Some((
         Producer { shared: shared.clone(), chunk, used: 0, many: budget.is_busy() },
-        Consumer { shared, chunk, read: 0, tid, gone: false },
+        Consumer { shared, chunk, read: 0, tid, gone: false, noted: None },
     ))
 }
 
@@ -157,12 +169,27 @@ impl Consumer {
         self.shared.call.load(Ordering::Acquire)
     }
 
-    /// Hands every record pushed before the call to `each`, oldest first. True: the producer is gone and the ring is empty.
+    /// What is pushed from now on is not for the next drain.
+    pub(crate) fn note_end(&mut self) {
+        self.noted = Some(self.end());
+    }
+
+    /// Nothing is for the next drain.
+    pub(crate) fn note_nothing(&mut self) {
+        self.noted = Some(End { last: self.chunk, written: self.read, closed: false });
+    }
+
+    /// Everything is for the next drain.
+    pub(crate) fn forget_end(&mut self) {
+        self.noted = None;
+    }
+
+    /// Hands every record pushed before the call, or before [`Consumer::note_end`], to `each`, oldest first. True: the producer is
+    /// gone and the ring is empty.
     ///
     /// What is pushed meanwhile waits for the next drain: one that chased a busy producer would never end.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Entry<'_>)) -> bool {
-        let closed = self.shared.closed.load(Ordering::Acquire);
-        let (last, until) = self.end();
+        let End { last, written: until, closed } = self.noted.take().unwrap_or_else(|| self.end());
         loop {
             // SAFETY: `chunk` is live until this consumer frees it below.
             let chunk = unsafe { &*self.chunk };
@@ -192,15 +219,16 @@ impl Consumer {
         }
     }
 
-    /// The last chunk and how far it is written.
-    fn end(&self) -> (*const Chunk, usize) {
+    fn end(&self) -> End {
+        // Asked first: a producer that is gone pushes nothing more.
+        let closed = self.shared.closed.load(Ordering::Acquire);
         let mut at = self.chunk;
         loop {
             // SAFETY: chunks from `chunk` on are live: only this consumer frees them.
             let chunk = unsafe { &*at };
             let next = chunk.next.load(Ordering::Acquire);
             if next.is_null() {
-                return (at, chunk.written.load(Ordering::Acquire));
+                return End { last: at, written: chunk.written.load(Ordering::Acquire), closed };
             }
             at = next;
         }
@@ -211,6 +239,7 @@ impl Drop for Consumer {
     fn drop(&mut self) {
         // A live producer still points into the last chunk: it is left to it, unused, rather than freed under it.
         if self.shared.closed.load(Ordering::Acquire) {
+            self.noted = None;
             self.drain(|_| {});
             // SAFETY: the producer is gone and this is the last chunk.
             self.shared.budget.give_back(unsafe { Owned::from_raw(self.chunk) });
@@ -315,6 +344,32 @@ mod tests {
             });
             assert_eq!(seen, round, "what was there when it began");
         }
+    }
+
+    #[test]
+    fn a_drain_ends_where_that_was_noted() {
+        let budget = Arc::new(Budget::new(8 << 20));
+        let (mut producer, mut consumer) = ring(&budget, 1).unwrap();
+        let mut push = |number: u8| assert!(producer.push(Kind::Mark, &[0; 16], [&[number; 3000], &[]]));
+        let numbers = |consumer: &mut Consumer| {
+            let (texts, gone) = texts(consumer);
+            (texts.iter().map(|text| text[0]).collect::<Vec<_>>(), gone)
+        };
+        push(0);
+        consumer.note_end();
+        // Into other chunks too.
+        (1..100).for_each(&mut push);
+        assert_eq!(numbers(&mut consumer), (vec![0], false));
+        consumer.note_end();
+        drop(producer);
+        assert_eq!(
+            numbers(&mut consumer),
+            ((1..100).collect(), false),
+            "it was there when the end was noted"
+        );
+        consumer.note_end();
+        consumer.forget_end();
+        assert_eq!(numbers(&mut consumer), (vec![], true));
     }
 
     #[test]

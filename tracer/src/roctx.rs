@@ -20,17 +20,17 @@ pub(crate) use next::arrived;
 type Text = *const c_char;
 type Object = *const std::ffi::c_void;
 /// roctxMarkA.
-pub(crate) type Mark = unsafe extern "C" fn(Text);
+pub(crate) type Mark = unsafe extern "C-unwind" fn(Text);
 /// roctxRangePushA.
-pub(crate) type RangePush = unsafe extern "C" fn(Text) -> c_int;
+pub(crate) type RangePush = unsafe extern "C-unwind" fn(Text) -> c_int;
 /// roctxRangePop.
-pub(crate) type RangePop = extern "C" fn() -> c_int;
+pub(crate) type RangePop = extern "C-unwind" fn() -> c_int;
 /// roctxRangeStartA.
-pub(crate) type RangeStart = unsafe extern "C" fn(Text) -> u64;
+pub(crate) type RangeStart = unsafe extern "C-unwind" fn(Text) -> u64;
 /// roctxRangeStop.
-pub(crate) type RangeStop = extern "C" fn(u64);
+pub(crate) type RangeStop = extern "C-unwind" fn(u64);
 /// roctxProfilerPause, roctxProfilerResume.
-pub(crate) type Control = extern "C" fn(u64) -> c_int;
+pub(crate) type Control = extern "C-unwind" fn(u64) -> c_int;
 
 // What stands behind our own symbols.
 pub(crate) static MARK: Next<Mark> = Next::new(c"roctxMarkA");
@@ -38,18 +38,21 @@ pub(crate) static RANGE_PUSH: Next<RangePush> = Next::new(c"roctxRangePushA");
 pub(crate) static RANGE_POP: Next<RangePop> = Next::new(c"roctxRangePop");
 pub(crate) static RANGE_START: Next<RangeStart> = Next::new(c"roctxRangeStartA");
 pub(crate) static RANGE_STOP: Next<RangeStop> = Next::new(c"roctxRangeStop");
-static THREAD_ID: Next<unsafe extern "C" fn(*mut u64) -> c_int> = Next::new(c"roctxGetThreadId");
+static THREAD_ID: Next<unsafe extern "C-unwind" fn(*mut u64) -> c_int> = Next::new(c"roctxGetThreadId");
 pub(crate) static PAUSE: Next<Control> = Next::new(c"roctxProfilerPause");
 pub(crate) static RESUME: Next<Control> = Next::new(c"roctxProfilerResume");
-static NAME_OS_THREAD: Next<unsafe extern "C" fn(Text) -> c_int> = Next::new(c"roctxNameOsThread");
-static NAME_HSA_AGENT: Next<unsafe extern "C" fn(Text, Object) -> c_int> = Next::new(c"roctxNameHsaAgent");
-static NAME_HIP_DEVICE: Next<unsafe extern "C" fn(Text, c_int) -> c_int> = Next::new(c"roctxNameHipDevice");
-static NAME_HIP_STREAM: Next<unsafe extern "C" fn(Text, Object) -> c_int> = Next::new(c"roctxNameHipStream");
+static NAME_OS_THREAD: Next<unsafe extern "C-unwind" fn(Text) -> c_int> = Next::new(c"roctxNameOsThread");
+static NAME_HSA_AGENT: Next<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
+    Next::new(c"roctxNameHsaAgent");
+static NAME_HIP_DEVICE: Next<unsafe extern "C-unwind" fn(Text, c_int) -> c_int> =
+    Next::new(c"roctxNameHipDevice");
+static NAME_HIP_STREAM: Next<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
+    Next::new(c"roctxNameHipStream");
 
 /// Version of the interface, where no library says another.
 const VERSION: (u32, u32) = (4, 1);
-static VERSION_MAJOR: Next<extern "C" fn() -> u32> = Next::new(c"roctx_version_major");
-static VERSION_MINOR: Next<extern "C" fn() -> u32> = Next::new(c"roctx_version_minor");
+static VERSION_MAJOR: Next<extern "C-unwind" fn() -> u32> = Next::new(c"roctx_version_major");
+static VERSION_MINOR: Next<extern "C-unwind" fn() -> u32> = Next::new(c"roctx_version_minor");
 
 /// The last id given to a range that `roctxRangeStop` ends.
 static LAST_RANGE: AtomicU64 = AtomicU64::new(0);

@@ -45,6 +45,8 @@ pub(crate) struct Switch {
     timed: AtomicBool,
     /// More starts than stops, and neither paused nor disabled.
     wanted: AtomicBool,
+    /// The trace is to be something that is none. Written with the state locked.
+    fileless: AtomicBool,
     window: Window,
     state: Mutex<State>,
 }
@@ -58,13 +60,17 @@ impl Switch {
         let timed = window.from > now || window.to != u64::MAX;
         let state = State { depth: wanted.into(), paused: false, disabled: false, changes, resumed_at: 0 };
         let state = Mutex::new(state);
-        let [on, timed, wanted] = [on, timed, wanted].map(AtomicBool::new);
-        Switch { on, timed, wanted, window, state }
+        let [on, timed, wanted, fileless] = [on, timed, wanted, false].map(AtomicBool::new);
+        Switch { on, timed, wanted, fileless, window, state }
     }
 
     /// One for a forked child: as this one is now. Takes no lock, which another thread may have held at the fork.
     pub(crate) fn inherited(&self) -> Switch {
-        Switch::new(self.wanted.load(Ordering::Relaxed), self.window)
+        let switch = Switch::new(self.wanted.load(Ordering::Relaxed), self.window);
+        if self.fileless.load(Ordering::Relaxed) {
+            switch.lose_file();
+        }
+        switch
     }
 
     /// Whether [`Switch::keep_time`] must be called for the switch to change at the right moment.
@@ -129,6 +135,22 @@ impl Switch {
         self.settle(&mut state);
     }
 
+    /// Off until [`Switch::find_file`]: what is to be the trace is none.
+    pub(crate) fn lose_file(&self) {
+        self.set_fileless(true);
+    }
+
+    /// The trace has another name.
+    pub(crate) fn find_file(&self) {
+        self.set_fileless(false);
+    }
+
+    fn set_fileless(&self, fileless: bool) {
+        let mut state = lock(&self.state);
+        self.fileless.store(fileless, Ordering::Relaxed);
+        self.settle(&mut state);
+    }
+
     /// The changes since the last call, oldest first.
     pub(crate) fn take_changes(&self) -> Vec<Change> {
         std::mem::take(&mut lock(&self.state).changes)
@@ -143,7 +165,8 @@ impl Switch {
         let now = clock::monotonic();
         let wanted = state.depth > 0 && !state.paused && !state.disabled;
         self.wanted.store(wanted, Ordering::Relaxed);
-        let on = wanted && (self.window.from..self.window.to).contains(&now);
+        let fileless = self.fileless.load(Ordering::Relaxed);
+        let on = wanted && !fileless && (self.window.from..self.window.to).contains(&now);
         if on != self.is_on() {
             if state.changes.len() >= MOST_CHANGES {
                 state.changes.remove(0);
@@ -164,23 +187,24 @@ mod tests {
 
     #[test]
     fn a_window_opens_and_closes() {
-        let now = clock::monotonic();
-        let switch = Switch::new(true, Window { from: now + 20_000_000, to: now + 40_000_000 });
-        assert!(!switch.is_on());
-        let mut seen = Vec::new();
-        while let Some(wait) = switch.keep_time() {
-            seen.push(switch.is_on());
-            std::thread::sleep(Duration::from_nanos(wait));
-        }
-        seen.push(switch.is_on());
-        seen.dedup();
-        assert_eq!(seen.last(), Some(&false));
-        assert!(
-            switch.take_changes().iter().any(|change| change.on && change.time >= now + 20_000_000),
-            "it was on"
-        );
-        switch.start();
-        assert!(!switch.is_on(), "the window is over");
+        let edge = clock::monotonic() + 20_000_000;
+        let pass = |switch: &Switch| {
+            while clock::monotonic() <= edge {
+                let wait = switch.keep_time().unwrap_or_default();
+                std::thread::sleep(Duration::from_nanos(wait));
+            }
+            switch.keep_time();
+        };
+        let opening = Switch::new(true, Window { from: edge, to: u64::MAX });
+        let closing = Switch::new(true, Window { from: 0, to: edge });
+        pass(&opening);
+        pass(&closing);
+        assert!(opening.is_on() && !closing.is_on());
+        // A machine that has nothing else to do has come here before the edge.
+        let early = |change: &Change| change.time > 0 && change.time < edge;
+        assert!(!opening.take_changes().iter().chain(&closing.take_changes()).any(early));
+        closing.start();
+        assert!(!closing.is_on(), "the window is over");
     }
 
     #[test]
@@ -198,6 +222,24 @@ mod tests {
         assert!(!switch.is_on(), "resuming twice is not two wishes");
         switch.resume();
         assert!(switch.is_on(), "a resume where nobody wishes to record is a wish");
+    }
+
+    #[test]
+    fn a_wrong_file_keeps_it_off_until_there_is_another() {
+        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
+        switch.lose_file();
+        switch.start();
+        assert!(!switch.is_on());
+        let child = switch.inherited();
+        assert!(!child.is_on());
+        switch.find_file();
+        child.find_file();
+        assert!(switch.is_on() && child.is_on());
+        switch.lose_file();
+        switch.stop();
+        switch.stop();
+        switch.find_file();
+        assert!(!switch.is_on(), "nobody wants to record any more");
     }
 
     #[test]

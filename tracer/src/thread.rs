@@ -41,6 +41,12 @@ thread_local! {
     static TID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
+/// The library is being loaded. A thread's first record registers a destructor with the C library, which looks a symbol up when it is asked
+/// first: not on the small stack of a signal handler.
+pub(crate) fn prepare() {
+    let _ = LANE.try_with(|_| {});
+}
+
 /// The calling thread's id.
 #[inline]
 pub(crate) fn tid() -> u32 {
@@ -76,11 +82,21 @@ pub(crate) fn push(
 }
 
 /// A call of this thread begins: its id, by which operations refer to it. The writer sees that it is open, and keeps what refers to
-/// it back until [`end_call`]. Nothing when there is no room to record it or the thread is ending.
+/// it back until [`end_call`]. Nothing, and the call is counted as lost, when there is no room to record it, in a signal handler that
+/// interrupted a push of the same thread, or when the thread is ending.
 #[inline]
 pub(crate) fn begin_call(recorder: &'static Recorder) -> Option<u64> {
-    let begun = LANE.try_with(|lane| lane.try_borrow_mut().ok()?.begin_call(recorder));
-    begun.ok().flatten()
+    let begun = LANE.try_with(|lane| match lane.try_borrow_mut() {
+        Ok(mut lane) => lane.begin_call(recorder),
+        Err(_) => {
+            recorder.counters.lose(Cause::Reentered, 1);
+            None
+        }
+    });
+    begun.unwrap_or_else(|_| {
+        recorder.counters.lose(Cause::EndingThread, 1);
+        None
+    })
 }
 
 /// The call that this thread is in is over; its record, or that there is none.

@@ -4,6 +4,7 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::kind::Kind;
+use crate::layout::Layout;
 
 /// The tables of schema 3.
 const V3_TABLES: [&str; 11] = [
@@ -32,6 +33,8 @@ pub(crate) struct Expected {
     pub(crate) kind: String,
     /// The statement that makes it; none is known for schema 3.
     pub(crate) sql: Option<String>,
+    /// The columns of a table; none are known for schema 3.
+    pub(crate) columns: Vec<String>,
     /// Whether many files were made without it.
     pub(crate) is_later_addition: bool,
 }
@@ -57,13 +60,19 @@ pub(crate) fn expected(version: Version) -> rusqlite::Result<Vec<Expected>> {
         Version::V2 => {
             let fresh = Connection::open_in_memory()?;
             rpd_sql::FRESH.iter().try_for_each(|text| fresh.execute_batch(text))?;
+            let layout = Layout::of(&fresh)?;
+            let columns = |name: &str| -> Vec<String> {
+                let columns = layout.table(name).into_iter().flat_map(|table| &table.columns);
+                columns.map(|column| column.name.clone()).collect()
+            };
             let mut objects = fresh.prepare(
                 "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*'",
             )?;
             let objects = objects.query_map([], |row| {
                 let name: String = row.get(0)?;
                 let is_later_addition = LATER_ADDITIONS.contains(&name.as_str());
-                Ok(Expected { name, kind: row.get(1)?, sql: row.get(2)?, is_later_addition })
+                let columns = columns(&name);
+                Ok(Expected { name, kind: row.get(1)?, sql: row.get(2)?, columns, is_later_addition })
             })?;
             objects.collect()
         }
@@ -72,6 +81,7 @@ pub(crate) fn expected(version: Version) -> rusqlite::Result<Vec<Expected>> {
                 name: name.into(),
                 kind: "table".into(),
                 sql: None,
+                columns: Vec::new(),
                 is_later_addition: false,
             };
             Ok(V3_TABLES.map(table).into())

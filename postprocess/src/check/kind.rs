@@ -81,6 +81,8 @@ kinds! {
         "the version in the metadata is not that of the tables", "--repair writes the one that the tables have";
     MissingTable "missing-table" Error true
         "the table is missing", "tools fail without it; --repair adds it, empty, in schema 2";
+    MissingColumn "missing-column" Error false
+        "the column is missing, or has another name", "tools that read it fail; give it its name: ALTER TABLE ... RENAME COLUMN";
     DuplicateId "duplicate-id" Error false
         "several rows have one id, so what refers to it is counted several times", "copy the rows from their source again";
     DanglingId "dangling-id" Error true
@@ -92,7 +94,8 @@ kinds! {
         "starts or ends at zero, before it, or at the end of all numbers: it was never timed",
         "--repair removes such rows and what hangs off them";
     NotANumber "not-a-number" Error false
-        "holds something that is no integer, which SQLite takes for another value or for 0", "do not add the column up";
+        "holds nothing, or something that is no integer, which SQLite takes for another value or for 0",
+        "do not add the column up; tools leave calls and operations without times out";
     DuplicateLink "duplicate-link" Error true
         "links one call and one op more than once, so the op counts several times", "--repair leaves one link each";
     NoPrimaryKey "no-primary-key" Warning false
@@ -115,12 +118,19 @@ kinds! {
     MissingDispatch "missing-dispatch" Warning false
         "kernels without launch geometry, in a session that wrote it for others", "mind them when grouping by it";
     SessionKilled "session-killed" Warning false
-        "the process is gone and its session has no end: its last second may be missing", "nothing can be done";
+        "the process is gone and its session has no end: what came after its last commit, up to a second, may be missing", "nothing can be done";
+    SessionAborted "session-aborted" Note false
+        "the program called abort(): what it had recorded by then is in the file", "look at what it did last";
+    QueueFailed "queue-failed" Warning false
+        "a queue of a GPU failed in this session", "look at the kernel that is named";
     SessionUnfinished "session-unfinished" Warning false
-        "the session has no end: its process was killed or still runs, which only its own host can tell",
+        "the session has no end: its process was killed or still runs, which only its own host or container can tell",
         "run rpd check there";
     LostRecords "lost-records" Warning false
         "records that did not make it into the file, by cause", "record again, with a larger RPDT_BUFFER_MB if it was full";
+    LaunchWithoutOp "launch-without-op" Warning false
+        "launches whose kernels had not completed when the file was last written: recording, or the process, ended before",
+        "let the program synchronise before it ends, or stop with: rpdRemote stop --drain 30s";
     SessionRunning "session-running" Note false
         "is being recorded: its rows are not judged yet", "check again when it has ended";
     PagesNotChecked "pages-not-checked" Note false

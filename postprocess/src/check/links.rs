@@ -28,10 +28,9 @@ pub(crate) fn compare(
     }
     // Barriers are linked to no call, so that they do not show as kernels.
     let barriers = layout.table("rocpd_barrierop").is_some_and(|table| table.key.is_some());
-    let but_barriers =
-        "WHERE NOT EXISTS (SELECT 1 FROM rocpd_barrierop AS b WHERE b.op_ptr_id = rocpd_op.id)";
+    let but_barriers = "AND NOT EXISTS (SELECT 1 FROM rocpd_barrierop AS b WHERE b.op_ptr_id = rocpd_op.id)";
     let mut ops = trace.prepare(&format!(
-        "SELECT id FROM rocpd_op {} ORDER BY id",
+        "SELECT id FROM rocpd_op WHERE typeof(id) = 'integer' {} ORDER BY id",
         if barriers { but_barriers } else { "" }
     ))?;
     let mut ops = ops.query([])?;

@@ -19,6 +19,8 @@ pub(crate) enum State {
     Running,
     /// Its process ran on this host, and is gone.
     Killed,
+    /// The same, and it had called `abort`: all that it had recorded by then is in the file.
+    Aborted,
     /// It ran elsewhere, or before this host was booted, or does not say where.
     Elsewhere,
 }
@@ -29,20 +31,28 @@ pub(crate) fn state(session: &SessionInfo) -> State {
         return State::Ended;
     }
     let Some(pid) = session.pid() else { return State::Ended };
-    // Containers of one machine share the boot but neither the name nor the process ids.
+    // Containers of one machine share the boot, some the name too, but not the process ids.
     let here = session
         .get(session_fact::BOOT_ID)
         .is_some_and(|id| is_content(id, "/proc/sys/kernel/random/boot_id"))
-        && session.host().is_none_or(|host| is_content(host, "/proc/sys/kernel/hostname"));
+        && session.host().is_none_or(|host| is_content(host, "/proc/sys/kernel/hostname"))
+        && session.get(session_fact::PID_NAMESPACE).is_none_or(is_own_namespace);
     match here {
         false => State::Elsewhere,
         true if is_same_process(pid, session.number(session_fact::START_MONOTONIC_NS)) => State::Running,
+        true if session.get(session_fact::ABORT_MONOTONIC_NS).is_some() => State::Aborted,
         true => State::Killed,
     }
 }
 
 fn is_content(expected: &str, file: &str) -> bool {
     fs::read_to_string(file).is_ok_and(|content| content.trim() == expected.trim())
+}
+
+/// Whether these are the process ids that this process sees; so is what cannot be told.
+fn is_own_namespace(namespace: &str) -> bool {
+    let own = fs::read_link("/proc/self/ns/pid");
+    namespace.is_empty() || own.is_ok_and(|own| own.to_string_lossy() == namespace)
 }
 
 /// Whether the process exists, lives, and is not another one with the same id that began after `began`.

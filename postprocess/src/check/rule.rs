@@ -3,7 +3,8 @@
 //! A condition sees its row as `t`. It may look other rows up by their keys, never search for them.
 
 use super::kind::Kind;
-use crate::layout::{Layout, Reference, TableLayout, quote, same};
+use super::structure::own_id;
+use crate::layout::{Column, Layout, Reference, TableLayout, quote, same};
 use crate::op_kind::KERNEL_TYPES;
 
 /// Something wrong with rows of one table.
@@ -51,7 +52,10 @@ pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64
     if table.is_timed() {
         rules.extend(times(table));
     }
-    for column in table.columns.iter().filter(|column| column.is_integer) {
+    let is_number = |column: &&Column| {
+        column.is_integer || is_time(table, &column.name) || own_id(table) == Some(column.name.as_str())
+    };
+    for column in table.columns.iter().filter(is_number) {
         rules.extend(numbers(table, &column.name));
     }
     if table.is("rocpd_op") && layout.table("rocpd_string").is_some() {
@@ -62,14 +66,29 @@ pub(crate) fn rules(layout: &Layout, table: &TableLayout, with_dispatches: &[i64
 
 /// The condition that both times are possible and in order.
 pub(crate) fn has_sound_times() -> String {
-    format!("t.start > 0 AND t.\"end\" >= t.start AND t.\"end\" < {END_OF_TIME}")
+    format!("{ARE_INTEGERS} AND t.start > 0 AND t.\"end\" >= t.start AND t.\"end\" < {END_OF_TIME}")
+}
+
+/// The condition that both times are integers.
+const ARE_INTEGERS: &str = "typeof(t.start) = 'integer' AND typeof(t.\"end\") = 'integer'";
+
+/// Tables of the format in which every number and every reference says something: without it tools leave the row out.
+const CORE: [&str; 3] = ["rocpd_api", "rocpd_op", "rocpd_api_ops"];
+
+fn is_core(table: &TableLayout) -> bool {
+    CORE.iter().any(|core| table.is(core))
+}
+
+fn is_time(table: &TableLayout, column: &str) -> bool {
+    table.is_timed() && (same(column, "start") || same(column, "end"))
 }
 
 fn dangling(table: &TableLayout, reference: &Reference) -> Rule {
     let Reference { column, table: to, key } = reference;
     let quoted = quote(column);
+    let is_there = if is_core(table) { String::new() } else { format!("t.{quoted} IS NOT NULL AND ") };
     let mut condition = format!(
-        "t.{quoted} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} AS x WHERE x.{} = t.{quoted})",
+        "{is_there}NOT EXISTS (SELECT 1 FROM {} AS x WHERE x.{} = t.{quoted})",
         quote(to),
         quote(key)
     );
@@ -104,19 +123,17 @@ fn times(table: &TableLayout) -> [Rule; 2] {
         detail: None,
         mend: Some(Mend::Remove),
     };
-    let numbers = "typeof(t.start) = 'integer' AND typeof(t.\"end\") = 'integer'";
     let possible =
         format!("t.start > 0 AND t.start < {END_OF_TIME} AND t.\"end\" > 0 AND t.\"end\" < {END_OF_TIME}");
     [
-        rule(Kind::ImpossibleTime, format!("{numbers} AND NOT ({possible})")),
-        rule(Kind::NegativeDuration, format!("{numbers} AND {possible} AND t.\"end\" < t.start")),
+        rule(Kind::ImpossibleTime, format!("{ARE_INTEGERS} AND NOT ({possible})")),
+        rule(Kind::NegativeDuration, format!("{ARE_INTEGERS} AND {possible} AND t.\"end\" < t.start")),
     ]
 }
 
 fn numbers(table: &TableLayout, column: &str) -> Vec<Rule> {
     let quoted = quote(column);
     let is_reference = table.references.iter().any(|reference| same(&reference.column, column));
-    let is_time = table.is_timed() && (same(column, "start") || same(column, "end"));
     let rule = |kind, condition: String| Rule {
         kind,
         place: format!("{}.{column}", table.name),
@@ -126,12 +143,15 @@ fn numbers(table: &TableLayout, column: &str) -> Vec<Rule> {
     };
     // The type first: it decides for nearly every row, and is all that is looked at then.
     let is_empty = format!("typeof(t.{quoted}) = 'text' AND t.{quoted} = ''");
-    let is_other = format!("typeof(t.{quoted}) <> 'integer' AND t.{quoted} IS NOT NULL");
+    let is_other = match is_time(table, column) || is_core(table) {
+        true => format!("typeof(t.{quoted}) <> 'integer'"),
+        false => format!("typeof(t.{quoted}) <> 'integer' AND t.{quoted} IS NOT NULL"),
+    };
     if is_reference {
         // What is no id is dangling, unless empty stands for "not known".
         return if may_be_unknown(column) { vec![rule(Kind::EmptyNumber, is_empty)] } else { Vec::new() };
     }
-    if is_time {
+    if is_time(table, column) {
         return vec![rule(Kind::NotANumber, is_other)];
     }
     vec![

@@ -1,7 +1,7 @@
 //! What the sessions say of themselves: whether they ended, what they lost, which ids are theirs.
 
-use rpd_schema::SessionInfo;
-use rusqlite::Connection;
+use rpd_schema::{SessionInfo, session_fact};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
@@ -59,10 +59,11 @@ impl Sessions {
         self.all.iter().filter(move |(_, found)| *found == state).map(|(session, _)| session)
     }
 
-    /// Sessions without an end, and records lost.
+    /// Sessions without an end, records lost, and launches that had not completed.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let states = [
             (State::Killed, Kind::SessionKilled),
+            (State::Aborted, Kind::SessionAborted),
             (State::Elsewhere, Kind::SessionUnfinished),
             (State::Running, Kind::SessionRunning),
         ];
@@ -75,6 +76,11 @@ impl Sessions {
                 found.push(Finding::new(kind, "sessions", count).examples(examples));
             }
         }
+        let failed: Vec<String> = self.all.iter().filter_map(|(session, _)| failed_queue(session)).collect();
+        if !failed.is_empty() {
+            let examples = failed.iter().take(EXAMPLES).cloned().map(Example::Text);
+            found.push(Finding::new(Kind::QueueFailed, "sessions", failed.len() as u64).examples(examples));
+        }
         let mut lost = std::collections::BTreeMap::<String, u64>::new();
         for (cause, count) in self.all.iter().flat_map(|(session, _)| session.lost()) {
             let sum = lost.entry(cause).or_default();
@@ -82,6 +88,13 @@ impl Sessions {
         }
         let lost = lost.into_iter().filter(|(_, count)| *count > 0);
         found.extend(lost.map(|(cause, count)| Finding::new(Kind::LostRecords, cause, count)));
+        let open = |(session, _): &(SessionInfo, State)| {
+            session.number(session_fact::LAUNCHES_WITHOUT_OP).unwrap_or(0)
+        };
+        let open = self.all.iter().map(open).fold(0, u64::saturating_add);
+        if open > 0 {
+            found.push(Finding::new(Kind::LaunchWithoutOp, "sessions", open));
+        }
         found
     }
 }
@@ -90,6 +103,11 @@ fn described(session: &SessionInfo) -> String {
     let pid = session.pid().map_or_else(String::new, |pid| format!(" process {pid}"));
     let host = session.host().map_or_else(String::new, |host| format!(" on {}", text::escape(host)));
     format!("session {}{pid}{host}", session.session)
+}
+
+fn failed_queue(session: &SessionInfo) -> Option<String> {
+    let what = session.get(session_fact::QUEUE_ERROR)?;
+    Some(format!("session {}: {}", session.session, text::escape(what)))
 }
 
 /// How many sessions were taken, by the metadata.
@@ -111,10 +129,13 @@ pub(crate) fn unclaimed(trace: &Connection, layout: &Layout) -> rusqlite::Result
     let mut found = Vec::new();
     for table in NUMBERED.iter().filter_map(|name| layout.table(name)).filter(|table| table.key.is_some()) {
         let (id, name) = (table.id(), quote(&table.name));
-        let query = format!("SELECT count(*) FROM {name} WHERE {id} >= ?1");
+        // What is no integer is no id, and another finding.
+        let is_unclaimed = format!("{id} >= ?1 AND typeof({id}) = 'integer'");
+        let query = format!("SELECT count(*) FROM {name} WHERE {is_unclaimed}");
         let count: i64 = trace.query_row(&query, [first], |row| row.get(0))?;
         if count > 0 {
-            let query = format!("SELECT {id} FROM {name} WHERE {id} >= ?1 ORDER BY {id} LIMIT {EXAMPLES}");
+            let query =
+                format!("SELECT {id} FROM {name} WHERE {is_unclaimed} ORDER BY {id} LIMIT {EXAMPLES}");
             let mut ids = trace.prepare(&query)?;
             let ids = ids.query_map([first], |row| row.get(0).map(Example::Id))?;
             let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -133,8 +154,12 @@ pub(crate) fn unclaimed(trace: &Connection, layout: &Layout) -> rusqlite::Result
 pub(crate) fn needed_count(trace: &Connection, layout: &Layout, claimed: i64) -> rusqlite::Result<i64> {
     let mut needed = claimed;
     for table in NUMBERED.iter().filter_map(|name| layout.table(name)).filter(|table| table.key.is_some()) {
-        let query = format!("SELECT max({}) FROM {}", table.id(), quote(&table.name));
-        let largest: Option<i64> = trace.query_row(&query, [], |row| row.get(0))?;
+        let id = table.id();
+        let query = format!(
+            "SELECT {id} FROM {} WHERE typeof({id}) = 'integer' ORDER BY {id} DESC LIMIT 1",
+            quote(&table.name)
+        );
+        let largest: Option<i64> = trace.query_row(&query, [], |row| row.get(0)).optional()?;
         needed = needed.max(largest.map_or(0, |id| (id >> 32) + 1));
     }
     Ok(needed)

@@ -80,6 +80,13 @@ pub(crate) fn missing(layout: &Layout, expected: &[Expected]) -> Vec<Finding> {
         missing.partition(|object| object.is_later_addition);
     let mut found: Vec<Finding> =
         missing.into_iter().map(|object| Finding::new(object.kind_if_missing(), &object.name, 1)).collect();
+    for object in expected {
+        let Some(table) = layout.table(&object.name) else { continue };
+        let missing = object.columns.iter().filter(|column| !table.has(column));
+        found.extend(
+            missing.map(|column| Finding::new(Kind::MissingColumn, format!("{}.{column}", table.name), 1)),
+        );
+    }
     if !later.is_empty() {
         let names = later.iter().map(|object| Example::Text(object.name.clone()));
         found.push(Finding::new(Kind::OlderLayout, "file", later.len() as u64).examples(names));
@@ -141,7 +148,7 @@ pub(crate) fn keys(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<
 }
 
 /// The column that is the id in tables of the format.
-fn own_id(table: &TableLayout) -> Option<&str> {
+pub(crate) fn own_id(table: &TableLayout) -> Option<&str> {
     let ids = ["id", "api_ptr_id", "op_ptr_id", "op_id"];
     let first = &table.columns.first()?.name;
     // pandas puts its row number in front.

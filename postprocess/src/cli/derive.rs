@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
+use super::value;
 use crate::merge::Options;
 use crate::moment::{Moment, Stretch, duration_ns};
 use crate::verb::{merge, trim};
@@ -33,7 +34,8 @@ pub(super) struct Trim {
     /// The trace
     file: PathBuf,
     /// The new trace
-    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
+    #[arg(short, long, value_name = "OUT", value_parser = value::output(),
+          required_unless_present_any = ["in_place", "dry_run"])]
     output: Option<PathBuf>,
     /// Put the result into FILE's place; what is cut off is gone
     #[arg(long, conflicts_with = "output")]
@@ -72,7 +74,7 @@ pub(super) struct Merge {
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The new trace
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", value_parser = value::output())]
     output: PathBuf,
     /// All were recorded on one host
     #[arg(long)]

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use super::value;
 use crate::destination::Existing;
 use crate::verb::record;
 
@@ -16,7 +18,6 @@ use crate::verb::record;
 /// says at the end what was recorded, or why nothing was.
 #[derive(Args)]
 #[command(
-    verbatim_doc_comment,
     override_usage = "rpd record [OPTIONS] [--] COMMAND [ARGUMENT]...",
     after_help = "\
 Exit status: the command's; 127 if it was not found, 126 if it cannot be executed; 1 if recording could
@@ -26,27 +27,30 @@ Example:
   rpd record -o trace.rpd -- python3 train.py --epochs 1"
 )]
 pub(super) struct Record {
-    /// The file to record into
-    #[arg(short, long, value_name = "FILE", default_value = "trace.rpd")]
-    output: PathBuf,
+    /// The file to record into [default: what RPDT_FILENAME says, otherwise trace.rpd]
+    ///
+    /// %p in it is the process, %h the host, %r the rank: each process of the command records into a file of its own.
+    #[arg(short, long, value_name = "FILE", value_parser = value::output())]
+    output: Option<PathBuf>,
     /// Add to the recordings that FILE already holds
     #[arg(long, conflicts_with = "force")]
     append: bool,
-    /// Replace FILE if it already holds recordings (a file that is no trace is never touched)
-    #[arg(long)]
-    force: bool,
+    /// Replace FILE if it already holds recordings (a file that is no trace is never touched). Given twice, also while
+    /// a program records into it, which loses what it has recorded so far
+    #[arg(long, action = clap::ArgAction::Count)]
+    force: u8,
     /// Record nothing until the program calls rpdstart()
     #[arg(long)]
     no_start: bool,
-    /// Begin recording that long after the start of the program
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    delay: Option<f64>,
+    /// Begin recording that long after the start of the program: 10s, 1.5ms; seconds without a unit
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    delay: Option<Duration>,
     /// End recording after that long; the program goes on
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    duration: Option<f64>,
-    /// End recording when FILE has reached that size; the program goes on
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
-    max_mb: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    duration: Option<Duration>,
+    /// End recording when FILE has reached that size: 512MiB, 1GB; MiB without a unit. The program goes on
+    #[arg(long = "max-mb", visible_alias = "max-size", value_name = "SIZE", value_parser = value::size)]
+    max_bytes: Option<u64>,
     /// Keep the call stack of every HIP call (table rocpd_stackframe)
     #[arg(long)]
     stackframes: bool,
@@ -60,7 +64,7 @@ pub(super) struct Record {
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     hip_apis: Option<String>,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -92,24 +96,20 @@ impl Record {
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.0..1e9).contains(seconds));
-    seconds.ok_or_else(|| "not a number of seconds".to_string())
-}
-
 impl From<Record> for record::Request {
     fn from(args: Record) -> record::Request {
         record::Request {
             output: args.output,
             existing: match (args.append, args.force) {
                 (true, _) => Existing::Append,
-                (false, true) => Existing::Replace,
-                (false, false) => Existing::Refuse,
+                (false, 0) => Existing::Refuse,
+                (false, 1) => Existing::Replace,
+                (false, _) => Existing::Take,
             },
             start: !args.no_start,
             delay: args.delay,
             duration: args.duration,
-            max_mb: args.max_mb,
+            max_bytes: args.max_bytes,
             stack_frames: args.stackframes,
             hip_door: match args.hip_door {
                 HipDoor::Auto => None,

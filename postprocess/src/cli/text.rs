@@ -5,17 +5,19 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::subclass::{Base, is_name};
+use crate::subclass::{Base, ColumnType, is_name};
 use crate::verb::{deserialize, strings, subclass};
 
 #[derive(Args)]
 #[command(about = crate::subclass::DEFINITION.about, after_help = "\
-The table has one text column per argument key found; a view NAMEapi or NAMEop shows them behind the
+The table has one column per argument key found; a view NAMEapi or NAMEop shows them behind the
 columns of api or op. Arguments are `key = value` pairs joined by `|`: of a call in its args, of an op in its description.
+Columns are text: to compare and add numbers up, name those that are integer (0x.. too) or real. A call without such an
+argument, or with one that is no number, has NULL there.
 
 Example:
-  rpd subclass --base api --name malloc --apis hipMalloc,hipFree trace.rpd
-  sqlite3 trace.rpd 'select start, apiName, ptr, size from mallocapi'")]
+  rpd subclass --base api --name malloc --apis hipMalloc,hipFree --types size=integer trace.rpd
+  sqlite3 trace.rpd 'select start, apiName, ptr, size from mallocapi where size > 4096'")]
 pub(super) struct Subclass {
     /// The trace
     file: PathBuf,
@@ -28,6 +30,9 @@ pub(super) struct Subclass {
     /// Names of the calls, or types of the ops, that belong to it
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
     apis: Vec<String>,
+    /// Types of columns: integer, real or text, by argument [default: text]
+    #[arg(long, value_name = "KEY=TYPE,...", value_delimiter = ',', value_parser = column_type)]
+    types: Vec<(String, ColumnType)>,
     /// Make one of that name anew
     #[arg(long)]
     redo: bool,
@@ -48,8 +53,8 @@ impl Subclass {
             BaseName::Api => Base::Api,
             BaseName::Op => Base::Op,
         };
-        let Subclass { file, name, apis: members, redo, .. } = self;
-        subclass::run(&subclass::Request { file, base, name, members, redo })
+        let Subclass { file, name, apis: members, types, redo, .. } = self;
+        subclass::run(&subclass::Request { file, base, name, members, types, redo })
     }
 }
 
@@ -65,6 +70,9 @@ Example:
 pub(super) struct Deserialize {
     /// The trace
     file: PathBuf,
+    /// Names of the calls that are such markers
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "UserMarker")]
+    apis: Vec<String>,
     /// Write one JSON object about it
     #[arg(long)]
     json: bool,
@@ -94,7 +102,7 @@ pub(super) struct Strings {
 
 impl Deserialize {
     pub(super) fn run(self) -> Result<()> {
-        deserialize::run(&self.file, self.json)
+        deserialize::run(&self.file, &self.apis, self.json)
     }
 }
 
@@ -112,4 +120,11 @@ fn subclass_name(text: &str) -> Result<String, String> {
     } else {
         Err("not 1 to 64 letters, digits and underscores".to_string())
     }
+}
+
+fn column_type(text: &str) -> Result<(String, ColumnType), String> {
+    let (key, declaration) = text.split_once('=').ok_or("not of the form KEY=TYPE, as in size=integer")?;
+    let found =
+        ColumnType::of_declaration(declaration.trim()).ok_or("the type is not integer, real or text")?;
+    Ok((key.trim().to_string(), found))
 }

@@ -1,6 +1,7 @@
 //! Which columns hold ids of other tables' rows: as the tables declare it, as the format knows it, and as the
 //! metadata says (`references::rocpd_string.id`).
 
+use rpd_schema::text::text_of;
 use rusqlite::Connection;
 
 use super::{TableLayout, names, same};
@@ -123,11 +124,11 @@ pub(crate) fn declared_texts(trace: &Connection) -> rusqlite::Result<Vec<Declara
         return Ok(Vec::new());
     }
     let mut declared = trace.prepare(
-        "SELECT id, CAST(value AS blob) FROM rocpd_metadata WHERE tag = 'references::rocpd_string.id' ORDER BY id",
+        "SELECT id, value FROM rocpd_metadata
+         WHERE tag = 'references::rocpd_string.id' AND octet_length(value) <= 4096 ORDER BY id",
     )?;
     let declared = declared.query_map([], |row| {
-        let value: Vec<u8> = row.get(1)?;
-        let (table, column) = parse_declaration(&String::from_utf8_lossy(&value));
+        let (table, column) = parse_declaration(&text_of(row.get_ref(1)?));
         Ok(Declaration { row: row.get(0)?, table, column })
     })?;
     declared.collect()

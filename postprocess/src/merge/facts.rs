@@ -1,14 +1,14 @@
 //! The metadata of a merged trace: that of its parts, with sessions and GPUs as they are numbered now, and what they were
 //! merged of.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
-use rpd_schema::session_fact;
+use rpd_schema::{Processes, session_fact};
 use rusqlite::Connection;
 
 use super::gpu::GPU_STRIDE;
-use super::input::metadata;
+use super::input::{Input, metadata};
 use super::tables::Tables;
 use super::{Plan, node};
 use crate::contents::Span;
@@ -29,7 +29,12 @@ pub(super) fn copy(making: &Making<'_>, plan: &Plan<'_>, input: usize) -> Result
     let is_own = |tag: &str| {
         OWN.iter().any(|own| tag.starts_with(own)) || passes.iter().any(|pass| tag.starts_with(pass))
     };
-    for (tag, value) in metadata(made, SOURCE)? {
+    let noted = plan.inputs[input].noted.iter().flat_map(|session| {
+        let number = session.session;
+        session.facts.iter().map(move |(key, value)| (format!("session::{number}::{key}"), value.clone()))
+    });
+    // The last of several rows with one tag counts.
+    for (tag, value) in metadata(made, SOURCE)?.into_iter().chain(noted) {
         if is_own(&tag) {
             continue;
         }
@@ -92,11 +97,25 @@ fn is_counted_before(plan: &Plan<'_>, input: usize, session: i64, key: &str) -> 
     })
 }
 
-/// Adds what is true of the whole: sessions, nodes, and the passes that cover it.
+/// The processes of sessions that say nothing of themselves, of parts of one trace: a session of each part was one before.
+fn processes(plan: &Plan<'_>, number: usize, input: &Input) -> Vec<(String, String)> {
+    let Some(origin) = &input.origin else { return Vec::new() };
+    let is_silent = |session: &&i64| {
+        let mut known = input.sessions.iter().filter(|known| i64::from(known.session) == **session);
+        known.all(|known| known.pid().is_none() && known.get(session_fact::PROCESS).is_none())
+    };
+    let fact = |session: &i64| {
+        let now = session + (plan.offsets[number] >> 32);
+        (format!("session::{now}::{}", session_fact::PROCESS), format!("{session} of {origin}"))
+    };
+    input.with_calls.iter().filter(is_silent).map(fact).collect()
+}
+
+/// Adds what is true of the whole: sessions, nodes, and the passes that cover it. Says which process ids several processes have.
 ///
 /// # Errors
 /// When the new trace cannot be written.
-pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> Result<()> {
+pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> Result<Vec<i64>> {
     let made = making.made;
     let last = plan.inputs.len() - 1;
     let sessions = (plan.offsets[last] >> 32) + plan.inputs[last].session_span;
@@ -120,6 +139,9 @@ pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> R
             shifts.entry(moved.to).or_insert_with(|| plan.shift(number, moved));
         }
     }
+    for (number, input) in plan.inputs.iter().enumerate() {
+        facts.extend(processes(plan, number, input));
+    }
     for (number, name) in plan.nodes.names().enumerate() {
         facts.push((format!("node::{number}::host"), name.to_string()));
         let shift = shifts.get(&(number as i64)).copied().unwrap_or(0);
@@ -134,6 +156,8 @@ pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> R
         made.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [&tag])?;
         made.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [&tag, &value])?;
     }
+    making.show("threads");
+    let Threads { shared_pids, are_apart } = Threads::of(made, plan)?;
     for definition in &tables.passes {
         let all = plan.inputs.iter().filter_map(|input| input.passes.get(definition.name).copied());
         let rank = |freshness: &Freshness| match freshness {
@@ -142,18 +166,42 @@ pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> R
             Freshness::Stale => 2,
         };
         let worst = all.max_by_key(rank).unwrap_or(Freshness::Unknown);
-        making.show(definition.name);
-        let is_apart = *definition != Callstack.definition() || are_threads_apart(made, plan)?;
+        let is_apart = *definition != Callstack.definition() || are_apart;
         mark(made, definition, if is_apart { worst } else { Freshness::Stale })?;
     }
-    Ok(())
+    Ok(shared_pids)
 }
 
-/// Whether no thread has calls of one trace among those of another: of processes with equal ids, or of one that the
-/// traces are parts of. The call stacks of each are as they were then.
-fn are_threads_apart(made: &Connection, plan: &Plan<'_>) -> rusqlite::Result<bool> {
-    // By thread and trace, from the first start to the last end.
-    let mut threads: HashMap<(i64, i64), BTreeMap<usize, Span>> = HashMap::new();
+/// What is known of the threads of the result.
+struct Threads {
+    /// Process ids that several processes have.
+    shared_pids: Vec<i64>,
+    /// Whether no thread has calls of one trace among those of another: of a process that the traces are parts of. The call
+    /// stacks of each are as they were then.
+    are_apart: bool,
+}
+
+impl Threads {
+    fn of(made: &Connection, plan: &Plan<'_>) -> rusqlite::Result<Threads> {
+        let spans = spans(made, plan)?;
+        let mut processes: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+        for [process, pid, _] in spans.keys() {
+            processes.entry(*pid).or_default().insert(*process);
+        }
+        processes.retain(|_, processes| processes.len() > 1);
+        let are_apart = spans.into_values().all(|spans| {
+            let mut spans: Vec<Span> = spans.into_values().collect();
+            spans.sort_by_key(|span| span.start_ns);
+            spans.is_sorted_by(|span, next| span.end_ns <= next.start_ns)
+        });
+        Ok(Threads { shared_pids: processes.into_keys().collect(), are_apart })
+    }
+}
+
+/// From the first start to the last end of the calls that each trace has of each thread: by process, process id and thread id.
+fn spans(made: &Connection, plan: &Plan<'_>) -> rusqlite::Result<HashMap<[i64; 3], BTreeMap<usize, Span>>> {
+    let processes = Processes::of(made)?;
+    let mut threads: HashMap<[i64; 3], BTreeMap<usize, Span>> = HashMap::new();
     let mut calls = made.prepare("SELECT id, pid, tid, start, \"end\" FROM rocpd_api")?;
     let mut calls = calls.query([])?;
     while let Some(call) = calls.next()? {
@@ -164,13 +212,9 @@ fn are_threads_apart(made: &Connection, plan: &Plan<'_>) -> rusqlite::Result<boo
             continue;
         };
         let input = plan.offsets.partition_point(|offset| *offset <= id).saturating_sub(1);
-        let spans = threads.entry((pid, tid)).or_default();
+        let spans = threads.entry([processes.of_row(id), pid, tid]).or_default();
         let span = spans.entry(input).or_insert(Span { start_ns: start, end_ns: end });
         *span = Span { start_ns: span.start_ns.min(start), end_ns: span.end_ns.max(end) };
     }
-    Ok(threads.into_values().all(|spans| {
-        let mut spans: Vec<Span> = spans.into_values().collect();
-        spans.sort_by_key(|span| span.start_ns);
-        spans.is_sorted_by(|span, next| span.end_ns <= next.start_ns)
-    }))
+    Ok(threads)
 }

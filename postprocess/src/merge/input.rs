@@ -6,11 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use rpd_schema::text::text_of;
 use rpd_schema::{GpuInfo, SessionInfo, Version};
 use rusqlite::{Connection, Row};
 
-use crate::layout::{Layout, quote};
+use crate::layout::{Layout, metadata as metadata_value, quote};
 use crate::pass::{Freshness, PASSES, State};
+use crate::trace::{row_count, rows_by_session};
+use crate::trim::ORIGIN;
 use crate::{check, text};
 
 /// A trace to be merged.
@@ -22,11 +25,21 @@ pub(super) struct Input {
     pub(super) version: Version,
     /// Its tables.
     pub(super) layout: Layout,
+    /// How many rows each of them has.
+    pub(super) rows: BTreeMap<String, u64>,
+    /// How SQLite keeps its texts: UTF-8 ...
+    pub(super) encoding: String,
+    /// What tells the trace of which it is a part, if it is one.
+    pub(super) origin: Option<String>,
+    /// Sessions that have calls.
+    pub(super) with_calls: Vec<i64>,
     /// Its sessions that say something of themselves.
     pub(super) sessions: Vec<SessionInfo>,
+    /// What notes beside it say of them and it does not.
+    pub(super) noted: Vec<SessionInfo>,
     /// Its GPUs that it says something of.
     pub(super) gpus: Vec<GpuInfo>,
-    /// How many session numbers its ids take.
+    /// How many session numbers its ids and notes take.
     pub(super) session_span: i64,
     /// Whether it was made by a merge: times and ids of its nodes have been fitted together.
     pub(super) is_merged: bool,
@@ -57,6 +70,8 @@ impl Input {
             );
         }
         let layout = Layout::everything(trace)?;
+        let rows = layout.tables.iter().map(|table| Ok((table.name.clone(), row_count(trace, &table.name)?)));
+        let rows = rows.collect::<rusqlite::Result<_>>()?;
         let mut passes = BTreeMap::new();
         for definition in PASSES {
             match State::of(trace, definition)? {
@@ -71,12 +86,19 @@ impl Input {
                 }
             }
         }
+        let noted = rpd_schema::noted_sessions(trace, path)?;
+        let noted_span = noted.iter().map(|session| i64::from(session.session) + 1).max().unwrap_or(0);
         Ok(Input {
             path: path.to_path_buf(),
             version,
-            session_span: session_span(trace, &layout)?,
+            session_span: session_span(trace, &layout)?.max(noted_span),
+            rows,
+            encoding: trace.query_row("PRAGMA encoding", [], |row| row.get(0))?,
+            origin: metadata_value(trace, &layout, ORIGIN)?,
+            with_calls: rows_by_session(trace, "rocpd_api", "id")?.into_keys().collect(),
             layout,
             sessions: rpd_schema::sessions(trace)?,
+            noted,
             gpus: rpd_schema::gpus(trace)?,
             is_merged: !tagged(trace, "node::")?.is_empty(),
             passes,
@@ -96,15 +118,11 @@ impl Input {
 
 /// The metadata of an open trace in the order of its rows: tags and values.
 pub(super) fn metadata(trace: &Connection, name: &str) -> rusqlite::Result<Vec<(String, String)>> {
-    let query =
-        format!("SELECT CAST(tag AS blob), CAST(value AS blob) FROM {name}.rocpd_metadata ORDER BY rowid");
+    let query = format!("SELECT tag, value FROM {name}.rocpd_metadata ORDER BY rowid");
     let mut rows = trace.prepare(&query)?;
-    let rows = rows.query_map([], |row| Ok((text_at(row, 0)?, text_at(row, 1)?)))?;
+    let text = |row: &Row<'_>, at| row.get_ref(at).map(|value| text_of(value).into_owned());
+    let rows = rows.query_map([], |row| Ok((text(row, 0)?, text(row, 1)?)))?;
     rows.collect()
-}
-
-fn text_at(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
-    Ok(String::from_utf8_lossy(row.get_ref(at)?.as_bytes_or_null()?.unwrap_or_default()).into_owned())
 }
 
 /// Rows of the metadata whose tags begin with `prefix`, by what follows it.

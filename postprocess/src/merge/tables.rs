@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 
 use super::input::Input;
-use crate::layout::{TableLayout, same};
+use crate::layout::{Column, TableLayout, same};
 use crate::pass::{Definition, PASSES};
 use crate::text;
 
@@ -122,8 +122,10 @@ impl Tables {
     }
 
     fn columns_agree(&self, inputs: &[Input], name: &str) -> bool {
-        let columns = |table: &TableLayout| -> Vec<String> {
-            table.columns.iter().map(|column| column.name.to_ascii_lowercase()).collect()
+        let columns = |table: &TableLayout| -> Vec<(String, bool, bool)> {
+            let column =
+                |column: &Column| (column.name.to_ascii_lowercase(), column.is_integer, column.is_real);
+            table.columns.iter().map(column).collect()
         };
         let mut all = inputs.iter().filter_map(|input| input.layout.table(name)).map(columns);
         let first = all.next();

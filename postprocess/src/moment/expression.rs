@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use regex::Regex;
+use rpd_settings::quantity;
 
 /// What a moment may be, for messages.
 const FORMS: &str = "not a time: write 1500 (ns), 1.5s, 20us, 25%, +2s (from the start), -500ms (before the end), \
@@ -68,7 +69,7 @@ impl FromStr for Moment {
         }
         let wrong = || FORMS.to_string();
         if let Some(number) = text.strip_suffix('%') {
-            let part = scaled(number, 1_000_000_000 / 100).ok_or_else(wrong)?;
+            let part = quantity::scaled(number, 1_000_000_000 / 100).ok_or_else(wrong)?;
             return if part <= 1_000_000_000 { Ok(Moment::Part(part)) } else { Err(wrong()) };
         }
         let (sign, duration) = match text.strip_prefix(['+', '-']) {
@@ -84,28 +85,9 @@ impl FromStr for Moment {
     }
 }
 
-/// A duration with a unit, in ns; without one it is ns.
+/// A duration in ns; without a unit it is ns.
 pub(crate) fn duration_ns(text: &str) -> Option<i64> {
-    // `s` ends the others.
-    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    let found = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
-    let (number, ns) = found.unwrap_or((text, 1));
-    scaled(number, ns)
-}
-
-/// A decimal number times `scale`, exactly, what is below 1 cut off. None where it is no number or too large.
-fn scaled(number: &str, scale: i64) -> Option<i64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
-    if (whole.is_empty() && fraction.is_empty()) || !is_number(whole) || !is_number(fraction) {
-        return None;
-    }
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    // No unit has more than nine digits behind the point.
-    let places = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
-    let billionths = places.fold(0, |sum, digit| sum * 10 + i128::from(digit - b'0'));
-    let part = billionths * i128::from(scale) / 1_000_000_000;
-    whole.checked_mul(scale)?.checked_add(i64::try_from(part).ok()?)
+    quantity::time_ns(text, 1)
 }
 
 #[cfg(test)]
@@ -126,6 +108,7 @@ mod tests {
             (".5ms", "At(500000)"),
             ("7.", "At(7)"),
             ("1.9ns", "At(1)"),
+            ("2m", "At(120000000000)"),
             ("+2s", "AfterStart(2000000000)"),
             ("-500ms", "BeforeEnd(500000000)"),
             ("25%", "Part(250000000)"),
@@ -155,7 +138,6 @@ mod tests {
             "+5%",
             "-5%",
             "101%",
-            "1h",
             "9223372036854775808",
             "9223372037s",
             "0x10",

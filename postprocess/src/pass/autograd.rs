@@ -25,6 +25,10 @@ impl Autograd {
     pub(crate) const PLAIN: Autograd = Autograd { keep_args: false, skip_callstacks: false };
 }
 
+/// Said of a trace that has none.
+const NO_OPERATORS: &str = "no marker is one of PyTorch's operators: record the program with \
+     `with torch.autograd.profiler.emit_nvtx(record_shapes=True):` around what is of interest";
+
 /// What it is.
 pub(super) static DEFINITION: Definition = Definition {
     name: "autograd",
@@ -61,6 +65,9 @@ impl Pass for Autograd {
                 taken.examples.join(", ")
             ),
         );
+        if taken.operators == 0 {
+            report.advice = Some(NO_OPERATORS);
+        }
         if !self.skip_callstacks && !has_callstacks(change)? {
             let stacks = make(change, &Callstack)?;
             report.rows.extend(stacks.rows);

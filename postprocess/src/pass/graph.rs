@@ -70,6 +70,7 @@ impl Pass for Graph {
                 name,
                 members: &members,
                 columns,
+                types: &[],
                 among: Some("temp.graph_call"),
             };
             report.rows.insert(table, subclass.make(trace, change.version)?.rows);

@@ -4,6 +4,7 @@
 //! its number of rows and its largest id then, as `table rows largest`, joined by ` | `: ids alone would not tell, because
 //! the sessions of a file grow side by side.
 
+use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Definition;
@@ -125,12 +126,9 @@ fn value(trace: &Connection, pass: &Definition, key: &str) -> rusqlite::Result<O
     }
     trace
         .query_row(
-            "SELECT CAST(value AS text) FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1",
+            &format!("SELECT {} FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1", shown("value")),
             [format!("{}::{key}", pass.tag)],
-            |row| {
-                Ok(String::from_utf8_lossy(row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default())
-                    .into_owned())
-            },
+            |row| Ok(text_of(row.get_ref(0)?).into_owned()),
         )
         .optional()
 }

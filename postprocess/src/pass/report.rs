@@ -11,6 +11,9 @@ pub(crate) struct Report {
     pub(crate) rows: BTreeMap<&'static str, u64>,
     /// What could not be taken as it stands in the file, worst first.
     pub(crate) remarks: Vec<Remark>,
+    /// What to do where there was nothing to make it of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) advice: Option<&'static str>,
 }
 
 /// Rows of a file that could not be taken as they are.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use rpd_schema::SessionInfo;
 use rusqlite::Connection;
 
+use super::ORIGIN;
 use super::callstack::name_own_time;
 use super::kept::Kept;
 use super::plan::{Fate, Planned, plan};
@@ -27,14 +29,26 @@ pub(super) struct Copy<'a> {
     pub(super) window: Window,
     /// The calls and ops that stay.
     pub(super) kept: &'a Kept,
+    /// What tells the trace of which this is a part.
+    pub(super) origin: String,
+    /// What notes beside it say and it does not.
+    pub(super) noted: Vec<SessionInfo>,
+}
+
+/// What was copied.
+pub(super) struct Copied {
+    /// What went altogether, and why.
+    pub(super) dropped: Vec<String>,
+    /// Rows of the tables that stay.
+    pub(super) rows: BTreeMap<String, u64>,
 }
 
 impl Copy<'_> {
-    /// Copies all that stays, and says what went altogether and why.
+    /// Copies all that stays.
     ///
     /// # Errors
     /// When the trace cannot be read or the new one not be written.
-    pub(super) fn run(&self) -> Result<Vec<String>> {
+    pub(super) fn run(&self) -> Result<Copied> {
         let made = self.making.made;
         self.kept.name(made)?;
         self.name_graphs()?;
@@ -43,15 +57,28 @@ impl Copy<'_> {
         }
         let planned = plan(self.layout, self.window);
         let mut dropped = objects::left_out(made, SOURCE)?;
+        let mut rows = BTreeMap::new();
         for Planned { table, fate } in &planned {
             self.making.show(&table.name);
-            match fate {
-                Fate::Dropped(reason) => dropped.push(format!("table {}: {reason}", table.name)),
+            let copied = match fate {
+                Fate::Dropped(reason) => {
+                    dropped.push(format!("table {}: {reason}", table.name));
+                    continue;
+                }
                 Fate::Rows(condition) => self.rows(table, condition, &BTreeMap::new())?,
                 Fate::Runs => self.runs(table)?,
                 Fate::Texts => self.texts(table, &planned)?,
+            };
+            // What is said of the whole trace changes below.
+            if !table.is("rocpd_metadata") {
+                rows.insert(table.name.clone(), copied as u64);
             }
         }
+        // By what was chosen before anything was copied.
+        rows.extend([
+            ("rocpd_api".to_string(), self.kept.rows.calls),
+            ("rocpd_op".to_string(), self.kept.rows.ops),
+        ]);
         objects::indexes(self.making, SOURCE)?;
         let views = objects::views(made, SOURCE, self.trace)?;
         dropped.extend(views.into_iter().map(|view| format!("view {view}: it reads what is gone")));
@@ -62,7 +89,7 @@ impl Copy<'_> {
             pass::spoil_graph(made)?;
             dropped.push("graphs whose captures the window cuts, though launches of them stay: rpd graph --redo composes them".into());
         }
-        Ok(dropped)
+        Ok(Copied { dropped, rows })
     }
 
     /// Whether a launch stays of a graph that went.
@@ -101,8 +128,8 @@ impl Copy<'_> {
     }
 
     /// Copies the rows for which `condition` is true, with `changed` (SQL, by column) in place of what stands in these
-    /// columns.
-    fn rows(&self, table: &TableLayout, condition: &str, changed: &BTreeMap<&str, String>) -> Result<()> {
+    /// columns, and says how many.
+    fn rows(&self, table: &TableLayout, condition: &str, changed: &BTreeMap<&str, String>) -> Result<usize> {
         let made = self.making.made;
         objects::table(made, SOURCE, &table.name)?;
         let columns: Vec<String> = table.columns.iter().map(|column| quote(&column.name)).collect();
@@ -126,13 +153,12 @@ impl Copy<'_> {
             ),
             [],
         )
-        .with_context(|| format!("cannot copy {}", table.name))?;
-        Ok(())
+        .with_context(|| format!("cannot copy {}", table.name))
     }
 
     /// Copies the runs of a sensor that lie in the window, or in what the calls and ops that stay took beyond it, cut
     /// to that.
-    fn runs(&self, table: &TableLayout) -> Result<()> {
+    fn runs(&self, table: &TableLayout) -> Result<usize> {
         let Window { start_ns, end_ns } = self.window;
         let mut last = end_ns;
         if end_ns < i64::MAX {
@@ -153,7 +179,7 @@ impl Copy<'_> {
     }
 
     /// Copies the texts that rows in the new trace refer to, and the empty one of each session.
-    fn texts(&self, table: &TableLayout, planned: &[Planned<'_>]) -> Result<()> {
+    fn texts(&self, table: &TableLayout, planned: &[Planned<'_>]) -> Result<usize> {
         let made = self.making.made;
         let mut used = Ids::default();
         for Planned { table: user, fate } in planned {
@@ -186,13 +212,30 @@ impl Copy<'_> {
         for declaration in declared_texts(made)?.iter().filter(|declaration| is_gone(&declaration.table)) {
             made.execute("DELETE FROM rocpd_metadata WHERE id = ?1", [declaration.row])?;
         }
-        for (tag, ns) in [("trim::start_ns", self.window.start_ns), ("trim::end_ns", self.window.end_ns)] {
-            if ns != i64::MIN && ns != i64::MAX {
-                made.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [tag])?;
-                made.execute(
-                    "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)",
-                    [tag, &ns.to_string()],
-                )?;
+        let edge = |ns: i64| Some(ns.to_string()).filter(|_| ns != i64::MIN && ns != i64::MAX);
+        let state = |tag: &str, value: &str| -> rusqlite::Result<()> {
+            made.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [tag])?;
+            made.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [tag, value])?;
+            Ok(())
+        };
+        for (tag, value) in [
+            ("trim::start_ns", edge(self.window.start_ns)),
+            ("trim::end_ns", edge(self.window.end_ns)),
+            (ORIGIN, Some(self.origin.clone())),
+        ] {
+            if let Some(value) = value {
+                state(tag, &value)?;
+            }
+        }
+        for SessionInfo { session, facts } in &self.noted {
+            for (key, value) in facts {
+                state(&format!("session::{session}::{key}"), value)?;
+            }
+            let query = "SELECT max(CAST(value AS integer)) FROM rocpd_metadata WHERE tag = 'session_count'";
+            let counted: Option<i64> = made.query_row(query, [], |row| row.get(0))?;
+            let least = i64::from(*session) + 1;
+            if counted.is_none_or(|counted| counted < least) {
+                state("session_count", &least.to_string())?;
             }
         }
         Ok(())

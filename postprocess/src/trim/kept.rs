@@ -15,6 +15,15 @@ pub(crate) struct Kept {
     pub(crate) calls: Arc<Ids>,
     /// Ops that one of these calls caused, and ops that no call caused and that start in the window.
     pub(crate) ops: Arc<Ids>,
+    /// How many rows these calls and ops are: other recorders may have used an id twice, or a text for one.
+    pub(crate) rows: Rows,
+}
+
+/// Rows of calls and ops.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows {
+    pub(crate) calls: u64,
+    pub(crate) ops: u64,
 }
 
 impl Kept {
@@ -42,8 +51,16 @@ impl Kept {
         // A link may lead nowhere: only ops that are there stay.
         let staying =
             format!("SELECT id FROM rocpd_op WHERE is_caused(id) OR ({in_window} AND NOT is_linked(id))");
-        let ops = Ids::of(trace, &staying, [])?;
-        Ok(Kept { calls: Arc::new(calls), ops: Arc::new(ops) })
+        let ops = Arc::new(Ids::of(trace, &staying, [])?);
+        ops.name(trace, "is_staying")?;
+        let count = |query: &str| -> rusqlite::Result<u64> {
+            trace.query_row(query, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
+        };
+        let rows = Rows {
+            calls: count(&format!("SELECT count(*) FROM rocpd_api WHERE {in_window}"))?,
+            ops: count("SELECT count(*) FROM rocpd_op WHERE is_staying(id)")?,
+        };
+        Ok(Kept { calls: Arc::new(calls), ops, rows })
     }
 
     /// Makes them known to SQL as `is_kept_call(id)` and `is_kept_op(id)`.

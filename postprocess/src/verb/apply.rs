@@ -54,6 +54,9 @@ pub(crate) fn run(pass: &dyn Pass, request: &Request) -> Result<()> {
             for remark in &report.remarks {
                 note(format_args!("{file}: {name}: {} {}: {}", remark.count, remark.kind, remark.text));
             }
+            if let Some(advice) = report.advice {
+                note(format_args!("{file}: {name}: {advice}"));
+            }
         }
         Some(Freshness::Stale) => note(format_args!(
             "{file}: {name} was made before rows were added or removed: it is stale; make it anew with: rpd {name} --redo FILE"

@@ -10,12 +10,12 @@ use crate::pass::change;
 use crate::quantity::counted;
 use crate::{output, text};
 
-/// Makes rows of the markers, and says how many.
+/// Makes rows of the markers, which are the calls with these names, and says how many.
 ///
 /// # Errors
 /// When the file is no trace or cannot be written; it is as it was then.
-pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
-    let made = change(file, "no marker was made a row", deserialize)?;
+pub(crate) fn run(file: &Path, names: &[String], json: bool) -> Result<()> {
+    let made = change(file, "no marker was made a row", |change| deserialize(change, names))?;
     if json {
         return output::write_json(&made);
     }

@@ -35,6 +35,10 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     let span = contents.span.map(|span| duration(span.duration_ns() as f64));
     writeln!(out, "span    {}", span.as_deref().unwrap_or("nothing recorded"))?;
     writeln!(out, "lost    {}", losses(&contents.lost))?;
+    if contents.launches_without_op > 0 {
+        let launches = counted(contents.launches_without_op, "launch", "launches");
+        writeln!(out, "open    {launches} without an operation: their kernels had not completed")?;
+    }
     if let Some(links) = links(contents) {
         writeln!(out, "links   {links}")?;
     }
@@ -48,7 +52,7 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     ] {
         if !table.is_empty() {
             writeln!(out, "\n{title}")?;
-            table.write(out, INDENT, Some(room))?;
+            table.write(out, INDENT, room)?;
         }
     }
     Ok(())
@@ -92,8 +96,8 @@ fn sessions(contents: &Contents) -> Table {
         ("calls", Right),
         ("operations", Right),
         ("lost", Right),
-        ("command", Left),
-    ]);
+    ])
+    .sparing(&["started", "host", "rank", "calls"]);
     for session in &contents.sessions {
         table.row(vec![
             session.session.to_string(),
@@ -105,8 +109,10 @@ fn sessions(contents: &Contents) -> Table {
             session.calls.to_string(),
             session.operations.to_string(),
             session.lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count)).to_string(),
-            or_unknown(session.command.as_deref()),
         ]);
+        if let Some(command) = session.command.as_deref().filter(|command| !command.is_empty()) {
+            table.below(command);
+        }
     }
     table
 }
@@ -120,7 +126,8 @@ fn gpus(contents: &Contents) -> Table {
         ("queues", Right),
         ("operations", Right),
         ("name", Left),
-    ]);
+    ])
+    .sparing(&["bdf", "queues"]);
     for gpu in &contents.gpus {
         table.row(vec![
             gpu.gpu.to_string(),

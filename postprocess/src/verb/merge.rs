@@ -9,6 +9,9 @@ use crate::note::note;
 use crate::quantity::counted;
 use crate::{output, text};
 
+/// Process ids that are named.
+const SHOWN_PIDS: usize = 5;
+
 /// What is asked for.
 pub(crate) struct Request {
     /// The new trace.
@@ -29,6 +32,16 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     let merged = merge(&request.output, &request.files, &request.options)?;
     for dropped in &merged.dropped {
         note(format_args!("left out: {}", text::escape(dropped)));
+    }
+    if !merged.shared_pids.is_empty() {
+        let shown: Vec<String> = merged.shared_pids.iter().take(SHOWN_PIDS).map(i64::to_string).collect();
+        let more = if merged.shared_pids.len() > SHOWN_PIDS { ", ..." } else { "" };
+        note(format_args!(
+            "{}: several processes have the same id ({}{more}): queries must tell them apart by session, id >> 32, as the \
+             passes do",
+            text::escape(&merged.output),
+            shown.join(", ")
+        ));
     }
     if request.json {
         return output::write_json(&merged);

@@ -1,6 +1,5 @@
 //! `rpd top`: where GPU time goes.
 
-use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -65,13 +64,13 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     let (groups, rest) = ranking.groups.split_at(shown);
     match request.form {
         Form::Json => output::write_json(&groups),
-        Form::Csv => write_csv(groups),
+        Form::Csv => write_csv(request.by, groups),
         Form::Table { .. } if groups.is_empty() => {
             note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
             Ok(())
         }
         Form::Table { wide } => {
-            write_table(groups, (!wide).then(output::line_width))?;
+            write_table(request.by, groups, if wide { None } else { output::line_width() })?;
             if !rest.is_empty() {
                 let percent: f64 = rest.iter().map(|group| group.percent).sum();
                 note(format_args!(
@@ -84,55 +83,54 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     }
 }
 
-fn write_table(groups: &[Group], room: Option<usize>) -> Result<()> {
+fn write_table(by: By, groups: &[Group], room: Option<usize>) -> Result<()> {
     use Align::{Left, Right};
-    let mut table = Table::new(&[
+    let mut columns = vec![
         ("calls", Right),
         ("total", Right),
+        ("self", Right),
         ("average", Right),
         ("min", Right),
         ("max", Right),
         ("%", Right),
         ("name", Left),
-    ]);
+    ];
+    columns.retain(|(title, _)| by.nests() || *title != "self");
+    let mut table = Table::new(&columns).sparing(&["min", "max", "average"]);
     for group in groups {
-        table.row(vec![
-            group.calls.to_string(),
-            duration(group.total_ns as f64),
+        let mut cells = vec![group.calls.to_string(), duration(group.total_ns as f64)];
+        cells.extend(group.self_ns.map(|ns| duration(ns as f64)));
+        cells.extend([
             duration(group.average_ns),
             duration(group.min_ns as f64),
             duration(group.max_ns as f64),
             format!("{:.1}", group.percent),
             group.name.clone(),
         ]);
+        table.row(cells);
     }
     output::write(|out| table.write(out, 0, room))
 }
 
-fn write_csv(groups: &[Group]) -> Result<()> {
+fn write_csv(by: By, groups: &[Group]) -> Result<()> {
     output::write(|out| {
-        let mut csv = csv::Writer::from_writer(out);
-        write_records(&mut csv, groups).map_err(|error| match error.into_kind() {
-            // Kept as it is: a closed pipe is no failure.
-            csv::ErrorKind::Io(error) => error,
-            other => io::Error::other(format!("{other:?}")),
-        })?;
-        csv.flush()
+        let mut header =
+            vec!["name", "calls", "total_ns", "self_ns", "average_ns", "min_ns", "max_ns", "percent"];
+        header.retain(|title| by.nests() || *title != "self_ns");
+        output::write_csv_record(out, header)?;
+        groups.iter().try_for_each(|group| output::write_csv_record(out, record(group)))
     })
 }
 
-fn write_records(csv: &mut csv::Writer<impl io::Write>, groups: &[Group]) -> csv::Result<()> {
-    csv.write_record(["name", "calls", "total_ns", "average_ns", "min_ns", "max_ns", "percent"])?;
-    for group in groups {
-        csv.write_record([
-            text::csv_field(&group.name).as_ref(),
-            &group.calls.to_string(),
-            &group.total_ns.to_string(),
-            &format!("{:.3}", group.average_ns),
-            &group.min_ns.to_string(),
-            &group.max_ns.to_string(),
-            &format!("{:.4}", group.percent),
-        ])?;
-    }
-    Ok(())
+fn record(group: &Group) -> Vec<String> {
+    let mut record =
+        vec![text::csv_field(&group.name).into_owned(), group.calls.to_string(), group.total_ns.to_string()];
+    record.extend(group.self_ns.map(|ns| ns.to_string()));
+    record.extend([
+        format!("{:.3}", group.average_ns),
+        group.min_ns.to_string(),
+        group.max_ns.to_string(),
+        format!("{:.4}", group.percent),
+    ]);
+    record
 }

@@ -66,6 +66,36 @@ fn arguments_operations_and_what_is_chosen() {
 }
 
 #[test]
+fn a_few_calls_for_people_and_for_programs() {
+    let dir = Dir::new();
+    dir.trace("t.rpd", CALLS);
+    assert_eq!(lines(&dir, &["-n", "2", "t.rpd"]).0, [COPY, MARKER]);
+    assert_eq!(lines(&dir, &["-n", "1", "--grep", "Launch", "t.rpd"]).0, [LAUNCH]);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let ran = dir.run(&[&["api", "--json", "t.rpd"], arguments].concat());
+        serde_json::from_str(&ran.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {ran}"))
+    };
+    assert_eq!(json(&["--thread", "99"]), serde_json::json!([]));
+    assert_eq!(json(&[]).as_array().unwrap().len(), 3);
+    assert_eq!(
+        json(&["--grep", "Launch"]),
+        serde_json::json!([{
+            "pid": 1, "tid": 5, "start_ns": 5000, "duration_ns": 1000, "function": "hipLaunchKernel",
+            "arguments": "grid=3,2,1 | workgroup=64,1,1 | groupSegmentSize=0 | stream=0x7 | kernel=gemm\u{1b}[31m",
+            "operations": [{"gpu": 0, "queue": 1, "start_ns": 7000, "duration_ns": 1000, "name": "gemm\u{1b}[31m"}]
+        }])
+    );
+    let csv = dir.run(&["api", "--csv", "-n", "2", "t.rpd"]);
+    assert_eq!(
+        csv.expect(0).stdout.lines().skip(1).collect::<Vec<_>>(),
+        [
+            "1,4,1000,2000,hipMemcpy,dst=0xd | src=0x5 | size=64 | kind=1 | stream=0x0,0,0,CopyHostToDevice,1500,1000",
+            "1,5,4000,5000,UserMarker,step 1,,,,,"
+        ]
+    );
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let dir = Dir::new();
     dir.trace("t.rpd", CALLS);

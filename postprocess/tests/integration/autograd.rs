@@ -205,3 +205,11 @@ fn the_kernel_views_are_there_whichever_pass_comes_second() {
     dir.run(&["callstack", other]).expect(0);
     assert!(rows(&dir.open(&one), KERNELS) == rows(&dir.open(other), KERNELS));
 }
+
+#[test]
+fn a_trace_without_operators_says_how_to_get_them() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    let made = dir.run(&["autograd", &trace]);
+    assert!(made.expect(0).stderr.contains("emit_nvtx(record_shapes=True)"), "{made}");
+}

@@ -138,6 +138,11 @@ fn threads_and_processes_do_not_mix() {
         INSERT INTO rocpd_api VALUES (1, 1, 1, 0, 100, 1, 1), (2, 1, 2, 10, 20, 1, 1), (3, 2, 1, 10, 20, 1, 1),
             (4294967299, 1, 1, 10, 20, 1, 1);";
     let (rows, _) = of("threads.rpd", sql);
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    // The same with both sessions of one process.
+    let facts = "INSERT INTO rocpd_metadata (tag, value) SELECT 'session::' || column1 || '::' || column2, 7
+        FROM (VALUES (0, 'boot_id'), (0, 'pid'), (0, 'start_monotonic_ns'), (1, 'boot_id'), (1, 'pid'), (1, 'start_monotonic_ns'));";
+    let (rows, _) = of("threads.rpd", &format!("{sql}{facts}"));
     assert_eq!(rows.len(), 5, "{rows:?}");
     assert!(rows.contains(&[1, 4_294_967_299, 1, 10, 0]));
 }

@@ -320,3 +320,66 @@ fn names_out_of_the_file_are_harmless() {
         assert!(told.stdout.contains("negative-duration") && told.stdout.contains("not-a-number"), "{told}");
     }
 }
+
+/// What lets a table have what its declaration forbids, as files of other writers do.
+fn undeclared(table: &str) -> String {
+    format!(
+        "CREATE TABLE ext_copy AS SELECT * FROM {table}; DROP TABLE {table};
+         CREATE TABLE {table} (id integer PRIMARY KEY, {});
+         INSERT INTO {table} SELECT * FROM ext_copy; DROP TABLE ext_copy;",
+        match table {
+            "rocpd_op" =>
+                "gpuId integer, queueId integer, sequenceId integer, completionSignal varchar(18), start, \"end\", description_id integer, opType_id integer",
+            _ =>
+                "pid integer, tid integer, start integer, \"end\" integer, apiName_id integer, args_id integer",
+        }
+    )
+}
+
+#[test]
+fn times_that_are_no_integers_or_missing_are_errors_and_the_rest_is_judged() {
+    let real = undeclared("rocpd_op")
+        + "UPDATE rocpd_op SET start = start + 0.5 WHERE id = 7; UPDATE rocpd_op SET \"end\" = NULL WHERE id IN (8, 9);
+           UPDATE rocpd_op SET start = 0 WHERE id = 10; UPDATE rocpd_op SET \"end\" = 'late' WHERE id = 11;";
+    let answer = finds(
+        &real,
+        &["impossible-time rocpd_op 1", "not-a-number rocpd_op.start 1", "not-a-number rocpd_op.end 3"],
+    );
+    assert_eq!(answer.errors, 3);
+    let null = undeclared("rocpd_api")
+        + "UPDATE rocpd_api SET tid = NULL WHERE id = 3; UPDATE rocpd_api SET start = NULL WHERE id = 4;
+           UPDATE rocpd_api SET apiName_id = NULL WHERE id = 5; UPDATE rocpd_api SET start = 5.5, \"end\" = 1e300 WHERE id = 6;";
+    finds(
+        &null,
+        &[
+            "dangling-id rocpd_api.apiName_id 1",
+            "not-a-number rocpd_api.tid 1",
+            "not-a-number rocpd_api.start 2",
+            "not-a-number rocpd_api.end 1",
+        ],
+    );
+    // Far from the others, among times that are none.
+    let far = undeclared("rocpd_op")
+        + "UPDATE rocpd_op SET start = start + 900000000000000, \"end\" = \"end\" + 900000000000000 WHERE id = 3;
+           UPDATE rocpd_op SET start = 1.5 WHERE id = 4;";
+    finds(&far, &["not-a-number rocpd_op.start 1", "far-time rocpd_op 1"]);
+}
+
+#[test]
+fn a_renamed_column_is_named_in_a_few_words_by_every_verb() {
+    let dir = Dir::new();
+    let trace = sound(&dir, "t.rpd");
+    dir.open(&trace).execute_batch("ALTER TABLE rocpd_op RENAME COLUMN start TO begin").unwrap();
+    let told = dir.run(&["check", &trace]);
+    assert!(told.expect(1).stdout.contains("missing-column"), "{told}");
+    assert!(told.stdout.contains("rocpd_op.start"), "{told}");
+    for verb in ["info", "top", "api", "callstack", "graph", "autograd", "passes", "deserialize"] {
+        let told = dir.run(&[verb, &trace]);
+        let longest = told.stderr.lines().map(str::len).max().unwrap_or(0);
+        assert!(longest < 250, "{told}");
+        assert!(!told.stderr.contains("SELECT"), "{told}");
+        if told.status.code() != Some(0) {
+            told.expect(1).says(&["rpd check", "start"]);
+        }
+    }
+}

@@ -203,6 +203,12 @@ fn sessions_without_an_end_are_told_apart() {
     for (facts, kind, severity) in [
         (session_here(1, gone, NOW_OR_LATER), "session-killed", "warning"),
         (session_here(1, std::process::id(), 1), "session-killed", "warning"),
+        (
+            session_here(1, gone, NOW_OR_LATER)
+                + "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::abort_monotonic_ns', '7')",
+            "session-aborted",
+            "note",
+        ),
         (session_here(1, std::process::id(), NOW_OR_LATER), "session-running", "note"),
         (
             session_here(1, std::process::id(), NOW_OR_LATER)
@@ -216,6 +222,13 @@ fn sessions_without_an_end_are_told_apart() {
             "session-unfinished",
             "warning",
         ),
+        // A process of a container that has the host's name.
+        (
+            session_here(1, std::process::id(), NOW_OR_LATER)
+                + "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::pid_namespace', 'pid:[1]')",
+            "session-unfinished",
+            "warning",
+        ),
     ] {
         dir.open(&trace).execute_batch(&facts).unwrap();
         let answer = check(&dir, &[&trace]);
@@ -223,6 +236,18 @@ fn sessions_without_an_end_are_told_apart() {
         assert_eq!(answer.findings[0].severity, severity);
         assert!(answer.findings[0].examples[0].as_str().unwrap().starts_with("session 1 process"));
     }
+}
+
+#[test]
+fn queues_that_failed_are_named() {
+    let dir = Dir::new();
+    let trace = sound(&dir, "t.rpd");
+    let fact =
+        "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::queue_error', 'queue 1 of GPU 0: X')";
+    dir.open(&trace).execute_batch(fact).unwrap();
+    let answer = check(&dir, &[&trace]);
+    assert_eq!(answer.told(), ["queue-failed sessions 1"]);
+    assert_eq!(answer.findings[0].examples[0].as_str(), Some("session 1: queue 1 of GPU 0: X"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::{Dir, ran};
+use crate::harness::{Dir, not_tested, ran};
 
 const EMPTY_PROGRAM: &str = "int main(void) { return 0; }";
 
@@ -15,6 +15,15 @@ fn a_program_without_a_gpu_runtime() {
         "no GPU runtime was loaded",
         "libhsa-runtime64",
     ]);
+}
+
+#[test]
+fn a_program_on_an_nvidia_gpu() {
+    let dir = Dir::new();
+    dir.compile("libcuda.so.1", "int cuInit;", &["-shared", "-fPIC"]);
+    let source = "#include <dlfcn.h>\nint main(void) { return !dlopen(\"./libcuda.so.1\", RTLD_NOW); }";
+    dir.compile("program", source, &["-ldl"]);
+    dir.run(&["record", "--", "./program"]).expect(0).says(&["program", "NVIDIA", "NVTX"]);
 }
 
 #[test]
@@ -40,7 +49,7 @@ fn a_program_that_changes_user() {
     dir.compile("program", EMPTY_PROGRAM, &[]);
     // Only root can give the file to somebody else, which makes the set-user-id bit mean something.
     if std::os::unix::fs::chown(dir.path("program"), Some(65534), Some(65534)).is_err() {
-        return;
+        return not_tested("only root can make a program of another user");
     }
     fs::set_permissions(dir.path("program"), fs::Permissions::from_mode(0o4755)).unwrap();
     dir.run(&["record", "--", "./program"]).expect(0).says(&["setuid", "LD_PRELOAD"]);

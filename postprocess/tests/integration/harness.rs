@@ -12,18 +12,6 @@ use tempfile::TempDir;
 /// The program under test.
 pub(crate) const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 
-/// Variables that change what rpd or the recorder does.
-const SCRUBBED: [&str; 8] = [
-    "LD_PRELOAD",
-    "RPD_TRACER_PATH",
-    "RPDT_FILENAME",
-    "RPDT_AUTOSTART",
-    "RPDT_REPORT",
-    "RPDT_LOG",
-    "HSA_TOOLS_LIB",
-    "RPDT_LOADED",
-];
-
 /// A directory that goes away with the test, in which commands run.
 pub(crate) struct Dir(TempDir);
 
@@ -63,15 +51,20 @@ impl Dir {
         names
     }
 
-    /// A command in this directory, with nothing in its environment that the caller's run left there.
+    /// A command in this directory, with an environment of its own: nothing of the caller's changes what is tested, as LD_PRELOAD,
+    /// RPDT_*, COLUMNS, NO_COLOR, a locale or a user's ~/.sqliterc would.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.0.path()).stdin(Stdio::null());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", "/dev/null")
+            .env("LC_ALL", "C.UTF-8")
+            .env("TERM", "dumb");
         // rpd makes its temporary files here too, so that a test sees what is left behind.
         command.env("TMPDIR", self.0.path());
-        for variable in SCRUBBED {
-            command.env_remove(variable);
-        }
         command
     }
 
@@ -177,6 +170,14 @@ impl std::fmt::Display for Ran {
         let Ran { status, stdout, stderr, command } = self;
         write!(f, "\n$ {command}\n{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
     }
+}
+
+/// Says that a part of this test was left out, and why: also in a run that shows nothing of tests that pass.
+pub(crate) fn not_tested(why: &str) {
+    use std::io::Write;
+    let thread = std::thread::current();
+    // The test harness keeps what eprintln! writes.
+    let _ = writeln!(std::io::stderr(), "\n{}: not tested here: {why}", thread.name().unwrap_or_default());
 }
 
 /// Runs a command to its end.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::harness::{Dir, golden};
+use crate::harness::{Dir, golden, ran};
 
 /// The object of `--json`. A new field is a change of the interface and has to be added here.
 #[derive(Deserialize)]
@@ -19,6 +19,7 @@ struct Info {
     operations: Vec<OpType>,
     tables: BTreeMap<String, u64>,
     lost: BTreeMap<String, u64>,
+    launches_without_op: u64,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +107,20 @@ fn a_real_trace_in_both_forms() {
 }
 
 #[test]
+fn a_command_is_whole() {
+    let dir = Dir::new();
+    let command = "python3 train.py --model meta-llama/Llama-3.1-8B --epochs 3 --batch-size 64 --output /tmp/there --seed 1";
+    let trace = dir.trace("t.rpd", &TWO_SESSIONS.replace("./a \"b c\"", command));
+    let whole = dir.run(&["info", &trace]);
+    assert!(whole.expect(0).stdout.lines().any(|line| line.trim() == command), "{whole}");
+    for columns in [60, 80] {
+        let told = ran(dir.rpd(&["info", &trace]).env("COLUMNS", columns.to_string()));
+        assert!(told.expect(0).stdout.contains("python3 train.py --mod"), "{told}");
+        assert!(told.stdout.lines().all(|line| line.chars().count() <= columns), "{columns}: {told}");
+    }
+}
+
+#[test]
 fn everything_a_trace_says_of_itself() {
     let dir = Dir::new();
     let trace = dir.trace("t.rpd", TWO_SESSIONS);
@@ -146,8 +161,9 @@ fn everything_a_trace_says_of_itself() {
     assert!(info.tables.contains_key("ext_dispatch"));
     let text = dir.run(&["info", &trace]).expect(0).stdout.clone();
     for line in [
-        r#"        0  node1    7     5  2023-11-14T22:13:20Z   3.500 s      1           3     0  ./a "b c""#,
-        "        1  -        -     -  -                            -      1           1     0  -",
+        "        0  node1    7     5  2023-11-14T22:13:20Z   3.500 s      1           3     0",
+        r#"      ./a "b c""#,
+        "        1  -        -     -  -                            -      1           1     0",
         "    0  gfx90a  0000:03:00.0       2           3  AMD Instinct MI210",
         "    0      1           2",
         "      2  KernelExecution",
@@ -172,12 +188,15 @@ fn an_empty_trace_says_so() {
 fn lost_records_are_told_by_cause() {
     let dir = Dir::new();
     let lost = "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::lost::buffer_full', '10'),
-        ('session::1::lost::buffer_full', '1'), ('session::1::lost::late', '2'), ('session::1::lost::other', '0')";
+        ('session::1::lost::buffer_full', '1'), ('session::1::lost::late', '2'), ('session::1::lost::other', '0'),
+        ('session::0::launches_without_op', '2'), ('session::1::launches_without_op', '1')";
     let trace = dir.trace("t.rpd", lost);
     let told = dir.run(&["info", &trace]);
+    assert!(told.expect(0).stdout.contains("\nopen    3 launches without an operation"), "{told}");
     assert!(told.expect(0).stdout.contains("13 records: 11 buffer_full, 2 late\n"), "{told}");
     let info = info(&dir, &trace);
     assert_eq!(info.lost, BTreeMap::from([("buffer_full".into(), 11), ("late".into(), 2)]));
+    assert_eq!(info.launches_without_op, 3);
     assert_eq!(info.sessions[1].lost.values().sum::<u64>(), 3);
 }
 

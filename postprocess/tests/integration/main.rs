@@ -17,6 +17,9 @@
 //! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
+//! | `encodings.rs`, `long_texts.rs` | databases of UTF-16; texts as long as the file |
+//! | `odd_cells.rs` | values and names of columns that are not as the format has them |
+//! | `threads.rs` | processes with equal process and thread ids |
 //! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
@@ -30,13 +33,16 @@ mod autograd;
 mod callstack;
 mod check;
 mod check_file;
+mod encodings;
 mod explain;
 mod generated;
 mod graph;
 mod harness;
 mod hostile;
 mod info;
+mod long_texts;
 mod merge;
+mod odd_cells;
 mod pass;
 mod property;
 mod repair;
@@ -45,6 +51,7 @@ mod run;
 mod signal;
 mod sound;
 mod subclass;
+mod threads;
 mod top;
 mod trim;
 mod trim_failure;

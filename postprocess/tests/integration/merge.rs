@@ -7,6 +7,7 @@ use rusqlite::types::Value;
 use crate::generated::{BEGIN, generated, number, rows, to_schema_3};
 use crate::harness::{Dir, RPD, ran};
 use crate::hostile::being_recorded;
+use crate::trim::{leave_notes, lost_of};
 
 /// What people ask a trace; `op` for schema 3 too.
 const CONTENT: [&str; 7] = [
@@ -82,6 +83,36 @@ fn the_parts_of_a_trace_make_the_whole() {
             assert!(rows(&dir.open(&trace), stacks) == rows(&dir.open("all.rpd"), stacks));
         }
     }
+}
+
+#[test]
+fn the_parts_of_a_trace_that_says_nothing_of_its_processes_are_put_together_as_one() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 5, 200);
+    // As other recorders write it; both sessions of equal ids.
+    dir.open(&trace)
+        .execute_batch(
+            "DELETE FROM rocpd_metadata WHERE tag GLOB 'session::*'; UPDATE rocpd_api SET pid = 100, tid = 100 + tid % 2",
+        )
+        .unwrap();
+    dir.run(&["callstack", &trace]).expect(0);
+    cut(&dir, &trace);
+    dir.run(&["trim", "b.rpd", "-o", "c.rpd", "--end", &(BEGIN + 3000).to_string()]).expect(0);
+    dir.run(&["trim", "b.rpd", "-o", "d.rpd", "--start", &(BEGIN + 3001).to_string()]).expect(0);
+    dir.run(&["merge", "--same-host", "-o", "all.rpd", "a.rpd", "c.rpd", "d.rpd"]).expect(0);
+    dir.run(&["callstack", "--redo", "all.rpd"]).expect(0);
+    let stacks = "SELECT p.start, c.start, depth, cpu_time, gpu_time FROM ext_callstack JOIN rocpd_api p ON p.id = parent_id
+        JOIN rocpd_api c ON c.id = child_id ORDER BY 1, 2, 3, 4, 5";
+    assert!(rows(&dir.open(&trace), stacks) == rows(&dir.open("all.rpd"), stacks));
+    // Another trace with the same ids is another process.
+    let other = generated(&dir, "other.rpd", 6, 200);
+    let silent = "DELETE FROM rocpd_metadata WHERE tag GLOB 'session::*'; UPDATE rocpd_api SET pid = 100, tid = 100 + tid % 2";
+    dir.open(&other).execute_batch(silent).unwrap();
+    dir.run(&["trim", &other, "-o", "e.rpd", "--end", "50%"]).expect(0);
+    dir.run(&["merge", "--same-host", "-o", "two.rpd", "a.rpd", "e.rpd"]).expect(0);
+    dir.run(&["callstack", "--redo", "two.rpd"]).expect(0);
+    let mixed = "SELECT count(*) FROM ext_callstack WHERE parent_id >> 32 <> child_id >> 32";
+    assert_eq!(number(&dir.open("two.rpd"), mixed), 0);
 }
 
 /// A trace of another host, whose clock is `ahead` ns ahead of that of the trace it is a copy of.
@@ -343,7 +374,14 @@ fn call_stacks_of_threads_that_are_apart_stay() {
     calls("a.rpd", 100, 200);
     calls("b.rpd", 200, 300);
     calls("c.rpd", 150, 160);
-    for (other, state) in [("b.rpd", "already"), ("c.rpd", "stale")] {
+    // Traces that say nothing of themselves are of processes of their own, whatever ids these have.
+    calls("d.rpd", 150, 160);
+    for name in ["a.rpd", "b.rpd", "c.rpd"] {
+        let facts = "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::boot_id', 'b'), ('session::0::pid', '7'),
+            ('session::0::start_monotonic_ns', '50')";
+        dir.open(name).execute_batch(facts).unwrap();
+    }
+    for (other, state) in [("b.rpd", "already"), ("c.rpd", "stale"), ("d.rpd", "already")] {
         let out = format!("with_{other}");
         dir.run(&["merge", "--same-host", "-o", &out, "a.rpd", other]).expect(0);
         dir.run(&["callstack", &out]).expect(0).says(&[state]);
@@ -383,4 +421,21 @@ fn a_trace_that_is_being_recorded_is_not_merged() {
     told.expect(1).says(&["matmul_result.rpd", "recording into it", "rpd trim"]);
     dir.run(&["trim", &live, "-o", "copy.rpd"]).expect(0);
     dir.run(&["merge", "-o", "all.rpd", "--same-host", "t.rpd", "copy.rpd"]).expect(0);
+}
+
+#[test]
+fn what_notes_beside_the_parts_say_is_in_the_merged_trace() {
+    let dir = Dir::new();
+    generated(&dir, "a.rpd", 31, 20);
+    generated(&dir, "b.rpd", 32, 20);
+    let another = "UPDATE rocpd_metadata SET value = value + 1 WHERE tag = 'session::0::pid'";
+    assert_eq!(dir.open("b.rpd").execute(another, []).unwrap(), 1);
+    let sessions = |trace: &str| rpd_schema::sessions(&dir.open(trace)).unwrap().len();
+    let before = sessions("a.rpd") + sessions("b.rpd");
+    leave_notes(&dir, "a.rpd");
+    leave_notes(&dir, "b.rpd");
+    dir.run(&["merge", "-o", "all.rpd", "--same-host", "a.rpd", "b.rpd"]).expect(0);
+    assert_eq!((lost_of(&dir, "all.rpd"), sessions("all.rpd")), (Some(24), before + 2));
+    dir.run(&["check", "all.rpd"]).expect(0);
+    assert!(dir.path("a.rpd-lost").exists() && dir.path("b.rpd-lost").exists(), "the parts are as they were");
 }

@@ -28,10 +28,13 @@ fn holds<T: std::fmt::Debug>(values: impl Strategy<Value = T>, property: impl Fn
     }
 }
 
+/// The first session of its process, process id, thread id.
+type Thread = (i64, i64, i64);
+
 /// A call: thread, times, id, durations of its ops.
 #[derive(Debug, Clone)]
 struct Call {
-    thread: (i64, i64),
+    thread: Thread,
     start: i64,
     end: i64,
     id: i64,
@@ -44,7 +47,8 @@ fn any_calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 0..40).prop_map(|calls| {
         let numbered = calls.into_iter().enumerate();
         let calls = numbered.map(|(at, (pid, tid, start, length, session, ops))| Call {
-            thread: (pid, tid),
+            // The first and the last session are of one process.
+            thread: (session % 2 * 3, pid, tid),
             start,
             end: start + length,
             id: ((session * 3) << 32) + 1 + (at as i64 * 7919 % 100),
@@ -59,8 +63,8 @@ fn nested_calls() -> impl Strategy<Value = Vec<Call>> {
     let cuts = prop::collection::vec((0..1000_usize, 0..1000_i64, 0..1000_i64, 0..3_i64), 0..40);
     cuts.prop_map(|cuts| {
         let mut calls: Vec<Call> = Vec::new();
-        let mut spans: Vec<(i64, (i64, i64), i64, i64)> =
-            (0..3).map(|thread| (thread, (thread % 2, thread), 0, 200)).collect();
+        let mut spans: Vec<(i64, Thread, i64, i64)> =
+            (0..3).map(|thread| (thread, (thread * 5, thread % 2, thread / 2), 0, 200)).collect();
         for (at, (place, from, to, ops)) in cuts.into_iter().enumerate() {
             let (session, thread, start, end) = spans.swap_remove(place % spans.len());
             let (from, to) = (start + from % (end - start + 1), start + to % (end - start + 1));
@@ -80,7 +84,14 @@ fn nested_calls() -> impl Strategy<Value = Vec<Call>> {
 
 fn write(trace: &Connection, calls: &[Call]) {
     let mut sql = "BEGIN; INSERT INTO rocpd_string VALUES (1, '');".to_string();
-    for Call { thread: (pid, tid), start, end, id, ops } in calls {
+    for (key, value) in [("boot_id", "b"), ("pid", "1"), ("start_monotonic_ns", "7")] {
+        for session in [0, 6] {
+            sql += &format!(
+                "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::{session}::{key}', '{value}');"
+            );
+        }
+    }
+    for Call { thread: (_, pid, tid), start, end, id, ops } in calls {
         sql += &format!("INSERT INTO rocpd_api VALUES ({id}, {pid}, {tid}, {start}, {end}, 1, 1);");
         for duration in ops {
             sql += &format!(
@@ -189,7 +200,7 @@ fn the_exclusive_times_of_a_thread_are_what_its_outermost_calls_cover() {
         assert_eq!(rows, obvious(&calls));
         check_sums(&calls, &rows);
         assert!(rows.values().all(|(_, cpu, _)| *cpu >= 0), "{rows:?}");
-        let threads: BTreeSet<(i64, i64)> = calls.iter().map(|call| call.thread).collect();
+        let threads: BTreeSet<Thread> = calls.iter().map(|call| call.thread).collect();
         for thread in threads {
             let own: i64 = calls
                 .iter()

@@ -57,7 +57,10 @@ fn limits_reach_the_recorder() {
     let dir = Dir::new();
     let show = "echo $RPDT_DELAY $RPDT_DURATION $RPDT_MAX_MB";
     let options = ["record", "--delay", "0.5", "--duration", "60", "--max-mb", "100", "--", "sh", "-c", show];
-    assert_eq!(dir.run(&options).expect(0).stdout, "0.5 60 100\n");
+    assert_eq!(dir.run(&options).expect(0).stdout, "500000000ns 60000000000ns 104857600B\n");
+    let with_units =
+        ["record", "--delay", "1.5ms", "--duration", "1m", "--max-size", "1GB", "--", "sh", "-c", show];
+    assert_eq!(dir.run(&with_units).expect(0).stdout, "1500000ns 60000000000ns 1000000000B\n");
     assert_eq!(dir.run(&["record", "--", "sh", "-c", show]).expect(0).stdout, "\n");
 }
 
@@ -65,7 +68,91 @@ fn limits_reach_the_recorder() {
 fn a_script_without_an_interpreter_line_runs_as_in_a_shell() {
     let dir = Dir::new();
     dir.script("script", "echo ran; exit 3\n");
-    assert_eq!(dir.run(&["record", "--", "./script"]).expect(3).stdout, "ran\n");
+    let told = dir.run(&["record", "--", "./script"]);
+    assert_eq!(told.expect(3).stdout, "ran\n");
+    assert!(
+        told.stderr.lines().next().unwrap().contains("./script has no #! line, so /bin/sh runs it"),
+        "{told}"
+    );
+    dir.run(&["record", "--force", "--", "sh", "./script"]).expect(3).says(&["0 kernels"]);
+}
+
+#[test]
+fn the_variable_names_the_trace_where_no_option_does() {
+    let dir = Dir::new();
+    let record = |options: &[&str]| {
+        let arguments = [&["record"], options, &["--", "sh", "-c", "echo $RPDT_FILENAME"]].concat();
+        let mut command = dir.rpd(&arguments);
+        command.env("RPDT_FILENAME", "of-%r-variable.rpd").env("RANK", "7");
+        ran(&mut command)
+    };
+    let path = |name: &str| format!("{}\n", dir.path(name).display());
+    assert_eq!(record(&[]).expect(0).stdout, path("of-7-variable.rpd"));
+    assert_eq!(record(&["-o", "of-option.rpd"]).expect(0).stdout, path("of-option.rpd"));
+    assert_eq!(dir.names(), ["of-7-variable.rpd", "of-option.rpd"]);
+    // Ranks that a launcher below has, and processes, are the recorder's to replace.
+    let show = ["--", "sh", "-c", "echo $RPDT_FILENAME"];
+    for name in ["%p.rpd", "%h-%r.rpd"] {
+        let told = dir.run(&[&["record", "-o", name], &show[..]].concat());
+        assert_eq!(told.expect(0).stdout, path(name), "{told}");
+    }
+    dir.run(&["record", "-o", "no-such-place/%p.rpd", "--", "true"]).expect(1).says(&["no-such-place"]);
+    dir.run(&["record", "--force", "-o", "%p.rpd", "--", "true"]).expect(1).says(&["--force"]);
+    let mut pipe = dir.rpd(&["record", "--", "true"]);
+    ran(pipe.env("RPDT_FILENAME", "-")).expect(1).says(&["RPDT_FILENAME", "pipe"]);
+    assert_eq!(dir.names(), ["of-7-variable.rpd", "of-option.rpd"]);
+}
+
+/// An operation, and a session of process `pid` on this host that has not ended.
+fn begun(pid: u32, facts: &[(&str, &str)]) -> String {
+    let own = |file: &str| std::fs::read_to_string(file).unwrap().trim().to_string();
+    let (boot, host) = (own("/proc/sys/kernel/random/boot_id"), own("/proc/sys/kernel/hostname"));
+    let pid = pid.to_string();
+    let known = [
+        ("boot_id", &*boot),
+        ("host", &*host),
+        ("pid", &*pid),
+        ("start_monotonic_ns", "9000000000000000000"),
+    ];
+    let rows = known.iter().chain(facts).map(|(key, value)| format!("('session::0::{key}', '{value}')"));
+    format!(
+        "INSERT INTO rocpd_op (gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+             VALUES (0, 0, 0, '', 1, 2, 1, 1);
+         INSERT INTO rocpd_metadata (tag, value) VALUES ('session_count', '1'), {}",
+        rows.collect::<Vec<_>>().join(", ")
+    )
+}
+
+#[test]
+fn a_late_rank_of_the_same_job_adds_to_the_trace() {
+    let dir = Dir::new();
+    let none = 0x7fff_ffff;
+    // The process that records now is this test's own, whose process group rpd is in.
+    dir.trace("running.rpd", &begun(std::process::id(), &[]));
+    dir.trace("ended.rpd", &begun(std::process::id(), &[("end_monotonic_ns", "9100000000000000000")]));
+    dir.trace("killed.rpd", &begun(none, &[]));
+    let step = [("env::SLURM_JOB_ID", "12"), ("env::SLURM_STEP_ID", "3")];
+    dir.trace("step.rpd", &begun(none, &step));
+    dir.trace("torchrun.rpd", &begun(none, &[("env::TORCHELASTIC_RUN_ID", "none")]));
+    let record = |trace: &str, environment: &[(&str, &str)]| {
+        let mut command = dir.rpd(&["record", "-o", trace, "--", "true"]);
+        for name in ["SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"] {
+            command.env_remove(name);
+        }
+        ran(command.envs(environment.iter().copied()))
+    };
+    record("running.rpd", &[]).expect(0);
+    record("step.rpd", &[("SLURM_JOB_ID", "12"), ("SLURM_STEP_ID", "3")]).expect(0);
+    for (trace, environment) in [
+        ("ended.rpd", &[][..]),
+        ("killed.rpd", &[]),
+        ("step.rpd", &[]),
+        ("step.rpd", &[("SLURM_JOB_ID", "12")]),
+        ("step.rpd", &[("SLURM_JOB_ID", "12"), ("SLURM_STEP_ID", "4")]),
+        ("torchrun.rpd", &[("TORCHELASTIC_RUN_ID", "none")]),
+    ] {
+        record(trace, environment).expect(1).says(&[trace, "already holds a recording", "--append"]);
+    }
 }
 
 #[test]
@@ -101,7 +188,7 @@ fn the_arguments_and_the_name_are_the_commands() {
 fn the_recorder_is_told_where_and_when() {
     let dir = Dir::new();
     let show = "echo \"$RPDT_FILENAME $RPDT_AUTOSTART ${LD_PRELOAD%%:*}\"; test -w \"$RPDT_REPORT\"";
-    let told = dir.run(&["record", "-o", "100%p.rpd", "--no-start", "--", "sh", "-c", show]);
+    let told = dir.run(&["record", "-o", "100%%p.rpd", "--no-start", "--", "sh", "-c", show]);
     let expected = dir.path("100%%p.rpd").display().to_string();
     let words: Vec<&str> = told.expect(0).stdout.split_whitespace().collect();
     assert_eq!(words[..2], [expected.as_str(), "0"], "{told}");
@@ -208,17 +295,21 @@ fn only_this_runs_rows_are_counted() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
     dir.run(&["record", "--append", "-o", &trace, "--", "true"]).expect(0).says(&["0 kernels, 0 copies"]);
-    // A command that adds a session as a recorder does: one of an unknown process, and with loss.
-    let rows = "UPDATE rocpd_metadata SET value = '2' WHERE tag = 'session_count';
+    // A command that adds sessions as recorders do: one of this run, with loss, and one of another.
+    let rows = "UPDATE rocpd_metadata SET value = '3' WHERE tag = 'session_count';
         INSERT INTO rocpd_string VALUES (4294967297, ''), (4294967298, 'KernelExecution'), (4294967299, 'CopyHostToDevice'),
             (4294967300, 'FillBuffer');
         INSERT INTO rocpd_op VALUES (4294967297, 0, 0, 0, '', 1, 2, 4294967297, 4294967298),
             (4294967298, 0, 0, 0, '', 1, 2, 4294967297, 4294967298),
             (4294967299, 0, 0, 0, '', 1, 2, 4294967297, 4294967299),
-            (4294967300, 0, 0, 0, '', 1, 2, 4294967297, 4294967300);
+            (4294967300, 0, 0, 0, '', 1, 2, 4294967297, 4294967300),
+            (8589934593, 0, 0, 0, '', 1, 2, 4294967297, 4294967298);
         INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::lost::buffer_full', '5'),
-            ('session::1::recorder_cpu_ns', '1250000000');";
+            ('session::1::recorder_cpu_ns', '1250000000'),
+            ('session::2::run', 'of another'), ('session::2::lost::buffer_full', '7');";
     dir.write("rows.sql", rows);
+    let run =
+        "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::run', '$(basename $RPDT_REPORT)')";
     let told = dir.run(&[
         "record",
         "--append",
@@ -227,7 +318,7 @@ fn only_this_runs_rows_are_counted() {
         "--",
         "sh",
         "-c",
-        &format!("sqlite3 {trace} < rows.sql"),
+        &format!("sqlite3 {trace} < rows.sql; sqlite3 {trace} \"{run}\""),
     ]);
     told.expect(0);
     assert_eq!(

@@ -51,6 +51,37 @@ fn arguments_become_columns() {
 }
 
 #[test]
+fn columns_of_numbers_are_compared_as_numbers() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", ROWS);
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_string VALUES (20, 'size=10 | rate=1.5'), (21, 'size=many | rate=2');
+             INSERT INTO rocpd_api VALUES (20, 10, 11, 1100, 1200, 2, 20), (21, 10, 11, 1300, 1400, 2, 21);",
+        )
+        .unwrap();
+    let arguments = ["subclass", "--base", "api", "--name", "mem", "--apis", "hipMalloc,hipFree", &trace];
+    let types = ["--types", "size=integer,rate=double precision,ptr=varchar(18) NOT NULL,nothing=integer"];
+    let made = dir.run(&[&arguments[..], &types].concat());
+    let told: Vec<&str> = made.expect(0).stderr.lines().collect();
+    assert!(told[0].contains("6 rows and 4 arguments"), "{made}");
+    assert!(told[1].contains("nothing has an argument nothing"), "{made}");
+    assert!(told[2].contains("1 argument is no number in columns of numbers and NULL there"), "{made}");
+    let file = dir.open(&trace);
+    assert_eq!(rows(&file, "SELECT api_ptr_id FROM rocpd_memapi WHERE size > 9 ORDER BY size"), ["20", "1"]);
+    assert_eq!(rows(&file, "SELECT sum(size), count(size), count(*) FROM memapi"), ["45 3 6"]);
+    assert_eq!(
+        rows(&file, "SELECT typeof(size) || typeof(rate) || typeof(ptr) FROM memapi WHERE id = 20"),
+        ["'integerrealtext'"]
+    );
+    drop(file);
+    dir.run(&["check", &trace]).expect(0);
+    for wrong in ["size", "size=", "size=blob"] {
+        dir.run(&[&arguments[..], &["--types", wrong]].concat()).expect(2);
+    }
+}
+
+#[test]
 fn a_second_time_says_so_and_redo_makes_it_anew() {
     let dir = Dir::new();
     let trace = dir.trace("t.rpd", ROWS);
@@ -83,4 +114,18 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         assert!(std::fs::read(dir.path(&trace)).unwrap() == before, "{name}");
     }
     assert_eq!(dir.names(), ["t.rpd"]);
+}
+
+#[test]
+fn a_misspelt_member_is_said() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipMalloc'), (3, 'size=1');
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES (1, 1, 1, 1, 2, 2, 3);",
+    );
+    let made =
+        dir.run(&["subclass", "--base", "api", "--name", "m", "--apis", "hipMalloc,hipMaloc,other", &trace]);
+    assert!(made.expect(0).stderr.contains("no call is named hipMaloc; did you mean hipMalloc?"), "{made}");
+    assert!(made.stderr.contains("no call is named other\n") && made.stderr.contains("1 row"), "{made}");
 }

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::harness::{Dir, golden};
+use std::collections::HashSet;
+
+use crate::harness::{Dir, Ran, golden, ran};
 
 /// A row of `--json`. A new field is a change of the interface and has to be added here.
 #[derive(Deserialize)]
@@ -15,6 +17,11 @@ struct Row {
     min_ns: u64,
     max_ns: u64,
     percent: f64,
+}
+
+/// `rpd top` on a terminal of that many columns.
+fn top(dir: &Dir, columns: usize, arguments: &[&str]) -> Ran {
+    ran(dir.rpd(&[&["top"], arguments].concat()).env("COLUMNS", columns.to_string()))
 }
 
 /// Adds kernels: name, start, end.
@@ -46,14 +53,18 @@ fn a_real_trace_in_every_form() {
         (&["--csv"], "top.csv"),
         (&["--json"], "top.json"),
     ] {
-        let told = dir.run(&[&["top", &trace], form].concat());
+        let told = top(&dir, 100, &[&[trace.as_str()], form].concat());
         golden(name, &told.expect(0).stdout);
         // 23 names: a table has 20 of them and says so.
         assert_eq!(told.stderr.contains("3 names"), name.ends_with(".txt"), "{told}");
     }
-    for line in dir.run(&["top", &trace]).stdout.lines() {
-        assert!(line.chars().count() <= 100, "{line}");
+    for columns in [60, 80, 100, 200] {
+        for line in top(&dir, columns, &[&trace]).stdout.lines() {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+        }
     }
+    let (whole, wide) = (dir.run(&["top", &trace]), dir.run(&["top", "--wide", &trace]));
+    assert_eq!(whole.expect(0).stdout, wide.stdout, "nothing is cut in a pipe");
 }
 
 #[test]
@@ -123,12 +134,51 @@ fn wide_characters_do_not_break_the_columns() {
     let dir = Dir::new();
     let long = "核".repeat(80) + "end";
     let trace = dir.trace("t.rpd", &kernels(&[(&long, 0, 10)]));
-    let table = dir.run(&["top", &trace]).expect(0).stdout.clone();
+    let table = top(&dir, 100, &[&trace]).expect(0).stdout.clone();
     let row = table.lines().nth(1).unwrap();
     assert!(row.contains('…') && row.ends_with("end"), "{row}");
     let columns: usize = row.chars().map(|c| if c == '核' { 2 } else { 1 }).sum();
     assert!((98..=100).contains(&columns), "{columns}: {row}");
     assert!(dir.run(&["top", "--wide", &trace]).expect(0).stdout.contains(&long));
+}
+
+#[test]
+fn names_that_differ_look_different() {
+    let dir = Dir::new();
+    let names = ["float", "double", "half"].map(|kind| {
+        format!("void at::native::reduce_kernel<512, 1, ReduceOp<{kind}, func_wrapper>, unsigned int, 4>(int, int, int)")
+    });
+    let trace = dir.trace("t.rpd", &kernels(&[(&names[0], 0, 10), (&names[1], 0, 9), (&names[2], 0, 8)]));
+    for columns in [60, 70, 80, 100, 120] {
+        let told = top(&dir, columns, &[&trace]);
+        let shown: HashSet<&str> =
+            told.expect(0).stdout.lines().skip(1).map(|line| line.split_once("void").unwrap().1).collect();
+        assert_eq!(shown.len(), 3, "{columns}: {told}");
+    }
+}
+
+#[test]
+fn time_of_nested_markers_is_counted_once() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 'epoch'), (4, 'step'), (5, 'loss');
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
+             (1, 7, 7, 1000, 2000, 2, 3), (2, 7, 7, 1100, 1400, 2, 4), (3, 7, 7, 1500, 1800, 2, 4), (4, 7, 7, 1200, 1300, 2, 5),
+             (5, 7, 8, 1000, 1500, 2, 5);",
+    );
+    let csv = dir.run(&["top", "--by", "marker", "--csv", &trace]);
+    assert_eq!(
+        csv.expect(0).stdout,
+        "name,calls,total_ns,self_ns,average_ns,min_ns,max_ns,percent\n\
+         loss,2,600,600,300.000,100,500,40.0000\n\
+         step,2,600,500,300.000,300,300,33.3333\n\
+         epoch,1,1000,400,1000.000,1000,1000,26.6667\n"
+    );
+    let table = top(&dir, 200, &["--by", "marker", &trace]);
+    assert!(table.expect(0).stdout.starts_with("calls     total    self   average"), "{table}");
+    let json = dir.run(&["top", "--by", "marker", "--json", &trace]);
+    assert!(json.expect(0).stdout.contains("\"self_ns\": 600"), "{json}");
 }
 
 #[test]

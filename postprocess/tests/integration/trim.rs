@@ -362,3 +362,35 @@ fn real_traces_too_have_left_what_the_rules_say() {
         fs::remove_file(dir.path("out.rpd")).unwrap();
     }
 }
+
+/// Leaves notes beside a trace: of a process that has a session in it, and of one that has none.
+pub(crate) fn leave_notes(dir: &Dir, trace: &str) {
+    let facts = |lost: &str| vec![("lost::write".to_string(), lost.to_string())];
+    rpd_schema::leave_note(&dir.path(trace), "of-session-0", Some(0), &facts("5")).unwrap();
+    rpd_schema::leave_note(&dir.path(trace), "of-none", None, &facts("7")).unwrap();
+}
+
+/// Records that a trace says were lost: in the file itself, wherever it lies.
+pub(crate) fn lost_of(dir: &Dir, trace: &str) -> Option<u64> {
+    fs::create_dir_all(dir.path("elsewhere")).unwrap();
+    fs::copy(dir.path(trace), dir.path("elsewhere/t.rpd")).unwrap();
+    rpd_schema::lost(&dir.open("elsewhere/t.rpd")).unwrap().get("write").copied()
+}
+
+#[test]
+fn what_notes_beside_a_trace_say_is_in_the_trimmed_one() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 3, 50);
+    let sessions = |trace: &str| rpd_schema::sessions(&dir.open(trace)).unwrap().len();
+    let before = sessions(&trace);
+    leave_notes(&dir, &trace);
+    assert_eq!(lost_of(&dir, &trace), None);
+    dir.run(&["trim", &trace, "-o", "out.rpd"]).expect(0);
+    assert_eq!(lost_of(&dir, "out.rpd"), Some(12));
+    assert_eq!(sessions("out.rpd"), before + 1);
+    dir.run(&["check", "out.rpd"]).expect(0);
+    assert!(dir.path("t.rpd-lost").exists(), "the trace is as it was");
+    dir.run(&["trim", &trace, "--in-place"]).expect(0);
+    assert_eq!(lost_of(&dir, &trace), Some(12));
+    assert!(!dir.path("t.rpd-lost").exists());
+}

@@ -107,6 +107,43 @@ fn asking_changes_nothing() {
 }
 
 #[test]
+fn asking_leaves_nothing_beside_a_trace_in_wal_mode() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    dir.open(&trace).query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    let before = fs::read(dir.path(&trace)).unwrap();
+    assert_eq!(dir.names(), [trace.as_str()]);
+    for arguments in [
+        &["info", &trace][..],
+        &["top", &trace],
+        &["top", "--by", "api", &trace],
+        &["api", &trace],
+        &["passes", &trace],
+        &["check", &trace],
+        &["trim", "--dry-run", &trace],
+        &["trim", &trace, "-o", "part.rpd", "--end", "90%"],
+        &["merge", "--same-host", "-o", "all.rpd", &trace, "part.rpd"],
+    ] {
+        dir.run(arguments).expect(0);
+        for made in
+            ["part.rpd", "all.rpd"].iter().filter(|made| **made == "all.rpd" || arguments[0] == "merge")
+        {
+            let _ = fs::remove_file(dir.path(made));
+        }
+        let left = dir.names();
+        assert!(left.iter().all(|name| name == &trace || name == "part.rpd"), "{arguments:?}: {left:?}");
+        assert!(fs::read(dir.path(&trace)).unwrap() == before, "{arguments:?}");
+    }
+    // A log that is there is a writer's, and stays as it is.
+    let writer = dir.open(&trace);
+    writer.execute_batch("INSERT INTO rocpd_metadata (tag, value) VALUES ('x', 'y')").unwrap();
+    let log = fs::read(dir.path(&format!("{trace}-wal"))).unwrap();
+    dir.run(&["info", &trace]).expect(0);
+    assert!(fs::read(dir.path(&format!("{trace}-wal"))).unwrap() == log);
+    assert!(fs::read(dir.path(&trace)).unwrap() == before);
+}
+
+#[test]
 fn append_keeps_and_force_replaces() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");

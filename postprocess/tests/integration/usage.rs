@@ -1,6 +1,6 @@
 //! Help, exit statuses, closed pipes.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -50,6 +50,15 @@ fn wrong_usage_is_2() {
         &["record", "--delay", "soon", "x"],
         &["record", "--duration=-1", "x"],
         &["record", "--max-mb", "0", "x"],
+        &["record", "--max-mb", "1XB", "x"],
+        &["record", "--outptu", "a.rpd", "--", "true"],
+        &["record", "-o", "-", "--", "true"],
+        &["trim", "f", "-o", "-"],
+        &["merge", "-o", "-", "f", "g"],
+        &["create", "-"],
+        &["remote", "start", "-o", "-", "1"],
+        &["api", "-n", "0", "f"],
+        &["api", "--json", "--csv", "f"],
         &["subclass", "--base", "api", "--name", "a b", "--apis", "x", "f"],
         &["subclass", "--base", "api", "--name", "", "--apis", "x", "f"],
         &["merge", "-o", "x", "f"],
@@ -67,6 +76,55 @@ fn wrong_usage_is_2() {
         assert!(refused.stdout.is_empty(), "{refused}");
     }
     assert!(dir.names().is_empty());
+}
+
+#[test]
+fn a_first_word_that_is_no_verb_is_understood() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    dir.trace("trace", "");
+    dir.script("train", "#!/bin/sh\n");
+    dir.run(&[&trace]).expect(2).says(&["rpd info t.rpd", "rpd top t.rpd"]);
+    dir.run(&["./trace"]).expect(2).says(&["rpd top ./trace"]);
+    dir.run(&[&trace, "check"]).expect(2).says(&["rpd check t.rpd"]);
+    dir.run(&["./train", "--epochs", "3"]).expect(2).says(&["rpd record -- ./train ..."]);
+    dir.run(&["./trian"]).expect(2).says(&["./trian", "rpd record -- COMMAND"]);
+    dir.run(&["bash"]).expect(2).says(&["rpd record -- bash"]);
+    let verb = dir.run(&["recrod"]);
+    assert!(verb.expect(2).stderr.contains("'record'"), "{verb}");
+    let option = dir.run(&["record", "--outptu", "a.rpd", "--", "true"]);
+    assert!(option.expect(2).stderr.contains("'--output'"), "{option}");
+}
+
+#[test]
+fn help_has_no_broken_words() {
+    let dir = Dir::new();
+    let verbs = ["record", "top", "api", "trim", "merge", "check"];
+    for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
+        let help = ran(dir.rpd(&[verb, "--help"]).env("COLUMNS", columns.to_string()));
+        let longest = help.expect(0).stdout.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= columns, "{verb} at {columns}: {longest}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_there() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let dir = Dir::new();
+    dir.trace("mine.rpd", "");
+    let mode =
+        |name: &str, mode| fs::set_permissions(dir.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    mode("mine.rpd", 0o600);
+    mode("", 0o755);
+    let absolute = dir.path("mine.rpd").display().to_string();
+    for name in ["mine.rpd", "./mine.rpd", &absolute] {
+        let mut other = dir.rpd(&["info", name]);
+        // Only root can be somebody else.
+        let Ok(output) = other.uid(65534).gid(65534).output() else { return };
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("mine.rpd: permission denied"), "{name}: {told}");
+    }
 }
 
 #[test]

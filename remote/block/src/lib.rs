@@ -15,6 +15,7 @@ mod status;
 mod text;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 pub use status::{Known, Signal, State, Status};
 pub use text::Text;
@@ -23,12 +24,14 @@ pub use text::Text;
 pub const NAME: &std::ffi::CStr = c"rpd-remote";
 /// Bytes of the memfd.
 pub const SIZE: usize = 1 << 14;
+/// How long a stop waits for the GPU work that was launched before it, unless told otherwise.
+pub const DRAIN: Duration = Duration::from_secs(2);
 /// Value by which rpdRemote marks the signals that it queues: they are nobody else's.
 pub const SIGNAL_MARK: usize = 0x7270_6452;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rpd.rmt\n");
 /// Raised when what stands in a block changes its place or meaning.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// Answers that are kept: a command that is late finds its own.
 const ANSWERS: usize = 4;
 
@@ -91,7 +94,7 @@ from_number!(Outcome: Done Already StillRecording NoRecorder OtherFile Problem E
 pub struct Request {
     verb: AtomicU32,
     _unused: AtomicU32,
-    /// For [`Verb::Start`]: stop again after that long, ns; 0 for never.
+    /// For [`Verb::Start`]: stop again after that long, ns; 0 for never. For [`Verb::Stop`]: how long to wait for GPU work, ns.
     duration_ns: AtomicU64,
     /// For [`Verb::Start`]: absolute path of the trace; empty for the recorder's own choice.
     file: Text<4096>,
@@ -124,6 +127,7 @@ pub struct Block {
     pub answer_bell: AtomicU32,
     _unused: AtomicU32,
     asked: AtomicU64,
+    seen: AtomicU64,
     done: AtomicU64,
     request: Request,
     answers: [Answer; ANSWERS],
@@ -142,7 +146,7 @@ const _: () = assert!(size_of::<Block>() <= SIZE);
 pub struct Wish {
     /// See [`Verb`].
     pub verb: Verb,
-    /// Stop again after that long, ns.
+    /// Of a start: stop again after that long, ns. Of a stop: how long to wait for the GPU work that was launched before it, ns.
     pub duration_ns: u64,
     /// Absolute path of the trace, or nothing.
     pub file: Vec<u8>,
@@ -242,6 +246,16 @@ impl Block {
             verb,
             Wish { verb: verb.unwrap_or(Verb::Look), duration_ns, file: self.request.file.get() },
         ))
+    }
+
+    /// The loader's thread has seen request `number`.
+    pub fn taken(&self, number: u64) {
+        self.seen.store(number, Ordering::Release);
+    }
+
+    /// Whether the loader's thread has seen the last request, so that somebody serves this block.
+    pub fn is_served(&self) -> bool {
+        self.seen.load(Ordering::Acquire) == self.asked.load(Ordering::Relaxed)
     }
 
     /// Answers request `number`.

@@ -49,6 +49,8 @@ pub struct Known {
     pub events: u64,
     /// Records lost.
     pub lost: u64,
+    /// Recorded launches that had no operation when recording was last stopped.
+    pub launches_without_op: u64,
     /// The trace; empty before the recorder is there.
     pub file: Vec<u8>,
     /// What the recorder last complained of; empty for nothing.
@@ -65,6 +67,7 @@ impl Known {
             session: None,
             events: 0,
             lost: 0,
+            launches_without_op: 0,
             file: vec![],
             problem: vec![],
         }
@@ -83,6 +86,7 @@ pub struct Status {
     session: AtomicU64,
     events: AtomicU64,
     lost: AtomicU64,
+    launches_without_op: AtomicU64,
     file: Text<4096>,
     problem: Text<512>,
 }
@@ -103,6 +107,7 @@ impl Status {
         self.session.store(known.session.map_or(0, |session| u64::from(session) + 1), Ordering::Relaxed);
         self.events.store(known.events, Ordering::Relaxed);
         self.lost.store(known.lost, Ordering::Relaxed);
+        self.launches_without_op.store(known.launches_without_op, Ordering::Relaxed);
         self.file.set(&known.file);
         self.problem.set(&known.problem);
         self.version.fetch_add(1, Ordering::Release);
@@ -131,6 +136,7 @@ impl Status {
             session: self.session.load(Ordering::Relaxed).checked_sub(1).and_then(|n| u32::try_from(n).ok()),
             events: self.events.load(Ordering::Relaxed),
             lost: self.lost.load(Ordering::Relaxed),
+            launches_without_op: self.launches_without_op.load(Ordering::Relaxed),
             file: self.file.get(),
             problem: self.problem.get(),
         })

@@ -23,6 +23,9 @@ pub(crate) struct Process {
     block: NonNull<Block>,
 }
 
+// SAFETY: the mapping belongs to no thread, and what lies in it are atomics.
+unsafe impl Send for Process {}
+
 impl Deref for Process {
     type Target = Block;
 

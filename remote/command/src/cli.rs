@@ -4,7 +4,10 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use rpd_settings::file_name;
+use rpd_settings::quantity::{self, SECOND};
 
 /// What is to be done, and where.
 #[derive(Args, Debug)]
@@ -28,8 +31,9 @@ Example:
     #[command(after_help = "\
 Example:
   rpdRemote stop 4711
+  rpdRemote stop --drain 30s 4711
   sqlite3 trace.rpd 'select * from top limit 10'")]
-    Stop(Acting),
+    Stop(Stop),
     /// Put everything recorded so far into the file; recording goes on
     #[command(after_help = "\
 Example:
@@ -50,12 +54,21 @@ Example:
 
 #[derive(Args, Debug)]
 pub(crate) struct Start {
-    /// End recording after that long: 10s, 500ms, 2m, 1h, or a number of seconds
+    /// End recording after that long: 10s, 1.5ms, 250us, 2m, 1h; seconds without a unit
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
     /// The file to record into, where nothing was recorded yet; %p in it is the process id
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = output())]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) acting: Acting,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Stop {
+    /// Wait up to that long for GPU work that was launched before; what has not completed then is told, and recorded when it does
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration_or_none)]
+    pub(crate) drain: Duration,
     #[command(flatten)]
     pub(crate) acting: Acting,
 }
@@ -113,20 +126,20 @@ pub(crate) struct Processes {
     pub(crate) tree: bool,
 }
 
+/// A time, or 0.
+fn duration_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("units are ms, s, m and h".to_string()),
-    };
-    let number: f64 = number.parse().map_err(|_| "not a time such as 10s, 500ms, 2m or 1h".to_string())?;
-    let time = Duration::try_from_secs_f64(number * seconds).ok();
+    let ns = quantity::time_ns(text, SECOND).ok_or_else(|| format!("not {}", quantity::TIMES))?;
+    let time = Some(Duration::from_nanos(ns.unsigned_abs()));
     time.filter(|time| !time.is_zero() && time.as_secs() < 1 << 32)
         .ok_or_else(|| "must be more than nothing and less than 136 years".to_string())
+}
+
+fn output() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|name| file_name::of_output(&name))
 }
 
 #[cfg(test)]
@@ -160,6 +173,7 @@ mod tests {
         {
             assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
+        assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
         for text in ["", "s", "0", "-1s", "1e99", "10 s", "3d", "nan", "inf"] {
             assert!(duration(text).is_err(), "{text}");
         }
@@ -167,7 +181,8 @@ mod tests {
 
     #[test]
     fn wrong_usage() {
-        let wrong: [&[&str]; 9] = [
+        let wrong: [&[&str]; 10] = [
+            &["start", "5", "-o", "-"],
             &[],
             &["start"],
             &["stop", "x"],

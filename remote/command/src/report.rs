@@ -29,6 +29,8 @@ pub(crate) struct Report {
     events: u64,
     /// Records lost.
     lost: u64,
+    /// Recorded launches that had no operation when recording was last stopped: their kernels had not completed.
+    launches_without_op: u64,
     /// The ways it can be asked: flag, signal.
     channels: Vec<&'static str>,
     /// Whose the signals are, where that channel is asked for.
@@ -56,6 +58,7 @@ impl Report {
             session: None,
             events: 0,
             lost: 0,
+            launches_without_op: 0,
             channels: vec![],
             signals: None,
             problem: None,
@@ -83,6 +86,7 @@ impl Report {
             session: known.session,
             events: known.events,
             lost: known.lost,
+            launches_without_op: known.launches_without_op,
             channels: channels.into_iter().filter_map(|(used, name)| used.then_some(name)).collect(),
             signals: takes_signals
                 .then(|| std::array::from_fn(|place| owner(process, place, known.signals[place]))),
@@ -131,7 +135,17 @@ impl Report {
     }
 
     fn losses(&self) -> String {
-        if self.lost > 0 { format!(", {} records lost", self.lost) } else { String::new() }
+        let mut losses = String::new();
+        if self.lost > 0 {
+            losses.push_str(&format!(", {} records lost", self.lost));
+        }
+        if self.launches_without_op > 0 {
+            losses.push_str(&format!(
+                ", {} launches without an operation: their kernels had not completed",
+                self.launches_without_op
+            ));
+        }
+        losses
     }
 
     /// What `status` shows.

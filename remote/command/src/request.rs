@@ -10,6 +10,8 @@ use crate::refusal::Refusal;
 
 /// How long a process may take: the recorder's own flush gives up after 10 s.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a process may take to notice that it is asked for something.
+const UNSEEN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a process that is stopped may take to be continued.
 const STOPPED_PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether the process is still there.
@@ -35,26 +37,27 @@ impl Process {
     /// The process is gone, does not answer, or another command holds on to it.
     pub(crate) fn request(&self, wish: &Wish) -> Result<u64, Refusal> {
         self.alone(PATIENCE, || {
-            self.until(|| self.is_idle().then_some(()))?;
+            self.until(PATIENCE, || self.is_idle().then_some(()))?;
             Ok(self.ask(wish))
         })
     }
 
-    /// Waits for what became of a request.
+    /// Waits up to `patience` for what became of a request.
     ///
     /// # Errors
     /// It could not be done, or there is no answer.
-    pub(crate) fn outcome(&self, number: u64) -> Result<Done, Refusal> {
+    pub(crate) fn outcome(&self, number: u64, patience: Duration) -> Result<Done, Refusal> {
         // One that other answers have taken the place of was done long ago.
-        let (outcome, text) = self.until(|| self.answer(number))?.unwrap_or((Outcome::Done, vec![]));
+        let answer = self.until(patience, || self.answer(number))?;
+        let (outcome, text) = answer.unwrap_or((Outcome::Done, vec![]));
         settle(outcome, &text)
     }
 
-    /// Waits until `there` gives something.
+    /// Waits up to `patience` until `there` gives something.
     ///
     /// # Errors
-    /// The process has ended, or is too late.
-    pub(crate) fn until<T>(&self, there: impl Fn() -> Option<T>) -> Result<T, Refusal> {
+    /// The process has ended, is stopped, does not serve its block, or is too late.
+    pub(crate) fn until<T>(&self, patience: Duration, there: impl Fn() -> Option<T>) -> Result<T, Refusal> {
         let begin = Instant::now();
         loop {
             let bell = self.answer_bell.load(Ordering::Acquire);
@@ -67,7 +70,10 @@ impl Process {
                 Some(stat) if matches!(stat.state, 'T' | 't') && begin.elapsed() > STOPPED_PATIENCE => {
                     return Err(Refusal::Stopped);
                 }
-                Some(_) if begin.elapsed() > PATIENCE => return Err(Refusal::NoAnswer(PATIENCE.as_secs())),
+                Some(_) if begin.elapsed() > UNSEEN_PATIENCE && !self.is_served() => {
+                    return Err(Refusal::NoAnswer(UNSEEN_PATIENCE.as_secs()));
+                }
+                Some(_) if begin.elapsed() > patience => return Err(Refusal::NoAnswer(patience.as_secs())),
                 Some(_) => futex::wait(&self.answer_bell, bell, Some(GLANCE)),
             }
         }
@@ -79,7 +85,7 @@ impl Process {
     /// There is no answer.
     pub(crate) fn look(&self) -> Result<(), Refusal> {
         let number = self.request(&Wish { verb: Verb::Look, duration_ns: 0, file: vec![] })?;
-        self.outcome(number).map(|_| ())
+        self.outcome(number, PATIENCE).map(|_| ())
     }
 }
 

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rpd_remote_block::{State, Verb as Asked, Wish};
+use rpd_remote_block::{DRAIN, State, Verb as Asked, Wish};
 
 use crate::attach::Process;
-use crate::cli::{Acting, Arguments, Start, Verb};
+use crate::cli::{Acting, Arguments, Start, Stop, Verb};
 use crate::refusal::Refusal;
 use crate::report::{self, Report};
-use crate::request::Done;
+use crate::request::{Done, PATIENCE};
 use crate::signals;
 use crate::targets::{self, Target};
 
@@ -51,7 +51,7 @@ fn note(program: &str, line: &str) {
 fn reports(verb: &Verb, program: &str) -> anyhow::Result<Vec<Report>> {
     match verb {
         Verb::Start(start) => act(&start.acting, &wish_of(start)?, program),
-        Verb::Stop(acting) => act(acting, &plain(Asked::Stop), program),
+        Verb::Stop(stop) => act(&stop.acting, &wish_to_stop(stop), program),
         Verb::Flush(acting) => act(acting, &plain(Asked::Flush), program),
         Verb::Status(looking) => Ok(look(targets::of(&looking.processes)?)),
         Verb::List(_) => Ok(look(targets::all()?)),
@@ -71,24 +71,28 @@ fn wish_of(start: &Start) -> anyhow::Result<Wish> {
     Ok(Wish { verb: Asked::Start, duration_ns: duration, file })
 }
 
-/// All are asked before the first is waited for, so that they start and stop together.
+fn wish_to_stop(stop: &Stop) -> Wish {
+    Wish { verb: Asked::Stop, duration_ns: stop.drain.as_nanos() as u64, file: vec![] }
+}
+
+/// What is done with each process, all at the same time: they start and stop together, and one that does not answer keeps nobody waiting
+/// for the others.
+fn each(targets: Vec<Target>, act: impl Fn(u32, Result<Process, Refusal>) -> Report + Sync) -> Vec<Report> {
+    std::thread::scope(|scope| {
+        let act = &act;
+        let start = |(pid, process): Target| scope.spawn(move || act(pid, process));
+        let threads: Vec<_> = targets.into_iter().map(start).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    })
+}
+
 fn act(acting: &Acting, wish: &Wish, program: &str) -> anyhow::Result<Vec<Report>> {
     let wait = acting.waits();
-    let mut targets = targets::of(&acting.processes)?;
-    if wait && wish.verb == Asked::Start {
-        targets = targets.into_iter().map(|target| with_gpu(target, program)).collect();
-    }
-    let asked: Vec<_> = targets
-        .into_iter()
-        .map(|(pid, process)| {
-            let asked = process.map(|process| {
-                let asked = ask(&process, wish, wait);
-                (process, asked)
-            });
-            (pid, asked)
-        })
-        .collect();
-    Ok(asked.into_iter().map(|(pid, asked)| finish(pid, asked, wish, wait)).collect())
+    Ok(each(targets::of(&acting.processes)?, |pid, process| {
+        let process =
+            if wait && wish.verb == Asked::Start { with_gpu(pid, process, program) } else { process };
+        report(pid, process, wish, wait)
+    }))
 }
 
 /// A request on its way, or one that was waited for.
@@ -97,14 +101,15 @@ enum Pending {
     Settled(Done),
 }
 
-type Attempt = Result<(Process, Result<Pending, Refusal>), Refusal>;
-
 fn ask(process: &Process, wish: &Wish, wait: bool) -> Result<Pending, Refusal> {
     if process.takes_requests.load(Ordering::Relaxed) != 0 {
         return process.request(wish).map(Pending::Number);
     }
-    if wish.duration_ns != 0 {
+    if wish.verb == Asked::Start && wish.duration_ns != 0 {
         return Err(Refusal::NeedsFlag("--for"));
+    }
+    if wish.verb == Asked::Stop && Duration::from_nanos(wish.duration_ns) != DRAIN {
+        return Err(Refusal::NeedsFlag("--drain"));
     }
     if !wish.file.is_empty() {
         return Err(Refusal::NeedsFlag("-o"));
@@ -112,17 +117,21 @@ fn ask(process: &Process, wish: &Wish, wait: bool) -> Result<Pending, Refusal> {
     signals::ask(process, wish.verb, wait).map(Pending::Settled)
 }
 
-fn finish(pid: u32, attempt: Attempt, wish: &Wish, wait: bool) -> Report {
-    let (process, pending) = match attempt {
-        Ok(both) => both,
+fn report(pid: u32, process: Result<Process, Refusal>, wish: &Wish, wait: bool) -> Report {
+    let process = match process {
+        Ok(process) => process,
         Err(refusal) => return Report::refused(pid, &refusal),
     };
-    let result = pending.and_then(|pending| match pending {
+    let patience = match wish.verb {
+        Asked::Stop => PATIENCE.saturating_add(Duration::from_nanos(wish.duration_ns)),
+        _ => PATIENCE,
+    };
+    let result = ask(&process, wish, wait).and_then(|pending| match pending {
         Pending::Settled(done) => Ok(done),
         Pending::Number(_) if !wait => Ok(Done::Asked),
-        Pending::Number(number) => process.outcome(number),
+        Pending::Number(number) => process.outcome(number, patience),
     });
-    if wait && wish.duration_ns != 0 && result.is_ok() {
+    if wait && wish.verb == Asked::Start && wish.duration_ns != 0 && result.is_ok() {
         let ended = end_of_recording(&process);
         let done = result.ok().filter(|done| *done == Done::Partly).unwrap_or(Done::Now);
         return Report::of(&process, ended.map(|()| done));
@@ -140,7 +149,7 @@ fn end_of_recording(process: &Process) -> Result<(), Refusal> {
 }
 
 /// Waits for a process with the loader to use a GPU.
-fn with_gpu((pid, mut process): Target, program: &str) -> Target {
+fn with_gpu(pid: u32, mut process: Result<Process, Refusal>, program: &str) -> Result<Process, Refusal> {
     if matches!(process, Err(Refusal::NoRuntime)) {
         note(program, &format!("{pid}: waiting until the program uses its GPU (Ctrl-C ends the wait)"));
     }
@@ -151,27 +160,18 @@ fn with_gpu((pid, mut process): Target, program: &str) -> Target {
             process = Err(Refusal::Gone);
         }
     }
-    (pid, process)
+    process
 }
 
 fn look(targets: Vec<Target>) -> Vec<Report> {
-    let asked: Vec<_> = targets
-        .into_iter()
-        .map(|(pid, process)| {
-            let asked = process.map(|process| {
-                let asked = process.request(&plain(Asked::Look)).map(Pending::Number);
-                (process, asked)
-            });
-            (pid, asked)
-        })
-        .collect();
-    asked.into_iter().map(|(pid, asked)| finish(pid, asked, &plain(Asked::Look), true)).collect()
+    each(targets, |pid, process| report(pid, process, &plain(Asked::Look), true))
 }
 
 fn show(verb: &Verb, reports: &[Report], program: &str) -> anyhow::Result<()> {
     let json = match verb {
         Verb::Start(start) => start.acting.json,
-        Verb::Stop(acting) | Verb::Flush(acting) => acting.json,
+        Verb::Stop(stop) => stop.acting.json,
+        Verb::Flush(acting) => acting.json,
         Verb::Status(looking) => looking.json,
         Verb::List(list) => list.json,
     };

@@ -63,7 +63,7 @@ pub(crate) fn ask(process: &Process, verb: Verb, wait: bool) -> Result<Done, Ref
         if !wait {
             return Ok(Done::Asked);
         }
-        let done = process.until(|| {
+        let done = process.until(PATIENCE, || {
             let now = process.signals_done.load(Ordering::Acquire);
             (now > before).then(|| process.signal_answer.read(now)).flatten()
         });

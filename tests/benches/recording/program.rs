@@ -77,8 +77,7 @@ pub(crate) fn run(
     let dir = Dir::new();
     let config = format!("[timing]\nkernel_ns = {kernel_ns}\n[execution]\ninterpret = false\n");
     // Writing the device's log would be part of every time.
-    let mut run =
-        Run::new(&dir, compiled(name)).gpus(gpus).config(&config).env("SIMGPU_EXECLOG", "").timeout(120);
+    let mut run = Run::new(&dir, compiled(name)).gpus(gpus).config(&config).env("SIMGPU_EXECLOG", "");
     for argument in arguments {
         run = run.arg(argument);
     }

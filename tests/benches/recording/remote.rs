@@ -33,7 +33,7 @@ pub(crate) fn remote(samples: &mut Samples) {
 fn measure(samples: &mut Samples, variant: &'static str) {
     let dir = Dir::new();
     let config = "[timing]\nkernel_ns = 200\n[execution]\ninterpret = false\n";
-    let mut run = Run::new(&dir, compiled("launches")).config(config).env("SIMGPU_EXECLOG", "").timeout(120);
+    let mut run = Run::new(&dir, compiled("launches")).config(config).env("SIMGPU_EXECLOG", "");
     for argument in ["1", "1", &LAUNCHES.to_string(), "go"] {
         run = run.arg(argument);
     }

@@ -3,6 +3,8 @@
 // Compile: c++ -O2 ends.cpp -o ends -ldl -lpthread
 #include "markers.h"
 
+#include <cassert>
+#include <csetjmp>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +15,12 @@
 
 static void late() { mark("from an atexit handler"); }
 
-static void leave(int) { exit(7); }
+static volatile sig_atomic_t pushed;
+
+static void leave(int) {
+    if (pushed) exit(7);
+    ualarm(20000, 0);
+}
 
 // Exits from inside a handler that interrupted a push.
 static void leave_while_pushing() {
@@ -22,8 +29,11 @@ static void leave_while_pushing() {
     signal(SIGALRM, leave);
     ualarm(20000, 0);
     for (;;)
-        if (marker) marker("hazards", "UserMarker", "busy");
+        if (marker) marker("hazards", "UserMarker", "busy"), pushed = 1;
 }
+
+static sigjmp_buf before_abort;
+static void go_on(int) { siglongjmp(before_abort, 1); }
 
 static void *outlive(void *) {
     usleep(50000);
@@ -48,8 +58,22 @@ int main(int, char **arguments) {
         pthread_exit(nullptr);
     }
     if (way == "return" || way == "atexit") return 5;
-    // What follows ends the process without a word to anybody: the recorder gets its second.
-    sleep(1);
+    if (way == "abort at once") abort();
+    if (way == "abort in two threads") {
+        pthread_t thread;
+        pthread_create(&thread, nullptr, [](void *) -> void * { abort(); }, nullptr);
+        abort();
+    }
+    if (way == "throw at once") throw std::runtime_error("nobody catches this");
+    if (way == "assert at once") assert(way.empty());
+    if (way == "abort and go on") {
+        signal(SIGABRT, go_on);
+        if (sigsetjmp(before_abort, 1) == 0) abort();
+        mark("after abort");
+        return 5;
+    }
+    // What follows ends the process without a word to anybody: when the test has seen the marks in the file.
+    while (access("go", F_OK) != 0) usleep(5000);
     if (way == "exec") execl("/bin/echo", "echo", "another program", (char *)nullptr);
     if (way == "abort") abort();
     if (way == "throw") throw std::runtime_error("nobody catches this");

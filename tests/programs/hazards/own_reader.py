@@ -16,7 +16,7 @@ for number in range(rounds):
         recorder.rpd_mark(b"python", b"UserMarker", text.encode())
     if number == 0:
         recorder.rpdflush()
-    connection = sqlite3.connect(trace, timeout=30)
+    connection = sqlite3.connect(trace, timeout=600)
     (count,) = connection.execute("select count(*) from rocpd_api").fetchone()
     # Every text that a row names is there: a commit is seen whole.
     (missing,) = connection.execute(

@@ -65,13 +65,13 @@ static inline hsa_queue_t *make_queue(void) {
     return queue;
 }
 
-static hsa_signal_t signal_of(hsa_signal_value_t value) {
+static inline hsa_signal_t signal_of(hsa_signal_value_t value) {
     hsa_signal_t signal;
     HSA(hsa_signal_create(value, 0, NULL, &signal));
     return signal;
 }
 
-static void put(hsa_queue_t *queue, const void *packet, hsa_packet_type_t type) {
+static inline void put(hsa_queue_t *queue, const void *packet, hsa_packet_type_t type) {
     uint64_t index = hsa_queue_add_write_index_screlease(queue, 1);
     while (index - hsa_queue_load_read_index_scacquire(queue) >= queue->size) continue;
     char *slot = (char *)queue->base_address + 64 * (index & (queue->size - 1));
@@ -102,9 +102,9 @@ static inline void put_barrier(hsa_queue_t *queue, hsa_signal_t dependency) {
     put(queue, &packet, HSA_PACKET_TYPE_BARRIER_AND);
 }
 
-/* Ten seconds: something is lost if it takes that long. */
+/* Ten minutes: something is lost if it takes that long. */
 static inline void wait_for(hsa_signal_t signal, const char *what) {
-    if (hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, 10000000000ull, HSA_WAIT_STATE_BLOCKED) < 1) return;
+    if (hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, 600000000000ull, HSA_WAIT_STATE_BLOCKED) < 1) return;
     fprintf(stderr, "%s has not completed\n", what);
     exit(1);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a program that records onto a disk on which only some 400 KB are free: until a second after the recorder has said so, or to
-# the program's end.
+# Runs a program that records onto a disk on which only some 400 KB are free: until a second after the recorder has said so, of which the
+# file named by UNTIL tells the program, or to the program's end.
 #
 # Usage: small_disk.sh KIND seconds|end PROGRAM ARGUMENTS...     with RECORDER, the library; in mount namespaces of its own
 #   tmpfs        2 MB of memory
@@ -53,17 +53,18 @@ $without dd if=/dev/zero of="$place/filler" bs=1k count=16384 2>said
 tail -n 1 said | grep -q "^16777216" && cannot "takes whatever comes"
 rm -rf "$place/room" "$place/lost+found"
 sync -f "$place"
+[ "$full" = end ] || export UNTIL=$PWD/room
 RPDT_FILENAME=$place/trace.rpd RPDT_REPORT=$PWD/report LD_PRELOAD=$RECORDER:$LD_PRELOAD $without "$@" 2>said &
 if [ "$full" = seconds ]; then
-    tries=0
-    until grep -q "no space left" said || [ $((tries += 1)) -gt 600 ]; do sleep 0.05; done
+    until grep -q "no space left" said || ! kill -0 $!; do sleep 0.05; done
     sleep 1
     rm "$place/filler"
+    touch room
 fi
 wait $!
 status=$?
 cat said >&2
-rm said
+rm -f said room
 ls "$place" | grep -v filler > files
 cp "$place"/trace.rpd* .
 exit $status

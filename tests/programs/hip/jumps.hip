@@ -1,11 +1,16 @@
-// Leaves calls of HIP without returning: HIP writes where nothing may be written, and the handler jumps out. Argument `deeper`: what is
-// called next comes from further down the stack. Says at its end how many it left.
+// Leaves calls of HIP without returning: HIP writes where nothing may be written, and the handler jumps out. Says at its end how many it
+// left. Arguments:
+//   here          what is called next comes from the same place
+//   deeper        from further down the stack
+//   coroutine     the calls are left on the stack of a coroutine, which is unmapped; what is called next comes from the thread's own
+//   coroutines    from another coroutine's
 #include "../../../fixtures/programs/check.h"
 
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 static sigjmp_buf before;
 static int left;
@@ -35,6 +40,23 @@ __attribute__((noinline)) static void calls_below(int depth) {
     depth ? calls_below(depth - 1) : calls();
 }
 
+static ucontext_t own, coroutine;
+static void *volatile stack_of_left;
+
+/* Runs `body` on a stack of its own. Where that returns, the stack stays. */
+static void on_coroutine(void (*body)(), size_t size) {
+    void *stack = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED || getcontext(&coroutine)) abort();
+    coroutine.uc_stack.ss_sp = stack;
+    coroutine.uc_stack.ss_size = size;
+    coroutine.uc_link = &own;
+    makecontext(&coroutine, body, 0);
+    stack_of_left = stack;
+    if (swapcontext(&own, &coroutine)) abort();
+}
+
+static void leave() { HIP(hipDeviceGetAttribute(page, hipDeviceAttributeWarpSize, 0)); }
+
 int main(int count, char **arguments) {
     HIP(hipSetDevice(0));
     page = (int *)mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -47,12 +69,19 @@ int main(int count, char **arguments) {
     action.sa_flags = SA_ONSTACK;
     sigaction(SIGSEGV, &action, nullptr);
 
-    bool deeper = count > 1 && !strcmp(arguments[1], "deeper");
+    const char *how = count > 1 ? arguments[1] : "here";
+    bool coroutines = !strcmp(how, "coroutines");
     calls();
     for (volatile int i = 0; i < 5; i++) {
-        if (sigsetjmp(before, 1) == 0) HIP(hipDeviceGetAttribute(page, hipDeviceAttributeWarpSize, 0));
+        if (strncmp(how, "coroutine", 9)) {
+            if (sigsetjmp(before, 1) == 0) leave();
+        } else {
+            if (sigsetjmp(before, 1) == 0) on_coroutine(leave, 1 << 18);
+            munmap(stack_of_left, 1 << 18);
+        }
         left++;
-        deeper ? calls_below(3) : calls();
+        if (coroutines) on_coroutine(calls, 1 << 20);
+        else !strcmp(how, "deeper") ? calls_below(3) : calls();
     }
     jump = false;
     HIP(hipDeviceGetAttribute(page, hipDeviceAttributeWarpSize, 0));

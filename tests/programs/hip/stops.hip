@@ -53,7 +53,13 @@ int main() {
     call("rpdstart");
     launch(second, stream, 20);
     // Stopped while this thread waits inside HIP.
-    std::thread stopper([] { usleep(5000), stop(); });
+    std::atomic<bool> waiting{false};
+    std::thread stopper([&] {
+        while (!waiting) usleep(100);
+        usleep(5000);
+        stop();
+    });
+    waiting = true;
     HIP(hipStreamSynchronize(stream));
     stopper.join();
     launch(unrecorded, stream, 20);

@@ -358,12 +358,13 @@ static void call_everything(bool by_register) {
     const uint64_t where = (uint64_t)&result;
     uint64_t create[] = {CPU_AGENT, 128, 1, 0xca11, 0xda7a, 11, 12, where};
     if (through("hsa_queue_create", "piippiip", create, "hsa_queue_create") != 0) fail("a CPU's queue is refused");
+    // The recorder hears of a GPU's queue that fails, and tells the program.
     create[0] = GPU_AGENT;
     if (major < 2) create[1] = 16384; // smaller ones are made larger
-    if (through("hsa_queue_create", "piippiip", create, "hsa_amd_queue_intercept_create") != 0) fail("a GPU's queue is refused");
+    if (through("hsa_queue_create", "pii..iip", create, "hsa_amd_queue_intercept_create") != 0) fail("a GPU's queue is refused");
     void *first = result;
     if (intercepted_count != 1 || intercepted[0].queue != first) fail("a GPU's queue is not intercepted");
-    through("hsa_amd_queue_intercept_create", "piippiip", create, "hsa_amd_queue_intercept_create");
+    through("hsa_amd_queue_intercept_create", "pii..iip", create, "hsa_amd_queue_intercept_create");
     if (intercepted_count != 2 || intercepted[1].queue != result) fail("another tool's queue is not intercepted");
     expect_same("hsa_amd_profiling_set_profiler_enabled", "pi", (uint64_t[]){(uint64_t)result, 1});
 

@@ -1,40 +1,155 @@
-//! The ends of a process that run no destructor: `_exit` and `_Exit`, by interposition (LD_PRELOAD), and `quick_exit`, by a
-//! handler. Data-loader and worker processes end that way.
+//! The ends of a process that run no destructor: `_exit` and `_Exit`, by which data-loader and worker processes end, `abort` and a
+//! failed `assert`, by interposition (LD_PRELOAD, or late: see `got`); `quick_exit`, by a handler.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::finish;
+use crate::got::{self, Replacement};
 use crate::guard::guard;
+
+/// A function that stands behind one of ours: the C library's, or another library's in between.
+struct Behind {
+    name: &'static CStr,
+    function: AtomicPtr<c_void>,
+}
+
+impl Behind {
+    const fn new(name: &'static CStr) -> Behind {
+        Behind { name, function: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Later, in a signal handler, it could not be done. Where the program's calls pass `ours` by and go to the same function: what is
+    /// to be replaced for them to come here first. Where they go to somebody else's, that may pass them on to us.
+    fn look_up(&self, ours: usize) -> Option<Replacement> {
+        // SAFETY: NUL-terminated names.
+        let find = |place| unsafe { libc::dlsym(place, self.name.as_ptr()) };
+        let behind = find(libc::RTLD_NEXT);
+        self.function.store(behind, Ordering::Relaxed);
+        let passed_by = !behind.is_null() && behind == find(libc::RTLD_DEFAULT);
+        passed_by.then(|| Replacement { name: self.name, theirs: behind.addr(), ours })
+    }
+
+    fn get(&self) -> Option<*mut c_void> {
+        Some(self.function.load(Ordering::Relaxed)).filter(|function| !function.is_null())
+    }
+}
+
+static EXIT: Behind = Behind::new(c"_exit");
+static EXIT_C99: Behind = Behind::new(c"_Exit");
+static ABORT: Behind = Behind::new(c"abort");
+static ASSERT_FAIL: Behind = Behind::new(c"__assert_fail");
+
+/// Looks up what stands behind ours, and asks to be called at `quick_exit`.
+pub(super) fn watch() {
+    let ours = [
+        (&EXIT, exit_now as *const () as usize),
+        (&EXIT_C99, exit_c99_now as *const () as usize),
+        (&ABORT, abort_now as *const () as usize),
+        (&ASSERT_FAIL, assertion_failed as *const () as usize),
+    ];
+    let late: Vec<Replacement> = ours.into_iter().filter_map(|(behind, ours)| behind.look_up(ours)).collect();
+    if !late.is_empty() {
+        got::replace(&late);
+    }
+    extern "C-unwind" fn handler() {
+        guard((), finish::process_end);
+    }
+    // SAFETY: the handler lives as long as the process: the library is never unloaded.
+    unsafe { at_quick_exit(handler) };
+}
+
+unsafe extern "C" {
+    fn at_quick_exit(handler: extern "C-unwind" fn()) -> c_int;
+}
 
 /// Ends the process at once; what was recorded reaches the file first.
 #[unsafe(no_mangle)]
-pub extern "C" fn _exit(status: c_int) -> ! {
-    end(status)
+pub extern "C-unwind" fn _exit(status: c_int) -> ! {
+    exit_now(status)
 }
 
 /// The same under its C99 name.
 #[unsafe(no_mangle)]
-pub extern "C" fn _Exit(status: c_int) -> ! {
-    end(status)
+pub extern "C-unwind" fn _Exit(status: c_int) -> ! {
+    exit_c99_now(status)
 }
 
-fn end(status: c_int) -> ! {
+/// Ends the process by SIGABRT: an uncaught exception of C++, HIP where a queue has failed, the HSA runtime where memory was not the
+/// GPU's. What was recorded reaches the file first.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn abort() -> ! {
+    abort_now()
+}
+
+/// A failed `assert`, which ends the process by an `abort` of the C library's own.
+///
+/// # Safety
+/// NUL-terminated strings or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __assert_fail(
+    assertion: *const c_char,
+    file: *const c_char,
+    line: c_uint,
+    function: *const c_char,
+) -> ! {
+    // SAFETY: the caller's arguments.
+    unsafe { assertion_failed(assertion, file, line, function) }
+}
+
+// The functions themselves have no exported names: the address of an exported one is the one that the program finds under that name,
+// which need not be ours.
+
+extern "C-unwind" fn exit_now(status: c_int) -> ! {
+    end(&EXIT, status)
+}
+
+extern "C-unwind" fn exit_c99_now(status: c_int) -> ! {
+    end(&EXIT_C99, status)
+}
+
+fn end(behind: &Behind, status: c_int) -> ! {
     guard((), finish::process_end);
+    if let Some(behind) = behind.get() {
+        // SAFETY: a function of that name, and so of that type.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn(c_int)>(behind)(status) };
+    }
     loop {
         // SAFETY: what the C library's _exit does: every thread ends here (not SYS_exit, which ends only the caller).
         unsafe { libc::syscall(libc::SYS_exit_group, status) };
     }
 }
 
-unsafe extern "C" {
-    fn at_quick_exit(handler: extern "C" fn()) -> c_int;
+extern "C-unwind" fn abort_now() -> ! {
+    guard((), finish::abort);
+    if let Some(behind) = ABORT.get() {
+        // SAFETY: a function of that name, and so of that type.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn()>(behind)() };
+    }
+    loop {
+        // SAFETY: no pointers; what abort comes down to where nobody handles the signal.
+        unsafe {
+            libc::signal(libc::SIGABRT, libc::SIG_DFL);
+            libc::raise(libc::SIGABRT);
+        }
+    }
 }
 
-/// Asks to be called at `quick_exit`.
-pub(super) fn watch_quick_exit() {
-    extern "C" fn handler() {
-        guard((), finish::process_end);
+type AssertFail = unsafe extern "C-unwind" fn(*const c_char, *const c_char, c_uint, *const c_char);
+
+unsafe extern "C-unwind" fn assertion_failed(
+    assertion: *const c_char,
+    file: *const c_char,
+    line: c_uint,
+    function: *const c_char,
+) -> ! {
+    guard((), finish::abort);
+    if let Some(behind) = ASSERT_FAIL.get() {
+        // SAFETY: a function of that name, and so of that type, with the caller's arguments.
+        unsafe {
+            std::mem::transmute::<*mut c_void, AssertFail>(behind)(assertion, file, line, function);
+        }
     }
-    // SAFETY: the handler lives as long as the process: the library is never unloaded.
-    unsafe { at_quick_exit(handler) };
+    abort_now()
 }

@@ -11,7 +11,7 @@ use crate::hip::symbols;
 /// # Safety
 /// `name` is NUL-terminated; `original` is that function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rpd_hip_symbol(name: *const c_char, original: *mut c_void) -> *mut c_void {
+pub unsafe extern "C-unwind" fn rpd_hip_symbol(name: *const c_char, original: *mut c_void) -> *mut c_void {
     guard(original, || {
         // SAFETY: the caller's promise.
         let name = unsafe { CStr::from_ptr(name) };

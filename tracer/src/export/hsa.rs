@@ -16,7 +16,7 @@ pub static HSA_AMD_TOOL_PRIORITY: u32 = 50;
 /// # Safety
 /// `table` is the live table of the runtime that calls.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn OnLoad(
+pub unsafe extern "C-unwind" fn OnLoad(
     table: *mut ApiTable,
     _runtime_version: u64,
     _failed_tool_count: u64,
@@ -32,6 +32,6 @@ pub unsafe extern "C" fn OnLoad(
 
 /// ROCr is about to shut down: nothing of it may be touched after this returns.
 #[unsafe(no_mangle)]
-pub extern "C" fn OnUnload() {
+pub extern "C-unwind" fn OnUnload() {
     guard((), hsa::unload);
 }

@@ -4,21 +4,21 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::config::Config;
 use crate::guard::{guard, speak_for_panics};
-use crate::{environment, finish, fork, hip, recorder, report, roctx};
+use crate::{environment, finish, fork, hip, recorder, report, roctx, thread};
 
 // In the loader's list of constructors: runs before main under LD_PRELOAD, inside dlopen otherwise.
 // Only statics are filled here: every helper process that inherits the environment pays for it.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = constructor;
+static CONSTRUCTOR: extern "C-unwind" fn() = constructor;
 
 // In the loader's list of destructors: after all atexit handlers and static destructors of the program and of HIP, and the
 // library is linked nodelete, so dlclose never gets here.
 #[used]
 #[unsafe(link_section = ".fini_array")]
-static DESTRUCTOR: extern "C" fn() = destructor;
+static DESTRUCTOR: extern "C-unwind" fn() = destructor;
 
-extern "C" fn constructor() {
+extern "C-unwind" fn constructor() {
     // Unit tests load the library too, and fail by panics that must be read.
     if cfg!(not(test)) {
         speak_for_panics();
@@ -39,8 +39,9 @@ extern "C" fn constructor() {
         if !late {
             environment::announce();
         }
+        thread::prepare();
         fork::watch();
-        super::exit::watch_quick_exit();
+        super::exit::watch();
         roctx::arrived();
         report::loaded(recorder);
         // A runtime that is told to load this library does so while it is initialised, and offers its tables next.
@@ -60,6 +61,6 @@ fn is_loaded_by_remote() -> bool {
     loading.is_some_and(|thread| thread.load(Ordering::Acquire) == unsafe { libc::gettid() })
 }
 
-extern "C" fn destructor() {
+extern "C-unwind" fn destructor() {
     guard((), finish::process_end);
 }

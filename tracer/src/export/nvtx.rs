@@ -12,7 +12,7 @@ use crate::recorder;
 /// # Safety
 /// NVTX passes a function of its own.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn InitializeInjectionNvtx2(get_export_table: Option<GetExportTable>) -> c_int {
+pub unsafe extern "C-unwind" fn InitializeInjectionNvtx2(get_export_table: Option<GetExportTable>) -> c_int {
     let Some(get_export_table) = get_export_table else { return 0 };
     if let Some(other) = guard(None, nvtx::wanted_instead) {
         // SAFETY: NVTX would have called it so.

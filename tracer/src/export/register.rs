@@ -12,7 +12,7 @@ use crate::register::{self, Offer, chain};
 /// # Safety
 /// `name` is NUL-terminated, `tables` are that library's `num_tables` live tables.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_set_api_table(
+pub unsafe extern "C-unwind" fn rocprofiler_set_api_table(
     name: *const c_char,
     lib_version: u64,
     lib_instance: u64,
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn rocprofiler_set_api_table(
 /// # Safety
 /// None of the arguments is used.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_configure(
+pub unsafe extern "C-unwind" fn rocprofiler_configure(
     _version: u32,
     _runtime_version: *const c_char,
     _priority: u32,

@@ -6,6 +6,7 @@
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::config::Template;
 use crate::guard::guard;
@@ -15,7 +16,7 @@ use crate::{finish, hip, marker};
 
 /// One more wish to record: recording runs while there were more starts than stops. RPDT_AUTOSTART=1 counts as one.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpdstart() {
+pub extern "C-unwind" fn rpdstart() {
     with(|recorder| {
         recorder.switch.start();
         hip::started(recorder);
@@ -24,36 +25,47 @@ pub extern "C" fn rpdstart() {
 
 /// One wish to record less.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpdstop() {
+pub extern "C-unwind" fn rpdstop() {
     with(|recorder| recorder.switch.stop());
 }
 
 /// Returns when all that was recorded and completed before the call is in the file, or after 10 s.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpdflush() {
+pub extern "C-unwind" fn rpdflush() {
     with(finish::flush);
 }
 
+/// As [`rpdflush`], after up to `ns` ns in which what was launched while recording may complete. Returns how many recorded launches have no
+/// operation in the file then: their kernels have not completed.
+#[unsafe(no_mangle)]
+pub extern "C" fn rpddrain(ns: u64) -> u64 {
+    guard(0, || recorder::get().map_or(0, |recorder| finish::drain(recorder, Duration::from_nanos(ns))))
+}
+
 /// Another trace: what was recorded before the call is in the old file when it returns (after 10 s at the latest), what is
-/// recorded after it goes into this one. `%p`, `%h` and `%r` stand for what they do in RPDT_FILENAME. Returns 0, or -1 for no name.
+/// recorded after it goes into this one. `%p`, `%h` and `%r` stand for what they do in RPDT_FILENAME. Returns 0, or -1 where no trace
+/// can have that name; nothing has changed then.
 ///
 /// # Safety
 /// `name` is a NUL-terminated string or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rpd_setFilename(name: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn rpd_setFilename(name: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     let name = unsafe { bytes(name) };
     if name.is_empty() {
         return -1;
     }
-    with(|recorder| finish::change_file(recorder, Template::new(Path::new(OsStr::from_bytes(name)))));
-    0
+    let mut changed = true;
+    with(|recorder| {
+        changed = finish::change_file(recorder, Template::new(Path::new(OsStr::from_bytes(name))))
+    });
+    if changed { 0 } else { -1 }
 }
 
 /// What the end of the process does, for one that ends by `_exit` and has loaded the recorder late: the last rows and the session's
 /// end. Nothing is recorded after it.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpdfinish() {
+pub extern "C-unwind" fn rpdfinish() {
     guard((), finish::process_end);
 }
 
@@ -62,7 +74,11 @@ pub extern "C" fn rpdfinish() {
 /// # Safety
 /// The arguments are NUL-terminated strings or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rpd_mark(_domain: *const c_char, api_name: *const c_char, args: *const c_char) {
+pub unsafe extern "C-unwind" fn rpd_mark(
+    _domain: *const c_char,
+    api_name: *const c_char,
+    args: *const c_char,
+) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
     with(|recorder| marker::mark(recorder, name, args));
@@ -73,7 +89,11 @@ pub unsafe extern "C" fn rpd_mark(_domain: *const c_char, api_name: *const c_cha
 /// # Safety
 /// The arguments are NUL-terminated strings or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rpd_rangePush(_domain: *const c_char, api_name: *const c_char, args: *const c_char) {
+pub unsafe extern "C-unwind" fn rpd_rangePush(
+    _domain: *const c_char,
+    api_name: *const c_char,
+    args: *const c_char,
+) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
     with(|recorder| marker::push(recorder, Stack::RPD, name, args));
@@ -81,7 +101,7 @@ pub unsafe extern "C" fn rpd_rangePush(_domain: *const c_char, api_name: *const 
 
 /// The innermost range of the calling thread ends.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpd_rangePop() {
+pub extern "C-unwind" fn rpd_rangePop() {
     with(|recorder| marker::pop(recorder, Stack::RPD));
 }
 
@@ -91,7 +111,7 @@ pub extern "C" fn rpd_rangePop() {
 /// # Safety
 /// The arguments are NUL-terminated strings or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rpd_framePush(api_name: *const c_char, args: *const c_char) {
+pub unsafe extern "C-unwind" fn rpd_framePush(api_name: *const c_char, args: *const c_char) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
     with(|recorder| marker::push(recorder, Stack::FRAMES, name, args));
@@ -99,7 +119,7 @@ pub unsafe extern "C" fn rpd_framePush(api_name: *const c_char, args: *const c_c
 
 /// The innermost range of [`rpd_framePush`] of the calling thread ends.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpd_framePop() {
+pub extern "C-unwind" fn rpd_framePop() {
     with(|recorder| marker::pop(recorder, Stack::FRAMES));
 }
 

@@ -33,7 +33,7 @@ pub struct State {
 /// # Safety
 /// `state` is null or points to as many writable bytes as its first member says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rpd_state(state: *mut State) {
+pub unsafe extern "C-unwind" fn rpd_state(state: *mut State) {
     guard((), || {
         // SAFETY: the caller's promise; the size is looked at before anything else.
         let fits = !state.is_null() && unsafe { (*state).size } as usize >= size_of::<State>();
@@ -63,7 +63,7 @@ fn put(place: &mut [c_char], text: &[u8]) {
 
 /// Makes the file now instead of with the first record; returns when it is there or cannot be made, or after 10 s.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpdopen() {
+pub extern "C-unwind" fn rpdopen() {
     guard((), || {
         if let Some(recorder) = recorder::get() {
             recorder.writer.open(recorder, finish::FLUSH_DEADLINE);

@@ -153,32 +153,33 @@ impl Callbacks {
     }
 }
 
-unsafe extern "C" fn on_call(
+unsafe extern "C-unwind" fn on_call(
     id: u32,
     _: *mut c_void,
     _: *const c_void,
     argument: *mut c_void,
 ) -> *mut c_void {
     guard(ptr::null_mut(), || {
+        let Some((index, api)) = door().and_then(|door| door.api(id)) else { return ptr::null_mut() };
         if argument.is_null() {
-            let api = door().and_then(|door| door.api(id));
-            api.map_or(ptr::null_mut(), |(index, api)| call::enter(index, api, ptr::null_mut(), 0).cast())
-        } else {
-            call::exit();
-            ptr::null_mut()
+            return call::enter(index, api, ptr::null_mut(), 0).cast();
         }
+        call::exit(index, ptr::null());
+        ptr::null_mut()
     })
 }
 
 /// The arguments of a launch are there; HIP calls this a second time at its end.
-unsafe extern "C" fn on_arguments(_: u32, _: u32, _: *const c_void, _: *mut c_void) {
+unsafe extern "C-unwind" fn on_arguments(_: u32, _: u32, _: *const c_void, _: *mut c_void) {
     guard((), call::find_kernel);
 }
 
 /// A command is created, on the thread of the call that creates it.
-unsafe extern "C" fn created(id: u64) {
+unsafe extern "C-unwind" fn created(id: u64) {
     guard((), || {
-        if recorder::get().is_some_and(|recorder| recorder.switch.is_on()) {
+        // What is launched after a stop is not recorded, though its call began before.
+        if let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) {
+            recorder.counters.commanded.fetch_add(call::commands().into(), Ordering::Relaxed);
             command::remember(id, call::created());
         }
     });
@@ -195,7 +196,7 @@ fn is_straggler(record: &Record, created: &Created) -> bool {
 }
 
 /// A command has completed.
-unsafe extern "C" fn completed(_: u32, record: *const Record, _: *mut c_void) {
+unsafe extern "C-unwind" fn completed(_: u32, record: *const Record, _: *mut c_void) {
     guard((), || {
         // SAFETY: HIP's record, valid during the call.
         let record = unsafe { &*record };

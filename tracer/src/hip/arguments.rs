@@ -5,6 +5,9 @@
 
 use std::ffi::c_char;
 use std::fmt::Write;
+use std::ptr;
+
+use rpd_process::memory::{self, Copied};
 
 use super::description::{Api, Class, Field, Row, Structure};
 
@@ -15,11 +18,20 @@ const TEXT: usize = 256;
 /// No variable of a program lies below.
 const FIRST_ADDRESS: u64 = 4096;
 
+/// What is known of the call whose arguments are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    /// It is under way: what its arguments point to is there.
+    Open,
+    /// It may have been left without returning: what its arguments point to may be gone. Texts are not looked at.
+    MaybeLeft,
+}
+
 /// Keeps the arguments of one call to `api`; how many bytes they take.
 ///
 /// # Safety
-/// `data` is a hip_api_data_t that HIP has filled for this function, and the call has not returned yet.
-pub(super) unsafe fn keep(api: &Api, data: *const u8, into: &mut [u8; MOST]) -> usize {
+/// `data` is a hip_api_data_t that HIP has filled for this function, or such memory with anything in it if `call` may have been left.
+pub(super) unsafe fn keep(api: &Api, data: *const u8, call: Call, into: &mut [u8; MOST]) -> usize {
     let mut end = 0;
     for field in &api.fields {
         let size = kept(field);
@@ -32,7 +44,8 @@ pub(super) unsafe fn keep(api: &Api, data: *const u8, into: &mut [u8; MOST]) -> 
         if field.class == Class::Text {
             // SAFETY: as above, a pointer.
             let text = unsafe { at.cast::<*const c_char>().read_unaligned() };
-            // SAFETY: HIP has read this text in the call.
+            let text = if call == Call::Open { text } else { ptr::null() };
+            // SAFETY: null, or HIP has read this text in the call.
             end += unsafe { keep_text(text, to) };
             continue;
         }
@@ -40,15 +53,19 @@ pub(super) unsafe fn keep(api: &Api, data: *const u8, into: &mut [u8; MOST]) -> 
         let from = if field.result || structure {
             // SAFETY: as above, a pointer.
             let place = unsafe { at.cast::<u64>().read_unaligned() };
-            if place < FIRST_ADDRESS { std::ptr::null() } else { place as *const u8 }
+            if place < FIRST_ADDRESS { ptr::null() } else { place as *const u8 }
         } else {
             at
         };
         if from.is_null() {
             to[..size].fill(0);
+        } else if call == Call::MaybeLeft && from != at {
+            if memory::copy(from as usize, &mut to[..size]) != Copied::All {
+                to[..size].fill(0);
+            }
         } else {
             // SAFETY: an argument of that size, or the application's variable of it.
-            unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), size) };
+            unsafe { ptr::copy_nonoverlapping(from, to.as_mut_ptr(), size) };
         }
         end += size;
     }

@@ -26,11 +26,16 @@ struct Current {
     id: Cell<u64>,
     start: Cell<u64>,
     api: Cell<Option<(u16, &'static Api)>>,
-    /// HIP's hip_api_data_t of the call, marked with the id.
+    /// HIP's hip_api_data_t of the call, marked with the id: on the thread's own stack or in the room, so that it stays mapped even if
+    /// the call is left.
     data: Cell<*const u8>,
     frame: Cell<Frame>,
     /// It has submitted packets.
     submitted: Cell<bool>,
+    /// The stream it names, where that stands in a structure of the application's.
+    stream: Cell<u64>,
+    /// HIP has made a command of it, which it will time.
+    commanded: Cell<bool>,
     /// The kernel it names, where that had to be found out at its beginning.
     kernel: Cell<KernelId>,
     room: UnsafeCell<[u64; ROOM]>,
@@ -44,8 +49,15 @@ impl Current {
 
     /// Whether the data of the open call is its own still.
     fn is_marked(&self) -> bool {
-        // SAFETY: the data was marked when the call began, on this thread's stack or in the room.
+        // SAFETY: the data was marked when the call began, and stays mapped: see the field.
         unsafe { frame::is_marked(self.data.get(), self.id.get()) }
+    }
+
+    /// # Safety
+    /// `offset` is the place of an argument in the data.
+    unsafe fn argument(&self, offset: usize) -> u64 {
+        // SAFETY: the caller's promise, and the data stays mapped.
+        unsafe { self.data.get().add(offset).cast::<u64>().read_unaligned() }
     }
 
     /// Forgets a call that will not return.
@@ -65,6 +77,8 @@ thread_local! {
             data: Cell::new(ptr::null()),
             frame: Cell::new(Frame::NONE),
             submitted: Cell::new(false),
+            stream: Cell::new(0),
+            commanded: Cell::new(false),
             kernel: Cell::new(NO_KERNEL),
             room: UnsafeCell::new([0; ROOM]),
         }
@@ -95,8 +109,12 @@ pub(crate) fn cause() -> Cause {
         if call == correlation::NONE || !current.is_marked() {
             return Cause::NONE;
         }
-        // SAFETY: HIP keeps its data until the call ends, and has filled it before anything is submitted.
-        let stream = unsafe { stream(api, current.data.get()) };
+        let stream = match api.stream {
+            None => 0,
+            // SAFETY: an argument's place in the data, which stays mapped.
+            Some(StreamPlace::Argument(offset)) => unsafe { current.argument(offset) },
+            Some(StreamPlace::Config(_)) => current.stream.get(),
+        };
         Cause { call, stream, launches: api.is_launch() }
     });
     cause.unwrap_or(Cause::NONE)
@@ -114,53 +132,93 @@ pub(crate) fn submits() -> Cause {
     cause()
 }
 
-/// # Safety
-/// `data` is HIP's data of a call to `api`, filled.
-unsafe fn stream(api: &Api, data: *const u8) -> u64 {
-    // SAFETY: an argument's place in that data.
-    let argument = |offset| unsafe { data.add(offset).cast::<u64>().read_unaligned() };
-    match api.stream {
-        None => 0,
-        Some(StreamPlace::Argument(offset)) => argument(offset),
-        // A call that is given none fails, but may have to initialise HIP first.
-        Some(StreamPlace::Config(offset)) if argument(offset) == 0 => 0,
-        Some(StreamPlace::Config(offset)) => {
-            let config = argument(offset) as *const u8;
-            // SAFETY: what the call launches by, which is the application's until the call returns.
-            unsafe { config.add(LAUNCH_CONFIG_STREAM).cast::<u64>().read_unaligned() }
-        }
-    }
+/// HIP makes a command that it will time, on behalf of the call that this thread is in. True: the first of a launch of one kernel.
+pub(super) fn commands() -> bool {
+    let first = CURRENT.try_with(|current| {
+        let is_launch = current.recorded().is_some_and(Api::is_launch);
+        is_launch && !current.commanded.replace(true)
+    });
+    first.unwrap_or(false)
 }
 
-/// A call begins. `data`: where on the stack its arguments are kept, in `size` bytes, or null for room of ours; that place, or null when
-/// the call is not recorded: recording is paused, this is inside another call, or the thread is ending.
+/// A call begins. `data`: where on the stack HIP or a wrapper has `size` bytes for its arguments, or null where there are none. Where the
+/// arguments are to be kept: there, or in room of ours; null when the call is not recorded: recording is paused, this is inside another
+/// call, or the thread is ending.
 pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8, size: usize) -> *mut u8 {
     let here = 0u8;
     let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) else {
         return ptr::null_mut();
     };
     let entered = CURRENT.try_with(|current| {
-        let frame = if data.is_null() { Frame::new(&raw const here, 1) } else { Frame::new(data, size) };
+        let frame = if data.is_null() { Frame::of_place(&here) } else { Frame::of_data(data, size) };
         if current.id.get() != correlation::NONE {
-            if !current.frame.get().is_over(frame, || current.is_marked()) {
+            if !current.frame.get().is_over(frame, current.id.get()) {
                 return ptr::null_mut();
             }
             current.abandon(recorder);
         }
+        // On another stack than the thread's own the data goes with the stack, if the call is left.
+        let in_room = data.is_null() || !frame.is_on_own_stack();
+        if in_room && size > 8 * ROOM {
+            return ptr::null_mut();
+        }
         let Some(id) = thread::begin_call(recorder) else { return ptr::null_mut() };
-        let data = if data.is_null() { current.room.get().cast() } else { data };
+        let place = if in_room { current.room.get().cast() } else { data };
         current.id.set(id);
         current.api.set(Some((index, api)));
         // SAFETY: room for HIP's data.
-        unsafe { frame::mark(data, id) };
-        current.data.set(data);
+        unsafe { frame::mark(place, id) };
+        if in_room && !data.is_null() {
+            // SAFETY: as above.
+            unsafe { frame::mark(data, id) };
+        }
+        current.data.set(place);
         current.frame.set(frame);
         current.submitted.set(false);
+        current.stream.set(0);
+        current.commanded.set(false);
         current.kernel.set(NO_KERNEL);
         current.start.set(clock::monotonic());
-        data
+        place
     });
     entered.unwrap_or(ptr::null_mut())
+}
+
+/// The arguments of the call that began with `data` stand there now.
+///
+/// # Safety
+/// `data` is what [`enter`] was given for a call that it took, with its size, and that call is under way.
+pub(super) unsafe fn filled(data: *const u8, size: usize) {
+    let _ = CURRENT.try_with(|current| {
+        let Some(api) = current.recorded().filter(|_| current.frame.get().is_of(data)) else { return };
+        let room = current.room.get().cast::<u8>();
+        if ptr::eq(current.data.get(), room) {
+            // SAFETY: the caller's promise; `enter` has seen to it that the room is large enough.
+            unsafe { ptr::copy_nonoverlapping(data, room, size) };
+        }
+        look_into_config(current, api);
+    });
+}
+
+/// The arguments of the call that [`enter`] took stand where it said.
+pub(super) fn stands() {
+    let _ = CURRENT.try_with(|current| {
+        if let Some(api) = current.recorded() {
+            look_into_config(current, api);
+        }
+    });
+}
+
+/// Looks at once into a structure that names the stream: it is the application's until the call returns, however that comes about.
+fn look_into_config(current: &Current, api: &Api) {
+    let Some(StreamPlace::Config(offset)) = api.stream else { return };
+    // SAFETY: an argument's place.
+    let config = unsafe { current.argument(offset) } as *const u8;
+    // A call that is given none fails.
+    if !config.is_null() {
+        // SAFETY: what the call that begins now launches by.
+        current.stream.set(unsafe { config.add(LAUNCH_CONFIG_STREAM).cast::<u64>().read_unaligned() });
+    }
 }
 
 /// Finds out which kernel the call that this thread is in is to launch, where commands cannot tell it themselves.
@@ -171,8 +229,8 @@ pub(super) fn find_kernel() {
             return;
         }
         let mut room = [0; MOST];
-        // SAFETY: HIP has filled its data, and the call has not returned.
-        let length = unsafe { arguments::keep(api, current.data.get(), &mut room) };
+        // SAFETY: the data was filled just now, at the beginning of this very call.
+        let length = unsafe { arguments::keep(api, current.data.get(), arguments::Call::Open, &mut room) };
         let argument = |role| argument(api, &room[..length], role);
         current.kernel.set(function::kernel(api, argument(Role::Function), argument(Role::Stream)));
     });
@@ -184,12 +242,14 @@ pub(super) fn created() -> Created {
     let _ = CURRENT.try_with(|current| {
         let Some(api) = current.recorded() else { return };
         created.call = current.id.get();
+        created.launch = api.is_launch();
         if !matches!(api.row, Row::Kernel | Row::Copy { .. }) {
             return;
         }
         let mut room = [0; MOST];
-        // SAFETY: HIP fills its data before it creates commands, and the call has not returned.
-        let length = unsafe { arguments::keep(api, current.data.get(), &mut room) };
+        let call = arguments::Call::MaybeLeft;
+        // SAFETY: mapped, whatever has become of the call: the thread may have left it, and be in one that is not recorded.
+        let length = unsafe { arguments::keep(api, current.data.get(), call, &mut room) };
         if let Some(copy) = Transfer::read(api, &room[..length]) {
             let ends = pointer::Ends::of(&copy);
             created.ends = Some((ends.dst_gpu, ends.src_gpu));
@@ -203,15 +263,16 @@ pub(super) fn created() -> Created {
     created
 }
 
-/// The call that [`enter`] took is about to return.
-pub(super) fn exit() {
+/// A call of function `index` that [`enter`] took, with `data`, is about to return. One that was taken for left, and returns after all, is
+/// not the one that is open now.
+pub(super) fn exit(index: u16, data: *const u8) {
     let _ = CURRENT.try_with(|current| {
-        let (id, Some((index, api))) = (current.id.replace(correlation::NONE), current.api.get()) else {
-            return;
-        };
-        if id == correlation::NONE {
+        let (id, Some((open, api))) = (current.id.get(), current.api.get()) else { return };
+        let is_open = open == index && (data.is_null() || current.frame.get().is_of(data));
+        if id == correlation::NONE || !is_open {
             return;
         }
+        current.id.set(correlation::NONE);
         let Some(recorder) = recorder::get() else { return };
         let mut call = record::Call {
             start: current.start.get(),
@@ -224,9 +285,9 @@ pub(super) fn exit() {
             dst_gpu: record::NO_GPU,
             src_gpu: record::NO_GPU,
             pinned: 0,
-            reserved: 0,
+            commanded: current.commanded.get().into(),
         };
-        // SAFETY: HIP has filled its data at the beginning of this call, which has not returned yet.
+        // SAFETY: the data of this very call, which has not returned yet.
         unsafe { record(recorder, api, current.data.get(), &mut call) };
     });
 }
@@ -236,7 +297,7 @@ pub(super) fn exit() {
 unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: &mut record::Call) {
     let mut room = [0; MOST];
     // SAFETY: the caller's promise.
-    let length = unsafe { arguments::keep(api, data, &mut room) };
+    let length = unsafe { arguments::keep(api, data, arguments::Call::Open, &mut room) };
     let bytes = &room[..length];
     call.arguments = length as u32;
     let argument = |role| argument(api, bytes, role);

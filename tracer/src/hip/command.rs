@@ -40,6 +40,8 @@ pub(super) struct Created {
     pub(super) time: u64,
     /// On which thread.
     pub(super) tid: u32,
+    /// The call launches one kernel.
+    pub(super) launch: bool,
     /// Of a launch of one kernel: that kernel, or `NO_KERNEL`.
     pub(super) kernel: KernelId,
     /// Workgroups.
@@ -60,6 +62,7 @@ impl Created {
             stream: 0,
             time,
             tid: thread::tid(),
+            launch: false,
             kernel: NO_KERNEL,
             grid: [0; 3],
             workgroup: [0; 3],
@@ -190,8 +193,11 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
         private_segment: 0,
         workgroup,
         header: record::UNKNOWN_FENCES,
-        launch: 0,
+        launch: if created.launch { 2 } else { 0 },
     };
+    if created.launch {
+        recorder.counters.completed.fetch_add(1, Ordering::Relaxed);
+    }
     push(recorder, Kind::Dispatch, bytemuck::bytes_of(&dispatch));
 }
 
@@ -207,8 +213,11 @@ fn copy(recorder: &'static Recorder, command: &Completed, created: Created, (sta
         // Markers, waits and whatever else is no operation of the file.
         _ => return,
     };
-    // HIP calls a copy from or to pinned memory one on the device.
-    let (dst_gpu, src_gpu) = created.ends.filter(|ends| *ends != (NO_GPU, NO_GPU)).unwrap_or(by_kind);
+    // HIP calls a copy from or to pinned memory one on the device. One between places of the host's it makes itself.
+    let (dst_gpu, src_gpu) = match created.ends {
+        Some((NO_GPU, NO_GPU)) => return,
+        known => known.unwrap_or(by_kind),
+    };
     let copy = record::Copy {
         submit_start: created.time,
         submit_end: created.time,

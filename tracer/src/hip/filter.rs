@@ -39,7 +39,7 @@ impl Default for Filter {
 
 impl Filter {
     /// Reads `all`, `none`, or a list of `+name` and `-name`, which may begin with one of the two and otherwise changes the default.
-    /// Names that no version of HIP has are left out of it and given back.
+    /// Names that no version of HIP has are left out of it and given back, each with the one that was probably meant.
     pub(crate) fn read(text: &str) -> (Filter, Vec<String>) {
         let mut filter = Filter::default();
         let mut unknown = Vec::new();
@@ -50,7 +50,7 @@ impl Filter {
                 _ => match (word.strip_prefix('+'), word.strip_prefix('-')) {
                     (Some(name), _) if is_function(name) => filter.put(name, true),
                     (_, Some(name)) if is_function(name) => filter.put(name, false),
-                    _ => unknown.push(word.to_string()),
+                    _ => unknown.push(with_tip(word)),
                 },
             }
         }
@@ -73,6 +73,20 @@ impl Filter {
     /// Whether no function is.
     pub(crate) fn is_empty(&self) -> bool {
         !self.others && self.except.is_empty()
+    }
+}
+
+fn with_tip(word: &str) -> String {
+    let (sign, name) = if let Some(name) = word.strip_prefix('-') {
+        ("-", name)
+    } else {
+        ("+", word.trim_start_matches('+'))
+    };
+    let known = ["all", "none"].into_iter().filter(|_| word == name);
+    match rpd_settings::nearest(name, known.chain(description::get().names())) {
+        Some(known @ ("all" | "none")) => format!("{word} (did you mean {known}, in front?)"),
+        Some(known) => format!("{word} (did you mean {sign}{known}?)"),
+        None => word.to_string(),
     }
 }
 
@@ -113,8 +127,16 @@ mod tests {
 
     #[test]
     fn wrong_words_are_named() {
-        let (filter, unknown) = Filter::read("+hipMaloc,hipFree,-hipFree,none");
-        assert_eq!(unknown, ["+hipMaloc", "hipFree", "none"]);
+        let (filter, unknown) = Filter::read("+hipMaloc,hipFree,-hipFree,none,-cudaSomethingElse");
+        assert_eq!(
+            unknown,
+            [
+                "+hipMaloc (did you mean +hipMalloc?)",
+                "hipFree (did you mean +hipFree?)",
+                "none (did you mean none, in front?)",
+                "-cudaSomethingElse"
+            ]
+        );
         assert!(!filter.contains("hipFree"), "the rest holds");
     }
 }

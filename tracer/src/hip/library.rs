@@ -4,19 +4,19 @@ use std::ffi::{CStr, c_char, c_void};
 
 /// hipRegisterActivityCallback (HIP 5.2 hip_intercept.cpp): `function` is called as
 /// `void *(u32 id, void *record, const void *data, void *argument)`.
-pub(super) type RegisterActivityCallback = unsafe extern "C" fn(u32, *mut c_void, *mut c_void) -> i32;
+pub(super) type RegisterActivityCallback = unsafe extern "C-unwind" fn(u32, *mut c_void, *mut c_void) -> i32;
 /// hipRegisterApiCallback (HIP 5.2 hip_intercept.cpp): called as `void (u32 domain, u32 id, const void *data, void *argument)`.
-pub(super) type RegisterApiCallback = unsafe extern "C" fn(u32, *mut c_void, *mut c_void) -> i32;
+pub(super) type RegisterApiCallback = unsafe extern "C-unwind" fn(u32, *mut c_void, *mut c_void) -> i32;
 /// hipInitActivityCallback (HIP 5.2 hip_activity.cpp): called as `void (u64 id)` and `void (u32 operation, void *record, void *argument)`.
-pub(super) type InitActivityCallback = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void);
+pub(super) type InitActivityCallback = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, *mut c_void);
 /// hipEnableActivityCallback (HIP 5.2 hip_activity.cpp).
-pub(super) type EnableActivityCallback = unsafe extern "C" fn(u32, bool) -> bool;
+pub(super) type EnableActivityCallback = unsafe extern "C-unwind" fn(u32, bool) -> bool;
 /// hipRegisterTracerCallback (HIP 5.3 hip_intercept.cpp): called as `int (u32 domain, u32 operation, void *data)`.
-pub(super) type RegisterTracerCallback = unsafe extern "C" fn(*mut c_void);
-type ApiName = unsafe extern "C" fn(u32) -> *const c_char;
-type StreamDevice = unsafe extern "C" fn(*const c_void) -> i32;
-type KernelName = unsafe extern "C" fn(*const c_void) -> *const c_char;
-type KernelNameByHostFunction = unsafe extern "C" fn(*const c_void, *const c_void) -> *const c_char;
+pub(super) type RegisterTracerCallback = unsafe extern "C-unwind" fn(*mut c_void);
+type ApiName = unsafe extern "C-unwind" fn(u32) -> *const c_char;
+type StreamDevice = unsafe extern "C-unwind" fn(*const c_void) -> i32;
+type KernelName = unsafe extern "C-unwind" fn(*const c_void) -> *const c_char;
+type KernelNameByHostFunction = unsafe extern "C-unwind" fn(*const c_void, *const c_void) -> *const c_char;
 
 /// Major versions that are looked for.
 const NAMES: [&CStr; 3] = [c"libamdhip64.so.7", c"libamdhip64.so.6", c"libamdhip64.so.5"];

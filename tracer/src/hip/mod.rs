@@ -124,9 +124,15 @@ fn look() {
     }
     // Before the lock: it takes the loader's, which a thread may hold that comes here from a library's initialiser.
     let Some(library) = Library::find() else { return };
+    // Before the lock as well: the thread that initialises the runtime comes here when that offers its tables.
+    let late = hsa::is_late();
+    if library::has_hsa() && !hsa::offered() && !late {
+        // It is not known yet what there will be to time kernels by.
+        return;
+    }
     let Some(_looking) = lock_within(&LOOKING, LOOK) else { return };
     if !SETTLED.load(Ordering::Relaxed) {
-        open(recorder, library);
+        open(recorder, library, late);
         SETTLED.store(true, Ordering::Relaxed);
     }
 }
@@ -144,15 +150,15 @@ fn complain_of_hsa_alone() {
 /// The library is being loaded. Where HIP has been used before, nothing else will tell: the HSA runtime offers its tables only once.
 pub(crate) fn loaded() {
     // Libraries that came with the program have not been initialised yet when this one is, and a program that has used HIP has threads.
-    if library::came_first() && threads::others() && hsa::is_late() {
+    if library::came_first() && threads::others() {
         notice();
     }
 }
 
-fn open(recorder: &'static Recorder, library: Library) {
+fn open(recorder: &'static Recorder, library: Library, late: bool) {
     recorder.in_use();
     let by_symbols = symbols::has_calls(recorder, Some(&library));
-    let times_commands = timing::by_hip(recorder, hsa::is_late());
+    let times_commands = timing::by_hip(recorder, late);
     let mut door = Door { library, apis: Vec::new(), version: "", data_size: 0, times_commands };
     let wanted = !recorder.config.hip_apis.is_empty();
     let known = wanted && door.describe(recorder);
@@ -167,6 +173,12 @@ fn open(recorder: &'static Recorder, library: Library) {
         activity::open(recorder, door, known && !by_others)
     };
     CALLBACKS.store(calls && !by_others, Ordering::Relaxed);
+    if late && commands && door.library.register_tracer.is_none() {
+        log::note(
+            "the recorder came later than HIP, whose own times are used: HIP before 5.3 has faults then with many threads and with \
+             hipStreamAddCallback (docs/hazards.md); preload the recorder to have none of that",
+        );
+    }
     if times_commands && !commands {
         log::problem("this HIP does not tell of its commands: kernels and copies are not recorded");
     }

@@ -29,8 +29,13 @@ struct PointerInfo {
 /// HSA_EXT_POINTER_TYPE_UNKNOWN: memory that the runtime has nothing to do with.
 const UNKNOWN: u32 = 0;
 
-type Ask =
-    unsafe extern "C" fn(*const c_void, *mut PointerInfo, *const c_void, *mut u32, *mut *mut u64) -> u32;
+type Ask = unsafe extern "C-unwind" fn(
+    *const c_void,
+    *mut PointerInfo,
+    *const c_void,
+    *mut u32,
+    *mut *mut u64,
+) -> u32;
 
 /// Where a copy goes and comes from.
 pub(super) struct Ends {

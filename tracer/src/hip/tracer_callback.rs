@@ -43,8 +43,8 @@ struct Record {
     detail: u64,
 }
 
-/// What HIP calls at the beginning and at the end of a call.
-type Phase = unsafe extern "C" fn(u32, *mut c_void);
+/// What HIP calls at the beginning and at the end of a call, with its number and its data (HIP 5.3 hip_prof_api.h).
+type Phase = unsafe extern "C-unwind" fn(u32, *mut c_void);
 
 /// Registers the callback; whether HIP has one.
 pub(super) fn register(door: &Door) -> bool {
@@ -54,12 +54,19 @@ pub(super) fn register(door: &Door) -> bool {
     true
 }
 
-unsafe extern "C" fn on_event(domain: u32, operation: u32, data: *mut c_void) -> i32 {
+unsafe extern "C-unwind" fn on_event(domain: u32, operation: u32, data: *mut c_void) -> i32 {
     guard(NO, || {
         let Some(door) = door() else { return NO };
         match (domain, data as usize) {
             // Also while recording is off: HIP 6 asks the same again at a command's end, and tells of it only if it hears yes.
-            (COMMANDS, 0) if door.times_commands && operation <= COPIES => YES,
+            (COMMANDS, 0) if door.times_commands && operation <= COPIES => {
+                if call::commands()
+                    && let Some(recorder) = recorder::get()
+                {
+                    recorder.counters.commanded.fetch_add(1, Ordering::Relaxed);
+                }
+                YES
+            }
             // A record; newer versions say by a 1 that commands were handed over. Of commands with events HIP tells unasked.
             (COMMANDS, 2..) if door.times_commands => {
                 // SAFETY: HIP's record, valid during the call.
@@ -95,9 +102,12 @@ unsafe fn begins(door: &Door, id: u32, data: *mut u8) -> i32 {
 }
 
 /// The arguments are there.
-unsafe extern "C" fn on_arguments(_: u32, _: *mut c_void) {
+unsafe extern "C-unwind" fn on_arguments(_: u32, data: *mut c_void) {
     guard((), || {
-        if door().is_some_and(|door| door.times_commands) {
+        let Some(door) = door() else { return };
+        // SAFETY: HIP's data of the call that `begins` took, which HIP has just filled.
+        unsafe { call::filled(data.cast(), door.data_size) };
+        if door.times_commands {
             remember();
         }
     });
@@ -110,8 +120,12 @@ fn remember() {
 }
 
 /// The call is about to return.
-unsafe extern "C" fn on_return(_: u32, _: *mut c_void) {
-    guard((), call::exit);
+unsafe extern "C-unwind" fn on_return(id: u32, data: *mut c_void) {
+    guard((), || {
+        if let Some((index, _)) = door().and_then(|door| door.api(id)) {
+            call::exit(index, data.cast());
+        }
+    });
 }
 
 fn completed(record: &Record, numbers_devices: bool) {

@@ -4,9 +4,11 @@
 //! Cost beside what door C costs: nothing where a call is not recorded but one look at the switch, and the arguments' way through.
 
 use std::mem::{MaybeUninit, transmute};
+use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{call, description, symbols};
+use super::description::{self, StreamPlace};
+use super::{call, symbols};
 use crate::guard::guard;
 
 /// dim3.
@@ -78,31 +80,30 @@ impl Wrapper {
     }
 }
 
-/// A call begins. True: it is recorded, its arguments are wanted in `data`, and [`exit`] must follow.
+/// A call begins. Where its arguments are wanted, and [`exit`] must follow; null when it is not recorded.
 #[inline]
-fn enter<const TARGET: usize>(place: u16, data: *mut u8, size: usize) -> bool {
+fn enter<const TARGET: usize>(place: u16, data: *mut u8, size: usize) -> *mut u8 {
     if TARGET == SYMBOLS && !symbols::is_open() {
-        return false;
+        return ptr::null_mut();
     }
-    guard(false, || {
-        let api = &description::get().apis[place as usize];
-        !call::enter(place, api, data, size).is_null()
-    })
+    guard(ptr::null_mut(), || call::enter(place, &description::get().apis[place as usize], data, size))
 }
 
 /// Its arguments are there. HIP up to 5.2 does not say which kernels it times.
 #[inline]
 fn filled(place: u16) {
-    if description::get().apis[place as usize].is_launch()
-        && super::door().is_some_and(|door| door.times_commands)
-    {
+    let api = &description::get().apis[place as usize];
+    if matches!(api.stream, Some(StreamPlace::Config(_))) {
+        guard((), call::stands);
+    }
+    if api.is_launch() && super::door().is_some_and(|door| door.times_commands) {
         guard((), call::find_kernel);
     }
 }
 
 #[inline]
-fn exit() {
-    guard((), call::exit);
+fn exit(place: u16, data: *const u8) {
+    guard((), || call::exit(place, data));
 }
 
 macro_rules! wrappers {
@@ -118,25 +119,26 @@ macro_rules! wrappers {
         mod functions {
             use super::*;
             $(
-                pub(super) unsafe extern "C" fn $name<const TARGET: usize>($($argument: $type),*) -> i32 {
-                    type Original = unsafe extern "C" fn($($type),*) -> i32;
+                pub(super) unsafe extern "C-unwind" fn $name<const TARGET: usize>($($argument: $type),*) -> i32 {
+                    type Original = unsafe extern "C-unwind" fn($($type),*) -> i32;
                     // SAFETY: null or what stood in this function's place, of this type.
                     let original = unsafe {
                         transmute::<usize, Option<Original>>(ORIGINALS[TARGET][$slot].load(Ordering::Acquire))
                     };
                     let Some(original) = original else { return NO_ORIGINAL };
                     let mut data = MaybeUninit::<[u64; $words]>::uninit();
-                    let place = data.as_mut_ptr().cast::<u8>();
-                    let recorded = enter::<TARGET>($place, place, 8 * $words);
-                    if recorded {
-                        // SAFETY: the words reach behind the last argument.
+                    let data = data.as_mut_ptr().cast::<u8>();
+                    let place = enter::<TARGET>($place, data, 8 * $words);
+                    if !place.is_null() {
+                        const { assert!($words <= call::ROOM) };
+                        // SAFETY: the words reach behind the last argument, and there is as much room elsewhere.
                         $(unsafe { place.add($offset).cast::<$type>().write_unaligned($argument) };)*
                         filled($place);
                     }
                     // SAFETY: the caller's arguments, passed on.
                     let status = unsafe { original($($argument),*) };
-                    if recorded {
-                        exit();
+                    if !place.is_null() {
+                        exit($place, data);
                     }
                     status
                 }

@@ -227,8 +227,9 @@ pub(crate) mod agent_info {
 }
 /// hsa_device_type_t GPU.
 pub(crate) const DEVICE_GPU: u32 = 1;
-/// hsa_system_info_t TIMESTAMP and TIMESTAMP_FREQUENCY.
+/// hsa_system_info_t VERSION_MAJOR, TIMESTAMP and TIMESTAMP_FREQUENCY.
 pub(crate) mod system_info {
+    pub(crate) const VERSION_MAJOR: u32 = 0;
     pub(crate) const TIMESTAMP: u32 = 2;
     pub(crate) const TIMESTAMP_FREQUENCY: u32 = 3;
 }
@@ -244,40 +245,52 @@ pub(crate) mod symbol_info {
 pub(crate) const SYMBOL_KERNEL: u32 = 1;
 
 /// Passes packets on to the next interceptor or the hardware queue; only inside the callback that was given it.
-pub(crate) type PacketWriter = unsafe extern "C" fn(*const Packet, u64);
+pub(crate) type PacketWriter = unsafe extern "C-unwind" fn(*const Packet, u64);
 /// hsa_amd_queue_intercept_handler.
-pub(crate) type InterceptHandler = unsafe extern "C" fn(*const Packet, u64, u64, *mut c_void, PacketWriter);
+pub(crate) type InterceptHandler =
+    unsafe extern "C-unwind" fn(*const Packet, u64, u64, *mut c_void, PacketWriter);
 /// Error callback of a queue.
-pub(crate) type QueueCallback = Option<unsafe extern "C" fn(Status, *mut Queue, *mut c_void)>;
+pub(crate) type QueueCallback = Option<unsafe extern "C-unwind" fn(Status, *mut Queue, *mut c_void)>;
 /// hsa_amd_signal_handler.
-pub(crate) type SignalHandler = unsafe extern "C" fn(i64, *mut c_void) -> bool;
+pub(crate) type SignalHandler = unsafe extern "C-unwind" fn(i64, *mut c_void) -> bool;
 
 /// hsa_init, hsa_shut_down.
-pub(crate) type NoArguments = unsafe extern "C" fn() -> Status;
-pub(crate) type IterateAgents =
-    unsafe extern "C" fn(unsafe extern "C" fn(Agent, *mut c_void) -> Status, *mut c_void) -> Status;
-pub(crate) type AddWriteIndex = unsafe extern "C" fn(*const Queue, u64) -> u64;
-pub(crate) type AgentGetInfo = unsafe extern "C" fn(Agent, u32, *mut c_void) -> Status;
-pub(crate) type SystemGetInfo = unsafe extern "C" fn(u32, *mut c_void) -> Status;
-pub(crate) type QueueCreate =
-    unsafe extern "C" fn(Agent, u32, u32, QueueCallback, *mut c_void, u32, u32, *mut *mut Queue) -> Status;
-pub(crate) type CreateDescribed = unsafe extern "C" fn(Agent, *mut Described, u32) -> Status;
-pub(crate) type SetPriority = unsafe extern "C" fn(*mut Queue, u32) -> Status;
-pub(crate) type SetCuMask = unsafe extern "C" fn(*const Queue, u32, *const u32) -> Status;
-pub(crate) type QueueDestroy = unsafe extern "C" fn(*mut Queue) -> Status;
+pub(crate) type NoArguments = unsafe extern "C-unwind" fn() -> Status;
+pub(crate) type IterateAgents = unsafe extern "C-unwind" fn(
+    unsafe extern "C-unwind" fn(Agent, *mut c_void) -> Status,
+    *mut c_void,
+) -> Status;
+pub(crate) type AddWriteIndex = unsafe extern "C-unwind" fn(*const Queue, u64) -> u64;
+pub(crate) type AgentGetInfo = unsafe extern "C-unwind" fn(Agent, u32, *mut c_void) -> Status;
+pub(crate) type SystemGetInfo = unsafe extern "C-unwind" fn(u32, *mut c_void) -> Status;
+pub(crate) type QueueCreate = unsafe extern "C-unwind" fn(
+    Agent,
+    u32,
+    u32,
+    QueueCallback,
+    *mut c_void,
+    u32,
+    u32,
+    *mut *mut Queue,
+) -> Status;
+pub(crate) type CreateDescribed = unsafe extern "C-unwind" fn(Agent, *mut Described, u32) -> Status;
+pub(crate) type SetPriority = unsafe extern "C-unwind" fn(*mut Queue, u32) -> Status;
+pub(crate) type SetCuMask = unsafe extern "C-unwind" fn(*const Queue, u32, *const u32) -> Status;
+pub(crate) type QueueDestroy = unsafe extern "C-unwind" fn(*mut Queue) -> Status;
 pub(crate) type QueueInterceptRegister =
-    unsafe extern "C" fn(*mut Queue, InterceptHandler, *mut c_void) -> Status;
-pub(crate) type SignalCreate = unsafe extern "C" fn(i64, u32, *const Agent, *mut Signal) -> Status;
-pub(crate) type AmdSignalCreate = unsafe extern "C" fn(i64, u32, *const Agent, u64, *mut Signal) -> Status;
-pub(crate) type SignalDestroy = unsafe extern "C" fn(Signal) -> Status;
-pub(crate) type SignalStore = unsafe extern "C" fn(Signal, i64);
+    unsafe extern "C-unwind" fn(*mut Queue, InterceptHandler, *mut c_void) -> Status;
+pub(crate) type SignalCreate = unsafe extern "C-unwind" fn(i64, u32, *const Agent, *mut Signal) -> Status;
+pub(crate) type AmdSignalCreate =
+    unsafe extern "C-unwind" fn(i64, u32, *const Agent, u64, *mut Signal) -> Status;
+pub(crate) type SignalDestroy = unsafe extern "C-unwind" fn(Signal) -> Status;
+pub(crate) type SignalStore = unsafe extern "C-unwind" fn(Signal, i64);
 pub(crate) type SignalAsyncHandler =
-    unsafe extern "C" fn(Signal, u32, i64, SignalHandler, *mut c_void) -> Status;
-pub(crate) type SetProfilerEnabled = unsafe extern "C" fn(*mut Queue, i32) -> Status;
-pub(crate) type AsyncCopyEnable = unsafe extern "C" fn(bool) -> Status;
-pub(crate) type GetAsyncCopyTime = unsafe extern "C" fn(Signal, *mut Times) -> Status;
-pub(crate) type ConvertTick = unsafe extern "C" fn(Agent, u64, *mut u64) -> Status;
-pub(crate) type MemoryAsyncCopy = unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(Signal, u32, i64, SignalHandler, *mut c_void) -> Status;
+pub(crate) type SetProfilerEnabled = unsafe extern "C-unwind" fn(*mut Queue, i32) -> Status;
+pub(crate) type AsyncCopyEnable = unsafe extern "C-unwind" fn(bool) -> Status;
+pub(crate) type GetAsyncCopyTime = unsafe extern "C-unwind" fn(Signal, *mut Times) -> Status;
+pub(crate) type ConvertTick = unsafe extern "C-unwind" fn(Agent, u64, *mut u64) -> Status;
+pub(crate) type MemoryAsyncCopy = unsafe extern "C-unwind" fn(
     *mut c_void,
     Agent,
     *const c_void,
@@ -287,7 +300,7 @@ pub(crate) type MemoryAsyncCopy = unsafe extern "C" fn(
     *const Signal,
     Signal,
 ) -> Status;
-pub(crate) type MemoryAsyncCopyOnEngine = unsafe extern "C" fn(
+pub(crate) type MemoryAsyncCopyOnEngine = unsafe extern "C-unwind" fn(
     *mut c_void,
     Agent,
     *const c_void,
@@ -299,7 +312,7 @@ pub(crate) type MemoryAsyncCopyOnEngine = unsafe extern "C" fn(
     u32,
     bool,
 ) -> Status;
-pub(crate) type MemoryAsyncCopyRect = unsafe extern "C" fn(
+pub(crate) type MemoryAsyncCopyRect = unsafe extern "C-unwind" fn(
     *const PitchedPtr,
     *const Dim3,
     *const PitchedPtr,
@@ -311,19 +324,19 @@ pub(crate) type MemoryAsyncCopyRect = unsafe extern "C" fn(
     *const Signal,
     Signal,
 ) -> Status;
-pub(crate) type ReaderFromMemory = unsafe extern "C" fn(*const c_void, usize, *mut Reader) -> Status;
-pub(crate) type ReaderFromFile = unsafe extern "C" fn(i32, *mut Reader) -> Status;
-pub(crate) type ReaderDestroy = unsafe extern "C" fn(Reader) -> Status;
+pub(crate) type ReaderFromMemory = unsafe extern "C-unwind" fn(*const c_void, usize, *mut Reader) -> Status;
+pub(crate) type ReaderFromFile = unsafe extern "C-unwind" fn(i32, *mut Reader) -> Status;
+pub(crate) type ReaderDestroy = unsafe extern "C-unwind" fn(Reader) -> Status;
 pub(crate) type ExecutableLoadAgentCodeObject =
-    unsafe extern "C" fn(Executable, Agent, Reader, *const c_char, *mut u64) -> Status;
-pub(crate) type ExecutableFreeze = unsafe extern "C" fn(Executable, *const c_char) -> Status;
-pub(crate) type ExecutableDestroy = unsafe extern "C" fn(Executable) -> Status;
-pub(crate) type ExecutableIterateSymbols = unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(Executable, Agent, Reader, *const c_char, *mut u64) -> Status;
+pub(crate) type ExecutableFreeze = unsafe extern "C-unwind" fn(Executable, *const c_char) -> Status;
+pub(crate) type ExecutableDestroy = unsafe extern "C-unwind" fn(Executable) -> Status;
+pub(crate) type ExecutableIterateSymbols = unsafe extern "C-unwind" fn(
     Executable,
-    unsafe extern "C" fn(Executable, Symbol, *mut c_void) -> Status,
+    unsafe extern "C-unwind" fn(Executable, Symbol, *mut c_void) -> Status,
     *mut c_void,
 ) -> Status;
-pub(crate) type SymbolGetInfo = unsafe extern "C" fn(Symbol, u32, *mut c_void) -> Status;
+pub(crate) type SymbolGetInfo = unsafe extern "C-unwind" fn(Symbol, u32, *mut c_void) -> Status;
 
 #[cfg(test)]
 mod tests {

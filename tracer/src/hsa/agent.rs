@@ -105,7 +105,7 @@ impl Gpus {
     }
 }
 
-unsafe extern "C" fn collect(agent: Agent, agents: *mut c_void) -> Status {
+unsafe extern "C-unwind" fn collect(agent: Agent, agents: *mut c_void) -> Status {
     // SAFETY: `find` passes its vector.
     unsafe { &mut *agents.cast::<Vec<Agent>>() }.push(agent);
     SUCCESS

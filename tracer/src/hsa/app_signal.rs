@@ -107,14 +107,44 @@ pub(super) enum Operation {
     },
 }
 
+/// Parts that the signals are divided into, each with a lock of its own: queues of different threads rarely meet at one, and the completion
+/// thread holds it for as long as it looks at a 64th of the signals in flight.
+const PARTS: usize = 64;
+
 /// All signals of the application that an operation in flight will complete.
-#[derive(Default)]
 pub(super) struct AppSignals {
+    parts: [Part; PARTS],
+    /// Copies whose completion is passed on.
+    relays: Mutex<Vec<Relay>>,
+}
+
+/// One of the parts, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Part {
     pending: Mutex<HashMap<Signal, Pending>>,
     /// Size of `pending`, so that hooks need no lock where there is none.
     count: AtomicUsize,
-    /// Copies whose completion is passed on.
-    relays: Mutex<Vec<Relay>>,
+}
+
+impl Part {
+    /// Runs `act` on the signals, alone.
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Signal, Pending>) -> T) -> T {
+        let mut pending = lock(&self.pending);
+        let result = act(&mut pending);
+        self.count.store(pending.len(), Ordering::Release);
+        result
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+}
+
+impl Default for AppSignals {
+    fn default() -> AppSignals {
+        AppSignals { parts: std::array::from_fn(|_| Part::default()), relays: Mutex::default() }
+    }
 }
 
 /// A copy that completes a signal of ours in place of the application's.
@@ -125,57 +155,62 @@ struct Relay {
 }
 
 impl AppSignals {
+    fn part(&self, signal: Signal) -> &Part {
+        // Signals are some hundred bytes apart from each other: the highest bits of the product are as good as drawn.
+        &self.parts[(signal.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % PARTS]
+    }
+
     /// Prepares an operation that completes `signal`. Call before it is submitted.
     pub(super) fn claim(&self, hsa: &'static Hsa, signal: Signal, operation: Operation) -> Claim {
-        let mut pending = lock(&self.pending);
-        if let Some(earlier) = pending.get(&signal)
-            && harvest(hsa, signal, earlier, Next::Reuse)
-        {
-            pending.remove(&signal);
-        }
-        // SAFETY: the application is submitting work that completes this signal, so it is alive.
-        let memory = unsafe { signal.memory() };
-        let value = memory.value.load(Ordering::Relaxed);
-        if value > 1 || pending.contains_key(&signal) {
-            return Claim::Shared;
-        }
-        let until = match operation {
-            Operation::Dispatch => Until::EndTick { previous: memory.end_ts.load(Ordering::Relaxed) },
-            Operation::Copy { submitted } => Until::Value { at_submission: value, submitted },
-        };
-        let harvest = Arc::new(Harvest::default());
-        pending.insert(signal, Pending { until, harvest: harvest.clone() });
-        self.count.store(pending.len(), Ordering::Release);
-        Claim::InPlace(harvest)
+        self.part(signal).with(|pending| {
+            if let Some(earlier) = pending.get(&signal)
+                && harvest(hsa, signal, earlier, Next::Reuse)
+            {
+                pending.remove(&signal);
+            }
+            // SAFETY: the application is submitting work that completes this signal, so it is alive.
+            let memory = unsafe { signal.memory() };
+            let value = memory.value.load(Ordering::Relaxed);
+            if value > 1 || pending.contains_key(&signal) {
+                return Claim::Shared;
+            }
+            let until = match operation {
+                Operation::Dispatch => Until::EndTick { previous: memory.end_ts.load(Ordering::Relaxed) },
+                Operation::Copy { submitted } => Until::Value { at_submission: value, submitted },
+            };
+            let harvest = Arc::new(Harvest::default());
+            pending.insert(signal, Pending { until, harvest: harvest.clone() });
+            Claim::InPlace(harvest)
+        })
     }
 
     /// `signal` is about to be used by something that is not timed (a barrier), or to be destroyed: reads the times of an
     /// operation that has completed through it, gives up on one that has not.
     #[inline]
     pub(super) fn release(&self, hsa: &'static Hsa, signal: Signal) {
-        if signal.0 != 0 && self.count.load(Ordering::Acquire) > 0 {
+        if signal.0 != 0 && !self.part(signal).is_empty() {
             self.release_slowly(hsa, signal);
         }
     }
 
     #[cold]
     fn release_slowly(&self, hsa: &'static Hsa, signal: Signal) {
-        let mut pending = lock(&self.pending);
-        if let Some(earlier) = pending.remove(&signal)
-            && !harvest(hsa, signal, &earlier, Next::Reuse)
-        {
-            earlier.harvest.overwritten();
-        }
-        self.count.store(pending.len(), Ordering::Release);
+        self.part(signal).with(|pending| {
+            if let Some(earlier) = pending.remove(&signal)
+                && !harvest(hsa, signal, &earlier, Next::Reuse)
+            {
+                earlier.harvest.overwritten();
+            }
+        });
     }
 
     /// Takes back a claim whose operation was refused by the runtime.
     pub(super) fn withdraw(&self, signal: Signal, claim: &Arc<Harvest>) {
-        let mut pending = lock(&self.pending);
-        if pending.get(&signal).is_some_and(|operation| Arc::ptr_eq(&operation.harvest, claim)) {
-            pending.remove(&signal);
-        }
-        self.count.store(pending.len(), Ordering::Release);
+        self.part(signal).with(|pending| {
+            if pending.get(&signal).is_some_and(|operation| Arc::ptr_eq(&operation.harvest, claim)) {
+                pending.remove(&signal);
+            }
+        });
     }
 
     /// A signal of ours for a copy that completes `target` with others. Call [`AppSignals::relay`] until it has been passed on.
@@ -197,8 +232,8 @@ impl AppSignals {
     pub(super) fn relay(&self, hsa: &Hsa) -> usize {
         let mut relays = lock(&self.relays);
         relays.retain(|relay| {
-            // SAFETY: our own signal of a live runtime.
-            if unsafe { signal::completed(relay.own) }.is_none() {
+            // SAFETY: our own signal of a runtime that was alive a moment ago and waits for this look to end.
+            if !hsa.lives() || unsafe { signal::completed(relay.own) }.is_none() {
                 return true;
             }
             let mut times = Times::default();
@@ -218,11 +253,11 @@ impl AppSignals {
     /// Reads the times of all operations that have completed. `last`: nobody will ask again, so a signal that was set up
     /// again since is looked at more closely.
     pub(super) fn poll(&self, hsa: &'static Hsa, last: bool) {
-        if self.count.load(Ordering::Acquire) > 0 {
-            let next = if last { Next::Reuse } else { Next::Unknown };
-            let mut pending = lock(&self.pending);
-            pending.retain(|signal, operation| !harvest(hsa, *signal, operation, next));
-            self.count.store(pending.len(), Ordering::Release);
+        let next = if last { Next::Reuse } else { Next::Unknown };
+        for part in self.parts.iter().filter(|part| !part.is_empty()) {
+            part.with(|pending| {
+                pending.retain(|signal, operation| !hsa.lives() || !harvest(hsa, *signal, operation, next));
+            });
         }
     }
 }
@@ -262,11 +297,29 @@ fn harvest(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
 }
 
 /// hsa_signal_destroy.
-pub(super) unsafe extern "C" fn destroy(signal: Signal) -> Status {
+pub(super) unsafe extern "C-unwind" fn destroy(signal: Signal) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     if hsa.usable() {
         guard((), || hsa.app_signals.release(hsa, signal));
     }
     // SAFETY: the caller's argument, passed on.
     unsafe { (hsa.originals.signal_destroy)(signal) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_spread_over_the_parts() {
+        let signals = AppSignals::default();
+        for step in [64, 128, 256, 4096] {
+            let mut counts = [0; PARTS];
+            for signal in (0..PARTS as u64 * 100).map(|place| Signal(0x7f00_0000_0000 + place * step)) {
+                let part = signals.parts.iter().position(|part| std::ptr::eq(part, signals.part(signal)));
+                counts[part.unwrap()] += 1;
+            }
+            assert!(counts.iter().all(|count| (50..200).contains(count)), "{step}: {counts:?}");
+        }
+    }
 }

@@ -8,7 +8,8 @@ use std::ffi::{c_char, c_void};
 use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use rpd_codeobject::CodeObject;
 
@@ -18,7 +19,7 @@ use super::{Hsa, get};
 use crate::guard::guard;
 use crate::log;
 use crate::record::NO_GPU;
-use crate::sync::lock;
+use crate::sync::lock_within;
 
 /// Where the bytes of a reader are.
 enum Source {
@@ -36,6 +37,13 @@ struct State {
 }
 
 static STATE: std::sync::LazyLock<Mutex<State>> = std::sync::LazyLock::new(Mutex::default);
+/// How long to wait for it. A handler may have interrupted its holder, and HIP destroys its executables when the process ends.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The state. Nothing in a forked child, whose copy of the lock may be held by a thread that it does not have.
+fn state(hsa: &Hsa) -> Option<MutexGuard<'static, State>> {
+    if hsa.is_own() { lock_within(&STATE, PATIENCE) } else { None }
+}
 
 fn status(body: impl FnOnce(&'static Hsa) -> Status) -> Status {
     // The hooks are only in the table after HSA was set.
@@ -43,7 +51,7 @@ fn status(body: impl FnOnce(&'static Hsa) -> Status) -> Status {
 }
 
 /// hsa_code_object_reader_create_from_memory.
-pub(super) unsafe extern "C" fn reader_from_memory(
+pub(super) unsafe extern "C-unwind" fn reader_from_memory(
     bytes: *const c_void,
     size: usize,
     reader: *mut Reader,
@@ -55,7 +63,9 @@ pub(super) unsafe extern "C" fn reader_from_memory(
             // SAFETY: a successful call has written the handle.
             let reader = unsafe { *reader };
             guard((), || {
-                lock(&STATE).readers.insert(reader, Source::Memory { address: bytes as usize, size });
+                if let Some(mut state) = state(hsa) {
+                    state.readers.insert(reader, Source::Memory { address: bytes as usize, size });
+                }
             });
         }
         status
@@ -63,7 +73,7 @@ pub(super) unsafe extern "C" fn reader_from_memory(
 }
 
 /// hsa_code_object_reader_create_from_file.
-pub(super) unsafe extern "C" fn reader_from_file(file: i32, reader: *mut Reader) -> Status {
+pub(super) unsafe extern "C-unwind" fn reader_from_file(file: i32, reader: *mut Reader) -> Status {
     status(|hsa| {
         // SAFETY: the caller's arguments, passed on.
         let status = unsafe { (hsa.originals.reader_from_file)(file, reader) };
@@ -73,8 +83,8 @@ pub(super) unsafe extern "C" fn reader_from_file(file: i32, reader: *mut Reader)
             // SAFETY: the runtime has just read from this descriptor, so it is open during this call.
             let copy = unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned();
             guard((), || {
-                if let Ok(file) = copy {
-                    lock(&STATE).readers.insert(reader, Source::File(file));
+                if let (Ok(file), Some(mut state)) = (copy, state(hsa)) {
+                    state.readers.insert(reader, Source::File(file));
                 }
             });
         }
@@ -83,16 +93,20 @@ pub(super) unsafe extern "C" fn reader_from_file(file: i32, reader: *mut Reader)
 }
 
 /// hsa_code_object_reader_destroy.
-pub(super) unsafe extern "C" fn reader_destroy(reader: Reader) -> Status {
-    guard((), || {
-        lock(&STATE).readers.remove(&reader);
-    });
-    // SAFETY: the caller's argument, passed on.
-    status(|hsa| unsafe { (hsa.originals.reader_destroy)(reader) })
+pub(super) unsafe extern "C-unwind" fn reader_destroy(reader: Reader) -> Status {
+    status(|hsa| {
+        guard((), || {
+            if let Some(mut state) = state(hsa) {
+                state.readers.remove(&reader);
+            }
+        });
+        // SAFETY: the caller's argument, passed on.
+        unsafe { (hsa.originals.reader_destroy)(reader) }
+    })
 }
 
 /// hsa_executable_load_agent_code_object.
-pub(super) unsafe extern "C" fn load_agent_code_object(
+pub(super) unsafe extern "C-unwind" fn load_agent_code_object(
     executable: Executable,
     agent: Agent,
     reader: Reader,
@@ -104,14 +118,14 @@ pub(super) unsafe extern "C" fn load_agent_code_object(
         // SAFETY: the caller's arguments, passed on.
         let status = unsafe { load(executable, agent, reader, options, loaded) };
         if status == SUCCESS && hsa.usable() {
-            guard((), || remember(executable, agent, reader));
+            guard((), || remember(hsa, executable, agent, reader));
         }
         status
     })
 }
 
-fn remember(executable: Executable, agent: Agent, reader: Reader) {
-    let mut state = lock(&STATE);
+fn remember(hsa: &Hsa, executable: Executable, agent: Agent, reader: Reader) {
+    let Some(mut state) = state(hsa) else { return };
     let parsed = match state.readers.get(&reader) {
         Some(Source::Memory { address, size }) => {
             // SAFETY: the application keeps the bytes until it destroys the reader, and it is using the reader now
@@ -148,7 +162,7 @@ fn contents(file: &OwnedFd) -> std::io::Result<Vec<u8>> {
 }
 
 /// hsa_executable_freeze.
-pub(super) unsafe extern "C" fn freeze(executable: Executable, options: *const c_char) -> Status {
+pub(super) unsafe extern "C-unwind" fn freeze(executable: Executable, options: *const c_char) -> Status {
     status(|hsa| {
         // SAFETY: the caller's arguments, passed on.
         let status = unsafe { (hsa.originals.executable_freeze)(executable, options) };
@@ -164,7 +178,7 @@ fn enter(hsa: &'static Hsa, executable: Executable) {
     let mut symbols: Vec<Symbol> = Vec::new();
     // SAFETY: `collect` matches the callback's type and gets the vector it expects, only during the call.
     unsafe { (hsa.originals.executable_iterate_symbols)(executable, collect, (&raw mut symbols).cast()) };
-    let facts = lock(&STATE).loaded.remove(&executable).unwrap_or_default();
+    let facts = state(hsa).and_then(|mut state| state.loaded.remove(&executable)).unwrap_or_default();
     let by_symbol: HashMap<(Agent, &str), &rpd_codeobject::Kernel> =
         facts.iter().map(|(agent, kernel)| ((*agent, kernel.symbol.as_str()), kernel)).collect();
     let mut objects = Vec::new();
@@ -184,10 +198,12 @@ fn enter(hsa: &'static Hsa, executable: Executable) {
         kernel::add(object, Kernel { symbol: name, gpu, facts });
         objects.push(object);
     }
-    lock(&STATE).frozen.insert(executable, objects);
+    if let Some(mut state) = state(hsa) {
+        state.frozen.insert(executable, objects);
+    }
 }
 
-unsafe extern "C" fn collect(_: Executable, symbol: Symbol, symbols: *mut c_void) -> Status {
+unsafe extern "C-unwind" fn collect(_: Executable, symbol: Symbol, symbols: *mut c_void) -> Status {
     // SAFETY: `enter` passes its vector.
     unsafe { &mut *symbols.cast::<Vec<Symbol>>() }.push(symbol);
     SUCCESS
@@ -210,14 +226,16 @@ fn name(hsa: &Hsa, symbol: Symbol) -> Option<String> {
 }
 
 /// hsa_executable_destroy: the addresses of its kernels may mean others afterwards.
-pub(super) unsafe extern "C" fn destroy(executable: Executable) -> Status {
-    guard((), || {
-        let mut state = lock(&STATE);
-        state.loaded.remove(&executable);
-        if let Some(objects) = state.frozen.remove(&executable) {
-            kernel::remove(&objects);
-        }
-    });
-    // SAFETY: the caller's argument, passed on.
-    status(|hsa| unsafe { (hsa.originals.executable_destroy)(executable) })
+pub(super) unsafe extern "C-unwind" fn destroy(executable: Executable) -> Status {
+    status(|hsa| {
+        guard((), || {
+            let Some(mut state) = state(hsa) else { return };
+            state.loaded.remove(&executable);
+            if let Some(objects) = state.frozen.remove(&executable) {
+                kernel::remove(&objects);
+            }
+        });
+        // SAFETY: the caller's argument, passed on.
+        unsafe { (hsa.originals.executable_destroy)(executable) }
+    })
 }

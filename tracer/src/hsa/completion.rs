@@ -4,21 +4,24 @@
 //! operation is looked at where its times will appear, so one that never ends holds back no other.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use rpd_schema::session_fact;
+
 use super::abi::Signal;
 use super::app_signal::Outcome;
 use super::in_flight::{CopyInFlight, InFlight, Timing};
-use super::queue::Ends;
+use super::kernel::KernelId;
+use super::queue::{Ends, HwQueue};
 use super::{Hsa, settle, signal};
 use crate::clock::{self, Clock};
 use crate::counters::Cause;
 use crate::record::Kind;
 use crate::sync::{lock, lock_within};
-use crate::{log, provoked, threads};
+use crate::{log, provoked, thread, threads};
 
 /// Time between two looks while operations complete.
 const BUSY: Duration = Duration::from_millis(1);
@@ -42,6 +45,21 @@ struct Wishes {
     /// Stop when nothing is in flight, or at this time.
     finish: Option<Instant>,
     finished: bool,
+    /// Somebody wants to know of the oldest of each queue, and what they are.
+    oldest_wanted: bool,
+    oldest: Vec<Oldest>,
+    /// The program calls `abort`, and wants its trace to say what they are.
+    aborting: bool,
+}
+
+/// A kernel that has not completed, before all others of its queue.
+pub(super) struct Oldest {
+    /// Where it is.
+    pub(super) queue: &'static HwQueue,
+    /// Its place there.
+    pub(super) index: u64,
+    /// What it is.
+    pub(super) kernel: KernelId,
 }
 
 /// How hooks and the rest of the recorder talk to the thread.
@@ -53,10 +71,14 @@ pub(super) struct Completion {
     failed: AtomicBool,
     /// The thread sleeps for long: a submission must wake it.
     asleep: AtomicBool,
+    /// Operations in flight that are recorded, at the last look.
+    recorded: AtomicUsize,
     new_queues: Mutex<Vec<Ends>>,
     new_copies: Mutex<Vec<CopyInFlight>>,
     wishes: Mutex<Wishes>,
     changed: Condvar,
+    /// Held while signals are looked at.
+    looking: Mutex<()>,
 }
 
 impl Completion {
@@ -101,6 +123,19 @@ impl Completion {
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Returns when everything that was submitted by now and is recorded has completed, or after `deadline`.
+    pub(super) fn drain(&self, deadline: Duration) {
+        let begin = Instant::now();
+        loop {
+            self.collect(deadline.saturating_sub(begin.elapsed()));
+            let left = self.recorded.load(Ordering::Relaxed) > 0 && self.works();
+            if !left || begin.elapsed() >= deadline {
+                return;
+            }
+            std::thread::park_timeout(BUSY);
+        }
+    }
+
     /// Ends the thread when nothing is in flight any more, after `deadline` at the latest.
     pub(super) fn finish(&self, deadline: Duration) {
         if !self.started.load(Ordering::Acquire) {
@@ -115,6 +150,30 @@ impl Completion {
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// The oldest kernel of each queue that has not completed, after everything that has is a record. Empty after `deadline`.
+    pub(super) fn oldest(&self, deadline: Duration) -> Vec<Oldest> {
+        if let Some(mut wishes) = lock_within(&self.wishes, deadline) {
+            wishes.oldest_wanted = true;
+        }
+        self.collect(deadline);
+        let wishes = lock_within(&self.wishes, deadline);
+        wishes.map(|mut wishes| std::mem::take(&mut wishes.oldest)).unwrap_or_default()
+    }
+
+    /// As [`Completion::collect`]; the session says which kernels have not completed.
+    pub(super) fn abort(&self, deadline: Duration) {
+        if let Some(mut wishes) = lock_within(&self.wishes, deadline) {
+            wishes.aborting = true;
+        }
+        self.collect(deadline);
+    }
+
+    /// Whether the thread looks at no signals at this moment, or has ceased to within `deadline`. Asked when the runtime counts as
+    /// gone, so that it will not begin again.
+    pub(super) fn has_left(&self, deadline: Duration) -> bool {
+        lock_within(&self.looking, deadline).is_some()
+    }
+
     #[cold]
     fn wake(&self) {
         if let Some(thread) = self.thread.get() {
@@ -126,7 +185,7 @@ impl Completion {
         if self.started.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Err(error) = threads::spawn("rpd-completion", move || run(hsa)) {
+        if let Err(error) = threads::spawn(c"rpd-completion", move || run(hsa)) {
             log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));
             hsa.recorder.switch.disable();
             self.failed.store(true, Ordering::Relaxed);
@@ -144,14 +203,27 @@ impl Completion {
     }
 }
 
+/// The thread's id, 0 before there is one.
+static TID: AtomicU32 = AtomicU32::new(0);
+
+/// Whether `tid` is the thread that makes records of operations.
+pub(crate) fn is_thread(tid: u32) -> bool {
+    TID.load(Ordering::Relaxed) == tid
+}
+
 fn run(hsa: &'static Hsa) {
+    TID.store(thread::tid(), Ordering::Relaxed);
     let _ = hsa.completion.thread.set(std::thread::current());
     let body = std::panic::AssertUnwindSafe(|| Watch::new(hsa).serve());
     if std::panic::catch_unwind(body).is_err() {
         hsa.recorder.switch.disable();
         hsa.completion.failed.store(true, Ordering::Relaxed);
         // The application waits for these, whatever became of the recorder.
-        while hsa.usable() && hsa.app_signals.relay(hsa) > 0 {
+        let relayed = || {
+            let _looking = lock(&hsa.completion.looking);
+            !hsa.lives() || hsa.app_signals.relay(hsa) == 0
+        };
+        while !relayed() {
             std::thread::sleep(BUSY);
         }
     }
@@ -162,6 +234,8 @@ fn run(hsa: &'static Hsa) {
 struct Watched {
     ends: Ends,
     waiting: VecDeque<InFlight>,
+    /// Of those, how many are recorded.
+    recorded: usize,
     /// Index behind the last packet fetched.
     seen: u64,
 }
@@ -184,24 +258,46 @@ impl Watch {
     fn serve(&mut self) {
         let completion = &self.hsa.completion;
         let mut cpu = clock::read(Clock::ThreadCpu);
-        let (mut pause, mut active) = (BUSY, Instant::now());
+        let (mut pause, mut active, mut reported) = (BUSY, Instant::now(), 0);
         loop {
-            let (wanted, finish) = {
-                let wishes = lock(&completion.wishes);
-                (wishes.looks_wanted, wishes.finish)
+            let (wanted, oldest_wanted, aborting, finish) = {
+                let mut wishes = lock(&completion.wishes);
+                let aborting = std::mem::take(&mut wishes.aborting);
+                (wishes.looks_wanted, wishes.oldest_wanted, aborting, wishes.finish)
             };
             provoked::panic("completion");
-            let ended = self.look();
+            let ended = {
+                let _looking = lock(&completion.looking);
+                if !self.hsa.lives() {
+                    // The runtime did not wait for this thread any longer.
+                    return self.give_up();
+                }
+                self.look(wanted > reported)
+            };
+            if aborting {
+                let oldest: Vec<String> = self.oldest().iter().map(Oldest::described).collect();
+                if !oldest.is_empty() {
+                    self.hsa.recorder.failures.add(session_fact::ABORT_KERNELS, oldest.join("; "));
+                }
+            }
+            if oldest_wanted {
+                let oldest = self.oldest();
+                let mut wishes = lock(&completion.wishes);
+                (wishes.oldest, wishes.oldest_wanted) = (oldest, false);
+            }
             let in_flight = self.in_flight();
+            let recorded = self.queues.iter().map(|queue| queue.recorded).sum::<usize>() + self.copies.len();
+            completion.recorded.store(recorded, Ordering::Relaxed);
             let now = clock::read(Clock::ThreadCpu);
             self.hsa.recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
             cpu = now;
             let finish = finish.or_else(|| (ended == 0 && threads::are_alone()).then(Instant::now));
             if finish.is_some_and(|deadline| in_flight == 0 || Instant::now() >= deadline) {
-                self.give_up();
-                return;
+                let _looking = lock(&completion.looking);
+                return self.give_up();
             }
             completion.report(wanted, false);
+            reported = wanted;
             if ended > 0 || in_flight > 0 {
                 active = Instant::now();
             }
@@ -218,20 +314,34 @@ impl Watch {
         }
     }
 
+    fn oldest(&self) -> Vec<Oldest> {
+        let oldest = |watched: &Watched| {
+            let dispatch = watched.waiting.iter().find(|dispatch| dispatch.recorded)?;
+            let (index, kernel) = (dispatch.record.sequence, dispatch.record.kernel);
+            Some(Oldest { queue: watched.ends.queue?, index, kernel })
+        };
+        self.queues.iter().filter_map(oldest).collect()
+    }
+
     fn in_flight(&self) -> usize {
         self.queues.iter().map(|queue| queue.waiting.len()).sum::<usize>() + self.copies.len()
     }
 
-    /// Makes records of what has completed; how many that were.
-    fn look(&mut self) -> usize {
+    /// Makes records of what has completed; how many that were. `at_all`: somebody asks for all of them.
+    fn look(&mut self, at_all: bool) -> usize {
         let hsa = self.hsa;
         self.looks += 1;
         hsa.clock.refresh();
         let new = std::mem::take(&mut *lock(&hsa.completion.new_queues));
-        self.queues.extend(new.into_iter().map(|ends| Watched { ends, waiting: VecDeque::new(), seen: 0 }));
+        self.queues.extend(new.into_iter().map(|ends| Watched {
+            ends,
+            waiting: VecDeque::new(),
+            recorded: 0,
+            seen: 0,
+        }));
         self.copies.append(&mut lock(&hsa.completion.new_copies));
         // Fetched before the signals are looked at: what is fetched has been claimed.
-        let full = self.looks.is_multiple_of(FULL_LOOK);
+        let full = at_all || self.looks.is_multiple_of(FULL_LOOK);
         for queue in &mut self.queues {
             queue.fetch();
         }
@@ -281,6 +391,7 @@ impl Watched {
     fn fetch(&mut self) {
         while let Ok(dispatch) = self.ends.in_flight.pop() {
             self.seen = dispatch.record.sequence + 1;
+            self.recorded += usize::from(dispatch.recorded);
             self.waiting.push_back(dispatch);
         }
     }
@@ -289,7 +400,7 @@ impl Watched {
     fn look(&mut self, hsa: &'static Hsa, behind: usize) -> usize {
         let Some(queue) = self.ends.queue else { return 0 };
         let (mut place, mut ended) = (0, 0);
-        while place < self.waiting.len().min(behind) {
+        while place < self.waiting.len().min(behind) && hsa.lives() {
             let outcome = self.waiting[place].timing.outcome();
             if outcome == Outcome::Pending {
                 place += 1;
@@ -297,6 +408,7 @@ impl Watched {
             }
             let Some(dispatch) = self.waiting.remove(place) else { break };
             if dispatch.recorded {
+                self.recorded -= 1;
                 settle::dispatch(hsa, queue.gpu, dispatch.record, outcome);
             }
             if let Timing::Own(own) = dispatch.timing {
@@ -320,6 +432,7 @@ impl Watched {
     /// Submissions without an execution; how many of them are recorded. `destroyed`: the device has their signals no longer.
     fn give_up(&mut self, hsa: &'static Hsa, destroyed: bool) -> u64 {
         let mut recorded = 0;
+        self.recorded = 0;
         for dispatch in self.waiting.drain(..) {
             match &dispatch.timing {
                 Timing::Application(harvest) => {
@@ -347,5 +460,22 @@ impl Watched {
     /// The queue was destroyed and everything on it is settled.
     fn is_gone(&self) -> bool {
         self.ends.in_flight.is_abandoned() && self.ends.in_flight.is_empty() && self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_under_way_is_waited_for() {
+        let completion = Completion::default();
+        let looking = lock(&completion.looking);
+        assert!(!completion.has_left(Duration::from_millis(5)));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| completion.has_left(Duration::from_secs(600)));
+            drop(looking);
+            assert!(waiting.join().unwrap());
+        });
     }
 }

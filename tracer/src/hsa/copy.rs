@@ -41,7 +41,7 @@ struct Job<'a> {
 }
 
 /// hsa_amd_memory_async_copy.
-pub(super) unsafe extern "C" fn async_copy(
+pub(super) unsafe extern "C-unwind" fn async_copy(
     dst: *mut c_void,
     dst_agent: Agent,
     src: *const c_void,
@@ -62,7 +62,7 @@ pub(super) unsafe extern "C" fn async_copy(
 }
 
 /// hsa_amd_memory_async_copy_on_engine.
-pub(super) unsafe extern "C" fn async_copy_on_engine(
+pub(super) unsafe extern "C-unwind" fn async_copy_on_engine(
     dst: *mut c_void,
     dst_agent: Agent,
     src: *const c_void,
@@ -87,7 +87,7 @@ pub(super) unsafe extern "C" fn async_copy_on_engine(
 }
 
 /// hsa_amd_memory_async_copy_rect.
-pub(super) unsafe extern "C" fn async_copy_rect(
+pub(super) unsafe extern "C-unwind" fn async_copy_rect(
     dst: *const PitchedPtr,
     dst_offset: *const Dim3,
     src: *const PitchedPtr,
@@ -209,7 +209,7 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
 }
 
 /// hsa_amd_profiling_async_copy_enable: stays on, copies without times would be lost.
-pub(super) unsafe extern "C" fn async_copy_enable(enable: bool) -> Status {
+pub(super) unsafe extern "C-unwind" fn async_copy_enable(enable: bool) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     // SAFETY: the caller's argument, or on where we need times.
     unsafe { (hsa.originals.async_copy_enable)(enable || hsa.usable()) }

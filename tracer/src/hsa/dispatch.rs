@@ -1,7 +1,8 @@
 //! What happens to the packets of a queue on their way to the hardware.
 //!
 //! Runs on the thread that rang the doorbell, under the queue's lock, inside the runtime: it may not wait, lock or call the
-//! runtime on its usual path. Cost: two clock readings, one copy of each packet, one ring push per dispatch.
+//! runtime on its usual path. Cost: two clock readings, one copy of each packet, one ring push per dispatch. A dispatch with a signal of
+//! the application takes a lock that it shares with a 64th of all such signals, and memory for the times, see [`super::app_signal`].
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -196,7 +197,7 @@ impl Passage {
 }
 
 /// Called by the runtime with packets that the application submitted (hsa_amd_queue_intercept_handler).
-pub(super) unsafe extern "C" fn intercept(
+pub(super) unsafe extern "C-unwind" fn intercept(
     packets: *const Packet,
     count: u64,
     index: u64,

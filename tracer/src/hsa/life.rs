@@ -16,7 +16,7 @@ pub(super) fn begin() {
 }
 
 /// hsa_init.
-pub(super) unsafe extern "C" fn init() -> Status {
+pub(super) unsafe extern "C-unwind" fn init() -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     // SAFETY: no arguments.
     let status = unsafe { (hsa.originals.init)() };
@@ -27,7 +27,7 @@ pub(super) unsafe extern "C" fn init() -> Status {
 }
 
 /// hsa_shut_down: the last one ends the runtime.
-pub(super) unsafe extern "C" fn shut_down() -> Status {
+pub(super) unsafe extern "C-unwind" fn shut_down() -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     let users = USERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1));
     if users == Ok(1) {

@@ -3,7 +3,7 @@
 //!
 //! - `table`, `abi`: the runtime's interface; `inquiry`: what it may be asked; `agent`: its GPUs; `time`: its clocks; `life`: when it
 //!   starts and ends; `late`: one that was there before the recorder
-//! - `queue`, `queue_descriptor`: intercepted queues; `reservation`: whose their packets are; `dispatch`: what
+//! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: when one fails; `reservation`: whose their packets are; `dispatch`: what
 //!   happens to them
 //! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
 //! - `copy`: asynchronous copies; `code_object`, `kernel`: what the kernels are
@@ -13,7 +13,7 @@ pub(crate) mod abi;
 mod agent;
 mod app_signal;
 mod code_object;
-mod completion;
+pub(crate) mod completion;
 pub(crate) mod copy;
 mod dispatch;
 mod in_flight;
@@ -23,6 +23,7 @@ mod late;
 mod life;
 mod queue;
 mod queue_descriptor;
+mod queue_error;
 mod reservation;
 mod settle;
 mod signal;
@@ -45,6 +46,9 @@ pub(crate) use inquiry::exported;
 use queue::Queues;
 use table::{AmdEntry, Originals, Table, core_entry};
 
+/// How long to wait for a look at signals that is under way, which takes moments unless the runtime keeps it.
+const LEAVE: Duration = Duration::from_secs(5);
+
 static HSA: AtomicPtr<Hsa> = AtomicPtr::new(std::ptr::null_mut());
 
 /// One life of the runtime, from the offer of its table to its shutdown. Never freed: hooks may hold it on any thread.
@@ -62,6 +66,8 @@ struct Hsa {
     small_queues_abort: bool,
     /// The thread on which the runtime calls signal handlers; 0 until it is known.
     event_thread: AtomicU32,
+    /// It has been asked for.
+    event_thread_asked: AtomicBool,
     /// Address of its core table, by which it is known again.
     core: usize,
 }
@@ -75,8 +81,17 @@ fn get() -> Option<&'static Hsa> {
 impl Hsa {
     /// Whether hooks may do more than pass on: the runtime lives and this is not a forked child.
     fn usable(&self) -> bool {
+        self.lives() && self.is_own()
+    }
+
+    /// The runtime may be called, and memory of its signals is there.
+    fn lives(&self) -> bool {
         self.alive.load(Ordering::Acquire)
-            && recorder::get().is_some_and(|recorder| std::ptr::eq(recorder, self.recorder))
+    }
+
+    /// This is not a forked child, where another thread of the parent may have held any lock at the fork.
+    fn is_own(&self) -> bool {
+        recorder::get().is_some_and(|recorder| std::ptr::eq(recorder, self.recorder))
     }
 }
 
@@ -129,6 +144,7 @@ pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
         alive: AtomicBool::new(true),
         small_queues_abort: root.version.major_id < 2,
         event_thread: AtomicU32::new(0),
+        event_thread_asked: AtomicBool::new(false),
         core: root.core as usize,
         originals,
         recorder,
@@ -138,7 +154,6 @@ pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
     // Copies carry no times unless somebody asked for them; HIP does not in every version.
     // SAFETY: an original of this runtime.
     unsafe { (hsa.originals.async_copy_enable)(true) };
-    find_event_thread(hsa);
     // SAFETY: tables offered at this moment, hooks of the entries' types.
     unsafe {
         table::patch(core, &core_hooks(door, timed));
@@ -214,17 +229,20 @@ fn amd_hooks(entry: &AmdEntry, originals: &Originals, timed: bool) -> Vec<(usize
     hooks
 }
 
-/// Finds out which thread the runtime calls signal handlers on, by a signal of its own.
+/// Finds out which thread the runtime calls signal handlers on, by a signal of its own, once there is a queue: where the
+/// driver's topology cannot be read the runtime starts without any memory, and aborts when it is to make a signal (ROCr 5.2).
 fn find_event_thread(hsa: &'static Hsa) {
-    unsafe extern "C" fn here(_: i64, hsa: *mut c_void) -> bool {
+    if hsa.event_thread_asked.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    unsafe extern "C-unwind" fn here(_: i64, hsa: *mut c_void) -> bool {
         // SAFETY: the object given below, which lives for ever.
         let hsa = unsafe { &*hsa.cast_const().cast::<Hsa>() };
         crate::guard::guard((), || hsa.event_thread.store(crate::thread::tid(), Ordering::Relaxed));
         false
     }
     let mut signal = Signal(0);
-    // SAFETY: originals of this runtime, which is initialised but for its tools. The runtime keeps a signal with a handler
-    // until that has run.
+    // SAFETY: originals of this runtime, which is initialised. The runtime keeps a signal with a handler until that has run.
     unsafe {
         if (hsa.originals.signal_create)(1, 0, std::ptr::null(), &mut signal) == SUCCESS {
             let data = std::ptr::from_ref(hsa).cast_mut().cast();
@@ -246,12 +264,30 @@ pub(crate) fn finish(deadline: Duration) {
     hsa.completion.finish(deadline);
     hsa.queues.retire(hsa);
     hsa.alive.store(false, Ordering::Release);
+    // From here on the thread looks at no signal any more; one look may have begun before.
+    if !hsa.completion.has_left(LEAVE) {
+        log::info(|| "the GPU runtime shuts down while it is being asked for times".into());
+    }
+}
+
+/// The program calls `abort`: makes records of what has completed, and says which kernels have not. Takes no memory.
+pub(crate) fn abort(deadline: Duration) {
+    if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+        hsa.completion.abort(deadline);
+    }
 }
 
 /// Makes records of everything that has completed by now, waiting up to `deadline` for the thread that does it.
 pub(crate) fn collect(deadline: Duration) {
     if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
         hsa.completion.collect(deadline);
+    }
+}
+
+/// Waits up to `deadline` until everything that was submitted while recording has completed.
+pub(crate) fn drain(deadline: Duration) {
+    if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+        hsa.completion.drain(deadline);
     }
 }
 
@@ -286,14 +322,15 @@ pub(crate) fn offered() -> bool {
     get().is_some()
 }
 
-/// Whether the runtime is initialised and has not offered its tables: it was there before the recorder.
+/// Whether the runtime is initialised and has not offered its tables: it was there before the recorder. Waits for a thread that is
+/// initialising it, for a while.
 pub(crate) fn is_late() -> bool {
     get().is_none() && late::look()
 }
 
 /// As [`is_late`], but leaves the runtime as it is: nothing can be recorded by it.
 pub(crate) fn is_beyond_reach() -> bool {
-    get().is_none() && late::inquiry().is_some()
+    get().is_none() && late::is_there()
 }
 
 /// `loaded`: the runtime offered its table; `mapped`: it is in the process but never did; `no`: it is not there.

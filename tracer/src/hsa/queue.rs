@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use super::abi::*;
 use super::dispatch::{self, Lane};
 use super::in_flight::InFlight;
+use super::queue_error::ErrorCallback;
 use super::reservation::{self, Reservations};
 use super::{Gpu, Hsa, get, signal};
 use crate::guard::guard;
-use crate::sync::lock;
+use crate::sync::{lock, lock_within};
 use crate::{hip, log};
 
 /// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers
@@ -25,6 +26,8 @@ const FIRST_SIGNALS: usize = 256;
 pub(super) const COOPERATIVE: u32 = 2;
 /// How long destroying a queue waits for the times of what ran on it.
 const DRAIN: Duration = Duration::from_secs(1);
+/// How long to wait for the list of queues, which is held for moments: the holder may be the thread that is asked to wait.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A queue whose packets we see. Freed never: the runtime keeps its address.
 pub(super) struct HwQueue {
@@ -97,7 +100,7 @@ pub(super) struct Queues {
 }
 
 /// hsa_queue_create.
-pub(super) unsafe extern "C" fn create(
+pub(super) unsafe extern "C-unwind" fn create(
     agent: Agent,
     size: u32,
     kind: u32,
@@ -129,7 +132,11 @@ pub(super) unsafe extern "C" fn create(
         refused = true;
     }
     let create = hsa.originals.queue_create;
-    // SAFETY: the caller's arguments, passed on.
+    let (callback, data) = match gpu {
+        Some(_) => ErrorCallback::new(hsa, callback, data).for_runtime(),
+        None => (callback, data),
+    };
+    // SAFETY: the caller's arguments, passed on, and a callback that calls the caller's.
     let status = unsafe { create(agent, size, kind, callback, data, private_segment, group_segment, queue) };
     if refused && status == SUCCESS {
         log::problem("a queue cannot be intercepted: its kernels are not recorded");
@@ -139,7 +146,7 @@ pub(super) unsafe extern "C" fn create(
 
 /// hsa_amd_queue_intercept_create: another tool makes a queue to intercept. Ours is the interceptor nearest to the hardware, so its
 /// times are those of the kernel whatever the other one adds.
-pub(super) unsafe extern "C" fn intercept_create(
+pub(super) unsafe extern "C-unwind" fn intercept_create(
     agent: Agent,
     size: u32,
     kind: u32,
@@ -180,13 +187,15 @@ pub(super) unsafe fn create_intercepted(
 ) -> Status {
     let create = hsa.originals.intercept_create;
     let ring = hsa.ring(gpu, size);
-    // SAFETY: the caller's arguments but for the size, which the agent supports.
+    let errors = ErrorCallback::new(hsa, callback, data);
+    let (callback, data) = errors.for_runtime();
+    // SAFETY: the caller's arguments but for the size, which the agent supports, and a callback that calls the caller's.
     let status =
         unsafe { create(gpu.agent, ring, kind, callback, data, private_segment, group_segment, queue) };
     if status == SUCCESS {
         // SAFETY: a successful call has written the queue.
         let created = unsafe { *queue };
-        guard((), || intercept(hsa, gpu, created, size));
+        guard((), || intercept(hsa, gpu, created, size, errors));
     }
     status
 }
@@ -200,7 +209,14 @@ impl Hsa {
     }
 }
 
-fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32) {
+fn intercept(
+    hsa: &'static Hsa,
+    gpu: &'static Gpu,
+    queue: *mut Queue,
+    asked: u32,
+    errors: &'static ErrorCallback,
+) {
+    super::find_event_thread(hsa);
     // SAFETY: a queue the runtime has just made.
     let size = unsafe { &*queue }.size as usize;
     // Twice the ring: what the device may hold, and as much again that the completion thread has not fetched. An intercept
@@ -226,6 +242,7 @@ fn intercept(hsa: &'static Hsa, gpu: &'static Gpu, queue: *mut Queue, asked: u32
         run_ahead: hsa.small_queues_abort.then(|| RunAhead::new(asked, size as u64)),
     }));
     ends.queue = Some(state);
+    let _ = errors.queue.set(state);
     hsa.recorder.in_use();
     hsa.completion.add_queue(hsa, ends);
     lock(&hsa.queues.by_handle).insert(queue as usize, state);
@@ -268,7 +285,7 @@ impl RunAhead {
 }
 
 /// hsa_queue_destroy: first the times of what ran on the queue.
-pub(super) unsafe extern "C" fn destroy(queue: *mut Queue) -> Status {
+pub(super) unsafe extern "C-unwind" fn destroy(queue: *mut Queue) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     let state = if hsa.usable() { guard(None, || forget(hsa, queue)) } else { None };
     // SAFETY: the caller's argument, passed on.
@@ -280,7 +297,7 @@ pub(super) unsafe extern "C" fn destroy(queue: *mut Queue) -> Status {
 }
 
 fn forget(hsa: &'static Hsa, queue: *mut Queue) -> Option<&'static HwQueue> {
-    let state = lock(&hsa.queues.by_handle).remove(&(queue as usize))?;
+    let state = lock_within(&hsa.queues.by_handle, DRAIN)?.remove(&(queue as usize))?;
     reservation::queues_changed();
     let begin = Instant::now();
     while state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire)
@@ -307,23 +324,25 @@ fn bury(hsa: &'static Hsa, state: &HwQueue) {
 }
 
 impl Queues {
-    /// The queue at that address.
+    /// The queue at that address; nothing while somebody keeps the lock whom this thread may have interrupted.
     pub(super) fn get(&self, queue: usize) -> Option<&'static HwQueue> {
-        lock(&self.by_handle).get(&queue).copied()
+        lock_within(&self.by_handle, PATIENCE)?.get(&queue).copied()
     }
 
     /// The runtime is about to shut down: gives back the signals of all queues that nothing in flight uses.
     pub(super) fn retire(&self, hsa: &Hsa) {
-        for queue in lock(&self.by_handle).values() {
+        // The runtime frees all signals when it shuts down; it only complains about those it was not given back.
+        let Some(queues) = lock_within(&self.by_handle, PATIENCE) else { return };
+        for queue in queues.values() {
             queue.with_lane(|lane| lane.retire(hsa));
         }
     }
 }
 
 /// hsa_amd_profiling_set_profiler_enabled: queues we time stay enabled.
-pub(super) unsafe extern "C" fn set_profiler_enabled(queue: *mut Queue, enable: i32) -> Status {
+pub(super) unsafe extern "C-unwind" fn set_profiler_enabled(queue: *mut Queue, enable: i32) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
-    if enable == 0 && lock(&hsa.queues.by_handle).contains_key(&(queue as usize)) {
+    if enable == 0 && hsa.usable() && hsa.queues.get(queue as usize).is_some() {
         return SUCCESS;
     }
     // SAFETY: the caller's arguments, passed on.

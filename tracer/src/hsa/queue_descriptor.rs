@@ -13,7 +13,11 @@ const PACKET: u32 = size_of::<Packet>() as u32;
 const ANY: u32 = u32::MAX;
 
 /// hsa_amd_queue_create.
-pub(super) unsafe extern "C" fn create(agent: Agent, descriptors: *mut Described, count: u32) -> Status {
+pub(super) unsafe extern "C-unwind" fn create(
+    agent: Agent,
+    descriptors: *mut Described,
+    count: u32,
+) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     let Some(original) = hsa.originals.create_described else { return 0x1000 };
     let gpu = hsa.gpus.of(agent).filter(|_| hsa.usable() && !descriptors.is_null());

@@ -83,7 +83,7 @@ impl Recent {
         // The runtime's queues lie on pages of their own.
         let place = &mut self.queues[(queue as usize >> 12) % Recent::PLACES];
         if place.0 != queue as usize {
-            *place = (queue as usize, get()?.queues.get(queue as usize));
+            *place = (queue as usize, get().filter(|hsa| hsa.usable())?.queues.get(queue as usize));
         }
         place.1
     }
@@ -112,7 +112,7 @@ fn reserve(queue: *const Queue, index: u64, count: u64) {
 macro_rules! hooks {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
-        pub(super) unsafe extern "C" fn $name(queue: *const Queue, count: u64) -> u64 {
+        pub(super) unsafe extern "C-unwind" fn $name(queue: *const Queue, count: u64) -> u64 {
             let Some(hsa) = get() else { return 0 };
             // SAFETY: the caller's arguments, passed on.
             let index = unsafe { (hsa.originals.$name)(queue, count) };

@@ -31,11 +31,6 @@ struct Bracket {
 }
 
 impl SystemClock {
-    /// Whether the runtime is initialised: it has no clock before.
-    pub(super) fn runs(ask: SystemGetInfo) -> bool {
-        bracket(ask, 1_000_000_000).is_some()
-    }
-
     /// Measures the offset.
     pub(super) fn measure(ask: SystemGetInfo) -> SystemClock {
         let mut frequency = 0u64;

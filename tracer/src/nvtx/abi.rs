@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 pub(super) const ETID_CALLBACKS: u32 = 1;
 
 /// Answers with a table of NVTX, null for an id that it does not have.
-pub(crate) type GetExportTable = unsafe extern "C" fn(id: u32) -> *const c_void;
+pub(crate) type GetExportTable = unsafe extern "C-unwind" fn(id: u32) -> *const c_void;
 /// The pointer through which NVTX calls a function of the injection library.
 pub(super) type Slot = *const c_void;
 
@@ -15,8 +15,9 @@ pub(super) type Slot = *const c_void;
 pub(super) struct Callbacks {
     pub(super) struct_size: usize,
     /// Places of a module's functions by callback id, and how many there are; 0: no such module.
-    pub(super) get_module_function_table:
-        Option<unsafe extern "C" fn(module: u32, table: *mut *mut *mut Slot, size: *mut c_uint) -> c_int>,
+    pub(super) get_module_function_table: Option<
+        unsafe extern "C-unwind" fn(module: u32, table: *mut *mut *mut Slot, size: *mut c_uint) -> c_int,
+    >,
 }
 
 /// `NvtxCallbackModule`.

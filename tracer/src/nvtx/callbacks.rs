@@ -94,97 +94,97 @@ unsafe fn stack_of(domain: *const Domain) -> Stack {
     unsafe { domain.as_ref() }.map_or(Stack::NVTX, |domain| domain.stack)
 }
 
-extern "C" fn mark_ex(event: Event) {
+extern "C-unwind" fn mark_ex(event: Event) {
     // SAFETY: what NVTX passes on of the application's.
     mark(&unsafe { text::of_event(event) });
 }
 
-extern "C" fn mark_a(message: Narrow) {
+extern "C-unwind" fn mark_a(message: Narrow) {
     // SAFETY: as above.
     mark(unsafe { text::narrow(message) });
 }
 
-extern "C" fn mark_w(message: Wide) {
+extern "C-unwind" fn mark_w(message: Wide) {
     // SAFETY: as above.
     mark(&unsafe { text::wide(message) });
 }
 
-extern "C" fn range_start_ex(event: Event) -> u64 {
+extern "C-unwind" fn range_start_ex(event: Event) -> u64 {
     // SAFETY: as above.
     start(&unsafe { text::of_event(event) })
 }
 
-extern "C" fn range_start_a(message: Narrow) -> u64 {
+extern "C-unwind" fn range_start_a(message: Narrow) -> u64 {
     // SAFETY: as above.
     start(unsafe { text::narrow(message) })
 }
 
-extern "C" fn range_start_w(message: Wide) -> u64 {
+extern "C-unwind" fn range_start_w(message: Wide) -> u64 {
     // SAFETY: as above.
     start(&unsafe { text::wide(message) })
 }
 
-extern "C" fn range_end(id: u64) {
+extern "C-unwind" fn range_end(id: u64) {
     with(|recorder| process_range::stop(recorder, id | NVTX_RANGE));
 }
 
-extern "C" fn range_push_ex(event: Event) -> c_int {
+extern "C-unwind" fn range_push_ex(event: Event) -> c_int {
     // SAFETY: as above.
     push(Stack::NVTX, &unsafe { text::of_event(event) })
 }
 
-extern "C" fn range_push_a(message: Narrow) -> c_int {
+extern "C-unwind" fn range_push_a(message: Narrow) -> c_int {
     // SAFETY: as above.
     push(Stack::NVTX, unsafe { text::narrow(message) })
 }
 
-extern "C" fn range_push_w(message: Wide) -> c_int {
+extern "C-unwind" fn range_push_w(message: Wide) -> c_int {
     // SAFETY: as above.
     push(Stack::NVTX, &unsafe { text::wide(message) })
 }
 
-extern "C" fn range_pop() -> c_int {
+extern "C-unwind" fn range_pop() -> c_int {
     pop(Stack::NVTX)
 }
 
-extern "C" fn domain_mark_ex(_domain: *const Domain, event: Event) {
+extern "C-unwind" fn domain_mark_ex(_domain: *const Domain, event: Event) {
     mark_ex(event);
 }
 
-extern "C" fn domain_range_start_ex(_domain: *const Domain, event: Event) -> u64 {
+extern "C-unwind" fn domain_range_start_ex(_domain: *const Domain, event: Event) -> u64 {
     range_start_ex(event)
 }
 
-extern "C" fn domain_range_end(_domain: *const Domain, id: u64) {
+extern "C-unwind" fn domain_range_end(_domain: *const Domain, id: u64) {
     range_end(id);
 }
 
-extern "C" fn domain_range_push_ex(domain: *const Domain, event: Event) -> c_int {
+extern "C-unwind" fn domain_range_push_ex(domain: *const Domain, event: Event) -> c_int {
     // SAFETY: as above.
     unsafe { push(stack_of(domain), &text::of_event(event)) }
 }
 
-extern "C" fn domain_range_pop(domain: *const Domain) -> c_int {
+extern "C-unwind" fn domain_range_pop(domain: *const Domain) -> c_int {
     // SAFETY: as above.
     pop(unsafe { stack_of(domain) })
 }
 
-extern "C" fn domain_register_string_a(_domain: *const Domain, string: Narrow) -> *const Text {
+extern "C-unwind" fn domain_register_string_a(_domain: *const Domain, string: Narrow) -> *const Text {
     // SAFETY: as above.
     guard(ptr::null(), || registry::text(unsafe { text::narrow(string) }))
 }
 
-extern "C" fn domain_register_string_w(_domain: *const Domain, string: Wide) -> *const Text {
+extern "C-unwind" fn domain_register_string_w(_domain: *const Domain, string: Wide) -> *const Text {
     // SAFETY: as above.
     guard(ptr::null(), || registry::text(&unsafe { text::wide(string) }))
 }
 
-extern "C" fn domain_create_a(name: Narrow) -> *const Domain {
+extern "C-unwind" fn domain_create_a(name: Narrow) -> *const Domain {
     // SAFETY: as above.
     guard(ptr::null(), || registry::domain(unsafe { text::narrow(name) }))
 }
 
-extern "C" fn domain_create_w(name: Wide) -> *const Domain {
+extern "C-unwind" fn domain_create_w(name: Wide) -> *const Domain {
     // SAFETY: as above.
     guard(ptr::null(), || registry::domain(&unsafe { text::wide(name) }))
 }

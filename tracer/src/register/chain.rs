@@ -5,7 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 
 /// rocprofiler_set_api_table.
-pub(crate) type SetApiTable = unsafe extern "C" fn(*const c_char, u64, u64, *mut *mut c_void, u64) -> c_int;
+pub(crate) type SetApiTable =
+    unsafe extern "C-unwind" fn(*const c_char, u64, u64, *mut *mut c_void, u64) -> c_int;
 
 /// Sonames of rocprofiler-sdk: ROCm 7, ROCm 6.
 const SDK: [&CStr; 3] = [c"librocprofiler-sdk.so.1", c"librocprofiler-sdk.so.0", c"librocprofiler-sdk.so"];

@@ -71,7 +71,7 @@ fn original<F: Copy>(instance: usize, entry: Entry) -> Option<F> {
     (address != 0).then(|| unsafe { std::mem::transmute_copy(&address) })
 }
 
-unsafe extern "C" fn mark<const I: usize>(message: *const c_char) {
+unsafe extern "C-unwind" fn mark<const I: usize>(message: *const c_char) {
     let next: Option<roctx::Mark> = original(I, Entry::Mark);
     match next.filter(|_| roctx::is_handed_on()) {
         // SAFETY: the application's argument.
@@ -81,7 +81,7 @@ unsafe extern "C" fn mark<const I: usize>(message: *const c_char) {
     }
 }
 
-unsafe extern "C" fn push<const I: usize>(message: *const c_char) -> c_int {
+unsafe extern "C-unwind" fn push<const I: usize>(message: *const c_char) -> c_int {
     let next: Option<roctx::RangePush> = original(I, Entry::Push);
     match next.filter(|_| roctx::is_handed_on()) {
         // SAFETY: the application's argument.
@@ -91,7 +91,7 @@ unsafe extern "C" fn push<const I: usize>(message: *const c_char) -> c_int {
     }
 }
 
-extern "C" fn pop<const I: usize>() -> c_int {
+extern "C-unwind" fn pop<const I: usize>() -> c_int {
     let next: Option<roctx::RangePop> = original(I, Entry::Pop);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(),
@@ -99,7 +99,7 @@ extern "C" fn pop<const I: usize>() -> c_int {
     }
 }
 
-unsafe extern "C" fn start<const I: usize>(message: *const c_char) -> u64 {
+unsafe extern "C-unwind" fn start<const I: usize>(message: *const c_char) -> u64 {
     let next: Option<roctx::RangeStart> = original(I, Entry::Start);
     match next.filter(|_| roctx::is_handed_on()) {
         // SAFETY: the application's argument.
@@ -109,7 +109,7 @@ unsafe extern "C" fn start<const I: usize>(message: *const c_char) -> u64 {
     }
 }
 
-extern "C" fn stop<const I: usize>(id: u64) {
+extern "C-unwind" fn stop<const I: usize>(id: u64) {
     let next: Option<roctx::RangeStop> = original(I, Entry::Stop);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(id),
@@ -117,7 +117,7 @@ extern "C" fn stop<const I: usize>(id: u64) {
     }
 }
 
-extern "C" fn pause<const I: usize>(tid: u64) -> c_int {
+extern "C-unwind" fn pause<const I: usize>(tid: u64) -> c_int {
     let next: Option<roctx::Control> = original(I, Entry::Pause);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(tid),
@@ -125,7 +125,7 @@ extern "C" fn pause<const I: usize>(tid: u64) -> c_int {
     }
 }
 
-extern "C" fn resume<const I: usize>(tid: u64) -> c_int {
+extern "C-unwind" fn resume<const I: usize>(tid: u64) -> c_int {
     let next: Option<roctx::Control> = original(I, Entry::Resume);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(tid),

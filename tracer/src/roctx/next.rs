@@ -9,6 +9,8 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use rpd_process::cancellation;
+
 /// Names under which roctx libraries are loaded: programs link these sonames.
 const LIBRARIES: [&CStr; 5] = [
     c"libroctx64.so.4",
@@ -31,7 +33,7 @@ pub(crate) fn arrived() {
         let refresh =
             if library.is_null() { ptr::null_mut() } else { libc::dlsym(library, REFRESH.as_ptr()) };
         if !refresh.is_null() {
-            std::mem::transmute::<*mut c_void, extern "C" fn()>(refresh)();
+            std::mem::transmute::<*mut c_void, extern "C-unwind" fn()>(refresh)();
         }
     }
 }
@@ -60,7 +62,7 @@ impl<F: Copy> Next<F> {
         let none = (&raw const NONE).cast_mut().cast::<c_void>();
         let mut found = self.found.load(Ordering::Acquire);
         if found.is_null() {
-            found = look_for(self.name).unwrap_or(none);
+            found = cancellation::disabled(|| look_for(self.name)).unwrap_or(none);
             self.found.store(found, Ordering::Release);
         }
         if found == none {
@@ -92,7 +94,7 @@ fn look_for(name: &CStr) -> Option<*mut c_void> {
 
 /// What stands behind our own libroctx64.so. Nothing if `file` is another library.
 fn behind(file: &CStr, name: &CStr) -> Option<Option<*mut c_void>> {
-    type AskNext = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+    type AskNext = unsafe extern "C-unwind" fn(*const c_char) -> *mut c_void;
     // SAFETY: a NUL-terminated path of a library that is loaded.
     let ask = unsafe {
         let handle = libc::dlopen(file.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);

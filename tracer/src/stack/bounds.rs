@@ -3,6 +3,10 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+/// Bytes of a stack at most. Where the first thread's may grow without limit, the system means all memory up to the next mapping, and
+/// others will be made there.
+const MOST: u64 = 1 << 30;
+
 /// The calling thread's own stack, lowest address first; of the first thread as far as it may grow. Asks the system, and may
 /// allocate: to be kept.
 pub(crate) fn of_this_thread() -> Option<Range<u64>> {
@@ -19,6 +23,6 @@ pub(crate) fn of_this_thread() -> Option<Range<u64>> {
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         known
     };
-    let low = low as u64;
-    (known && size > guard).then(|| low + guard as u64..low + size as u64)
+    let (low, end) = (low as u64 + guard as u64, low as u64 + size as u64);
+    (known && size > guard).then(|| low.max(end.saturating_sub(MOST))..end)
 }

@@ -69,12 +69,15 @@ impl Walker {
 }
 
 impl Tools {
+    /// A function of its own, as [`Tools::walk`] is: their room on the stack is not taken before it is known to be there.
+    #[inline(never)]
     fn new(stacks: &Stacks) -> Option<Tools> {
         let cache = Box::new(CacheX86_64::new_in());
         Some(Tools { table: stacks.table()?, bare: Frames::new(), cache })
     }
 
     /// As [`Walker::walk`]; memory is read in `live` only.
+    #[inline(never)]
     fn walk(&mut self, stacks: &Stacks, from: Registers, live: Range<u64>, words: &mut [u64; MOST]) -> usize {
         stacks.refresh(&mut self.table);
         let mut read = |address: u64| match live.contains(&address) && live.end - address >= 8 {

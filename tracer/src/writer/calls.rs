@@ -2,7 +2,7 @@
 
 use rpd_schema::{ApiRow, Appender, CopyApiRow, Error, Fence, KernelApiRow};
 
-use super::rows::Rows;
+use super::rows::{CopyWay, Rows};
 use crate::hip;
 use crate::hip::arguments::Arguments;
 use crate::hip::description::{Api, Row};
@@ -24,6 +24,8 @@ impl Rows {
         let args = appender.intern(&Arguments::new(api, arguments).text())?;
         appender.api(&ApiRow { id, pid: self.pid, tid, start: call.start, end: call.end, name, args })?;
         self.recorded.calls += 1;
+        let has_kernel = call.submitted != 0 || call.commanded != 0;
+        self.recorded.launches += u64::from(has_kernel && api.is_launch());
         match api.row {
             // One that dispatched its kernel is described by the dispatch, see `Rows::dispatch`.
             Row::Kernel if call.submitted == 0 => self.launch(appender, call, api, arguments),
@@ -78,19 +80,15 @@ impl Rows {
     ) -> Result<(), Error> {
         let Some(copy) = Transfer::read(api, arguments) else { return Ok(()) };
         let device = |gpu: u32| if gpu == NO_GPU { -1 } else { gpu as i32 };
-        let by_place = match (call.src_gpu, call.dst_gpu) {
-            (NO_GPU, NO_GPU) => 0,
-            (NO_GPU, _) => 1,
-            (_, NO_GPU) => 2,
-            _ => 3,
-        };
+        let way = CopyWay::between(call.src_gpu, call.dst_gpu);
+        self.copies(call.correlation, way);
         appender.copy_api(&CopyApiRow {
             api: self.call_id(call.correlation),
             stream: copy.stream,
             size: copy.bytes,
             width: copy.width,
             height: copy.height,
-            kind: copy.kind.unwrap_or(by_place),
+            kind: copy.kind.unwrap_or(way.kind()),
             dst: copy.dst,
             src: copy.src,
             dst_device: device(call.dst_gpu),

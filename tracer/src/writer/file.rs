@@ -8,6 +8,7 @@
 mod failure;
 mod opening;
 
+use std::io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
 use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
@@ -17,20 +18,22 @@ use super::links::Links;
 use super::process_ranges::ProcessRanges;
 use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
-use super::session::{self, Sums};
+use super::session::{self, State, Sums};
 use super::sink::{Operation, Sink};
 use super::turn::Turns;
 use super::{Complaint, lose};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
-use crate::{clock, correlation, log};
-use opening::Identity;
+use crate::sync::lock;
+use crate::{clock, correlation, host, hsa, log};
 
 /// Changes of the switch to remember.
 const KEPT_CHANGES: usize = 64;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
+/// How long to wait for the thread that records operations.
+const COLLECT: Duration = Duration::from_millis(500);
 /// Operations held back at most; what comes beyond is not linked to its call.
 const MOST_HELD: usize = 1 << 16;
 
@@ -48,26 +51,33 @@ struct Lane {
 pub(super) struct File {
     recorder: &'static Recorder,
     appender: Option<Appender>,
-    identity: Identity,
     rows: Rows,
     lanes: Vec<Lane>,
     process_ranges: ProcessRanges,
     links: Links,
+    /// The calls of the next transaction, and with them the records that are for it.
+    calls: Option<Calls>,
     /// Operations whose call has not ended.
     held: Vec<Operation>,
     changes: Vec<Change>,
     retry_at: Option<Instant>,
     complaint: Complaint,
+    /// The file has what is known of the process when its session begins.
+    introduced: bool,
     gpus_known: bool,
     /// The file has reached its largest size.
     full: bool,
     /// There is no other chance to write.
     ending: bool,
+    /// The file at that path is not one to be written.
+    is_not_ours: bool,
     /// What the session was last told of itself.
     counted: Option<(Instant, Recorded, Sums)>,
     /// Sums that sessions in files have been told of, and those of them that were not this one.
     told: Sums,
     before: Sums,
+    /// Sums that sessions in files before this one have been told of.
+    told_before_file: Sums,
     /// Nothing is to be written but a file to be there.
     opening: bool,
     turns: Turns,
@@ -75,6 +85,30 @@ pub(super) struct File {
     committed: Recorded,
     /// Operations in files that were left for others.
     left: u64,
+    /// What sessions before this one have put into this file.
+    earlier: Recorded,
+    /// What went with a file that is gone, if the next one is no copy of it.
+    gone: Option<Gone>,
+    /// How many failures the session was told of.
+    failures: u32,
+    /// How many launches had not completed, as the session was last told.
+    told_without_op: u64,
+}
+
+/// What a file had from this process.
+#[derive(Clone, Copy)]
+struct Gone {
+    /// The last session in it.
+    session: u32,
+    recorded: Recorded,
+    /// What sessions in files before it were told.
+    told: Sums,
+}
+
+/// Which calls have ended: all below `watermark` but `open`.
+struct Calls {
+    watermark: u64,
+    open: Vec<u64>,
 }
 
 /// What ends with a transaction.
@@ -94,31 +128,43 @@ impl File {
         File {
             recorder,
             appender: None,
-            identity: None,
             rows: Rows::new(recorder),
             lanes: Vec::new(),
             process_ranges: ProcessRanges::default(),
             links: Links::default(),
+            calls: None,
             held: Vec::new(),
             changes: Vec::new(),
             retry_at: None,
             complaint: Complaint::default(),
+            introduced: false,
             gpus_known: false,
             full: false,
             ending: false,
+            is_not_ours: false,
             counted: None,
             told: Sums::default(),
             before: Sums::default(),
+            told_before_file: Sums::default(),
             opening: false,
             turns: Turns::default(),
             committed: Recorded::default(),
             left: 0,
+            earlier: Recorded::default(),
+            gone: None,
+            failures: 0,
+            told_without_op: 0,
         }
     }
 
     /// Operations in the file, and in those before it.
     pub(super) fn ops(&self) -> u64 {
-        self.left + self.committed.operations()
+        self.left + self.recorded_here().operations()
+    }
+
+    /// What this process has put into this file.
+    fn recorded_here(&self) -> Recorded {
+        self.earlier.and(&self.committed)
     }
 
     /// What could not be written a moment ago is tried at once.
@@ -140,9 +186,29 @@ impl File {
         if self.opening {
             self.try_again();
         }
-        if self.opening || changed || self.has_records() || self.counts_are_old() {
+        let failed = self.failures != self.recorder.failures.count();
+        if self.opening || changed || failed || self.has_records() || self.counts_are_old() {
+            self.collect_operations();
+            let begin = Instant::now();
             self.transact(clock::monotonic(), Until::Next);
+            if begin.elapsed() > self.recorder.config.flush_interval {
+                // What has come meanwhile has waited long enough.
+                self.recorder.writer.wake();
+            }
         }
+    }
+
+    /// Notes which calls are for the next transaction, and has what completed before those ended recorded: a call that waited for an
+    /// operation is never in the file without it.
+    fn collect_operations(&mut self) {
+        self.calls = Some(self.note_calls());
+        let of_calls = |lane: &&mut Lane| !hsa::completion::is_thread(lane.consumer.tid);
+        self.lanes.iter_mut().filter(of_calls).for_each(|lane| lane.consumer.note_end());
+        let before = self.lanes.len();
+        hsa::collect(COLLECT);
+        // That thread may have made its ring only now. Other new ones are for the next transaction.
+        self.take_new_rings();
+        self.lanes[before..].iter_mut().filter(of_calls).for_each(|lane| lane.consumer.note_nothing());
     }
 
     /// Changes of the switch that every range has seen, but for the latest: a record may come in late.
@@ -170,23 +236,80 @@ impl File {
             || self.transact(clock::monotonic(), Until::ProcessEnds);
         // What is still in the rings has nowhere to go.
         self.discard();
-        if let Some(mut appender) = self.appender.take().filter(|_| !ended) {
-            // On a full disk the counts may still find room, which they have had before; if not, others say what is missing.
-            let _ = self.end_without_rows(&mut appender);
+        self.count_gone();
+        if ended {
+            self.appender = None;
+            return;
+        }
+        // On a full disk the counts may still find room, which they have had before.
+        let mut appender = self.appender.take();
+        if appender.as_mut().is_none_or(|appender| self.write_counts(appender, true).is_err()) {
+            self.leave_note(appender.as_ref());
         }
     }
 
-    fn end_without_rows(&mut self, appender: &mut Appender) -> Result<(), Error> {
+    /// A transaction without rows: what the session has recorded and lost so far, and its end if it ends.
+    fn write_counts(&mut self, appender: &mut Appender, ends: bool) -> Result<(), Error> {
         self.turns.begin(self.recorder, appender)?;
         let sums = Sums::of(self.recorder);
-        let said = session::counts(appender, self.recorder, &self.committed, sums.since(self.before))
-            .and_then(|()| session::end(appender))
+        let said = self
+            .state(&mut |key, value| appender.session_fact(key, value), sums, ends)
             .and_then(|()| self.turns.commit(self.recorder, appender));
         match said {
-            Ok(()) => self.told = sums,
-            Err(_) => appender.rollback(),
+            Ok(()) => {
+                (self.told, self.introduced) = (sums, true);
+                self.counted = Some((Instant::now(), self.committed, sums));
+            }
+            Err(_) => self.turns.roll_back(appender),
         }
         said
+    }
+
+    /// All that the session says of itself.
+    fn state(&self, state: &mut State<'_>, sums: Sums, ends: bool) -> Result<(), Error> {
+        self.introduce(state)?;
+        session::counts(state, self.recorder, &self.committed, sums.since(self.before))?;
+        if ends { session::end(state) } else { Ok(()) }
+    }
+
+    /// What is known of the process when its session begins, in the session's first transaction.
+    fn introduce(&self, state: &mut State<'_>) -> Result<(), Error> {
+        if self.introduced { Ok(()) } else { session::begin(state, self.recorder) }
+    }
+
+    /// The file could not be had to the end: what was lost is said beside it.
+    fn leave_note(&self, appender: Option<&Appender>) {
+        let sums = Sums::of(self.recorder);
+        let lost = sums.since(self.told).lost.records();
+        if lost == 0 || self.is_not_ours {
+            return;
+        }
+        let mut facts = vec![];
+        let mut state = |key: &str, value: &str| {
+            facts.push((key.to_owned(), value.to_owned()));
+            Ok(())
+        };
+        // Nothing here fails.
+        let _ = self.state(&mut state, sums, true);
+        let path = lock(&self.recorder.filename).expanded();
+        let path = appender.map_or(&*path, Appender::path);
+        let session = appender.filter(|appender| appender.has_session()).map(Appender::session);
+        let boot = host::boot_id();
+        let boot = boot.split('-').next().unwrap_or_default();
+        let name = format!("{boot}-{}-{}", self.recorder.pid, self.recorder.began.0);
+        // Why the file cannot be written was said when that began.
+        let shown = path.display();
+        match rpd_schema::leave_note(path, &name, session, &facts) {
+            Ok(()) => log::info(|| format!("{shown}: {lost} records lost, said beside it")),
+            // What keeps the file from being written keeps the note from it, and was said.
+            Err(error) if !matches!(error.kind(), NotADirectory | AlreadyExists | PermissionDenied) => {
+                log::info(|| format!("{shown}: {lost} records lost, not said beside it: {error}"));
+            }
+            Err(error) => log::problem(&format!(
+                "{shown}: {lost} records lost, which the trace will not say: no note can be written into {shown}-lost ({error}); that must \
+                 be a directory that this process may write, or not exist"
+            )),
+        }
     }
 
     /// Ends the session in this file. Ranges that are open go on in the next.
@@ -195,17 +318,26 @@ impl File {
         if self.appender.is_some() {
             self.transact(clock::monotonic(), Until::FileChanges);
             self.appender = None;
+            self.forget_file();
             self.recorder.writer.progress.left();
         }
     }
 
     /// What comes from now on is another session's.
     fn begin_session(&mut self) {
-        self.left += self.committed.operations();
+        self.earlier = self.earlier.and(&self.committed);
         (self.rows.recorded, self.committed) = Default::default();
-        (self.gpus_known, self.counted, self.before) = (false, None, self.told);
+        (self.introduced, self.gpus_known, self.counted) = (false, false, None);
+        self.is_not_ours = false;
+        self.before = self.told;
         self.rows.new_session();
         self.links.forget();
+    }
+
+    /// What is in the file stays there, and is not this one's any more.
+    fn forget_file(&mut self) {
+        self.left += self.recorded_here().operations();
+        (self.earlier, self.committed, self.rows.recorded) = Default::default();
     }
 
     fn has_records(&self) -> bool {
@@ -237,13 +369,17 @@ impl File {
                 return false;
             }
         }
+        if let Err(error) = self.begin_file(&mut appender) {
+            self.fail(appender, &error, 0);
+            return false;
+        }
         let (records, filled) = self.fill(&mut appender, now, until);
         match filled.and_then(|()| self.turns.commit(self.recorder, &mut appender)) {
             Ok(()) => {
                 self.rows.commit();
-                self.committed = self.rows.recorded;
+                (self.committed, self.introduced) = (self.rows.recorded, true);
                 self.told = self.counted.map_or(self.told, |(.., sums)| sums);
-                self.recorder.writer.progress.committed(&appender, self.committed.events());
+                self.recorder.writer.progress.committed(&appender, &self.committed);
                 self.stop_when_large(&appender);
                 (self.appender, self.retry_at) = (Some(appender), None);
                 true
@@ -253,6 +389,18 @@ impl File {
                 false
             }
         }
+    }
+
+    /// What stands in a session's first transaction before any row. A file that is made now is complete before there are rows: where those
+    /// find no room, what brings it back to what it was may find none either.
+    fn begin_file(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        self.introduce(&mut |key, value| appender.session_fact(key, value))?;
+        if appender.creates() {
+            self.turns.commit(self.recorder, appender)?;
+            self.introduced = true;
+            self.turns.begin(self.recorder, appender)?;
+        }
+        Ok(())
     }
 
     /// RPDT_MAX_MB: recording ends for this process, which says so.
@@ -280,12 +428,20 @@ impl File {
         }));
     }
 
-    /// Which calls are open, before the rings are drained (see [`Links`]).
-    fn begin_links(&mut self) {
+    /// Which calls are open, before it is said where the rings are drained to (see [`Links`]).
+    fn note_calls(&mut self) -> Calls {
         let watermark = correlation::watermark();
         self.take_new_rings();
         let open = self.lanes.iter().map(|lane| lane.consumer.open_call());
-        self.links.begin(watermark, open.filter(|call| *call != correlation::NONE).collect());
+        let open = open.filter(|call| *call != correlation::NONE).collect();
+        self.lanes.iter_mut().for_each(|lane| lane.consumer.forget_end());
+        Calls { watermark, open }
+    }
+
+    /// The rings are drained next: to where that was `noted`, or to their ends.
+    fn begin_links(&mut self, noted: Option<Calls>) {
+        let Calls { watermark, open } = noted.unwrap_or_else(|| self.note_calls());
+        self.links.begin(watermark, open);
         for call in self.recorder.lost_calls.take() {
             self.links.lose(call);
         }
@@ -293,7 +449,9 @@ impl File {
 
     /// Rows of all records; how many records that were.
     fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (u64, Result<(), Error>) {
-        self.begin_links();
+        // At the end nothing is left for another transaction.
+        let noted = self.calls.take().filter(|_| until == Until::Next);
+        self.begin_links(noted);
         let held = std::mem::take(&mut self.held);
         let mut sink = Sink {
             appender,
@@ -367,11 +525,19 @@ impl File {
             self.gpus_known = session::gpus(appender)?;
         }
         let ending = until != Until::Next;
-        if ending || self.counts_are_old() || self.counted.is_none() {
+        let failures = self.recorder.failures.count();
+        if ending || self.counts_are_old() || self.counted.is_none() || self.failures != failures {
             let sums = Sums::of(self.recorder);
-            session::counts(appender, self.recorder, &self.rows.recorded, sums.since(self.before))?;
+            let mut state = |key: &str, value: &str| appender.session_fact(key, value);
+            session::counts(&mut state, self.recorder, &self.rows.recorded, sums.since(self.before))?;
             self.counted = Some((Instant::now(), self.rows.recorded, sums));
+            self.failures = failures;
+        } else if self.told_without_op != self.rows.recorded.launches_without_op() {
+            // A process that is killed must have told it with what it wrote last.
+            let mut state = |key: &str, value: &str| appender.session_fact(key, value);
+            session::launches_without_op(&mut state, &self.rows.recorded)?;
         }
-        if ending { session::end(appender) } else { Ok(()) }
+        self.told_without_op = self.rows.recorded.launches_without_op();
+        if ending { session::end(&mut |key, value| appender.session_fact(key, value)) } else { Ok(()) }
     }
 }

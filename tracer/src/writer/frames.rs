@@ -28,6 +28,8 @@ pub(super) struct Frames {
     symbols: Symbols,
     /// What is in this session's part of the file already.
     ids: FxHashMap<u64, Arc<[StringId]>>,
+    /// When those were good, see [`Appender::doubts`].
+    doubts: u32,
     waiting: Vec<Waiting>,
     /// Number of the open transaction, or of the next.
     transaction: u64,
@@ -42,6 +44,7 @@ impl Frames {
             stacks,
             symbols: Symbols::default(),
             ids: FxHashMap::default(),
+            doubts: 0,
             waiting: vec![],
             transaction: 0,
             belated: 0,
@@ -145,6 +148,9 @@ impl Frames {
     }
 
     fn ids(&mut self, appender: &mut Appender, word: u64) -> Result<Arc<[StringId]>, Error> {
+        if self.doubts != appender.doubts() {
+            (self.doubts, self.ids) = (appender.doubts(), FxHashMap::default());
+        }
         if let Some(ids) = self.ids.get(&word) {
             return Ok(ids.clone());
         }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rpd_schema::ErrorKind;
+use rpd_schema::{Error, ErrorKind, check_name};
 
 use crate::clock::{self, Clock};
 use crate::config::Template;
@@ -40,6 +40,8 @@ struct Wishes {
     flush_done: u64,
     /// The file to go on in after the next flush.
     filename: Option<Template>,
+    /// The last file that was asked for cannot be had.
+    refused: bool,
     finish: bool,
     finished: bool,
 }
@@ -52,13 +54,20 @@ pub(crate) struct Handle {
     changed: Condvar,
     /// Operations put into the file.
     ops: AtomicU64,
+    /// What is said of names that no trace can have, before there is a thread.
+    refused: Mutex<Complaint>,
     /// How far the file is.
     pub(crate) progress: Progress,
     /// Somebody waits for the file to be there.
     file_wanted: AtomicBool,
-    /// When the end of the process began to wait, ns of CLOCK_MONOTONIC; 0 before.
+    /// When the end of the process began to wait, ns of CLOCK_MONOTONIC; 0 before. The time in which others got on is left out.
     finish_began: AtomicU64,
+    /// The same with that time.
+    finish_called: AtomicU64,
 }
+
+/// How many times RPDT_EXIT_MS the end of the process may take where other processes write the file meanwhile.
+const MOST_EXIT_WAITS: u32 = 6;
 
 impl Handle {
     /// Starts the thread unless it runs.
@@ -68,7 +77,7 @@ impl Handle {
         }
         log::set_level(recorder.config.log);
         recorder.config.complaints.iter().for_each(|line| log::problem(line));
-        if let Err(error) = threads::spawn("rpd-writer", move || run(recorder)) {
+        if let Err(error) = threads::spawn(c"rpd-writer", move || run(recorder)) {
             log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));
             recorder.switch.disable();
             lock(&self.wishes).finished = true;
@@ -91,28 +100,38 @@ impl Handle {
         self.ask(deadline, |_| {});
     }
 
-    /// As [`Handle::flush`]; what is recorded from then on goes into another file.
-    pub(crate) fn change_file(&self, recorder: &Recorder, filename: Template, deadline: Duration) {
+    /// As [`Handle::flush`]; what is recorded from then on goes into another file. False: no trace can be there, and nothing has
+    /// changed. Before anything was recorded no file is opened, so that what stands in one is not known.
+    pub(crate) fn change_file(&self, recorder: &Recorder, filename: Template, deadline: Duration) -> bool {
         if self.is_started() {
-            self.ask(deadline, |wishes| wishes.filename = Some(filename));
-        } else {
-            *lock(&recorder.filename) = filename;
+            return self.ask(deadline, |wishes| {
+                (wishes.filename, wishes.refused) = (Some(filename), false);
+            });
         }
+        if let Err(error) = check_name(&filename.expanded()) {
+            lock(&self.refused).say_refused(&error);
+            return false;
+        }
+        *lock(&recorder.filename) = filename;
+        recorder.switch.find_file();
+        true
     }
 
-    fn ask(&self, deadline: Duration, wish: impl FnOnce(&mut Wishes)) {
+    /// Whether the last file that was asked for can be had, as far as is known at the deadline.
+    fn ask(&self, deadline: Duration, wish: impl FnOnce(&mut Wishes)) -> bool {
         if !self.is_started() {
-            return;
+            return true;
         }
-        let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
+        let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return true };
         wish(&mut wishes);
         wishes.flush_wanted += 1;
         let mine = wishes.flush_wanted;
         self.changed.notify_all();
-        let _ = self
+        let (wishes, _) = self
             .changed
             .wait_timeout_while(wishes, deadline, |w| w.flush_done < mine && !w.finished)
             .unwrap_or_else(PoisonError::into_inner);
+        !wishes.refused
     }
 
     /// Makes the file now instead of with the first record.
@@ -127,16 +146,23 @@ impl Handle {
         if !self.is_started() {
             return;
         }
-        self.finish_began.store(clock::monotonic(), Ordering::Relaxed);
+        let now = clock::monotonic();
+        self.finish_called.store(now, Ordering::Relaxed);
+        self.finish_began.store(now, Ordering::Relaxed);
         let Some(mut wishes) = lock_within(&self.wishes, recorder.config.exit_wait) else { return };
         wishes.finish = true;
         self.changed.notify_all();
-        let (wishes, timeout) = self
-            .changed
-            .wait_timeout_while(wishes, recorder.config.exit_wait, |w| !w.finished)
-            .unwrap_or_else(PoisonError::into_inner);
+        while !wishes.finished && !self.has_waited(recorder.config.exit_wait) {
+            let rest = recorder.config.exit_wait.saturating_sub(self.waited());
+            wishes = self
+                .changed
+                .wait_timeout_while(wishes, rest, |w| !w.finished)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        let finished = wishes.finished;
         drop(wishes);
-        if timeout.timed_out() {
+        if !finished {
             log::problem(
                 "the trace was not written to its end within RPDT_EXIT_MS: its last rows are missing",
             );
@@ -158,14 +184,34 @@ impl Handle {
         self.has_waited(recorder.config.exit_wait / 4 * 3)
     }
 
+    /// How long it may wait for the file; endless while the process does not end.
+    fn time_left(&self, recorder: &Recorder) -> Duration {
+        let most = recorder.config.exit_wait / 4 * 3;
+        if self.is_ending() { most.saturating_sub(self.waited()) } else { Duration::MAX }
+    }
+
     /// Whether the process waits for its end.
     fn is_ending(&self) -> bool {
         self.finish_began.load(Ordering::Relaxed) != 0
     }
 
-    fn has_waited(&self, time: Duration) -> bool {
+    /// Other processes have written the file since this one began to wait for it. At the end of the process that time does not count.
+    fn others_wrote(&self, recorder: &Recorder) {
+        let (now, called) = (clock::monotonic(), self.finish_called.load(Ordering::Relaxed));
+        let most = MOST_EXIT_WAITS.saturating_sub(1) * recorder.config.exit_wait;
+        if self.is_ending() && now.saturating_sub(called) < most.as_nanos() as u64 {
+            self.finish_began.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// How long the end of the process has waited.
+    fn waited(&self) -> Duration {
         let began = self.finish_began.load(Ordering::Relaxed);
-        began != 0 && clock::monotonic().saturating_sub(began) > time.as_nanos() as u64
+        Duration::from_nanos(clock::monotonic().saturating_sub(began))
+    }
+
+    fn has_waited(&self, time: Duration) -> bool {
+        self.is_ending() && self.waited() > time
     }
 
     /// Whether somebody waits for the file to be there; asked once.
@@ -190,6 +236,10 @@ impl Handle {
         (wishes.flush_wanted, wishes.filename.take(), wishes.finish)
     }
 
+    fn refuse(&self) {
+        lock(&self.wishes).refused = true;
+    }
+
     fn acknowledge(&self, flush: u64, finished: bool) {
         let mut wishes = lock(&self.wishes);
         wishes.flush_done = flush;
@@ -208,6 +258,7 @@ fn run(recorder: &'static Recorder) {
 }
 
 fn serve(recorder: &'static Recorder) {
+    recorder.fit_into_memory();
     let mut file = File::new(recorder);
     let mut cpu = clock::read(Clock::ThreadCpu);
     let mut account = || {
@@ -237,9 +288,10 @@ fn serve(recorder: &'static Recorder) {
         if file.name_frames() {
             fork::without(|| file.drain());
         }
-        if let Some(filename) = filename {
-            fork::without(|| file.leave());
-            *lock(&recorder.filename) = filename;
+        if let Some(filename) = filename
+            && !fork::without(|| file.change_to(filename))
+        {
+            recorder.writer.refuse();
         }
         account();
         if finish {
@@ -273,6 +325,8 @@ fn is_somebody_elses(kind: &ErrorKind) -> bool {
             | Rocprofv3
             | UnsupportedVersion(_)
             | NotWritable(_)
+            | NameTooLong
+            | NoWorkingDirectory
     )
 }
 
@@ -289,6 +343,11 @@ impl Complaint {
             return log::problem(message);
         }
         log::note(message);
+    }
+
+    /// The program has named a file that cannot be the trace.
+    fn say_refused(&mut self, error: &Error) {
+        self.say(&format!("{error}; the trace stays the one that it was"));
     }
 }
 

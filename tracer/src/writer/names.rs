@@ -10,6 +10,8 @@ pub(super) struct Named {
     pub(super) role: Role,
     pub(super) name: StringId,
     pub(super) code_object: CodeObjectId,
+    /// When the name was good, see [`Appender::doubts`].
+    doubts: u32,
 }
 
 /// See the module.
@@ -44,7 +46,11 @@ impl Names {
     /// The kernel numbered `id`; writes its code object's rows the first time.
     pub(super) fn get(&mut self, id: KernelId, appender: &mut Appender) -> Result<Named, Error> {
         let place = id as usize;
-        if let Some(Some(named)) = self.known.get(place) {
+        if let Some(Some(named)) = self.known.get_mut(place) {
+            if named.doubts != appender.doubts() {
+                let text = self.demangled.get(place).and_then(Option::as_deref).unwrap_or_default();
+                (named.name, named.doubts) = (appender.intern(text)?, appender.doubts());
+            }
             return Ok(*named);
         }
         let kernel = kernel::get(id);
@@ -84,6 +90,7 @@ impl Names {
                 max_workgroup_size: facts.max_flat_workgroup_size,
             })?;
         }
-        Ok(Named { role: kernel.map_or(Role::Kernel, Kernel::role), name, code_object })
+        let role = kernel.map_or(Role::Kernel, Kernel::role);
+        Ok(Named { role, name, code_object, doubts: appender.doubts() })
     }
 }

@@ -1,5 +1,7 @@
 //! From records to rows: which tables a dispatch, a copy or a marker fills (docs/format.md).
 
+use std::collections::{HashMap, VecDeque};
+
 use rpd_schema::{
     ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow, TickRow,
 };
@@ -34,12 +36,37 @@ pub(super) struct Recorded {
     pub(super) marks: u64,
     /// Operations of no HIP call in the file.
     pub(super) without_call: u64,
+    /// Calls that have launched one kernel each.
+    pub(super) launches: u64,
+    /// Of those, the ones whose operation is in the file, or counted as lost.
+    pub(super) launches_done: u64,
 }
 
 impl Recorded {
     /// What GPUs did.
     pub(super) fn operations(&self) -> u64 {
         self.kernels + self.copies + self.fills
+    }
+
+    /// These and others.
+    pub(super) fn and(&self, others: &Recorded) -> Recorded {
+        Recorded {
+            calls: self.calls + others.calls,
+            stacks: self.stacks + others.stacks,
+            kernels: self.kernels + others.kernels,
+            copies: self.copies + others.copies,
+            fills: self.fills + others.fills,
+            ranges: self.ranges + others.ranges,
+            marks: self.marks + others.marks,
+            without_call: self.without_call + others.without_call,
+            launches: self.launches + others.launches,
+            launches_done: self.launches_done + others.launches_done,
+        }
+    }
+
+    /// Launches of which nothing more is known: their kernels have not completed.
+    pub(super) fn launches_without_op(&self) -> u64 {
+        self.launches.saturating_sub(self.launches_done)
     }
 
     /// All of them.
@@ -66,6 +93,69 @@ pub(super) struct Rows {
     pub(super) frames: Option<Frames>,
     pub(super) recorded: Recorded,
     silence: Silence,
+    /// What calls copy whose packets may be HIP's copy kernels.
+    copies: Copies,
+}
+
+/// Which way calls copy: what they submit may complete long after them. Of very many the oldest are forgotten.
+#[derive(Default)]
+struct Copies {
+    ways: HashMap<u64, CopyWay>,
+    order: VecDeque<u64>,
+}
+
+impl Copies {
+    const MOST: usize = 1 << 16;
+
+    fn add(&mut self, call: u64, way: CopyWay) {
+        self.ways.insert(call, way);
+        self.order.push_back(call);
+        if self.order.len() > Copies::MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ways.remove(&oldest);
+        }
+    }
+}
+
+/// From where to where memory is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyWay {
+    HostToHost,
+    HostToDevice,
+    DeviceToHost,
+    DeviceToDevice,
+}
+
+impl CopyWay {
+    /// Between these GPUs, or `NO_GPU` for the host.
+    pub(super) fn between(src_gpu: u32, dst_gpu: u32) -> CopyWay {
+        match (src_gpu, dst_gpu) {
+            (NO_GPU, NO_GPU) => CopyWay::HostToHost,
+            (NO_GPU, _) => CopyWay::HostToDevice,
+            (_, NO_GPU) => CopyWay::DeviceToHost,
+            _ => CopyWay::DeviceToDevice,
+        }
+    }
+
+    /// hipMemcpyKind.
+    pub(super) fn kind(self) -> u32 {
+        self as u32
+    }
+
+    /// The type of such an operation.
+    fn op_type(self, rectangle: bool) -> &'static str {
+        match (self, rectangle) {
+            (CopyWay::HostToHost, false) => "CopyHostToHost",
+            (CopyWay::HostToDevice, false) => "CopyHostToDevice",
+            (CopyWay::DeviceToHost, false) => "CopyDeviceToHost",
+            (CopyWay::DeviceToDevice, false) => "CopyDeviceToDevice",
+            (CopyWay::HostToHost, true) => "CopyHostToHost2D",
+            (CopyWay::HostToDevice, true) => "CopyHostToDevice2D",
+            (CopyWay::DeviceToHost, true) => "CopyDeviceToHost2D",
+            (CopyWay::DeviceToDevice, true) => "CopyDeviceToDevice2D",
+        }
+    }
 }
 
 impl Rows {
@@ -79,6 +169,7 @@ impl Rows {
             frames: recorder.stacks.as_ref().map(Frames::new),
             recorded: Recorded::default(),
             silence: Silence::default(),
+            copies: Copies::default(),
         }
     }
 
@@ -124,6 +215,7 @@ impl Rows {
     ) -> Result<(), Error> {
         self.silence.after(record);
         self.recorded.without_call += u64::from(!linked);
+        self.recorded.launches_done += u64::from(linked && record.launch != 0);
         let kernel = self.names.get(record.kernel, appender)?;
         let api = if linked {
             self.call_id(record.correlation)
@@ -132,7 +224,7 @@ impl Rows {
         };
         let workgroup = record.workgroup.map(u32::from);
         let grid = std::array::from_fn(|axis| record.grid[axis].div_ceil(workgroup[axis].max(1)));
-        if kernel.role == Role::Kernel && (!linked || record.launch != 0) {
+        if kernel.role == Role::Kernel && (!linked || record.launch == 1) {
             appender.kernel_api(&KernelApiRow {
                 api,
                 stream: record.stream,
@@ -159,7 +251,7 @@ impl Rows {
             start: record.start,
             end: record.end,
             description: if kernel.role == Role::Kernel { kernel.name } else { appender.empty() },
-            op_type: appender.intern(op_type(kernel.role))?,
+            op_type: appender.intern(self.op_type(kernel.role, record.correlation))?,
         };
         appender.op(&op)?;
         appender.api_op(api, op.id)?;
@@ -189,14 +281,11 @@ impl Rows {
     /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.
     pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy, linked: bool) -> Result<(), Error> {
         self.recorded.without_call += u64::from(!linked);
-        let (kind, op_type) = match (record.src_gpu, record.dst_gpu, record.height) {
-            (NO_GPU, _, 0) => (1, "CopyHostToDevice"),
-            (_, NO_GPU, 0) => (2, "CopyDeviceToHost"),
-            (_, _, 0) => (3, "CopyDeviceToDevice"),
-            (NO_GPU, _, _) => (1, "CopyHostToDevice2D"),
-            (_, NO_GPU, _) => (2, "CopyDeviceToHost2D"),
-            _ => (3, "CopyDeviceToDevice2D"),
-        };
+        let mut way = CopyWay::between(record.src_gpu, record.dst_gpu);
+        if linked && record.src_gpu == record.dst_gpu {
+            // HIP also says so to have the runtime copy with a kernel, wherever the buffers lie.
+            way = self.copies.ways.get(&record.correlation).copied().unwrap_or(way);
+        }
         let api = if linked {
             self.call_id(record.correlation)
         } else {
@@ -209,14 +298,14 @@ impl Rows {
                 size: record.size,
                 width: record.width,
                 height: record.height,
-                kind,
+                kind: way.kind(),
                 dst: record.dst,
                 src: record.src,
                 dst_device: device(record.dst_gpu),
                 src_device: device(record.src_gpu),
                 sync: false,
                 // The copy engines reach host memory only where it is pinned.
-                pinned: kind != 3,
+                pinned: way != CopyWay::DeviceToDevice,
             })?;
             api
         };
@@ -232,12 +321,29 @@ impl Rows {
             start: record.start,
             end: record.end,
             description: appender.empty(),
-            op_type: appender.intern(op_type)?,
+            op_type: appender.intern(way.op_type(record.height > 0))?,
         };
         appender.op(&op)?;
         appender.api_op(api, op.id)?;
         self.recorded.copies += 1;
         Ok(())
+    }
+
+    /// The call `correlation` copies that way.
+    pub(super) fn copies(&mut self, correlation: u64, way: CopyWay) {
+        self.copies.add(correlation, way);
+    }
+
+    /// The type of what a kernel in that role does for the call `correlation`. A copy kernel does not say where its buffers lie, the
+    /// call does; without one it is the runtime's own way of copying inside a device.
+    fn op_type(&self, role: Role, correlation: u64) -> &'static str {
+        let way = || self.copies.ways.get(&correlation).copied().unwrap_or(CopyWay::DeviceToDevice);
+        match role {
+            Role::Kernel => "KernelExecution",
+            Role::Copy => way().op_type(false),
+            Role::CopyRect => way().op_type(true),
+            Role::Fill => "FillBuffer",
+        }
     }
 
     /// A range of thread `tid`, or the stretch of it in which recording was on.
@@ -299,16 +405,6 @@ impl Rows {
 impl Ids {
     fn first() -> Ids {
         Ids { lap: (correlation::watermark() + ID_RESERVE) / CALL_IDS, marker: 0, op: 1 }
-    }
-}
-
-fn op_type(role: Role) -> &'static str {
-    match role {
-        Role::Kernel => "KernelExecution",
-        // A copy kernel does not say where its buffers lie; the runtime uses them inside a device.
-        Role::Copy => "CopyDeviceToDevice",
-        Role::CopyRect => "CopyDeviceToDevice2D",
-        Role::Fill => "FillBuffer",
     }
 }
 

@@ -1,8 +1,12 @@
 //! What the file says about this process and its GPUs.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use rpd_schema::{Appender, Error, session_fact as fact};
+
+/// Where a fact about the session goes.
+pub(super) type State<'a> = dyn FnMut(&str, &str) -> Result<(), Error> + 'a;
 
 use super::rows::Recorded;
 use crate::clock::{self, Clock};
@@ -12,13 +16,14 @@ use crate::stack::Stacks;
 use crate::{hip, host, hsa, timing};
 
 /// Facts that are known when a session begins.
-pub(super) fn begin(appender: &mut Appender, recorder: &Recorder) -> Result<(), Error> {
+pub(super) fn begin(state: &mut State<'_>, recorder: &Recorder) -> Result<(), Error> {
     // SAFETY: no arguments, cannot fail.
     let parent = unsafe { libc::getppid() };
     let facts = [
-        (fact::HOST, host::name()),
+        (fact::HOST, rpd_settings::file_name::host()),
         (fact::BOOT_ID, host::boot_id()),
         (fact::PID, recorder.pid.to_string()),
+        (fact::PID_NAMESPACE, host::pid_namespace()),
         (fact::PPID, parent.to_string()),
         (fact::COMMAND, host::command()),
         (fact::START_MONOTONIC_NS, recorder.began.0.to_string()),
@@ -26,11 +31,15 @@ pub(super) fn begin(appender: &mut Appender, recorder: &Recorder) -> Result<(), 
         (fact::RECORDER_VERSION, env!("CARGO_PKG_VERSION").to_string()),
     ];
     for (key, value) in facts {
-        appender.session_fact(key, &value)?;
+        state(key, &value)?;
     }
-    for variable in fact::RANK_VARIABLES {
+    // By this name `rpd record` knows the sessions of its own run, those of forked children too.
+    if let Some(run) = recorder.config.report.as_deref().and_then(Path::file_name) {
+        state(fact::RUN, &run.to_string_lossy())?;
+    }
+    for variable in fact::RANK_VARIABLES.into_iter().chain(fact::JOB_VARIABLES) {
         if let Ok(value) = std::env::var(variable) {
-            appender.session_fact(&fact::env(variable), &value)?;
+            state(&fact::env(variable), &value)?;
         }
     }
     Ok(())
@@ -41,7 +50,7 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     if hsa::gpus().is_empty() {
         return Ok(false);
     }
-    sources(appender)?;
+    sources(&mut |key, value| appender.session_fact(key, value))?;
     if let Some(timing) = timing::chosen() {
         appender.session_fact("timing", timing.name())?;
     }
@@ -60,13 +69,13 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
 }
 
 /// What is recorded, and how HIP's calls are seen, which a later start or another profiler can change.
-fn sources(appender: &mut Appender) -> Result<(), Error> {
+fn sources(state: &mut State<'_>) -> Result<(), Error> {
     let sources = [("hsa", hsa::offered()), ("hip", hip::records_calls())];
     let sources: Vec<&str> = sources.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect();
     if !sources.is_empty() {
-        appender.session_fact(fact::SOURCES, &sources.join(","))?;
+        state(fact::SOURCES, &sources.join(","))?;
     }
-    hip::way().map_or(Ok(()), |door| appender.session_fact("hip_door", door))
+    hip::way().map_or(Ok(()), |door| state("hip_door", door))
 }
 
 /// Sums of the process. A session tells what has come to them since the session before it.
@@ -106,7 +115,7 @@ impl Sums {
 
 /// What the session has recorded and lost so far.
 pub(super) fn counts(
-    appender: &mut Appender,
+    state: &mut State<'_>,
     recorder: &Recorder,
     recorded: &Recorded,
     sums: Sums,
@@ -121,27 +130,39 @@ pub(super) fn counts(
         ("mark", recorded.marks),
     ];
     for (kind, count) in kinds {
-        appender.session_fact(&fact::recorded(kind), &count.to_string())?;
+        state(&fact::recorded(kind), &count.to_string())?;
+    }
+    for (key, value) in recorder.failures.facts() {
+        state(key, &value)?;
     }
     for (cause, count) in sums.lost.by_name() {
-        appender.session_fact(&fact::lost(cause), &count.to_string())?;
+        state(&fact::lost(cause), &count.to_string())?;
     }
     if recorder.stacks.is_some() {
-        appender.session_fact("calls_without_stack", &sums.without_stack.to_string())?;
+        state("calls_without_stack", &sums.without_stack.to_string())?;
     }
-    sources(appender)?;
+    sources(state)?;
     if hip::way().is_some() {
-        appender.session_fact("ops_without_call", &recorded.without_call.to_string())?;
+        state("ops_without_call", &recorded.without_call.to_string())?;
     }
-    appender.session_fact(fact::RECORDER_CPU_NS, &sums.cpu_ns.to_string())?;
-    appender.session_fact("clamped_times", &sums.clamped.to_string())?;
-    appender.session_fact("waited_ns", &sums.waited_ns.to_string())?;
+    launches_without_op(state, recorded)?;
+    state(fact::RECORDER_CPU_NS, &sums.cpu_ns.to_string())?;
+    state("clamped_times", &sums.clamped.to_string())?;
+    state("waited_ns", &sums.waited_ns.to_string())?;
     let longest_turn = recorder.counters.longest_turn_ns.load(Ordering::Relaxed);
-    appender.session_fact("longest_turn_ns", &longest_turn.to_string())
+    state("longest_turn_ns", &longest_turn.to_string())
+}
+
+/// How many launches have not completed; also a zero, where it was more before.
+pub(super) fn launches_without_op(state: &mut State<'_>, recorded: &Recorded) -> Result<(), Error> {
+    if recorded.launches == 0 {
+        return Ok(());
+    }
+    state(fact::LAUNCHES_WITHOUT_OP, &recorded.launches_without_op().to_string())
 }
 
 /// The session ends well.
-pub(super) fn end(appender: &mut Appender) -> Result<(), Error> {
-    appender.session_fact(fact::END_MONOTONIC_NS, &clock::monotonic().to_string())?;
-    appender.session_fact(fact::END_REALTIME_NS, &clock::read(Clock::Realtime).to_string())
+pub(super) fn end(state: &mut State<'_>) -> Result<(), Error> {
+    state(fact::END_MONOTONIC_NS, &clock::monotonic().to_string())?;
+    state(fact::END_REALTIME_NS, &clock::read(Clock::Realtime).to_string())
 }

@@ -142,7 +142,7 @@ impl Sink<'_> {
         if self.failed.is_none() {
             self.rows.commit();
             (*self.committed, self.records) = (self.rows.recorded, 0);
-            self.recorder.writer.progress.committed(self.appender, self.committed.events());
+            self.recorder.writer.progress.committed(self.appender, self.committed);
             fork::let_pass();
             self.failed = self.turns.go_on(self.recorder, self.appender).err();
         }

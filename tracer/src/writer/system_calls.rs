@@ -9,14 +9,57 @@
 //! The copy of SQLite in here is ours alone, and one thread uses it with one connection.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::{Mutex, Once};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
-use crate::sync::lock;
+/// A descriptor that SQLite has, and the file it was opened for.
+struct Open {
+    /// [`NONE`]: the place is free.
+    descriptor: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
 
-/// (descriptor, device, inode) of the files that SQLite has open.
-static OPEN: Mutex<Vec<(c_int, u64, u64)>> = Mutex::new(Vec::new());
+/// No descriptor.
+const NONE: c_int = -1;
+
+/// The files that SQLite has open: trace, journal, and those of a look at it, so there is room for many more. Without a lock: one
+/// thread changes it, and a child may be forked while it does.
+static OPEN: [Open; 64] = [const {
+    Open { descriptor: AtomicI32::new(NONE), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
+}; 64];
+
+impl Open {
+    /// Those of all descriptors.
+    fn all() -> impl Iterator<Item = &'static Open> {
+        OPEN.iter().filter(|open| open.descriptor() != NONE)
+    }
+
+    fn find(descriptor: c_int) -> Option<&'static Open> {
+        OPEN.iter().find(|open| open.descriptor() == descriptor)
+    }
+
+    fn descriptor(&self) -> c_int {
+        self.descriptor.load(Ordering::Acquire)
+    }
+
+    fn file(&self) -> (u64, u64) {
+        (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed))
+    }
+
+    /// Whether the descriptor still is the file it was opened for.
+    fn is_ours(&self) -> bool {
+        identity(self.descriptor()) == Some(self.file())
+    }
+
+    fn forget(&self) {
+        self.descriptor.store(NONE, Ordering::Release);
+    }
+}
 
 /// Puts the replacements in. Before SQLite opens its first file.
 pub(super) fn replace() {
@@ -44,37 +87,99 @@ pub(super) fn replace() {
     });
 }
 
-/// Whether every descriptor of SQLite's still is the file it was opened for.
-pub(super) fn descriptors_are_ours() -> bool {
-    lock(&OPEN).iter().all(|(descriptor, device, inode)| identity(*descriptor) == Some((*device, *inode)))
+/// Whether SQLite has that (device, inode) open.
+pub(super) fn has_open(file: Option<(u64, u64)>) -> bool {
+    file.is_some() && Open::all().any(|open| Some(open.file()) == file)
 }
 
-/// In a forked child, where no SQLite call is running: the parent's files are not this process's.
+/// The byte of the trace by which recorders take turns, behind those that SQLite locks (sqlite3.c, PENDING_BYTE to SHARED_SIZE).
+const TURN: libc::off_t = 0x4000_0000 + 2 + 510;
+
+/// The trace that this process writes: device, inode.
+static TRACE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// The file that SQLite has just opened at `path` is the trace that [`take_turn`] is about.
+pub(super) fn is_trace(path: &Path) {
+    let (device, inode) = std::fs::metadata(path).map_or((0, 0), |file| (file.dev(), file.ino()));
+    TRACE[0].store(device, Ordering::Relaxed);
+    TRACE[1].store(inode, Ordering::Relaxed);
+}
+
+fn trace() -> Option<&'static Open> {
+    let file = (TRACE[0].load(Ordering::Relaxed), TRACE[1].load(Ordering::Relaxed));
+    Open::all().find(|open| open.file() == file).filter(|open| open.is_ours())
+}
+
+/// Whether the trace has no name any more, or nothing in it. Where its descriptor was lost nobody knows.
+pub(super) fn trace_is_gone() -> bool {
+    let stat = trace().and_then(|open| stat(open.descriptor()));
+    stat.is_some_and(|stat| stat.st_nlink == 0 || stat.st_size == 0)
+}
+
+/// A number that changes when somebody writes the trace.
+pub(super) fn trace_state() -> u64 {
+    let stat = trace().and_then(|open| stat(open.descriptor()));
+    stat.map_or(0, |stat| {
+        (stat.st_mtime as u64) << 32 ^ stat.st_mtime_nsec as u64 ^ (stat.st_size as u64) << 20
+    })
+}
+
+/// Takes the lock on that byte of the trace. False: another process has it. SQLite gives it up together
+/// with its own last lock on the file.
+pub(super) fn take_turn() -> bool {
+    let taken = lock_turn(libc::F_WRLCK);
+    taken || !matches!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EAGAIN | libc::EACCES))
+}
+
+/// Gives that lock up, if this process has it.
+pub(super) fn leave_turn() {
+    lock_turn(libc::F_UNLCK);
+}
+
+fn lock_turn(kind: c_int) -> bool {
+    let Some(open) = trace() else { return true };
+    // SAFETY: all-zero is a valid flock, of no lock.
+    let mut byte: libc::flock = unsafe { std::mem::zeroed() };
+    (byte.l_type, byte.l_whence) = (kind as i16, libc::SEEK_SET as i16);
+    (byte.l_start, byte.l_len) = (TURN, 1);
+    // SAFETY: SQLite's own descriptor, and a live flock.
+    unsafe { fcntl(open.descriptor(), libc::F_SETLK, (&raw mut byte).cast()) == 0 }
+}
+
+/// Whether every descriptor of SQLite's still is the file it was opened for.
+pub(super) fn descriptors_are_ours() -> bool {
+    Open::all().all(Open::is_ours)
+}
+
+/// In a forked child, which has no thread that uses SQLite: the parent's files are not this process's. A lock of an open file ends
+/// with the last descriptor, so the child must have none when the parent ends.
 pub(super) fn close_inherited() {
-    for (descriptor, device, inode) in std::mem::take(&mut *lock(&OPEN)) {
-        if identity(descriptor) == Some((device, inode)) {
-            // SAFETY: still the parent's file, and nobody in this process uses it. Locks of an open file description stay with
-            // the parent's descriptor.
-            unsafe { libc::close(descriptor) };
+    for open in Open::all() {
+        if open.is_ours() {
+            // SAFETY: still the parent's file, and nobody in this process uses it. Its locks stay with the parent's descriptor:
+            // closing one of two descriptors gives none of them up.
+            unsafe { libc::close(open.descriptor()) };
         }
+        open.forget();
     }
 }
 
 fn identity(descriptor: c_int) -> Option<(u64, u64)> {
+    stat(descriptor).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+fn stat(descriptor: c_int) -> Option<libc::stat> {
     // SAFETY: all-zero is a valid stat to be overwritten.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: a valid place; a descriptor that is not open is an error.
-    (unsafe { libc::fstat(descriptor, &mut stat) } == 0).then_some((stat.st_dev, stat.st_ino))
+    (unsafe { libc::fstat(descriptor, &mut stat) } == 0).then_some(stat)
 }
 
 /// Whether `descriptor` is what it was; otherwise errno says that it is not open.
 fn is_ours(descriptor: c_int) -> bool {
-    let known =
-        lock(&OPEN).iter().find(|(open, ..)| *open == descriptor).map(|(_, device, inode)| (*device, *inode));
-    let ours = known.is_some() && identity(descriptor) == known;
+    let ours = Open::find(descriptor).is_some_and(Open::is_ours);
     if !ours {
-        // SAFETY: this thread's own errno.
-        unsafe { *libc::__errno_location() = libc::EBADF };
+        set_errno(libc::EBADF);
     }
     ours
 }
@@ -82,17 +187,28 @@ fn is_ours(descriptor: c_int) -> bool {
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     // SAFETY: SQLite's arguments.
     let descriptor = unsafe { libc::open(path, flags, mode) };
-    if let Some((device, inode)) = identity(descriptor) {
-        lock(&OPEN).push((descriptor, device, inode));
-    }
+    let Some((device, inode)) = identity(descriptor) else { return descriptor };
+    let Some(free) = Open::find(NONE) else {
+        // SAFETY: opened above, and known to nobody.
+        unsafe { libc::close(descriptor) };
+        set_errno(libc::EMFILE);
+        return -1;
+    };
+    free.device.store(device, Ordering::Relaxed);
+    free.inode.store(inode, Ordering::Relaxed);
+    free.descriptor.store(descriptor, Ordering::Release);
     descriptor
 }
 
 unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     let ours = is_ours(descriptor);
-    lock(&OPEN).retain(|(open, ..)| *open != descriptor);
+    // A child that is forked in between has its descriptor closed by the number that still stands here.
     // SAFETY: closed only while it is SQLite's own.
-    if ours { unsafe { libc::close(descriptor) } } else { 0 }
+    let closed = if ours { unsafe { libc::close(descriptor) } } else { 0 };
+    if let Some(open) = Open::find(descriptor) {
+        open.forget();
+    }
+    closed
 }
 
 /// A quota that is used up is a full disk, and a file that may not grow as well; SQLite knows them by ENOSPC alone.
@@ -100,6 +216,11 @@ fn full(written: isize) -> isize {
     replace_errno(written == -1, libc::EDQUOT, libc::ENOSPC);
     replace_errno(written == -1, libc::EFBIG, libc::ENOSPC);
     written
+}
+
+fn set_errno(value: c_int) {
+    // SAFETY: this thread's own errno.
+    unsafe { *libc::__errno_location() = value };
 }
 
 fn replace_errno(failed: bool, from: c_int, to: c_int) {

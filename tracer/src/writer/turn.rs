@@ -3,6 +3,11 @@
 //! SQLite's own way is to ask again after pauses that grow to 100 ms, while a writer that has much to write is back for its next
 //! transaction at once: among many, some wait for minutes. Here everybody asks every few ms, and who has had a turn stays away for
 //! longer than that, so the file goes to one of those that wait. No lock of the system's queues in a file of any kind and has a deadline.
+//!
+//! SQLite asks by reading the file's head, under a lock that a commit must wait for: on a loaded machine the one that commits waits
+//! for those who wait for it, while they are not running. So recorders ask each other first, by a lock on a byte of the file that
+//! SQLite does not use, and SQLite is asked by the one that has it. Other programs do not know that byte; for them, and for file
+//! systems that lack such locks, SQLite's own locks are all there is.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,15 +15,16 @@ use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, BUSY_TIME, Error, ErrorKind};
 
+use super::system_calls;
 use crate::recorder::{self, Recorder};
 use crate::{clock, fork};
 
 /// Longest time between two tries to get the file.
-const ASK: Duration = Duration::from_millis(3);
+const ASK: Duration = Duration::from_millis(5);
 /// Time that one try to open the file waits.
 const OPEN: Duration = Duration::from_millis(100);
 /// Time to stay away after having had the file for a turn.
-const APART: Duration = Duration::from_millis(4);
+const APART: Duration = Duration::from_millis(6);
 /// A turn: transactions of this length in all.
 const TURN: Duration = Duration::from_millis(50);
 
@@ -29,23 +35,64 @@ const GO_ON_TRIES: u32 = 12;
 
 /// When the present wait began, ns of CLOCK_MONOTONIC.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// State of the file when it was last looked at in the present wait.
+static SEEN: AtomicU64 = AtomicU64::new(0);
 /// Nothing is open that a fork would tear apart.
 static BETWEEN: AtomicBool = AtomicBool::new(false);
 
 /// SQLite's question whether to try again; `tries`: how often it has asked in this wait.
 fn wait(tries: i32) -> bool {
-    let now = clock::monotonic();
-    if tries == 0 {
-        BEGAN.store(now, Ordering::Relaxed);
+    let between = BETWEEN.load(Ordering::Relaxed);
+    if tries == 0 && !between {
+        BEGAN.store(clock::monotonic(), Ordering::Relaxed);
     }
-    let waited = now.saturating_sub(BEGAN.load(Ordering::Relaxed));
-    if is_too_long(Duration::from_nanos(waited)) || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting()) {
-        return false;
+    // SQLite has given up every lock of this process's, unless a transaction is open: then it still is this process's turn.
+    !is_in_vain() && {
+        pause();
+        !between || wait_for_turn()
     }
+}
+
+/// Waits until this process may ask SQLite for the file. False: for too long, or a fork waits.
+fn wait_for_turn() -> bool {
+    loop {
+        if system_calls::take_turn() {
+            return true;
+        }
+        if is_in_vain() {
+            return false;
+        }
+        pause();
+        let state = system_calls::trace_state();
+        if SEEN.swap(state, Ordering::Relaxed) != state
+            && let Some(recorder) = recorder::get()
+        {
+            recorder.writer.others_wrote(recorder);
+        }
+    }
+}
+
+/// Takes the turn without SQLite, unless that takes longer than `patience`.
+pub(super) fn take_for(patience: Duration) -> bool {
+    let begin = Instant::now();
+    while !system_calls::take_turn() {
+        if begin.elapsed() > patience {
+            return false;
+        }
+        pause();
+    }
+    true
+}
+
+fn is_in_vain() -> bool {
+    let waited = clock::monotonic().saturating_sub(BEGAN.load(Ordering::Relaxed));
+    is_too_long(Duration::from_nanos(waited)) || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting())
+}
+
+fn pause() {
     // Those that wait should not ask at the same moments.
     let half = ASK / 2;
-    std::thread::sleep(half + Duration::from_nanos(now % half.as_nanos() as u64));
-    true
+    std::thread::sleep(half + Duration::from_nanos(clock::monotonic() % half.as_nanos() as u64));
 }
 
 /// Whether to give up waiting for the file this time; at the end there is no other time.
@@ -65,13 +112,16 @@ fn is_over() -> bool {
 pub(super) fn open(path: &Path) -> Result<Appender, Error> {
     let begin = Instant::now();
     loop {
-        let patience = if is_over() { Duration::ZERO } else { OPEN };
-        match Appender::open_within(path, patience) {
+        // What is left of RPDT_EXIT_MS then is for the note beside the file.
+        let left = recorder::get().map_or(Duration::ZERO, |recorder| recorder.writer.time_left(recorder));
+        let patience = OPEN.min(left);
+        match Appender::open_without_session(path, patience) {
             Err(error) if *error.kind() == ErrorKind::Locked && !is_too_long(begin.elapsed()) => {
                 fork::let_pass()
             }
             result => {
                 let mut appender = result?;
+                system_calls::is_trace(path);
                 appender.set_busy_handler(wait)?;
                 return Ok(appender);
             }
@@ -96,14 +146,24 @@ impl Turns {
             std::thread::sleep(back.saturating_duration_since(Instant::now()));
         }
         let begin = clock::monotonic();
+        BEGAN.store(begin, Ordering::Relaxed);
+        SEEN.store(system_calls::trace_state(), Ordering::Relaxed);
         BETWEEN.store(true, Ordering::Relaxed);
         let result = loop {
+            // In vain: SQLite says once more that the file is locked.
+            wait_for_turn();
             match appender.begin() {
-                Err(error) if *error.kind() == ErrorKind::Locked && fork::is_waiting() => fork::let_pass(),
+                Err(error) if *error.kind() == ErrorKind::Locked && fork::is_waiting() => {
+                    system_calls::leave_turn();
+                    fork::let_pass();
+                }
                 result => break result,
             }
         };
         BETWEEN.store(false, Ordering::Relaxed);
+        if result.is_err() {
+            system_calls::leave_turn();
+        }
         recorder.counters.longest_turn_ns.fetch_max(clock::monotonic() - begin, Ordering::Relaxed);
         self.began = Some(Instant::now());
         result
@@ -122,6 +182,18 @@ impl Turns {
         }
     }
 
+    /// Undoes the open transaction.
+    pub(super) fn roll_back(&mut self, appender: &mut Appender) {
+        appender.rollback();
+        self.over();
+    }
+
+    /// The transaction is over.
+    fn over(&mut self) {
+        system_calls::leave_turn();
+        self.had += self.began.take().map_or(Duration::ZERO, |began| began.elapsed());
+    }
+
     /// Commits. A reader of the file may hold that up; nothing is lost by trying again while there is room for what comes meanwhile.
     pub(super) fn commit(&mut self, recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
         let mut tries = 1;
@@ -137,7 +209,9 @@ impl Turns {
                 other => break other,
             }
         };
-        self.had += self.began.take().map_or(Duration::ZERO, |began| began.elapsed());
+        if result.is_ok() {
+            self.over();
+        }
         // There is no time for that at the end.
         if self.had > TURN && !recorder.writer.is_late(recorder) {
             self.had = Duration::ZERO;

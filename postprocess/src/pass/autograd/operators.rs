@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use roaring::RoaringTreemap;
+use rpd_schema::text::arguments;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row};
 
@@ -47,9 +48,10 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<Taken> {
     let trace = change.trace;
     let texts = change.args_table();
     let mut select = trace.prepare(&format!(
-        "SELECT A.rowid, A.id, A.args_id, T.string FROM rocpd_api A JOIN {texts} T ON T.id = A.args_id
+        "SELECT A.rowid, A.id, A.args_id, {} FROM rocpd_api A JOIN {texts} T ON T.id = A.args_id
          WHERE A.rowid > ?1 AND A.apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')
-         ORDER BY A.rowid LIMIT {STRETCH}"
+         ORDER BY A.rowid LIMIT {STRETCH}",
+        arguments("T.string")
     ))?;
     let mut names = Texts::of(trace, "rocpd_string")?;
     let mut args = (texts != "rocpd_string").then(|| Texts::of(trace, texts)).transpose()?;
@@ -66,7 +68,11 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<Taken> {
         while let Some(row) = rows.next()? {
             read += 1;
             after = row.get(0)?;
-            let text = text_of(row.get_ref(3)?);
+            let text = match row.get_ref(3)? {
+                // No text, or one that is too long for a marker of PyTorch's.
+                ValueRef::Null => continue,
+                text => text_of(text),
+            };
             let operator = match text.as_deref().map_or(Marker::LookAlike, Marker::of) {
                 Marker::Plain => continue,
                 Marker::Operator(operator) => operator,
@@ -119,9 +125,8 @@ impl Taken {
     fn look_alike(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
         self.look_alikes += 1;
         if self.examples.len() < EXAMPLES {
-            let bytes = row.get_ref(3)?.as_bytes_or_null()?.unwrap_or_default();
-            let example = text::escape(&String::from_utf8_lossy(bytes)).into_owned();
-            self.examples.push(format!("{:?}", text::shorten(&example, EXAMPLE_WIDTH)));
+            let text = rpd_schema::text::text_of(row.get_ref(3)?);
+            self.examples.push(format!("{:?}", text::shorten(&text::escape(&text), EXAMPLE_WIDTH)));
         }
         Ok(())
     }

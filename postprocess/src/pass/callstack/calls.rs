@@ -1,6 +1,7 @@
 //! Every call of a file with its GPU time, thread after thread in order of start: two scans and a merge.
 
 use anyhow::Result;
+use rpd_schema::Processes;
 use rusqlite::Connection;
 
 use super::stack::Call;
@@ -34,6 +35,7 @@ impl Calls {
     /// When the file or a temporary file fails.
     pub(crate) fn of(change: &Change<'_>) -> Result<Calls> {
         let (impossible_ops, mut dangling, mut gpu_times) = gpu_times(change)?;
+        let processes = Processes::of(change.trace)?;
         let mut select =
             change.trace.prepare("SELECT id, pid, tid, start, \"end\" FROM rocpd_api ORDER BY id")?;
         let mut rows = select.query([])?;
@@ -57,7 +59,7 @@ impl Calls {
             }
             let number = |column| row.get_ref(column).ok().and_then(|value| value.as_i64().ok());
             let call = (|| {
-                let thread = (number(1)?, number(2)?);
+                let thread = [processes.of_row(id?), number(1)?, number(2)?];
                 Call::new(id?, thread, (number(3)?, number(4)?), gpu_time)
             })();
             match call {

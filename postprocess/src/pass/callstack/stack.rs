@@ -17,8 +17,10 @@ pub(crate) const DEEPEST: usize = 2000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Call {
-    /// Process.
-    pub(crate) pid: i64,
+    /// Process: process ids alone may be equal ([`rpd_schema::Processes`]).
+    process: i64,
+    /// Its id.
+    pid: i64,
     /// Thread of it.
     pub(crate) tid: i64,
     /// Begin, ns.
@@ -35,12 +37,16 @@ impl Call {
     /// A call, unless its times cannot be: it ends before it starts, or takes longer than can be told.
     pub(crate) fn new(
         id: i64,
-        (pid, tid): (i64, i64),
+        [process, pid, tid]: [i64; 3],
         (start, end): (i64, i64),
         gpu_time: i64,
     ) -> Option<Call> {
         let is_possible = end.checked_sub(start).is_some_and(|duration| duration >= 0);
-        is_possible.then_some(Call { pid, tid, start, not_end: !end, id, gpu_time })
+        is_possible.then_some(Call { process, pid, tid, start, not_end: !end, id, gpu_time })
+    }
+
+    fn thread(&self) -> [i64; 3] {
+        [self.process, self.pid, self.tid]
     }
 
     fn end(&self) -> i64 {
@@ -74,7 +80,7 @@ impl Stack {
     /// # Errors
     /// Those of `row`.
     pub(crate) fn call<E>(&mut self, call: Call, mut row: impl FnMut(Row) -> Result<(), E>) -> Result<(), E> {
-        if self.levels.last().is_some_and(|top| (top.call.pid, top.call.tid) != (call.pid, call.tid)) {
+        if self.levels.last().is_some_and(|top| top.call.thread() != call.thread()) {
             self.finish(&mut row)?;
         }
         while self.levels.last().is_some_and(|top| top.call.end() <= call.start) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
+use rpd_schema::{Processes, text};
 use rusqlite::types::ValueRef;
 
 use super::function::{Function, PREFIXES};
@@ -15,18 +16,11 @@ pub(crate) type Handle = u32;
 /// No handle, or null.
 pub(crate) const NO_HANDLE: Handle = 0;
 
-/// A process: its session and process id, because containers and hosts have process ids of their own.
+/// A process: its first session and its process id, because containers and hosts have process ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Process {
     session: i64,
     pid: i64,
-}
-
-impl Process {
-    /// The process of a call.
-    pub(crate) fn of(api: i64, pid: i64) -> Process {
-        Process { session: api >> 32, pid }
-    }
 }
 
 /// A call to a [`Function`]. Ordered as things happen in a process.
@@ -95,6 +89,7 @@ pub(crate) struct Calls {
     pub(crate) handles: Handles,
     /// Rows of calls whose times or process cannot be.
     pub(crate) impossible: Vec<i64>,
+    processes: Processes,
 }
 
 /// The names of functions that are in the file.
@@ -146,8 +141,9 @@ impl Calls {
         let texts = change.args_table();
         let names: Vec<String> = functions.keys().map(i64::to_string).collect();
         let mut select = change.trace.prepare(&format!(
-            "SELECT A.id, A.pid, A.tid, A.start, A.\"end\", A.apiName_id, T.string
+            "SELECT A.id, A.pid, A.tid, A.start, A.\"end\", A.apiName_id, {}
              FROM rocpd_api A LEFT JOIN {texts} T ON T.id = A.args_id WHERE A.apiName_id IN ({})",
+            text::arguments("T.string"),
             names.join(", ")
         ))?;
         let mut calls = Calls {
@@ -156,6 +152,7 @@ impl Calls {
             functions,
             handles: Handles::default(),
             impossible: Vec::new(),
+            processes: Processes::of(change.trace)?,
         };
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
@@ -168,7 +165,7 @@ impl Calls {
             };
             let Some(&function) = calls.functions.get(&name) else { continue };
             let [stream, graph, exec] = calls.handles_of(row.get_ref(6)?);
-            let process = Process::of(id, pid);
+            let process = calls.process(id, pid);
             let call = Call { process, start, end, id, tid, function, stream, graph, exec };
             if function == Function::Launch { calls.launches.push(call) } else { calls.others.push(call) }
         }
@@ -176,6 +173,11 @@ impl Calls {
             list.sort_unstable_by_key(|call| (call.process, call.start, call.id));
         }
         Ok(calls)
+    }
+
+    /// The process of the call with this row of `rocpd_api`.
+    pub(crate) fn process(&self, api: i64, pid: i64) -> Process {
+        Process { session: self.processes.of_row(api), pid }
     }
 
     /// Writes the ids of all calls into a table `temp.graph_call`: one look at every call of a file is enough.

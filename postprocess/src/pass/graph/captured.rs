@@ -66,7 +66,7 @@ impl Captured {
             done += 1;
             let number = |column| row.get_ref(column).ok().and_then(|value| value.as_i64().ok());
             let (Some(api), Some(pid), Some(start)) = (number(0), number(2), number(4)) else { continue };
-            let Some(process) = captures.get(&Process::of(api, pid)) else { continue };
+            let Some(process) = captures.get(&calls.process(api, pid)) else { continue };
             // A graph launch has launch arguments too in some files, and a node of a graph is one by itself.
             if number(5).is_some_and(|name| calls.functions.contains_key(&name)) {
                 continue;

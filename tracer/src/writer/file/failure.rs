@@ -15,13 +15,23 @@ const RETRY: Duration = Duration::from_secs(1);
 impl File {
     /// A transaction failed: nothing of it is in the file.
     pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, records: u64) {
-        appender.rollback();
+        self.turns.roll_back(&mut appender);
         lose(self.recorder, records);
         self.rows.roll_back(self.committed);
         self.links.forget();
         (self.gpus_known, self.counted) = (false, None);
-        if *error.kind() == ErrorKind::DiskFull {
-            // The session goes on when there is room again. A new one for each try would take what room there is.
+        if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Truncated) && appender.has_session() {
+            return self.move_aside(&appender, error);
+        }
+        // What is wrong may last, and a new session for each try would say nothing. Whether the file is another one is asked before
+        // each transaction.
+        if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Locked) {
+            self.appender = Some(appender);
+        } else if *error.kind() == ErrorKind::Sqlite {
+            // The file says no to these rows: a table is gone, or has a trigger that raises. It may have room for their count.
+            if !self.ending {
+                let _ = self.write_counts(&mut appender, false);
+            }
             self.appender = Some(appender);
         }
         self.give_up(error);
@@ -33,7 +43,8 @@ impl File {
             return self.complaint.say(&error.to_string());
         }
         if is_somebody_elses(error.kind()) {
-            self.recorder.switch.disable();
+            self.is_not_ours = true;
+            self.recorder.switch.lose_file();
             self.complaint.say(&format!("{error}; recording is off for this process"));
             return self.discard();
         }
@@ -59,7 +70,7 @@ impl File {
     }
 
     pub(super) fn discard(&mut self) {
-        self.begin_links();
+        self.begin_links(None);
         let mut records = std::mem::take(&mut self.held).len() as u64;
         let changes = &self.changes;
         for Lane { consumer, ranges, .. } in &mut self.lanes {

@@ -1,27 +1,35 @@
 //! The file that is there now: opened, and opened again when its owner has put another in its place.
 
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rpd_schema::{Appender, Error};
+use rpd_schema::session_fact::START_MONOTONIC_NS;
+use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::File;
+use super::{File, Gone};
+use crate::config::Template;
+use crate::counters::Cause;
 use crate::log;
+use crate::recorder::text_bytes;
 use crate::sync::lock;
-use crate::writer::{session, system_calls, turn};
+use crate::writer::{system_calls, turn};
 
 /// Bytes of the file's pages in memory at most.
 const MOST_PAGES: usize = 8 << 20;
 /// Bytes of rows that are written at once: enough that what a transaction costs by itself does not count.
 const MOST_ROWS: usize = 2 << 20;
 
+/// How long to wait for others that move a damaged file aside.
+const MOVE: Duration = Duration::from_millis(500);
+
 /// Texts and stack frames of a drain at most, whose ids the session gives out itself. A call has some hundred frames, so with
 /// those a session ends after tens of millions of calls.
 const MOST_OWN_IDS: u64 = 1 << 29;
 
-/// Which file a path meant when it was opened: (device, inode).
-pub(super) type Identity = Option<(u64, u64)>;
+/// How long a look at a file that is to be the trace waits for others who write it.
+const CHECK: Duration = Duration::from_millis(100);
 
 impl File {
     /// The open file, opened now if it has to be.
@@ -30,7 +38,14 @@ impl File {
             self.make_room();
             return None;
         }
-        match self.appender.take().filter(|appender| self.is_still_there(appender)) {
+        let appender = self.appender.take().filter(|appender| {
+            let there = self.is_still_there(appender);
+            if !there {
+                self.leave_behind(appender.session());
+            }
+            there
+        });
+        match appender {
             Some(appender) if self.rows.exhausted() || appender.is_short_of_ids(MOST_OWN_IDS) => {
                 self.with_another_session(appender)
             }
@@ -39,8 +54,22 @@ impl File {
         }
     }
 
+    /// Goes on in the trace of that name. False: none can have it, and nothing has changed.
+    pub(in crate::writer) fn change_to(&mut self, name: Template) -> bool {
+        system_calls::replace();
+        let path = name.expanded();
+        if let Err(error) = has_directory(&path).and_then(|()| rpd_schema::check_place(&path, CHECK)) {
+            self.complaint.say_refused(&error);
+            return false;
+        }
+        self.leave();
+        *lock(&self.recorder.filename) = name;
+        self.recorder.switch.find_file();
+        true
+    }
+
     fn is_still_there(&self, appender: &Appender) -> bool {
-        let same = self.identity == identity(appender.path()) && system_calls::descriptors_are_ours();
+        let same = system_calls::has_open(identity(appender.path())) && system_calls::descriptors_are_ours();
         if !same {
             let path = appender.path().display();
             log::info(|| format!("{path}: moved, replaced or emptied; going on with the file there now"));
@@ -48,12 +77,30 @@ impl File {
         same
     }
 
+    /// The path means another file now. What is in the old one may be gone with it.
+    fn leave_behind(&mut self, session: u32) {
+        let recorded = self.recorded_here();
+        if system_calls::trace_is_gone() && recorded.events() > 0 {
+            let before = self.gone.map(|gone| gone.recorded).unwrap_or_default();
+            let told = self.gone.map_or(self.told_before_file, |gone| gone.told);
+            self.gone = Some(Gone { session, recorded: before.and(&recorded), told });
+            (self.earlier, self.committed, self.rows.recorded) = Default::default();
+        } else {
+            self.forget_file();
+        }
+    }
+
+    /// Counts what went with a file that is gone, and tells the next session what that one had been told.
+    pub(super) fn count_gone(&mut self) {
+        if let Some(gone) = self.gone.take() {
+            self.recorder.counters.lose(Cause::FileGone, gone.recorded.events());
+            self.told = gone.told;
+        }
+    }
+
     /// A session has room for so many rows.
     fn with_another_session(&mut self, mut appender: Appender) -> Option<Appender> {
-        let another = self
-            .end_without_rows(&mut appender)
-            .and_then(|()| appender.next_session())
-            .and_then(|()| session::begin(&mut appender, self.recorder));
+        let another = self.write_counts(&mut appender, true).and_then(|()| appender.next_session());
         match another {
             Ok(()) => {
                 self.begin_session();
@@ -71,8 +118,18 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         match self.begin(&path) {
             Ok(appender) => {
+                // Trimmed or copied over itself, the file still has what went with the old one.
+                let began = self.recorder.began.0.to_string();
+                match self.gone {
+                    Some(gone) if appender.says(gone.session, START_MONOTONIC_NS, &began) => {
+                        self.left += gone.recorded.operations();
+                        self.gone = None;
+                    }
+                    _ => self.count_gone(),
+                }
+                self.told_before_file = self.told;
                 self.begin_session();
-                (self.identity, self.retry_at) = (identity(&path), None);
+                self.retry_at = None;
                 Some(appender)
             }
             Err(error) => {
@@ -82,20 +139,49 @@ impl File {
         }
     }
 
+    /// The file was cut short or damaged since this process began to write it. What is left of it stays its owner's, under another
+    /// name, and the next transaction makes a new one.
+    pub(super) fn move_aside(&mut self, appender: &Appender, error: &Error) {
+        let path = appender.path();
+        // Others that record into it find the same at the same time.
+        let is_turn = turn::take_for(MOVE);
+        if is_turn && system_calls::has_open(identity(path)) {
+            let mut aside = OsString::from(path);
+            aside.push(format!("-damaged-{}", self.recorder.pid));
+            let moved = std::fs::rename(path, &aside);
+            system_calls::leave_turn();
+            if let Err(cannot) = moved {
+                log::info(|| format!("{}: {cannot}", path.display()));
+                return self.give_up(error);
+            }
+            self.forget_file();
+            let aside = Path::new(&aside).display();
+            return self
+                .complaint
+                .say(&format!("{error}; it is {aside} now, recording goes on in a new file"));
+        }
+        system_calls::leave_turn();
+    }
+
     fn begin(&self, path: &Path) -> Result<Appender, Error> {
+        has_directory(path)?;
         let mut appender = turn::open(path)?;
         // Who wants small buffers wants little memory taken.
-        let config = &self.recorder.config;
-        appender.set_string_budget(config.text_bytes());
-        appender.set_page_cache((config.buffer_bytes / 8).min(MOST_PAGES))?;
-        appender.set_waiting((config.buffer_bytes / 16).min(MOST_ROWS));
-        session::begin(&mut appender, self.recorder)?;
+        let buffers = self.recorder.buffer_bytes();
+        appender.set_string_budget(text_bytes(buffers));
+        appender.set_page_cache((buffers / 8).min(MOST_PAGES))?;
+        appender.set_waiting((buffers / 16).min(MOST_ROWS));
         Ok(appender)
     }
 }
 
+/// A name that is relative by now was so when there was no working directory; what it would mean in another one, nobody has asked for.
+fn has_directory(path: &Path) -> Result<(), Error> {
+    if path.is_absolute() { Ok(()) } else { Err(Error::new(ErrorKind::NoWorkingDirectory, path)) }
+}
+
 /// What `path` means now; nothing for a missing or empty file. Only asks: opening and closing the file would drop the locks that
 /// SQLite holds on it for the whole process.
-fn identity(path: &Path) -> Identity {
+fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().filter(|file| file.len() > 0).map(|file| (file.dev(), file.ino()))
 }

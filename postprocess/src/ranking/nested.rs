@@ -1,0 +1,137 @@
+//! Calls or markers of one thread that are inside each other: whose time is it?
+//!
+//! Of two that overlap without nesting, each is inside the innermost one that contains all of it.
+
+use std::collections::HashMap;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::Sums;
+
+/// Two ids of texts.
+pub(super) type Name = (i64, i64);
+
+/// A call or marker; ordered as a stack takes them, thread after thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Range {
+    /// Process, its id, and thread: ids alone may be equal.
+    thread: [i64; 3],
+    start: i64,
+    /// The end with all bits turned over: of two with one start the longer one is the outer one.
+    not_end: i64,
+    /// Row of `rocpd_api`.
+    id: i64,
+    name: [i64; 2],
+}
+
+impl Range {
+    /// One that does not end before it starts.
+    pub(super) fn new(thread: [i64; 3], (start, end): (i64, i64), id: i64, name: Name) -> Range {
+        Range { thread, start, not_end: !end, id, name: name.into() }
+    }
+
+    fn end(&self) -> i64 {
+        !self.not_end
+    }
+
+    fn duration(&self) -> u64 {
+        self.end().abs_diff(self.start)
+    }
+}
+
+/// The open ones of a thread, outermost first, each with its duration without those directly inside it.
+#[derive(Default)]
+pub(super) struct Stack {
+    open: Vec<(Range, u64)>,
+    /// How many of a name are open.
+    names: HashMap<[i64; 2], usize>,
+}
+
+impl Stack {
+    /// Takes the next one, and adds to `sums` what has ended by then.
+    pub(super) fn enter(&mut self, range: Range, sums: &mut HashMap<Name, Sums>) {
+        if self.open.last().is_some_and(|(top, _)| top.thread != range.thread) {
+            self.leave_all(sums);
+        }
+        while self.open.last().is_some_and(|(top, _)| top.end() <= range.start || top.end() < range.end()) {
+            self.leave(sums);
+        }
+        if let Some((_, own)) = self.open.last_mut() {
+            *own = own.saturating_sub(range.duration());
+        }
+        self.open.push((range, range.duration()));
+        *self.names.entry(range.name).or_default() += 1;
+    }
+
+    /// Ends all that are open.
+    pub(super) fn leave_all(&mut self, sums: &mut HashMap<Name, Sums>) {
+        while !self.open.is_empty() {
+            self.leave(sums);
+        }
+    }
+
+    fn leave(&mut self, sums: &mut HashMap<Name, Sums>) {
+        let Some((range, own)) = self.open.pop() else { return };
+        let outer = self.names.get_mut(&range.name).map_or(0, |open| {
+            *open -= 1;
+            *open
+        });
+        let duration = range.duration();
+        let total_ns = if outer == 0 { duration } else { 0 };
+        sums.entry(range.name.into()).or_insert(Sums::NONE).add(Sums {
+            total_ns,
+            self_ns: own,
+            ..Sums::of(duration)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls, total and self time of the names 1, 2 and 3.
+    fn sums(ranges: &[(i64, i64, i64, i64)]) -> [(u64, u64, u64); 3] {
+        let mut ranges: Vec<Range> = ranges
+            .iter()
+            .enumerate()
+            .map(|(at, &(thread, start, end, name))| {
+                Range::new([0, 1, thread], (start, end), at as i64, (name, 0))
+            })
+            .collect();
+        ranges.sort_unstable();
+        let (mut stack, mut sums) = (Stack::default(), HashMap::new());
+        for range in ranges {
+            stack.enter(range, &mut sums);
+        }
+        stack.leave_all(&mut sums);
+        [1, 2, 3].map(|name| {
+            sums.get(&(name, 0)).map_or((0, 0, 0), |sums| (sums.calls, sums.total_ns, sums.self_ns))
+        })
+    }
+
+    #[test]
+    fn time_belongs_to_the_innermost() {
+        let step = [(7, 0, 100, 1), (7, 10, 60, 2), (7, 20, 30, 3), (7, 70, 90, 2)];
+        assert_eq!(sums(&step), [(1, 100, 30), (2, 70, 60), (1, 10, 10)]);
+        let other_thread = [(7, 0, 100, 1), (8, 10, 60, 2)];
+        assert_eq!(sums(&other_thread), [(1, 100, 100), (1, 50, 50), (0, 0, 0)]);
+    }
+
+    #[test]
+    fn a_name_inside_itself_counts_its_time_once() {
+        assert_eq!(sums(&[(7, 0, 100, 1), (7, 10, 60, 1), (7, 20, 30, 1)])[0], (3, 100, 100));
+        assert_eq!(sums(&[(7, 0, 100, 1), (7, 10, 60, 2), (7, 20, 30, 1)])[0], (2, 100, 60));
+    }
+
+    #[test]
+    fn neighbours_instants_and_overlaps() {
+        assert_eq!(
+            sums(&[(7, 0, 10, 1), (7, 10, 20, 2), (7, 10, 10, 3)]),
+            [(1, 10, 10), (1, 10, 10), (1, 0, 0)]
+        );
+        // The second outlasts the first: neither is inside the other.
+        assert_eq!(sums(&[(7, 0, 20, 1), (7, 10, 30, 2)])[..2], [(1, 20, 20), (1, 20, 20)]);
+    }
+}

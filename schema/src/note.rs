@@ -1,0 +1,343 @@
+//! Notes beside a trace: what a process lost that it could not say in the file, because others had it to the end.
+//!
+//! They stand in the directory `TRACE-lost`, one file per process, so that writing one needs no lock and waits for nobody. Whoever
+//! next takes a session of the trace takes them in and removes them; until then readers count them in. A note names the trace by
+//! inode and time of birth: one of a file that was at this path before is left alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use rusqlite::Connection;
+
+use crate::session::{claim, count};
+use crate::session_fact::{LOST, TAKEN_IN};
+use crate::sessions::{FactsByNumber, SessionInfo, numbered_facts};
+
+/// First line of a note of this form.
+const FORM: &str = "rpd-lost 1";
+/// Last line: without it the note is not complete.
+const END: &str = "end";
+/// Bytes of a note, and notes of a trace, that are looked at.
+const MOST_BYTES: u64 = 64 << 10;
+const MOST_NOTES: usize = 10_000;
+/// Bytes of a fact that are written: a command line may be longer than a note that is read.
+const LONGEST_VALUE: usize = 4 << 10;
+
+/// What one process says.
+#[derive(Debug)]
+pub(crate) struct Note {
+    path: PathBuf,
+    /// Name of its file, which no other process gives to one.
+    name: String,
+    /// Its session, if it had taken one.
+    session: Option<u32>,
+    facts: BTreeMap<String, String>,
+}
+
+/// Leaves a note of a process: its `session` in the trace, if it has one, and the facts that it would have stated there. `name` is one
+/// that no other process uses.
+///
+/// # Errors
+///
+/// There is no trace, or no note can be written beside it.
+pub fn leave_note(
+    trace: &Path,
+    name: &str,
+    session: Option<u32>,
+    facts: &[(String, String)],
+) -> io::Result<()> {
+    let (inode, born) = identity(&fs::metadata(trace)?);
+    let session = session.map_or("-".to_owned(), |session| session.to_string());
+    let mut text = format!("{FORM}\ntrace {inode} {born}\nsession {session}\n");
+    let (losses, others): (Vec<_>, Vec<_>) = facts.iter().partition(|(key, _)| key.starts_with(LOST));
+    for (key, value) in losses.into_iter().chain(others) {
+        let line = format!("{key}={}\n", beginning(value).replace(char::is_control, " "));
+        // A longer one would not be read.
+        if text.len() + line.len() + END.len() < MOST_BYTES as usize {
+            text.push_str(&line);
+        }
+    }
+    text.push_str(&format!("{END}\n"));
+    let directory = directory(trace);
+    let path = directory.join(name);
+    let mut opened = Err(io::ErrorKind::NotFound.into());
+    // Whoever takes in the last note removes the directory.
+    for _ in 0..8 {
+        let _ = fs::create_dir(&directory);
+        if fs::symlink_metadata(&directory).is_ok_and(|found| !found.is_dir()) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        opened = OpenOptions::new().write(true).create_new(true).open(&path);
+        if !matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            break;
+        }
+    }
+    let written = opened?.write_all(text.as_bytes());
+    if written.is_err() {
+        // Half of one says nothing.
+        let _ = fs::remove_file(&path);
+    }
+    written
+}
+
+/// The complete notes on this trace.
+pub(crate) fn notes(trace: &Path) -> Vec<Note> {
+    let directory = directory(trace);
+    // A link may lead anywhere.
+    if !fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
+        return vec![];
+    }
+    let Ok(entries) = fs::read_dir(directory) else { return vec![] };
+    let Ok(about) = fs::metadata(trace).map(|trace| identity(&trace)) else { return vec![] };
+    let mut notes: Vec<_> =
+        entries.flatten().filter_map(|entry| read(entry.path(), about)).take(MOST_NOTES).collect();
+    notes.sort_by(|one, other| one.name.cmp(&other.name));
+    notes
+}
+
+/// What the notes on the trace say that the file does not, by session as [`crate::sessions()`] numbers them: for a file that is made of it.
+///
+/// # Errors
+///
+/// Those of SQLite.
+pub fn noted_sessions(connection: &Connection, trace: &Path) -> rusqlite::Result<Vec<SessionInfo>> {
+    let mut sessions = numbered_facts(connection, "session::")?;
+    let noted = count_in(connection, trace, &mut sessions)?;
+    Ok(noted.into_iter().map(|(session, facts)| SessionInfo { session, facts }).collect())
+}
+
+/// The files of the notes on the trace.
+#[must_use]
+pub fn note_files(trace: &Path) -> Vec<PathBuf> {
+    notes(trace).into_iter().map(|note| note.path).collect()
+}
+
+/// Adds what the notes say to what the file says; returns what was added.
+pub(crate) fn count_in(
+    connection: &Connection,
+    trace: &Path,
+    sessions: &mut FactsByNumber,
+) -> rusqlite::Result<FactsByNumber> {
+    let mut added = FactsByNumber::new();
+    for note in notes(trace) {
+        if note.is_in(sessions) {
+            continue;
+        }
+        let counted = count(connection)?;
+        let free = sessions.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)).max(counted);
+        let session = note.session.filter(|session| *session < counted).unwrap_or(free);
+        added.entry(session).or_default().extend(note.facts.clone());
+        sessions.entry(session).or_default().extend(note.facts);
+    }
+    Ok(added)
+}
+
+/// Writes the notes into the file, inside a transaction; their files, to be removed when it is committed.
+pub(crate) fn take_in(connection: &Connection, trace: &Path) -> rusqlite::Result<Vec<PathBuf>> {
+    let mut done = vec![];
+    for note in notes(trace) {
+        done.push(note.path.clone());
+        if note.is_in(&numbered_facts(connection, "session::")?) {
+            continue;
+        }
+        let counted = count(connection)?;
+        let own = note.session.filter(|session| *session < counted);
+        let Some(session) = own.map_or_else(|| claim(connection), |own| Ok(Some(own)))? else { continue };
+        for (key, value) in note.facts {
+            let tag = format!("session::{session}::{key}");
+            if connection.execute("UPDATE rocpd_metadata SET value = ?2 WHERE tag = ?1", [&tag, &value])? == 0
+            {
+                connection
+                    .execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [&tag, &value])?;
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Removes notes that are in the file now, or whose file is gone. One that cannot be removed is known to the file when it is met again,
+/// or names another file.
+pub fn remove_notes(trace: &Path, notes: &[PathBuf]) {
+    for note in notes {
+        let _ = fs::remove_file(note);
+    }
+    let _ = fs::remove_dir(directory(trace));
+}
+
+impl Note {
+    /// Whether the file has it.
+    fn is_in(&self, sessions: &FactsByNumber) -> bool {
+        sessions.values().any(|facts| facts.get(TAKEN_IN) == Some(&self.name))
+    }
+}
+
+fn read(path: PathBuf, about: (u64, u128)) -> Option<Note> {
+    // Not a link, and not a pipe, which would keep whoever opens it waiting.
+    if !fs::symlink_metadata(&path).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = vec![];
+    File::open(&path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.strip_suffix(&format!("{END}\n"))?.lines();
+    if lines.next()? != FORM {
+        return None;
+    }
+    let (inode, born) = lines.next()?.strip_prefix("trace ")?.split_once(' ')?;
+    let (inode, born): (u64, u128) = (inode.parse().ok()?, born.parse().ok()?);
+    // Not every file system knows when a file was born.
+    let is_about = inode == about.0 && (born == about.1 || born == 0 || about.1 == 0);
+    let session = lines.next()?.strip_prefix("session ")?.parse().ok();
+    let name = path.file_name()?.to_str()?.to_owned();
+    let mut facts: BTreeMap<String, String> = lines
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    facts.insert(TAKEN_IN.to_owned(), name.clone());
+    is_about.then_some(Note { path, name, session, facts })
+}
+
+/// The beginning of a value, as long as one may be.
+fn beginning(value: &str) -> &str {
+    let end = (0..=value.len().min(LONGEST_VALUE)).rev().find(|at| value.is_char_boundary(*at));
+    &value[..end.unwrap_or_default()]
+}
+
+/// Beside the file itself, whatever links lead to it.
+fn directory(trace: &Path) -> PathBuf {
+    let mut name = OsString::from(fs::canonicalize(trace).unwrap_or_else(|_| trace.to_path_buf()));
+    name.push("-lost");
+    PathBuf::from(name)
+}
+
+/// Inode and time of birth in ns, 0 where that is not known.
+fn identity(file: &Metadata) -> (u64, u128) {
+    let born = file.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    (file.ino(), born.map_or(0, |since| since.as_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Appender, lost, sessions};
+
+    fn facts(lost: &str) -> Vec<(String, String)> {
+        vec![
+            ("pid".into(), "7".into()),
+            ("command".into(), "a\nb".into()),
+            ("lost::write".into(), lost.into()),
+        ]
+    }
+
+    #[test]
+    fn a_note_counts_until_it_is_taken_in_and_then_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.rpd");
+        drop(Appender::open(&trace).unwrap());
+        leave_note(&trace, "of-session-0", Some(0), &facts("5")).unwrap();
+        leave_note(&trace, "of-none", None, &facts("7")).unwrap();
+        assert!(leave_note(&trace, "of-none", None, &facts("8")).is_err(), "there already");
+        fs::write(super::directory(&trace).join("half"), format!("{FORM}\nlost::write=9\n")).unwrap();
+        let (reader, _) = crate::open_read(&trace).unwrap();
+        let count = |reader: &Connection| lost(reader).unwrap().get("write").copied();
+        assert_eq!((count(&reader), sessions(&reader).unwrap().len()), (Some(12), 2));
+        assert_eq!(sessions(&reader).unwrap()[1].command(), Some("a b"));
+
+        // Somebody may not remove them.
+        let kept: Vec<_> = notes(&trace).into_iter().map(|note| fs::read(note.path).unwrap()).collect();
+        drop(Appender::open(&trace).unwrap());
+        assert_eq!((count(&reader), notes(&trace).len()), (Some(12), 0));
+        for (number, note) in kept.into_iter().enumerate() {
+            let name = ["of-none", "of-session-0"][number];
+            fs::write(super::directory(&trace).join(name), note).unwrap();
+        }
+        assert_eq!((count(&reader), notes(&trace).len()), (Some(12), 2));
+        drop(Appender::open(&trace).unwrap());
+        assert_eq!((count(&reader), notes(&trace).len()), (Some(12), 0));
+        assert!(super::directory(&trace).join("half").exists(), "not known what it is");
+    }
+
+    #[test]
+    fn a_note_on_another_file_at_the_same_path_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let (trace, other) = (directory.path().join("t.rpd"), directory.path().join("other.rpd"));
+        drop(Appender::open(&trace).unwrap());
+        drop(Appender::open(&other).unwrap());
+        leave_note(&trace, "of-none", None, &facts("7")).unwrap();
+        fs::rename(&other, &trace).unwrap();
+        drop(Appender::open(&trace).unwrap());
+        let (reader, _) = crate::open_read(&trace).unwrap();
+        assert!(lost(&reader).unwrap().is_empty());
+        assert!(super::directory(&trace).join("of-none").exists());
+        let nowhere = directory.path().join("none.rpd");
+        assert!(leave_note(&nowhere, "a", None, &[]).is_err());
+    }
+
+    #[test]
+    fn a_long_note_is_read_with_all_its_losses() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.rpd");
+        drop(Appender::open(&trace).unwrap());
+        // The boundary of 4 KB lies within a character.
+        let long = format!("a{}", "\u{e9}".repeat(100_000));
+        let mut facts: Vec<_> = (0..40).map(|number| (format!("env::{number}"), long.clone())).collect();
+        facts.insert(0, ("command".into(), long.clone()));
+        facts.push(("lost::write".into(), "7".into()));
+        leave_note(&trace, "of-session-0", Some(0), &facts).unwrap();
+        let note = fs::metadata(super::directory(&trace).join("of-session-0")).unwrap();
+        assert!(note.len() <= MOST_BYTES, "{note:?}");
+        let (reader, _) = crate::open_read(&trace).unwrap();
+        assert_eq!(lost(&reader).unwrap().get("write"), Some(&7));
+        let command = sessions(&reader).unwrap()[0].command().unwrap().to_owned();
+        assert_eq!((command.len(), long.starts_with(&command)), (LONGEST_VALUE - 1, true));
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_directory_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (trace, elsewhere) = (directory.path().join("t.rpd"), directory.path().join("elsewhere"));
+        drop(Appender::open(&trace).unwrap());
+        leave_note(&trace, "one", None, &facts("7")).unwrap();
+        fs::rename(super::directory(&trace), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, super::directory(&trace)).unwrap();
+        assert!(leave_note(&trace, "two", None, &facts("8")).is_err());
+        drop(Appender::open(&trace).unwrap());
+        let (reader, _) = crate::open_read(&trace).unwrap();
+        assert!(lost(&reader).unwrap().is_empty());
+        assert_eq!(fs::read_dir(elsewhere).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_note_on_a_trace_named_by_a_link_is_beside_the_trace() {
+        let directory = tempfile::tempdir().unwrap();
+        let (trace, link) = (directory.path().join("t.rpd"), directory.path().join("link.rpd"));
+        drop(Appender::open(&trace).unwrap());
+        std::os::unix::fs::symlink(&trace, &link).unwrap();
+        leave_note(&link, "one", None, &facts("7")).unwrap();
+        let (reader, _) = crate::open_read(&trace).unwrap();
+        assert_eq!(lost(&reader).unwrap().get("write"), Some(&7));
+        drop(Appender::open(&link).unwrap());
+        assert_eq!((lost(&reader).unwrap().get("write"), notes(&trace).len()), (Some(&7), 0));
+    }
+
+    #[test]
+    fn a_transaction_that_fails_takes_no_note_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.rpd");
+        drop(Appender::open(&trace).unwrap());
+        leave_note(&trace, "of-none", None, &facts("7")).unwrap();
+        let mut appender = Appender::open_without_session(&trace, std::time::Duration::ZERO).unwrap();
+        appender.begin().unwrap();
+        appender.rollback();
+        assert_eq!(notes(&trace).len(), 1);
+        appender.begin().unwrap();
+        appender.commit().unwrap();
+        assert_eq!(notes(&trace).len(), 0);
+        assert_eq!(lost(&appender.connection).unwrap().get("write"), Some(&7));
+    }
+}

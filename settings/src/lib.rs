@@ -1,0 +1,17 @@
+//! What people write to rpd on command lines and in environment variables, read one way in all of its parts.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `quantity.rs` | times (`1.5ms`) and sizes (`512MiB`) |
+//! | `nearest.rs` | the known name that a misspelt one is nearest to |
+//! | `variable.rs` | the names of the environment variables |
+//! | `file_name.rs` | `%p`, `%h` and `%r` in the name of a trace, and names that no trace can have |
+
+#![forbid(unsafe_code)]
+
+pub mod file_name;
+mod nearest;
+pub mod quantity;
+pub mod variable;
+
+pub use nearest::{nearest, tip};

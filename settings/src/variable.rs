@@ -1,0 +1,72 @@
+//! The names of the environment variables, so that a misspelt one is noticed. docs/environment.md says what they mean.
+
+use std::ffi::OsString;
+
+use crate::nearest::tip;
+
+/// Those of the recorder, in the order of the page.
+pub const RECORDER: [&str; 18] = [
+    "RPDT_FILENAME",
+    "RPDT_AUTOSTART",
+    "RPDT_DELAY",
+    "RPDT_DURATION",
+    "RPDT_MAX_MB",
+    "RPDT_AUTOFLUSH",
+    "RPDT_BUFFER_MB",
+    "RPDT_WAIT_MS",
+    "RPDT_EXIT_MS",
+    "RPDT_LOG",
+    "RPDT_STACKFRAMES",
+    "RPDT_TICKS",
+    "RPDT_TIMING",
+    "RPDT_HIP_APIS",
+    "RPDT_HIP_DOOR",
+    "RPDT_REPORT",
+    "RPDT_LOADED",
+    // Read by a library with the feature panic-in-hooks alone.
+    "RPDT_PANIC_IN",
+];
+
+/// Those of the loader.
+pub const LOADER: [&str; 2] = ["RPD_REMOTE", "RPD_REMOTE_FROM"];
+
+/// One line about each variable of `environment` that begins with `prefix` and is not `known`.
+pub fn unknown(environment: impl Iterator<Item = OsString>, prefix: &str, known: &[&str]) -> Vec<String> {
+    let names = environment.filter_map(|name| name.into_string().ok());
+    let mut unknown: Vec<String> =
+        names.filter(|name| name.starts_with(prefix) && !known.contains(&name.as_str())).collect();
+    unknown.sort();
+    unknown
+        .iter()
+        .map(|name| {
+            format!("{name} is not a variable of rpd, and is ignored{}", tip(name, known.iter().copied()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_is_one_line_with_the_nearest() {
+        let environment =
+            ["PATH", "RPDT_FILENAM", "RPDT_LOG", "RPDT_NOTHING_OF_THE_KIND"].map(OsString::from);
+        assert_eq!(
+            unknown(environment.into_iter(), "RPDT_", &RECORDER),
+            [
+                "RPDT_FILENAM is not a variable of rpd, and is ignored; did you mean RPDT_FILENAME?",
+                "RPDT_NOTHING_OF_THE_KIND is not a variable of rpd, and is ignored"
+            ]
+        );
+    }
+
+    /// The page is what users look names up in.
+    #[test]
+    fn every_name_is_on_the_page() {
+        let page = include_str!("../../docs/environment.md");
+        for name in RECORDER.iter().chain(&LOADER).filter(|name| !["RPDT_PANIC_IN"].contains(*name)) {
+            assert!(page.contains(&format!("`{name}")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Recordings that end while the GPU is behind: every launch without an operation is told.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{ask, check, end, status, with_loader};
+use crate::harness::{Dir, Loading, Run, Running, loader, program, recorder, rpd};
+
+/// One kernel never ends, and 20 that were launched after it never begin.
+const HANGS: &str = "[[fault]]\nkind = \"hang\"\nkernel = \"slow\"\n";
+/// The same take 100 ms each.
+const SLOW: &str = "[[kernel]]\nmatch = \"last\"\nns = 100000000\n";
+
+fn launched(dir: &Dir, run: Run<'_>, start: bool) -> Running {
+    let mut running = run.start();
+    running.wait_for_output("ready");
+    if start {
+        ask("start", &["--wait"], &running).done();
+    }
+    std::fs::write(dir.path("go"), "").unwrap();
+    running.wait_for_output("launched");
+    running
+}
+
+fn launches(dir: &Dir) -> [i64; 2] {
+    let trace = dir.trace("trace.rpd");
+    let launches = trace.number("select count(*) from api where apiName = 'hipLaunchKernel'");
+    let sql = "select count(distinct api_id) from rocpd_api_ops join api on api.id = api_id \
+         where apiName = 'hipLaunchKernel'";
+    [launches, trace.number(sql)]
+}
+
+/// The program with the loader, and with the recorder from the beginning if `preloaded`: by intercepted queues, otherwise by HIP's times.
+fn controlled<'a>(dir: &'a Dir, config: &str, preloaded: bool) -> Run<'a> {
+    let run = with_loader(dir, program("behind")).config(config);
+    if preloaded { run.preload(&[recorder(), loader()]).env("RPDT_AUTOSTART", "0") } else { run }
+}
+
+#[test]
+fn a_stop_tells_of_launches_without_an_operation() {
+    for preloaded in [false, true] {
+        let dir = Dir::new();
+        let running = launched(&dir, controlled(&dir, HANGS, preloaded), true);
+        let said = ask("stop", &["--wait", "--drain", "100ms"], &running).done();
+        assert!(said.stdout.contains("21 launches without an operation"), "{preloaded}: {said:?}");
+        assert_eq!(status(&running)["launches_without_op"], 21, "{preloaded}");
+        assert_eq!(launches(&dir), [29, 8], "{preloaded}");
+        running.signal(libc::SIGKILL);
+        running.finish().expect_signal(libc::SIGKILL);
+        check(&dir.trace("trace.rpd"));
+    }
+}
+
+/// By intercepted queues: HIP up to 5.2 tells its own times when the program waits for its kernels, which this one does not.
+#[test]
+fn a_stop_waits_for_what_was_launched() {
+    let dir = Dir::new();
+    let running = launched(&dir, controlled(&dir, SLOW, true), true);
+    let said = ask("stop", &["--wait", "--drain", "50s"], &running).done();
+    assert!(!said.stdout.contains("without"), "{said:?}");
+    assert_eq!(launches(&dir), [29, 29]);
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+    check(&dir.trace("trace.rpd"));
+}
+
+/// Waits until the file says that as many launches have no operation.
+#[track_caller]
+fn wait_for_file(dir: &Dir, count: &str) {
+    let begin = Instant::now();
+    let told = || {
+        let facts = dir.trace("trace.rpd").metadata("session::0::launches_without_op");
+        facts.into_values().next().unwrap_or_default()
+    };
+    while !dir.path("trace.rpd").exists() || told() != count {
+        assert!(begin.elapsed() < Duration::from_secs(120), "not {count}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_their_number() {
+    for timing in ["hsa", "hip"] {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("behind")).config(HANGS).recorded(Loading::Preload);
+        let running = launched(&dir, run.env("RPDT_TIMING", timing), false);
+        wait_for_file(&dir, "21");
+        running.signal(libc::SIGKILL);
+        running.finish().expect_signal(libc::SIGKILL);
+        let says = |verb: &str| {
+            let output = Command::new(rpd()).arg(verb).arg(dir.path("trace.rpd")).output().unwrap();
+            let [out, notes] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+            out + &notes
+        };
+        for (verb, words) in [
+            ("info", "21 launches without an operation"),
+            ("top", "21 launches have no operation"),
+            ("check", "launch-without-op"),
+        ] {
+            let said = says(verb);
+            assert!(said.contains(words), "{timing} {verb}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_run_tells_at_its_end() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("behind")).config(HANGS).recorded(Loading::RpdRecord);
+    let running = launched(&dir, run, false);
+    wait_for_file(&dir, "21");
+    end(&dir);
+    let ran = running.finish();
+    ran.expect(0);
+    // At its end the process counts them itself.
+    let told = ["21 GPU operations had not completed", "21 records lost"];
+    assert!(told.iter().all(|words| ran.stderr.contains(words)), "{ran}");
+}
