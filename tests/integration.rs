@@ -76,3 +76,6 @@ mod primitives;
 
 // What can go wrong around a recorder inside somebody else's process: docs/hazards.md row by row.
 mod hazards;
+
+// README.md and docs/: their commands run, their links lead somewhere.
+mod documentation;

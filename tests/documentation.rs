@@ -1,0 +1,312 @@
+//! README.md and docs/: the commands on the pages run, the links lead somewhere, every page is in the index.
+//!
+//! A fenced block `console` has commands behind `$ `, with their output below; a block `sh` is a script. What follows on the line of the
+//! fence says why a block is not run: ```` ```sh not run: needs PyTorch ````. The commands of a page run one after the other in a directory
+//! with `trace.rpd`, which is the demo's trace with markers as a training loop has them, `pytorch.rpd`, a real one of vLLM, and `train` and
+//! `train.py`, which are the demo.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Dir, Loading, Run, command, newer_rocm, program, rpd, rpd_remote, software_gpu, tool};
+
+/// A fenced block of a page.
+struct Block {
+    page: String,
+    line: usize,
+    /// What the fence says: the language, and why it is not run.
+    info: String,
+    text: Vec<String>,
+}
+
+impl Block {
+    fn place(&self) -> String {
+        format!("{}:{}", self.page, self.line)
+    }
+
+    fn reason_not_to_run(&self) -> Option<&str> {
+        self.info.split_once(" not run: ").map(|(_, why)| why)
+    }
+
+    /// The scripts in it, each with the first line of the output that the page shows.
+    fn scripts(&self) -> Vec<(String, Option<String>)> {
+        if self.info == "sh" {
+            return vec![(self.text.join("\n"), None)];
+        }
+        let mut scripts: Vec<(String, Option<String>)> = vec![];
+        for line in &self.text {
+            match (line.strip_prefix("$ "), line.strip_prefix("> "), scripts.last_mut()) {
+                (Some(command), _, _) => scripts.push((command.to_string(), None)),
+                (_, Some(more), Some((command, None))) => *command = format!("{command}\n{more}"),
+                (_, _, Some((_, shown))) => {
+                    shown.get_or_insert_with(|| line.clone());
+                }
+                (_, _, None) => panic!("{}: a console block begins with a command", self.place()),
+            }
+        }
+        scripts
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// README.md and the pages of docs/, by their paths from the root, with their texts.
+fn pages() -> Vec<(String, String)> {
+    let entries = fs::read_dir(root().join("docs")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| format!("docs/{}", entry.unwrap().file_name().display())).collect();
+    names.retain(|name| name.ends_with(".md"));
+    names.push("README.md".to_string());
+    names.sort();
+    names.into_iter().map(|name| (name.clone(), fs::read_to_string(root().join(name)).unwrap())).collect()
+}
+
+/// The fenced blocks of a page, and its lines outside of them with their numbers.
+fn taken_apart<'a>(page: &str, text: &'a str) -> (Vec<Block>, Vec<(usize, &'a str)>) {
+    let (mut blocks, mut prose) = (vec![], vec![]);
+    let mut open: Option<Block> = None;
+    for (line, number) in text.lines().zip(1..) {
+        match (line.trim_start().strip_prefix("```"), open.take()) {
+            (Some(info), None) => {
+                let info = info.trim().to_string();
+                open = Some(Block { page: page.to_string(), line: number, info, text: vec![] });
+            }
+            (Some(_), Some(block)) => blocks.push(block),
+            (None, Some(mut block)) => {
+                block.text.push(line.to_string());
+                open = Some(block);
+            }
+            (None, None) => prose.push((number, line)),
+        }
+    }
+    assert!(open.is_none(), "{page}: a fence is not closed");
+    (blocks, prose)
+}
+
+/// Whether somebody would paste this line into a shell: the test has to find it in a fenced block.
+fn looks_like_a_command(line: &str) -> bool {
+    let Some(code) = line.strip_prefix("    ") else { return false };
+    let code = code.trim_start().trim_start_matches("$ ");
+    ["rpd ", "rpdRemote ", "sqlite3 ", "LD_PRELOAD="].iter().any(|program| code.starts_with(program))
+}
+
+/// Makes what the commands of the pages find in their directory.
+fn furnish(dir: &Dir) {
+    Run::new(dir, program("demo")).gpus(2).recorded(Loading::RpdRecord).run().expect(0);
+    mark(&dir.path("trace.rpd"));
+    let packed = root().join("fixtures/rpd/mytrace_raw.rpd.gz");
+    let unpack = format!("zcat {} > {}", packed.display(), dir.path("pytorch.rpd").display());
+    tool("sh", &["-c", &unpack]);
+    let train = format!(
+        "#!/bin/sh\nexport LD_PRELOAD=\"$LD_PRELOAD:{}\" SIMGPU_GPUS=2\nexec {}\n",
+        software_gpu().display(),
+        program("demo").display()
+    );
+    fs::write(dir.path("train"), train).unwrap();
+    fs::set_permissions(dir.path("train"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(dir.path("train.py"), "import os\nos.execv('./train', ['./train'])\n").unwrap();
+}
+
+/// Five markers, `step 1` to `step 5`, over the calls of the trace.
+fn mark(trace: &Path) {
+    let connection = rusqlite::Connection::open(trace).unwrap();
+    connection
+        .execute_batch(
+            "INSERT OR IGNORE INTO rocpd_string (string) VALUES ('UserMarker');
+             WITH RECURSIVE steps (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM steps WHERE n < 5)
+             INSERT INTO rocpd_string (string) SELECT 'step ' || n FROM steps;
+             WITH RECURSIVE steps (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM steps WHERE n < 5),
+             span AS (SELECT min(start) AS a, max(\"end\") - min(start) AS long, min(pid) AS pid FROM rocpd_api)
+             INSERT INTO rocpd_api (pid, tid, start, \"end\", apiName_id, args_id)
+             SELECT pid, 1, a + (n - 1) * (long / 5), a + n * (long / 5) - 1,
+                 (SELECT id FROM rocpd_string WHERE string = 'UserMarker'),
+                 (SELECT id FROM rocpd_string WHERE string = 'step ' || n)
+             FROM steps, span;",
+        )
+        .unwrap();
+}
+
+/// A directory like `furnished`, with no more in it.
+fn copy_of(furnished: &Dir) -> Dir {
+    let dir = Dir::new();
+    for name in ["trace.rpd", "pytorch.rpd", "train", "train.py"] {
+        fs::copy(furnished.path(name), dir.path(name)).unwrap();
+    }
+    // Where `make install` would put them.
+    let binaries = dir.path("bin");
+    fs::create_dir(&binaries).unwrap();
+    for binary in [rpd(), rpd_remote()] {
+        symlink(&binary, binaries.join(binary.file_name().unwrap())).unwrap();
+    }
+    dir
+}
+
+/// Runs the blocks of one page in order, and says what went wrong.
+fn run_page(blocks: &[&Block], furnished: &Dir) -> Vec<String> {
+    let dir = copy_of(furnished);
+    let mut wrong = vec![];
+    for block in blocks {
+        for (script, shown) in block.scripts() {
+            if let Some(why) = fails(&dir, &script, shown.as_deref()) {
+                wrong.push(format!("{}: {why}\n$ {script}", block.place()));
+            }
+        }
+    }
+    wrong
+}
+
+/// Why the script is wrong, if it is: its status, an empty answer of a query, or other output than the page shows.
+fn fails(dir: &Dir, script: &str, shown: Option<&str>) -> Option<String> {
+    let installed = [
+        ("/usr/local/share/rpd/queries", root().join("sql/queries")),
+        ("/usr/local/lib", rpd().parent().unwrap().to_path_buf()),
+    ];
+    let script = installed.iter().fold(script.to_string(), |script, (named, real): &(_, PathBuf)| {
+        script.replace(named, real.to_str().unwrap())
+    });
+    if script.starts_with("rpd record -- ") {
+        // Whoever reads the page has no trace yet, and `rpd record` adds to none unasked.
+        fs::remove_file(dir.path("trace.rpd")).unwrap();
+    }
+    let mut paths = vec![dir.path("bin")];
+    paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let mut shell = command("bash");
+    shell.args(["-e", "-u", "-o", "pipefail", "-c", &script]).current_dir(dir.path("."));
+    shell.env("PATH", std::env::join_paths(paths).unwrap()).env("TMPDIR", dir.path("."));
+    let output = shell.stdin(std::process::Stdio::null()).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        return Some(format!("{}\n{stdout}{stderr}", output.status));
+    }
+    if script.starts_with("sqlite3 ") && stdout.is_empty() {
+        return Some("the query found nothing".to_string());
+    }
+    // Spaces differ with the width of what is below, numbers with the run.
+    let words = |line: &str| {
+        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        line.split(|c: char| c.is_ascii_digit() || c == '.')
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("#")
+    };
+    let shown = shown.map(words).filter(|shown| !shown.is_empty())?;
+    let found = stdout.lines().chain(stderr.lines()).any(|line| words(line) == shown);
+    (!found).then(|| format!("the page shows {shown:?}, which is not in\n{stdout}{stderr}"))
+}
+
+#[test]
+fn the_commands_on_the_pages_run() {
+    if newer_rocm() {
+        // The pages were read on the machine around this tree.
+        return;
+    }
+    let furnished = Dir::new();
+    furnish(&furnished);
+    let (mut run, mut left_out, mut wrong) = (0, vec![], vec![]);
+    for (page, text) in pages() {
+        let (blocks, prose) = taken_apart(&page, &text);
+        for (number, line) in prose {
+            if looks_like_a_command(line) {
+                wrong.push(format!("{page}:{number}: a command outside of a fenced block: {line}"));
+            }
+        }
+        let mut runnable = vec![];
+        for block in &blocks {
+            match (block.info.as_str(), block.reason_not_to_run()) {
+                (_, Some(why)) => left_out.push(format!("{}: {why}", block.place())),
+                ("sh" | "console", None) => runnable.push(block),
+                ("text" | "c" | "python" | "sql", None) => (),
+                (info, None) => {
+                    wrong.push(format!("{}: a block of {info:?} is neither run nor text", block.place()))
+                }
+            }
+        }
+        run += runnable.iter().map(|block| block.scripts().len()).sum::<usize>();
+        wrong.extend(run_page(&runnable, &furnished));
+    }
+    println!(
+        "{run} scripts of the pages were run; {} blocks were left out:\n{}",
+        left_out.len(),
+        left_out.join("\n")
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} of {run} commands on the pages are wrong:\n\n{}",
+        wrong.len(),
+        wrong.join("\n\n")
+    );
+    assert!(run > left_out.len(), "most commands are left out: {left_out:?}");
+}
+
+#[test]
+fn a_wrong_command_on_a_page_is_found() {
+    let dir = Dir::new();
+    for name in ["trace.rpd", "pytorch.rpd", "train", "train.py"] {
+        fs::write(dir.path(name), "").unwrap();
+    }
+    tool(rpd().to_str().unwrap(), &["create", dir.path("trace.rpd").to_str().unwrap()]);
+    let wrong = |block: &str| {
+        let (blocks, _) = taken_apart("page.md", block);
+        run_page(&blocks.iter().collect::<Vec<_>>(), &dir).len()
+    };
+    assert_eq!(
+        wrong("```console\n$ rpd info trace.rpd\nfile    trace.rpd\n```\n```sh\nrpd check trace.rpd\n```"),
+        0
+    );
+    assert_eq!(wrong("```console\n$ rpd tip trace.rpd\n$ rpd info trace.rpd\n```"), 1, "no such verb");
+    assert_eq!(wrong("```console\n$ rpd info trace.rpd\nfile elsewhere.rpd\n```"), 1, "other output");
+    assert_eq!(wrong("```console\n$ sqlite3 trace.rpd \\\n> 'select * from op'\n```"), 1, "nothing found");
+    assert_eq!(wrong("```sh\nrpd info none.rpd | cat\ntrue\n```"), 1, "a failure in the middle");
+    assert!(
+        looks_like_a_command("    $ rpd top trace.rpd") && !looks_like_a_command("rpd top shows kernels")
+    );
+}
+
+/// What `[text](target)` of a line leads to.
+fn targets(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
+}
+
+/// The anchors of a page, as GitHub makes them of its headings.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = taken_apart("", text).1.into_iter().filter(|(_, line)| line.starts_with('#'));
+    let anchor = |(_, line): (usize, &str)| {
+        let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        title.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn links_lead_somewhere_and_the_index_has_every_page() {
+    let mut wrong = vec![];
+    for (page, text) in pages() {
+        let folder = root().join(&page);
+        let folder = folder.parent().unwrap();
+        for (number, line) in taken_apart(&page, &text).1 {
+            for target in targets(line).filter(|target| !target.contains("://")) {
+                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+                let path = if file.is_empty() { root().join(&page) } else { folder.join(file) };
+                let there = match anchor {
+                    "" => path.exists(),
+                    _ => {
+                        fs::read_to_string(&path).is_ok_and(|text| anchors(&text).iter().any(|a| a == anchor))
+                    }
+                };
+                if !there {
+                    wrong.push(format!("{page}:{number}: {target}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    for (page, _) in pages() {
+        let Some(name) = page.strip_prefix("docs/").filter(|name| *name != "README.md") else { continue };
+        let link = format!("]({name})");
+        assert!(index.contains(&link), "docs/README.md does not lead to {name}");
+    }
+}
