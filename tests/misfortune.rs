@@ -2,6 +2,10 @@
 
 use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, program};
 
+/// Launches of the kernel that never ends.
+const LAUNCHES: &str = "select count(*) from rocpd_kernelapi join rocpd_string S on S.id = kernelName_id \
+     where string like 'hanging_kernel(%'";
+
 const HANGS: &str = "[[fault]]\nkind = \"hang\"\nkernel = \"hanging_kernel\"\n";
 
 fn hanging<'a>(dir: &'a Dir, way: &str) -> Run<'a> {
@@ -23,10 +27,14 @@ fn a_kernel_that_never_ends_and_an_alarm() {
     let dir = Dir::new();
     let running = hanging(&dir, "alarm").start();
     dir.wait_for_rows("trace.rpd", "select count(*) from ext_dispatch", 8);
+    // A second after it was launched the file names it, while the process lives.
+    dir.wait_for_rows("trace.rpd", LAUNCHES, 1);
     dir.touch("go");
     let ran = running.finish();
     ran.expect_signal(libc::SIGALRM).expect_silent();
-    check_hung(&dir.trace("trace.rpd"), &ran);
+    let trace = dir.trace("trace.rpd");
+    check_hung(&trace, &ran);
+    assert_eq!((trace.number(LAUNCHES), trace.number("select count(*) from rocpd_kernelapi")), (1, 9));
 }
 
 #[test]
@@ -40,9 +48,8 @@ fn a_kernel_that_never_ends_and_an_exit() {
         assert_eq!(trace.lost().into_values().collect::<Vec<_>>(), ["1"], "{ran}");
         assert_eq!(trace.metadata("session::0::lost::incomplete").len(), 1);
         assert!(ran.stderr.lines().count() == 1 && ran.stderr.contains("had not completed"), "{ran}");
-        let launches = "select count(*) from rocpd_kernelapi join rocpd_string S on S.id = kernelName_id \
-             where string like 'hanging_kernel(%'";
-        assert_eq!(trace.number(launches), 1, "its launch is recorded");
+        let launches = (trace.number(LAUNCHES), trace.number("select count(*) from rocpd_kernelapi"));
+        assert_eq!(launches, (1, 9), "its launch is recorded, and each once");
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Contents {
     pub(crate) tables: BTreeMap<String, u64>,
     /// Records lost while recording, by cause, over all sessions; without causes that lost nothing.
     pub(crate) lost: BTreeMap<String, u64>,
-    /// Recorded launches whose kernels had not completed when the file was last written, over all sessions.
+    /// Recorded launches whose kernels were not known to have completed when the file was last written, over all sessions.
     pub(crate) launches_without_op: u64,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Recorded {
     pub(crate) markers: u64,
     /// Records lost.
     pub(crate) lost: u64,
-    /// Launches that the file says have no operation: their kernels had not completed.
+    /// Launches that the file says have no operation: their kernels were not known to have completed.
     pub(crate) launches_without_op: u64,
     /// CPU time that the recorder used, in nanoseconds.
     pub(crate) cpu_ns: u64,

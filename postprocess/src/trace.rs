@@ -35,7 +35,7 @@ pub(crate) fn open(file: &Path) -> Result<(Connection, Version)> {
         rpd_schema::launches_without_op(&trace).with_context(|| format!("cannot read {}", file.display()))?;
     if open > 0 {
         note(format_args!(
-            "{} is incomplete: {} no operation (their kernels had not completed when it was last written)",
+            "{} is incomplete: {} no operation (their kernels were not known to have completed when it was last written)",
             file.display(),
             counted(open, "launch has", "launches have")
         ));

@@ -32,7 +32,7 @@ pub const SOURCES: &str = "sources";
 pub const RUN: &str = "run";
 /// Version of the recorder.
 pub const RECORDER_VERSION: &str = "version::rpd";
-/// Recorded calls that have launched a kernel each which had not completed at the last commit.
+/// Recorded calls that have launched a kernel each which was not known to have completed at the last commit.
 pub const LAUNCHES_WITHOUT_OP: &str = "launches_without_op";
 /// CPU time that the recorder itself used, ns.
 pub const RECORDER_CPU_NS: &str = "recorder_cpu_ns";

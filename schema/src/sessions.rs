@@ -111,7 +111,7 @@ pub fn gpus(connection: &Connection) -> rusqlite::Result<Vec<GpuInfo>> {
     Ok(by_number.into_iter().map(|(gpu, facts)| GpuInfo { gpu, facts }).collect())
 }
 
-/// How many recorded launches have no operation because their kernels had not completed when the file was last written, over all
+/// How many recorded launches have no operation because their kernels were not known to have completed when the file was last written, over all
 /// sessions.
 ///
 /// # Errors

@@ -278,3 +278,30 @@ fn a_file_that_is_unlocked_at_the_last_moment() {
     assert_eq!(trace.metadata("session::1::end_monotonic_ns").len(), 1);
     assert_eq!(marker_count(&trace) + lost(&trace), 1001, "{:?}", trace.lost());
 }
+
+/// Launches in the file whose operations found no room: one loss, one count.
+#[test]
+fn an_operation_that_finds_no_room_is_counted_once() {
+    for timing in ["hsa", "hip"] {
+        let dir = Dir::new();
+        recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
+        let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+        holder.execute_batch("begin exclusive").unwrap();
+        let run = recorded(&dir, "launches").arg("20000").arg("go").env("RPDT_BUFFER_MB", "1");
+        let run = run.env("RPDT_WAIT_MS", "10").env("RPDT_TIMING", timing).env("RPDT_EXIT_MS", "60000");
+        let mut running = run.start();
+        running.wait_for_output("20000 launches\n");
+        holder.execute_batch("commit").unwrap();
+        dir.touch("go");
+        running.finish().expect(0);
+        let trace = dir.trace("trace.rpd");
+        trace.check_integrity();
+        let launches = trace.number("select count(*) from api where apiName = 'hipLaunchKernel'");
+        let open = "select count(*) from api where apiName = 'hipLaunchKernel' and id not in (select api_id from rocpd_api_ops)";
+        let open = trace.number(open);
+        assert!(open > 0, "{timing}: the premise of this test: of {launches} launches all have operations");
+        let without = trace.metadata("session::1::launches_without_op");
+        let without: Vec<_> = without.into_values().collect();
+        assert_eq!(without, ["0"], "{timing}: {open} of {launches} lost theirs, {:?}", trace.lost());
+    }
+}

@@ -120,6 +120,10 @@ fn a_kernel_that_brings_the_program_down() {
         let steps = "select count(*) from op join ext_dispatch on op_id = op.id join rocpd_string N on \
                      N.id = kernelName_id where N.string like 'step(%'";
         assert_eq!(trace.number(steps), 100, "{how}: {ran}");
+        let launches = "select count(*) from rocpd_kernelapi join rocpd_api on rocpd_api.id = api_ptr_id join rocpd_string N \
+                        on N.id = kernelName_id where N.string like 'failing(%'";
+        assert_eq!(trace.number(launches), 1, "{how}: the launch of what failed has its kernel: {ran}");
+        assert_eq!(trace.number("select count(*) from rocpd_kernelapi"), 101, "{how}: once each: {ran}");
         let summary = ran.stderr.lines().last().unwrap_or_default();
         assert!(summary.starts_with("rpd: trace.rpd: 100 kernels, "), "{ran}");
         assert!(summary.contains(words) && summary.contains("failing(int*, int)"), "{ran}");

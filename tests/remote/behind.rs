@@ -47,7 +47,11 @@ fn a_stop_tells_of_launches_without_an_operation() {
         assert_eq!(launches(&dir), [29, 8], "{preloaded}");
         running.signal(libc::SIGKILL);
         running.finish().expect_signal(libc::SIGKILL);
-        check(&dir.trace("trace.rpd"));
+        let trace = dir.trace("trace.rpd");
+        check(&trace);
+        let named = "select count(distinct api_ptr_id) || ' of ' || count(*) from rocpd_kernelapi \
+             join rocpd_string N on N.id = kernelName_id where N.string glob '*(*'";
+        assert_eq!(trace.texts(named), ["29 of 29"], "{preloaded}: each says what it launched, once");
     }
 }
 

@@ -23,7 +23,8 @@ pub(crate) enum Cause {
     Abandoned,
     /// The file that it was in was deleted, replaced or emptied.
     FileGone,
-    /// A call of HIP by a thread whose thread-local data of ours is gone: in a destructor of such data of the application's.
+    /// By a thread whose thread-local data of ours is gone, in a destructor of such data of the application's: a call of HIP, or a record
+    /// that other such threads left no time for.
     EndingThread,
 }
 

@@ -1,4 +1,5 @@
-//! Calls whose record was lost, until the writer hears of them: no operation may be linked to one.
+//! Calls of which something was lost, until the writer hears of them: of one whose own record was, that no operation may be linked to it;
+//! of a launch whose operation was, that none will come.
 
 use std::sync::Mutex;
 
@@ -12,7 +13,7 @@ pub(crate) const MOST: usize = 100_000;
 pub(crate) struct LostCalls(Mutex<Vec<u64>>);
 
 impl LostCalls {
-    /// The record of this call will never come.
+    /// That record will never come.
     #[cold]
     pub(crate) fn add(&self, call: u64) {
         let mut calls = lock(&self.0);

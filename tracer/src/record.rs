@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Discard = 6,
     /// [`Call`], its arguments and what stands behind them.
     Call = 7,
+    /// [`Dispatch`] that has not completed: what its call launched, for a file that may never hear more of it.
+    Launch = 8,
     /// [`ProcessRange`] and its text: a range begins that any thread may end.
     Start = 16,
     /// [`ProcessRange`]: it ends.
@@ -33,7 +35,7 @@ impl Kind {
     /// The kind written as `byte`.
     pub(crate) fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Start, Stop]
+        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Launch, Start, Stop]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
@@ -83,7 +85,7 @@ pub(crate) struct Dispatch {
     pub(crate) workgroup: [u16; 3],
     /// The packet's header: barrier bit and fence scopes (HSA 1.2 §2.9.1).
     pub(crate) header: u16,
-    /// The one kernel of a call that launches one: 1, where the call's row leaves it to this to say what was launched; otherwise 2.
+    /// The one kernel of a call that launches one: 1, where the file leaves it to this to say what was launched; otherwise 2.
     pub(crate) launch: u32,
 }
 

@@ -18,6 +18,7 @@ use crate::ring::{self, Consumer, Producer};
 use crate::stack::Stacks;
 use crate::switch::{Switch, Window};
 use crate::sync::lock;
+use crate::thread::Orphans;
 use crate::{cgroup, log, writer};
 
 /// Bytes of texts remembered at most, however large the buffers are.
@@ -59,8 +60,10 @@ pub(crate) struct Recorder {
     new_rings: Mutex<Vec<Consumer>>,
     /// Ids of calls whose record was lost, since the writer last asked.
     pub(crate) lost_calls: LostCalls,
-    /// Ring of the last thread (by its id) that recorded when its own thread-local storage was already gone.
-    pub(crate) orphans: Mutex<Option<(u32, Producer)>>,
+    /// Launches in the file, or about to be, whose operation was lost, since the writer last asked.
+    pub(crate) lost_launches: LostCalls,
+    /// The ring of threads whose own thread-local storage is gone.
+    pub(crate) orphans: Orphans,
 }
 
 /// Makes the recorder of this process.
@@ -106,7 +109,8 @@ fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recor
         writer: writer::Handle::default(),
         new_rings: Mutex::default(),
         lost_calls: LostCalls::default(),
-        orphans: Mutex::default(),
+        lost_launches: LostCalls::default(),
+        orphans: Orphans::default(),
         config,
     }));
     EPOCH.fetch_add(1, Ordering::Relaxed);

@@ -3,6 +3,8 @@
 //! Nothing here may panic or allocate on the usual path: a thread-local borrow, a copy into the ring, done.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::counters::Cause;
@@ -10,7 +12,7 @@ use crate::paused::Paused;
 use crate::record::Kind;
 use crate::recorder::{Recorder, epoch};
 use crate::ring::{self, Producer};
-use crate::sync::lock_within;
+use crate::sync::lock;
 use crate::{clock, correlation, record};
 
 /// Whether the calling thread may be made to wait when all buffers are full.
@@ -22,8 +24,10 @@ pub(crate) enum Patience {
     Drops,
 }
 
-/// How long an ending thread waits for others that end.
-const ORPHAN_PATIENCE: Duration = Duration::from_millis(100);
+/// How long an ending thread waits for others that end: of those that have lost their processor too, on a busy machine.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two tries.
+const ORPHAN_PAUSE: Duration = Duration::from_micros(100);
 
 /// Set in a published call whose id is being given out: any from the rest on.
 pub(crate) const OPENING: u64 = 1 << 63;
@@ -60,7 +64,7 @@ pub(crate) fn tid() -> u32 {
     tid
 }
 
-/// Pushes one record from the calling thread, or counts it as lost.
+/// Pushes one record from the calling thread. False: it is lost, and counted.
 #[inline]
 pub(crate) fn push(
     recorder: &'static Recorder,
@@ -68,17 +72,16 @@ pub(crate) fn push(
     body: &[u8],
     text: [&[u8]; 2],
     patience: Patience,
-) {
+) -> bool {
     let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
-        Ok(mut lane) => {
-            lane.push(recorder, kind, body, text, patience);
-        }
+        Ok(mut lane) => lane.push(recorder, kind, body, text, patience),
         // A signal handler interrupted a push of the same thread.
-        Err(_) => recorder.counters.lose(Cause::Reentered, 1),
+        Err(_) => {
+            recorder.counters.lose(Cause::Reentered, 1);
+            false
+        }
     });
-    if pushed.is_err() {
-        push_orphan(recorder, kind, body, text, patience);
-    }
+    pushed.unwrap_or_else(|_| push_orphan(recorder, kind, body, text, patience))
 }
 
 /// A call of this thread begins: its id, by which operations refer to it. The writer sees that it is open, and keeps what refers to
@@ -263,7 +266,7 @@ fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: imp
     };
     let waited = waited();
     if waited > 1_000_000 {
-        recorder.counters.waited_ns.fetch_add(waited, std::sync::atomic::Ordering::Relaxed);
+        recorder.counters.waited_ns.fetch_add(waited, Ordering::Relaxed);
     }
     pushed
 }
@@ -272,24 +275,105 @@ fn length(body: &[u8], text: [&[u8]; 2]) -> usize {
     body.len() + text.iter().map(|text| text.len()).sum::<usize>()
 }
 
-/// For threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the last
-/// such thread, because a ring's records carry the thread it was made for.
-#[cold]
-fn push_orphan(recorder: &'static Recorder, kind: Kind, body: &[u8], text: [&[u8]; 2], patience: Patience) {
-    let mine = tid();
-    let mut reentered = false;
-    persist(recorder, patience, length(body, text), || {
-        // Not for long: a signal handler may have interrupted this very thread with the lock in hand.
-        let Some(mut orphans) = lock_within(&recorder.orphans, ORPHAN_PATIENCE) else {
-            reentered = true;
-            return true;
-        };
-        if orphans.as_ref().is_none_or(|(tid, _)| *tid != mine) {
-            *orphans = recorder.add_ring(mine).map(|producer| (mine, producer));
+/// The way in for threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the
+/// last such thread, because a ring's records carry the thread it was made for.
+#[derive(Default)]
+pub(crate) struct Orphans {
+    /// The thread that is at the ring, 0 for none: a signal handler may have interrupted this very thread there.
+    holder: AtomicU32,
+    ring: Mutex<Option<(u32, Producer)>>,
+}
+
+/// Why a thread cannot have the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// A signal handler has interrupted the thread while it was there.
+    Reentered,
+    /// Others are there for longer than may be waited.
+    TooLong,
+}
+
+impl Orphans {
+    /// Runs `act` on the ring, as thread `mine`.
+    fn with<T>(
+        &self,
+        mine: u32,
+        patience: Duration,
+        act: impl FnOnce(&mut Option<(u32, Producer)>) -> T,
+    ) -> Result<T, Refused> {
+        let begin = clock::monotonic();
+        while let Err(other) = self.holder.compare_exchange(0, mine, Ordering::Acquire, Ordering::Relaxed) {
+            if other == mine {
+                return Err(Refused::Reentered);
+            }
+            if clock::monotonic() - begin > patience.as_nanos() as u64 {
+                return Err(Refused::TooLong);
+            }
+            std::thread::sleep(ORPHAN_PAUSE);
         }
-        orphans.as_mut().is_some_and(|(_, producer)| producer.push(kind, body, text))
+        // Given back also where `act` panics.
+        struct Held<'a>(&'a AtomicU32);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {
+                self.0.store(0, Ordering::Release);
+            }
+        }
+        let _held = Held(&self.holder);
+        // Nobody waits here: who holds it has said so above.
+        Ok(act(&mut lock(&self.ring)))
+    }
+}
+
+/// See [`Orphans`]. False: the record is lost.
+#[cold]
+fn push_orphan(
+    recorder: &'static Recorder,
+    kind: Kind,
+    body: &[u8],
+    text: [&[u8]; 2],
+    patience: Patience,
+) -> bool {
+    let mine = tid();
+    let mut refused = None;
+    let pushed = persist(recorder, patience, length(body, text), || {
+        let pushed = recorder.orphans.with(mine, ORPHAN_PATIENCE, |ring| {
+            if ring.as_ref().is_none_or(|(tid, _)| *tid != mine) {
+                *ring = recorder.add_ring(mine).map(|producer| (mine, producer));
+            }
+            ring.as_mut().is_some_and(|(_, producer)| producer.push(kind, body, text))
+        });
+        refused = pushed.err();
+        // It is not tried again.
+        pushed.unwrap_or(true)
     });
-    if reentered {
-        recorder.counters.lose(Cause::Reentered, 1);
+    match refused {
+        None => return pushed,
+        Some(Refused::Reentered) => recorder.counters.lose(Cause::Reentered, 1),
+        Some(Refused::TooLong) => recorder.counters.lose(Cause::EndingThread, 1),
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_waits_for_one_that_has_lost_its_processor_and_never_for_itself() {
+        let orphans = Orphans::default();
+        let (held, slow) = (std::sync::Barrier::new(2), Duration::from_millis(300));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let nested = orphans.with(1, ORPHAN_PATIENCE, |_| {
+                    held.wait();
+                    std::thread::sleep(slow);
+                    orphans.with(1, ORPHAN_PATIENCE, |_| ())
+                });
+                assert_eq!(nested, Ok(Err(Refused::Reentered)));
+            });
+            held.wait();
+            assert_eq!(orphans.with(2, Duration::from_millis(1), |_| ()), Err(Refused::TooLong));
+            assert_eq!(orphans.with(2, ORPHAN_PATIENCE, |_| ()), Ok(()));
+        });
     }
 }

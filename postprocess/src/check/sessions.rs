@@ -59,7 +59,7 @@ impl Sessions {
         self.all.iter().filter(move |(_, found)| *found == state).map(|(session, _)| session)
     }
 
-    /// Sessions without an end, records lost, and launches that had not completed.
+    /// Sessions without an end, records lost, and launches that were not known to have completed.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let states = [
             (State::Killed, Kind::SessionKilled),

@@ -37,7 +37,10 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "lost    {}", losses(&contents.lost))?;
     if contents.launches_without_op > 0 {
         let launches = counted(contents.launches_without_op, "launch", "launches");
-        writeln!(out, "open    {launches} without an operation: their kernels had not completed")?;
+        writeln!(
+            out,
+            "open    {launches} without an operation: their kernels were not known to have completed"
+        )?;
     }
     if let Some(links) = links(contents) {
         writeln!(out, "links   {links}")?;

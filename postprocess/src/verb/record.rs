@@ -208,7 +208,7 @@ fn summary(files: &str, recorded: &Recorded) -> String {
     parts.push(format!("{} lost", counted(recorded.lost, "record", "records")));
     if recorded.launches_without_op > 0 {
         let launches = counted(recorded.launches_without_op, "launch", "launches");
-        parts.push(format!("{launches} without an operation (not completed)"));
+        parts.push(format!("{launches} without an operation (not known to have completed)"));
     }
     parts.push(format!("{:.2} s recorder CPU", recorded.cpu_ns as f64 / 1e9));
     format!("{files}: {}", parts.join(", "))

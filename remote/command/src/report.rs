@@ -29,7 +29,7 @@ pub(crate) struct Report {
     events: u64,
     /// Records lost.
     lost: u64,
-    /// Recorded launches that had no operation when recording was last stopped: their kernels had not completed.
+    /// Recorded launches that had no operation when recording was last stopped: their kernels were not known to have completed.
     launches_without_op: u64,
     /// The ways it can be asked: flag, signal.
     channels: Vec<&'static str>,
@@ -141,7 +141,7 @@ impl Report {
         }
         if self.launches_without_op > 0 {
             losses.push_str(&format!(
-                ", {} launches without an operation: their kernels had not completed",
+                ", {} launches without an operation: their kernels were not known to have completed",
                 self.launches_without_op
             ));
         }

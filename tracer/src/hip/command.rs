@@ -198,7 +198,9 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
     if created.launch {
         recorder.counters.completed.fetch_add(1, Ordering::Relaxed);
     }
-    push(recorder, Kind::Dispatch, bytemuck::bytes_of(&dispatch));
+    if !push(recorder, Kind::Dispatch, bytemuck::bytes_of(&dispatch)) && dispatch.launch != 0 {
+        recorder.lost_launches.add(dispatch.correlation);
+    }
 }
 
 fn copy(recorder: &'static Recorder, command: &Completed, created: Created, (start, end): (u64, u64)) {
@@ -253,8 +255,9 @@ fn times(recorder: &Recorder, (begin, end): (u64, u64)) -> (u64, u64) {
     }
 }
 
-fn push(recorder: &'static Recorder, kind: Kind, body: &[u8]) {
-    thread::push(recorder, kind, body, [&[], &[]], Patience::Drops);
+/// False: the record is lost, and counted.
+fn push(recorder: &'static Recorder, kind: Kind, body: &[u8]) -> bool {
+    thread::push(recorder, kind, body, [&[], &[]], Patience::Drops)
 }
 
 #[cfg(test)]

@@ -37,6 +37,10 @@ const LINGER: Duration = Duration::from_millis(50);
 const LOOK_BEHIND: usize = 64;
 /// See [`LOOK_BEHIND`].
 const FULL_LOOK: u64 = 32;
+/// A kernel that has not completed so long after its launch may never do so: the file is told what it is, ns.
+const LONG: u64 = 1_000_000_000;
+/// Launches of one queue that have not completed, of which the file is told at once at most: the oldest.
+const MOST_TOLD: usize = 10_000;
 
 #[derive(Default)]
 struct Wishes {
@@ -50,6 +54,8 @@ struct Wishes {
     oldest: Vec<Oldest>,
     /// The program calls `abort`, and wants its trace to say what they are.
     aborting: bool,
+    /// Recording may end here: what was launched and has not completed is to be in the file.
+    telling: bool,
 }
 
 /// A kernel that has not completed, before all others of its queue.
@@ -123,16 +129,20 @@ impl Completion {
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns when everything that was submitted by now and is recorded has completed, or after `deadline`.
+    /// Returns when everything that was submitted by now and is recorded has completed, or after `deadline`. The next
+    /// [`Completion::collect`] makes records of what has been launched but has not completed.
     pub(super) fn drain(&self, deadline: Duration) {
         let begin = Instant::now();
         loop {
             self.collect(deadline.saturating_sub(begin.elapsed()));
             let left = self.recorded.load(Ordering::Relaxed) > 0 && self.works();
             if !left || begin.elapsed() >= deadline {
-                return;
+                break;
             }
             std::thread::park_timeout(BUSY);
+        }
+        if let Some(mut wishes) = lock_within(&self.wishes, BUSY) {
+            wishes.telling = true;
         }
     }
 
@@ -256,14 +266,16 @@ impl Watch {
     }
 
     fn serve(&mut self) {
-        let completion = &self.hsa.completion;
+        let hsa = self.hsa;
+        let completion = &hsa.completion;
         let mut cpu = clock::read(Clock::ThreadCpu);
         let (mut pause, mut active, mut reported) = (BUSY, Instant::now(), 0);
         loop {
-            let (wanted, oldest_wanted, aborting, finish) = {
+            let (wanted, oldest_wanted, aborting, telling, finish) = {
                 let mut wishes = lock(&completion.wishes);
-                let aborting = std::mem::take(&mut wishes.aborting);
-                (wishes.looks_wanted, wishes.oldest_wanted, aborting, wishes.finish)
+                let (aborting, telling) =
+                    (std::mem::take(&mut wishes.aborting), std::mem::take(&mut wishes.telling));
+                (wishes.looks_wanted, wishes.oldest_wanted, aborting, telling, wishes.finish)
             };
             provoked::panic("completion");
             let ended = {
@@ -274,6 +286,10 @@ impl Watch {
                 }
                 self.look(wanted > reported)
             };
+            match aborting || telling || oldest_wanted {
+                true => self.queues.iter_mut().for_each(|queue| queue.tell(hsa, 0, MOST_TOLD)),
+                false => self.tell_of_long_ones(),
+            }
             if aborting {
                 let oldest: Vec<String> = self.oldest().iter().map(Oldest::described).collect();
                 if !oldest.is_empty() {
@@ -311,6 +327,16 @@ impl Watch {
             // A submission between the last look and the store is found after IDLE at the latest.
             std::thread::park_timeout(if long { IDLE } else { pause });
             completion.asleep.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// A process that waits for a kernel in vain is killed in the end, of which nobody hears: by then the file names the kernel.
+    fn tell_of_long_ones(&mut self) {
+        let hsa = self.hsa;
+        let mut waiting = self.queues.iter_mut().filter(|queue| queue.recorded > 0).peekable();
+        if waiting.peek().is_some() {
+            let long_ago = clock::monotonic().saturating_sub(LONG);
+            waiting.for_each(|queue| queue.tell(hsa, long_ago, 1));
         }
     }
 
@@ -374,10 +400,9 @@ impl Watch {
         hsa.app_signals.poll(hsa, true);
         self.copies.retain_mut(|copy| !settle::copy(hsa, copy));
         let dispatches: u64 = self.queues.iter_mut().map(|queue| queue.give_up(hsa, false)).sum();
-        let left = dispatches + self.copies.len() as u64;
-        for copy in self.copies.drain(..) {
-            settle::push(self.hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
-        }
+        let copies = self.copies.drain(..);
+        let pushed = |copy: CopyInFlight| settle::push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
+        let left = dispatches + copies.filter_map(|copy| pushed(copy).then_some(())).count() as u64;
         if left > 0 {
             recorder.counters.lose(Cause::Incomplete, left);
             log::problem(&format!(
@@ -429,6 +454,19 @@ impl Watched {
         ended
     }
 
+    /// Makes records of what was launched, of the oldest `most` that are recorded: those of them that were submitted before `before`, if
+    /// that is not 0, and whose launch the file leaves to their completion.
+    fn tell(&mut self, hsa: &'static Hsa, before: u64, most: usize) {
+        let oldest = self.waiting.iter_mut().filter(|dispatch| dispatch.recorded).take(most);
+        for dispatch in oldest {
+            let record = &mut dispatch.record;
+            if record.launch == 1 && (before == 0 || record.submit_end < before) {
+                settle::push(hsa, Kind::Launch, bytemuck::bytes_of(record));
+                record.launch = 2;
+            }
+        }
+    }
+
     /// Submissions without an execution; how many of them are recorded. `destroyed`: the device has their signals no longer.
     fn give_up(&mut self, hsa: &'static Hsa, destroyed: bool) -> u64 {
         let mut recorded = 0;
@@ -442,8 +480,8 @@ impl Watched {
                 Timing::Own(own) if destroyed => unsafe { signal::destroy(&hsa.originals, *own) },
                 Timing::Own(_) => {}
             }
-            if dispatch.recorded {
-                settle::push(hsa, Kind::Dispatch, bytemuck::bytes_of(&dispatch.record));
+            // What finds no room is counted as that.
+            if dispatch.recorded && settle::push_dispatch(hsa, &dispatch.record) {
                 recorded += 1;
             }
         }

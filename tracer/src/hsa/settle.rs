@@ -12,36 +12,54 @@ use crate::thread::{self, Patience};
 
 /// Times of a completed dispatch, and its record.
 pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: record::Dispatch, outcome: Outcome) {
-    let counters = &hsa.recorder.counters;
-    match outcome {
+    let without = match outcome {
         // A kernel may start and end in the same tick.
         Outcome::Done(start, end) if start != 0 && end >= start => {
             (record.start_tick, record.end_tick) = (start, end);
             // End first: the runtime may synchronise its clocks for the later tick, and the earlier then uses the same pair.
             match (translate(hsa, gpu, end), translate(hsa, gpu, start)) {
-                (Some(end), Some(start)) => (record.start, record.end) = clamped(hsa, start, end),
-                _ => counters.lose(Cause::NoTimes, 1),
+                (Some(end), Some(start)) => {
+                    (record.start, record.end) = clamped(hsa, start, end);
+                    None
+                }
+                _ => Some(Cause::NoTimes),
             }
         }
-        Outcome::Done(..) => counters.lose(Cause::NoTimes, 1),
-        Outcome::Overwritten | Outcome::Pending => counters.lose(Cause::SharedSignal, 1),
+        Outcome::Done(..) => Some(Cause::NoTimes),
+        Outcome::Overwritten | Outcome::Pending => Some(Cause::SharedSignal),
+    };
+    let pushed = push_dispatch(hsa, &record);
+    // What is lost is counted once.
+    if let Some(cause) = without.filter(|_| pushed) {
+        hsa.recorder.counters.lose(cause, 1);
     }
-    push(hsa, Kind::Dispatch, bytemuck::bytes_of(&record));
+}
+
+/// The record of a dispatch that is over. False: it is lost, and counted.
+pub(super) fn push_dispatch(hsa: &Hsa, record: &record::Dispatch) -> bool {
+    let pushed = push(hsa, Kind::Dispatch, bytemuck::bytes_of(record));
+    if !pushed && record.launch != 0 {
+        hsa.recorder.lost_launches.add(record.correlation);
+    }
+    pushed
 }
 
 /// Times of a copy if it has completed, and its record. True: it is through.
 pub(super) fn copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
-    let counters = &hsa.recorder.counters;
-    match copy.harvest.outcome() {
+    let without = match copy.harvest.outcome() {
         Outcome::Pending => return false,
         Outcome::Done(start, end) if start != 0 && end != 0 => {
             let (start, end) = (hsa.clock.monotonic(start), hsa.clock.monotonic(end));
             (copy.record.start, copy.record.end) = clamped(hsa, start, end);
+            None
         }
-        Outcome::Done(..) => counters.lose(Cause::NoTimes, 1),
-        Outcome::Overwritten => counters.lose(Cause::SharedSignal, 1),
+        Outcome::Done(..) => Some(Cause::NoTimes),
+        Outcome::Overwritten => Some(Cause::SharedSignal),
+    };
+    let pushed = push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
+    if let Some(cause) = without.filter(|_| pushed) {
+        hsa.recorder.counters.lose(cause, 1);
     }
-    push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
     true
 }
 
@@ -61,7 +79,8 @@ fn clamped(hsa: &Hsa, start: u64, end: u64) -> (u64, u64) {
     (start.min(end), end)
 }
 
-/// Never waits: what comes behind would be late, submission would be held back, and the runtime may be about to go.
-pub(super) fn push(hsa: &Hsa, kind: Kind, body: &[u8]) {
-    thread::push(hsa.recorder, kind, body, [&[], &[]], Patience::Drops);
+/// Never waits: what comes behind would be late, submission would be held back, and the runtime may be about to go. False: the record is
+/// lost, and counted.
+pub(super) fn push(hsa: &Hsa, kind: Kind, body: &[u8]) -> bool {
+    thread::push(hsa.recorder, kind, body, [&[], &[]], Patience::Drops)
 }

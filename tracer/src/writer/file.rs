@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::frames::Frames;
-use super::links::Links;
+use super::links::{Link, Links};
 use super::process_ranges::ProcessRanges;
 use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
@@ -59,6 +59,8 @@ pub(super) struct File {
     calls: Option<Calls>,
     /// Operations whose call has not ended.
     held: Vec<Operation>,
+    /// Launches whose call has not ended, and whose operation was lost.
+    lost_launches: Vec<u64>,
     changes: Vec<Change>,
     retry_at: Option<Instant>,
     complaint: Complaint,
@@ -105,6 +107,14 @@ struct Gone {
     told: Sums,
 }
 
+/// What is lost if a transaction fails.
+#[derive(Clone, Copy, Default)]
+struct AtStake {
+    records: u64,
+    /// Of those, operations of launches that are in the file already.
+    launches: u64,
+}
+
 /// Which calls have ended: all below `watermark` but `open`.
 struct Calls {
     watermark: u64,
@@ -134,6 +144,7 @@ impl File {
             links: Links::default(),
             calls: None,
             held: Vec::new(),
+            lost_launches: Vec::new(),
             changes: Vec::new(),
             retry_at: None,
             complaint: Complaint::default(),
@@ -365,15 +376,15 @@ impl File {
                 return false;
             }
             Err(error) => {
-                self.fail(appender, &error, 0);
+                self.fail(appender, &error, AtStake::default());
                 return false;
             }
         }
         if let Err(error) = self.begin_file(&mut appender) {
-            self.fail(appender, &error, 0);
+            self.fail(appender, &error, AtStake::default());
             return false;
         }
-        let (records, filled) = self.fill(&mut appender, now, until);
+        let (at_stake, filled) = self.fill(&mut appender, now, until);
         match filled.and_then(|()| self.turns.commit(self.recorder, &mut appender)) {
             Ok(()) => {
                 self.rows.commit();
@@ -385,7 +396,7 @@ impl File {
                 true
             }
             Err(error) => {
-                self.fail(appender, &error, records);
+                self.fail(appender, &error, at_stake);
                 false
             }
         }
@@ -447,11 +458,29 @@ impl File {
         }
     }
 
-    /// Rows of all records; how many records that were.
-    fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (u64, Result<(), Error>) {
+    /// Launches whose operation got lost on its way here: those in the file wait for nothing any more.
+    fn settle_lost_launches(&mut self) {
+        self.lost_launches.extend(self.recorder.lost_launches.take());
+        for call in std::mem::take(&mut self.lost_launches) {
+            match self.links.of(call) {
+                Link::Never => {}
+                Link::Later if self.lost_launches.len() < MOST_HELD => self.lost_launches.push(call),
+                Link::Later => {}
+                Link::Now => {
+                    self.rows.recorded.launches_done += 1;
+                    // A rollback does not bring it back.
+                    self.committed.launches_done += u64::from(self.links.is_committed(call));
+                }
+            }
+        }
+    }
+
+    /// Rows of all records; what of them is lost if the transaction fails.
+    fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (AtStake, Result<(), Error>) {
         // At the end nothing is left for another transaction.
         let noted = self.calls.take().filter(|_| until == Until::Next);
         self.begin_links(noted);
+        self.settle_lost_launches();
         let held = std::mem::take(&mut self.held);
         let mut sink = Sink {
             appender,
@@ -470,6 +499,8 @@ impl File {
             calls: 0,
             committed: &mut self.committed,
             records: 0,
+            settled: 0,
+            calls_committed: false,
             failed: None,
             late: self.recorder.writer.is_late(self.recorder),
             wanted: 0,
@@ -509,7 +540,7 @@ impl File {
         if until != Until::Next {
             sink.last_stacks();
         }
-        let (records, skipped, failed) = (sink.records, sink.skipped, sink.failed);
+        let (records, settled, skipped, failed) = (sink.records, sink.settled, sink.skipped, sink.failed);
         if skipped > 0 {
             lose(self.recorder, skipped);
             self.complaint
@@ -517,7 +548,7 @@ impl File {
         }
         self.lanes.retain(|lane| !lane.consumer.gone);
         let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, until));
-        (records.saturating_sub(skipped), result)
+        (AtStake { records: records.saturating_sub(skipped), launches: settled }, result)
     }
 
     fn facts(&mut self, appender: &mut Appender, until: Until) -> Result<(), Error> {

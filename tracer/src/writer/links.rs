@@ -35,6 +35,11 @@ impl Drain {
         self.open.iter().any(|open| is(*open))
     }
 
+    /// Whether the record of `call` has been drained. Of calls that were beginning this says no.
+    fn has_surely(&self, call: u64) -> bool {
+        (call < self.below && !self.is_open(call)) || self.late.contains(&call)
+    }
+
     /// Whether the record of `call` has been drained. Of calls that were beginning, which cannot be told apart, this says yes.
     fn has(&self, call: u64) -> bool {
         (call < self.below && !self.open.contains(&call)) || self.late.contains(&call)
@@ -45,6 +50,8 @@ impl Drain {
 #[derive(Debug, Default)]
 pub(super) struct Links {
     drain: Drain,
+    /// The drain before.
+    previous: Drain,
     /// Calls drained so far went to another session, or got lost with a transaction.
     gone: Drain,
     lost: BTreeSet<u64>,
@@ -53,7 +60,8 @@ pub(super) struct Links {
 impl Links {
     /// A drain begins. `watermark`: the next id, read before the rings' open calls (`open`).
     pub(super) fn begin(&mut self, watermark: u64, open: Vec<u64>) {
-        self.drain = Drain { below: watermark, open, late: BTreeSet::new() };
+        let drain = Drain { below: watermark, open, late: BTreeSet::new() };
+        self.previous = std::mem::replace(&mut self.drain, drain);
     }
 
     /// The record of `call` was drained.
@@ -76,11 +84,16 @@ impl Links {
         self.gone = self.drain.clone();
     }
 
+    /// Whether the row of `call` is in this session by a transaction before the present drain.
+    pub(super) fn is_committed(&self, call: u64) -> bool {
+        !self.gone.has(call) && !self.lost.contains(&call) && self.previous.has_surely(call)
+    }
+
     /// What is to become of an operation of `call`.
     pub(super) fn of(&self, call: u64) -> Link {
         if self.gone.has(call) || self.lost.contains(&call) {
             Link::Never
-        } else if (call < self.drain.below && !self.drain.is_open(call)) || self.drain.late.contains(&call) {
+        } else if self.drain.has_surely(call) {
             Link::Now
         } else {
             Link::Later
@@ -104,6 +117,21 @@ mod tests {
         assert_eq!(links.of(10), Link::Now, "it came with this drain after all");
         links.begin(12, vec![]);
         assert_eq!([4, 11, 12].map(|call| links.of(call)), [Link::Now, Link::Now, Link::Later]);
+    }
+
+    #[test]
+    fn calls_of_earlier_drains_are_in_the_file_unless_those_failed() {
+        let mut links = Links::default();
+        links.begin(10, vec![4]);
+        links.drained(11);
+        assert!([3, 4, 11].iter().all(|call| !links.is_committed(*call)), "this drain is not committed yet");
+        links.begin(20, vec![]);
+        assert_eq!([3, 4, 11, 12].map(|call| links.is_committed(call)), [true, false, true, false]);
+        links.forget();
+        links.begin(30, vec![]);
+        assert_eq!([3, 12, 25].map(|call| links.is_committed(call)), [false; 3]);
+        links.begin(40, vec![]);
+        assert_eq!([3, 12, 25].map(|call| links.is_committed(call)), [false, false, true]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use rpd_schema::{
 };
 
 use super::frames::Frames;
-use super::names::Names;
+use super::names::{Named, Names};
 use super::ranges::Stretch;
 use crate::correlation;
 use crate::hip::silence::Silence;
@@ -222,22 +222,8 @@ impl Rows {
         } else {
             self.call(appender, "hsaDispatch", record.tid, record.submit_start, record.submit_end)?
         };
-        let workgroup = record.workgroup.map(u32::from);
-        let grid = std::array::from_fn(|axis| record.grid[axis].div_ceil(workgroup[axis].max(1)));
         if kernel.role == Role::Kernel && (!linked || record.launch == 1) {
-            appender.kernel_api(&KernelApiRow {
-                api,
-                stream: record.stream,
-                grid,
-                workgroup,
-                group_segment_size: record.group_segment,
-                private_segment_size: record.private_segment,
-                kernarg_address: record.kernarg,
-                acquire_fence: fence(record.header >> 9),
-                release_fence: fence(record.header >> 11),
-                code_object: kernel.code_object,
-                kernel_name: kernel.name,
-            })?;
+            appender.kernel_api(&launch_of(api, record, kernel))?;
         }
         if record.end == 0 {
             return Ok(());
@@ -261,6 +247,7 @@ impl Rows {
         match kernel.role {
             Role::Kernel => {
                 self.recorded.kernels += 1;
+                let (grid, workgroup) = geometry(record);
                 appender.dispatch(&DispatchRow {
                     op: op.id,
                     kernel_name: kernel.name,
@@ -276,6 +263,15 @@ impl Rows {
             Role::Fill => self.recorded.fills += 1,
         }
         Ok(())
+    }
+
+    /// What the call of a dispatch that has not completed has launched; its row is there.
+    pub(super) fn launched(&mut self, appender: &mut Appender, record: &Dispatch) -> Result<(), Error> {
+        let kernel = self.names.get(record.kernel, appender)?;
+        match kernel.role {
+            Role::Kernel => appender.kernel_api(&launch_of(self.call_id(record.correlation), record, kernel)),
+            _ => Ok(()),
+        }
     }
 
     /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.
@@ -399,6 +395,30 @@ impl Rows {
         let id = OpId(self.ids.op);
         self.ids.op += 1;
         id
+    }
+}
+
+/// Workgroups, and the work-items of one.
+fn geometry(record: &Dispatch) -> ([u32; 3], [u32; 3]) {
+    let workgroup = record.workgroup.map(u32::from);
+    (std::array::from_fn(|axis| record.grid[axis].div_ceil(workgroup[axis].max(1))), workgroup)
+}
+
+/// What the call `api` has launched.
+fn launch_of(api: ApiId, record: &Dispatch, kernel: Named) -> KernelApiRow {
+    let (grid, workgroup) = geometry(record);
+    KernelApiRow {
+        api,
+        stream: record.stream,
+        grid,
+        workgroup,
+        group_segment_size: record.group_segment,
+        private_segment_size: record.private_segment,
+        kernarg_address: record.kernarg,
+        acquire_fence: fence(record.header >> 9),
+        release_fence: fence(record.header >> 11),
+        code_object: kernel.code_object,
+        kernel_name: kernel.name,
     }
 }
 

@@ -19,6 +19,23 @@ use crate::{correlation, fork};
 pub(super) enum Operation {
     Dispatch(Dispatch),
     Copy(Copy),
+    /// A dispatch that has not completed: only what its call launched.
+    Launch(Dispatch),
+}
+
+impl Operation {
+    /// The call that caused it.
+    pub(super) fn call(&self) -> u64 {
+        match self {
+            Operation::Dispatch(record) | Operation::Launch(record) => record.correlation,
+            Operation::Copy(record) => record.correlation,
+        }
+    }
+
+    /// That call launched this and nothing else, and nothing else comes of it.
+    pub(super) fn settles_launch(&self) -> bool {
+        matches!(self, Operation::Dispatch(record) if record.launch != 0)
+    }
 }
 
 /// See the module.
@@ -43,6 +60,10 @@ pub(super) struct Sink<'a> {
     /// Sums and records as of the last commit.
     pub(super) committed: &'a mut Recorded,
     pub(super) records: u64,
+    /// Of those, operations of launches that earlier transactions have put into the file.
+    pub(super) settled: u64,
+    /// All calls of this drain are in the file.
+    pub(super) calls_committed: bool,
     pub(super) failed: Option<Error>,
     /// The process ends and has waited long enough: no more rows.
     pub(super) late: bool,
@@ -61,6 +82,9 @@ impl Sink<'_> {
                 return self.operation(Operation::Dispatch(bytemuck::pod_read_unaligned(entry.body)));
             }
             Kind::Copy => return self.operation(Operation::Copy(bytemuck::pod_read_unaligned(entry.body))),
+            Kind::Launch => {
+                return self.operation(Operation::Launch(bytemuck::pod_read_unaligned(entry.body)));
+            }
             _ => self.records += 1,
         }
         match entry.kind {
@@ -112,10 +136,7 @@ impl Sink<'_> {
 
     /// An operation, unless its call has not ended.
     pub(super) fn operation(&mut self, operation: Operation) {
-        let call = match &operation {
-            Operation::Dispatch(record) => record.correlation,
-            Operation::Copy(record) => record.correlation,
-        };
+        let call = operation.call();
         let link = if call == correlation::NONE { Link::Never } else { self.links.of(call) };
         if link == Link::Later && self.held.len() < self.most_held {
             self.held.push(operation);
@@ -125,9 +146,14 @@ impl Sink<'_> {
         let linked = link == Link::Now;
         self.linked |= linked;
         self.operations += 1;
+        if linked && operation.settles_launch() && (self.calls_committed || self.links.is_committed(call)) {
+            self.settled += 1;
+        }
         self.keep(|rows, appender| match operation {
             Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
             Operation::Copy(record) => rows.copy(appender, &record, linked),
+            Operation::Launch(record) if linked => rows.launched(appender, &record),
+            Operation::Launch(_) => Ok(()),
         });
     }
 
@@ -141,7 +167,8 @@ impl Sink<'_> {
         self.failed = self.turns.commit(self.recorder, self.appender).err();
         if self.failed.is_none() {
             self.rows.commit();
-            (*self.committed, self.records) = (self.rows.recorded, 0);
+            (*self.committed, self.records, self.settled) = (self.rows.recorded, 0, 0);
+            self.calls_committed |= self.calls_drained;
             self.recorder.writer.progress.committed(self.appender, self.committed);
             fork::let_pass();
             self.failed = self.turns.go_on(self.recorder, self.appender).err();

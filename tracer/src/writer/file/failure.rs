@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::{File, Lane};
+use super::{AtStake, File, Lane};
 use crate::clock;
-use crate::record::{Call, Kind};
+use crate::record::{Call, Dispatch, Kind};
 use crate::writer::{is_somebody_elses, lose};
 
 /// How long to leave a file alone that could not be opened.
@@ -14,9 +14,10 @@ const RETRY: Duration = Duration::from_secs(1);
 
 impl File {
     /// A transaction failed: nothing of it is in the file.
-    pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, records: u64) {
+    pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, at_stake: AtStake) {
         self.turns.roll_back(&mut appender);
-        lose(self.recorder, records);
+        lose(self.recorder, at_stake.records);
+        self.committed.launches_done += at_stake.launches;
         self.rows.roll_back(self.committed);
         self.links.forget();
         (self.gpus_known, self.counted) = (false, None);
@@ -71,17 +72,27 @@ impl File {
 
     pub(super) fn discard(&mut self) {
         self.begin_links(None);
-        let mut records = std::mem::take(&mut self.held).len() as u64;
-        let changes = &self.changes;
+        let held = std::mem::take(&mut self.held);
+        let mut records = held.len() as u64;
+        let (links, changes) = (&mut self.links, &self.changes);
+        // Launches that are in the file: it is said once that their operations are not.
+        let mut launches = 0;
+        for operation in &held {
+            launches += u64::from(operation.settles_launch() && links.is_committed(operation.call()));
+        }
         for Lane { consumer, ranges, .. } in &mut self.lanes {
             let tid = consumer.tid;
             consumer.gone = consumer.drain(|entry| {
                 records += 1;
                 match entry.kind {
                     Kind::Call => {
-                        self.links.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation);
+                        links.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation);
                     }
-                    Kind::Dispatch | Kind::Copy => {}
+                    Kind::Dispatch => {
+                        let record: Dispatch = bytemuck::pod_read_unaligned(entry.body);
+                        launches += u64::from(record.launch != 0 && links.is_committed(record.correlation));
+                    }
+                    Kind::Copy | Kind::Launch => {}
                     // Which range the next pop ends must be known all the same.
                     Kind::Start | Kind::Stop => self.process_ranges.follow(tid, &entry, changes, |_, _| {}),
                     _ => ranges.follow(&entry, changes, |_| {}),
@@ -91,6 +102,8 @@ impl File {
         self.process_ranges.drained(clock::monotonic(), changes, |_, _| {});
         self.links.forget();
         self.lanes.retain(|lane| !lane.consumer.gone);
+        self.rows.recorded.launches_done += launches;
+        self.committed.launches_done += launches;
         lose(self.recorder, records);
     }
 }

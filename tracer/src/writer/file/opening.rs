@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rpd_schema::session_fact::START_MONOTONIC_NS;
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::{File, Gone};
+use super::{AtStake, File, Gone};
 use crate::config::Template;
 use crate::counters::Cause;
 use crate::log;
@@ -107,7 +107,7 @@ impl File {
                 Some(appender)
             }
             Err(error) => {
-                self.fail(appender, &error, 0);
+                self.fail(appender, &error, AtStake::default());
                 None
             }
         }
