@@ -1,28 +1,23 @@
 //! The ends of a process that the recorder, loaded late, does not see by itself, because the program's calls are bound to the C
 //! library by then: `_exit`, by which workers end, and a first thread that ends before the others.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rpd_preload::next::Next;
 
 use crate::guard::guard;
 use crate::{presence, recorder};
 
-/// The functions of these names behind ours.
-static EXIT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-static THREAD_EXIT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static EXIT: Next = Next::new(c"_exit");
+static THREAD_EXIT: Next = Next::new(c"pthread_exit");
 /// The program's first thread has ended, and the process goes on without it.
 static FIRST_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Looks up what stands behind ours: later, in a signal handler, it could not be done.
+/// Looks up what stands behind ours.
 pub(crate) fn watch() {
-    for (place, name) in [(&EXIT, c"_exit"), (&THREAD_EXIT, c"pthread_exit")] {
-        place.store(next(name), Ordering::Relaxed);
-    }
-}
-
-fn next(name: &CStr) -> *mut c_void {
-    // SAFETY: a NUL-terminated name.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+    EXIT.look_up();
+    THREAD_EXIT.look_up();
 }
 
 /// Ends the process at once; what was recorded reaches the file first.
@@ -41,8 +36,7 @@ fn end(status: c_int) -> ! {
     if presence::is_own_process() {
         guard(recorder::finish);
     }
-    let next = EXIT.load(Ordering::Relaxed);
-    if !next.is_null() {
+    if let Some(next) = EXIT.get() {
         // SAFETY: a function of that name, and so of that type.
         unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int)>(next)(status) };
     }
@@ -66,26 +60,13 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
             block.ring();
         }
     }
-    let mut behind = THREAD_EXIT.load(Ordering::Relaxed);
-    if behind.is_null() {
-        behind = next(c"pthread_exit");
-    }
-    // SAFETY: a function of that name, and so of that type; the C library always has it.
-    unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn(*mut c_void) -> !>(behind)(value) }
+    // The C library always has it.
+    let next = THREAD_EXIT.get().or_else(|| THREAD_EXIT.look_up()).unwrap_or_else(|| std::process::abort());
+    // SAFETY: a function of that name, and so of that type.
+    unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn(*mut c_void) -> !>(next)(value) }
 }
 
 /// Whether the program's first thread has ended before the others.
 pub(crate) fn first_left() -> bool {
     FIRST_LEFT.load(Ordering::Relaxed)
-}
-
-/// Whether nothing is left of the program but our threads and the recorder's: all are called `rpd-...`. The first thread is still
-/// listed when it has ended.
-pub(crate) fn is_alone() -> bool {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return false };
-    let first = std::process::id().to_string();
-    !tasks.flatten().any(|task| {
-        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        *task.file_name() != *first && !name.is_empty() && !name.starts_with("rpd-")
-    })
 }

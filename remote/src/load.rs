@@ -1,11 +1,13 @@
 //! What runs when the library is loaded, when a GPU runtime comes, and when the process ends.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::ffi::{CString, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use rpd_preload::tools_list::{self, End};
+use rpd_preload::{environment, library, threads};
 
 use crate::guard::guard;
 use crate::{end, presence, recorder, settings, signal, thread};
@@ -28,7 +30,7 @@ static DESTRUCTOR: extern "C" fn() = destructor;
 
 extern "C" fn constructor() {
     guard(|| {
-        if is_secure() {
+        if environment::is_secure() {
             return;
         }
         presence::begin();
@@ -53,12 +55,6 @@ pub(crate) fn is_ending() -> bool {
     ENDING.load(Ordering::Relaxed)
 }
 
-/// Whether the program has rights that its caller has not: it must not load or write what its caller names.
-fn is_secure() -> bool {
-    // SAFETY: no pointers; AT_SECURE is always in the auxiliary vector.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
 /// ROCr from 5.3 on starts every loaded library that has this symbol, in ascending order of its value: after those that do
 /// something with the table.
 #[unsafe(no_mangle)]
@@ -77,7 +73,7 @@ pub unsafe extern "C" fn OnLoad(
     _failed_tool_names: *const *const c_char,
 ) -> bool {
     guard(|| {
-        if !is_secure() {
+        if !environment::is_secure() {
             presence::appear();
             thread::await_recorder();
             // SAFETY: the caller's promise.
@@ -100,92 +96,27 @@ pub static RPD_REMOTE_LOADING: AtomicI32 = AtomicI32::new(0);
 
 /// Puts this library behind the others in `HSA_TOOLS_LIB`: ROCr before 5.3 starts no tool that is merely preloaded.
 fn announce() {
-    // Loaded late, in a process with threads, the environment is left alone: others may be reading it.
-    if std::fs::metadata("/proc/self/task").map_or(0, |folder| folder.nlink()) != 3 {
+    // Loaded late, in a process with threads, the environment is left alone: the runtime has read it.
+    if threads::others() {
         return;
     }
-    let tools = std::env::var_os("HSA_TOOLS_LIB").unwrap_or_default();
+    let tools = std::env::var_os(tools_list::VARIABLE).unwrap_or_default();
     if let Some(own) = own_path()
-        && let Some(list) = with_tool(tools.as_bytes(), own.as_os_str().as_bytes())
+        && let Some(list) = tools_list::with_tool(tools.as_bytes(), own.as_os_str().as_bytes(), End::Back)
+        && let Ok(list) = CString::new(list)
     {
-        // SAFETY: the process has one thread, which is here.
-        unsafe { std::env::set_var("HSA_TOOLS_LIB", OsStr::from_bytes(&list)) };
+        environment::put(c"HSA_TOOLS_LIB", &list);
     }
-}
-
-/// `list` with `own` at its end; nothing when a library of that file name is already in it. ROCr splits the list at blanks, takes
-/// double quotes as grouping and a backslash as escape (ROCr 5.2 runtime.cpp).
-fn with_tool(list: &[u8], own: &[u8]) -> Option<Vec<u8>> {
-    let file = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
-    if list.split(|byte| matches!(byte, b' ' | b'"')).any(|tool| file(tool) == file(own)) {
-        return None;
-    }
-    let mut out = list.to_vec();
-    if !out.is_empty() {
-        out.push(b' ');
-    }
-    for byte in own {
-        if matches!(byte, b' ' | b'"' | b'\\') {
-            out.push(b'\\');
-        }
-        out.push(*byte);
-    }
-    Some(out)
 }
 
 /// Absolute path of this library.
 pub(crate) fn own_path() -> Option<&'static Path> {
-    let found = || {
-        // SAFETY: all-zero is a valid Dl_info to be overwritten.
-        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: an address of ours, a writable place; the name lives as long as the library, which is never unloaded.
-        let name = unsafe {
-            if libc::dladdr(own_path as *const c_void, &mut info) == 0 || info.dli_fname.is_null() {
-                return None;
-            }
-            CStr::from_ptr(info.dli_fname)
-        };
-        // The constructor is the first to ask: the directory is the one the name is relative to.
-        std::path::absolute(OsStr::from_bytes(name.to_bytes())).ok()
-    };
+    // The constructor is the first to ask: the directory is the one the name is relative to.
+    let found = || std::path::absolute(OsStr::from_bytes(library::own_path()?.to_bytes())).ok();
     OWN_PATH.get_or_init(found).as_deref()
 }
 
 /// Whether the program is linked with a GPU runtime, or has loaded one.
 fn has_runtime() -> bool {
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid entry with a NUL-terminated name or null, and our own flag back.
-        unsafe {
-            let name = (*info).dlpi_name;
-            if name.is_null() {
-                return 0;
-            }
-            let name = CStr::from_ptr(name).to_bytes();
-            let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            let is_runtime = RUNTIMES.iter().any(|runtime| file.starts_with(runtime.as_bytes()));
-            found.cast::<bool>().write(is_runtime);
-            c_int::from(is_runtime)
-        }
-    }
-    let mut found = false;
-    // SAFETY: the callback writes to `found` alone, during this call.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_tool;
-
-    #[test]
-    fn tool_lists() {
-        let with = |list: &str| {
-            with_tool(list.as_bytes(), b"/my lib/librpd_remote.so")
-                .map(|list| String::from_utf8(list).unwrap())
-        };
-        assert_eq!(with("").unwrap(), "/my\\ lib/librpd_remote.so");
-        assert_eq!(with("other.so").unwrap(), "other.so /my\\ lib/librpd_remote.so");
-        assert_eq!(with("librpd_remote.so x.so"), None);
-        assert_eq!(with("\"/else where/librpd_remote.so\""), None);
-    }
+    RUNTIMES.iter().any(|runtime| library::is_loaded(runtime))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use rpd_process::stderr;
+use rpd_preload::stderr;
 use rpd_remote_block::{Block, Known};
 
 use crate::memory::Memory;

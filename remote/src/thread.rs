@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rpd_preload::{clock, threads};
 use rpd_remote_block::{Block, DRAIN, Known, Outcome, State, Verb, Wish, futex};
 
 use crate::recorder::{self, Recorder, RecorderState};
@@ -33,21 +34,11 @@ type Answer = (Outcome, Vec<u8>);
 /// # Errors
 /// The system has no room for another thread.
 pub(crate) fn start() -> std::io::Result<()> {
-    // SAFETY: all-zero sets are valid places for the calls to write to.
-    let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
-    // SAFETY: both sets are valid; the caller's mask is put back below. A new thread inherits it.
-    unsafe {
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-    }
-    let spawned = std::thread::Builder::new().name("rpd-remote".into()).stack_size(512 << 10).spawn(|| {
+    threads::spawn(c"rpd-remote", || {
         // A bug of ours ends our thread, not the program.
         let _ = catch_unwind(AssertUnwindSafe(serve));
         BUSY.store(false, Ordering::SeqCst);
-    });
-    // SAFETY: `old` was filled above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
-    spawned.map(drop)
+    })
 }
 
 /// Waits, for a while, until a start that has been asked for has brought the recorder.
@@ -83,7 +74,7 @@ fn serve() {
             block.reply(number, outcome, &text);
         } else {
             BUSY.store(false, Ordering::SeqCst);
-            if end::first_left() && end::is_alone() {
+            if end::first_left() && threads::are_alone() {
                 return;
             }
             match remaining() {
@@ -104,15 +95,7 @@ fn stop() -> Wish {
 /// How long until recording stops by itself.
 fn remaining() -> Option<Duration> {
     let until = UNTIL.load(Ordering::Relaxed);
-    (until != 0).then(|| Duration::from_nanos(until.saturating_sub(now())))
-}
-
-/// CLOCK_MONOTONIC, ns.
-fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable, and the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    (until != 0).then(|| Duration::from_nanos(until.saturating_sub(clock::monotonic())))
 }
 
 /// Does what is asked and tells the block how things stand then.
@@ -184,7 +167,7 @@ fn is_named(file: &[u8]) -> bool {
 }
 
 fn set_end(wish: &Wish) {
-    let until = if wish.duration_ns == 0 { 0 } else { now().saturating_add(wish.duration_ns) };
+    let until = if wish.duration_ns == 0 { 0 } else { clock::monotonic().saturating_add(wish.duration_ns) };
     UNTIL.store(until, Ordering::Relaxed);
 }
 

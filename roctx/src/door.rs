@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use rpd_process::cancellation;
+use rpd_preload::cancellation;
 
 use crate::real;
 

@@ -12,7 +12,7 @@ mod real;
 use std::ffi::{c_char, c_int, c_void};
 
 use door::Door;
-use rpd_process::cancellation;
+use rpd_preload::cancellation;
 
 type Text = *const c_char;
 type Object = *const c_void;

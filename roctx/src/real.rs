@@ -1,13 +1,15 @@
 //! AMD's roctx library, where the loader would have found it without this one in front. It is loaded by its path: by its name the
 //! loader would give us ourselves.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, OsStr, c_void};
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rpd_preload::library;
 
 const NAMES: [&str; 2] = ["libroctx64.so.4", "librocprofiler-sdk-roctx.so.1"];
 /// Where ROCm is installed, then where the loader looks without being told.
@@ -77,14 +79,5 @@ fn load(file: &Path) -> Option<*mut c_void> {
 
 /// The file that this code is in.
 fn own_file() -> Option<Metadata> {
-    // SAFETY: all-zero is a valid Dl_info to be overwritten.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: the address is one of ours, `info` is valid.
-    let path = unsafe {
-        if libc::dladdr(own_file as *const c_void, &mut info) == 0 || info.dli_fname.is_null() {
-            return None;
-        }
-        CStr::from_ptr(info.dli_fname)
-    };
-    std::fs::metadata(Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()))).ok()
+    std::fs::metadata(Path::new(OsStr::from_bytes(library::own_path()?.to_bytes()))).ok()
 }

@@ -4,10 +4,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rpd_preload::clock;
+use rpd_preload::lock::lock_within;
 use rpd_schema::session_fact;
 
-use crate::sync::lock_within;
-use crate::{clock, thread};
+use crate::thread;
 
 /// How long a thread in trouble waits for others that are.
 const PATIENCE: Duration = Duration::from_millis(100);

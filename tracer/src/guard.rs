@@ -1,9 +1,6 @@
 //! What stands between the recorder and its host: no panic crosses, errno stays as it was, no thread is cancelled inside.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use rpd_process::cancellation;
 
 use crate::{log, provoked, recorder};
 
@@ -11,27 +8,16 @@ use crate::{log, provoked, recorder};
 /// gets `otherwise`.
 #[inline]
 pub(crate) fn guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    cancellation::disabled(|| caught(otherwise, body))
-}
-
-/// A function of its own: its frame, and no frame of a caller, is one that a cancellation must not unwind.
-#[inline(never)]
-fn caught<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    // SAFETY: the location is this thread's own errno.
-    let errno = unsafe { *libc::__errno_location() };
-    let result = catch_unwind(AssertUnwindSafe(|| {
+    let panicked = || {
+        recorder::disable();
+        otherwise
+    };
+    rpd_preload::guard::guard(panicked, || {
         provoked::panic("hook");
         let value = body();
         provoked::panic("hook");
         value
-    }));
-    let value = result.unwrap_or_else(|_| {
-        recorder::disable();
-        otherwise
-    });
-    // SAFETY: as above; a fork in between leaves the thread the same.
-    unsafe { *libc::__errno_location() = errno };
-    value
+    })
 }
 
 /// From here on a panic of the recorder, on any of its threads and in any hook, is one line, once, in place of the several that

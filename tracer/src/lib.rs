@@ -22,7 +22,6 @@
 mod budget;
 mod cgroup;
 mod chunk;
-mod clock;
 mod config;
 mod correlation;
 mod counters;
@@ -58,8 +57,6 @@ mod ring;
 mod roctx;
 mod stack;
 mod switch;
-mod sync;
 mod thread;
-mod threads;
 mod timing;
 mod writer;

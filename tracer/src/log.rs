@@ -6,9 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use rpd_process::stderr;
-
-use crate::sync::lock_within;
+use rpd_preload::lock::lock_within;
+use rpd_preload::stderr;
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 /// How many problems there were, and the last of them.

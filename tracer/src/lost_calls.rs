@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use crate::sync::lock;
+use rpd_preload::lock::lock;
 
 /// So many are remembered at most, the latest: a writer whose disk hangs hears of none for hours.
 pub(crate) const MOST: usize = 100_000;

@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 
-use crate::clock;
+use rpd_preload::clock;
+
 use crate::record::{Kind, Marker, Stack};
 use crate::recorder::Recorder;
 use crate::thread;

@@ -6,11 +6,13 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rpd_preload::clock;
+use rpd_preload::lock::lock;
+
+use crate::marker;
 use crate::record::{Kind, ProcessRange};
 use crate::recorder::Recorder;
-use crate::sync::lock;
 use crate::thread::{self, Patience};
-use crate::{clock, marker};
 
 /// A range that has begun.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,8 +7,10 @@
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rpd_preload::clock::{self, Clock};
+use rpd_preload::lock::lock;
+
 use crate::budget::Budget;
-use crate::clock::{self, Clock};
 use crate::config::{Config, Template};
 use crate::counters::Counters;
 use crate::failure::Failures;
@@ -17,7 +19,6 @@ use crate::process_range::Waiting;
 use crate::ring::{self, Consumer, Producer};
 use crate::stack::Stacks;
 use crate::switch::{Switch, Window};
-use crate::sync::lock;
 use crate::thread::Orphans;
 use crate::{cgroup, log, writer};
 

@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock;
-use crate::sync::lock;
+use rpd_preload::clock;
+use rpd_preload::lock::lock;
 
 /// One change, at `time` in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rpd_preload::clock;
+use rpd_preload::lock::lock;
+
 use crate::counters::Cause;
 use crate::paused::Paused;
 use crate::record::Kind;
 use crate::recorder::{Recorder, epoch};
 use crate::ring::{self, Producer};
-use crate::sync::lock;
-use crate::{clock, correlation, record};
+use crate::{correlation, record};
 
 /// Whether the calling thread may be made to wait when all buffers are full.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,45 +1,27 @@
 //! The ends of a process that run no destructor: `_exit` and `_Exit`, by which data-loader and worker processes end, `abort` and a
 //! failed `assert`, by interposition (LD_PRELOAD, or late: see `got`); `quick_exit`, by a handler.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use rpd_preload::next::Next;
 
 use crate::finish;
 use crate::got::{self, Replacement};
 use crate::guard::guard;
 
-/// A function that stands behind one of ours: the C library's, or another library's in between.
-struct Behind {
-    name: &'static CStr,
-    function: AtomicPtr<c_void>,
+static EXIT: Next = Next::new(c"_exit");
+static EXIT_C99: Next = Next::new(c"_Exit");
+static ABORT: Next = Next::new(c"abort");
+static ASSERT_FAIL: Next = Next::new(c"__assert_fail");
+
+/// Looks for the next function. Where the program's calls pass `ours` by and go to the same function: what is to be replaced for them to
+/// come here first. Where they go to somebody else's, that may pass them on to us.
+fn look_up(next: &Next, ours: usize) -> Option<Replacement> {
+    let theirs = next.look_up()?;
+    // SAFETY: a NUL-terminated name.
+    let passed_by = theirs == unsafe { libc::dlsym(libc::RTLD_DEFAULT, next.name().as_ptr()) };
+    passed_by.then(|| Replacement { name: next.name(), theirs: theirs.addr(), ours })
 }
-
-impl Behind {
-    const fn new(name: &'static CStr) -> Behind {
-        Behind { name, function: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    /// Later, in a signal handler, it could not be done. Where the program's calls pass `ours` by and go to the same function: what is
-    /// to be replaced for them to come here first. Where they go to somebody else's, that may pass them on to us.
-    fn look_up(&self, ours: usize) -> Option<Replacement> {
-        // SAFETY: NUL-terminated names.
-        let find = |place| unsafe { libc::dlsym(place, self.name.as_ptr()) };
-        let behind = find(libc::RTLD_NEXT);
-        self.function.store(behind, Ordering::Relaxed);
-        let passed_by = !behind.is_null() && behind == find(libc::RTLD_DEFAULT);
-        passed_by.then(|| Replacement { name: self.name, theirs: behind.addr(), ours })
-    }
-
-    fn get(&self) -> Option<*mut c_void> {
-        Some(self.function.load(Ordering::Relaxed)).filter(|function| !function.is_null())
-    }
-}
-
-static EXIT: Behind = Behind::new(c"_exit");
-static EXIT_C99: Behind = Behind::new(c"_Exit");
-static ABORT: Behind = Behind::new(c"abort");
-static ASSERT_FAIL: Behind = Behind::new(c"__assert_fail");
 
 /// Looks up what stands behind ours, and asks to be called at `quick_exit`.
 pub(super) fn watch() {
@@ -49,7 +31,7 @@ pub(super) fn watch() {
         (&ABORT, abort_now as *const () as usize),
         (&ASSERT_FAIL, assertion_failed as *const () as usize),
     ];
-    let late: Vec<Replacement> = ours.into_iter().filter_map(|(behind, ours)| behind.look_up(ours)).collect();
+    let late: Vec<Replacement> = ours.into_iter().filter_map(|(next, ours)| look_up(next, ours)).collect();
     if !late.is_empty() {
         got::replace(&late);
     }
@@ -109,11 +91,11 @@ extern "C-unwind" fn exit_c99_now(status: c_int) -> ! {
     end(&EXIT_C99, status)
 }
 
-fn end(behind: &Behind, status: c_int) -> ! {
+fn end(next: &Next, status: c_int) -> ! {
     guard((), finish::process_end);
-    if let Some(behind) = behind.get() {
+    if let Some(next) = next.get() {
         // SAFETY: a function of that name, and so of that type.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn(c_int)>(behind)(status) };
+        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn(c_int)>(next)(status) };
     }
     loop {
         // SAFETY: what the C library's _exit does: every thread ends here (not SYS_exit, which ends only the caller).
@@ -123,9 +105,9 @@ fn end(behind: &Behind, status: c_int) -> ! {
 
 extern "C-unwind" fn abort_now() -> ! {
     guard((), finish::abort);
-    if let Some(behind) = ABORT.get() {
+    if let Some(next) = ABORT.get() {
         // SAFETY: a function of that name, and so of that type.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn()>(behind)() };
+        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn()>(next)() };
     }
     loop {
         // SAFETY: no pointers; what abort comes down to where nobody handles the signal.
@@ -145,10 +127,10 @@ unsafe extern "C-unwind" fn assertion_failed(
     function: *const c_char,
 ) -> ! {
     guard((), finish::abort);
-    if let Some(behind) = ASSERT_FAIL.get() {
+    if let Some(next) = ASSERT_FAIL.get() {
         // SAFETY: a function of that name, and so of that type, with the caller's arguments.
         unsafe {
-            std::mem::transmute::<*mut c_void, AssertFail>(behind)(assertion, file, line, function);
+            std::mem::transmute::<*mut c_void, AssertFail>(next)(assertion, file, line, function);
         }
     }
     abort_now()

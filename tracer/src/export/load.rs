@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use rpd_preload::environment::is_secure;
+
 use crate::config::Config;
 use crate::guard::{guard, speak_for_panics};
 use crate::{environment, finish, fork, hip, recorder, report, roctx, thread};
@@ -24,9 +26,7 @@ extern "C-unwind" fn constructor() {
         speak_for_panics();
     }
     guard((), || {
-        // SAFETY: no pointers; AT_SECURE is always in the auxiliary vector.
-        if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-            // A set-user-id program must not write files that its caller names.
+        if is_secure() {
             return;
         }
         let mut config = Config::from_env();

@@ -3,8 +3,9 @@
 use std::ffi::c_char;
 use std::os::unix::ffi::OsStrExt;
 
+use rpd_preload::lock::lock;
+
 use crate::guard::guard;
-use crate::sync::lock;
 use crate::{finish, log, recorder};
 
 /// `struct rpd_state` of include/rpd_tracer.h.

@@ -13,13 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use rpd_preload::clock;
+use rpd_preload::lock::lock_within;
+
 use super::command::{self, Completed, Created};
 use super::library::{EnableActivityCallback, RegisterActivityCallback};
 use super::{Door, call, device, door};
 use crate::guard::guard;
 use crate::recorder::{self, Recorder};
-use crate::sync::lock_within;
-use crate::{clock, correlation, hsa};
+use crate::{correlation, hsa};
 
 /// Tells HIP's second call from its first.
 static EXIT: u8 = 0;

@@ -7,7 +7,7 @@ use std::ffi::c_char;
 use std::fmt::Write;
 use std::ptr;
 
-use rpd_process::memory::{self, Copied};
+use rpd_preload::memory::{self, Copied};
 
 use super::description::{Api, Class, Field, Row, Structure};
 

@@ -7,6 +7,8 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 
+use rpd_preload::clock;
+
 use super::arguments::{self, Arguments, MOST, unsigned};
 use super::command::Created;
 use super::description::{Api, Role, Row, StreamPlace};
@@ -16,7 +18,7 @@ use super::{function, pointer};
 use crate::hsa::kernel::KernelId;
 use crate::record::NO_KERNEL;
 use crate::recorder::{self, Recorder};
-use crate::{clock, correlation, counters, record, stack, thread};
+use crate::{correlation, counters, record, stack, thread};
 
 /// u64s of the room for HIP's data of one call: more than any version known writes there (1520 bytes in 6.x).
 pub(super) const ROOM: usize = 256;

@@ -6,10 +6,10 @@
 use std::cell::Cell;
 use std::ptr;
 
-use rpd_process::memory::{self, Copied};
+use rpd_preload::memory::{self, Copied};
 
 use crate::correlation;
-use crate::stack::bounds;
+use rpd_preload::stack_bounds;
 
 thread_local! {
     /// Where the thread's own stack begins and ends, empty where the system does not say; asked for once.
@@ -89,7 +89,8 @@ impl Frame {
 /// Asks the system, which may read a file and allocate.
 #[cold]
 fn ask() -> (usize, usize) {
-    let stack = bounds::of_this_thread().map_or((0, 0), |stack| (stack.start as usize, stack.end as usize));
+    let stack =
+        stack_bounds::of_this_thread().map_or((0, 0), |stack| (stack.start as usize, stack.end as usize));
     STACK.set(Some(stack));
     stack
 }

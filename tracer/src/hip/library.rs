@@ -2,6 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
+use rpd_preload::library;
+
 /// hipRegisterActivityCallback (HIP 5.2 hip_intercept.cpp): `function` is called as
 /// `void *(u32 id, void *record, const void *data, void *argument)`.
 pub(super) type RegisterActivityCallback = unsafe extern "C-unwind" fn(u32, *mut c_void, *mut c_void) -> i32;
@@ -40,7 +42,7 @@ pub(super) struct Library {
 impl Library {
     /// The library, where the process has loaded it.
     pub(super) fn find() -> Option<Library> {
-        if !is_loaded("libamdhip64.so") {
+        if !library::is_loaded("libamdhip64.so") {
             return None;
         }
         // SAFETY: RTLD_NOLOAD runs no code of the library.
@@ -125,41 +127,14 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 
-/// Whether the process has loaded a library whose file name begins so.
-pub(super) fn is_loaded(file: &str) -> bool {
-    place(file).is_some()
-}
-
 /// Whether the process has loaded the HSA runtime, by HIP or without it.
 pub(super) fn has_hsa() -> bool {
-    place("libhsa-runtime64.so").is_some()
+    library::is_loaded("libhsa-runtime64.so")
 }
 
 /// Whether the process has loaded HIP before this library.
 pub(super) fn came_first() -> bool {
-    place("libamdhip64.so").zip(place("librpd_tracer.so")).is_some_and(|(hip, own)| hip < own)
-}
-
-/// Place in the loader's list, which is the order of loading, of the library whose file name begins so. Takes no lock that a
-/// thread inside dlopen holds.
-fn place(file: &str) -> Option<usize> {
-    struct Search<'a> {
-        file: &'a str,
-        seen: usize,
-    }
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> i32 {
-        // SAFETY: the loader's own entry; its name is null or NUL-terminated.
-        let name = unsafe { text((*info).dlpi_name) }.unwrap_or_default();
-        // SAFETY: the search below.
-        let search = unsafe { &mut *search.cast::<Search<'_>>() };
-        if name.rsplit('/').next().unwrap_or_default().starts_with(search.file) {
-            return 1;
-        }
-        search.seen += 1;
-        0
-    }
-    let mut search = Search { file, seen: 0 };
-    // SAFETY: `look` matches the callback's type and gets the search it expects, only during the call.
-    let found = unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    (found != 0).then_some(search.seen)
+    library::place("libamdhip64.so")
+        .zip(library::place("librpd_tracer.so"))
+        .is_some_and(|(hip, own)| hip < own)
 }

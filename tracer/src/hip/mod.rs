@@ -31,9 +31,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
 
+use rpd_preload::lock::lock_within;
+use rpd_preload::threads;
+
 use crate::recorder::{self, Recorder};
-use crate::sync::lock_within;
-use crate::{hsa, log, threads, timing};
+use crate::{hsa, log, timing};
 pub(crate) use activity::follow;
 use description::{Api, Version};
 use library::Library;

@@ -31,7 +31,7 @@ pub(super) fn close() {
 
 /// HIP's callbacks are gone: calls are recorded here from now on, if they come here. Whether they do.
 pub(super) fn take_over() -> bool {
-    let is_there = library::is_loaded("librpd_hip.so");
+    let is_there = rpd_preload::library::is_loaded("librpd_hip.so");
     STATE.store(if is_there { OPEN } else { CLOSED }, Ordering::Relaxed);
     is_there
 }
@@ -63,7 +63,7 @@ pub(super) fn has_calls(recorder: &Recorder, library: Option<&Library>) -> bool 
 /// Whether this door is the better one: HIP up to 5.2 times every command while it has callbacks, at the program's cost, and of versions
 /// that nobody knows the callbacks cannot be read. A recorder that comes later than HIP has missed callers who know their functions.
 fn is_better(recorder: &Recorder, library: Option<&Library>) -> bool {
-    let is_there = library::is_loaded("librpd_hip.so");
+    let is_there = rpd_preload::library::is_loaded("librpd_hip.so");
     match recorder.config.hip_door {
         Some(Way::Callbacks) => false,
         Some(Way::Symbols) => {

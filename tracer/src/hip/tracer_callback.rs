@@ -9,12 +9,14 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rpd_preload::clock;
+
 use super::command::{self, Completed, Created};
 use super::{Door, call, device, door};
 use crate::guard::guard;
 use crate::hsa::kernel;
 use crate::record::NO_GPU;
-use crate::{clock, correlation, hsa, recorder};
+use crate::{correlation, hsa, recorder};
 
 /// Domain of commands.
 const COMMANDS: u32 = 2;

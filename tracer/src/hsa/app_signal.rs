@@ -13,11 +13,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rpd_preload::clock;
+use rpd_preload::lock::lock;
+
 use super::abi::*;
 use super::{Hsa, get, signal};
-use crate::clock;
 use crate::guard::guard;
-use crate::sync::lock;
 
 /// How far translated times may be off, ns.
 const CLOCK_ERROR: u64 = 1_000_000;

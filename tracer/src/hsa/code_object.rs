@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use rpd_codeobject::CodeObject;
+use rpd_preload::lock::lock_within;
 
 use super::abi::*;
 use super::kernel::{self, Kernel};
@@ -19,7 +20,6 @@ use super::{Hsa, get};
 use crate::guard::guard;
 use crate::log;
 use crate::record::NO_GPU;
-use crate::sync::lock_within;
 
 /// Where the bytes of a reader are.
 enum Source {

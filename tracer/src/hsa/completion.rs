@@ -9,6 +9,9 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use rpd_preload::clock::{self, Clock};
+use rpd_preload::lock::{lock, lock_within};
+use rpd_preload::threads;
 use rpd_schema::session_fact;
 
 use super::abi::Signal;
@@ -17,11 +20,9 @@ use super::in_flight::{CopyInFlight, InFlight, Timing};
 use super::kernel::KernelId;
 use super::queue::{Ends, HwQueue};
 use super::{Hsa, settle, signal};
-use crate::clock::{self, Clock};
 use crate::counters::Cause;
 use crate::record::Kind;
-use crate::sync::{lock, lock_within};
-use crate::{log, provoked, thread, threads};
+use crate::{log, provoked, thread};
 
 /// Time between two looks while operations complete.
 const BUSY: Duration = Duration::from_millis(1);

@@ -5,11 +5,12 @@
 
 use std::ffi::c_void;
 
+use rpd_preload::clock;
+
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
 use super::in_flight::CopyInFlight;
 use super::{Gpu, Hsa, get};
-use crate::clock;
 use crate::counters::Cause;
 use crate::guard::guard;
 use crate::hip::call;

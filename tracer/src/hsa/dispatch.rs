@@ -8,6 +8,8 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use rpd_preload::clock;
+
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
 use super::in_flight::{InFlight, Timing};
@@ -15,7 +17,7 @@ use super::queue::{Ends, HwQueue};
 use super::{Hsa, kernel, signal};
 use crate::counters::Cause;
 use crate::guard::guard;
-use crate::{clock, correlation, record, thread};
+use crate::{correlation, record, thread};
 
 /// How long one packet may be held back at most.
 const HELD_BACK: Duration = Duration::from_millis(100);

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 
+use rpd_preload::lock::{read, write};
+
 use crate::record::NO_GPU;
-use crate::sync::{read, write};
 
 /// Number of a kernel in the table.
 pub(crate) type KernelId = u32;

@@ -5,12 +5,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rpd_preload::threads;
+
 use super::abi::{NoArguments, SUCCESS, SystemGetInfo, system_info};
 use super::agent::Gpus;
 use super::inquiry::{Inquiry, exported};
 use super::time::SystemClock;
 use crate::guard::guard;
-use crate::{hip, log, threads};
+use crate::{hip, log};
 
 /// See the module.
 pub(super) struct Late {
@@ -60,9 +62,9 @@ fn while_initialised(act: impl FnOnce()) -> bool {
     let Some(runtime) = Runtime::exported().filter(Runtime::is_begun) else { return false };
     let holder: &'static Holder = Box::leak(Box::new(Holder { runtime, state: AtomicU32::new(WAITS) }));
     // No closure: where the recorder is being loaded, a new thread that reaches for thread-local data of it waits until that is done.
-    if let Err(error) =
-        threads::spawn_bare(c"rpd-runtime", hold, std::ptr::from_ref(holder).cast_mut().cast())
-    {
+    let argument = std::ptr::from_ref(holder).cast_mut().cast();
+    // SAFETY: `hold` expects a holder, and this one is never freed.
+    if let Err(error) = unsafe { threads::spawn_bare(c"rpd-runtime", hold, argument) } {
         log::problem(&format!("cannot start a thread ({error}): kernels and copies are not recorded"));
         return false;
     }

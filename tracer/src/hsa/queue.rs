@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rpd_preload::lock::{lock, lock_within};
+
 use super::abi::*;
 use super::dispatch::{self, Lane};
 use super::in_flight::InFlight;
@@ -14,7 +16,6 @@ use super::queue_error::ErrorCallback;
 use super::reservation::{self, Reservations};
 use super::{Gpu, Hsa, get, signal};
 use crate::guard::guard;
-use crate::sync::{lock, lock_within};
 use crate::{hip, log};
 
 /// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers

@@ -6,8 +6,9 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use rpd_preload::clock;
+
 use super::abi::{SUCCESS, SystemGetInfo, system_info};
-use crate::clock;
 
 /// The offset between the runtime's clock and the file's.
 pub(super) struct SystemClock {

@@ -9,8 +9,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rpd_preload::lock::lock_within;
+
 use crate::record::Stack;
-use crate::sync::lock_within;
 
 /// A registered string: `nvtxStringHandle_t` points to it.
 pub(crate) struct Text(pub(super) Box<[u8]>);

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use rpd_process::cancellation;
+use rpd_preload::{cancellation, library};
 
 /// Names under which roctx libraries are loaded: programs link these sonames.
 const LIBRARIES: [&CStr; 5] = [
@@ -85,8 +85,9 @@ fn look_for(name: &CStr) -> Option<*mut c_void> {
         }
     });
     let mut found = std::iter::once(next).chain(loaded).filter(|function| !function.is_null());
-    found.find_map(|function| match file_of(function) {
-        Some(file) if Some(file) == file_of(look_for as *mut c_void) => None,
+    // SAFETY: libraries whose functions may be called from here on stay loaded.
+    found.find_map(|function| match unsafe { library::of_address(function) } {
+        Some(file) if Some(file) == library::own_path() => None,
         Some(file) => behind(file, name).unwrap_or(Some(function)),
         None => Some(function),
     })
@@ -106,17 +107,4 @@ fn behind(file: &CStr, name: &CStr) -> Option<Option<*mut c_void>> {
     // SAFETY: only our library has a function of that name, and that is its signature.
     let next = unsafe { std::mem::transmute::<*mut c_void, AskNext>(ask)(name.as_ptr()) };
     Some((!next.is_null()).then_some(next))
-}
-
-/// The library that an address belongs to, as the loader knows it.
-fn file_of(address: *mut c_void) -> Option<&'static CStr> {
-    // SAFETY: all-zero is a valid Dl_info to be overwritten.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: `info` is valid; any address may be asked for; the name lives as long as the library, which we keep.
-    unsafe {
-        if libc::dladdr(address, &mut info) == 0 || info.dli_fname.is_null() {
-            return None;
-        }
-        Some(CStr::from_ptr(info.dli_fname))
-    }
 }

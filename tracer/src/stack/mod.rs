@@ -6,7 +6,6 @@
 //! - `bounds`: memory is read between the stack pointer and the end of the thread's own stack, nowhere else
 //! - `symbol`: from an address to function, file and line, on the writer's thread
 
-pub(crate) mod bounds;
 mod loader;
 mod module;
 pub(crate) mod symbol;

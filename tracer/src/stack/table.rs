@@ -12,9 +12,10 @@ use std::time::Duration;
 use framehop::x86_64::UnwinderX86_64;
 use framehop::{MustNotAllocateDuringUnwind, Unwinder};
 
+use rpd_preload::lock::{lock, lock_within};
+
 use super::loader::{Loader, Object};
 use super::module::{Module, Parts, Sign};
-use crate::sync::{lock, lock_within};
 
 /// Finds the caller of a frame.
 pub(super) type Frames = UnwinderX86_64<&'static [u8], MustNotAllocateDuringUnwind>;

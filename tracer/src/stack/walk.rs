@@ -7,9 +7,9 @@ use std::sync::Arc;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64};
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 
-use super::bounds;
 use super::table::{Entry, Frames, Stacks, Table};
 use super::word;
+use rpd_preload::stack_bounds;
 
 /// Frames kept of one call, nearest to it first.
 pub(crate) const MOST: usize = 128;
@@ -49,7 +49,7 @@ struct Tools {
 impl Walker {
     /// For the calling thread.
     pub(super) fn new() -> Walker {
-        Walker { stack: bounds::of_this_thread().unwrap_or_default(), tools: None }
+        Walker { stack: stack_bounds::of_this_thread().unwrap_or_default(), tools: None }
     }
 
     /// Fills `words` with the frames from the first one that is the application's on; how many there are.

@@ -11,6 +11,8 @@ mod opening;
 use std::io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
 use std::time::{Duration, Instant};
 
+use rpd_preload::clock;
+use rpd_preload::lock::lock;
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::frames::Frames;
@@ -25,8 +27,7 @@ use super::{Complaint, lose};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
-use crate::sync::lock;
-use crate::{clock, correlation, host, hsa, log};
+use crate::{correlation, host, hsa, log};
 
 /// Changes of the switch to remember.
 const KEPT_CHANGES: usize = 64;

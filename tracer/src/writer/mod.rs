@@ -20,16 +20,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rpd_preload::clock::{self, Clock};
+use rpd_preload::lock::{lock, lock_within};
+use rpd_preload::threads;
 use rpd_schema::{Error, ErrorKind, check_name};
 
-use crate::clock::{self, Clock};
 use crate::config::Template;
 use crate::counters::Cause;
 use crate::recorder::Recorder;
-use crate::sync::{lock, lock_within};
-use crate::{fork, hip, log, provoked, threads};
+use crate::{hip, log, provoked};
 use file::File;
 use progress::Progress;
+pub(crate) use turn::GATE;
 
 /// What others want of the writer, and how far it is.
 #[derive(Default)]
@@ -278,7 +280,7 @@ fn serve(recorder: &'static Recorder) {
             flushed = flush;
         }
         // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
-        fork::without(|| {
+        GATE.without(|| {
             if !finish {
                 recorder.switch.keep_time();
                 hip::follow(recorder);
@@ -286,17 +288,17 @@ fn serve(recorder: &'static Recorder) {
             file.drain();
         });
         if file.name_frames() {
-            fork::without(|| file.drain());
+            GATE.without(|| file.drain());
         }
         if let Some(filename) = filename
-            && !fork::without(|| file.change_to(filename))
+            && !GATE.without(|| file.change_to(filename))
         {
             recorder.writer.refuse();
         }
         account();
         if finish {
             // The session's last facts tell what recording has cost up to here.
-            fork::without(|| file.end());
+            GATE.without(|| file.end());
             account();
         }
         recorder.writer.ops.store(file.ops(), Ordering::Relaxed);

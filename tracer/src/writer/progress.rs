@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use rpd_preload::lock::lock;
 use rpd_schema::Appender;
 
 use super::rows::Recorded;
-use crate::sync::lock;
 
 /// Written by the writer after each commit.
 pub(crate) struct Progress {

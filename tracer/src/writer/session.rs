@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use rpd_preload::clock::{self, Clock};
 use rpd_schema::{Appender, Error, session_fact as fact};
 
 /// Where a fact about the session goes.
 pub(super) type State<'a> = dyn FnMut(&str, &str) -> Result<(), Error> + 'a;
 
 use super::rows::Recorded;
-use crate::clock::{self, Clock};
 use crate::counters::{Counters, Lost};
 use crate::recorder::Recorder;
 use crate::stack::Stacks;

@@ -7,13 +7,13 @@ use super::links::{Link, Links};
 use super::process_ranges::ProcessRanges;
 use super::ranges::{Ranges, Stretch};
 use super::rows::{Recorded, Rows};
-use super::turn::Turns;
+use super::turn::{GATE, Turns};
+use crate::correlation;
 use crate::process_range::Begun;
 use crate::record::{Call, Copy, Dispatch, Kind, Marker};
 use crate::recorder::Recorder;
 use crate::ring::Entry;
 use crate::switch::Change;
-use crate::{correlation, fork};
 
 /// The record of something that a GPU did.
 pub(super) enum Operation {
@@ -74,7 +74,7 @@ pub(super) struct Sink<'a> {
 
 impl Sink<'_> {
     pub(super) fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
-        if fork::is_waiting() {
+        if GATE.is_waiting() {
             self.renew();
         }
         match entry.kind {
@@ -115,7 +115,7 @@ impl Sink<'_> {
                 Ok(written) => self.rows.recorded.stacks += written,
                 Err(error) => self.failed = Some(error),
             }
-            if self.appender.is_full() || fork::is_waiting() {
+            if self.appender.is_full() || GATE.is_waiting() {
                 self.renew();
             }
         }
@@ -170,7 +170,7 @@ impl Sink<'_> {
             (*self.committed, self.records, self.settled) = (self.rows.recorded, 0, 0);
             self.calls_committed |= self.calls_drained;
             self.recorder.writer.progress.committed(self.appender, self.committed);
-            fork::let_pass();
+            GATE.let_pass();
             self.failed = self.turns.go_on(self.recorder, self.appender).err();
         }
     }

@@ -13,11 +13,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rpd_preload::clock;
+use rpd_preload::fork::Gate;
 use rpd_schema::{Appender, BUSY_TIME, Error, ErrorKind};
 
 use super::system_calls;
 use crate::recorder::{self, Recorder};
-use crate::{clock, fork};
 
 /// Longest time between two tries to get the file.
 const ASK: Duration = Duration::from_millis(5);
@@ -33,6 +34,8 @@ const COMMIT_TRIES: u32 = 3;
 /// How often a drain that let forks pass tries to go on, [`BUSY_TIME`] each.
 const GO_ON_TRIES: u32 = 12;
 
+/// No fork happens while the writer uses SQLite, except where it lets them pass.
+pub(crate) static GATE: Gate = Gate::new();
 /// When the present wait began, ns of CLOCK_MONOTONIC.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 /// State of the file when it was last looked at in the present wait.
@@ -86,7 +89,7 @@ pub(super) fn take_for(patience: Duration) -> bool {
 
 fn is_in_vain() -> bool {
     let waited = clock::monotonic().saturating_sub(BEGAN.load(Ordering::Relaxed));
-    is_too_long(Duration::from_nanos(waited)) || (BETWEEN.load(Ordering::Relaxed) && fork::is_waiting())
+    is_too_long(Duration::from_nanos(waited)) || (BETWEEN.load(Ordering::Relaxed) && GATE.is_waiting())
 }
 
 fn pause() {
@@ -117,7 +120,7 @@ pub(super) fn open(path: &Path) -> Result<Appender, Error> {
         let patience = OPEN.min(left);
         match Appender::open_without_session(path, patience) {
             Err(error) if *error.kind() == ErrorKind::Locked && !is_too_long(begin.elapsed()) => {
-                fork::let_pass()
+                GATE.let_pass()
             }
             result => {
                 let mut appender = result?;
@@ -153,9 +156,9 @@ impl Turns {
             // In vain: SQLite says once more that the file is locked.
             wait_for_turn();
             match appender.begin() {
-                Err(error) if *error.kind() == ErrorKind::Locked && fork::is_waiting() => {
+                Err(error) if *error.kind() == ErrorKind::Locked && GATE.is_waiting() => {
                     system_calls::leave_turn();
-                    fork::let_pass();
+                    GATE.let_pass();
                 }
                 result => break result,
             }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use rpd_preload::clock;
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::{AtStake, File, Lane};
-use crate::clock;
 use crate::record::{Call, Dispatch, Kind};
 use crate::writer::{is_somebody_elses, lose};
 

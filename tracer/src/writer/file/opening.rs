@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rpd_preload::lock::lock;
 use rpd_schema::session_fact::START_MONOTONIC_NS;
 use rpd_schema::{Appender, Error, ErrorKind};
 
@@ -13,7 +14,6 @@ use crate::config::Template;
 use crate::counters::Cause;
 use crate::log;
 use crate::recorder::text_bytes;
-use crate::sync::lock;
 use crate::writer::{system_calls, turn};
 
 /// Bytes of the file's pages in memory at most.

@@ -1,4 +1,4 @@
-//! The recorder's own threads.
+//! Threads of our own, all called `rpd-...`, beside those of the program.
 
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_int, c_void};
@@ -26,7 +26,7 @@ struct Start {
 ///
 /// # Errors
 /// The system has no room for another thread.
-pub(crate) fn spawn(name: &'static CStr, body: impl FnOnce() + Send + 'static) -> Result<()> {
+pub fn spawn(name: &'static CStr, body: impl FnOnce() + Send + 'static) -> Result<()> {
     let start = Box::into_raw(Box::new(Start { name, body: Box::new(body) }));
     let mut creation = Creation { start, failed: 0 };
     // SAFETY: a creation. A signal that came while this thread is on another stack would take that of a handler it has left for unused.
@@ -43,13 +43,16 @@ pub(crate) fn spawn(name: &'static CStr, body: impl FnOnce() + Send + 'static) -
 ///
 /// # Errors
 /// As [`spawn`].
-pub(crate) fn spawn_bare(
+///
+/// # Safety
+/// `body` may be called with `argument` on another thread, at any later time.
+pub unsafe fn spawn_bare(
     name: &CStr,
     body: extern "C" fn(*mut c_void) -> *mut c_void,
     argument: *mut c_void,
 ) -> Result<()> {
     let mut thread = 0;
-    // SAFETY: a place for the thread's handle; the default attributes.
+    // SAFETY: a place for the thread's handle; the default attributes; the caller's promise.
     let error = without_signals(|| unsafe { libc::pthread_create(&mut thread, ptr::null(), body, argument) });
     if error != 0 {
         return Err(Error::from_raw_os_error(error));
@@ -157,15 +160,15 @@ extern "C" fn run(start: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Whether the process has more threads than the calling one.
-pub(crate) fn others() -> bool {
+/// Whether the process has more threads than the calling one. Where the system does not tell, it may have.
+pub fn others() -> bool {
     // The folder has two links and one more per thread.
-    std::fs::metadata("/proc/self/task").is_ok_and(|folder| folder.st_nlink() > 3)
+    std::fs::metadata("/proc/self/task").map_or(true, |folder| folder.st_nlink() > 3)
 }
 
 /// Whether our threads are all that is left: the application's have ended, the first one by pthread_exit. The C library ends such a
-/// process with its last thread, so ours must not outlive the others. Ours are those called `rpd-...`: librpd_remote.so's too.
-pub(crate) fn are_alone() -> bool {
+/// process with its last thread, so ours must not outlive the others. Those of other libraries of ours count as ours.
+pub fn are_alone() -> bool {
     let first = std::process::id().to_string();
     let stat = std::fs::read_to_string(format!("/proc/self/task/{first}/stat")).unwrap_or_default();
     // The state follows the name, which stands in parentheses and may hold anything.

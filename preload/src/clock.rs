@@ -3,7 +3,7 @@
 /// A POSIX clock the recorder reads.
 #[derive(Clone, Copy)]
 #[repr(i32)]
-pub(crate) enum Clock {
+pub enum Clock {
     /// The clock of the file.
     Monotonic = libc::CLOCK_MONOTONIC,
     /// Wall-clock time, for aligning hosts.
@@ -14,7 +14,7 @@ pub(crate) enum Clock {
 
 /// Reads `clock`, in nanoseconds.
 #[inline]
-pub(crate) fn read(clock: Clock) -> u64 {
+pub fn read(clock: Clock) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec; the clocks of the enum exist on every Linux.
     unsafe { libc::clock_gettime(clock as libc::clockid_t, &mut time) };
@@ -23,6 +23,6 @@ pub(crate) fn read(clock: Clock) -> u64 {
 
 /// CLOCK_MONOTONIC, in nanoseconds.
 #[inline]
-pub(crate) fn monotonic() -> u64 {
+pub fn monotonic() -> u64 {
     read(Clock::Monotonic)
 }

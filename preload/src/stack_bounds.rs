@@ -9,7 +9,7 @@ const MOST: u64 = 1 << 30;
 
 /// The calling thread's own stack, lowest address first; of the first thread as far as it may grow. Asks the system, and may
 /// allocate: to be kept.
-pub(crate) fn of_this_thread() -> Option<Range<u64>> {
+pub fn of_this_thread() -> Option<Range<u64>> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: a place for the attributes, which the call fills when it succeeds.
     if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {

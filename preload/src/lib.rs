@@ -1,0 +1,28 @@
+//! What a library of ours needs inside somebody else's process, so that the program does not notice it. Needs the C library alone.
+//!
+//! On the program's threads:
+//! - [`guard`]: the border that no panic crosses; [`cancellation`]: no function of ours is a cancellation point
+//! - [`lock`]: locks that outlive a panic; [`clock`]: the clocks of the file
+//! - [`memory`]: a look at memory that may be gone; [`stack_bounds`]: where a thread's stack is
+//! - [`stderr`]: lines on standard error that raise no signal
+//!
+//! In the process:
+//! - [`library`]: where this library is, and which others are loaded; [`next`]: the function behind one that is interposed
+//! - [`environment`]: variables for the program's children; [`tools_list`]: the list of libraries that the HSA runtime loads
+//! - [`threads`]: our own threads; [`fork`]: what a fork must not happen in
+//!
+//! Nothing here is exported or runs by itself: exports and constructors are the libraries' own.
+
+pub mod cancellation;
+pub mod clock;
+pub mod environment;
+pub mod fork;
+pub mod guard;
+pub mod library;
+pub mod lock;
+pub mod memory;
+pub mod next;
+pub mod stack_bounds;
+pub mod stderr;
+pub mod threads;
+pub mod tools_list;

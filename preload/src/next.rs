@@ -1,0 +1,36 @@
+//! The function behind one of ours that stands in front of it: the C library's, or another library's in between.
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function that a library of ours interposes.
+pub struct Next {
+    name: &'static CStr,
+    function: AtomicPtr<c_void>,
+}
+
+impl Next {
+    /// The function of that name.
+    pub const fn new(name: &'static CStr) -> Next {
+        Next { name, function: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static CStr {
+        self.name
+    }
+
+    /// Looks for it, once and early: later, in a signal handler, it could not be done.
+    pub fn look_up(&self) -> Option<*mut c_void> {
+        // SAFETY: a NUL-terminated name.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.function.store(found, Ordering::Relaxed);
+        self.get()
+    }
+
+    /// What was found.
+    pub fn get(&self) -> Option<*mut c_void> {
+        Some(self.function.load(Ordering::Relaxed)).filter(|function| !function.is_null())
+    }
+}
