@@ -1,7 +1,6 @@
 //! Recordings that end while the GPU is behind: every launch without an operation is told.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use super::{ask, check, end, status, with_loader};
 use crate::harness::{Dir, Loading, Run, Running, loader, program, recorder, rpd};
@@ -71,15 +70,8 @@ fn a_stop_waits_for_what_was_launched() {
 /// Waits until the file says that as many launches have no operation.
 #[track_caller]
 fn wait_for_file(dir: &Dir, count: &str) {
-    let begin = Instant::now();
-    let told = || {
-        let facts = dir.trace("trace.rpd").metadata("session::0::launches_without_op");
-        facts.into_values().next().unwrap_or_default()
-    };
-    while !dir.path("trace.rpd").exists() || told() != count {
-        assert!(begin.elapsed() < Duration::from_secs(120), "not {count}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let facts = "select count(*) from rocpd_metadata where tag = 'session::0::launches_without_op'";
+    dir.wait_for_rows("trace.rpd", &format!("{facts} and value = '{count}'"), 1);
 }
 
 #[test]
