@@ -14,14 +14,14 @@
 //! Rows are judged by what the file itself declares, so that extensions and other writers' tables are too.
 
 mod expected;
-mod far;
+pub(crate) mod far;
 mod finding;
 mod journal;
 mod kind;
 mod links;
 pub(crate) mod liveness;
 mod repair;
-mod rule;
+pub(crate) mod rule;
 mod scan;
 pub(crate) mod sessions;
 mod structure;

@@ -17,6 +17,8 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use self::nested::{Name, Range, Stack};
+use crate::check::far::Stretching;
+use crate::check::rule::are_sound;
 use crate::op_kind::KERNEL_TYPES;
 use crate::pass::sorted::Sorter;
 use crate::trace::Strings;
@@ -108,7 +110,8 @@ pub(crate) struct Group {
 pub(crate) struct Ranking {
     /// Ordered by total time (by self time where there is one), then by name.
     pub(crate) groups: Vec<Group>,
-    /// Rows left out because they end before they start or have no times.
+    /// Rows left out because of their times: those that `rpd check` has as impossible, negative or missing, and those that stretch
+    /// the trace to times far from all others.
     pub(crate) impossible: u64,
     /// Rows counted under a placeholder because their strings are not in the file.
     pub(crate) nameless: u64,
@@ -188,6 +191,7 @@ impl Ranking {
         let mut sums: HashMap<Name, Sums> = HashMap::new();
         let processes = Processes::of(trace)?;
         let mut nested = Sorter::new();
+        let mut stretching = Stretching::new();
         let mut rows = trace.prepare(&by.query())?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
@@ -196,10 +200,11 @@ impl Ranking {
                 self.impossible += 1;
                 continue;
             };
-            let Some(duration) = end.checked_sub(start).and_then(|ns| u64::try_from(ns).ok()) else {
+            if !are_sound((start, end)) || stretching.has(trace, (start, end))? {
                 self.impossible += 1;
                 continue;
-            };
+            }
+            let duration = end.abs_diff(start);
             let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
             let name = (id(2)?, id(3)?);
             if by.nests() {
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn sessions_with_their_own_strings_fall_together() {
         let ranking =
-            Ranking::of(&trace("(0,30,2,3), (5,15,5,3), (5,15,5,3), (0,50,1,4)"), Version::V2, By::Operation)
+            Ranking::of(&trace("(1,31,2,3), (5,15,5,3), (5,15,5,3), (1,51,1,4)"), Version::V2, By::Operation)
                 .unwrap();
         let gemm = Group {
             name: "gemm".into(),

@@ -11,7 +11,7 @@ use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
 use super::rule::has_sound_times;
 use super::scan::judged;
-use crate::layout::{TableLayout, quote};
+use crate::layout::{Layout, TableLayout, quote};
 
 /// ns of a day.
 const DAY: i64 = 86_400_000_000_000;
@@ -23,16 +23,38 @@ pub(crate) fn is_possible(span: Option<(i64, i64)>) -> bool {
     span.is_some_and(|(start, end)| end - start > DAY)
 }
 
-/// Rows of the timed tables that are far from nearly all others, but for those of the sessions in `running`.
-/// Needs a scan of each; memory for a number a day.
-///
-/// # Errors
-/// When a table cannot be read.
-pub(crate) fn times(
-    trace: &Connection,
-    tables: &[&TableLayout],
-    running: &[u32],
-) -> rusqlite::Result<Vec<Finding>> {
+/// The rows of a trace that stretch it: longer than a day, and begun or ended far from nearly all others.
+pub(crate) struct Stretching {
+    /// The far days; looked for when the first row is met that is so long.
+    far: Option<BTreeSet<i64>>,
+}
+
+impl Stretching {
+    /// Nothing is known yet.
+    pub(crate) fn new() -> Stretching {
+        Stretching { far: None }
+    }
+
+    /// Whether a row with these sound times is one.
+    ///
+    /// # Errors
+    /// When a table cannot be read.
+    pub(crate) fn has(&mut self, trace: &Connection, (start, end): (i64, i64)) -> rusqlite::Result<bool> {
+        if end - start <= DAY {
+            return Ok(false);
+        }
+        if self.far.is_none() {
+            let layout = Layout::of(trace)?;
+            let timed: Vec<&TableLayout> = layout.tables.iter().filter(|table| table.is_timed()).collect();
+            self.far = Some(far(trace, &timed, &[])?);
+        }
+        Ok(self.far.as_ref().is_some_and(|far| far.contains(&(start / DAY)) || far.contains(&(end / DAY))))
+    }
+}
+
+/// The days on which the timed tables have few of all times, but for those of the sessions in `running`. Needs a scan of each; memory
+/// for a number a day.
+fn far(trace: &Connection, tables: &[&TableLayout], running: &[u32]) -> rusqlite::Result<BTreeSet<i64>> {
     let mut days: BTreeMap<i64, u64> = BTreeMap::new();
     for table in tables {
         for column in ["start", "end"] {
@@ -51,7 +73,19 @@ pub(crate) fn times(
             }
         }
     }
-    let far: Vec<String> = far_days(&days).iter().map(i64::to_string).collect();
+    Ok(far_days(&days))
+}
+
+/// Rows of the timed tables that are far from nearly all others, but for those of the sessions in `running`.
+///
+/// # Errors
+/// When a table cannot be read.
+pub(crate) fn times(
+    trace: &Connection,
+    tables: &[&TableLayout],
+    running: &[u32],
+) -> rusqlite::Result<Vec<Finding>> {
+    let far: Vec<String> = far(trace, tables, running)?.iter().map(i64::to_string).collect();
     if far.is_empty() {
         return Ok(Vec::new());
     }

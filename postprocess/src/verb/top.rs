@@ -50,7 +50,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     drop(trace);
     if ranking.impossible > 0 {
         note(format_args!(
-            "{name}: {} left out: not started before ended",
+            "{name}: {} left out: impossible times, which rpd check lists",
             counted(ranking.impossible, &format!("{one} is"), &format!("{many} are"))
         ));
     }

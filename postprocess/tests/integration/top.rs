@@ -24,7 +24,13 @@ fn top(dir: &Dir, columns: usize, arguments: &[&str]) -> Ran {
     ran(dir.rpd(&[&["top"], arguments].concat()).env("COLUMNS", columns.to_string()))
 }
 
-/// Adds kernels: name, start, end.
+/// As [`kernels`], of names that may come again.
+fn kernels_of(ops: &[(String, i64, i64)]) -> String {
+    let ops: Vec<(&str, i64, i64)> = ops.iter().map(|(name, start, end)| (&**name, *start, *end)).collect();
+    kernels(&ops)
+}
+
+/// Adds kernels: name, start, end; times from 1 on.
 fn kernels(ops: &[(&str, i64, i64)]) -> String {
     let mut sql = String::from("INSERT INTO rocpd_string VALUES (1, ''), (2, 'KernelExecution');\n");
     for (at, (name, start, end)) in ops.iter().enumerate() {
@@ -32,7 +38,9 @@ fn kernels(ops: &[(&str, i64, i64)]) -> String {
         sql += &format!(
             "INSERT INTO rocpd_string VALUES ({id}, '{name}');
              INSERT INTO rocpd_op (gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
-                 VALUES (0, 0, {at}, '', {start}, {end}, {id}, 2);\n"
+                 VALUES (0, 0, {at}, '', {}, {}, {id}, 2);\n",
+            start + 1,
+            end + 1
         );
     }
     sql
@@ -182,10 +190,55 @@ fn time_of_nested_markers_is_counted_once() {
 }
 
 #[test]
+fn impossible_times_are_in_no_sum() {
+    let dir = Dir::new();
+    let year = 365 * 86_400_000_000_000;
+    let mut ops: Vec<(String, i64, i64)> =
+        (0..400).map(|at| (format!("good{}", at % 4), year + at, year + at + 10)).collect();
+    let good = dir.trace("good.rpd", &kernels_of(&ops));
+    let wrong = [
+        ("backwards", 2 * year, year),
+        ("negative", -year, year),
+        ("unset", -1, year),
+        ("endless", year, i64::MAX - 1),
+        ("a century", year, 101 * year),
+    ];
+    ops.extend(wrong.map(|(name, start, end)| (name.to_string(), start, end)));
+    let bad = dir.trace("bad.rpd", &kernels_of(&ops));
+    let told = dir.run(&["top", "--csv", &bad]);
+    assert_eq!(told.expect(0).stdout, dir.run(&["top", "--csv", &good]).expect(0).stdout);
+    told.says(&["bad.rpd", "5 GPU operations are left out", "impossible times", "rpd check"]);
+    // All of them, and nothing else, are what check finds.
+    let checked = dir.run(&["check", "--json", &bad]).stdout;
+    let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+    let of_times = |kind: &&serde_json::Value| {
+        kind["kind"].as_str().unwrap().ends_with("time") || kind["kind"] == "negative-duration"
+    };
+    let found: u64 = checked["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(of_times)
+        .map(|f| f["count"].as_u64().unwrap())
+        .sum();
+    assert_eq!(found, 5, "{checked}");
+    // Calls are judged alike.
+    let calls = "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipMalloc'), (3, 'hipFree');
+        INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
+            (1, 7, 7, 1000, 2000, 2, 1), (2, 7, 7, 0, 9000, 3, 1), (3, 7, 7, 3000, 2000, 3, 1), (4, 7, 7, 1500, 1600, 2, 1);";
+    let told = dir.run(&["top", "--by", "api", "--csv", &dir.trace("calls.rpd", calls)]);
+    assert_eq!(
+        told.expect(0).stdout.lines().skip(1).collect::<Vec<_>>(),
+        ["hipMalloc,2,1000,1000,550.000,100,1000,100.0000"]
+    );
+    told.says(&["2 calls are left out"]);
+}
+
+#[test]
 fn what_cannot_be_is_left_out_and_counted() {
     let dir = Dir::new();
     let trace = dir.trace("t.rpd", &kernels(&[("good", 5, 10), ("backwards", 10, 5)]));
-    dir.run(&["top", &trace]).expect(0).says(&["t.rpd", "1 operation is left out", "end"]);
+    dir.run(&["top", &trace]).expect(0).says(&["t.rpd", "1 operation is left out", "impossible times"]);
     assert_eq!(rows(&dir, &trace).len(), 1);
     dir.open(&trace).execute_batch("UPDATE rocpd_op SET description_id = 999, opType_id = 998").unwrap();
     let dangling = dir.run(&["top", &trace]);
