@@ -21,6 +21,8 @@ use crate::{output, text, trace};
 pub(crate) struct Request {
     /// The trace.
     pub(crate) file: PathBuf,
+    /// Calls of that process only.
+    pub(crate) pid: Option<i64>,
     /// Calls of that thread only.
     pub(crate) thread: Option<i64>,
     /// Calls that begin in there only.
@@ -60,6 +62,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
         let window = Window::resolve(&trace, version, span, stretch)?;
         conditions.push(window.condition("A.start"));
     }
+    conditions.extend(request.pid.map(|pid| format!("A.pid = {pid}")));
     conditions.extend(request.thread.map(|thread| format!("A.tid = {thread}")));
     let (mut shown, mut failed) = (0, None);
     let most = request.rows.unwrap_or(usize::MAX);

@@ -96,6 +96,22 @@ fn a_few_calls_for_people_and_for_programs() {
 }
 
 #[test]
+fn calls_of_one_process() {
+    let dir = Dir::new();
+    dir.trace("t.rpd", CALLS);
+    // Threads of several processes may have one number.
+    dir.open("t.rpd").execute_batch("UPDATE rocpd_api SET pid = 2, tid = 4 WHERE id = 2").unwrap();
+    let chosen = |arguments: &[&str]| lines(&dir, &[&["t.rpd"], arguments].concat()).0;
+    let launch = LAUNCH.replacen('5', "4", 1);
+    assert_eq!(chosen(&["--pid", "1"]), [COPY, MARKER]);
+    assert_eq!(chosen(&["--pid", "2"]), [&*launch]);
+    assert_eq!(chosen(&["--thread", "4"]), [COPY.to_string(), launch]);
+    assert_eq!(chosen(&["--thread", "4", "--pid", "1"]), [COPY]);
+    assert_eq!(chosen(&["--pid", "3"]), [""; 0]);
+    dir.run(&["api", "--pid", "main", "t.rpd"]).expect(2);
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let dir = Dir::new();
     dir.trace("t.rpd", CALLS);
