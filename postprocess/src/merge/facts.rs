@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
-use rpd_schema::{Processes, session_fact};
+use rpd_schema::{Processes, SessionInfo, session_fact};
 use rusqlite::Connection;
 
 use super::gpu::GPU_STRIDE;
@@ -51,9 +51,13 @@ pub(super) fn copy(making: &Making<'_>, plan: &Plan<'_>, input: usize) -> Result
 /// A row of the metadata of trace `input` as it stands in the result, if it does.
 fn moved(plan: &Plan<'_>, input: usize, tag: &str, value: &str) -> Option<(String, String)> {
     if let Some((session, key)) = numbered(tag, "session::") {
-        if key == node::NODE || is_counted_before(plan, input, session, key) {
+        if key == node::NODE {
             return None;
         }
+        let value = &match is_count(key) {
+            true => counted_once(plan, input, session, key, value)?,
+            false => value.to_string(),
+        };
         let is_time = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS].contains(&key);
         let time = value.trim().parse::<i64>().ok().filter(|_| is_time);
         let shift = plan.shift(input, plan.nodes.moved(input, session));
@@ -77,24 +81,54 @@ fn numbered<'a>(tag: &'a str, prefix: &str) -> Option<(i64, &'a str)> {
     Some((number.parse::<u32>().ok()?.into(), key))
 }
 
-/// Whether this is a count of a session that an earlier trace has too: parts of one recording, of which each has the counts
-/// of the whole.
-fn is_counted_before(plan: &Plan<'_>, input: usize, session: i64, key: &str) -> bool {
-    if !key.starts_with(session_fact::LOST) && !key.starts_with(session_fact::RECORDED) {
+/// The counts of a session, which tools add up.
+fn is_count(key: &str) -> bool {
+    key.starts_with(session_fact::LOST)
+        || key.starts_with(session_fact::RECORDED)
+        || [session_fact::LAUNCHES_WITHOUT_OP, session_fact::RECORDER_CPU_NS].contains(&key)
+}
+
+/// What to write of a count of a session. Traces may be parts of one recording, each with the counts of the whole as they were when it
+/// was cut out: the first that has the count gets the largest, the others none.
+fn counted_once(plan: &Plan<'_>, input: usize, session: i64, key: &str, value: &str) -> Option<String> {
+    let of = |input: usize| plan.inputs[input].sessions.iter();
+    let Some(this) = of(input).find(|found| i64::from(found.session) == session) else {
+        return Some(value.to_string());
+    };
+    let others = (0..plan.inputs.len()).filter(|other| *other != input);
+    let parts = others.flat_map(|other| of(other).map(move |session| (other, session)));
+    let parts: Vec<(usize, &SessionInfo)> =
+        parts.filter(|(_, other)| other.get(key).is_some() && is_same_session(this, other)).collect();
+    if parts.iter().any(|(other, _)| *other < input) {
+        return None;
+    }
+    let largest = parts.iter().filter_map(|(_, part)| part.number(key)).max();
+    Some(match (largest, value.trim().parse::<u64>()) {
+        (Some(largest), Ok(own)) => largest.max(own).to_string(),
+        (Some(largest), Err(_)) => largest.to_string(),
+        (None, _) => value.to_string(),
+    })
+}
+
+/// Whether two sessions of two traces are one. A process has several where it goes on in another file; each has counts of its own.
+fn is_same_session(one: &SessionInfo, other: &SessionInfo) -> bool {
+    let facts = [session_fact::BOOT_ID, session_fact::PID, session_fact::START_MONOTONIC_NS];
+    if !facts.iter().all(|fact| one.get(fact).is_some() && one.get(fact) == other.get(fact)) {
         return false;
     }
-    let identity = |input: usize, session: i64| {
-        let session = plan.inputs[input].sessions.iter().find(|found| i64::from(found.session) == session)?;
-        let facts = [session_fact::BOOT_ID, session_fact::PID, session_fact::START_MONOTONIC_NS];
-        facts.map(|fact| session.get(fact).map(str::to_string)).into_iter().collect::<Option<Vec<String>>>()
+    let end = |session: &SessionInfo| session.get(session_fact::END_MONOTONIC_NS).map(str::to_string);
+    if let (Some(one), Some(other)) = (end(one), end(other)) {
+        return one == other;
+    }
+    // One was cut out before the end, or there was none: then no count is larger in the earlier one.
+    let no_less = |later: &SessionInfo, earlier: &SessionInfo| {
+        let mut counts = earlier.facts.keys().filter(|key| is_count(key));
+        counts.all(|key| later.number(key) >= earlier.number(key))
     };
-    let Some(wanted) = identity(input, session) else { return false };
-    (0..input).any(|earlier| {
-        let sessions = plan.inputs[earlier].sessions.iter();
-        sessions
-            .map(|found| identity(earlier, found.session.into()))
-            .any(|found| found.as_ref() == Some(&wanted))
-    })
+    match end(one).is_some() {
+        true => no_less(one, other),
+        false => no_less(other, one) || end(other).is_none() && no_less(one, other),
+    }
 }
 
 /// The processes of sessions that say nothing of themselves, of parts of one trace: a session of each part was one before.

@@ -439,3 +439,56 @@ fn what_notes_beside_the_parts_say_is_in_the_merged_trace() {
     dir.run(&["check", "all.rpd"]).expect(0);
     assert!(dir.path("a.rpd-lost").exists() && dir.path("b.rpd-lost").exists(), "the parts are as they were");
 }
+
+/// A call of process 7 from `start` on, and what its session says: its end, if it has one, and its counts.
+fn session_of(dir: &Dir, name: &str, start: i64, end: Option<i64>, lost: u64) -> String {
+    let counts = [
+        ("lost::write", lost),
+        ("recorded::call", lost + 1),
+        ("launches_without_op", lost + 2),
+        ("recorder_cpu_ns", lost + 3),
+    ];
+    let counts = counts.map(|(key, count)| format!("('session::0::{key}', '{count}')")).join(", ");
+    let end = end.map_or(String::new(), |end| format!("('session::0::end_monotonic_ns', '{end}'),"));
+    let rows = format!(
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipMalloc');
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
+             (1, 7, 7, {start}, {start} + 100, 2, 1), (2, 7, 7, {start} + 200, {start} + 300, 2, 1);
+         INSERT INTO rocpd_metadata (tag, value) VALUES ('session_count', '1'), ('session::0::boot_id', 'b'), ('session::0::pid', '7'),
+             ('session::0::start_monotonic_ns', '50'), ('session::0::host', 'h'), {end} {counts}"
+    );
+    dir.trace(name, &rows)
+}
+
+#[test]
+fn parts_of_a_session_count_once_and_sessions_each_for_themselves() {
+    let dir = Dir::new();
+    let counts = |trace: &str| {
+        let sessions = rpd_schema::sessions(&dir.open(trace)).unwrap();
+        ["lost::write", "recorded::call", "launches_without_op", "recorder_cpu_ns"]
+            .map(|key| sessions.iter().filter_map(|session| session.number(key)).sum::<u64>())
+    };
+    let merged = |parts: &[&str]| {
+        let out = format!("of-{}", parts.concat());
+        dir.run(&[&["merge", "--same-host", "-o", &out], parts].concat()).expect(0);
+        counts(&out)
+    };
+    // Two parts of one trace have its counts, whole.
+    session_of(&dir, "whole.rpd", 1000, Some(9000), 5);
+    dir.run(&["trim", "whole.rpd", "-o", "1.rpd", "--end", "1100"]).expect(0);
+    dir.run(&["trim", "whole.rpd", "-o", "2.rpd", "--start", "1100"]).expect(0);
+    assert_eq!((counts("1.rpd"), counts("2.rpd")), ([5, 6, 7, 8], [5, 6, 7, 8]));
+    assert_eq!(merged(&["1.rpd", "2.rpd"]), [5, 6, 7, 8]);
+    assert_eq!(merged(&["1.rpd", "whole.rpd", "2.rpd"]), [5, 6, 7, 8]);
+    // A part that was cut out while the session went on has counts of then, and one without a count does not hide it.
+    session_of(&dir, "early.rpd", 500, None, 3);
+    assert_eq!(merged(&["early.rpd", "1.rpd"]), [5, 6, 7, 8]);
+    assert_eq!(merged(&["1.rpd", "early.rpd"]), [5, 6, 7, 8]);
+    dir.open("early.rpd").execute_batch("DELETE FROM rocpd_metadata WHERE tag LIKE '%lost%'").unwrap();
+    assert_eq!(merged(&["early.rpd", "2.rpd"]), [5, 6, 7, 8]);
+    // The process went on in another file, or lost more there before it was killed: these are sessions of their own.
+    session_of(&dir, "next.rpd", 20_000, Some(30_000), 4);
+    assert_eq!(merged(&["whole.rpd", "next.rpd"]), [9, 11, 13, 15]);
+    session_of(&dir, "killed.rpd", 20_000, None, 6);
+    assert_eq!(merged(&["whole.rpd", "killed.rpd"]), [11, 13, 15, 17]);
+}
