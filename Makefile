@@ -77,7 +77,7 @@ bench-passes: setup
 soak: setup
 	@$(MAKE) --no-print-directory build
 	@RPD_SOAK=1 $(TEST)
-	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment; do \
+	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
 	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi
 

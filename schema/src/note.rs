@@ -4,6 +4,8 @@
 //! next takes a session of the trace takes them in and removes them; until then readers count them in. A note names the trace by
 //! inode and time of birth: one of a file that was at this path before is left alone.
 
+mod form;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -14,19 +16,13 @@ use std::time::UNIX_EPOCH;
 
 use rusqlite::Connection;
 
+use self::form::{MOST_BYTES, Said};
 use crate::session::{claim, count};
-use crate::session_fact::{LOST, TAKEN_IN};
+use crate::session_fact::TAKEN_IN;
 use crate::sessions::{FactsByNumber, SessionInfo, numbered_facts};
 
-/// First line of a note of this form.
-const FORM: &str = "rpd-lost 1";
-/// Last line: without it the note is not complete.
-const END: &str = "end";
-/// Bytes of a note, and notes of a trace, that are looked at.
-const MOST_BYTES: u64 = 64 << 10;
+/// Notes of a trace that are looked at.
 const MOST_NOTES: usize = 10_000;
-/// Bytes of a fact that are written: a command line may be longer than a note that is read.
-const LONGEST_VALUE: usize = 4 << 10;
 
 /// What one process says.
 #[derive(Debug)]
@@ -44,45 +40,44 @@ pub(crate) struct Note {
 ///
 /// # Errors
 ///
-/// There is no trace, or no note can be written beside it.
+/// There is no trace, or no note can be written beside it, or none that would be taken for one: the trace is another user's. The error
+/// names the directory.
 pub fn leave_note(
     trace: &Path,
     name: &str,
     session: Option<u32>,
     facts: &[(String, String)],
 ) -> io::Result<()> {
-    let (inode, born) = identity(&fs::metadata(trace)?);
-    let session = session.map_or("-".to_owned(), |session| session.to_string());
-    let mut text = format!("{FORM}\ntrace {inode} {born}\nsession {session}\n");
-    let (losses, others): (Vec<_>, Vec<_>) = facts.iter().partition(|(key, _)| key.starts_with(LOST));
-    for (key, value) in losses.into_iter().chain(others) {
-        let line = format!("{key}={}\n", beginning(value).replace(char::is_control, " "));
-        // A longer one would not be read.
-        if text.len() + line.len() + END.len() < MOST_BYTES as usize {
-            text.push_str(&line);
-        }
-    }
-    text.push_str(&format!("{END}\n"));
+    let about = fs::metadata(trace)?;
+    let said = Said { trace: identity(&about), session, facts: facts.to_vec() };
     let directory = directory(trace);
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", directory.display()));
     let path = directory.join(name);
     let mut opened = Err(io::ErrorKind::NotFound.into());
     // Whoever takes in the last note removes the directory.
     for _ in 0..8 {
         let _ = fs::create_dir(&directory);
         if fs::symlink_metadata(&directory).is_ok_and(|found| !found.is_dir()) {
-            return Err(io::ErrorKind::NotADirectory.into());
+            return Err(named(io::ErrorKind::NotADirectory.into()));
         }
         opened = OpenOptions::new().write(true).create_new(true).open(&path);
         if !matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound) {
             break;
         }
     }
-    let written = opened?.write_all(text.as_bytes());
+    let mut note = opened.map_err(named)?;
+    let written = match note.metadata() {
+        Ok(of_note) if !is_trusted(&of_note, &about) => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "the trace is another user's"))
+        }
+        _ => note.write_all(said.text().as_bytes()),
+    };
     if written.is_err() {
         // Half of one says nothing.
         let _ = fs::remove_file(&path);
+        let _ = fs::remove_dir(&directory);
     }
-    written
+    written.map_err(named)
 }
 
 /// The complete notes on this trace.
@@ -93,9 +88,9 @@ pub(crate) fn notes(trace: &Path) -> Vec<Note> {
         return vec![];
     }
     let Ok(entries) = fs::read_dir(directory) else { return vec![] };
-    let Ok(about) = fs::metadata(trace).map(|trace| identity(&trace)) else { return vec![] };
+    let Ok(about) = fs::metadata(trace) else { return vec![] };
     let mut notes: Vec<_> =
-        entries.flatten().filter_map(|entry| read(entry.path(), about)).take(MOST_NOTES).collect();
+        entries.flatten().filter_map(|entry| read(entry.path(), &about)).take(MOST_NOTES).collect();
     notes.sort_by(|one, other| one.name.cmp(&other.name));
     notes
 }
@@ -176,36 +171,30 @@ impl Note {
     }
 }
 
-fn read(path: PathBuf, about: (u64, u128)) -> Option<Note> {
+fn read(path: PathBuf, about: &Metadata) -> Option<Note> {
     // Not a link, and not a pipe, which would keep whoever opens it waiting.
     if !fs::symlink_metadata(&path).ok()?.is_file() {
         return None;
     }
-    let mut bytes = vec![];
-    File::open(&path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines = text.strip_suffix(&format!("{END}\n"))?.lines();
-    if lines.next()? != FORM {
+    let file = File::open(&path).ok()?;
+    if !is_trusted(&file.metadata().ok()?, about) {
         return None;
     }
-    let (inode, born) = lines.next()?.strip_prefix("trace ")?.split_once(' ')?;
-    let (inode, born): (u64, u128) = (inode.parse().ok()?, born.parse().ok()?);
+    let mut bytes = vec![];
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    let Said { trace: (inode, born), session, facts } = Said::read(&String::from_utf8_lossy(&bytes))?;
+    let (real_inode, really_born) = identity(about);
     // Not every file system knows when a file was born.
-    let is_about = inode == about.0 && (born == about.1 || born == 0 || about.1 == 0);
-    let session = lines.next()?.strip_prefix("session ")?.parse().ok();
+    let is_about = inode == real_inode && (born == really_born || born == 0 || really_born == 0);
     let name = path.file_name()?.to_str()?.to_owned();
-    let mut facts: BTreeMap<String, String> = lines
-        .filter_map(|line| line.split_once('='))
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
+    let mut facts: BTreeMap<String, String> = facts.into_iter().collect();
     facts.insert(TAKEN_IN.to_owned(), name.clone());
     is_about.then_some(Note { path, name, session, facts })
 }
 
-/// The beginning of a value, as long as one may be.
-fn beginning(value: &str) -> &str {
-    let end = (0..=value.len().min(LONGEST_VALUE)).rev().find(|at| value.is_char_boundary(*at));
-    &value[..end.unwrap_or_default()]
+/// Whether a note is of somebody who may write the trace whatever its mode is: its owner, or root.
+fn is_trusted(note: &Metadata, trace: &Metadata) -> bool {
+    note.uid() == trace.uid() || note.uid() == 0
 }
 
 /// Beside the file itself, whatever links lead to it.
@@ -242,7 +231,7 @@ mod tests {
         leave_note(&trace, "of-session-0", Some(0), &facts("5")).unwrap();
         leave_note(&trace, "of-none", None, &facts("7")).unwrap();
         assert!(leave_note(&trace, "of-none", None, &facts("8")).is_err(), "there already");
-        fs::write(super::directory(&trace).join("half"), format!("{FORM}\nlost::write=9\n")).unwrap();
+        fs::write(super::directory(&trace).join("half"), "rpd-lost 1\nlost::write=9\n").unwrap();
         let (reader, _) = crate::open_read(&trace).unwrap();
         let count = |reader: &Connection| lost(reader).unwrap().get("write").copied();
         assert_eq!((count(&reader), sessions(&reader).unwrap().len()), (Some(12), 2));
@@ -285,7 +274,7 @@ mod tests {
         drop(Appender::open(&trace).unwrap());
         // The boundary of 4 KB lies within a character.
         let long = format!("a{}", "\u{e9}".repeat(100_000));
-        let mut facts: Vec<_> = (0..40).map(|number| (format!("env::{number}"), long.clone())).collect();
+        let mut facts: Vec<_> = (0..40).map(|number| (format!("version::{number}"), long.clone())).collect();
         facts.insert(0, ("command".into(), long.clone()));
         facts.push(("lost::write".into(), "7".into()));
         leave_note(&trace, "of-session-0", Some(0), &facts).unwrap();
@@ -294,7 +283,7 @@ mod tests {
         let (reader, _) = crate::open_read(&trace).unwrap();
         assert_eq!(lost(&reader).unwrap().get("write"), Some(&7));
         let command = sessions(&reader).unwrap()[0].command().unwrap().to_owned();
-        assert_eq!((command.len(), long.starts_with(&command)), (LONGEST_VALUE - 1, true));
+        assert_eq!((command.len(), long.starts_with(&command)), (form::LONGEST_VALUE - 1, true));
     }
 
     #[test]
@@ -323,6 +312,73 @@ mod tests {
         assert_eq!(lost(&reader).unwrap().get("write"), Some(&7));
         drop(Appender::open(&link).unwrap());
         assert_eq!((lost(&reader).unwrap().get("write"), notes(&trace).len()), (Some(&7), 0));
+    }
+
+    #[test]
+    fn an_error_names_the_directory_that_is_really_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let (trace, link) = (directory.path().join("t.rpd"), directory.path().join("link.rpd"));
+        drop(Appender::open(&trace).unwrap());
+        std::os::unix::fs::symlink(&trace, &link).unwrap();
+        leave_note(&link, "one", None, &facts("7")).unwrap();
+        let real = super::directory(&trace);
+        assert!(real.ends_with("t.rpd-lost"));
+        let told = |error: io::Error| (error.kind(), error.to_string());
+        let (kind, text) = told(leave_note(&link, "one", None, &facts("7")).unwrap_err());
+        assert_eq!(
+            (kind, text.starts_with(&*real.to_string_lossy())),
+            (io::ErrorKind::AlreadyExists, true),
+            "{text}"
+        );
+        fs::remove_dir_all(&real).unwrap();
+        fs::write(&real, "").unwrap();
+        let (kind, text) = told(leave_note(&link, "one", None, &facts("7")).unwrap_err());
+        assert_eq!(
+            (kind, text.starts_with(&*real.to_string_lossy())),
+            (io::ErrorKind::NotADirectory, true),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_note_of_another_user_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.rpd");
+        drop(Appender::open(&trace).unwrap());
+        leave_note(&trace, "one", None, &facts("7")).unwrap();
+        let note = super::directory(&trace).join("one");
+        let owned = |file: &Path, user: u32| std::os::unix::fs::chown(file, Some(user), None);
+        // Only root can give a file away.
+        if owned(&note, 65534).is_err() {
+            return;
+        }
+        assert_eq!(notes(&trace).len(), 0);
+        owned(&trace, 65534).unwrap();
+        assert_eq!(notes(&trace).len(), 1, "the same user's");
+        owned(&trace, 65533).unwrap();
+        assert_eq!(notes(&trace).len(), 0);
+        owned(&note, 0).unwrap();
+        assert_eq!(notes(&trace).len(), 1, "root's");
+        leave_note(&trace, "two", None, &facts("8")).unwrap();
+        assert_eq!(notes(&trace).len(), 2);
+    }
+
+    #[test]
+    fn a_forged_note_states_nothing_but_what_a_recorder_may() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.rpd");
+        drop(Appender::open(&trace).unwrap());
+        leave_note(&trace, "one", Some(0), &facts("7")).unwrap();
+        let note = super::directory(&trace).join("one");
+        let text = fs::read_to_string(&note).unwrap();
+        let forged =
+            "lost::late=18446744073709551615\nlost::write=18446744073709551615\nenv::EVIL=1\nnode=9\n";
+        fs::write(&note, text.replace("end\n", &format!("{forged}end\n"))).unwrap();
+        drop(Appender::open(&trace).unwrap());
+        let (reader, _) = crate::open_read(&trace).unwrap();
+        assert_eq!(lost(&reader).unwrap(), BTreeMap::from([("write".to_owned(), 7)]));
+        let stated = sessions(&reader).unwrap().remove(0).facts.into_keys().collect::<Vec<_>>();
+        assert_eq!(stated, ["command", "lost::write", "pid", TAKEN_IN]);
     }
 
     #[test]
