@@ -4,13 +4,17 @@ use std::path::Path;
 
 use crate::executable;
 use crate::quantity::counted;
-use crate::report::{Ended, Hsa, Kfd, Report, Runtime};
-use crate::text;
+use crate::report::{Ended, Hsa, Kfd, Loaded, Report, Runtime};
+use crate::{launch, text};
 
-/// The cause, from what the processes reported and, where none did, from the command's file.
+/// Bytes of its name that the kernel keeps of a process.
+const LONGEST_NAME: usize = 15;
+
+/// The cause, from what the processes reported, what the command's process was called at its end, and, where none reported, from the
+/// command's file.
 ///
 /// `started` is false where recording was to wait for the program to start it.
-pub(crate) fn reason(report: &Report, command: &Path, started: bool) -> String {
+pub(crate) fn reason(report: &Report, command: &Path, at_end: &launch::Ended, started: bool) -> String {
     if report.loaded.is_empty() {
         return not_loaded(command);
     }
@@ -22,13 +26,26 @@ pub(crate) fn reason(report: &Report, command: &Path, started: bool) -> String {
         (Some(ended), _) if ended.hsa > Hsa::Absent || ended.runtime.is_some() => {
             in_process(report, ended, started)
         }
-        (_, Some(silent)) => format!(
-            "{} was killed, or ended without its exit handlers, before an operation was written",
-            named(&silent.exe, silent.pid)
-        ),
+        (_, Some(silent)) => unheard(silent, at_end),
         (Some(ended), None) => in_process(report, ended, started),
         (None, None) => not_loaded(command),
     }
+}
+
+/// What became of a process that did not tell how it ended.
+fn unheard(silent: &Loaded, at_end: &launch::Ended) -> String {
+    let exe = named(&silent.exe, silent.pid);
+    let file = silent.exe.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_same = file.starts_with(&at_end.name) && at_end.name.len() >= file.len().min(LONGEST_NAME);
+    if silent.pid == at_end.pid && !at_end.name.is_empty() && !is_same {
+        let name = String::from_utf8_lossy(&at_end.name);
+        return format!(
+            "{exe} became {}, into which the recorder was not loaded (statically linked, or LD_PRELOAD was cleared), or which was \
+             killed, or ended without its exit handlers, before an operation was written",
+            text::escape(&name)
+        );
+    }
+    format!("{exe} was killed, or ended without its exit handlers, before an operation was written")
 }
 
 fn named(exe: &Path, pid: u32) -> String {
@@ -100,9 +117,19 @@ fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::Ending;
+
+    /// Process 1 is the command's own, and was called that at its end.
+    fn ended_as(name: &str) -> launch::Ended {
+        launch::Ended { ending: Ending::Exited(0), pid: 1, name: name.into() }
+    }
+
+    fn told_at_end(name: &str, lines: &str) -> String {
+        reason(&Report::parse(lines.as_bytes()), Path::new("/bin/sh"), &ended_as(name), true)
+    }
 
     fn told(lines: &str) -> String {
-        reason(&Report::parse(lines.as_bytes()), Path::new("/bin/sh"), true)
+        told_at_end("sh", lines)
     }
 
     fn ended(fields: &str) -> String {
@@ -161,9 +188,17 @@ mod tests {
              ended pid=1 start=1 hsa=no tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );
         assert!(wrapped.contains("/opt/app (process 2) was killed"), "{wrapped}");
+        let replaced = told_at_end("trainer", "loaded pid=1 exe=/usr/bin/env\n");
+        assert!(replaced.starts_with("/usr/bin/env (process 1) became trainer, into which"), "{replaced}");
+        for (name, exe) in
+            [("a-long-program-", "/bin/a-long-program-name"), ("", "/usr/bin/env"), ("env", "/usr/bin/env")]
+        {
+            let same = told_at_end(name, &format!("loaded pid=1 exe={exe}\n"));
+            assert!(same.starts_with(&format!("{exe} (process 1) was killed")), "{same}");
+        }
         let off = Report::parse(
             b"loaded pid=7 exe=/a\nended pid=7 start=1 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );
-        assert!(reason(&off, Path::new("/a"), false).contains("rpdstart()"));
+        assert!(reason(&off, Path::new("/a"), &ended_as("a"), false).contains("rpdstart()"));
     }
 }

@@ -2,14 +2,26 @@
 //! signals, and the way it ends are its own.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{self, ExitCode};
+use std::{fs, io};
 
 use anyhow::{Context, Result};
 
 use crate::executable::NotRunnable;
 use crate::system::{self, Signals};
+
+/// How a command ended, and as what.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// How.
+    pub(crate) ending: Ending,
+    /// Its process.
+    pub(crate) pid: u32,
+    /// What the kernel called the process at its end: the first 15 bytes of the name of the program that it ran last (`env` and
+    /// shells are replaced by others), unless it took another name. Empty if that is not known.
+    pub(crate) name: Vec<u8>,
+}
 
 /// How the command came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +46,7 @@ pub(crate) enum Failure {
 ///
 /// # Errors
 /// When it cannot be started; nothing of it has run then.
-pub(crate) fn run(command: &[OsString], environment: &[(&OsStr, OsString)]) -> Result<Ending, Failure> {
+pub(crate) fn run(command: &[OsString], environment: &[(&OsStr, OsString)]) -> Result<Ended, Failure> {
     let (program, arguments) = command.split_first().ok_or(Failure::NotRunnable(NotRunnable::Missing))?;
     let mut child = process::Command::new(program);
     child.args(arguments).envs(environment.iter().map(|(key, value)| (key, value)));
@@ -42,15 +54,19 @@ pub(crate) fn run(command: &[OsString], environment: &[(&OsStr, OsString)]) -> R
     let mut child = signals.spawn(&mut child).map_err(|error| not_started(program, error))?;
     let waited = signals.wait(&child);
     drop(signals);
+    let pid = child.id();
+    // It is not reaped yet, so this is still its own.
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default().trim_ascii_end().to_vec();
     let status = waited
         .and_then(|()| child.wait())
         .with_context(|| format!("cannot wait for {}", program.display()))
         .map_err(Failure::Other)?;
-    Ok(match (status.code(), status.signal()) {
+    let ending = match (status.code(), status.signal()) {
         // A status is the low eight bits of what was passed to exit.
         (Some(code), _) => Ending::Exited(code.to_le_bytes()[0]),
         (None, signal) => Ending::Killed(signal.unwrap_or(libc::SIGKILL)),
-    })
+    };
+    Ok(Ended { ending, pid, name })
 }
 
 fn not_started(program: &OsStr, error: io::Error) -> Failure {

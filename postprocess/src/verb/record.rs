@@ -113,8 +113,8 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
     environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
     let environment: Vec<(&OsStr, OsString)> =
         environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
-    let ending = match launch::run(&request.command, &environment) {
-        Ok(ending) => ending,
+    let ended = match launch::run(&request.command, &environment) {
+        Ok(ended) => ended,
         Err(failure) => {
             destination.abandon();
             return match failure {
@@ -133,17 +133,17 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode> {
         Ok(recorded) => {
             let mut line = summary(&named(&destination, &written, &report), &recorded);
             if recorded.operations() == 0 {
-                line.push_str(&format!("; {}", empty_trace::reason(&report, &program, started)));
+                line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, started)));
             }
             for failure in &recorded.failures {
                 line.push_str(&format!("; {}", text::escape(failure)));
             }
-            line.push_str(&cut_off(ending, recorded.cut_off));
+            line.push_str(&cut_off(ended.ending, recorded.cut_off));
             note(line);
         }
         Err(error) => note(format_args!("cannot read back what was recorded: {error:#}")),
     }
-    Ok(ending.repeat())
+    Ok(ended.ending.repeat())
 }
 
 /// The name of the trace as it was written.

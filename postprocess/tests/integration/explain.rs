@@ -36,6 +36,16 @@ fn a_static_program() {
 }
 
 #[test]
+fn a_program_that_another_one_became() {
+    let dir = Dir::new();
+    dir.compile("real-one", EMPTY_PROGRAM, &["-static"]);
+    let told = dir.run(&["record", "--", "env", "./real-one"]);
+    told.expect(0).says(&["/env (process ", "became real-one", "statically linked"]);
+    let killed = dir.run(&["record", "--", "env", "-u", "LD_PRELOAD", "sh", "-c", "kill -KILL $$"]);
+    killed.expect_signal(9).says(&["/env (process ", "became sh", "LD_PRELOAD was cleared", "SIGKILL"]);
+}
+
+#[test]
 fn a_script_run_by_a_static_program() {
     let dir = Dir::new();
     let interpreter = dir.compile("static", EMPTY_PROGRAM, &["-static"]);
