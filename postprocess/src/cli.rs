@@ -4,6 +4,7 @@
 //! clap. A new verb is a variant of [`Verb`], its struct, and its line in [`run`].
 
 mod derive;
+mod hip_apis;
 mod misunderstood;
 mod pass;
 mod record;
@@ -148,6 +149,9 @@ Example:
 struct Api {
     /// The trace
     file: PathBuf,
+    /// Calls of this process only
+    #[arg(long, value_name = "PID")]
+    pid: Option<i64>,
     /// Calls of this thread only
     #[arg(long, value_name = "TID")]
     thread: Option<i64>,
@@ -234,13 +238,13 @@ pub(crate) fn run() -> Result<ExitCode> {
 }
 
 impl From<Api> for api::Request {
-    fn from(Api { file, thread, within, grep, rows, json, csv }: Api) -> api::Request {
+    fn from(Api { file, pid, thread, within, grep, rows, json, csv }: Api) -> api::Request {
         let form = match (json, csv) {
             (true, _) => api::Form::Json,
             (false, true) => api::Form::Csv,
             (false, false) => api::Form::Lines,
         };
-        api::Request { file, thread, within, grep, rows: rows.map(NonZeroUsize::get), form }
+        api::Request { file, pid, thread, within, grep, rows: rows.map(NonZeroUsize::get), form }
     }
 }
 

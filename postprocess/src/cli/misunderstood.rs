@@ -1,6 +1,7 @@
-//! A first word that is no verb: what was probably meant.
+//! A first word that is no verb: what was probably meant. A value that cannot be: why not, in one line.
 
 use std::env;
+use std::error::Error as _;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -10,9 +11,14 @@ use clap::error::{ContextKind, Error, ErrorKind};
 use crate::executable;
 use crate::text;
 
-/// What to say of an unknown verb that is the name of a trace or of a program. Nothing where clap's own words serve: its tip
+/// What to say of a value that cannot be, and of an unknown verb that is the name of a trace or of a program. Nothing where clap's own words serve: its tip
 /// would be whichever verb has similar letters.
 pub(super) fn explained(error: &Error, cli: &Command) -> Option<String> {
+    if error.kind() == ErrorKind::ValueValidation {
+        let context = |kind| error.get(kind).map(|value| text::escape(&value.to_string()).into_owned());
+        let (option, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
+        return Some(format!("{option}: {value}: {}", text::escape(&error.source()?.to_string())));
+    }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use super::value;
+use super::{hip_apis, value};
 use crate::destination::Existing;
 use crate::verb::record;
 
@@ -61,7 +61,7 @@ pub(super) struct Record {
     #[arg(long, value_name = "TIMING", value_enum, default_value_t = Timing::Auto)]
     timing: Timing,
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
     hip_apis: Option<String>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]

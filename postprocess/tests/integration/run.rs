@@ -16,6 +16,18 @@ fn choices_become_variables_of_the_recorder() {
 }
 
 #[test]
+fn a_misspelt_function_stops_before_the_command() {
+    let dir = Dir::new();
+    for (list, word) in
+        [("+hipMaloc", "did you mean hipMalloc?"), ("hipFree", "neither +hipFree nor -hipFree")]
+    {
+        let told = dir.run(&["record", "--hip-apis", list, "--", "touch", "ran"]);
+        told.expect(2).says(&["--hip-apis", word]);
+    }
+    assert!(dir.names().is_empty());
+}
+
+#[test]
 fn the_exit_status_is_the_commands() {
     let dir = Dir::new();
     for code in [0, 1, 7, 126, 127, 255] {
