@@ -27,24 +27,51 @@ pub(crate) struct Table {
     rows: Vec<Row>,
     /// Columns that a narrow terminal does without, the first to go first.
     spare: Vec<&'static str>,
+    /// How many columns at the end are put below the rows where they have no room: sentences, which are never shortened.
+    folded: usize,
 }
 
 /// A row, and a line of its own below it if it has one.
 struct Row {
     cells: Vec<String>,
-    below: Option<String>,
+    below: Option<Below>,
+}
+
+/// What stands below a row, further in.
+enum Below {
+    /// A line, shortened where it has to be.
+    Line(String),
+    /// Sentences, on as many lines as they take.
+    Prose(String),
+}
+
+impl Row {
+    /// This row with its cells from `kept` on below it.
+    fn folded(&self, kept: usize) -> Row {
+        let (cells, below) = self.cells.split_at(kept);
+        let below: Vec<&str> = below.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
+        Row { cells: cells.to_vec(), below: Some(Below::Prose(below.join(": "))) }
+    }
 }
 
 impl Table {
     /// An empty table with these columns.
     pub(crate) fn new(header: &[(&'static str, Align)]) -> Table {
-        Table { header: header.to_vec(), rows: Vec::new(), spare: Vec::new() }
+        Table { header: header.to_vec(), rows: Vec::new(), spare: Vec::new(), folded: 0 }
     }
 
     /// Lets a narrow terminal do without these columns, the first one first. The last column is none of them.
     pub(crate) fn sparing(mut self, columns: &[&'static str]) -> Table {
         debug_assert!(columns.iter().all(|column| self.header.iter().any(|(title, _)| title == column)));
         self.spare = columns.to_vec();
+        self
+    }
+
+    /// Says that the last `columns` are sentences, and what belongs in front of them: where they have no room beside the others they
+    /// stand below them, whole.
+    pub(crate) fn folding(mut self, columns: usize) -> Table {
+        debug_assert!(columns < self.header.len());
+        self.folded = columns;
         self
     }
 
@@ -60,7 +87,7 @@ impl Table {
     /// Puts a line below the last row, further in: a text that would leave no room to the columns.
     pub(crate) fn below(&mut self, line: &str) {
         if let Some(row) = self.rows.last_mut() {
-            row.below = Some(text::escape(line).into_owned());
+            row.below = Some(Below::Line(text::escape(line).into_owned()));
         }
     }
 
@@ -70,7 +97,7 @@ impl Table {
     }
 
     /// Writes header and rows, indented by `indent` blanks, in at most `room` columns if given: columns that can be spared are
-    /// left out, then the cells of the last column are shortened in the middle.
+    /// left out, then the cells of the last column are shortened in the middle. Sentences are put below their rows before that.
     ///
     /// # Errors
     /// When `out` cannot be written.
@@ -81,6 +108,10 @@ impl Table {
             for (column, cell) in row.cells.iter().enumerate() {
                 widths[column] = widths[column].max(text::width(cell));
             }
+        }
+        let whole = indent + widths.iter().sum::<usize>() + GAP.len() * last;
+        if self.folded > 0 && room.is_some_and(|room| whole > room) {
+            return self.fold().write(out, indent, room);
         }
         let mut shown: Vec<usize> = (0..self.header.len()).collect();
         let mut last_cells: Vec<Cow<'_, str>> =
@@ -112,14 +143,26 @@ impl Table {
             })?;
             if let Some(below) = &row.below {
                 let indent = 2 * indent + GAP.len();
-                let below = match room {
-                    Some(room) => text::shorten(below, room.saturating_sub(indent).max(LEAST_ROOM)),
-                    None => Cow::Borrowed(below.as_str()),
+                let room = room.map(|room| room.saturating_sub(indent).max(LEAST_ROOM));
+                let lines = match (below, room) {
+                    (Below::Line(line), Some(room)) => vec![text::shorten(line, room)],
+                    (Below::Prose(prose), Some(room)) => text::wrap(prose, room),
+                    (Below::Line(text) | Below::Prose(text), None) => vec![Cow::Borrowed(text.as_str())],
                 };
-                writeln!(out, "{}{below}", " ".repeat(indent))?;
+                for line in lines {
+                    writeln!(out, "{}{line}", " ".repeat(indent))?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// This table without the columns at its end that are put below the rows.
+    fn fold(&self) -> Table {
+        let kept = self.header.len() - self.folded;
+        let mut table = Table::new(&self.header[..kept]);
+        table.rows = self.rows.iter().map(|row| row.folded(kept)).collect();
+        table
     }
 
     fn line(
@@ -189,6 +232,17 @@ mod tests {
         let header = |room| written(&table, Some(room)).lines().next().unwrap().split_whitespace().count();
         assert_eq!([header(80), header(48), header(40), header(20)], [4, 3, 2, 2]);
         assert_eq!(written(&table, None).lines().last(), Some("  a line of its own"));
+    }
+
+    #[test]
+    fn sentences_are_whole_and_below_where_they_have_no_room() {
+        let mut table = Table::new(&[("pass", Align::Left), ("what it does", Align::Left)]).folding(1);
+        table.row(vec!["graph".into(), "Finds the launches of graphs".into()]);
+        let beside = "pass   what it does\ngraph  Finds the launches of graphs\n";
+        assert_eq!(written(&table, None), beside);
+        assert_eq!(written(&table, Some(35)), beside);
+        assert_eq!(written(&table, Some(34)), "pass\ngraph\n  Finds the launches of graphs\n");
+        assert_eq!(written(&table, Some(20)), "pass\ngraph\n  Finds the launches\n  of graphs\n");
     }
 
     #[test]

@@ -120,6 +120,31 @@ pub(crate) fn shorten(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &text[..head_end], &text[tail_start..]))
 }
 
+/// `text` in lines of at most `room` columns, broken at blanks; a word that is wider is broken anywhere.
+pub(crate) fn wrap(text: &str, room: usize) -> Vec<Cow<'_, str>> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in text.split_ascii_whitespace() {
+        if !line.is_empty() && width(&line) + 1 + width(word) > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let mut left = room.saturating_sub(width(&line));
+        for c in word.chars() {
+            if columns(c) > left && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+                left = room;
+            }
+            line.push(c);
+            left = left.saturating_sub(columns(c));
+        }
+    }
+    lines.push(line);
+    lines.into_iter().map(Cow::Owned).collect()
+}
+
 /// Characters in front of a difference that [`shorten_apart`] shows.
 const BEFORE_DIFFERENCE: usize = 4;
 /// Columns of a piece of text that shows a difference: what is in front of it, itself, and an ellipsis; at least.
@@ -241,6 +266,14 @@ fn columns_of(text: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_break_at_blanks_and_lose_nothing() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("a verylongword b", 6), ["a", "verylo", "ngword", "b"]);
+        assert_eq!(wrap("核核核", 4), ["核核", "核"]);
+        assert_eq!(wrap("", 4), [""]);
+    }
 
     #[test]
     fn nothing_that_moves_a_cursor_survives() {

@@ -70,12 +70,14 @@ fn shown(file: &Path) -> String {
 }
 
 fn write_text(verdict: &Verdict, repairs: &[Repair], out: &mut impl Write) -> io::Result<()> {
+    let room = output::line_width();
     let mut done = Table::new(&[
         ("repaired", Align::Left),
         ("rows", Align::Right),
         ("place", Align::Left),
         ("what was done", Align::Left),
-    ]);
+    ])
+    .folding(2);
     for repair in repairs {
         done.row(vec![
             repair.kind.into(),
@@ -85,7 +87,7 @@ fn write_text(verdict: &Verdict, repairs: &[Repair], out: &mut impl Write) -> io
         ]);
     }
     if !done.is_empty() {
-        done.write(out, 0, None)?;
+        done.write(out, 0, room)?;
         writeln!(out)?;
     }
     let mut table = Table::new(&[
@@ -94,7 +96,8 @@ fn write_text(verdict: &Verdict, repairs: &[Repair], out: &mut impl Write) -> io
         ("count", Align::Right),
         ("place", Align::Left),
         ("what it means; what to do", Align::Left),
-    ]);
+    ])
+    .folding(2);
     for finding in &verdict.findings {
         table.row(vec![
             finding.kind.severity().name().into(),
@@ -105,7 +108,7 @@ fn write_text(verdict: &Verdict, repairs: &[Repair], out: &mut impl Write) -> io
         ]);
     }
     if !table.is_empty() {
-        table.write(out, 0, None)?;
+        table.write(out, 0, room)?;
     }
     let number = |severity, one, many| counted(verdict.count(severity), one, many);
     writeln!(

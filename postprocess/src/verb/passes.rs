@@ -37,7 +37,8 @@ pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
         return output::write_json(&entries);
     }
     let mut table =
-        Table::new(&[("pass", Align::Left), ("state", Align::Left), ("what it does", Align::Left)]);
+        Table::new(&[("pass", Align::Left), ("state", Align::Left), ("what it does", Align::Left)])
+            .folding(1);
     for entry in entries {
         let about = match (&entry.tables[..], &entry.views[..]) {
             ([table], [view]) if entry.pass == subclass::DEFINITION.name => {
@@ -47,7 +48,7 @@ pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
         };
         table.row(vec![entry.pass.into(), entry.state.into(), about]);
     }
-    output::write(|out| table.write(out, 0, None))
+    output::write(|out| table.write(out, 0, output::line_width()))
 }
 
 fn word(state: &State) -> &'static str {

@@ -108,6 +108,44 @@ fn help_has_no_broken_words() {
 }
 
 #[test]
+fn tables_of_sentences_fit_a_narrow_terminal() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let damage = "UPDATE rocpd_api SET start = -5 WHERE id % 3 = 0;
+        UPDATE rocpd_kernelapi SET kernelName_id = 987654321; DROP VIEW top;";
+    dir.open(&trace).execute_batch(damage).unwrap();
+    let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    for arguments in [&["passes"][..], &["check"], &["check", "--repair"]] {
+        let file = dir.write("t.rpd", fs::read(dir.path(&trace)).unwrap());
+        let run = |columns: Option<usize>| {
+            fs::copy(dir.path(&trace), &file).unwrap();
+            let mut command = dir.rpd(&[arguments, &["t.rpd"]].concat());
+            command.envs(columns.map(|columns| ("COLUMNS", columns.to_string())));
+            ran(&mut command)
+        };
+        let words = |text: &str| words(&text.replace(": ", " "));
+        let whole = words(&run(None).stdout);
+        assert!(whole.len() > 30, "{whole:?}");
+        for columns in [60, 80, 100] {
+            let told = run(Some(columns));
+            for line in told.stdout.lines() {
+                assert!(line.chars().count() <= columns, "{columns}: {line}: {told}");
+            }
+            // Nothing is cut: but for the titles all words are there, if elsewhere.
+            let mut left = words(&told.stdout);
+            for word in &whole {
+                if let Some(at) = left.iter().position(|other| other == word) {
+                    left.swap_remove(at);
+                }
+            }
+            assert!(left.is_empty(), "{columns}: {left:?}: {told}");
+            let titles = ["place", "what", "it", "means;", "what", "to", "do"].len() * 2;
+            assert!(words(&told.stdout).len() + titles >= whole.len(), "{columns}: {told}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_may_not_be_read_is_there() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
