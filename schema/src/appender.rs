@@ -21,7 +21,7 @@ use crate::intern::{BUDGET, Interner};
 use crate::note;
 use crate::open::BUSY_TIME;
 use crate::pending::Pending;
-use crate::session::claim;
+use crate::session::{claim, count};
 use crate::transfer::Transfer;
 use crate::version::version_of;
 use rusqlite::Connection;
@@ -163,12 +163,32 @@ impl Appender {
         &self.path
     }
 
-    /// Whether the file has this fact about some session; false where it cannot be read.
+    /// What the file says about some session; nothing where it cannot be read.
     #[must_use]
-    pub fn says(&self, session: u32, key: &str, value: &str) -> bool {
-        let query = "SELECT EXISTS (SELECT 1 FROM rocpd_metadata WHERE tag = ?1 AND value = ?2)";
-        let tag = format!("session::{session}::{key}");
-        self.connection.query_row(query, [tag.as_str(), value], |row| row.get(0)).unwrap_or(false)
+    pub fn fact_of(&self, session: u32, key: &str) -> Option<String> {
+        let query = "SELECT CAST(value AS text) FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1";
+        self.connection.query_row(query, [format!("session::{session}::{key}")], |row| row.get(0)).ok()
+    }
+
+    /// Whether the fact about this session stands where it was put, with this value: answered without a search.
+    #[must_use]
+    pub fn still_says(&self, key: &str, value: &str) -> bool {
+        self.facts.still_says(&self.connection, key, value).unwrap_or(false)
+    }
+
+    /// Whether the file knows that the number of this session has been taken, by whomever.
+    #[must_use]
+    pub fn is_session_taken(&self) -> bool {
+        count(&self.connection).is_ok_and(|taken| taken > self.session)
+    }
+
+    /// Reads the file anew: somebody may have put other bytes in the place of those that SQLite remembers.
+    ///
+    /// # Errors
+    ///
+    /// None are known.
+    pub fn forget_pages(&self) -> Result<(), Error> {
+        self.run("PRAGMA shrink_memory")
     }
 
     /// How long to wait for other processes' locks from now on.
@@ -451,7 +471,7 @@ mod tests {
     use super::*;
     use crate::{ApiId, OpId};
 
-    fn count(appender: &Appender, table: &str) -> i64 {
+    fn rows(appender: &Appender, table: &str) -> i64 {
         let query = format!("SELECT count(*) FROM {table}");
         appender.connection.query_row(&query, [], |row| row.get(0)).unwrap()
     }
@@ -481,16 +501,16 @@ mod tests {
         (0..1000).for_each(|number| appender.api_op(ApiId::call(2), OpId(number)).unwrap());
         assert!(appender.commit().is_err());
         appender.rollback();
-        assert_eq!(count(&appender, "rocpd_api_ops"), 1);
-        assert_eq!(count(&appender, "rocpd_string"), 1);
+        assert_eq!(rows(&appender, "rocpd_api_ops"), 1);
+        assert_eq!(rows(&appender, "rocpd_string"), 1);
 
         room(1 << 20)(&appender);
         appender.begin().unwrap();
         appender.intern("text 0").unwrap();
         appender.api_op(ApiId::call(2), OpId(2)).unwrap();
         appender.commit().unwrap();
-        assert_eq!(count(&appender, "rocpd_api_ops"), 2);
-        assert_eq!(count(&appender, "rocpd_string"), 2);
+        assert_eq!(rows(&appender, "rocpd_api_ops"), 2);
+        assert_eq!(rows(&appender, "rocpd_string"), 2);
     }
 
     #[test]

@@ -39,6 +39,22 @@ impl Facts {
         Ok(())
     }
 
+    /// Whether `session::N::key` stands where it was put, with this value.
+    pub(crate) fn still_says(
+        &self,
+        connection: &Connection,
+        key: &str,
+        value: &str,
+    ) -> rusqlite::Result<bool> {
+        let Some(place) = self.rows.get(key) else { return Ok(false) };
+        let tag = format!("session::{}::{key}", self.session);
+        connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM rocpd_metadata WHERE id = ?1 AND tag = ?2 AND value = ?3)",
+            )?
+            .query_row(rusqlite::params![place.row, tag, value], |row| row.get(0))
+    }
+
     /// `gpu::N::key`: any session may have written it.
     pub(crate) fn gpu(
         &self,

@@ -34,6 +34,8 @@ pub const RUN: &str = "run";
 pub const RECORDER_VERSION: &str = "version::rpd";
 /// Recorded calls that have launched a kernel each which was not known to have completed at the last commit.
 pub const LAUNCHES_WITHOUT_OP: &str = "launches_without_op";
+/// How many calls, operations, ranges and marks of the session the file has, as of its last transaction: an older copy of the file has fewer.
+pub const COMMITTED_EVENTS: &str = "committed_events";
 /// CPU time that the recorder itself used, ns.
 pub const RECORDER_CPU_NS: &str = "recorder_cpu_ns";
 

@@ -157,6 +157,56 @@ fn replaced_by_a_copy_of_itself() {
     assert_eq!((sum("recorded::mark"), sum("lost::buffer_full")), (there, 15 - there), "{:?}", trace.lost());
 }
 
+/// Marks "before", has `copy` made, marks "between", has `put` put it in the trace's place, marks "after" and "last".
+fn with_an_older_copy(dir: &Dir, put: impl FnOnce(&Path, &Path)) {
+    let before = ["mark=before", "flush", "say=written", "wait=copied", "mark=between", "flush", "say=more"];
+    let acts = before.into_iter().chain(["wait=go", "mark=after", "flush", "mark=last", "say=end"]);
+    let run = acts.fold(Run::new(dir, program("control")), Run::arg);
+    let mut running = run.recorded(Loading::Preload).start();
+    running.wait_for_output("written\n");
+    let (trace, copy) = (dir.path("trace.rpd"), dir.path("copy"));
+    fs::copy(&trace, &copy).unwrap();
+    dir.touch("copied");
+    running.wait_for_output("more\n");
+    put(&copy, &trace);
+    dir.touch("go");
+    running.finish().expect(0).expect_silent();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(names(&trace), ["after", "before", "last"]);
+    assert_eq!(trace.session_count(), 2);
+    assert_gone(&trace, 1);
+}
+
+/// It has what had been recorded when it was made; the rest is gone.
+#[test]
+fn replaced_by_an_older_copy_of_itself() {
+    with_an_older_copy(&Dir::new(), |copy, trace| fs::rename(copy, trace).unwrap());
+}
+
+/// The file stays the same, what is in it does not.
+#[test]
+fn overwritten_by_an_older_copy_of_itself() {
+    with_an_older_copy(&Dir::new(), |copy, trace| fs::write(trace, fs::read(copy).unwrap()).unwrap());
+}
+
+#[test]
+fn overwritten_by_another_trace() {
+    let (dir, other) = (Dir::new(), Dir::new());
+    // As many transactions and pages: SQLite takes it for the same file.
+    meddled_with(&other, || {});
+    let ran = meddled_with(&dir, || {
+        fs::write(dir.path("trace.rpd"), fs::read(other.path("trace.rpd")).unwrap()).unwrap();
+    });
+    ran.expect_silent();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!(trace.session_count(), 2);
+    let of = "select args || ' ' || count(*) from api where apiName = 'UserMarker' group by args order by 1";
+    assert_eq!(trace.texts(of), ["after 2", "before 1", "last 2"]);
+    assert_gone(&trace, 1);
+}
+
 /// A range that begins while nothing can be written, and ends when it can: what is lost of it does not end another one.
 #[test]
 fn ranges_that_begin_while_the_directory_is_gone() {

@@ -54,6 +54,16 @@ impl Lost {
         Lost(std::array::from_fn(|cause| self.0[cause].saturating_sub(earlier.0[cause])))
     }
 
+    /// As somebody counts by the causes' names.
+    pub(crate) fn by(count: impl Fn(&str) -> u64) -> Lost {
+        Lost(Cause::ALL.map(|(_, name)| count(name)))
+    }
+
+    /// These and others.
+    pub(crate) fn and(self, others: Lost) -> Lost {
+        Lost(std::array::from_fn(|cause| self.0[cause] + others.0[cause]))
+    }
+
     /// All of them.
     pub(crate) fn records(self) -> u64 {
         self.0.iter().sum()

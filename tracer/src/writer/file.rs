@@ -23,7 +23,7 @@ use super::rows::{Recorded, Rows};
 use super::session::{self, State, Sums};
 use super::sink::{Operation, Sink};
 use super::turn::Turns;
-use super::{Complaint, lose};
+use super::{Complaint, lose, system_calls};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
@@ -90,8 +90,10 @@ pub(super) struct File {
     left: u64,
     /// What sessions before this one have put into this file.
     earlier: Recorded,
-    /// What went with a file that is gone, if the next one is no copy of it.
+    /// What went with a file that is gone, as far as the next one is no copy of it.
     gone: Option<Gone>,
+    /// State of the file after this process's last transaction.
+    state: u64,
     /// How many failures the session was told of.
     failures: u32,
     /// How many launches had not completed, as the session was last told.
@@ -106,6 +108,9 @@ struct Gone {
     recorded: Recorded,
     /// What sessions in files before it were told.
     told: Sums,
+    /// Events of that session alone, and what sessions before it were told.
+    events: u64,
+    before: Sums,
 }
 
 /// What is lost if a transaction fails.
@@ -164,6 +169,7 @@ impl File {
             left: 0,
             earlier: Recorded::default(),
             gone: None,
+            state: 0,
             failures: 0,
             told_without_op: 0,
         }
@@ -369,8 +375,14 @@ impl File {
     /// One transaction with everything that is in the rings; whether it was committed.
     fn transact(&mut self, now: u64, until: Until) -> bool {
         let Some(mut appender) = self.take_appender() else { return false };
+        let state = system_calls::trace_state();
+        let mut is_as_left = state == self.state;
+        if !is_as_left && appender.has_session() {
+            // SQLite knows other writers by a count in the file's head, which another file may have as well.
+            let _ = appender.forget_pages();
+        }
         match self.turns.begin(self.recorder, &mut appender) {
-            Ok(()) => {}
+            Ok(()) => is_as_left &= state == system_calls::trace_state(),
             Err(error) if *error.kind() == ErrorKind::Locked && until == Until::Next => {
                 self.appender = Some(appender);
                 self.give_up(&error);
@@ -380,6 +392,11 @@ impl File {
                 self.fail(appender, &error, AtStake::default());
                 return false;
             }
+        }
+        if !is_as_left && appender.has_session() && !self.is_same_trace(&appender) {
+            self.turns.roll_back(&mut appender);
+            self.leave_overwritten(appender);
+            return self.transact(now, until);
         }
         if let Err(error) = self.begin_file(&mut appender) {
             self.fail(appender, &error, AtStake::default());
@@ -393,6 +410,7 @@ impl File {
                 self.told = self.counted.map_or(self.told, |(.., sums)| sums);
                 self.recorder.writer.progress.committed(&appender, &self.committed);
                 self.stop_when_large(&appender);
+                self.state = system_calls::trace_state();
                 (self.appender, self.retry_at) = (Some(appender), None);
                 true
             }
@@ -569,6 +587,7 @@ impl File {
             let mut state = |key: &str, value: &str| appender.session_fact(key, value);
             session::launches_without_op(&mut state, &self.rows.recorded)?;
         }
+        session::committed(appender, &self.rows.recorded)?;
         self.told_without_op = self.rows.recorded.launches_without_op();
         if ending { session::end(&mut |key, value| appender.session_fact(key, value)) } else { Ok(()) }
     }

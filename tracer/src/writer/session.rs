@@ -101,6 +101,11 @@ impl Sums {
         }
     }
 
+    /// The same with other losses.
+    pub(super) fn with_lost(self, lost: Lost) -> Sums {
+        Sums { lost, ..self }
+    }
+
     /// What has come since `earlier`.
     pub(super) fn since(self, earlier: Sums) -> Sums {
         Sums {
@@ -151,6 +156,11 @@ pub(super) fn counts(
     state("waited_ns", &sums.waited_ns.to_string())?;
     let longest_turn = recorder.counters.longest_turn_ns.load(Ordering::Relaxed);
     state("longest_turn_ns", &longest_turn.to_string())
+}
+
+/// How many events the file has with the open transaction, which each says: by that an older copy of the file is known.
+pub(super) fn committed(appender: &mut Appender, recorded: &Recorded) -> Result<(), Error> {
+    appender.session_fact(fact::COMMITTED_EVENTS, &recorded.events().to_string())
 }
 
 /// How many launches have not completed; also a zero, where it was more before.

@@ -7,6 +7,7 @@ use super::links::{Link, Links};
 use super::process_ranges::ProcessRanges;
 use super::ranges::{Ranges, Stretch};
 use super::rows::{Recorded, Rows};
+use super::session;
 use super::turn::{GATE, Turns};
 use crate::correlation;
 use crate::process_range::Begun;
@@ -164,7 +165,9 @@ impl Sink<'_> {
         if self.failed.is_some() || self.late || (self.linked && !self.calls_drained) {
             return;
         }
-        self.failed = self.turns.commit(self.recorder, self.appender).err();
+        self.failed = session::committed(self.appender, &self.rows.recorded)
+            .and_then(|()| self.turns.commit(self.recorder, self.appender))
+            .err();
         if self.failed.is_none() {
             self.rows.commit();
             (*self.committed, self.records, self.settled) = (self.rows.recorded, 0, 0);

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rpd_preload::lock::lock;
-use rpd_schema::session_fact::START_MONOTONIC_NS;
+use rpd_schema::session_fact::{COMMITTED_EVENTS, START_MONOTONIC_NS, lost};
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::{AtStake, File, Gone};
 use crate::config::Template;
-use crate::counters::Cause;
+use crate::counters::{Cause, Lost};
 use crate::log;
 use crate::recorder::text_bytes;
 use crate::writer::{system_calls, turn};
@@ -79,15 +79,66 @@ impl File {
 
     /// The path means another file now. What is in the old one may be gone with it.
     fn leave_behind(&mut self, session: u32) {
+        if system_calls::trace_is_gone() { self.leave_gone(session) } else { self.forget_file() }
+    }
+
+    /// Another trace, or an older copy of this one, was written into this very file.
+    pub(super) fn leave_overwritten(&mut self, appender: Appender) {
+        let path = appender.path().display();
+        log::info(|| format!("{path}: overwritten; going on with what is there now"));
+        self.leave_gone(appender.session());
+    }
+
+    /// What is in the file is gone with it.
+    fn leave_gone(&mut self, session: u32) {
         let recorded = self.recorded_here();
-        if system_calls::trace_is_gone() && recorded.events() > 0 {
-            let before = self.gone.map(|gone| gone.recorded).unwrap_or_default();
-            let told = self.gone.map_or(self.told_before_file, |gone| gone.told);
-            self.gone = Some(Gone { session, recorded: before.and(&recorded), told });
-            (self.earlier, self.committed, self.rows.recorded) = Default::default();
-        } else {
-            self.forget_file();
+        if recorded.events() == 0 {
+            return self.forget_file();
         }
+        let before = self.gone.map(|gone| gone.recorded).unwrap_or_default();
+        let told = self.gone.map_or(self.told_before_file, |gone| gone.told);
+        let events = self.committed.events();
+        self.gone =
+            Some(Gone { session, recorded: before.and(&recorded), told, events, before: self.before });
+        (self.earlier, self.committed, self.rows.recorded) = Default::default();
+    }
+
+    /// Whether the file has what this process has put into it, after others have written it. Its owner may have deleted the facts.
+    pub(super) fn is_same_trace(&self, appender: &Appender) -> bool {
+        let events = self.committed.events();
+        if appender.still_says(COMMITTED_EVENTS, &events.to_string()) {
+            return true;
+        }
+        match self.events_there(appender, appender.session()) {
+            Some(there) => there >= events,
+            None => {
+                appender.fact_of(appender.session(), START_MONOTONIC_NS).is_none()
+                    && appender.is_session_taken()
+            }
+        }
+    }
+
+    /// How many events of that session the file has, if that is one of this process.
+    fn events_there(&self, appender: &Appender, session: u32) -> Option<u64> {
+        let began = appender.fact_of(session, START_MONOTONIC_NS)?;
+        let events = || appender.fact_of(session, COMMITTED_EVENTS)?.parse().ok();
+        (began == self.recorder.began.0.to_string()).then(|| events().unwrap_or(0))
+    }
+
+    /// The file that is there now: counts what went with the one before, as far as this one is no copy of it.
+    fn find_gone(&mut self, appender: &Appender) {
+        let Some(gone) = self.gone else { return };
+        let Some(there) = self.events_there(appender, gone.session) else { return self.count_gone() };
+        // Trimmed or copied over itself, the file still has what went with the old one; an older copy has less.
+        let missing = gone.events.saturating_sub(there);
+        self.left += gone.recorded.operations().saturating_sub(missing);
+        if missing > 0 {
+            self.recorder.counters.lose(Cause::FileGone, missing);
+            let lost = |cause: &str| appender.fact_of(gone.session, &lost(cause))?.parse().ok();
+            let there = Lost::by(|cause| lost(cause).unwrap_or(0));
+            self.told = self.told.with_lost(gone.before.lost.and(there));
+        }
+        self.gone = None;
     }
 
     /// Counts what went with a file that is gone, and tells the next session what that one had been told.
@@ -118,15 +169,7 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         match self.begin(&path) {
             Ok(appender) => {
-                // Trimmed or copied over itself, the file still has what went with the old one.
-                let began = self.recorder.began.0.to_string();
-                match self.gone {
-                    Some(gone) if appender.says(gone.session, START_MONOTONIC_NS, &began) => {
-                        self.left += gone.recorded.operations();
-                        self.gone = None;
-                    }
-                    _ => self.count_gone(),
-                }
+                self.find_gone(&appender);
                 self.told_before_file = self.told;
                 self.begin_session();
                 self.retry_at = None;
