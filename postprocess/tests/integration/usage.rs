@@ -102,6 +102,9 @@ fn help_has_no_broken_words() {
     let verbs = ["record", "top", "api", "trim", "merge", "check"];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let help = ran(dir.rpd(&[verb, "--help"]).env("COLUMNS", columns.to_string()));
+        let whole = dir.run(&[verb, "--help"]);
+        let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(words(&help.expect(0).stdout), words(&whole.expect(0).stdout), "{verb} at {columns}");
         let longest = help.expect(0).stdout.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest <= columns, "{verb} at {columns}: {longest}");
     }
