@@ -404,6 +404,18 @@ impl Appender {
             .map_err(|error| Error::sqlite(&self.path, error))
     }
 
+    /// What the note of that name says is not so any more: what it says is taken out of the file, where it was taken in, and it is removed with
+    /// the commit of the open transaction. Losses of this session must be stated again.
+    ///
+    /// # Errors
+    ///
+    /// Those of SQLite.
+    pub fn withdraw_note(&mut self, name: &str) -> Result<(), Error> {
+        let withdrawn = note::withdraw(&self.connection, &self.path, name, self.session);
+        self.notes.push(withdrawn.map_err(|error| self.error(error))?);
+        Ok(())
+    }
+
     /// States a fact about a GPU, tag `gpu::N::key`; replaces what any session said before. Inside a transaction it is
     /// part of it, outside it is committed at once.
     ///

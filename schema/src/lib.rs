@@ -56,7 +56,7 @@ pub use create::{check_place, create, create_or_check};
 pub use derive::{attach, derive};
 pub use error::{Error, ErrorKind};
 pub use id::{ApiId, CodeObjectId, OpId, StringId};
-pub use note::{leave_note, note_files, noted_sessions, remove_notes};
+pub use note::{leave_note, note_files, noted_sessions, remove_note, remove_notes};
 pub use open::{BUSY_TIME, open_read, open_read_within, open_write};
 pub use place::check_name;
 pub use process::Processes;

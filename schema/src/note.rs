@@ -18,7 +18,7 @@ use rusqlite::Connection;
 
 use self::form::{MOST_BYTES, Said};
 use crate::session::{claim, count};
-use crate::session_fact::TAKEN_IN;
+use crate::session_fact::{LOST, TAKEN_IN};
 use crate::sessions::{FactsByNumber, SessionInfo, numbered_facts};
 
 /// Notes of a trace that are looked at.
@@ -164,6 +164,32 @@ pub fn remove_notes(trace: &Path, notes: &[PathBuf]) {
     let _ = fs::remove_dir(directory(trace));
 }
 
+/// Removes the note of that name.
+pub fn remove_note(trace: &Path, name: &str) {
+    remove_notes(trace, &[directory(trace).join(name)]);
+}
+
+/// What the note of that name says is not so any more: takes it out of the file, inside a transaction, where somebody has taken it in;
+/// its file, to be removed when that is committed. Facts of session `own` that say nothing of losses stay.
+pub(crate) fn withdraw(
+    connection: &Connection,
+    trace: &Path,
+    name: &str,
+    own: u32,
+) -> rusqlite::Result<PathBuf> {
+    for (session, facts) in numbered_facts(connection, "session::")? {
+        if facts.get(TAKEN_IN).is_none_or(|taken| taken != name) {
+            continue;
+        }
+        let goes = |key: &&String| session != own || key.starts_with(LOST) || *key == TAKEN_IN;
+        for key in facts.keys().filter(goes) {
+            let tag = format!("session::{session}::{key}");
+            connection.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [tag])?;
+        }
+    }
+    Ok(directory(trace).join(name))
+}
+
 impl Note {
     /// Whether the file has it.
     fn is_in(&self, sessions: &FactsByNumber) -> bool {
@@ -249,6 +275,42 @@ mod tests {
         drop(Appender::open(&trace).unwrap());
         assert_eq!((count(&reader), notes(&trace).len()), (Some(12), 0));
         assert!(super::directory(&trace).join("half").exists(), "not known what it is");
+    }
+
+    #[test]
+    fn a_note_is_withdrawn_wherever_it_has_got() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.rpd");
+        let lost = || {
+            let (reader, _) = crate::open_read(&trace).unwrap();
+            lost(&reader).unwrap().get("write").copied()
+        };
+        let withdraw = |appender: &mut Appender| {
+            appender.begin().unwrap();
+            appender.withdraw_note("mine").unwrap();
+            appender.commit().unwrap();
+        };
+        let mut appender = Appender::open(&trace).unwrap();
+        appender.session_fact("pid", "7").unwrap();
+        for session in [Some(appender.session()), None] {
+            for somebody_takes_it_in in [false, true] {
+                leave_note(&trace, "mine", session, &facts("5")).unwrap();
+                if somebody_takes_it_in {
+                    drop(Appender::open(&trace).unwrap());
+                }
+                assert_eq!(lost(), Some(5));
+                withdraw(&mut appender);
+                assert_eq!(lost(), None, "{session:?} {somebody_takes_it_in}");
+                assert!(!super::directory(&trace).exists());
+            }
+        }
+        // One that takes the session of the process itself does too.
+        leave_note(&trace, "mine", None, &facts("5")).unwrap();
+        let mut first = Appender::open_without_session(&trace, crate::BUSY_TIME).unwrap();
+        withdraw(&mut first);
+        assert_eq!((lost(), super::directory(&trace).exists()), (None, false));
+        let (reader, _) = crate::open_read(&trace).unwrap();
+        assert_eq!(sessions(&reader).unwrap()[0].pid(), Some(7));
     }
 
     #[test]

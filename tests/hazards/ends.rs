@@ -1,7 +1,7 @@
 //! How a process may end.
 
-use super::{assert_clean, ended_sessions, marker_count, markers, recorded};
-use crate::harness::{Dir, Run, program, recorder};
+use super::{assert_clean, ended_sessions, lost, marker_count, markers, recorded};
+use crate::harness::{Dir, PATIENCE, Run, program, recorder};
 
 #[test]
 fn nothing_is_lost_when_a_process_ends_by_itself() {
@@ -44,6 +44,46 @@ fn nothing_is_lost_when_a_process_aborts() {
     let dir = Dir::new();
     recorded(&dir, "ends").arg("abort and go on").run().expect(5).expect_silent();
     assert_eq!(marker_count(&assert_clean(&dir, 1)), 101);
+}
+
+/// Others have the file for longer than an abort may take, or read it, so that nothing can be committed.
+#[test]
+fn an_abort_while_others_have_the_file_is_said_beside_it() {
+    for lock in ["begin exclusive", "begin; select count(*) from rocpd_api"] {
+        let dir = Dir::new();
+        let mark = || recorded(&dir, "storm").arg("1").arg("1").run();
+        mark().expect(0);
+        let holder = rusqlite::Connection::open(dir.path("trace.rpd")).unwrap();
+        let hold = || holder.execute_batch(lock).unwrap();
+        hold();
+        recorded(&dir, "ends").arg("abort at once").run().expect_signal(libc::SIGABRT);
+        assert_eq!(notes(&dir), 1, "{lock}");
+        holder.execute_batch("commit").unwrap();
+        // The next that records takes the note in.
+        mark().expect(0);
+        let trace = dir.trace("trace.rpd");
+        trace.check_integrity();
+        assert_eq!((marker_count(&trace), lost(&trace), notes(&dir)), (2, 100, 0), "{lock}");
+
+        hold();
+        let running = recorded(&dir, "ends").arg("abort and go on").env("RPDT_EXIT_MS", "240000").start();
+        let begin = std::time::Instant::now();
+        while notes(&dir) == 0 {
+            assert!(begin.elapsed() < PATIENCE, "{lock}: no note");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        holder.execute_batch("commit").unwrap();
+        running.finish().expect(5).expect_silent();
+        let trace = dir.trace("trace.rpd");
+        trace.check_integrity();
+        let all = (marker_count(&trace), lost(&trace), notes(&dir));
+        assert_eq!(all, (2 + 101, 100, 0), "{lock}: what got in after all is not lost");
+    }
+}
+
+/// Notes beside the trace.
+fn notes(dir: &Dir) -> usize {
+    std::fs::read_dir(dir.path("trace.rpd-lost")).map_or(0, Iterator::count)
 }
 
 /// Another library's _exit behind the recorder's has its turn.

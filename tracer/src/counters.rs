@@ -42,6 +42,11 @@ impl Cause {
         (Cause::FileGone, "file_gone"),
         (Cause::EndingThread, "ending_thread"),
     ];
+
+    /// Its name in the file.
+    pub(crate) fn name(self) -> &'static str {
+        Cause::ALL[self as usize].1
+    }
 }
 
 /// Lost records, by cause.

@@ -57,7 +57,7 @@ pub(crate) fn abort() {
     };
     recorder.failures.abort(|| {
         hsa::abort(FAILURE_DEADLINE);
-        recorder.writer.flush(FAILURE_DEADLINE);
+        recorder.writer.flush_or_note(FAILURE_DEADLINE);
     });
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn queue_failed(recorder: &'static Recorder, what: String) {
     if recorder.switch.is_on() {
         recorder.writer.start(recorder);
     }
-    recorder.writer.flush(FAILURE_DEADLINE);
+    recorder.writer.flush_or_note(FAILURE_DEADLINE);
 }
 
 /// The process ends: the last completions, the last rows, the session's end. Later calls do nothing.

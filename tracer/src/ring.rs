@@ -219,6 +219,29 @@ impl Consumer {
         }
     }
 
+    /// How many records wait for a drain.
+    pub(crate) fn waiting(&self) -> u64 {
+        let End { last, written: until, .. } = self.end();
+        let (mut at, mut read, mut count) = (self.chunk.cast_const(), self.read, 0);
+        loop {
+            // SAFETY: chunks from `chunk` on are live: only this consumer frees them.
+            let chunk = unsafe { &*at };
+            let is_last = ptr::eq(at, last);
+            let written = if is_last { until } else { chunk.written.load(Ordering::Acquire) };
+            // SAFETY: the producer published the bytes below `written` with release and never changes them again.
+            let bytes = unsafe { std::slice::from_raw_parts(Chunk::bytes(at.cast_mut()), written) };
+            while read < written {
+                let total: u32 = bytemuck::pod_read_unaligned(&bytes[read..read + 4]);
+                read += (total as usize).next_multiple_of(ALIGN);
+                count += 1;
+            }
+            if is_last {
+                return count;
+            }
+            (at, read) = (chunk.next.load(Ordering::Acquire), 0);
+        }
+    }
+
     fn end(&self) -> End {
         // Asked first: a producer that is gone pushes nothing more.
         let closed = self.shared.closed.load(Ordering::Acquire);
@@ -266,8 +289,10 @@ mod tests {
         for text in &sent {
             assert!(producer.push(Kind::Mark, &[7; 16], [text, &[]]));
         }
+        assert_eq!(consumer.waiting(), 20_000);
         drop(producer);
         assert_eq!(texts(&mut consumer), (sent, true));
+        assert_eq!(consumer.waiting(), 0);
         drop(consumer);
         assert!(budget.take(8 << 20).is_some(), "every chunk came back");
     }

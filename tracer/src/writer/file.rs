@@ -24,6 +24,7 @@ use super::session::{self, State, Sums};
 use super::sink::{Operation, Sink};
 use super::turn::Turns;
 use super::{Complaint, lose, system_calls};
+use crate::counters::{Cause, Lost};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
@@ -94,6 +95,8 @@ pub(super) struct File {
     gone: Option<Gone>,
     /// State of the file after this process's last transaction.
     state: u64,
+    /// A note beside the file says what was missing from it.
+    noted: bool,
     /// How many failures the session was told of.
     failures: u32,
     /// How many launches had not completed, as the session was last told.
@@ -170,6 +173,7 @@ impl File {
             earlier: Recorded::default(),
             gone: None,
             state: 0,
+            noted: false,
             failures: 0,
             told_without_op: 0,
         }
@@ -271,11 +275,12 @@ impl File {
         self.turns.begin(self.recorder, appender)?;
         let sums = Sums::of(self.recorder);
         let said = self
-            .state(&mut |key, value| appender.session_fact(key, value), sums, ends)
+            .withdraw_note(appender)
+            .and_then(|()| self.state(&mut |key, value| appender.session_fact(key, value), sums, ends))
             .and_then(|()| self.turns.commit(self.recorder, appender));
         match said {
             Ok(()) => {
-                (self.told, self.introduced) = (sums, true);
+                (self.told, self.introduced, self.noted) = (sums, true, false);
                 self.counted = Some((Instant::now(), self.committed, sums));
             }
             Err(_) => self.turns.roll_back(appender),
@@ -296,29 +301,58 @@ impl File {
     }
 
     /// The file could not be had to the end: what was lost is said beside it.
-    fn leave_note(&self, appender: Option<&Appender>) {
+    fn leave_note(&mut self, appender: Option<&Appender>) {
         let sums = Sums::of(self.recorder);
         let lost = sums.since(self.told).lost.records();
-        if lost == 0 || self.is_not_ours {
-            return;
+        if lost > 0 && !self.is_not_ours {
+            self.say_beside(appender, sums, lost, true);
         }
+    }
+
+    /// The program comes down while others have the file: what waits for it is said beside it.
+    pub(super) fn leave_early_note(&mut self) {
+        let appender = self.appender.take();
+        self.note_early(appender.as_ref(), 0);
+        self.appender = appender;
+    }
+
+    /// The same, with so many records that are in the open transaction.
+    fn note_early(&mut self, appender: Option<&Appender>, open: u64) {
+        self.recorder.writer.note_done();
+        self.take_new_rings();
+        let waiting: u64 = self.lanes.iter().map(|lane| lane.consumer.waiting()).sum();
+        let missing = open + self.held.len() as u64 + waiting;
+        let sums = Sums::of(self.recorder);
+        let lost = sums.since(self.told).lost.records() + missing;
+        if lost > 0 && !self.is_not_ours {
+            let missing = Lost::by(|cause| if cause == Cause::Write.name() { missing } else { 0 });
+            self.say_beside(appender, sums.with_lost(sums.lost.and(missing)), lost, false);
+        }
+    }
+
+    /// Leaves a note with what the session has lost, in place of an earlier one.
+    fn say_beside(&mut self, appender: Option<&Appender>, sums: Sums, lost: u64, ends: bool) {
         let mut facts = vec![];
         let mut state = |key: &str, value: &str| {
             facts.push((key.to_owned(), value.to_owned()));
             Ok(())
         };
         // Nothing here fails.
-        let _ = self.state(&mut state, sums, true);
+        let _ = self.state(&mut state, sums, ends);
         let path = lock(&self.recorder.filename).expanded();
         let path = appender.map_or(&*path, Appender::path);
         let session = appender.filter(|appender| appender.has_session()).map(Appender::session);
-        let boot = host::boot_id();
-        let boot = boot.split('-').next().unwrap_or_default();
-        let name = format!("{boot}-{}-{}", self.recorder.pid, self.recorder.began.0);
+        let name = self.name_of_note();
+        if self.noted {
+            rpd_schema::remove_note(path, &name);
+        }
         // Why the file cannot be written was said when that began.
         let shown = path.display();
         match rpd_schema::leave_note(path, &name, session, &facts) {
-            Ok(()) => log::info(|| format!("{shown}: {lost} records lost, said beside it")),
+            Ok(()) => {
+                self.noted = true;
+                log::info(|| format!("{shown}: {lost} records lost, said beside it"));
+            }
             // What keeps the file from being written keeps the note from it, and was said.
             Err(error) if !matches!(error.kind(), NotADirectory | AlreadyExists | PermissionDenied) => {
                 log::info(|| format!("{shown}: {lost} records lost, not said beside it: {error}"));
@@ -328,6 +362,23 @@ impl File {
                  be a directory that this process may write, or not exist"
             )),
         }
+    }
+
+    /// One that no other process uses.
+    fn name_of_note(&self) -> String {
+        let boot = host::boot_id();
+        let boot = boot.split('-').next().unwrap_or_default();
+        format!("{boot}-{}-{}", self.recorder.pid, self.recorder.began.0)
+    }
+
+    /// What was said beside the file gets in after all, with the open transaction; others may have taken the note in.
+    fn withdraw_note(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        if self.noted {
+            appender.withdraw_note(&self.name_of_note())?;
+            // The session's own counts stand no more.
+            self.counted = None;
+        }
+        Ok(())
     }
 
     /// Ends the session in this file. Ranges that are open go on in the next.
@@ -398,14 +449,19 @@ impl File {
             self.leave_overwritten(appender);
             return self.transact(now, until);
         }
-        if let Err(error) = self.begin_file(&mut appender) {
+        if let Err(error) = self.withdraw_note(&mut appender).and_then(|()| self.begin_file(&mut appender)) {
             self.fail(appender, &error, AtStake::default());
             return false;
         }
         let (at_stake, filled) = self.fill(&mut appender, now, until);
-        match filled.and_then(|()| self.turns.commit(self.recorder, &mut appender)) {
-            Ok(()) => {
+        match filled.and_then(|()| self.commit(&mut appender, at_stake)) {
+            Ok(noted) => {
                 self.rows.commit();
+                // Others may have taken it in by now, which the next transaction finds.
+                self.noted = noted;
+                if noted {
+                    rpd_schema::remove_note(appender.path(), &self.name_of_note());
+                }
                 (self.committed, self.introduced) = (self.rows.recorded, true);
                 self.told = self.counted.map_or(self.told, |(.., sums)| sums);
                 self.recorder.writer.progress.committed(&appender, &self.committed);
@@ -417,6 +473,20 @@ impl File {
             Err(error) => {
                 self.fail(appender, &error, at_stake);
                 false
+            }
+        }
+    }
+
+    /// Commits. Where a reader holds that up, and the program comes down, a note is left meanwhile; true: there is one now.
+    fn commit(&mut self, appender: &mut Appender, at_stake: AtStake) -> Result<bool, Error> {
+        let mut noted = false;
+        loop {
+            match self.turns.commit(self.recorder, appender) {
+                Err(error) if *error.kind() == ErrorKind::Locked && self.recorder.writer.note_is_due() => {
+                    self.note_early(Some(appender), at_stake.records);
+                    noted = self.noted;
+                }
+                other => return other.map(|()| noted),
             }
         }
     }

@@ -62,6 +62,8 @@ pub(crate) struct Handle {
     pub(crate) progress: Progress,
     /// Somebody waits for the file to be there.
     file_wanted: AtomicBool,
+    /// When a flush of a program that is about to come down leaves a note instead, ns of CLOCK_MONOTONIC; 0: no such flush.
+    note_at: AtomicU64,
     /// When the end of the process began to wait, ns of CLOCK_MONOTONIC; 0 before. The time in which others got on is left out.
     finish_began: AtomicU64,
     /// The same with that time.
@@ -100,6 +102,26 @@ impl Handle {
     /// Waits until all that is in the rings now is in the file.
     pub(crate) fn flush(&self, deadline: Duration) {
         self.ask(deadline, |_| {});
+    }
+
+    /// As [`Handle::flush`], for a program that is about to come down: where others have the file for most of that time, a note beside it says
+    /// what is not in there. It goes when that gets in after all.
+    pub(crate) fn flush_or_note(&self, deadline: Duration) {
+        let patience = deadline / 4 * 3;
+        self.note_at.store(clock::monotonic() + patience.as_nanos() as u64, Ordering::Relaxed);
+        self.flush(deadline);
+        self.note_done();
+    }
+
+    /// Whether such a flush has waited long enough.
+    fn note_is_due(&self) -> bool {
+        let at = self.note_at.load(Ordering::Relaxed);
+        at != 0 && clock::monotonic() >= at
+    }
+
+    /// There is a note, or there can be none.
+    fn note_done(&self) {
+        self.note_at.store(0, Ordering::Relaxed);
     }
 
     /// As [`Handle::flush`]; what is recorded from then on goes into another file. False: no trace can be there, and nothing has
@@ -286,6 +308,9 @@ fn serve(recorder: &'static Recorder) {
                 hip::follow(recorder);
             }
             file.drain();
+            if recorder.writer.note_is_due() {
+                file.leave_early_note();
+            }
         });
         if file.name_frames() {
             GATE.without(|| file.drain());

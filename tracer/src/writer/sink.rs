@@ -1,6 +1,6 @@
 //! From the records of one drain to rows: takes every record, keeps the first error.
 
-use rpd_schema::{Appender, Error};
+use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::frames::Frames;
 use super::links::{Link, Links};
@@ -165,9 +165,18 @@ impl Sink<'_> {
         if self.failed.is_some() || self.late || (self.linked && !self.calls_drained) {
             return;
         }
-        self.failed = session::committed(self.appender, &self.rows.recorded)
-            .and_then(|()| self.turns.commit(self.recorder, self.appender))
-            .err();
+        self.failed = session::committed(self.appender, &self.rows.recorded).err();
+        while self.failed.is_none() {
+            self.failed = self.turns.commit(self.recorder, self.appender).err();
+            let is_for_note = self.failed.as_ref().is_some_and(|error| *error.kind() == ErrorKind::Locked)
+                && self.recorder.writer.note_is_due();
+            if !is_for_note {
+                break;
+            }
+            // In the middle of a drain nobody knows how much is left.
+            self.recorder.writer.note_done();
+            self.failed = None;
+        }
         if self.failed.is_none() {
             self.rows.commit();
             (*self.committed, self.records, self.settled) = (self.rows.recorded, 0, 0);

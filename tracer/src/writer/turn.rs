@@ -102,7 +102,7 @@ fn pause() {
 fn is_too_long(waited: Duration) -> bool {
     recorder::get().is_none_or(|recorder| match recorder.writer.is_ending() {
         true => recorder.writer.is_over(recorder),
-        false => waited > BUSY_TIME,
+        false => waited > BUSY_TIME || recorder.writer.note_is_due(),
     })
 }
 
@@ -178,6 +178,8 @@ impl Turns {
         loop {
             match self.begin(recorder, appender) {
                 Err(error) if *error.kind() == ErrorKind::Locked && tries < GO_ON_TRIES && !is_over() => {
+                    // What has been drained so far is in the file, and the rest in nobody's hands but this drain's.
+                    recorder.writer.note_done();
                     tries += 1;
                 }
                 other => return other,
@@ -205,7 +207,8 @@ impl Turns {
                 Err(error)
                     if *error.kind() == ErrorKind::Locked
                         && (tries < COMMIT_TRIES || !recorder.pressed())
-                        && !is_over() =>
+                        && !is_over()
+                        && !recorder.writer.note_is_due() =>
                 {
                     tries += 1;
                 }
