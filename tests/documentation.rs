@@ -3,7 +3,7 @@
 //! A fenced block `console` has commands behind `$ `, with their output below; a block `sh` is a script. What follows on the line of the
 //! fence says why a block is not run: ```` ```sh not run: needs PyTorch ````. The commands of a page run one after the other in a directory
 //! with `trace.rpd`, which is the demo's trace with markers as a training loop has them, `pytorch.rpd`, a real one of vLLM, and `train` and
-//! `train.py`, which are the demo.
+//! `train.py`, which are the demo on one GPU.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -101,7 +101,7 @@ fn furnish(dir: &Dir) {
     let unpack = format!("zcat {} > {}", packed.display(), dir.path("pytorch.rpd").display());
     tool("sh", &["-c", &unpack]);
     let train = format!(
-        "#!/bin/sh\nexport LD_PRELOAD=\"$LD_PRELOAD:{}\" SIMGPU_GPUS=2\nexec {}\n",
+        "#!/bin/sh\nexport LD_PRELOAD=\"$LD_PRELOAD:{}\" SIMGPU_GPUS=1\nexec {}\n",
         software_gpu().display(),
         program("demo").display()
     );
