@@ -121,6 +121,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
             ("tests/programs/look_up.c".into(), &["cc", "-O2", "-rdynamic", "-DOWN"], &["-lamdhip64", "-ldl"])
         }
         "next_exit" => ("tests/programs/next_exit.c".into(), SHARED, &["-ldl"]),
+        "stuck_write" => ("tests/programs/stuck_write.c".into(), SHARED, &["-ldl"]),
         "own_exit" => ("tests/programs/own_exit.c".into(), LAZY, &[]),
         "next_getppid" => ("tests/programs/next_getppid.c".into(), SHARED, &["-ldl"]),
         "own_iterate" => ("tests/programs/doors/own_iterate.c".into(), EXPORTING, &["-lamdhip64", "-ldl"]),

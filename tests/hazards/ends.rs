@@ -81,6 +81,28 @@ fn an_abort_while_others_have_the_file_is_said_beside_it() {
     }
 }
 
+/// The writer hangs in a system call, as on a disk that does not answer, and the process ends.
+#[test]
+fn an_end_while_the_writer_hangs_is_said_beside_the_file() {
+    let dir = Dir::new();
+    let acts = ["mark=before", "flush", "say=written", "wait=go", "mark=a", "mark=b", "exit=3"];
+    let run = acts.into_iter().fold(Run::new(&dir, program("control")), Run::arg);
+    let run = run.preload(&[recorder(), program("stuck_write")]).env("RPDT_EXIT_MS", "1000");
+    let mut running = run.start();
+    running.wait_for_output("written\n");
+    dir.touch("stuck");
+    dir.touch("go");
+    let ran = running.finish();
+    assert_eq!(ran.expect(3).stderr.lines().count(), 1, "{ran}");
+    assert!(ran.stderr.contains("RPDT_EXIT_MS"), "{ran}");
+    assert_eq!(notes(&dir), 1, "{ran}");
+    std::fs::remove_file(dir.path("stuck")).unwrap();
+    recorded(&dir, "storm").arg("1").arg("1").run().expect(0).expect_silent();
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert_eq!((marker_count(&trace), lost(&trace), notes(&dir)), (2, 2, 0));
+}
+
 /// Notes beside the trace.
 fn notes(dir: &Dir) -> usize {
     std::fs::read_dir(dir.path("trace.rpd-lost")).map_or(0, Iterator::count)

@@ -84,6 +84,8 @@ impl Lost {
 #[derive(Default)]
 pub(crate) struct Counters {
     lost: [AtomicU64; Cause::ALL.len()],
+    /// Records from rings that are in the file, or counted as lost.
+    pub(crate) settled: AtomicU64,
     /// Times where the translated start lay after the end and was set to it.
     pub(crate) clamped: AtomicU64,
     /// Time that application threads waited for buffer space, ns.

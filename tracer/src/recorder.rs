@@ -6,9 +6,10 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rpd_preload::clock::{self, Clock};
-use rpd_preload::lock::lock;
+use rpd_preload::lock::{lock, lock_within};
 
 use crate::budget::Budget;
 use crate::config::{Config, Template};
@@ -16,7 +17,7 @@ use crate::counters::Counters;
 use crate::failure::Failures;
 use crate::lost_calls::LostCalls;
 use crate::process_range::Waiting;
-use crate::ring::{self, Consumer, Producer};
+use crate::ring::{self, Consumer, Producer, Tally};
 use crate::stack::Stacks;
 use crate::switch::{Switch, Window};
 use crate::thread::Orphans;
@@ -57,6 +58,8 @@ pub(crate) struct Recorder {
     pub(crate) stacks: Option<Stacks>,
     /// The thread that owns the file.
     pub(crate) writer: writer::Handle,
+    /// What all rings have been given: those that there are, and the sum of those that are gone.
+    tallies: Mutex<(Vec<Tally>, u64)>,
     /// Rings the writer has not yet taken over.
     new_rings: Mutex<Vec<Consumer>>,
     /// Ids of calls whose record was lost, since the writer last asked.
@@ -108,6 +111,7 @@ fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recor
         waiting: Waiting::default(),
         stacks,
         writer: writer::Handle::default(),
+        tallies: Mutex::default(),
         new_rings: Mutex::default(),
         lost_calls: LostCalls::default(),
         lost_launches: LostCalls::default(),
@@ -148,6 +152,7 @@ impl Recorder {
     /// A ring for thread `tid`; starts the writer when it is the first. Nothing when the budget is used up.
     pub(crate) fn add_ring(&'static self, tid: u32) -> Option<Producer> {
         let (producer, consumer) = ring::ring(&self.budget, tid)?;
+        lock(&self.tallies).0.push(consumer.tally());
         lock(&self.new_rings).push(consumer);
         self.writer.start(self);
         Some(producer)
@@ -182,7 +187,20 @@ impl Recorder {
     /// The rings added since the last call; the writer is about to drain all.
     pub(crate) fn take_new_rings(&self) -> Vec<Consumer> {
         self.budget.visited();
+        let (rings, gone) = &mut *lock(&self.tallies);
+        rings.retain(|ring| {
+            *gone += if ring.is_over() { ring.pushed() } else { 0 };
+            !ring.is_over()
+        });
         std::mem::take(&mut lock(&self.new_rings))
+    }
+
+    /// How many records have been pushed that are neither in the file nor counted as lost. Nothing where that is not known in time.
+    pub(crate) fn unsettled(&self, patience: Duration) -> Option<u64> {
+        let settled = self.counters.settled.load(Ordering::Relaxed);
+        let tallies = lock_within(&self.tallies, patience)?;
+        let pushed = tallies.1 + tallies.0.iter().map(Tally::pushed).sum::<u64>();
+        Some(pushed.saturating_sub(settled))
     }
 
     /// Whether buffers fill faster than the writer empties them.

@@ -28,6 +28,23 @@ struct Shared {
     closed: AtomicBool,
     /// The call that the thread is in, see [`Producer::open_call`].
     call: AtomicU64,
+    /// How many records have been pushed.
+    pushed: AtomicU64,
+}
+
+/// How many records one ring has been given, for whoever asks while its consumer cannot answer.
+pub(crate) struct Tally(Arc<Shared>);
+
+impl Tally {
+    /// So far.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.0.pushed.load(Ordering::Relaxed)
+    }
+
+    /// Both ends are gone.
+    pub(crate) fn is_over(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
 }
 
 /// The end that a recording thread holds.
@@ -36,6 +53,7 @@ pub(crate) struct Producer {
     /// Chunk being filled; owned by the consumer once `next` is set.
     chunk: *mut Chunk,
     used: usize,
+    pushed: u64,
     /// A chunk was taken after so many others that the writer should come by.
     pub(crate) many: bool,
 }
@@ -82,10 +100,14 @@ pub(crate) fn can_hold(budget: &Budget, bytes: usize) -> bool {
 /// A new ring for thread `tid`, or nothing when the budget is used up.
 pub(crate) fn ring(budget: &Arc<Budget>, tid: u32) -> Option<(Producer, Consumer)> {
     let chunk = budget.take(FIRST_CHUNK)?.into_raw();
-    let shared =
-        Arc::new(Shared { budget: budget.clone(), closed: AtomicBool::new(false), call: AtomicU64::new(0) });
+    let shared = Arc::new(Shared {
+        budget: budget.clone(),
+        closed: AtomicBool::new(false),
+        call: AtomicU64::new(0),
+        pushed: AtomicU64::new(0),
+    });
     Some((
-        Producer { shared: shared.clone(), chunk, used: 0, many: budget.is_busy() },
+        Producer { shared: shared.clone(), chunk, used: 0, pushed: 0, many: budget.is_busy() },
         Consumer { shared, chunk, read: 0, tid, gone: false, noted: None },
     ))
 }
@@ -115,6 +137,8 @@ impl Producer {
             self.used += total;
             (*self.chunk).written.store(self.used, Ordering::Release);
         }
+        self.pushed += 1;
+        self.shared.pushed.store(self.pushed, Ordering::Relaxed);
         true
     }
 
@@ -162,6 +186,11 @@ impl Consumer {
         let more = chunk.written.load(Ordering::Acquire) > self.read
             || !chunk.next.load(Ordering::Acquire).is_null();
         more || self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// What counts the records of this ring.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally(self.shared.clone())
     }
 
     /// The call that the thread is in.

@@ -9,6 +9,7 @@ mod failure;
 mod opening;
 
 use std::io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rpd_preload::clock;
@@ -28,7 +29,7 @@ use crate::counters::{Cause, Lost};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
-use crate::{correlation, host, hsa, log};
+use crate::{correlation, hsa, log};
 
 /// Changes of the switch to remember.
 const KEPT_CHANGES: usize = 64;
@@ -120,6 +121,8 @@ struct Gone {
 #[derive(Clone, Copy, Default)]
 struct AtStake {
     records: u64,
+    /// The same with those that are counted as lost already.
+    drained: u64,
     /// Of those, operations of launches that are in the file already.
     launches: u64,
 }
@@ -342,7 +345,7 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         let path = appender.map_or(&*path, Appender::path);
         let session = appender.filter(|appender| appender.has_session()).map(Appender::session);
-        let name = self.name_of_note();
+        let name = session::name_of_note(self.recorder);
         if self.noted {
             rpd_schema::remove_note(path, &name);
         }
@@ -364,17 +367,10 @@ impl File {
         }
     }
 
-    /// One that no other process uses.
-    fn name_of_note(&self) -> String {
-        let boot = host::boot_id();
-        let boot = boot.split('-').next().unwrap_or_default();
-        format!("{boot}-{}-{}", self.recorder.pid, self.recorder.began.0)
-    }
-
     /// What was said beside the file gets in after all, with the open transaction; others may have taken the note in.
     fn withdraw_note(&mut self, appender: &mut Appender) -> Result<(), Error> {
         if self.noted {
-            appender.withdraw_note(&self.name_of_note())?;
+            appender.withdraw_note(&session::name_of_note(self.recorder))?;
             // The session's own counts stand no more.
             self.counted = None;
         }
@@ -457,10 +453,11 @@ impl File {
         match filled.and_then(|()| self.commit(&mut appender, at_stake)) {
             Ok(noted) => {
                 self.rows.commit();
+                self.settle(at_stake.drained);
                 // Others may have taken it in by now, which the next transaction finds.
                 self.noted = noted;
                 if noted {
-                    rpd_schema::remove_note(appender.path(), &self.name_of_note());
+                    rpd_schema::remove_note(appender.path(), &session::name_of_note(self.recorder));
                 }
                 (self.committed, self.introduced) = (self.rows.recorded, true);
                 self.told = self.counted.map_or(self.told, |(.., sums)| sums);
@@ -475,6 +472,11 @@ impl File {
                 false
             }
         }
+    }
+
+    /// So many records from rings are in the file, or counted as lost.
+    fn settle(&self, records: u64) {
+        self.recorder.counters.settled.fetch_add(records, Ordering::Relaxed);
     }
 
     /// Commits. Where a reader holds that up, and the program comes down, a note is left meanwhile; true: there is one now.
@@ -637,7 +639,7 @@ impl File {
         }
         self.lanes.retain(|lane| !lane.consumer.gone);
         let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, until));
-        (AtStake { records: records.saturating_sub(skipped), launches: settled }, result)
+        (AtStake { records: records.saturating_sub(skipped), drained: records, launches: settled }, result)
     }
 
     fn facts(&mut self, appender: &mut Appender, until: Until) -> Result<(), Error> {

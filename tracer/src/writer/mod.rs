@@ -5,6 +5,7 @@
 mod calls;
 mod file;
 mod frames;
+mod last_note;
 mod links;
 mod names;
 mod process_ranges;
@@ -166,7 +167,7 @@ impl Handle {
     }
 
     /// Ends the session and closes the file, waiting up to RPDT_EXIT_MS.
-    pub(crate) fn finish(&self, recorder: &Recorder) {
+    pub(crate) fn finish(&self, recorder: &'static Recorder) {
         if !self.is_started() {
             return;
         }
@@ -190,6 +191,7 @@ impl Handle {
             log::problem(
                 "the trace was not written to its end within RPDT_EXIT_MS: its last rows are missing",
             );
+            last_note::leave(recorder);
         }
     }
 
@@ -258,6 +260,11 @@ impl Handle {
             .unwrap_or_else(PoisonError::into_inner);
         wishes.wake = false;
         (wishes.flush_wanted, wishes.filename.take(), wishes.finish)
+    }
+
+    /// Whether the file has been written to its end.
+    fn is_finished(&self) -> bool {
+        lock_within(&self.wishes, last_note::PATIENCE).is_some_and(|wishes| wishes.finished)
     }
 
     fn refuse(&self) {

@@ -45,6 +45,13 @@ pub(super) fn begin(state: &mut State<'_>, recorder: &Recorder) -> Result<(), Er
     Ok(())
 }
 
+/// Name of a note beside the trace that no other process uses.
+pub(super) fn name_of_note(recorder: &Recorder) -> String {
+    let boot = host::boot_id();
+    let boot = boot.split('-').next().unwrap_or_default();
+    format!("{boot}-{}-{}", recorder.pid, recorder.began.0)
+}
+
 /// The GPUs and the runtime, once it is there. True: it was.
 pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     if hsa::gpus().is_empty() {

@@ -1,5 +1,7 @@
 //! From the records of one drain to rows: takes every record, keeps the first error.
 
+use std::sync::atomic::Ordering;
+
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::frames::Frames;
@@ -179,6 +181,7 @@ impl Sink<'_> {
         }
         if self.failed.is_none() {
             self.rows.commit();
+            self.recorder.counters.settled.fetch_add(self.records, Ordering::Relaxed);
             (*self.committed, self.records, self.settled) = (self.rows.recorded, 0, 0);
             self.calls_committed |= self.calls_drained;
             self.recorder.writer.progress.committed(self.appender, self.committed);

@@ -17,6 +17,7 @@ impl File {
     pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, at_stake: AtStake) {
         self.turns.roll_back(&mut appender);
         lose(self.recorder, at_stake.records);
+        self.settle(at_stake.drained);
         self.committed.launches_done += at_stake.launches;
         self.rows.roll_back(self.committed);
         self.links.forget();
@@ -102,6 +103,7 @@ impl File {
         self.process_ranges.drained(clock::monotonic(), changes, |_, _| {});
         self.links.forget();
         self.lanes.retain(|lane| !lane.consumer.gone);
+        self.settle(records);
         self.rows.recorded.launches_done += launches;
         self.committed.launches_done += launches;
         lose(self.recorder, records);
