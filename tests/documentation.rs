@@ -310,3 +310,36 @@ fn links_lead_somewhere_and_the_index_has_every_page() {
         assert!(index.contains(&link), "docs/README.md does not lead to {name}");
     }
 }
+
+/// Words that meant several things, or nothing to a newcomer. docs/glossary.md has those to use.
+const PRIVATE: [&str; 10] =
+    ["door", "doors", "lane", "lanes", "wishes", "harvest", "harvested", "twin", "twins", "despair"];
+
+/// The words of a line outside of `code` and of the targets of links, in lower case.
+fn words(line: &str) -> Vec<String> {
+    let outside: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+    let mut parts = outside.split("](");
+    let first = parts.next().unwrap_or_default().to_string();
+    let shown = parts.fold(first, |shown, part| {
+        shown + " " + part.split_once(')').map_or(part, |(_, behind_the_target)| behind_the_target)
+    });
+    shown
+        .split(|c: char| !c.is_alphanumeric())
+        .map(str::to_lowercase)
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+#[test]
+fn pages_have_no_private_words() {
+    assert_eq!(words("(A door), [a lane](twins.md): `--hip-door`."), ["a", "door", "a", "lane"]);
+    let changelog = ("CHANGELOG.md".to_string(), fs::read_to_string(root().join("CHANGELOG.md")).unwrap());
+    let mut found = vec![];
+    for (page, text) in pages().into_iter().chain([changelog]) {
+        for (number, line) in taken_apart(&page, &text).1 {
+            let private = words(line).into_iter().filter(|word| PRIVATE.contains(&word.as_str()));
+            found.extend(private.map(|word| format!("{page}:{number}: {word}")));
+        }
+    }
+    assert!(found.is_empty(), "words that docs/glossary.md has others for:\n{}", found.join("\n"));
+}
