@@ -324,7 +324,7 @@ fn words(line: &str) -> Vec<String> {
         shown + " " + part.split_once(')').map_or(part, |(_, behind_the_target)| behind_the_target)
     });
     shown
-        .split(|c: char| !c.is_alphanumeric())
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
         .map(str::to_lowercase)
         .filter(|word| !word.is_empty())
         .collect()
