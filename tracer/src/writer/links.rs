@@ -20,7 +20,7 @@ pub(super) enum Link {
     Never,
 }
 
-/// Calls as one drain saw them: all below `below` have been drained but those of `open`; of the others those of `late`.
+/// Calls as one drain saw them: all below `below` have been drained but those that `open` may mean; of the others those of `late`.
 #[derive(Clone, Debug, Default)]
 struct Drain {
     below: u64,
@@ -60,13 +60,17 @@ pub(super) struct Links {
 impl Links {
     /// A drain begins. `watermark`: the next id, read before the rings' open calls (`open`).
     pub(super) fn begin(&mut self, watermark: u64, open: Vec<u64>) {
-        let drain = Drain { below: watermark, open, late: BTreeSet::new() };
+        let mut drain = Drain { below: watermark, open, late: BTreeSet::new() };
+        // Those that were drained while another call was beginning, which still is.
+        let late = self.drain.late.iter().copied();
+        drain.late = late.filter(|call| drain.is_open(*call)).collect();
         self.previous = std::mem::replace(&mut self.drain, drain);
     }
 
     /// The record of `call` was drained.
     pub(super) fn drained(&mut self, call: u64) {
-        if call >= self.drain.below {
+        // It is over, whichever call it is that is beginning.
+        if call >= self.drain.below || self.drain.is_open(call) {
             self.drain.late.insert(call);
         }
     }
@@ -139,6 +143,20 @@ mod tests {
         let mut links = Links::default();
         links.begin(10, vec![OPENING | 8]);
         assert_eq!([7, 8, 9].map(|call| links.of(call)), [Link::Now, Link::Later, Link::Later]);
+    }
+
+    #[test]
+    fn a_call_that_was_drained_holds_nothing_back_while_another_is_beginning() {
+        let mut links = Links::default();
+        links.begin(10, vec![OPENING | 7]);
+        links.drained(9);
+        assert_eq!([8, 9].map(|call| links.of(call)), [Link::Later, Link::Now]);
+        for watermark in [12, 14] {
+            links.begin(watermark, vec![OPENING | 7]);
+            assert_eq!([8, 9].map(|call| links.of(call)), [Link::Later, Link::Now], "it is still beginning");
+        }
+        links.begin(16, vec![]);
+        assert_eq!([8, 9].map(|call| links.of(call)), [Link::Now; 2]);
     }
 
     #[test]
