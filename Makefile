@@ -72,7 +72,7 @@ bench: setup
 
 # RPD_ORIGINAL=DIR compares with the tools of a checkout of rocmProfileData with schema 2.
 bench-passes: setup
-	@$(CARGO) bench --quiet -p rpd-postprocess --bench passes -- --raw $(CURDIR)/target/bench-passes.tsv
+	@$(CARGO) bench --quiet -p rpd-cli --bench passes -- --raw $(CURDIR)/target/bench-passes.tsv
 
 soak: setup
 	@$(MAKE) --no-print-directory build

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../postprocess/src/arguments.rs"]
+#[path = "../../postprocess/src/trace/arguments.rs"]
 mod arguments;
 
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../postprocess/src/pass/autograd/marker.rs"]
+#[path = "../../postprocess/src/passes/autograd/marker.rs"]
 mod marker;
 
 use libfuzzer_sys::fuzz_target;

@@ -5,6 +5,7 @@
 //! | `input.rs` | what has to be known of each trace |
 //! | `node.rs` | hosts, and what separates their clocks |
 //! | `gpu.rs` | which GPUs are the same |
+//! | `plan.rs` | what is decided before a row is copied |
 //! | `tables.rs` | which tables can be put together |
 //! | `copy.rs` | rows on their way into the merged trace |
 //! | `facts.rs` | the metadata |
@@ -18,6 +19,7 @@ mod facts;
 mod gpu;
 mod input;
 mod node;
+mod plan;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -28,90 +30,63 @@ use anyhow::{Result, bail};
 use rpd_schema::Version;
 use serde::Serialize;
 
-use crate::derive::{Announced, Making, Place, SOURCE, derive, objects};
-use crate::layout::{Layout, same};
-use crate::{text, twins};
-use gpu::Gpus;
+use crate::notes::SharedNotes;
+use crate::rewrite::derive::{Announced, Making, Place, SOURCE, derive};
+use crate::rewrite::{duplicate_texts, objects};
+use crate::text;
+use crate::trace::layout::{Layout, same};
 use input::Input;
-use node::{Moved, Nodes, Timeline};
+use node::Moved;
+pub use plan::Options;
+use plan::Plan;
 use tables::Tables;
-
-/// How clocks and hosts are to be found.
-#[derive(Debug, Default)]
-pub(crate) struct Options {
-    /// All traces were recorded on one host, whatever they say.
-    pub(crate) is_same_host: bool,
-    /// The marker that begins at one time everywhere.
-    pub(crate) align: Option<String>,
-    /// What is added to the times of a trace, ns.
-    pub(crate) offsets: Vec<(PathBuf, i64)>,
-}
 
 /// What was merged.
 #[derive(Debug, Serialize)]
-pub(crate) struct Merged {
+pub struct Merged {
     /// The result, as it was named.
-    pub(crate) output: String,
+    pub output: String,
     /// The traces in their order.
-    pub(crate) inputs: Vec<Part>,
+    pub inputs: Vec<Part>,
     /// Names of the hosts by node; empty where nothing says it.
-    pub(crate) nodes: Vec<String>,
+    pub nodes: Vec<String>,
     /// Texts that were there already.
-    pub(crate) equal_texts: u64,
+    pub equal_texts: u64,
     /// Process ids that several processes have, of one host or of hosts that do not say which they are.
-    pub(crate) shared_pids: Vec<i64>,
+    pub shared_pids: Vec<i64>,
     /// What could not be put together, and why.
-    pub(crate) dropped: Vec<String>,
+    pub dropped: Vec<String>,
 }
 
 /// One of the traces in the result.
 #[derive(Debug, Serialize)]
-pub(crate) struct Part {
+pub struct Part {
     /// The trace, as it was named.
-    pub(crate) file: String,
+    pub file: String,
     /// Its session 0 is this one now.
-    pub(crate) first_session: i64,
+    pub first_session: i64,
     /// Its nodes in the result.
-    pub(crate) nodes: Vec<i64>,
+    pub nodes: Vec<i64>,
     /// What was added to its times, ns, on each of these.
-    pub(crate) shifts_ns: Vec<i64>,
-}
-
-/// Everything that is decided before a row is copied.
-struct Plan<'a> {
-    inputs: &'a [Input],
-    /// What is added to the ids of each trace.
-    offsets: Vec<i64>,
-    nodes: Nodes,
-    gpus: Gpus,
-    shifts: BTreeMap<Timeline, i64>,
-    /// By trace, in place of the above.
-    given: BTreeMap<usize, i64>,
-}
-
-impl Plan<'_> {
-    /// What is added to the times of a node of trace `input`, ns.
-    fn shift(&self, input: usize, moved: Moved) -> i64 {
-        let found = || self.shifts.get(&node::timeline(self.inputs, input, moved.to));
-        self.given.get(&input).or_else(found).copied().unwrap_or(0)
-    }
+    pub shifts_ns: Vec<i64>,
 }
 
 /// Merges `files` into the new trace `out`.
 ///
 /// # Errors
 /// What failed and what to do about it; the traces are as they were, and nothing is left of a new one.
-pub(crate) fn merge(out: &Path, files: &[PathBuf], options: &Options) -> Result<Merged> {
+pub fn merge(out: &Path, files: &[PathBuf], options: &Options, notes: &SharedNotes) -> Result<Merged> {
     let inputs: Vec<Input> = files.iter().map(|file| Input::of(file)).collect::<Result<_>>()?;
     distinct(out, &inputs)?;
-    let plan = plan(&inputs, options)?;
+    let plan = Plan::of(&inputs, options)?;
     let tables = Tables::of(&inputs)?;
-    let Done { equal_texts, lost_views, shared_pids } = derive(Place::New(out), &inputs[0].path, |making| {
-        let merge = Merge { making, plan: &plan, tables: &tables };
-        let done = merge.run()?;
-        let announced = merge.announced(done.equal_texts);
-        Ok((done, announced))
-    })?;
+    let Done { equal_texts, lost_views, shared_pids } =
+        derive(Place::New(out), &inputs[0].path, notes, |making| {
+            let merge = Merge { making, plan: &plan, tables: &tables };
+            let done = merge.run()?;
+            let announced = merge.announced(done.equal_texts);
+            Ok((done, announced))
+        })?;
     let part = |(number, input): (usize, &Input)| {
         let mut moved: Vec<Moved> = input
             .sessions
@@ -176,38 +151,6 @@ fn distinct(out: &Path, inputs: &[Input]) -> Result<()> {
     Ok(())
 }
 
-fn plan<'a>(inputs: &'a [Input], options: &Options) -> Result<Plan<'a>> {
-    let mut given = BTreeMap::new();
-    for (file, shift) in &options.offsets {
-        let wanted = fs::canonicalize(file).ok();
-        let at =
-            inputs.iter().position(|input| wanted.is_some() && fs::canonicalize(&input.path).ok() == wanted);
-        let Some(at) = at else {
-            bail!(
-                "--offset: {} is not one of the traces to be merged",
-                text::escape(&file.to_string_lossy())
-            );
-        };
-        given.insert(at, *shift);
-    }
-    let mut offsets = Vec::new();
-    let mut sessions = 0_i64;
-    for input in inputs {
-        offsets.push(sessions << 32);
-        sessions += input.session_span;
-        if sessions >= 1 << 31 {
-            bail!("together the traces have more sessions than a file can have; merge fewer of them");
-        }
-    }
-    let nodes = Nodes::of(inputs, options.is_same_host);
-    let exempt: Vec<usize> = given.keys().copied().collect();
-    let shifts = match &options.align {
-        Some(name) => node::by_marker(inputs, &nodes, &exempt, name)?,
-        None => node::by_clocks(inputs, &nodes, &exempt)?,
-    };
-    Ok(Plan { inputs, offsets, gpus: Gpus::of(inputs, &nodes), nodes, shifts, given })
-}
-
 /// What filling the new trace found.
 struct Done {
     equal_texts: u64,
@@ -232,7 +175,7 @@ impl Merge<'_> {
                 .iter()
                 .try_for_each(|sql| made.execute_batch(sql))?;
         }
-        let equal_texts = self.find_twins()?;
+        let equal_texts = self.find_duplicate_texts()?;
         for (number, input) in inputs.iter().enumerate() {
             self.making.with(&input.path, || self.rows(number))?;
         }
@@ -273,18 +216,18 @@ impl Merge<'_> {
         Announced { version: inputs[0].version, rows }
     }
 
-    fn find_twins(&self) -> Result<u64> {
-        twins::begin(self.making.made)?;
+    fn find_duplicate_texts(&self) -> Result<u64> {
+        duplicate_texts::begin(self.making.made)?;
         for (number, input) in self.plan.inputs.iter().enumerate() {
             if let Some(table) = input.layout.table("rocpd_string") {
                 self.making.show(&format!("{}: texts", input.path.display()));
                 self.making.with(&input.path, || {
-                    Ok(twins::gather(self.making.made, &copy::texts(self.plan, number, table))?)
+                    Ok(duplicate_texts::gather(self.making.made, &copy::texts(self.plan, number, table))?)
                 })?;
             }
         }
         self.making.show("equal texts");
-        Ok(twins::find(self.making.made)?)
+        Ok(duplicate_texts::find(self.making.made)?)
     }
 
     /// Copies all rows of one trace, which is attached.

@@ -9,14 +9,14 @@ use rpd_schema::text::{shown, text_of};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::contents::Span;
-use crate::ids::Ids;
 use crate::text;
-pub(crate) use expression::{Moment, Stretch, duration_ns};
+use crate::trace::contents::Span;
+use crate::trace::ids::Ids;
+pub use expression::{Moment, Stretch, duration_ns};
 
 /// Which end of something that takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Edge {
+pub enum Edge {
     /// Where it begins.
     Begin,
     /// Where it ends.
@@ -29,13 +29,7 @@ impl Moment {
     ///
     /// # Errors
     /// When the trace has no such marker or op, or cannot be read.
-    pub(crate) fn resolve(
-        &self,
-        trace: &Connection,
-        version: Version,
-        span: Span,
-        edge: Edge,
-    ) -> Result<i64> {
+    pub fn resolve(&self, trace: &Connection, version: Version, span: Span, edge: Edge) -> Result<i64> {
         match self {
             Moment::At(ns) => Ok(*ns),
             Moment::AfterStart(ns) => Ok(span.start_ns.saturating_add(*ns)),
@@ -55,7 +49,7 @@ impl Moment {
 ///
 /// # Errors
 /// When there is none, or the trace cannot be read.
-pub(crate) fn marker(trace: &Connection, version: Version, name: &str, edge: Edge) -> Result<i64> {
+pub fn marker(trace: &Connection, version: Version, name: &str, edge: Edge) -> Result<i64> {
     let found = markers(trace, version, name)?;
     if !found.is_empty() {
         return Ok(outermost(&found, edge));
@@ -76,11 +70,7 @@ pub(crate) fn marker(trace: &Connection, version: Version, name: &str, edge: Edg
 ///
 /// # Errors
 /// When the trace cannot be read.
-pub(crate) fn markers(
-    trace: &Connection,
-    version: Version,
-    name: &str,
-) -> rusqlite::Result<Vec<(i64, Span)>> {
+pub fn markers(trace: &Connection, version: Version, name: &str) -> rusqlite::Result<Vec<(i64, Span)>> {
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     let mut found = trace.prepare(&format!(
         "SELECT id, start, \"end\" FROM rocpd_api

@@ -1,5 +1,11 @@
 //! Opening a trace for reading, and the few questions that several verbs ask it.
 
+pub mod arguments;
+pub mod contents;
+pub mod ids;
+pub(crate) mod layout;
+pub mod op_kind;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -8,23 +14,22 @@ use rpd_schema::Version;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, OptionalExtension, Statement};
 
-use crate::note::note;
-use crate::quantity::counted;
-use crate::text;
+use crate::notes::Notes;
+use crate::text::{self, counted};
 
-/// Opens `file` and says on standard error if records were lost when it was made, or launches have no operation: whatever is read from
+/// Opens `file` and tells if records were lost when it was made, or launches have no operation: whatever is read from
 /// it is incomplete then.
 ///
 /// # Errors
 /// When it is no trace or cannot be read.
-pub(crate) fn open(file: &Path) -> Result<(Connection, Version)> {
+pub fn open(file: &Path, notes: &dyn Notes) -> Result<(Connection, Version)> {
     let (trace, version) = rpd_schema::open_read(file)?;
     let lost = rpd_schema::lost(&trace).with_context(|| format!("cannot read {}", file.display()))?;
     let total = lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
     if total > 0 {
         let causes: Vec<String> =
             lost.iter().map(|(cause, count)| format!("{count} {}", text::escape(cause))).collect();
-        note(format_args!(
+        notes.note(format_args!(
             "{} is incomplete: {} lost while recording ({})",
             file.display(),
             counted(total, "record was", "records were"),
@@ -34,7 +39,7 @@ pub(crate) fn open(file: &Path) -> Result<(Connection, Version)> {
     let open =
         rpd_schema::launches_without_op(&trace).with_context(|| format!("cannot read {}", file.display()))?;
     if open > 0 {
-        note(format_args!(
+        notes.note(format_args!(
             "{} is incomplete: {} no operation (their kernels were not known to have completed when it was last written)",
             file.display(),
             counted(open, "launch has", "launches have")
@@ -47,7 +52,7 @@ pub(crate) fn open(file: &Path) -> Result<(Connection, Version)> {
 ///
 /// # Errors
 /// When it is no trace or cannot be read.
-pub(crate) fn has_data(file: &Path) -> Result<bool> {
+pub fn has_data(file: &Path) -> Result<bool> {
     let (trace, _) = rpd_schema::open_read(file)?;
     ["rocpd_op", "rocpd_api", "rocpd_monitor"]
         .into_iter()
@@ -70,7 +75,7 @@ fn has_row(trace: &Connection, table: &str) -> rusqlite::Result<bool> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn row_count(trace: &Connection, table: &str) -> rusqlite::Result<u64> {
+pub fn row_count(trace: &Connection, table: &str) -> rusqlite::Result<u64> {
     let quoted = table.replace('"', "\"\"");
     trace
         .query_row(&format!("SELECT count(*) FROM \"{quoted}\""), [], |row| row.get(0))
@@ -81,7 +86,7 @@ pub(crate) fn row_count(trace: &Connection, table: &str) -> rusqlite::Result<u64
 ///
 /// # Errors
 /// When it is no trace or cannot be read.
-pub(crate) fn session_count(file: &Path) -> Result<u32> {
+pub fn session_count(file: &Path) -> Result<u32> {
     let (trace, _) = rpd_schema::open_read(file)?;
     let count: Option<String> = trace
         .query_row("SELECT value FROM rocpd_metadata WHERE tag = 'session_count'", [], |row| row.get(0))
@@ -95,11 +100,7 @@ pub(crate) fn session_count(file: &Path) -> Result<u32> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn rows_by_session(
-    trace: &Connection,
-    table: &str,
-    id: &str,
-) -> rusqlite::Result<BTreeMap<i64, u64>> {
+pub fn rows_by_session(trace: &Connection, table: &str, id: &str) -> rusqlite::Result<BTreeMap<i64, u64>> {
     let mut found = BTreeMap::new();
     // The ids of most tables are in order, so that a session's are a stretch that SQLite counts fast. In others, and in those
     // whose ids may be anything, finding the next session would be a look at every row each time.
@@ -143,7 +144,7 @@ fn is_row_number(trace: &Connection, table: &str, column: &str) -> rusqlite::Res
 }
 
 /// Whether a failure is the file's and not its surroundings': a lock or a full disk is none.
-pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+pub fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{InvalidColumnType, SqlInputError};
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
     // A column or a table that is not there, a value of another type.
@@ -154,14 +155,14 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 /// The texts of `rocpd_string`, by id.
-pub(crate) struct Strings<'trace>(Statement<'trace>);
+pub struct Strings<'trace>(Statement<'trace>);
 
 impl Strings<'_> {
     /// The strings of a trace.
     ///
     /// # Errors
     /// When it has none.
-    pub(crate) fn of(trace: &Connection) -> rusqlite::Result<Strings<'_>> {
+    pub fn of(trace: &Connection) -> rusqlite::Result<Strings<'_>> {
         Strings::in_table(trace, "rocpd_string")
     }
 
@@ -169,10 +170,7 @@ impl Strings<'_> {
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) fn in_table<'trace>(
-        trace: &'trace Connection,
-        table: &str,
-    ) -> rusqlite::Result<Strings<'trace>> {
+    pub fn in_table<'trace>(trace: &'trace Connection, table: &str) -> rusqlite::Result<Strings<'trace>> {
         trace.prepare(&format!("SELECT {} FROM {table} WHERE id = ?1", shown("string"))).map(Strings)
     }
 
@@ -180,7 +178,7 @@ impl Strings<'_> {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn get(&mut self, id: i64) -> rusqlite::Result<Option<String>> {
+    pub fn get(&mut self, id: i64) -> rusqlite::Result<Option<String>> {
         self.0.query_row([id], |row| Ok(text_of(row.get_ref(0)?).into_owned())).optional()
     }
 }

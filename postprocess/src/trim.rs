@@ -17,7 +17,7 @@ mod callstack;
 mod copy;
 mod kept;
 mod plan;
-pub(crate) mod window;
+pub mod window;
 
 use std::path::Path;
 
@@ -26,22 +26,23 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use crate::contents::Span;
-use crate::derive::{Announced, Making, Place, Source, derive, has_log};
-use crate::layout::{Layout, metadata};
+use crate::check::writer::writer;
 use crate::moment::Stretch;
+use crate::notes::SharedNotes;
+use crate::pass::change::explain;
+use crate::pass::object::require;
+use crate::rewrite::derive::{Announced, Making, Place, Source, derive, has_log};
+use crate::trace::contents::Span;
+use crate::trace::layout::{Layout, metadata};
 use crate::trace::row_count;
-use crate::{check, pass};
+pub(crate) use copy::ORIGIN;
 use copy::{Copied, Copy};
 use kept::Kept;
 use window::Window;
 
-/// The tag of the metadata that tells of which trace a file is a part.
-pub(crate) const ORIGIN: &str = "trim::origin";
-
 /// Where the result goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Output<'a> {
+pub enum Output<'a> {
     /// Into a new file.
     New(&'a Path),
     /// Into the trace's own place.
@@ -52,35 +53,35 @@ pub(crate) enum Output<'a> {
 
 /// What stays of a trace.
 #[derive(Debug, Serialize)]
-pub(crate) struct Trimmed {
+pub struct Trimmed {
     /// The trace, as it was named.
-    pub(crate) file: String,
+    pub file: String,
     /// Its calls' first start and last end.
-    pub(crate) span: Span,
+    pub span: Span,
     /// The window; an edge that was not named is that of the span.
-    pub(crate) window: Span,
+    pub window: Span,
     /// Calls and markers.
-    pub(crate) calls: Share,
+    pub calls: Share,
     /// GPU operations.
-    pub(crate) operations: Share,
+    pub operations: Share,
     /// What went altogether, and why.
-    pub(crate) dropped: Vec<String>,
+    pub dropped: Vec<String>,
 }
 
 /// So many of so many.
 #[derive(Debug, Serialize)]
-pub(crate) struct Share {
+pub struct Share {
     /// Those that stay.
-    pub(crate) kept: u64,
+    pub kept: u64,
     /// All that there were.
-    pub(crate) of: u64,
+    pub of: u64,
 }
 
 /// Trims `file` to `stretch`.
 ///
 /// # Errors
 /// What failed and what to do about it; the trace is as it was, and nothing is left of a new one.
-pub(crate) fn trim(file: &Path, output: Output<'_>, stretch: &Stretch) -> Result<Trimmed> {
+pub fn trim(file: &Path, output: Output<'_>, stretch: &Stretch, notes: &SharedNotes) -> Result<Trimmed> {
     let place = match output {
         Output::New(out) => Place::New(out),
         Output::InPlace => Place::Of(file),
@@ -91,8 +92,8 @@ pub(crate) fn trim(file: &Path, output: Output<'_>, stretch: &Stretch) -> Result
     {
         bail!("{} is as it was: {obstacle}", file.display());
     }
-    let notes = rpd_schema::note_files(file);
-    let trimmed = derive(place, file, |making: &Making<'_>| {
+    let beside = rpd_schema::note_files(file);
+    let trimmed = derive(place, file, notes, |making: &Making<'_>| {
         let source = making.open(file)?;
         making.show("calls and operations that stay");
         let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &source, stretch)?;
@@ -111,7 +112,7 @@ pub(crate) fn trim(file: &Path, output: Output<'_>, stretch: &Stretch) -> Result
         Ok((trimmed, Announced { version: source.version, rows }))
     })?;
     if matches!(output, Output::InPlace) {
-        rpd_schema::remove_notes(file, &notes);
+        rpd_schema::remove_notes(file, &beside);
     }
     Ok(trimmed)
 }
@@ -131,7 +132,7 @@ fn obstacle(file: &Path, source: &Source) -> rusqlite::Result<Option<String>> {
             "it has a write-ahead log; end that with: sqlite3 FILE 'pragma journal_mode = delete'".into(),
         ));
     }
-    check::writer(file, &source.trace)
+    writer(file, &source.trace)
 }
 
 /// What is decided before anything is copied.
@@ -149,7 +150,7 @@ impl Choice {
             bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
         }
         let choice = Choice::made(file, source, stretch)
-            .map_err(|error| pass::explain(error, file))
+            .map_err(|error| explain(error, file))
             .with_context(|| format!("cannot trim {}", file.display()))?;
         if choice.kept.calls.is_empty() && choice.kept.ops.is_empty() {
             bail!(
@@ -166,7 +167,7 @@ impl Choice {
         let trace = &source.trace;
         // The same rows for every question, also while a recorder adds some. Each is a scan, for which pages are not kept.
         trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -2048; BEGIN")?;
-        pass::require(trace, &["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_string"])?;
+        require(trace, &["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_string"])?;
         let layout = Layout::everything(trace)?;
         let span = window::span(trace)?;
         let window = Window::resolve(trace, source.version, span, stretch)?;

@@ -47,7 +47,7 @@ fn build() -> Result<(), String> {
     }
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
-    cargo.args(["-p", "rpd-tracer", "-p", "rpd-roctx", "-p", "rpd-simgpu", "-p", "rpd-postprocess"]);
+    cargo.args(["-p", "rpd-tracer", "-p", "rpd-roctx", "-p", "rpd-simgpu", "-p", "rpd-cli"]);
     cargo.args(["-p", "rpd-remote", "-p", "rpd-remote-command", "-p", "rpd-hip-symbols"]);
     // Cargo sets this for the test program; the build must not depend on it.
     cargo.env_remove("LD_LIBRARY_PATH");

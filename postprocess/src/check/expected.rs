@@ -4,7 +4,7 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::kind::Kind;
-use crate::layout::Layout;
+use crate::trace::layout::Layout;
 
 /// The tables of schema 3.
 const V3_TABLES: [&str; 11] = [

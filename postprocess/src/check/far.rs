@@ -11,7 +11,7 @@ use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
 use super::rule::has_sound_times;
 use super::scan::judged;
-use crate::layout::{Layout, TableLayout, quote};
+use crate::trace::layout::{Layout, TableLayout, quote};
 
 /// ns of a day.
 const DAY: i64 = 86_400_000_000_000;

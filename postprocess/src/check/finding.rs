@@ -6,30 +6,30 @@ use serde::{Serialize, Serializer};
 use super::kind::Kind;
 
 /// How many rows a finding names.
-pub(crate) const EXAMPLES: usize = 5;
+pub const EXAMPLES: usize = 5;
 
 /// How many ids people are shown.
 const SHOWN: usize = 3;
 
 /// Something that `rpd check` has to say about a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// What it is.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Table, column, cause of loss ... that it is about.
-    pub(crate) place: String,
+    pub place: String,
     /// How many rows (sessions, records, messages).
-    pub(crate) count: u64,
+    pub count: u64,
     /// What is known beyond that: where a reference goes, what SQLite said.
-    pub(crate) detail: Option<String>,
+    pub detail: Option<String>,
     /// The first few, at most [`EXAMPLES`].
-    pub(crate) examples: Vec<Example>,
+    pub examples: Vec<Example>,
 }
 
 /// One of those that a finding is about.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Example {
+pub enum Example {
     /// Id of a row, in its own table.
     Id(i64),
     /// Something that has words instead.
@@ -38,22 +38,22 @@ pub(crate) enum Example {
 
 impl Finding {
     /// A finding of `count` things at `place`.
-    pub(crate) fn new(kind: Kind, place: impl Into<String>, count: u64) -> Finding {
+    pub fn new(kind: Kind, place: impl Into<String>, count: u64) -> Finding {
         Finding { kind, place: place.into(), count, detail: None, examples: Vec::new() }
     }
 
     /// With a word more.
-    pub(crate) fn detail(self, detail: impl Into<String>) -> Finding {
+    pub fn detail(self, detail: impl Into<String>) -> Finding {
         Finding { detail: Some(detail.into()), ..self }
     }
 
     /// With rows named; those beyond [`EXAMPLES`] are not.
-    pub(crate) fn examples(self, examples: impl IntoIterator<Item = Example>) -> Finding {
+    pub fn examples(self, examples: impl IntoIterator<Item = Example>) -> Finding {
         Finding { examples: examples.into_iter().take(EXAMPLES).collect(), ..self }
     }
 
     /// What it means and what to do, in one sentence for people.
-    pub(crate) fn explanation(&self) -> String {
+    pub fn explanation(&self) -> String {
         let mut text = self.kind.meaning().to_string();
         if let Some(detail) = &self.detail {
             text.extend([": ", detail]);

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// How bad a finding is, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Severity {
+pub enum Severity {
     /// Answers from the file may be wrong.
     Error,
     /// The file is sound, but not whole.
@@ -20,7 +20,7 @@ pub(crate) enum Severity {
 
 impl Severity {
     /// Its word.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -33,7 +33,7 @@ macro_rules! kinds {
     ($($kind:ident $name:literal $severity:ident $repair:literal $meaning:literal, $advice:literal;)*) => {
         /// What can be found; each kind's meaning stands in its entry below.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Kind {
+        pub enum Kind {
             $(#[doc = $meaning] $kind,)*
         }
 
@@ -43,27 +43,27 @@ macro_rules! kinds {
             const ALL: &[Kind] = &[$(Kind::$kind,)*];
 
             /// Its stable name.
-            pub(crate) fn name(self) -> &'static str {
+            pub fn name(self) -> &'static str {
                 match self { $(Kind::$kind => $name,)* }
             }
 
             /// How bad it is.
-            pub(crate) fn severity(self) -> Severity {
+            pub fn severity(self) -> Severity {
                 match self { $(Kind::$kind => Severity::$severity,)* }
             }
 
             /// Whether `--repair` can do something about it.
-            pub(crate) fn is_repairable(self) -> bool {
+            pub fn is_repairable(self) -> bool {
                 match self { $(Kind::$kind => $repair,)* }
             }
 
             /// What it means, as the end of a sentence about the place where it was found.
-            pub(crate) fn meaning(self) -> &'static str {
+            pub fn meaning(self) -> &'static str {
                 match self { $(Kind::$kind => $meaning,)* }
             }
 
             /// What to do.
-            pub(crate) fn advice(self) -> &'static str {
+            pub fn advice(self) -> &'static str {
                 match self { $(Kind::$kind => $advice,)* }
             }
         }

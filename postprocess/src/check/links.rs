@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
-use crate::layout::Layout;
+use crate::trace::layout::Layout;
 
 /// Ops with no call, with several, and links that are there more than once. `running`: sessions whose ops are
 /// not judged.

@@ -12,7 +12,7 @@ use crate::system;
 
 /// How a session stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// It says when it ended, or never said anything of itself.
     Ended,
     /// Its process runs on this host.
@@ -26,7 +26,7 @@ pub(crate) enum State {
 }
 
 /// How a session stands, as far as can be seen from here.
-pub(crate) fn state(session: &SessionInfo) -> State {
+pub fn state(session: &SessionInfo) -> State {
     if session.get(session_fact::END_MONOTONIC_NS).is_some() {
         return State::Ended;
     }
@@ -72,7 +72,7 @@ fn is_same_process(pid: u32, began: Option<u64>) -> bool {
 }
 
 /// Another process that has the file open for writing, as far as this user may see: its id and name.
-pub(crate) fn other_writer(file: &Path) -> Option<(u32, String)> {
+pub fn other_writer(file: &Path) -> Option<(u32, String)> {
     writer_now(file)?;
     // A process that was just forked has its parent's descriptors for a moment, until it becomes another
     // program.
@@ -90,7 +90,7 @@ fn writer_now(file: &Path) -> Option<(u32, String)> {
 }
 
 /// Whether the process has the file open for writing. None where this user may not see it.
-pub(crate) fn is_writer(pid: u32, file: &Path) -> Option<bool> {
+pub fn is_writer(pid: u32, file: &Path) -> Option<bool> {
     let wanted = fs::metadata(file).ok()?;
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     Some(descriptors.flatten().any(|descriptor| {

@@ -18,27 +18,28 @@ use serde::Serialize;
 use super::expected::{Expected, expected};
 use super::kind::Kind;
 use super::rule::{Mend, Rule, rules};
-use super::{Verdict, liveness, sessions, structure};
-use crate::layout::{Layout, quote, same};
-use crate::text;
+use super::verdict::Verdict;
+use super::writer::obstacle_of;
+use super::{sessions, structure};
+use crate::trace::layout::{Layout, quote, same};
 
 /// Something that was mended.
 #[derive(Debug, Serialize)]
-pub(crate) struct Repair {
+pub struct Repair {
     /// Name of the kind of finding.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// Where.
-    pub(crate) place: String,
+    pub place: String,
     /// What was done.
-    pub(crate) done: String,
+    pub done: String,
     /// To how many rows.
-    pub(crate) rows: u64,
+    pub rows: u64,
 }
 
 /// Why this file is not repaired, if something speaks against it.
-pub(crate) fn obstacle(file: &Path, verdict: &Verdict) -> Option<String> {
+pub fn obstacle(file: &Path, verdict: &Verdict) -> Option<String> {
     let found = |kind| verdict.findings.iter().any(|finding| finding.kind == kind);
-    if let Some(writer) = writer(file, verdict.recorder) {
+    if let Some(writer) = obstacle_of(file, verdict.recorder) {
         return Some(writer);
     }
     if found(Kind::DamagedDatabase) || found(Kind::UnreadableTable) {
@@ -48,21 +49,11 @@ pub(crate) fn obstacle(file: &Path, verdict: &Verdict) -> Option<String> {
         .then(|| "only traces of schema 2 and 3 can be repaired".into())
 }
 
-/// Who is writing into `file`, if somebody is, and what to do then. `recorder` is a process that records into it.
-pub(crate) fn writer(file: &Path, recorder: Option<u32>) -> Option<String> {
-    if let Some(pid) = recorder {
-        return Some(format!("process {pid} is recording into it; try again when that has ended"));
-    }
-    let (pid, name) = liveness::other_writer(file)?;
-    let name = text::escape(&name);
-    Some(format!("process {pid} ({name}) has it open for writing; try again when it has closed it"))
-}
-
 /// Mends what can be mended, and says what that was. A file with nothing to mend is not touched.
 ///
 /// # Errors
 /// When the file cannot be written; it is as it was before then.
-pub(crate) fn repair(file: &Path) -> Result<Vec<Repair>> {
+pub fn repair(file: &Path) -> Result<Vec<Repair>> {
     mend(file).with_context(|| format!("{} was not repaired and is as it was", file.display()))
 }
 
@@ -70,7 +61,7 @@ fn mend(file: &Path) -> Result<Vec<Repair>> {
     let mut trace = open(file)?;
     let transaction = trace.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     // From here on nobody else writes; who came since the check is not cut short either.
-    if let Some(writer) = writer(file, sessions::Sessions::of(&transaction)?.running_pid()) {
+    if let Some(writer) = obstacle_of(file, sessions::Sessions::of(&transaction)?.running_pid()) {
         bail!("{writer}");
     }
     let mut done = Done { transaction: &transaction, repairs: Vec::new() };

@@ -4,8 +4,8 @@
 
 use super::kind::Kind;
 use super::structure::own_id;
-use crate::layout::{Column, Layout, Reference, TableLayout, quote, same};
-use crate::op_kind::KERNEL_TYPES;
+use crate::trace::layout::{Column, Layout, Reference, TableLayout, quote, same};
+use crate::trace::op_kind::KERNEL_TYPES;
 
 /// Something wrong with rows of one table.
 #[derive(Debug)]

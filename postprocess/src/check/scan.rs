@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::finding::{EXAMPLES, Example, Finding};
 use super::rule::{Rule, has_sound_times};
-use crate::layout::{TableLayout, quote};
+use crate::trace::layout::{TableLayout, quote};
 
 /// Rows of a stretch: a fraction of a second.
 const STRETCH: i64 = 200_000;

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension};
 use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
 use super::liveness::{self, State};
-use crate::layout::{Layout, metadata, quote};
 use crate::text;
+use crate::trace::layout::{Layout, metadata, quote};
 
 /// Tables whose rows have ids of their session, by their own numbering.
 const NUMBERED: [&str; 8] = [

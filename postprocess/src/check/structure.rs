@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use super::expected::Expected;
 use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::Kind;
-use crate::layout::{self, Declaration, Layout, TableLayout, metadata, quote, same};
 use crate::trace::is_damage;
+use crate::trace::layout::{self, Declaration, Layout, TableLayout, metadata, quote, same};
 
 /// Messages of SQLite's check beyond these say nothing new.
 const MESSAGES: usize = 100;

@@ -2,12 +2,12 @@
 
 use anyhow::{Context, Result};
 
-use super::Plan;
 use super::gpu::GPU_STRIDE;
 use super::node::Moved;
-use crate::derive::{Making, SOURCE};
-use crate::layout::{Reference, TableLayout, quote, same};
-use crate::twins;
+use super::plan::Plan;
+use crate::rewrite::derive::{Making, SOURCE};
+use crate::rewrite::duplicate_texts;
+use crate::trace::layout::{Reference, TableLayout, quote, same};
 
 /// Added to process and thread ids for each node.
 pub(super) const PID_STRIDE: i64 = 10_000_000;
@@ -140,7 +140,7 @@ impl Change<'_> {
             return moved;
         }
         let id = format!("CASE WHEN {value} BETWEEN 0 AND {} THEN {value} + {offset} END", limit - 1);
-        twins::first_of(&id, &moved)
+        duplicate_texts::first_of(&id, &moved)
     }
 }
 

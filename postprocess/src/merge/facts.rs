@@ -11,10 +11,11 @@ use super::gpu::GPU_STRIDE;
 use super::input::{Input, metadata};
 use super::tables::Tables;
 use super::{Plan, node};
-use crate::contents::Span;
-use crate::derive::{Making, SOURCE};
-use crate::pass::{Callstack, Freshness, PASSES, Pass, mark};
-use crate::subclass;
+use crate::pass::{Freshness, Pass, mark};
+use crate::passes::callstack::Callstack;
+use crate::passes::{PASSES, subclass};
+use crate::rewrite::derive::{Making, SOURCE};
+use crate::trace::contents::Span;
 
 /// Tags of which there is one in a file, and which are written for the whole of it.
 const OWN: [&str; 5] = ["schema_version", "session_count", "node::", "trim::", "resourceLock::"];
@@ -201,7 +202,7 @@ pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> R
         };
         let worst = all.max_by_key(rank).unwrap_or(Freshness::Unknown);
         let is_apart = *definition != Callstack.definition() || are_apart;
-        mark(made, definition, if is_apart { worst } else { Freshness::Stale })?;
+        mark::set_as(made, definition, if is_apart { worst } else { Freshness::Stale })?;
     }
     Ok(shared_pids)
 }

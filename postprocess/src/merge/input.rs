@@ -10,11 +10,13 @@ use rpd_schema::text::text_of;
 use rpd_schema::{GpuInfo, SessionInfo, Version};
 use rusqlite::{Connection, Row};
 
-use crate::layout::{Layout, metadata as metadata_value, quote};
-use crate::pass::{Freshness, PASSES, State};
+use crate::check::writer::recorder;
+use crate::pass::{Freshness, State};
+use crate::passes::PASSES;
+use crate::text;
+use crate::trace::layout::{Layout, metadata as metadata_value, quote};
 use crate::trace::{row_count, rows_by_session};
 use crate::trim::ORIGIN;
-use crate::{check, text};
 
 /// A trace to be merged.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ impl Input {
     }
 
     fn read(path: &Path, trace: &Connection, version: Version) -> Result<Input> {
-        if let Some(pid) = check::recorder(trace)? {
+        if let Some(pid) = recorder(trace)? {
             bail!(
                 "process {pid} is recording into it; merge it when that has ended, or a copy made with: rpd trim FILE -o COPY"
             );

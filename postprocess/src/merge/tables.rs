@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 
 use super::input::Input;
-use crate::layout::{Column, TableLayout, same};
-use crate::pass::{Definition, PASSES};
+use crate::pass::Definition;
+use crate::passes::PASSES;
 use crate::text;
+use crate::trace::layout::{Column, TableLayout, same};
 
 /// Tables of the format, of any version, and those that only the recorder fills.
 const CORE: [&str; 15] = [

@@ -11,7 +11,7 @@ const FORMS: &str = "not a time: write 1500 (ns), 1.5s, 20us, 25%, +2s (from the
 
 /// A moment, as it was named.
 #[derive(Debug, Clone)]
-pub(crate) enum Moment {
+pub enum Moment {
     /// On the trace's own clock, ns.
     At(i64),
     /// After the first call began, ns.
@@ -28,11 +28,11 @@ pub(crate) enum Moment {
 
 /// A stretch of a trace, as it was named. An edge that was not is where the trace has it.
 #[derive(Debug, Clone)]
-pub(crate) struct Stretch {
+pub struct Stretch {
     /// Where it begins.
-    pub(crate) start: Option<Moment>,
+    pub start: Option<Moment>,
     /// Where it ends.
-    pub(crate) end: Option<Moment>,
+    pub end: Option<Moment>,
 }
 
 impl FromStr for Stretch {
@@ -86,7 +86,7 @@ impl FromStr for Moment {
 }
 
 /// A duration in ns; without a unit it is ns.
-pub(crate) fn duration_ns(text: &str) -> Option<i64> {
+pub fn duration_ns(text: &str) -> Option<i64> {
     quantity::time_ns(text, 1)
 }
 

@@ -3,40 +3,37 @@
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use rpd_schema::Version;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, ffi};
 
-use crate::check;
-use crate::interruption::{Interruption, watch};
-use crate::note::note;
-use crate::progress::Progress;
+use crate::check::writer::recorder;
+use crate::notes::{Notes, SharedNotes, undone, watch};
 use crate::{system, text};
 
 /// A trace inside the transaction that changes it.
-pub(crate) struct Change<'a> {
+pub struct Change<'a> {
     /// The trace; everything done through it is one transaction.
-    pub(crate) trace: &'a Connection,
+    pub trace: &'a Connection,
     /// Schema 2 or 3.
-    pub(crate) version: Version,
-    progress: &'a Progress,
+    pub version: Version,
+    notes: &'a dyn Notes,
 }
 
 impl Change<'_> {
     /// Says what is being worked on, for a terminal.
-    pub(crate) fn show(&self, what: &str) {
-        self.progress.show(what);
+    pub fn show(&self, what: &str) {
+        self.notes.show(what);
     }
 
     /// The table that arguments of calls are texts of.
-    pub(crate) fn args_table(&self) -> &'static str {
+    pub fn args_table(&self) -> &'static str {
         if self.version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" }
     }
 
     /// These statements of schema 2 as the file's own schema has them.
-    pub(crate) fn of_its_schema(&self, statements: &'static str) -> Cow<'static, str> {
+    pub fn of_its_schema(&self, statements: &'static str) -> Cow<'static, str> {
         match self.version {
             Version::V3 => Cow::Owned(rpd_sql::for_schema_3(statements)),
             _ => Cow::Borrowed(statements),
@@ -47,55 +44,53 @@ impl Change<'_> {
     ///
     /// # Errors
     /// When one came.
-    pub(crate) fn check(&self) -> Result<()> {
-        if Interruption::signal().is_some() { Err(anyhow!("interrupted")) } else { Ok(()) }
+    pub fn check(&self) -> Result<()> {
+        if self.notes.signal().is_some() { Err(anyhow!("interrupted")) } else { Ok(()) }
     }
 }
 
 /// Lets `work` change `file`: all that it does is kept if it succeeds, and nothing if it fails, is interrupted
-/// or killed. `undone` says what is not the case then, for the message: "callstack was not made".
+/// or killed. `what` says what is not the case then, for the message: "callstack was not made".
 ///
 /// A file that is being recorded into is left alone: its recorder would have to wait and, in the end, to drop
 /// records.
 ///
 /// # Errors
 /// What failed and what to do about it.
-pub(crate) fn change<T>(file: &Path, undone: &str, work: impl FnOnce(&Change<'_>) -> Result<T>) -> Result<T> {
+pub fn change<T>(
+    file: &Path,
+    what: &str,
+    notes: &SharedNotes,
+    work: impl FnOnce(&Change<'_>) -> Result<T>,
+) -> Result<T> {
     let (mut trace, version) = rpd_schema::open_write(file)?;
     if version == Version::V1 {
         bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", shown(file));
     }
-    let interruption = Interruption::note().context("cannot install signal handlers")?;
-    let progress = Arc::new(Progress::new());
-    let done = watch(&mut trace, &progress).map_err(Error::from).and_then(|()| {
+    let _held = notes.hold_signals().context("cannot install signal handlers")?;
+    let done = watch(&mut trace, notes).map_err(Error::from).and_then(|()| {
         if fs::metadata(file)?.len() > system::file_size_limit() {
             // What was written below the limit could not be put back beyond it.
             bail!("it is larger than a file may get here (ulimit -f)");
         }
         let transaction = Transaction::new_unchecked(&trace, TransactionBehavior::Immediate)?;
-        if let Some(pid) = check::recorder(&transaction)? {
+        if let Some(pid) = recorder(&transaction)? {
             bail!(
                 "process {pid} is recording into it; try again when that has ended, or on a copy made with: \
                  sqlite3 FILE '.backup COPY'"
             );
         }
-        let result = work(&Change { trace: &transaction, version, progress: &progress })?;
+        let result = work(&Change { trace: &transaction, version, notes: &**notes })?;
         transaction.commit()?;
         Ok(result)
     });
     // What is left of a change is undone here at the latest.
     drop(trace);
-    drop(progress);
     let error = match done {
         Ok(result) => return Ok(result),
         Err(error) => error,
     };
-    if let Some(signal) = Interruption::signal() {
-        note(format_args!("interrupted: {undone}, and {} is as it was", shown(file)));
-        drop(interruption);
-        system::die_by(signal);
-    }
-    Err(explain(error, file).context(format!("{undone}, and {} is as it was", shown(file))))
+    Err(undone(explain(error, file), &**notes, format!("{what}, and {} is as it was", shown(file))))
 }
 
 /// What a failure means, where it is one of SQLite's.

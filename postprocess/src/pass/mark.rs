@@ -7,12 +7,12 @@
 use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::Definition;
+use super::definition::Definition;
 use super::object::has_table;
 
 /// How far a pass has been made in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// Not at all.
     Absent,
     /// Begun by a tool that did not come to its end.
@@ -23,7 +23,7 @@ pub(crate) enum State {
 
 /// Whether a pass that is in a file covers the rows that are in it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Freshness {
+pub enum Freshness {
     /// The tables that it was made from are as they were.
     Current,
     /// They are not: rows were added or removed.
@@ -34,7 +34,7 @@ pub(crate) enum Freshness {
 
 impl Freshness {
     /// The word for it.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Freshness::Current => "current",
             Freshness::Stale => "stale",
@@ -84,7 +84,7 @@ pub(crate) fn set(trace: &Connection, pass: &Definition) -> rusqlite::Result<()>
 ///
 /// # Errors
 /// As [`set`].
-pub(super) fn renew(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+pub(crate) fn renew(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
     let tag = format!("{}::Source", pass.tag);
     trace
         .execute("UPDATE rocpd_metadata SET value = ?2 WHERE tag = ?1", [tag, source(trace, pass)?])
@@ -95,7 +95,7 @@ pub(super) fn renew(trace: &Connection, pass: &Definition) -> rusqlite::Result<(
 ///
 /// # Errors
 /// As [`set`].
-pub(super) fn spoil(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+pub(crate) fn spoil(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
     let tag = format!("{}::Source", pass.tag);
     trace.execute("UPDATE rocpd_metadata SET value = 'other rows' WHERE tag = ?1", [tag]).map(|_| ())
 }
@@ -104,7 +104,7 @@ pub(super) fn spoil(trace: &Connection, pass: &Definition) -> rusqlite::Result<(
 ///
 /// # Errors
 /// As [`set`].
-pub(super) fn forget(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
+pub(crate) fn forget(trace: &Connection, pass: &Definition) -> rusqlite::Result<()> {
     trace.execute("DELETE FROM rocpd_metadata WHERE tag = ?1", [format!("{}::Source", pass.tag)]).map(|_| ())
 }
 
@@ -118,6 +118,32 @@ pub(crate) fn remove(trace: &Connection, pass: &Definition) -> rusqlite::Result<
         statement.execute([format!("{}::{key}", pass.tag)])?;
     }
     Ok(())
+}
+
+/// Writes down that a pass which changes rows in their places has changed those that are there now.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub(crate) fn renew_mark(trace: &Connection, definition: &Definition) -> rusqlite::Result<()> {
+    remove(trace, definition)?;
+    set(trace, definition)
+}
+
+/// Marks a pass as made in a file whose rows it covers, or does not, as `freshness` says.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn set_as(
+    made: &Connection,
+    definition: &Definition,
+    freshness: Freshness,
+) -> rusqlite::Result<()> {
+    set(made, definition)?;
+    match freshness {
+        Freshness::Current => Ok(()),
+        Freshness::Stale => spoil(made, definition),
+        Freshness::Unknown => forget(made, definition),
+    }
 }
 
 fn value(trace: &Connection, pass: &Definition, key: &str) -> rusqlite::Result<Option<String>> {

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::Definition;
+use super::definition::Definition;
 
 /// Fails where one of these tables is missing.
 ///

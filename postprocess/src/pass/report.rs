@@ -6,30 +6,30 @@ use serde::Serialize;
 
 /// What a pass made.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Report {
+pub struct Report {
     /// Rows by table.
-    pub(crate) rows: BTreeMap<&'static str, u64>,
+    pub rows: BTreeMap<&'static str, u64>,
     /// What could not be taken as it stands in the file, worst first.
-    pub(crate) remarks: Vec<Remark>,
+    pub remarks: Vec<Remark>,
     /// What to do where there was nothing to make it of.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) advice: Option<&'static str>,
+    pub advice: Option<&'static str>,
 }
 
 /// Rows of a file that could not be taken as they are.
 #[derive(Debug, Serialize)]
-pub(crate) struct Remark {
+pub struct Remark {
     /// Short name, for programs: `overlapping-calls`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// How many rows.
-    pub(crate) count: u64,
+    pub count: u64,
     /// What they are and what was done with them.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl Report {
     /// Adds a remark unless there is nothing to remark.
-    pub(crate) fn remark(&mut self, kind: &'static str, count: u64, text: impl Into<String>) {
+    pub fn remark(&mut self, kind: &'static str, count: u64, text: impl Into<String>) {
         if count > 0 {
             self.remarks.push(Remark { kind, count, text: text.into() });
         }

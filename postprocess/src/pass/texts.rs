@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use roaring::RoaringTreemap;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::Change;
-use crate::layout::{Layout, declared_texts, quote, same};
+use super::change::Change;
+use crate::trace::layout::{Layout, declared_texts, quote, same};
 
 /// Bytes of texts that are remembered at once; then they are looked up again.
 const REMEMBERED: usize = 4 << 20;

@@ -7,15 +7,18 @@ use anyhow::{Context, Result};
 use rpd_schema::SessionInfo;
 use rusqlite::Connection;
 
-use super::ORIGIN;
 use super::callstack::name_own_time;
 use super::kept::Kept;
 use super::plan::{Fate, Planned, plan};
 use super::window::Window;
-use crate::derive::{Making, SOURCE, objects};
-use crate::ids::Ids;
-use crate::layout::{Layout, TableLayout, declared_texts, quote, same};
-use crate::pass;
+use crate::passes;
+use crate::rewrite::derive::{Making, SOURCE};
+use crate::rewrite::objects;
+use crate::trace::ids::Ids;
+use crate::trace::layout::{Layout, TableLayout, declared_texts, quote, same};
+
+/// The tag of the metadata that tells of which trace a file is a part.
+pub(crate) const ORIGIN: &str = "trim::origin";
 
 /// What is to be copied, from where.
 pub(super) struct Copy<'a> {
@@ -83,10 +86,10 @@ impl Copy<'_> {
         let views = objects::views(made, SOURCE, self.trace)?;
         dropped.extend(views.into_iter().map(|view| format!("view {view}: it reads what is gone")));
         self.metadata(&planned)?;
-        pass::renew_marks(self.trace, made)?;
+        passes::renew_marks(self.trace, made)?;
         if self.has_lost_graphs()? {
             // What their launches ran tells something of them, as where recording began later.
-            pass::spoil_graph(made)?;
+            passes::spoil_graph(made)?;
             dropped.push("graphs whose captures the window cuts, though launches of them stay: rpd graph --redo composes them".into());
         }
         Ok(Copied { dropped, rows })

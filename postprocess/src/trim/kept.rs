@@ -6,7 +6,7 @@ use anyhow::Result;
 use rusqlite::Connection;
 
 use super::window::Window;
-use crate::ids::Ids;
+use crate::trace::ids::Ids;
 
 /// The calls and ops that stay.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! format's are. A table of which nothing tells how its rows hang together with calls and ops goes.
 
 use super::window::Window;
-use crate::layout::{Layout, Reference, TableLayout, quote, same};
+use crate::trace::layout::{Layout, Reference, TableLayout, quote, same};
 
 /// Tables of the format and of its extensions that are facts of the whole trace.
 const WHOLE: [&str; 2] = ["rocpd_metadata", "rocpd_kernelcodeobject"];

@@ -4,19 +4,19 @@ use anyhow::{Result, bail};
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use crate::contents::Span;
 use crate::moment::{Edge, Moment, Stretch};
+use crate::trace::contents::Span;
 
 /// Times at or beyond this, in ns, are no times (146 years after a host's boot).
 const END_OF_TIME: i64 = 1 << 62;
 
 /// From its first to its last nanosecond, both included. An edge that was not named is the end of all times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     /// Its first, ns on the trace's clock.
-    pub(crate) start_ns: i64,
+    pub start_ns: i64,
     /// Its last.
-    pub(crate) end_ns: i64,
+    pub end_ns: i64,
 }
 
 impl Window {
@@ -24,12 +24,7 @@ impl Window {
     ///
     /// # Errors
     /// When an edge is not in the trace, the two are the wrong way round, or the trace cannot be read.
-    pub(crate) fn resolve(
-        trace: &Connection,
-        version: Version,
-        span: Span,
-        stretch: &Stretch,
-    ) -> Result<Window> {
+    pub fn resolve(trace: &Connection, version: Version, span: Span, stretch: &Stretch) -> Result<Window> {
         let edge = |moment: &Option<Moment>, edge, otherwise| {
             moment.as_ref().map_or(Ok(otherwise), |moment| moment.resolve(trace, version, span, edge))
         };
@@ -44,12 +39,12 @@ impl Window {
     }
 
     /// The condition, in SQL, that a column with a time is in it; a text is not.
-    pub(crate) fn condition(self, column: &str) -> String {
+    pub fn condition(self, column: &str) -> String {
         format!("{column} BETWEEN {} AND {}", self.start_ns, self.end_ns)
     }
 
     /// As much of `span` as lies in it; an edge that was named stays as it is.
-    pub(crate) fn within(self, span: Span) -> Span {
+    pub fn within(self, span: Span) -> Span {
         Span {
             start_ns: if self.start_ns == i64::MIN { span.start_ns } else { self.start_ns },
             end_ns: if self.end_ns == i64::MAX { span.end_ns } else { self.end_ns },
@@ -62,7 +57,7 @@ impl Window {
 ///
 /// # Errors
 /// When there is neither, or the trace cannot be read.
-pub(crate) fn span(trace: &Connection) -> Result<Span> {
+pub fn span(trace: &Connection) -> Result<Span> {
     let possible = format!(
         "WHERE typeof(start) = 'integer' AND typeof(\"end\") = 'integer'
              AND start > 0 AND \"end\" >= start AND \"end\" < {END_OF_TIME}"

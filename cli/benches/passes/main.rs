@@ -1,0 +1,170 @@
+//! What passes, trimming and merging cost: beside inserting the same rows and nothing else (the floor), and beside the original's tools where
+//! RPD_ORIGINAL names a checkout of rocmProfileData with schema 2. Nothing is asserted; docs/speed.md says what is measured.
+//!
+//! `cargo bench -p rpd-cli --bench passes [-- [--raw FILE] [CALLS...]]`: traces of that many calls, by default 100,000,
+//! one million and five million (3 GB in the temporary directory).
+
+// A panic is how a benchmark that cannot run ends.
+#![allow(clippy::unwrap_used)]
+
+mod floor;
+mod measured;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use measured::{Measured, PATIENCE, median};
+
+const RPD: &str = env!("CARGO_BIN_EXE_rpd");
+
+/// A pass: its verb, the tables that it fills (of graph they are too small to compare), the original's module.
+const PASSES: [(&str, &[&str], &str); 3] = [
+    ("callstack", &["ext_callstack"], "rocpd.call_stacks"),
+    ("graph", &[], "rocpd.graph"),
+    ("autograd", &["ext_autogradapi", "ext_callstack"], "rocpd.autograd"),
+];
+
+fn main() {
+    let (mut raw, mut sizes) = (None, vec![]);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // Cargo's own.
+            "--bench" => {}
+            "--raw" => raw = arguments.next().map(PathBuf::from),
+            calls => sizes.push(calls.parse().unwrap_or_else(|_| panic!("{calls}: not a number of calls"))),
+        }
+    }
+    if sizes.is_empty() {
+        sizes = vec![100_000, 1_000_000, 5_000_000];
+    }
+    let machine = machine();
+    println!("{machine}");
+    let mut report =
+        Report { lines: vec![format!("# {machine}"), "calls\tpass\tvariant\tmeasure\tvalue".to_string()] };
+    println!(
+        "{:>8} {:9} {:>8} {:>8} {:>7} {:>11} {:>14}",
+        "calls", "pass", "wall s", "CPU s", "MB", "CPU/floor", "original/CPU"
+    );
+    for calls in sizes {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = generate(dir.path(), calls);
+        // What takes a quarter of a second varies by more than is looked for.
+        let runs = if calls > 100_000 { 1 } else { 5 };
+        for (pass, tables, module) in PASSES {
+            let ours =
+                median(runs, || measured::of(Command::new(RPD).arg(pass).arg(copy(&trace, "made.rpd"))));
+            let made = dir.path().join("made.rpd");
+            let floor = (!tables.is_empty())
+                .then(|| median(runs, || floor::of(&made, &copy(&trace, "floor.rpd"), tables)));
+            let original = original(|command, checkout| {
+                command.env("PYTHONPATH", checkout.join("rocpd_python"));
+                command.args(["-m", module]).arg(copy(&trace, "theirs.rpd"));
+            });
+            report.line(calls, pass, &ours, floor.as_ref(), original.as_ref());
+        }
+        let (other, out) = (copy(&trace, "made.rpd"), dir.path().join("out.rpd"));
+        let made = |arguments: &mut Command| {
+            let measured = measured::of(arguments);
+            fs::remove_file(&out).unwrap();
+            measured
+        };
+        // The middle half of the trace, which the original makes in place.
+        let window = ["--start", "25%", "--end", "75%"];
+        let trimmed =
+            median(runs, || made(Command::new(RPD).arg("trim").arg(&trace).arg("-o").arg(&out).args(window)));
+        let original = original(|command, checkout| {
+            command.env("PYTHONPATH", checkout.join("rocpd_python")).arg(checkout.join("tools/rpd_trim.py"));
+            command.args(window).arg(copy(&trace, "theirs.rpd"));
+        });
+        report.line(calls, "trim", &trimmed, None, original.as_ref());
+        // Two traces in one, for which it has nothing.
+        let merged = median(runs, || {
+            made(Command::new(RPD).args(["merge", "--same-host", "-o"]).arg(&out).args([&trace, &other]))
+        });
+        report.line(calls, "merge", &merged, None, None);
+    }
+    if let Some(path) = raw {
+        fs::write(&path, report.lines.join("\n") + "\n")
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+/// A tool of the original, as `prepare` has it run with the checkout, if there is one. None inside: it took too long.
+fn original(prepare: impl FnOnce(&mut Command, &Path)) -> Option<Option<Measured>> {
+    let checkout = PathBuf::from(std::env::var_os("RPD_ORIGINAL")?);
+    let mut command = Command::new("python3");
+    prepare(&mut command, &checkout);
+    Some(measured::patiently(&command))
+}
+
+/// What was measured: printed as it comes, and every value for the file.
+struct Report {
+    lines: Vec<String>,
+}
+
+impl Report {
+    fn line(
+        &mut self,
+        calls: u64,
+        pass: &str,
+        ours: &Measured,
+        floor: Option<&Measured>,
+        original: Option<&Option<Measured>>,
+    ) {
+        let ended = original.and_then(Option::as_ref);
+        for (variant, measured) in [("rpd", Some(ours)), ("floor", floor), ("original", ended)] {
+            for (measure, value) in measured.into_iter().flat_map(Measured::values) {
+                self.lines.push(format!("{calls}\t{pass}\t{variant}\t{measure}\t{value:.3}"));
+            }
+        }
+        println!(
+            "{calls:>8} {pass:9} {:>8.2} {:>8.2} {:>7.0} {:>11} {:>14}",
+            ours.wall,
+            ours.cpu,
+            ours.peak_mb,
+            floor.map_or("-".into(), |floor| format!("{:.2}", ours.cpu / floor.cpu)),
+            match original {
+                None => "-".into(),
+                Some(Some(original)) => format!("{:.1}", original.cpu / ours.cpu),
+                Some(None) => format!("> {PATIENCE} s"),
+            }
+        );
+    }
+}
+
+/// A trace of that many calls, by the generator of the tests.
+fn generate(dir: &Path, calls: u64) -> PathBuf {
+    let (empty, trace) = (dir.join("empty.rpd"), dir.join("trace.rpd"));
+    assert!(Command::new(RPD).arg("create").arg(&empty).status().unwrap().success());
+    let generator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/rpd/gen_rpd.py");
+    let mut command = Command::new("python3");
+    command.arg(generator).arg(&trace).args(["--events", &calls.to_string(), "--processes", "2"]);
+    let made = command.arg("--template").arg(&empty).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    trace
+}
+
+/// A copy of the trace beside it, in place of an earlier one.
+fn copy(trace: &Path, name: &str) -> PathBuf {
+    let copy = trace.with_file_name(name);
+    fs::copy(trace, &copy).unwrap();
+    copy
+}
+
+/// Where and when: numbers of different machines do not compare.
+fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let model = read("/proc/cpuinfo");
+    let model = model.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let date = Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).output().unwrap().stdout;
+    format!(
+        "{}; {} x {}; Linux {}; load {}",
+        String::from_utf8_lossy(&date).trim(),
+        std::thread::available_parallelism().map_or(0, usize::from),
+        model.trim_start_matches([' ', '\t', ':']),
+        read("/proc/sys/kernel/osrelease").trim(),
+        read("/proc/loadavg").split(' ').next().unwrap_or_default()
+    )
+}

@@ -1,0 +1,66 @@
+//! Times and sizes as a reader wants them: four significant digits of the unit that fits, unit included.
+
+/// A duration of `ns` nanoseconds: `834 ns`, `6.302 us`, `157.2 ms`, `12.00 s`.
+///
+/// Four digits show a difference of a tenth of a percent, and leave a line's room to the names; whoever
+/// needs all of them asks for JSON. Takes a float because an average is one.
+pub(crate) fn duration(ns: f64) -> String {
+    // A unit ends where rounding would show 1000 of it.
+    if ns.abs() < 999.5 {
+        return format!("{ns:.0} ns");
+    }
+    let (value, unit) = match ns.abs() {
+        us if us < 999.95e3 => (ns / 1e3, "us"),
+        ms if ms < 999.95e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let decimals = match value.abs() {
+        ones if ones < 9.9995 => 3,
+        tens if tens < 99.995 => 2,
+        hundreds if hundreds < 999.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// A size of `bytes` bytes in binary units: `96 KiB`, `1.2 MiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_take_the_unit_that_fits() {
+        assert_eq!(duration(0.0), "0 ns");
+        assert_eq!(duration(999.0), "999 ns");
+        assert_eq!(duration(999.7), "1.000 us");
+        assert_eq!(duration(6302.0), "6.302 us");
+        assert_eq!(duration(999_999.9), "1.000 ms");
+        assert_eq!(duration(9_999.7), "10.00 us");
+        assert_eq!(duration(99_996.0), "100.0 us");
+        assert_eq!(duration(157_178_000.0), "157.2 ms");
+        assert_eq!(duration(12e9), "12.00 s");
+        assert_eq!(duration(4e13), "40000 s");
+    }
+
+    #[test]
+    fn sizes_take_the_unit_that_fits() {
+        assert_eq!(size(0), "0 B");
+        assert_eq!(size(98304), "96.0 KiB");
+        assert_eq!(size(1024 * 1024 - 1), "1.0 MiB");
+        assert_eq!(size(u64::MAX), "16384.0 PiB");
+    }
+}

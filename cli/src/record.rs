@@ -1,0 +1,21 @@
+//! `rpd record`: running a command with the recorder in it, unnoticed.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `destination.rs`, `job.rs` | the file that is written, what may happen to an existing one, and whose it is |
+//! | `preload.rs`, `hip_library.rs`, `roctx.rs`, `loader.rs` | what is put into the command's environment |
+//! | `launch.rs` | starting the command and waiting for it |
+//! | `recorded.rs` | what the run added to its trace |
+//! | `report.rs`, `executable.rs`, `empty_trace.rs` | why a run recorded nothing |
+
+pub(crate) mod destination;
+pub(crate) mod empty_trace;
+pub(crate) mod executable;
+pub(crate) mod hip_library;
+mod job;
+pub(crate) mod launch;
+mod loader;
+pub(crate) mod preload;
+pub(crate) mod recorded;
+pub(crate) mod report;
+pub(crate) mod roctx;

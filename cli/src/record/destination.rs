@@ -1,0 +1,211 @@
+//! The file that `rpd record` writes, and what may happen to one that is already there.
+//!
+//! Rules: recordings are not mixed or thrown away unless that was asked for, and a file that is not a
+//! trace is not touched whatever was asked for. Ranks of one job are one recording.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rpd_postprocess::check::recorded_by;
+use rpd_postprocess::trace;
+use rpd_schema::{ErrorKind, Version};
+use rpd_settings::file_name;
+
+use crate::record::job;
+
+/// What to do with a trace that already holds recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// Leave it and fail.
+    Refuse,
+    /// Add sessions to it.
+    Append,
+    /// Delete it and begin a new one, unless somebody is recording into it.
+    Replace,
+    /// Delete it and begin a new one, whoever is recording into it.
+    Take,
+}
+
+/// What is recorded into.
+#[derive(Debug)]
+pub(crate) enum Destination {
+    /// One trace.
+    File(Trace),
+    /// A trace for each process: a name in which the recorder has to replace `%p`, or the `%r` of ranks that a launcher starts below
+    /// the command. Absolute; the recorder adds to a trace that is there.
+    PerProcess(OsString),
+}
+
+/// A trace that is ready to be recorded into.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// Absolute path.
+    path: PathBuf,
+    /// Whether it was not there before.
+    created: bool,
+    /// The first session number that the run can take: smaller ones are older.
+    first_session: u32,
+}
+
+impl Destination {
+    /// Makes ready what `written` names: `%h` in it is the host, `%r` the rank, `%p` the process.
+    ///
+    /// # Errors
+    /// Those of [`Trace::prepare`]; or when a name of its own for each process is to replace something, or has no directory.
+    pub(crate) fn prepare(written: &Path, existing: Existing) -> Result<Destination> {
+        let rank = file_name::rank();
+        if !file_name::has(written, b'p') && (rank.is_some() || !file_name::has(written, b'r')) {
+            let path = file_name::expand(written, |letter| match letter {
+                b'h' => Some(file_name::host()),
+                b'r' => rank.clone(),
+                _ => None,
+            });
+            return Trace::prepare(&path, existing).map(Destination::File);
+        }
+        let name = written.display();
+        if existing == Existing::Replace {
+            bail!(
+                "{name} is a file for each process, and which ones is not known beforehand: --force cannot replace them"
+            );
+        }
+        let directory = written.parent().filter(|directory| !directory.as_os_str().is_empty());
+        if let Some(directory) = directory
+            && !directory.as_os_str().as_bytes().contains(&b'%')
+            && !directory.is_dir()
+        {
+            bail!("cannot record into {name}: {} is no directory", directory.display());
+        }
+        let here = std::env::current_dir().context("cannot find the working directory")?;
+        let mut template =
+            if written.is_absolute() { Vec::new() } else { escaped(here.as_os_str().as_bytes()) };
+        if !template.is_empty() {
+            template.push(b'/');
+        }
+        template.extend(written.as_os_str().as_bytes());
+        Ok(Destination::PerProcess(OsString::from_vec(template)))
+    }
+
+    /// The value of RPDT_FILENAME.
+    pub(crate) fn for_recorder(&self) -> OsString {
+        match self {
+            Destination::File(trace) => OsString::from_vec(escaped(trace.path.as_os_str().as_bytes())),
+            Destination::PerProcess(template) => template.clone(),
+        }
+    }
+
+    /// Removes the file again where the command never ran and the file was made for it.
+    pub(crate) fn abandon(self) {
+        if let Destination::File(trace) = self {
+            trace.abandon();
+        }
+    }
+}
+
+/// Percent signs doubled, because the recorder expands `%p` and the like.
+fn escaped(path: &[u8]) -> Vec<u8> {
+    path.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'%' { 2 } else { 1 })).collect()
+}
+
+impl Trace {
+    /// Makes `path` a trace of schema 2 that can be written, within the rules above.
+    ///
+    /// # Errors
+    /// When the rules forbid it (the message names the option that allows it, if one does), or the file
+    /// cannot be created or written. An existing file is unchanged then.
+    fn prepare(path: &Path, existing: Existing) -> Result<Trace> {
+        let path = std::path::absolute(path)
+            .with_context(|| format!("cannot make {} an absolute path", path.display()))?;
+        let name = path.display().to_string();
+        let (replace, created) = match rpd_schema::identify(&path) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => (false, true),
+            Err(error) if *error.kind() == ErrorKind::Empty => (false, false),
+            Err(error) => return Err(error).with_context(|| format!("cannot record into {name}")),
+            Ok(Version::V2) if existing == Existing::Append || !trace::has_data(&path)? => (false, false),
+            Ok(_) if existing == Existing::Replace => match recorded_by(&path) {
+                None => (true, true),
+                Some(process) => bail!(
+                    "{name} is being recorded into by {process}: -o FILE records into another file, \
+                     --append adds to it, --force --force replaces it and loses what that process has recorded"
+                ),
+            },
+            Ok(_) if existing == Existing::Take => (true, true),
+            Ok(Version::V2) if job::records_into(&path)? => (false, false),
+            Ok(Version::V2) => bail!(
+                "{name} already holds a recording: --append adds to it, --force replaces it, \
+                 -o FILE records into another file (%p in it is the process)"
+            ),
+            Ok(_) => bail!(
+                "{name} is a trace of another schema version, to which nothing can be added: \
+                 --force replaces it, -o FILE records into another file"
+            ),
+        };
+        if replace {
+            remove(&path).with_context(|| format!("cannot replace {name}"))?;
+        }
+        // Opens it as the recorder will, which would only find out when the command is running.
+        rpd_schema::create_or_check(&path)?;
+        let first_session = trace::session_count(&path)?;
+        Ok(Trace { path, created, first_session })
+    }
+
+    /// Absolute path of the trace.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The first session number that the run can take.
+    pub(crate) fn first_session(&self) -> u32 {
+        self.first_session
+    }
+
+    fn abandon(self) {
+        // Another process may have begun to record into it in the meantime.
+        if self.created && trace::session_count(&self.path).is_ok_and(|count| count == 0) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Deletes a trace, through symbolic links, together with what SQLite may have left beside it: a journal
+/// of the old file would be rolled back into the new one. Notes on what it lacks go with it.
+fn remove(path: &Path) -> io::Result<()> {
+    let file = path.canonicalize()?;
+    let notes = rpd_schema::note_files(&file);
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let mut beside = file.clone().into_os_string();
+        beside.push(suffix);
+        match fs::remove_file(beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::remove_file(&file)?;
+    rpd_schema::remove_notes(&file, &notes);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_on_a_trace_are_replaced_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.rpd");
+        let facts = [("lost::write".to_owned(), "7".to_owned())];
+        rpd_schema::create(&trace).unwrap();
+        rpd_schema::leave_note(&trace, "one", None, &facts).unwrap();
+        let (filled, _) = rpd_schema::open_write(&trace).unwrap();
+        filled.execute("INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, end, value) VALUES ('gpu', 0, 'sclk', 1, 2, '')", []).unwrap();
+        drop(filled);
+        assert!(Trace::prepare(&trace, Existing::Refuse).is_err());
+        assert_eq!(rpd_schema::note_files(&trace).len(), 1);
+        Trace::prepare(&trace, Existing::Replace).unwrap();
+        assert!(!directory.path().join("t.rpd-lost").exists());
+        rpd_schema::leave_note(&trace, "one", None, &facts).unwrap();
+    }
+}

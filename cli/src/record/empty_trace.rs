@@ -1,0 +1,206 @@
+//! Why a run left no GPU operation in the trace: the most likely cause, in one phrase that says what to do.
+
+use std::path::Path;
+
+use rpd_postprocess::text;
+use rpd_postprocess::text::counted;
+
+use crate::record::executable;
+use crate::record::launch;
+use crate::record::report::{Ended, Hsa, Kfd, Loaded, Report, Runtime};
+
+/// Bytes of its name that the kernel keeps of a process.
+const LONGEST_NAME: usize = 15;
+
+/// The cause, from what the processes reported, what the command's process was called at its end, and, where none reported, from the
+/// command's file.
+///
+/// `started` is false where recording was to wait for the program to start it.
+pub(crate) fn reason(report: &Report, command: &Path, at_end: &launch::Ended, started: bool) -> String {
+    if report.loaded.is_empty() {
+        return not_loaded(command);
+    }
+    // A command is often a shell or a launcher around the program that matters: the process in which the
+    // GPU runtime came furthest is the one to explain, unless one that never told may have come further.
+    let furthest =
+        report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost, ended.runtime));
+    match (furthest, report.silent()) {
+        (Some(ended), _) if ended.hsa > Hsa::Absent || ended.runtime.is_some() => {
+            in_process(report, ended, started)
+        }
+        (_, Some(silent)) => unheard(silent, at_end),
+        (Some(ended), None) => in_process(report, ended, started),
+        (None, None) => not_loaded(command),
+    }
+}
+
+/// What became of a process that did not tell how it ended.
+fn unheard(silent: &Loaded, at_end: &launch::Ended) -> String {
+    let exe = named(&silent.exe, silent.pid);
+    let file = silent.exe.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_same = file.starts_with(&at_end.name) && at_end.name.len() >= file.len().min(LONGEST_NAME);
+    if silent.pid == at_end.pid && !at_end.name.is_empty() && !is_same {
+        let name = String::from_utf8_lossy(&at_end.name);
+        return format!(
+            "{exe} became {}, into which the recorder was not loaded (statically linked, or LD_PRELOAD was cleared), or which was \
+             killed, or ended without its exit handlers, before an operation was written",
+            text::escape(&name)
+        );
+    }
+    format!("{exe} was killed, or ended without its exit handlers, before an operation was written")
+}
+
+fn named(exe: &Path, pid: u32) -> String {
+    format!("{} (process {pid})", text::escape(&exe.to_string_lossy()))
+}
+
+fn not_loaded(command: &Path) -> String {
+    let why = executable::obstacle_to_preloading(command).unwrap_or_else(|| {
+        format!("{} or its launcher clears LD_PRELOAD, or the dynamic loader refused it", command.display())
+    });
+    format!("the recorder was not loaded: {}", text::escape(&why))
+}
+
+fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
+    let program = report
+        .program(ended.pid)
+        .map_or_else(|| format!("process {}", ended.pid), |exe| named(exe, ended.pid));
+    let no_driver = match ended.kfd {
+        Kfd::Missing => {
+            Some("there is no /dev/kfd: load the amdgpu driver, or give the container --device /dev/kfd")
+        }
+        Kfd::Denied => {
+            Some("there is no permission for /dev/kfd: add the user to the groups render and video")
+        }
+        Kfd::Usable => None,
+    };
+    match (ended.hsa, ended.runtime) {
+        (Hsa::Absent, Some(Runtime::Cuda)) => {
+            return format!("{program} uses an NVIDIA GPU, of which only NVTX markers are recorded");
+        }
+        (Hsa::Absent, Some(Runtime::Itself)) => {
+            return format!(
+                "{program} drives the GPU by /dev/kfd itself, without the HSA runtime, in which the recorder sits; \
+                 run it on HIP (tinygrad: HIP=1 instead of AMD=1)"
+            );
+        }
+        _ => {}
+    }
+    match (ended.hsa, &ended.tool, no_driver) {
+        (Hsa::Absent, ..) => match report.loaded.len() {
+            1 => format!("no GPU runtime was loaded: libhsa-runtime64 is not in {program}"),
+            more => format!("no GPU runtime was loaded: libhsa-runtime64 is in none of {more} processes"),
+        },
+        (Hsa::Mapped, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
+        (Hsa::Mapped, Some(tool), None) => format!(
+            "another tool took the GPU runtime's table in {program}: {}; run without it",
+            text::escape(tool)
+        ),
+        (Hsa::Mapped, None, None) => {
+            format!("{program} loaded the GPU runtime but did not initialise it, or hsa_init failed")
+        }
+        (Hsa::Loaded, ..) if ended.ops > 0 => {
+            format!(
+                "{program} says it recorded {}, but they are not in the file",
+                counted(ended.ops, "operation", "operations")
+            )
+        }
+        (Hsa::Loaded, ..) if ended.lost > 0 => format!("every record of {program} was lost"),
+        (Hsa::Loaded, ..) if !started => {
+            format!("recording was off, and {program} did not turn it on with rpdstart()")
+        }
+        (Hsa::Loaded, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
+        (Hsa::Loaded, _, None) => {
+            format!("{program} initialised the GPU runtime but dispatched no kernel and copied nothing")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::launch::Ending;
+
+    /// Process 1 is the command's own, and was called that at its end.
+    fn ended_as(name: &str) -> launch::Ended {
+        launch::Ended { ending: Ending::Exited(0), pid: 1, name: name.into() }
+    }
+
+    fn told_at_end(name: &str, lines: &str) -> String {
+        reason(&Report::parse(lines.as_bytes()), Path::new("/bin/sh"), &ended_as(name), true)
+    }
+
+    fn told(lines: &str) -> String {
+        told_at_end("sh", lines)
+    }
+
+    fn ended(fields: &str) -> String {
+        told(&format!("loaded pid=7 exe=/opt/app\nended pid=7 start=1 {fields} cpu_ns=0\n"))
+    }
+
+    #[test]
+    fn each_cause_has_its_words() {
+        for (fields, words) in [
+            ("hsa=no tool=none kfd=missing ops=0 lost=0", "no GPU runtime was loaded"),
+            (
+                "hsa=no tool=none kfd=missing runtime=cuda ops=0 lost=0",
+                "/opt/app (process 7) uses an NVIDIA GPU",
+            ),
+            ("hsa=no tool=none kfd=ok runtime=kfd ops=0 lost=0", "drives the GPU by /dev/kfd itself"),
+            ("hsa=mapped tool=none kfd=missing ops=0 lost=0", "there is no /dev/kfd"),
+            ("hsa=mapped tool=none kfd=denied ops=0 lost=0", "no permission for /dev/kfd"),
+            (
+                "hsa=mapped tool=librocprofiler-register kfd=ok ops=0 lost=0",
+                "librocprofiler-register; run without",
+            ),
+            ("hsa=mapped tool=none kfd=ok ops=0 lost=0", "did not initialise it"),
+            (
+                "hsa=loaded tool=none kfd=missing ops=0 lost=0",
+                "hsa_init failed in /opt/app (process 7): there is no",
+            ),
+            ("hsa=loaded tool=none kfd=ok ops=0 lost=4", "every record of /opt/app (process 7) was lost"),
+            ("hsa=loaded tool=librocprofiler-register kfd=ok ops=0 lost=0", "dispatched no kernel"),
+            (
+                "hsa=loaded tool=none kfd=ok ops=5 lost=0",
+                "recorded 5 operations, but they are not in the file",
+            ),
+        ] {
+            let reason = ended(fields);
+            assert!(reason.contains(words), "{fields}: {reason}");
+            assert!(!reason.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn the_program_behind_a_wrapper_is_the_one_explained() {
+        let reason = told(
+            "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
+             ended pid=2 start=1 hsa=mapped tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n\
+             ended pid=1 start=1 hsa=no tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n",
+        );
+        assert!(reason.contains("/opt/app (process 2): there is no permission"), "{reason}");
+    }
+
+    #[test]
+    fn silence_is_explained_too() {
+        assert!(told("").contains("the recorder was not loaded"));
+        assert!(told("loaded pid=1 exe=/bin/sh\n").contains("/bin/sh (process 1) was killed"));
+        let wrapped = told(
+            "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
+             ended pid=1 start=1 hsa=no tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
+        );
+        assert!(wrapped.contains("/opt/app (process 2) was killed"), "{wrapped}");
+        let replaced = told_at_end("trainer", "loaded pid=1 exe=/usr/bin/env\n");
+        assert!(replaced.starts_with("/usr/bin/env (process 1) became trainer, into which"), "{replaced}");
+        for (name, exe) in
+            [("a-long-program-", "/bin/a-long-program-name"), ("", "/usr/bin/env"), ("env", "/usr/bin/env")]
+        {
+            let same = told_at_end(name, &format!("loaded pid=1 exe={exe}\n"));
+            assert!(same.starts_with(&format!("{exe} (process 1) was killed")), "{same}");
+        }
+        let off = Report::parse(
+            b"loaded pid=7 exe=/a\nended pid=7 start=1 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
+        );
+        assert!(reason(&off, Path::new("/a"), &ended_as("a"), false).contains("rpdstart()"));
+    }
+}

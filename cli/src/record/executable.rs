@@ -1,0 +1,197 @@
+//! The command's file: where the shell would find it, and whether the dynamic loader would put a
+//! preloaded library into it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use goblin::container::Ctx;
+use goblin::elf::Elf;
+use goblin::elf::header::{EM_AARCH64, EM_X86_64, Header};
+use goblin::elf::program_header::{PT_INTERP, ProgramHeader};
+
+use crate::system::capabilities;
+
+/// Where execvp(3) looks when PATH is not set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+/// As much of a file as is looked at: headers stand at its beginning.
+const LOOKED_AT: u64 = 64 * 1024;
+/// How many `#!` lines are followed, as many as Linux does.
+const INTERPRETERS: usize = 4;
+
+/// Why a command cannot be run, in a shell's terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotRunnable {
+    /// There is no such file: 127.
+    Missing,
+    /// There is, but it may not be executed: 126.
+    Denied,
+}
+
+/// The file that `name` stands for: itself if it contains a slash, otherwise the first executable file of
+/// that name in the directories of `path` (the value of PATH).
+///
+/// # Errors
+/// What a shell would say.
+pub(crate) fn resolve(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, NotRunnable> {
+    if name.as_bytes().contains(&b'/') {
+        let file = PathBuf::from(name);
+        return match fs::metadata(&file) {
+            Ok(metadata) if may_execute(&metadata) => Ok(file),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(NotRunnable::Missing)
+            }
+            _ => Err(NotRunnable::Denied),
+        };
+    }
+    let mut why = NotRunnable::Missing;
+    if name.is_empty() {
+        return Err(why);
+    }
+    for directory in path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes().split(|byte| *byte == b':') {
+        let directory = if directory.is_empty() { b"." } else { directory };
+        let file = Path::new(OsStr::from_bytes(directory)).join(name);
+        match fs::metadata(&file) {
+            Ok(metadata) if may_execute(&metadata) => return Ok(file),
+            Ok(metadata) if metadata.is_file() => why = NotRunnable::Denied,
+            _ => {}
+        }
+    }
+    Err(why)
+}
+
+fn may_execute(metadata: &Metadata) -> bool {
+    metadata.is_file() && metadata.mode() & 0o111 != 0
+}
+
+/// What keeps the dynamic loader from putting the recorder into `file`, in words, following a script to
+/// its interpreter. None where nothing is known to.
+pub(crate) fn obstacle_to_preloading(file: &Path) -> Option<String> {
+    let mut file = file.to_path_buf();
+    for _ in 0..INTERPRETERS {
+        let head = read_head(&file).ok()?;
+        match interpreter(&head) {
+            Some(next) => file = next,
+            None => return obstacle_in_program(&file, &head),
+        }
+    }
+    None
+}
+
+/// Whether `file` is a text without a `#!` line: the kernel does not know what to run it with, and execvp takes /bin/sh.
+pub(crate) fn is_script_for_the_shell(file: &Path) -> bool {
+    let Ok(head) = read_head(file) else { return false };
+    !head.is_empty() && !head.starts_with(b"#!") && !head.contains(&0)
+}
+
+fn read_head(file: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(file)?.take(LOOKED_AT).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// The program of a script's `#!` line; through env, the program that env looks for.
+fn interpreter(head: &[u8]) -> Option<PathBuf> {
+    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let program = PathBuf::from(OsString::from_vec(words.next()?.to_vec()));
+    if program.file_name() == Some(OsStr::new("env"))
+        && let Some(name) = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))
+    {
+        return resolve(OsStr::from_bytes(name), std::env::var_os("PATH").as_deref()).ok();
+    }
+    Some(program)
+}
+
+fn obstacle_in_program(file: &Path, head: &[u8]) -> Option<String> {
+    let name = file.display();
+    let metadata = fs::metadata(file).ok()?;
+    let (user, group) = capabilities::user_and_group();
+    if metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != user {
+        return Some(format!("{name} is a setuid program, for which the dynamic loader ignores LD_PRELOAD"));
+    }
+    if metadata.mode() & libc::S_ISGID != 0 && metadata.gid() != group {
+        return Some(format!("{name} is a setgid program, for which the dynamic loader ignores LD_PRELOAD"));
+    }
+    if capabilities::has_capabilities(file) {
+        return Some(format!(
+            "{name} has file capabilities, for which the dynamic loader ignores LD_PRELOAD; \
+             remove them with 'setcap -r' on a copy"
+        ));
+    }
+    let header = Elf::parse_header(head).ok()?;
+    if !is_this_machine(&header) {
+        return Some(format!("{name} is a program for another kind of machine than the recorder"));
+    }
+    let headers = program_headers(&header, head)?;
+    let Some(loader) = headers.iter().find(|header| header.p_type == PT_INTERP) else {
+        return Some(format!(
+            "{name} is statically linked, and the recorder can only be loaded into a dynamically linked program"
+        ));
+    };
+    let loader = String::from_utf8_lossy(head.get(loader.file_range())?);
+    loader
+        .contains("ld-musl")
+        .then(|| format!("{name} uses the C library musl, and the recorder is built for glibc"))
+}
+
+/// Whether a program is for the class and processor that this one was built for.
+fn is_this_machine(header: &Header) -> bool {
+    let machine = if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 };
+    header.e_machine == machine && header.container().is_ok_and(|container| container.is_big())
+}
+
+fn program_headers(header: &Header, head: &[u8]) -> Option<Vec<ProgramHeader>> {
+    let context = Ctx::new(header.container().ok()?, header.endianness().ok()?);
+    let start = usize::try_from(header.e_phoff).ok()?;
+    ProgramHeader::parse(head, start, usize::from(header.e_phnum), context).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_path_is_searched_as_a_shell_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+        for at in [&first, &second] {
+            fs::create_dir(at).unwrap();
+            fs::write(at.join("tool"), "").unwrap();
+        }
+        let path = std::env::join_paths([&first, &second]).unwrap();
+        let found = || resolve(OsStr::new("tool"), Some(&path));
+        assert_eq!(found(), Err(NotRunnable::Denied));
+        fs::set_permissions(second.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(found(), Ok(second.join("tool")));
+        assert_eq!(resolve(OsStr::new("no-such-tool"), Some(&path)), Err(NotRunnable::Missing));
+        assert_eq!(resolve(OsStr::new(""), Some(&path)), Err(NotRunnable::Missing));
+        assert_eq!(resolve(first.as_os_str(), None), Err(NotRunnable::Denied));
+        assert_eq!(resolve(first.join("tool/x").as_os_str(), None), Err(NotRunnable::Missing));
+        assert!(resolve(OsStr::new("sh"), None).is_ok());
+    }
+
+    #[test]
+    fn a_script_is_followed_to_its_interpreter() {
+        assert_eq!(interpreter(b"#! /bin/sh -e\nexit"), Some(PathBuf::from("/bin/sh")));
+        let through_env = interpreter(b"#!/usr/bin/env -S LANG=C sh -x\n").unwrap();
+        assert_eq!(through_env.file_name(), Some(OsStr::new("sh")));
+        assert_eq!(interpreter(b"\x7fELF"), None);
+        assert_eq!(interpreter(b"#!"), None);
+    }
+
+    #[test]
+    fn ordinary_programs_and_nonsense_have_no_obstacle() {
+        assert_eq!(obstacle_to_preloading(Path::new("/bin/sh")), None);
+        assert_eq!(obstacle_to_preloading(Path::new("/no/such/file")), None);
+        let dir = tempfile::tempdir().unwrap();
+        let broken = dir.path().join("broken");
+        fs::write(&broken, b"\x7fELF\x02\x01\x01 and no more").unwrap();
+        assert_eq!(obstacle_to_preloading(&broken), None);
+    }
+}

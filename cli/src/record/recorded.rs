@@ -1,0 +1,163 @@
+//! What one run of `rpd record` added to its trace.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::{Context, Result};
+use rpd_postprocess::check::liveness::{self, State};
+use rpd_postprocess::trace::Strings;
+use rpd_postprocess::trace::op_kind::OpKind;
+use rpd_schema::session_fact;
+use rusqlite::Connection;
+
+use crate::record::destination::Destination;
+use crate::record::report::Report;
+
+/// Counts over the sessions of a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    /// Kernels of the program.
+    pub(crate) kernels: u64,
+    /// Copies between host and devices.
+    pub(crate) copies: u64,
+    /// Memory fills.
+    pub(crate) fills: u64,
+    /// Operations of other types.
+    pub(crate) others: u64,
+    /// Ranges and marks of the program.
+    pub(crate) markers: u64,
+    /// Records lost.
+    pub(crate) lost: u64,
+    /// Launches that the file says have no operation: their kernels were not known to have completed.
+    pub(crate) launches_without_op: u64,
+    /// CPU time that the recorder used, in nanoseconds.
+    pub(crate) cpu_ns: u64,
+    /// Processes that are gone and whose sessions have no end.
+    pub(crate) cut_off: u64,
+    /// Queues that failed, or what had not completed when a process aborted.
+    pub(crate) failures: Vec<String>,
+}
+
+/// What one process says of itself, in the file or at its end.
+#[derive(Debug, Default)]
+struct Process {
+    lost: u64,
+    cpu_ns: u64,
+    cut_off: bool,
+}
+
+/// By id and start: containers have processes of equal ids, and ids come back.
+type Processes = HashMap<(u32, u64), Process>;
+
+impl Recorded {
+    /// Counts what the sessions of `run` left in the file or files, whichever process of it they are of.
+    ///
+    /// # Errors
+    /// When a trace cannot be read.
+    pub(crate) fn by_run(destination: &Destination, run: &str, report: &Report) -> Result<Recorded> {
+        let files = match destination {
+            Destination::File(trace) => vec![(trace.path().to_path_buf(), trace.first_session())],
+            // Which sessions are older is not known of these, but other runs made them.
+            Destination::PerProcess(_) => {
+                report.files().into_iter().filter(|file| file.exists()).map(|file| (file, 0)).collect()
+            }
+        };
+        let mut recorded = Recorded::default();
+        let mut processes = Processes::default();
+        for (file, first_session) in files {
+            rpd_schema::open_read(&file)
+                .map_err(Into::into)
+                .and_then(|(trace, _)| recorded.add(&trace, first_session, run, &mut processes))
+                .with_context(|| format!("cannot read {}", file.display()))?;
+        }
+        Ok(recorded.with(processes, report))
+    }
+
+    /// Adds what the sessions of `run` from `first_session` on say, and what they have.
+    fn add(
+        &mut self,
+        trace: &Connection,
+        first_session: u32,
+        run: &str,
+        processes: &mut Processes,
+    ) -> Result<()> {
+        let mut foreign = HashSet::new();
+        for session in rpd_schema::sessions(trace)?.iter().filter(|session| session.session >= first_session)
+        {
+            if session.get(session_fact::RUN) != Some(run) {
+                foreign.insert(i64::from(session.session));
+                continue;
+            }
+            self.markers += count_markers(trace, session.session)?;
+            let start = session.number(session_fact::START_MONOTONIC_NS).unwrap_or(0);
+            let process = processes.entry((session.pid().unwrap_or(0), start)).or_default();
+            process.lost =
+                session.lost().values().fold(process.lost, |sum, count| sum.saturating_add(*count));
+            let open = session.number(session_fact::LAUNCHES_WITHOUT_OP).unwrap_or(0);
+            self.launches_without_op = self.launches_without_op.saturating_add(open);
+            let cpu = session.number(session_fact::RECORDER_CPU_NS).unwrap_or(0);
+            process.cpu_ns = process.cpu_ns.saturating_add(cpu);
+            process.cut_off |= liveness::state(session) == State::Killed;
+            let failed = session.get(session_fact::QUEUE_ERROR).map(|what| format!("failed: {what}"));
+            let running = || {
+                session
+                    .get(session_fact::ABORT_KERNELS)
+                    .map(|what| format!("not completed when it aborted: {what}"))
+            };
+            self.failures.extend(failed.or_else(running));
+        }
+        let mut strings = Strings::of(trace)?;
+        for (op_type, count) in count_types(trace, first_session, &foreign)? {
+            match OpKind::of(&strings.get(op_type)?.unwrap_or_default()) {
+                OpKind::Kernel => self.kernels += count,
+                OpKind::Copy => self.copies += count,
+                OpKind::Fill => self.fills += count,
+                OpKind::Other => self.others += count,
+            }
+        }
+        Ok(())
+    }
+
+    /// With what the processes say of themselves, in files and at their ends.
+    fn with(mut self, mut processes: Processes, report: &Report) -> Recorded {
+        // A killed process reports nothing but left its counts in the file; one that could not write to the file any more
+        // reports what the file does not have.
+        for ended in &report.ended {
+            let process = processes.entry((ended.pid, ended.start)).or_default();
+            process.lost = process.lost.max(ended.lost);
+            process.cpu_ns = process.cpu_ns.max(ended.cpu_ns);
+        }
+        for process in processes.values() {
+            self.lost = self.lost.saturating_add(process.lost);
+            self.cpu_ns = self.cpu_ns.saturating_add(process.cpu_ns);
+            self.cut_off += u64::from(process.cut_off);
+        }
+        self
+    }
+
+    /// All GPU operations.
+    pub(crate) fn operations(&self) -> u64 {
+        self.kernels + self.copies + self.fills + self.others
+    }
+}
+
+/// Rows of ranges and marks of a session. Counted, because a killed process may not have said.
+fn count_markers(trace: &Connection, session: u32) -> Result<u64> {
+    let first = (i64::from(session) << 32) + rpd_schema::ApiId::marker(0).local() as i64;
+    let count = "SELECT count(*) FROM rocpd_api WHERE id >= ?1 AND id < ?2";
+    let rows: i64 = trace.query_row(count, [first, (i64::from(session) + 1) << 32], |row| row.get(0))?;
+    Ok(rows.unsigned_abs())
+}
+
+/// How many operations of each type (a string id) the sessions from `first` on have, but for `foreign`
+/// ones. One scan from the first id of those sessions.
+fn count_types(trace: &Connection, first: u32, foreign: &HashSet<i64>) -> Result<HashMap<i64, u64>> {
+    let mut counts = HashMap::new();
+    let mut ops = trace.prepare("SELECT id >> 32, opType_id FROM rocpd_op WHERE id >= ?1")?;
+    let mut ops = ops.query([i64::from(first) << 32])?;
+    while let Some(op) = ops.next()? {
+        if foreign.is_empty() || !foreign.contains(&op.get(0)?) {
+            *counts.entry(op.get(1)?).or_default() += 1;
+        }
+    }
+    Ok(counts)
+}

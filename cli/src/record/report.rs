@@ -1,0 +1,230 @@
+//! What the recorded processes told about themselves: the file named by RPDT_REPORT.
+//!
+//! Every process that the recorder was loaded into appends one line when that happens and one when it
+//! ends. This is how `rpd record` knows why a trace has nothing in it: a process that does nothing with a
+//! GPU leaves no sign in the trace itself.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// How far the HSA runtime came in a process, from nothing to everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hsa {
+    /// libhsa-runtime64 is not in the process.
+    Absent,
+    /// It is, and never called the recorder.
+    Mapped,
+    /// It called the recorder: hsa_init got that far.
+    Loaded,
+}
+
+/// What a process found of the AMD GPU driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kfd {
+    /// /dev/kfd could be opened.
+    Usable,
+    /// There is no /dev/kfd.
+    Missing,
+    /// It may not be opened by this user.
+    Denied,
+}
+
+/// What drives a GPU without the HSA runtime, in which the recorder sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Runtime {
+    /// The program itself, by /dev/kfd.
+    Itself,
+    /// CUDA.
+    Cuda,
+}
+
+/// A process the recorder was loaded into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Loaded {
+    /// Process id.
+    pub(crate) pid: u32,
+    /// The program it ran.
+    pub(crate) exe: PathBuf,
+    /// The trace it records into, if it records.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// A process that came to an orderly end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Process id.
+    pub(crate) pid: u32,
+    /// When its recorder was made, ns of CLOCK_MONOTONIC, as its sessions say.
+    pub(crate) start: u64,
+    /// How far the HSA runtime came.
+    pub(crate) hsa: Hsa,
+    /// Another tool that has the runtime's table, by the name of its library.
+    pub(crate) tool: Option<String>,
+    /// What was found of the driver.
+    pub(crate) kfd: Kfd,
+    /// What it drives a GPU with that is not the HSA runtime.
+    pub(crate) runtime: Option<Runtime>,
+    /// Operations recorded.
+    pub(crate) ops: u64,
+    /// Records lost.
+    pub(crate) lost: u64,
+    /// CPU time of the recorder's own threads, in nanoseconds.
+    pub(crate) cpu_ns: u64,
+}
+
+/// All lines of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// One per process (and per program a process executed), in the order of loading.
+    pub(crate) loaded: Vec<Loaded>,
+    /// One per process that ended in order: a killed one has none.
+    pub(crate) ended: Vec<Ended>,
+}
+
+impl Report {
+    /// Reads the lines. Unknown kinds of lines and unknown fields are passed over, and so is a line that
+    /// a process was killed in the middle of writing: what is left is still worth telling.
+    pub(crate) fn parse(text: &[u8]) -> Report {
+        let mut report = Report::default();
+        for line in String::from_utf8_lossy(text).lines() {
+            let mut words = line.split_ascii_whitespace();
+            match words.next() {
+                Some("loaded") => report.loaded.extend(Loaded::parse(&Fields::new(words))),
+                Some("ended") => report.ended.extend(Ended::parse(&Fields::new(words))),
+                _ => {}
+            }
+        }
+        report
+    }
+
+    /// The process loaded last of those that never told how they ended.
+    pub(crate) fn silent(&self) -> Option<&Loaded> {
+        self.loaded.iter().rev().find(|loaded| self.ended.iter().all(|ended| ended.pid != loaded.pid))
+    }
+
+    /// The files that the processes were to record into, each once, in the order of loading.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for file in self.loaded.iter().filter_map(|loaded| loaded.file.as_ref()) {
+            if !files.contains(file) {
+                files.push(file.clone());
+            }
+        }
+        files
+    }
+
+    /// The program that `pid` ran last.
+    pub(crate) fn program(&self, pid: u32) -> Option<&PathBuf> {
+        self.loaded.iter().rev().find(|loaded| loaded.pid == pid).map(|loaded| &loaded.exe)
+    }
+}
+
+impl Loaded {
+    fn parse(fields: &Fields<'_>) -> Option<Loaded> {
+        Some(Loaded {
+            pid: fields.number("pid")?,
+            exe: path(fields.text("exe")?),
+            file: fields.text("file").map(path),
+        })
+    }
+}
+
+impl Ended {
+    fn parse(fields: &Fields<'_>) -> Option<Ended> {
+        Some(Ended {
+            pid: fields.number("pid")?,
+            start: fields.number("start")?,
+            hsa: match fields.text("hsa")? {
+                "loaded" => Hsa::Loaded,
+                "mapped" => Hsa::Mapped,
+                _ => Hsa::Absent,
+            },
+            tool: fields
+                .text("tool")
+                .filter(|tool| *tool != "none")
+                .map(|tool| String::from_utf8_lossy(&percent_decoded(tool)).into_owned()),
+            kfd: match fields.text("kfd")? {
+                "missing" => Kfd::Missing,
+                "denied" => Kfd::Denied,
+                _ => Kfd::Usable,
+            },
+            runtime: match fields.text("runtime") {
+                Some("cuda") => Some(Runtime::Cuda),
+                Some("kfd") => Some(Runtime::Itself),
+                _ => None,
+            },
+            ops: fields.number("ops")?,
+            lost: fields.number("lost")?,
+            cpu_ns: fields.number("cpu_ns")?,
+        })
+    }
+}
+
+/// The `key=value` words of a line.
+struct Fields<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Fields<'a> {
+    fn new(words: impl Iterator<Item = &'a str>) -> Fields<'a> {
+        Fields(words.filter_map(|word| word.split_once('=')).collect())
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.text(key)?.parse().ok()
+    }
+}
+
+fn path(text: &str) -> PathBuf {
+    PathBuf::from(OsString::from_vec(percent_decoded(text)))
+}
+
+/// Undoes `%20` and the like; a percent sign without two hex digits stands for itself.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    while let Some((first, rest)) = bytes.split_first() {
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits
+            .filter(|digits| *first == b'%' && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(escaped.unwrap_or(*first));
+        bytes = if escaped.is_some() { &rest[2..] } else { rest };
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_lines_are_read() {
+        let report = Report::parse(
+            b"loaded pid=7 exe=/bin/my%20prog%25\n\
+              ended pid=7 start=1 hsa=loaded tool=librocprofiler.so kfd=denied ops=3 lost=2 cpu_ns=1500 later=1\n\
+              loaded pid=8 exe=/bin/sh file=/t/8%251.rpd\n\
+              ended pid=8 start=2 hsa=no tool=none kfd=ok ops=0 lost=1 cpu_ns=500\n",
+        );
+        assert_eq!(report.program(7).unwrap().to_str(), Some("/bin/my prog%"));
+        assert_eq!(report.files(), [PathBuf::from("/t/8%1.rpd")]);
+        let first = &report.ended[0];
+        assert_eq!((first.start, first.lost, first.cpu_ns), (1, 2, 1500));
+        assert_eq!((first.hsa, first.kfd, first.ops), (Hsa::Loaded, Kfd::Denied, 3));
+        assert_eq!(first.tool.as_deref(), Some("librocprofiler.so"));
+        assert_eq!(report.ended[1].tool, None);
+    }
+
+    #[test]
+    fn torn_and_foreign_lines_are_passed_over() {
+        let report = Report::parse(
+            b"\xff\xfe\nnews pid=1\nended pid=2 start=3 hsa=loaded tool=none kf\nloaded pid=x exe=/\n",
+        );
+        assert!(report.loaded.is_empty() && report.ended.is_empty());
+        assert_eq!(percent_decoded("100%"), b"100%");
+        assert_eq!(percent_decoded("%zz%e2%82%ac"), "%zz€".as_bytes());
+    }
+}

@@ -1,0 +1,177 @@
+//! `rpd info`: what a trace holds.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rpd_postprocess::text;
+use rpd_postprocess::text::counted;
+use rpd_postprocess::trace::contents::{Contents, Session};
+
+use crate::output;
+use crate::output::quantity::{duration, size};
+use crate::output::table::{Align, Table};
+
+/// Blanks before the rows of a section.
+const INDENT: usize = 2;
+/// Shown where a trace does not say.
+const UNKNOWN: &str = "-";
+
+/// Writes what `file` holds to standard output: for people, or as one JSON object.
+///
+/// # Errors
+/// When the trace cannot be read or standard output cannot be written.
+pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
+    // Lost records are part of what is told, so there is no note about them.
+    let (trace, version) = rpd_schema::open_read(file)?;
+    let contents =
+        Contents::of(file, &trace, version).with_context(|| format!("cannot read {}", file.display()))?;
+    drop(trace);
+    if json { output::write_json(&contents) } else { output::write(|out| write_text(&contents, out)) }
+}
+
+fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "file    {}", text::escape(&contents.file))?;
+    writeln!(out, "schema  {}", contents.schema)?;
+    writeln!(out, "size    {}", size(contents.size_bytes))?;
+    let span = contents.span.map(|span| duration(span.duration_ns() as f64));
+    writeln!(out, "span    {}", span.as_deref().unwrap_or("nothing recorded"))?;
+    writeln!(out, "lost    {}", losses(&contents.lost))?;
+    if contents.launches_without_op > 0 {
+        let launches = counted(contents.launches_without_op, "launch", "launches");
+        writeln!(
+            out,
+            "open    {launches} without an operation: their kernels were not known to have completed"
+        )?;
+    }
+    if let Some(links) = links(contents) {
+        writeln!(out, "links   {links}")?;
+    }
+    let room = output::line_width();
+    for (title, table) in [
+        ("sessions", sessions(contents)),
+        ("GPUs", gpus(contents)),
+        ("queues", queues(contents)),
+        ("operations", operations(contents)),
+        ("tables", tables(contents)),
+    ] {
+        if !table.is_empty() {
+            writeln!(out, "\n{title}")?;
+            table.write(out, INDENT, room)?;
+        }
+    }
+    Ok(())
+}
+
+/// How many operations are linked to no call, where calls of HIP were recorded and some are.
+fn links(contents: &Contents) -> Option<String> {
+    let told = |session: &Session| -> Option<(u64, u64)> {
+        Some((session.facts.get("ops_without_call")?.parse().ok()?, session.operations))
+    };
+    let sums = contents.sessions.iter().filter_map(told);
+    let (without, all) = sums.fold((0, 0), |sums: (u64, u64), (without, all)| {
+        (sums.0.saturating_add(without), sums.1.saturating_add(all))
+    });
+    let operations = counted(all, "operation", "operations");
+    (without > 0).then(|| format!("{without} of {operations} are linked to no call of HIP"))
+}
+
+/// `0 records`, or how many and why.
+fn losses(lost: &std::collections::BTreeMap<String, u64>) -> String {
+    let total = lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let causes: Vec<String> =
+        lost.iter().map(|(cause, count)| format!("{count} {}", text::escape(cause))).collect();
+    let records = counted(total, "record", "records");
+    if causes.is_empty() { records } else { format!("{records}: {}", causes.join(", ")) }
+}
+
+fn or_unknown(fact: Option<&str>) -> String {
+    fact.filter(|fact| !fact.is_empty()).unwrap_or(UNKNOWN).to_string()
+}
+
+fn sessions(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("session", Right),
+        ("host", Left),
+        ("pid", Right),
+        ("rank", Right),
+        ("started", Left),
+        ("duration", Right),
+        ("calls", Right),
+        ("operations", Right),
+        ("lost", Right),
+    ])
+    .sparing(&["started", "host", "rank", "calls"]);
+    for session in &contents.sessions {
+        table.row(vec![
+            session.session.to_string(),
+            or_unknown(session.host.as_deref()),
+            session.pid.map_or(UNKNOWN.into(), |pid| pid.to_string()),
+            or_unknown(session.rank.as_deref()),
+            or_unknown(session.started.as_deref()),
+            session.duration_ns.map_or(UNKNOWN.into(), |ns| duration(ns as f64)),
+            session.calls.to_string(),
+            session.operations.to_string(),
+            session.lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count)).to_string(),
+        ]);
+        if let Some(command) = session.command.as_deref().filter(|command| !command.is_empty()) {
+            table.below(command);
+        }
+    }
+    table
+}
+
+fn gpus(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("gpu", Right),
+        ("target", Left),
+        ("bdf", Left),
+        ("queues", Right),
+        ("operations", Right),
+        ("name", Left),
+    ])
+    .sparing(&["bdf", "queues"]);
+    for gpu in &contents.gpus {
+        table.row(vec![
+            gpu.gpu.to_string(),
+            or_unknown(gpu.target.as_deref()),
+            or_unknown(gpu.bdf.as_deref()),
+            gpu.queues.len().to_string(),
+            gpu.queues.iter().map(|queue| queue.operations).sum::<u64>().to_string(),
+            or_unknown(gpu.name.as_deref()),
+        ]);
+    }
+    table
+}
+
+fn queues(contents: &Contents) -> Table {
+    use Align::Right;
+    let mut table = Table::new(&[("gpu", Right), ("queue", Right), ("operations", Right)]);
+    for gpu in &contents.gpus {
+        for queue in &gpu.queues {
+            table.row(vec![gpu.gpu.to_string(), queue.queue.to_string(), queue.operations.to_string()]);
+        }
+    }
+    table
+}
+
+fn operations(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[("count", Right), ("type", Left)]);
+    for op_type in &contents.operations {
+        table.row(vec![op_type.count.to_string(), or_unknown(Some(&op_type.name))]);
+    }
+    table
+}
+
+/// Only tables with rows: which ones exist is the schema's business.
+fn tables(contents: &Contents) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[("rows", Right), ("table", Left)]);
+    for (name, rows) in contents.tables.iter().filter(|(_, rows)| **rows > 0) {
+        table.row(vec![rows.to_string(), name.clone()]);
+    }
+    table
+}

@@ -1,0 +1,171 @@
+//! Everything that is found in a file.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::finding::Finding;
+use super::kind::{Kind, Severity};
+use super::sessions::{self, Sessions};
+use super::{expected, far, journal, links, rule, scan, structure};
+use crate::notes::Notes;
+use crate::trace;
+use crate::trace::layout::{Layout, TableLayout};
+
+/// A file larger than this is not read page by page while it is being recorded: SQLite would lock it for as
+/// long as that takes. 64 MiB take a fraction of a second.
+const LARGE: u64 = 64 << 20;
+
+/// Everything found in a file.
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    /// The file, as it was named.
+    pub file: String,
+    /// Schema version that its tables have: 1, 2 or 3.
+    pub schema: String,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+    /// A process that is recording into it.
+    #[serde(skip)]
+    pub recorder: Option<u32>,
+}
+
+impl Verdict {
+    /// Checks a trace. A file whose writer was killed is rolled back to its last commit first, as it is by
+    /// whoever opens it; nothing else is changed.
+    ///
+    /// # Errors
+    /// When it is no trace, or cannot be read for other reasons than damage.
+    pub fn of(file: &Path, notes: &dyn Notes) -> Result<Verdict> {
+        rpd_schema::identify(file)?;
+        let journals = journal::beside(file);
+        let rolled_back = !journals.is_empty() && journal::awaits_rollback(file);
+        let (trace, _) = rpd_schema::open_read(file)?;
+        let mut findings = journal::findings(file, &journals, rolled_back);
+        let (schema, recorder) = examine(file, &trace, notes, &mut findings)
+            .with_context(|| format!("cannot check {}", file.display()))?;
+        findings.sort_by_key(|finding| finding.kind.severity());
+        Ok(Verdict { file: file.to_string_lossy().into_owned(), schema, findings, recorder })
+    }
+
+    /// How many findings there are of a severity.
+    pub fn count(&self, severity: Severity) -> u64 {
+        self.findings.iter().filter(|finding| finding.kind.severity() == severity).count() as u64
+    }
+}
+
+fn examine(
+    file: &Path,
+    trace: &Connection,
+    notes: &dyn Notes,
+    findings: &mut Vec<Finding>,
+) -> Result<(String, Option<u32>)> {
+    // What is sorted may be larger than memory.
+    trace.execute_batch("PRAGMA temp_store = FILE")?;
+    let layout = Layout::of(trace)?;
+    let sessions = settle(findings, "rocpd_metadata", Sessions::of(trace))?.unwrap_or_default();
+    let running = sessions.running();
+
+    notes.show("pages");
+    if !running.is_empty() && fs::metadata(file)?.len() > LARGE {
+        findings.push(Finding::new(Kind::PagesNotChecked, "file", 1));
+    } else {
+        findings.extend(structure::pages(trace)?);
+    }
+    let version = structure::version(trace, &layout).map(|found| found.into_iter().collect());
+    gather(findings, "rocpd_metadata", version)?;
+    findings.extend(structure::missing(&layout, &expected::expected(layout.version())?));
+    gather(findings, "sqlite_master", structure::broken_views(trace, &layout))?;
+    gather(findings, "rocpd_metadata", structure::references(trace, &layout))?;
+    notes.show("ids");
+    gather(findings, "ids", structure::keys(trace, &layout))?;
+    gather(findings, "ids", sessions::unclaimed(trace, &layout))?;
+
+    rows(trace, &layout, &running, notes, findings)?;
+    notes.show("links");
+    gather(findings, "rocpd_api_ops", links::compare(trace, &layout, &running))?;
+    findings.extend(sessions.findings());
+    Ok((layout.version().to_string(), sessions.running_pid()))
+}
+
+/// Judges every row of every table.
+fn rows(
+    trace: &Connection,
+    layout: &Layout,
+    running: &[u32],
+    notes: &dyn Notes,
+    findings: &mut Vec<Finding>,
+) -> rusqlite::Result<()> {
+    let with_dispatches = sessions_with_dispatches(trace, layout, findings)?;
+    let mut span = None;
+    for table in &layout.tables {
+        let rules = rule::rules(layout, table, &with_dispatches);
+        if rules.is_empty() {
+            continue;
+        }
+        notes.show(&table.name);
+        let tell = |rows| notes.show(&format!("{}: {rows} rows", table.name));
+        let scanned = scan::scan(trace, table, &rules, running, tell);
+        if let Some(scanned) = settle(findings, &table.name, scanned)? {
+            findings.extend(scanned.findings);
+            span = scan::join(span, scanned.span);
+        }
+    }
+    if far::is_possible(span) {
+        let timed: Vec<&TableLayout> = layout.tables.iter().filter(|table| table.is_timed()).collect();
+        notes.show("times");
+        gather(findings, "times", far::times(trace, &timed, running))?;
+    }
+    Ok(())
+}
+
+fn sessions_with_dispatches(
+    trace: &Connection,
+    layout: &Layout,
+    findings: &mut Vec<Finding>,
+) -> rusqlite::Result<Vec<i64>> {
+    if layout.table("ext_dispatch").is_none_or(|table| table.key.is_none()) {
+        return Ok(Vec::new());
+    }
+    let sessions = trace::rows_by_session(trace, "ext_dispatch", "op_id");
+    let sessions = settle(findings, "ext_dispatch", sessions)?.unwrap_or_default();
+    Ok(sessions.into_keys().collect())
+}
+
+/// Takes what a part of the check found; damage that stopped it is a finding too.
+fn gather(
+    findings: &mut Vec<Finding>,
+    place: &str,
+    found: rusqlite::Result<Vec<Finding>>,
+) -> rusqlite::Result<()> {
+    let found = settle(findings, place, found)?.unwrap_or_default();
+    findings.extend(found);
+    Ok(())
+}
+
+/// The result of reading something, or none and a finding where the file is damaged there.
+///
+/// # Errors
+/// Failures that are not the file's.
+fn settle<T>(
+    findings: &mut Vec<Finding>,
+    place: &str,
+    result: rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if trace::is_damage(&error) => {
+            let told =
+                findings.iter().any(|known| known.kind == Kind::UnreadableTable && known.place == place);
+            if !told {
+                let reason = structure::reason(&error);
+                findings.push(Finding::new(Kind::UnreadableTable, place, 1).detail(reason));
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

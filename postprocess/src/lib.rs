@@ -1,0 +1,32 @@
+//! What is worked out of an .rpd file: whether it is sound, tables that are kept in it, parts of it, several in one, reports.
+//!
+//! A function here prints nothing and ends no process: it returns, or tells by [`notes::Notes`] what it is working on.
+//!
+//! | folder | owns |
+//! |---|---|
+//! | `trace/` | opening a trace; its tables and what their ids refer to; questions to it |
+//! | `check/` | what is wrong with a trace, and mending it |
+//! | `pass/` | the kit that passes are made of: changing a trace in one transaction, marks, sorting |
+//! | `passes/` | the passes, and the one list of them |
+//! | `rewrite/` | making a trace out of others: it appears whole or not at all |
+//! | `merge/`, `trim/` | several traces in one; a part of one |
+//! | `moment/` | times as people name them |
+//! | `report/` | rankings, calls in their order |
+//! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; what the caller is told; system calls |
+//!
+//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`. No circle across folders.
+
+#![deny(unsafe_code)]
+
+pub mod check;
+pub mod merge;
+pub mod moment;
+pub mod notes;
+pub mod pass;
+pub mod passes;
+pub mod report;
+mod rewrite;
+mod system;
+pub mod text;
+pub mod trace;
+pub mod trim;

@@ -1,0 +1,78 @@
+//! What a function that works long tells the program that calls it, and asks of it. This crate prints nothing and ends nothing itself.
+
+use std::any::Any;
+use std::fmt::{self, Arguments, Display, Formatter};
+use std::io;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+/// A program that uses this crate, as functions that work long see it. Each method but the first may be left as it is.
+pub trait Notes: Send + Sync {
+    /// Something that whoever reads the result has to know, as a line without an end.
+    fn note(&self, line: Arguments<'_>);
+
+    /// What is being worked on from now on.
+    fn show(&self, _what: &str) {}
+
+    /// It is still being worked on: called many times a second during a long statement.
+    fn tick(&self) {}
+
+    /// Begins to note the signals that would end the process, in place of ending it; until what this returns is dropped.
+    /// A file is being changed then, and [`Notes::signal`] is asked often.
+    ///
+    /// # Errors
+    /// Where that cannot be done; nothing is changed then.
+    fn hold_signals(&self) -> io::Result<Box<dyn Any>> {
+        Ok(Box::new(()))
+    }
+
+    /// The signal that came since then. The work is undone because of it, and fails with [`Interrupted`].
+    fn signal(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// [`Notes`] that SQLite calls too, while it works.
+pub type SharedNotes = Arc<dyn Notes>;
+
+/// A signal came while a file was being changed. In an error of this crate it is found by `downcast_ref`.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// The signal, by which the process would have ended.
+    pub signal: i32,
+    /// How the file is now.
+    outcome: String,
+}
+
+impl Display for Interrupted {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.outcome)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// `error` with `outcome`, which says how the file is now, in front; as an interruption if one came.
+pub(crate) fn undone(error: anyhow::Error, notes: &dyn Notes, outcome: String) -> anyhow::Error {
+    match notes.signal() {
+        Some(signal) => error.context(Interrupted { signal, outcome }),
+        None => error.context(outcome),
+    }
+}
+
+/// Instructions of SQLite's virtual machine between two looks for a signal: a fraction of a millisecond.
+const LOOK: i32 = 4000;
+
+/// Lets SQLite stop what it does on this connection when a signal comes, and tell that it is at work.
+///
+/// # Errors
+/// Those of SQLite, none of which has to do with the file.
+pub(crate) fn watch(connection: &mut Connection, notes: &SharedNotes) -> rusqlite::Result<()> {
+    let notes = Arc::clone(notes);
+    let look = move || {
+        notes.tick();
+        notes.signal().is_some()
+    };
+    connection.progress_handler(LOOK, Some(look))
+}

@@ -1,0 +1,43 @@
+//! What a pass is, and what it can do.
+
+use anyhow::Result;
+
+use super::change::Change;
+use super::report::Report;
+
+/// What a pass is called, reads and owns.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The verb of the command line.
+    pub name: &'static str,
+    /// What it adds, in a line of `--help`.
+    pub about: &'static str,
+    /// What its tags in `rocpd_metadata` begin with: `Callstack` for `Callstack::Generated`.
+    pub tag: &'static str,
+    /// The tables whose rows it reads: without them it cannot be made, and rows added to them later are not in it.
+    pub reads: &'static [&'static str],
+    /// The tables that are its own; without the first one it is not there. None where it changes rows in their places.
+    pub tables: &'static [&'static str],
+    /// The views that are its own.
+    pub views: &'static [&'static str],
+}
+
+/// Something that can be worked out of the rows of a trace.
+pub trait Pass: Sync {
+    /// What it is called, reads and owns.
+    fn definition(&self) -> &'static Definition;
+
+    /// Makes its tables and views, of which nothing is there, and fills them.
+    ///
+    /// # Errors
+    /// Whatever stops it; the whole change is undone then.
+    fn run(&self, change: &Change<'_>) -> Result<Report>;
+
+    /// Puts back what it once changed outside of its own tables, before those go.
+    ///
+    /// # Errors
+    /// As [`Pass::run`].
+    fn put_back(&self, _change: &Change<'_>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! PyTorch's operators: what emit_nvtx wrote into markers as columns of `ext_autogradapi`.
+//!
+//! The arguments of those markers are the bare name of the operator afterwards: the views of call stacks group by
+//! operator, and the file shrinks by texts that no two calls share. What was cut off stands in the table.
+
+mod marker;
+mod operators;
+
+use anyhow::Result;
+
+use super::callstack::Callstack;
+use super::kernel_views::add_kernel_views;
+use crate::pass::apply::make;
+use crate::pass::object::has_table;
+use crate::pass::texts::remove_unused;
+use crate::pass::{Change, Definition, Freshness, Pass, Report, State};
+
+/// The pass.
+pub struct Autograd {
+    /// Leave the arguments of markers as they are.
+    pub keep_args: bool,
+    /// Make no call stacks where there are none.
+    pub skip_callstacks: bool,
+}
+
+impl Autograd {
+    /// As it is without options.
+    pub const PLAIN: Autograd = Autograd { keep_args: false, skip_callstacks: false };
+}
+
+/// Said of a trace that has none.
+const NO_OPERATORS: &str = "no marker is one of PyTorch's operators: record the program with \
+     `with torch.autograd.profiler.emit_nvtx(record_shapes=True):` around what is of interest";
+
+/// What it is.
+pub static DEFINITION: Definition = Definition {
+    name: "autograd",
+    about: "Work out which PyTorch operator launched what, from the markers of emit_nvtx",
+    tag: "Autograd",
+    reads: &["rocpd_api", "rocpd_kernelapi"],
+    tables: &["ext_autogradapi"],
+    views: &[
+        "autograd",
+        "autogradKernel",
+        "_autogradKernel",
+        "_callstack_autograd_kernel_exclusive",
+        "_callstack_autograd_kernel",
+    ],
+};
+
+impl Pass for Autograd {
+    fn definition(&self) -> &'static Definition {
+        &DEFINITION
+    }
+
+    fn run(&self, change: &Change<'_>) -> Result<Report> {
+        change.trace.execute_batch(rpd_sql::ext::AUTOGRAD)?;
+        let taken = operators::take(change, self.keep_args)?;
+        // Before the call stacks are written, which take up the room.
+        remove_unused(change, change.args_table(), taken.cut)?;
+        let mut report = Report::default();
+        report.rows.insert("ext_autogradapi", taken.operators);
+        report.remark(
+            "look-alikes",
+            taken.look_alikes,
+            format!(
+                "have the beginning of an operator's field but are none, and are left as they are: {}",
+                taken.examples.join(", ")
+            ),
+        );
+        if taken.operators == 0 {
+            report.advice = Some(NO_OPERATORS);
+        }
+        if !self.skip_callstacks && !has_callstacks(change)? {
+            let stacks = make(change, &Callstack)?;
+            report.rows.extend(stacks.rows);
+            report.remarks.extend(stacks.remarks);
+        }
+        add_kernel_views(change)?;
+        Ok(report)
+    }
+
+    fn put_back(&self, change: &Change<'_>) -> Result<()> {
+        if has_table(change.trace, "ext_autogradapi")? { operators::put_back(change) } else { Ok(()) }
+    }
+}
+
+fn has_callstacks(change: &Change<'_>) -> Result<bool> {
+    let state = State::of(change.trace, Callstack.definition())?;
+    Ok(matches!(state, State::Applied(Freshness::Current | Freshness::Unknown)))
+}

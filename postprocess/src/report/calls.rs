@@ -1,0 +1,177 @@
+//! The calls of a trace in order of time, each with what it asked for and the operations it caused.
+//!
+//! Times and ids alone are sorted; each row is read when it is its turn, so that the first one comes soon. Links and ops come from
+//! indexes that live as long as the connection, so that memory does not grow with the trace; nothing is written to it.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use rpd_schema::Version;
+use rpd_schema::text::{is_cut, shown, text_of};
+use rusqlite::{Connection, Row};
+
+use crate::pass::sorted::{Sorted, Sorter};
+
+/// A call or a marker.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its process.
+    pub pid: i64,
+    /// Its thread.
+    pub tid: i64,
+    /// Begin and end, ns.
+    pub times: (i64, i64),
+    /// The function, or `UserMarker`.
+    pub name: String,
+    /// Its arguments: those of the call, then those that a launch or copy has in a row of its own.
+    pub arguments: String,
+    /// What it caused, in order of time.
+    pub operations: Vec<Operation>,
+}
+
+/// Something that a GPU did.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// GPU and queue.
+    pub place: (i64, i64),
+    /// Begin and end, ns.
+    pub times: (i64, i64),
+    /// A kernel's name, otherwise the type.
+    pub name: String,
+}
+
+/// Hands the calls that `condition` (SQL on the columns of rocpd_api as `A`) leaves to `each`, until that breaks off.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn each(
+    trace: &Connection,
+    version: Version,
+    condition: &str,
+    mut each: impl FnMut(Call) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    trace.execute_batch(
+        "PRAGMA temp_store = FILE;
+         CREATE TEMP TABLE link AS SELECT api_id, op_id FROM rocpd_api_ops;
+         CREATE INDEX temp.link_of_call ON link (api_id);",
+    )?;
+    let mut order = in_order(trace, condition)?;
+    let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
+    cut_long_texts(trace, "rocpd_string")?;
+    if texts != "rocpd_string" {
+        cut_long_texts(trace, texts)?;
+    }
+    let string = |alias| text_in("rocpd_string", alias);
+    let mut calls = trace.prepare(&format!(
+        r#"SELECT A.id, A.tid, A.start, A."end", {name}, {arguments},
+             K.api_ptr_id, K.gridX || ',' || K.gridY || ',' || K.gridZ,
+             K.workgroupX || ',' || K.workgroupY || ',' || K.workgroupZ, K.groupSegmentSize, {launch_stream}, {kernel},
+             C.api_ptr_id, {dst}, {src}, C.size, C.kind, {copy_stream}, A.pid
+           FROM rocpd_api A
+           LEFT JOIN rocpd_string N ON N.id = A.apiName_id
+           LEFT JOIN {texts} G ON G.id = A.args_id
+           LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = A.id
+           LEFT JOIN rocpd_string KN ON KN.id = K.kernelName_id
+           LEFT JOIN rocpd_copyapi C ON C.api_ptr_id = A.id
+           WHERE A.id = ?1"#,
+        name = string("N"),
+        arguments = text_in(texts, "G"),
+        launch_stream = shown("K.stream"),
+        kernel = string("KN"),
+        dst = shown("C.dst"),
+        src = shown("C.src"),
+        copy_stream = shown("C.stream"),
+    ))?;
+    let mut operations = trace.prepare(&format!(
+        r#"SELECT O.gpuId, O.queueId, O.start, O."end", coalesce(nullif({}, ''), {})
+           FROM temp.link JOIN rocpd_op O ON O.id = op_id
+           LEFT JOIN rocpd_string D ON D.id = O.description_id
+           LEFT JOIN rocpd_string T ON T.id = O.opType_id
+           WHERE api_id = ?1 ORDER BY O.start, O.id"#,
+        string("D"),
+        string("T")
+    ))?;
+    while let Some([_, _, id]) = order.next()? {
+        let mut call = calls.query_row([id], call)?;
+        let caused = operations.query_map([id], |row| {
+            Ok(Operation {
+                place: (number(row, 0)?, number(row, 1)?),
+                times: (number(row, 2)?, number(row, 3)?),
+                name: text(row, 4)?,
+            })
+        })?;
+        call.operations = caused.collect::<rusqlite::Result<_>>()?;
+        if each(call)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the beginnings of the long texts of a table by themselves: many rows may have one, and each would read it whole.
+fn cut_long_texts(trace: &Connection, table: &str) -> rusqlite::Result<()> {
+    trace.execute_batch(&format!(
+        "CREATE TEMP TABLE long_{table} (id INTEGER PRIMARY KEY, string TEXT);
+         INSERT OR IGNORE INTO temp.long_{table} SELECT id, {} FROM {table} WHERE {} AND typeof(id) = 'integer'",
+        shown("string"),
+        is_cut("string")
+    ))
+}
+
+/// The text that the row `alias` of a table has, as an SQL expression; after [`cut_long_texts`].
+fn text_in(table: &str, alias: &str) -> String {
+    let text = format!("{alias}.string");
+    format!(
+        "CASE WHEN {} THEN (SELECT string FROM temp.long_{table} WHERE id = {alias}.id) ELSE {text} END",
+        is_cut(&text)
+    )
+}
+
+/// Start, turned-over end and id of the calls, as they follow each other: of two with one start the longer one comes first.
+fn in_order(trace: &Connection, condition: &str) -> Result<Sorted<[i64; 3]>> {
+    let mut calls = trace.prepare(&format!(
+        r#"SELECT A.start, A."end", A.id FROM rocpd_api A
+           WHERE typeof(A.start) = 'integer' AND typeof(A."end") = 'integer' AND {condition}"#
+    ))?;
+    let mut calls = calls.query([])?;
+    let mut order = Sorter::new();
+    while let Some(row) = calls.next()? {
+        order.push([row.get(0)?, !row.get::<_, i64>(1)?, row.get(2)?])?;
+    }
+    order.sorted()
+}
+
+fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
+    let mut arguments: Vec<String> = vec![text(row, 5)?];
+    let mut add = |names: &[&str], from: usize| -> rusqlite::Result<()> {
+        for (place, name) in names.iter().enumerate() {
+            arguments.push(format!("{name}={}", text(row, from + place)?));
+        }
+        Ok(())
+    };
+    if number(row, 6)? != 0 {
+        add(&["grid", "workgroup", "groupSegmentSize", "stream", "kernel"], 7)?;
+    }
+    if number(row, 12)? != 0 {
+        add(&["dst", "src", "size", "kind", "stream"], 13)?;
+    }
+    arguments.retain(|argument| !argument.is_empty());
+    Ok(Call {
+        pid: number(row, 18)?,
+        tid: number(row, 1)?,
+        times: (number(row, 2)?, number(row, 3)?),
+        name: text(row, 4)?,
+        arguments: arguments.join(" | "),
+        operations: Vec::new(),
+    })
+}
+
+/// A number, 0 where there is something else.
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
+    Ok(row.get_ref(column)?.as_i64().unwrap_or(0))
+}
+
+/// A value as text, empty where there is none.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(text_of(row.get_ref(column)?).into_owned())
+}

@@ -1,0 +1,228 @@
+//! A new trace, from the directory in which it grows to its name.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rpd_schema::Version;
+use rusqlite::Connection;
+use tempfile::TempPath;
+
+use super::growing::Growing;
+use crate::check::writer::recorder;
+use crate::notes::{SharedNotes, undone, watch};
+use crate::pass::change::explain;
+use crate::text;
+use crate::trace::layout::Layout;
+use crate::trace::row_count;
+
+/// The name in statements of the trace that is attached.
+pub(crate) const SOURCE: &str = "source";
+
+/// Where the made trace will stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place<'a> {
+    /// Where nothing is yet.
+    New(&'a Path),
+    /// In place of the trace that is there.
+    Of(&'a Path),
+}
+
+/// A trace that is being made.
+pub(crate) struct Making<'a> {
+    /// It, as the main database of a connection.
+    pub(crate) made: &'a Connection,
+    notes: &'a SharedNotes,
+    growing: &'a Growing,
+}
+
+/// A trace that is read while another is made of it.
+pub(crate) struct Source {
+    /// Where it can be read.
+    pub(crate) path: PathBuf,
+    /// It, for reading only; signals stop what it does.
+    pub(crate) trace: Connection,
+    /// Its schema.
+    pub(crate) version: Version,
+}
+
+impl Source {
+    /// The trace `file`, read where it is.
+    ///
+    /// # Errors
+    /// When it is no trace or cannot be read.
+    pub(crate) fn open(file: &Path) -> Result<Source> {
+        let (trace, version) = rpd_schema::open_read(file)?;
+        Ok(Source { path: file.to_path_buf(), trace, version })
+    }
+}
+
+impl Making<'_> {
+    /// Says what is being worked on, for a terminal.
+    pub(crate) fn show(&self, what: &str) {
+        self.notes.show(what);
+    }
+
+    /// Opens the trace `file`. One that is being recorded is copied first: its recorder waits while it is read, which
+    /// takes much longer than the copy.
+    ///
+    /// # Errors
+    /// When it is no trace, cannot be read, or not be copied.
+    pub(crate) fn open(&self, file: &Path) -> Result<Source> {
+        let mut source = Source::open(file)?;
+        // Readers of a write-ahead log keep nobody waiting.
+        if recorder(&source.trace)?.is_some() && !has_log(&source.trace)? {
+            self.show("a copy of what has been recorded");
+            source.path = self.copy(&source)?;
+            source.trace = rpd_schema::open_read(&source.path)?.0;
+        }
+        watch(&mut source.trace, self.notes)?;
+        Ok(source)
+    }
+
+    fn copy(&self, source: &Source) -> Result<PathBuf> {
+        let copy = self.growing.file("recorded.rpd", 0o600)?;
+        let reading = source.trace.unchecked_transaction()?;
+        // With this the transaction has begun, and nobody writes.
+        reading.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+        fs::copy(&source.path, &copy).context("cannot copy what has been recorded")?;
+        Ok(copy)
+    }
+
+    /// Lets `work` read the trace `file`, under the name [`SOURCE`].
+    ///
+    /// # Errors
+    /// When it is no trace, or what `work` fails with.
+    pub(crate) fn with<T>(&self, file: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        // Who closes a write-ahead log last removes it, if that one may write, as this reader may.
+        let _reader = rpd_schema::open_read(file)?;
+        rpd_schema::attach(self.made, file, SOURCE)?;
+        let result = work()?;
+        self.made.execute(&format!("DETACH {SOURCE}"), [])?;
+        Ok(result)
+    }
+}
+
+/// What a trace that was made has to have.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    /// Its schema.
+    pub(crate) version: Version,
+    /// How many rows its tables have, by the rows that they were made from.
+    pub(crate) rows: BTreeMap<String, u64>,
+}
+
+impl Announced {
+    /// Checks that the trace `file` can be read and has what was announced.
+    ///
+    /// # Errors
+    /// What it lacks.
+    fn check(&self, file: &Path) -> Result<()> {
+        let (trace, version) = rpd_schema::open_read(file)?;
+        if version != self.version {
+            bail!("what came out is of schema {version}, not {}", self.version);
+        }
+        let layout = Layout::declared(&trace)?;
+        for (table, announced) in &self.rows {
+            let shown = text::escape(table);
+            if layout.table(table).is_none() {
+                bail!("what came out has no table {shown}");
+            }
+            let found = row_count(&trace, table)?;
+            if found != *announced {
+                bail!("what came out has {found} rows in {shown} where {announced} belong");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets `work` fill a new database at `place`, with the encoding of the trace `like`. It gets its place if it has what `work`
+/// announces. If something fails or interrupts nothing is left of it.
+///
+/// # Errors
+/// What failed and what to do about it.
+pub(crate) fn derive<T>(
+    place: Place<'_>,
+    like: &Path,
+    notes: &SharedNotes,
+    work: impl FnOnce(&Making<'_>) -> Result<(T, Announced)>,
+) -> Result<T> {
+    let path = target(place)?;
+    let _held = notes.hold_signals().context("cannot install signal handlers")?;
+    let directory = path.parent().context("a directory is no trace")?;
+    let growing = Growing::within(directory)
+        .with_context(|| format!("cannot make a file in {}", text::escape(&directory.to_string_lossy())))?;
+    let done = fill(&growing, like, notes, work).and_then(|(file, result)| {
+        put(file, place, &path)?;
+        Ok(result)
+    });
+    drop(growing);
+    let error = match done {
+        Ok(result) => return Ok(result),
+        Err(error) => error,
+    };
+    let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
+    let outcome = match place {
+        Place::New(path) => format!("{} was not made", shown(path)),
+        Place::Of(path) => format!("{} is as it was", shown(path)),
+    };
+    Err(undone(explain(error, &path), &**notes, outcome))
+}
+
+/// The file that will be there: through symbolic links where it replaces one.
+fn target(place: Place<'_>) -> Result<PathBuf> {
+    match place {
+        Place::New(path) if fs::symlink_metadata(path).is_ok() => {
+            bail!(
+                "{}: the file exists already; name another or remove it",
+                text::escape(&path.to_string_lossy())
+            )
+        }
+        Place::New(path) => Ok(std::path::absolute(path)?),
+        Place::Of(path) => Ok(path.canonicalize()?),
+    }
+}
+
+fn fill<T>(
+    growing: &Growing,
+    like: &Path,
+    notes: &SharedNotes,
+    work: impl FnOnce(&Making<'_>) -> Result<(T, Announced)>,
+) -> Result<(TempPath, T)> {
+    let file = growing.file("made.rpd", 0o666)?;
+    let mut made = rpd_schema::derive(&file, &encoding(like)?)?;
+    watch(&mut made, notes)?;
+    let (result, announced) = work(&Making { made: &made, notes, growing })?;
+    notes.show("checking what was made");
+    made.close().map_err(|(_, error)| error)?;
+    announced.check(&file).context("an error of rpd, or of the disk")?;
+    Ok((TempPath::try_from_path(file)?, result))
+}
+
+fn encoding(trace: &Path) -> Result<String> {
+    let (trace, _) = rpd_schema::open_read(trace)?;
+    Ok(trace.query_row("PRAGMA encoding", [], |row| row.get(0))?)
+}
+
+/// Whether the trace has a write-ahead log.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn has_log(trace: &Connection) -> rusqlite::Result<bool> {
+    trace.query_row("PRAGMA journal_mode", [], |row| Ok(row.get::<_, String>(0)? == "wal"))
+}
+
+fn put(file: TempPath, place: Place<'_>, path: &Path) -> Result<()> {
+    match place {
+        Place::New(_) => file.persist_noclobber(path)?,
+        Place::Of(_) => {
+            fs::set_permissions(&file, fs::metadata(path)?.permissions())?;
+            // It will be all that there is.
+            File::open(&file)?.sync_all()?;
+            file.persist(path)?
+        }
+    };
+    Ok(())
+}

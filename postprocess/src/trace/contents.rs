@@ -1,0 +1,293 @@
+//! What a trace holds, counted: sessions, GPUs and queues, operations, tables, time span.
+//!
+//! Operations are scanned once, here; everything else is counted by SQLite in the order of the file. Of
+//! any schema version, and of any writer: what a file does not say is absent, not guessed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use rpd_schema::{SessionInfo, Version, session_fact};
+use rusqlite::Connection;
+use serde::Serialize;
+
+use crate::trace::op_kind::OpKind;
+use crate::trace::{self, Strings};
+
+/// Everything that `rpd info` tells.
+#[derive(Debug, Serialize)]
+pub struct Contents {
+    /// The file, as it was named.
+    pub file: String,
+    /// Schema version: 1, 2 or 3.
+    pub schema: String,
+    /// Size of the file in bytes, without a journal.
+    pub size_bytes: u64,
+    /// From the first start to the last end of calls and operations; none in an empty trace.
+    pub span: Option<Span>,
+    /// By number.
+    pub sessions: Vec<Session>,
+    /// By index.
+    pub gpus: Vec<Gpu>,
+    /// By type, most frequent first.
+    pub operations: Vec<OpType>,
+    /// Rows of every table of the format, its extensions included.
+    pub tables: BTreeMap<String, u64>,
+    /// Records lost while recording, by cause, over all sessions; without causes that lost nothing.
+    pub lost: BTreeMap<String, u64>,
+    /// Recorded launches whose kernels were not known to have completed when the file was last written, over all sessions.
+    pub launches_without_op: u64,
+}
+
+/// A stretch of time on the recording host's CLOCK_MONOTONIC, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// First start.
+    pub start_ns: i64,
+    /// Last end.
+    pub end_ns: i64,
+}
+
+impl Span {
+    /// Its length, ns.
+    pub fn duration_ns(self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns).max(0).unsigned_abs()
+    }
+
+    fn around(self, other: Span) -> Span {
+        Span { start_ns: self.start_ns.min(other.start_ns), end_ns: self.end_ns.max(other.end_ns) }
+    }
+}
+
+/// One recording process.
+#[derive(Debug, Serialize)]
+pub struct Session {
+    /// Its number: its ids begin at this times 2^32.
+    pub session: i64,
+    /// Name of the host, if the recorder noted it; so with all that follow.
+    pub host: Option<String>,
+    /// Process id.
+    pub pid: Option<u32>,
+    /// Rank of the process in its job.
+    pub rank: Option<String>,
+    /// Command line.
+    pub command: Option<String>,
+    /// When recording began: UTC, to the second.
+    pub started: Option<String>,
+    /// How long it was recorded, ns; none if it was killed or still runs.
+    pub duration_ns: Option<u64>,
+    /// API calls and markers in the file.
+    pub calls: u64,
+    /// GPU operations in the file.
+    pub operations: u64,
+    /// Records lost, by cause.
+    pub lost: BTreeMap<String, u64>,
+    /// Every fact of the session as it stands in the file.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// One GPU of the recording node (or nodes, in a merged trace).
+#[derive(Debug, Serialize)]
+pub struct Gpu {
+    /// Its index: `gpuId` of its operations.
+    pub gpu: i64,
+    /// Product name, if the recorder noted it; so with all that follow.
+    pub name: Option<String>,
+    /// Instruction set: gfx90a ...
+    pub target: Option<String>,
+    /// PCI address.
+    pub bdf: Option<String>,
+    /// Unique id.
+    pub uuid: Option<String>,
+    /// Its queues that have operations, by number.
+    pub queues: Vec<Queue>,
+}
+
+/// A hardware queue.
+#[derive(Debug, Serialize)]
+pub struct Queue {
+    /// `queueId` of its operations.
+    pub queue: i64,
+    /// How many it has.
+    pub operations: u64,
+}
+
+/// Operations of one type.
+#[derive(Debug, Serialize)]
+pub struct OpType {
+    /// The type as it stands in the file.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// What it means.
+    pub kind: OpKind,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Contents {
+    /// Counts what is in an open trace.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(file: &Path, trace: &Connection, version: Version) -> Result<Contents> {
+        let ops = Ops::scan(trace)?;
+        let calls = span(trace, "rocpd_api")?;
+        Ok(Contents {
+            file: file.to_string_lossy().into_owned(),
+            schema: version.to_string(),
+            size_bytes: fs::metadata(file)?.len(),
+            span: match (ops.span, calls) {
+                (Some(ops), Some(calls)) => Some(ops.around(calls)),
+                (ops, calls) => ops.or(calls),
+            },
+            sessions: sessions(trace)?,
+            gpus: gpus(trace, &ops.queues)?,
+            operations: op_types(trace, &ops.types)?,
+            tables: tables(trace)?,
+            lost: rpd_schema::lost(trace)?,
+            launches_without_op: rpd_schema::launches_without_op(trace)?,
+        })
+    }
+}
+
+/// Sums over `rocpd_op`.
+struct Ops {
+    /// By gpuId and queueId.
+    queues: BTreeMap<(i64, i64), u64>,
+    /// By id of the type's string.
+    types: HashMap<i64, u64>,
+    span: Option<Span>,
+}
+
+impl Ops {
+    fn scan(trace: &Connection) -> rusqlite::Result<Ops> {
+        let mut found =
+            Ops { queues: BTreeMap::new(), types: HashMap::new(), span: span(trace, "rocpd_op")? };
+        let mut ops = trace.prepare("SELECT gpuId, queueId, opType_id FROM rocpd_op")?;
+        let mut ops = ops.query([])?;
+        while let Some(op) = ops.next()? {
+            let number = |column| op.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
+            *found.queues.entry((number(0)?, number(1)?)).or_default() += 1;
+            *found.types.entry(number(2)?).or_default() += 1;
+        }
+        Ok(found)
+    }
+}
+
+/// First start and last end in a table of things with times.
+fn span(trace: &Connection, table: &str) -> rusqlite::Result<Option<Span>> {
+    let times = format!(
+        r#"SELECT min(start), max("end") FROM {table} WHERE typeof(start) = 'integer' AND typeof("end") = 'integer'"#
+    );
+    let (start, end): (Option<i64>, Option<i64>) =
+        trace.query_row(&times, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(start.zip(end).map(|(start_ns, end_ns)| Span { start_ns, end_ns }))
+}
+
+fn sessions(trace: &Connection) -> rusqlite::Result<Vec<Session>> {
+    let mut known: BTreeMap<i64, SessionInfo> = rpd_schema::sessions(trace)?
+        .into_iter()
+        .map(|session| (i64::from(session.session), session))
+        .collect();
+    let calls = trace::rows_by_session(trace, "rocpd_api", "id")?;
+    let operations = trace::rows_by_session(trace, "rocpd_op", "id")?;
+    // Other recorders say nothing about their sessions, but their ids do.
+    for session in calls.keys().chain(operations.keys()) {
+        known.entry(*session).or_default();
+    }
+    let rows = |of: &BTreeMap<i64, u64>, session| of.get(&session).copied().unwrap_or(0);
+    known
+        .into_iter()
+        .map(|(number, session)| {
+            Session::of(trace, number, session, (rows(&calls, number), rows(&operations, number)))
+        })
+        .collect()
+}
+
+impl Session {
+    fn of(
+        trace: &Connection,
+        number: i64,
+        session: SessionInfo,
+        (calls, operations): (u64, u64),
+    ) -> rusqlite::Result<Session> {
+        let times = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS];
+        let [start, end] = times.map(|key| session.number(key));
+        Ok(Session {
+            session: number,
+            host: session.host().map(str::to_string),
+            pid: session.pid(),
+            rank: session.rank().map(str::to_string),
+            command: session.command().map(str::to_string),
+            started: match session.number(session_fact::START_REALTIME_NS) {
+                Some(ns) => utc(trace, ns)?,
+                None => None,
+            },
+            duration_ns: start.zip(end).map(|(start, end)| end.saturating_sub(start)),
+            calls,
+            operations,
+            lost: session.lost().into_iter().filter(|(_, count)| *count > 0).collect(),
+            facts: session.facts,
+        })
+    }
+}
+
+/// Seconds since 1970 as people write them; SQLite knows the calendar.
+fn utc(trace: &Connection, realtime_ns: u64) -> rusqlite::Result<Option<String>> {
+    let seconds = (realtime_ns / 1_000_000_000).cast_signed();
+    trace.query_row("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?1, 'unixepoch')", [seconds], |row| row.get(0))
+}
+
+fn gpus(trace: &Connection, queues: &BTreeMap<(i64, i64), u64>) -> rusqlite::Result<Vec<Gpu>> {
+    let mut gpus: BTreeMap<i64, Gpu> = rpd_schema::gpus(trace)?
+        .into_iter()
+        .map(|gpu| {
+            let fact = |key| gpu.get(key).map(str::to_string);
+            let described = Gpu {
+                gpu: i64::from(gpu.gpu),
+                name: fact(session_fact::GPU_NAME),
+                target: fact(session_fact::GPU_TARGET),
+                bdf: fact(session_fact::GPU_BDF),
+                uuid: fact(session_fact::GPU_UUID),
+                queues: Vec::new(),
+            };
+            (described.gpu, described)
+        })
+        .collect();
+    for (&(gpu, queue), &operations) in queues {
+        gpus.entry(gpu)
+            .or_insert_with(|| Gpu {
+                gpu,
+                name: None,
+                target: None,
+                bdf: None,
+                uuid: None,
+                queues: Vec::new(),
+            })
+            .queues
+            .push(Queue { queue, operations });
+    }
+    Ok(gpus.into_values().collect())
+}
+
+fn op_types(trace: &Connection, types: &HashMap<i64, u64>) -> rusqlite::Result<Vec<OpType>> {
+    let mut strings = Strings::of(trace)?;
+    // Each session has its own string for the same type.
+    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+    for (&id, &count) in types {
+        *by_name.entry(strings.get(id)?.unwrap_or_default()).or_default() += count;
+    }
+    let mut op_types: Vec<OpType> =
+        by_name.into_iter().map(|(name, count)| OpType { kind: OpKind::of(&name), name, count }).collect();
+    op_types.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    Ok(op_types)
+}
+
+fn tables(trace: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
+    let mut names = trace.prepare(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND (name GLOB 'rocpd_*' OR name GLOB 'ext_*')",
+    )?;
+    let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    names.into_iter().map(|name| trace::row_count(trace, &name).map(|rows| (name, rows))).collect()
+}
