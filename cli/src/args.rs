@@ -75,7 +75,7 @@ struct Create {
     file: PathBuf,
 }
 
-/// Show what a trace holds: sessions, GPUs, operations, time span, lost records
+/// Show what a trace contains: sessions, GPUs, operations, time span, lost records
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -179,7 +179,7 @@ struct Api {
     /// Calls of this thread only
     #[arg(long, value_name = "TID")]
     thread: Option<i64>,
-    /// Calls that begin in this stretch of time only
+    /// Calls that begin in this range of time only
     #[arg(long = "in", value_name = "RANGE", allow_hyphen_values = true)]
     within: Option<Stretch>,
     /// Calls only whose function or arguments match this regular expression
@@ -198,13 +198,13 @@ struct Api {
 
 /// Say what is wrong with a trace: damage, ids that lead nowhere, impossible times, unfinished sessions
 ///
-/// Errors are what cannot be: an answer from the file may be wrong. Warnings are files that are sound but
-/// not whole: a killed process, lost records. Notes are habits of real recorders.
+/// An error means that an answer from the file may be wrong. A warning means that the file is sound but not
+/// whole: a killed process, lost records. A note is a habit of a real recorder.
 #[derive(Args)]
 #[command(after_help = "\
 --repair changes FILE in one transaction and keeps a note of it in rocpd_metadata (repaired::...): rows
 with impossible times or without their call or op are removed, texts that are not there become the empty
-text, what is missing of the format is added. Nothing is invented. It does nothing while another process
+text, missing tables, views and indexes are added. Nothing is invented. It does nothing while another process
 writes.
 
 Exit status: 0 no errors (there may be warnings and notes); 1 errors, or FILE cannot be read or repaired;

@@ -10,10 +10,10 @@ use rpd_postprocess::moment::{Moment, Stretch, duration_ns};
 use super::value;
 use crate::verb::{merge, trim};
 
-/// Make a stretch of a trace a trace of its own
+/// Make a part of a trace a trace of its own
 ///
-/// What stays: calls and markers that start in the window, the operations they caused, and whatever hangs off
-/// those; sensors are cut to that time.
+/// What stays: calls and markers that start in the window, the operations they caused, and the rows that refer
+/// to those; sensors are cut to that time.
 #[derive(Args)]
 #[command(after_help = "\
 Times of --start and --end:
@@ -37,7 +37,7 @@ pub(super) struct Trim {
     #[arg(short, long, value_name = "OUT", value_parser = value::output(),
           required_unless_present_any = ["in_place", "dry_run"])]
     output: Option<PathBuf>,
-    /// Put the result into FILE's place; what is cut off is gone
+    /// Replace FILE by the result; the other rows are gone
     #[arg(long, conflicts_with = "output")]
     in_place: bool,
     /// Where the window begins [default: at the first call]

@@ -14,10 +14,10 @@ use crate::verb::{apply, passes};
 struct Making {
     /// The trace; it is changed in one transaction
     file: PathBuf,
-    /// Make it anew where it is there already
+    /// Make the result again where the trace has it already
     #[arg(long)]
     redo: bool,
-    /// Write what was made and met as one JSON object
+    /// Write what was made and found as one JSON object
     #[arg(long)]
     json: bool,
 }

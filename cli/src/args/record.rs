@@ -54,8 +54,8 @@ pub(super) struct Record {
     /// Keep the call stack of every HIP call (table rocpd_stackframe)
     #[arg(long)]
     stackframes: bool,
-    /// How the recorder hears of calls of HIP; the trace says which way it was
-    #[arg(long, value_name = "DOOR", value_enum, default_value_t = HipDoor::Auto)]
+    /// How calls of HIP are observed; the trace says which it was
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = HipDoor::Auto)]
     hip_door: HipDoor,
     /// What times kernels and copies: the runtime's queues, or HIP's own records of its commands
     #[arg(long, value_name = "TIMING", value_enum, default_value_t = Timing::Auto)]
@@ -71,11 +71,11 @@ pub(super) struct Record {
 /// How calls of HIP are recorded.
 #[derive(Clone, Copy, ValueEnum)]
 enum HipDoor {
-    /// Whichever costs the program less: names where the dynamic loader finds HIP 5.0 to 5.2, otherwise callbacks
+    /// Whichever costs the program less: symbols where the dynamic loader finds HIP 5.0 to 5.2, otherwise callbacks
     Auto,
-    /// By HIP's own callbacks: every caller, however it found the function
+    /// By HIP callbacks: every caller, however it found the function
     Callbacks,
-    /// By the names of HIP's functions: also where another profiler has the callbacks
+    /// By symbol interposition: also where another profiler has the callbacks
     Symbols,
 }
 

@@ -61,7 +61,7 @@ impl Subclass {
 #[derive(Args)]
 #[command(about = rpd_postprocess::passes::deserialize::DEFINITION.about, after_help = "\
 A marker with `s_api=NAME` in its text becomes a call of that name. One with `s_op=TYPE` becomes an
-operation: gpuId, queueId, sequenceId, completionSignal, start and end may stand in the text.
+operation: the text may contain gpuId, queueId, sequenceId, completionSignal, start and end.
 
 Example:
   roctxMark(\"s_api=BlockAlloc | size=4096\")      in the program
@@ -82,9 +82,9 @@ pub(super) struct Deserialize {
 #[command(about = rpd_postprocess::passes::dedupe::DEFINITION.about, after_help = "\
 Every reference follows: those of the format, declared foreign keys, and columns declared in
 rocpd_metadata as references::rocpd_string.id. Texts whose ids stand in other columns that are named as
-if they referred to texts (..._id, ...string...) stay, and are told.
+if they referred to texts (..._id, ...string...) stay, and a line says so.
 
-The file keeps its size, and what is recorded into it next takes the room; to give that back:
+The file keeps its size, and new records use the free room. To make the file smaller:
 sqlite3 FILE vacuum
 
 Example:
