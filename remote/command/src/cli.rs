@@ -39,7 +39,7 @@ Example:
 Example:
   rpdRemote flush 4711")]
     Flush(Acting),
-    /// Say how processes stand
+    /// Show the state of processes
     #[command(after_help = "\
 Example:
   rpdRemote status 4711
@@ -66,7 +66,7 @@ pub(crate) struct Start {
 
 #[derive(Args, Debug)]
 pub(crate) struct Stop {
-    /// Wait up to that long for GPU work that was launched before; what has not completed then is told, and recorded when it does
+    /// Wait up to that long for GPU work that was launched before, then say what has not completed; that is recorded when it completes
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration_or_none)]
     pub(crate) drain: Duration,
     #[command(flatten)]
