@@ -1,22 +1,13 @@
-//! `RPDT_*` environment variables, read once when the library is loaded (docs/environment.md is their table).
-//!
-//! Helper processes inherit the environment and do nothing with a GPU, so complaints are kept here and printed only when
-//! the recorder is first used.
+//! What the user asked for, of everything that is not a source's own: read once when the library is loaded.
 
-use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rpd_settings::quantity::{self, MEBIBYTE, MILLISECOND, SECOND};
-use rpd_settings::{file_name, variable};
+use rpd_settings::file_name;
+use rpd_settings::quantity::{MILLISECOND, SECOND};
 
-use crate::hip::Way;
-use crate::hip::filter::Filter;
-use crate::timing::Timing;
-
-const TIMINGS: [Timing; 2] = [Timing::Hsa, Timing::Hip];
-const WAYS: [Way; 2] = [Way::Callbacks, Way::Symbols];
+use crate::env::Env;
 
 /// How long a wait may be set to last.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
@@ -54,12 +45,6 @@ pub(crate) struct Config {
     pub(crate) ticks: bool,
     /// Keep the call stack of every HIP call.
     pub(crate) stack_frames: bool,
-    /// What times kernels and copies; nothing for whatever can.
-    pub(crate) timing: Option<Timing>,
-    /// Functions of the HIP API whose calls are recorded.
-    pub(crate) hip_apis: Filter,
-    /// By which door calls of HIP are recorded; the recorder's choice if None.
-    pub(crate) hip_door: Option<Way>,
     /// Where `rpd record` wants to hear from this process.
     pub(crate) report: Option<PathBuf>,
     /// Lines about values that were not understood.
@@ -67,130 +52,45 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the process environment. Where the working directory was deleted, a relative name of the trace stays relative.
-    pub(crate) fn from_env() -> Config {
-        let mut config =
-            Config::read(|name| std::env::var_os(name), &std::env::current_dir().unwrap_or_default());
-        let names = std::env::vars_os().map(|(name, _)| name);
-        config.complaints.extend(variable::unknown(names, "RPDT_", &variable::RECORDER));
-        config
-    }
-
-    fn read(get: impl Fn(&str) -> Option<OsString>, cwd: &Path) -> Config {
-        let get = |name: &str| get(name).filter(|value| !value.is_empty());
-        let mut complaints = Vec::new();
-        let mut number = |name: &str, default: u64, range: RangeInclusive<u64>| -> u64 {
-            let Some(text) = get(name) else { return default };
-            match text.to_str().and_then(|t| t.trim().parse().ok()) {
-                Some(value) if range.contains(&value) => value,
-                _ => {
-                    complaints.push(format!(
-                        "{name}={} is not a number from {} to {}; {default} is used",
-                        text.to_string_lossy(),
-                        range.start(),
-                        range.end()
-                    ));
-                    default
-                }
-            }
-        };
-        let autostart = number("RPDT_AUTOSTART", 1, 0..=1) != 0;
+    /// From the environment of a process whose working directory is `cwd`. Where that was deleted, a relative name of the trace stays
+    /// relative. What is wrong is left with `env`.
+    pub(crate) fn read(env: &mut Env<'_>, cwd: &Path) -> Config {
+        let autostart = env.number("RPDT_AUTOSTART", 1, 0..=1) != 0;
         // 0 is what the original calls "only when the program ends"; a killed process would lose everything, so it
         // means the default here.
-        let hertz = match number("RPDT_AUTOFLUSH", 2, 0..=100) {
+        let hertz = match env.number("RPDT_AUTOFLUSH", 2, 0..=100) {
             0 => 2,
             n => n,
         };
-        let log = number("RPDT_LOG", 0, 0..=1) as u8;
-        let ticks = number("RPDT_TICKS", 0, 0..=1) != 0;
-        let stack_frames = number("RPDT_STACKFRAMES", 0, 0..=1) != 0;
-        // A size, and what is used where there is none or a wrong one.
-        let mut size = |name: &str, default: u64, range: RangeInclusive<u64>| -> u64 {
-            let Some(text) = get(name) else { return default };
-            let bytes = text.to_str().and_then(|text| quantity::size_bytes(text.trim(), MEBIBYTE));
-            bytes.filter(|bytes| range.contains(bytes)).unwrap_or_else(|| {
-                let (least, most) = (range.start() >> 20, range.end() >> 40);
-                complaints.push(format!(
-                    "{name}={} is not {}, from {least} MiB to {most} TiB, in MiB without a unit; {} is used",
-                    text.to_string_lossy(),
-                    quantity::SIZES,
-                    default >> 20
-                ));
-                default
-            })
-        };
-        let buffer_bytes = size("RPDT_BUFFER_MB", 256 << 20, BUFFERS);
-        let max_bytes = size("RPDT_MAX_MB", 0, FILE);
-        // A time of at most `most`, where the unit of a bare number is `bare` ns.
-        let mut time =
-            |name: &str, bare: i64, default: Option<Duration>, most: Duration| -> Option<Duration> {
-                let Some(text) = get(name) else { return default };
-                let ns = text.to_str().and_then(|text| quantity::time_ns(text.trim(), bare));
-                let time = ns.map(|ns| Duration::from_nanos(ns.unsigned_abs())).filter(|time| *time <= most);
-                if time.is_none() {
-                    let unit = if bare == SECOND { "seconds" } else { "ms" };
-                    let most = if most == Duration::MAX { String::new() } else { format!(" up to {most:?}") };
-                    let instead =
-                        default.map_or("it is ignored".to_string(), |time| format!("{time:?} is used"));
-                    let wrong = text.to_string_lossy();
-                    complaints.push(format!(
-                        "{name}={wrong} is not {}{most}, in {unit} without a unit; {instead}",
-                        quantity::TIMES
-                    ));
-                }
-                time.or(default)
-            };
-        let delay = time("RPDT_DELAY", SECOND, None, Duration::MAX).unwrap_or_default();
-        let duration = time("RPDT_DURATION", SECOND, None, Duration::MAX).filter(|time| !time.is_zero());
-        let wait =
-            time("RPDT_WAIT_MS", MILLISECOND, Some(Duration::from_secs(1)), LONGEST_WAIT).unwrap_or_default();
-        let exit_wait = time("RPDT_EXIT_MS", MILLISECOND, Some(Duration::from_secs(10)), LONGEST_WAIT)
+        let log = env.number("RPDT_LOG", 0, 0..=1) as u8;
+        let ticks = env.number("RPDT_TICKS", 0, 0..=1) != 0;
+        let stack_frames = env.number("RPDT_STACKFRAMES", 0, 0..=1) != 0;
+        let buffer_bytes = env.size("RPDT_BUFFER_MB", 256 << 20, BUFFERS);
+        let max_bytes = env.size("RPDT_MAX_MB", 0, FILE);
+        let delay = env.time("RPDT_DELAY", SECOND, None, Duration::MAX).unwrap_or_default();
+        let duration = env.time("RPDT_DURATION", SECOND, None, Duration::MAX).filter(|time| !time.is_zero());
+        let wait = env
+            .time("RPDT_WAIT_MS", MILLISECOND, Some(Duration::from_secs(1)), LONGEST_WAIT)
             .unwrap_or_default();
-        // Which of two words; None for `auto`.
-        let mut choice = |name: &str, words: [&str; 2]| -> Option<usize> {
-            let text = get(name).filter(|text| text != "auto")?;
-            let known = words.iter().position(|word| text == *word);
-            if known.is_none() {
-                complaints.push(format!(
-                    "{name}={} is not auto, {} or {}; auto is used",
-                    text.to_string_lossy(),
-                    words[0],
-                    words[1]
-                ));
-            }
-            known
-        };
-        let timing = choice("RPDT_TIMING", TIMINGS.map(Timing::name)).map(|place| TIMINGS[place]);
-        let hip_door = choice("RPDT_HIP_DOOR", WAYS.map(Way::name)).map(|place| WAYS[place]);
-        let (hip_apis, unknown) = match get("RPDT_HIP_APIS") {
-            Some(text) => Filter::read(&text.to_string_lossy()),
-            None => (Filter::default(), Vec::new()),
-        };
-        if !unknown.is_empty() {
-            complaints.push(format!(
-                "RPDT_HIP_APIS: {} ignored; it is all, none, or a list of +hipFunction and -hipFunction, such as -hipMalloc,+hipEventQuery",
-                unknown.join(" and ")
-            ));
-        }
+        let exit_wait = env
+            .time("RPDT_EXIT_MS", MILLISECOND, Some(Duration::from_secs(10)), LONGEST_WAIT)
+            .unwrap_or_default();
         Config {
-            filename: Template(cwd.join(get("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into()))),
+            filename: Template(cwd.join(env.text("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into()))),
             autostart,
             delay,
             duration,
             max_bytes: (max_bytes > 0).then_some(max_bytes),
             flush_interval: Duration::from_secs_f64(1.0 / hertz as f64),
             buffer_bytes: buffer_bytes as usize,
-            buffer_is_default: get("RPDT_BUFFER_MB").is_none(),
+            buffer_is_default: env.text("RPDT_BUFFER_MB").is_none(),
             wait,
             exit_wait,
             log,
             ticks,
             stack_frames,
-            timing,
-            hip_apis,
-            hip_door,
-            report: get("RPDT_REPORT").map(PathBuf::from),
-            complaints,
+            report: env.text("RPDT_REPORT").map(PathBuf::from),
+            complaints: Vec::new(),
         }
     }
 }
@@ -222,7 +122,10 @@ mod tests {
     use super::*;
 
     fn read(vars: &[(&str, &str)]) -> Config {
-        Config::read(|n| vars.iter().find(|(k, _)| *k == n).map(|(_, v)| v.into()), Path::new("/here"))
+        let get = |n: &str| vars.iter().find(|(k, _)| *k == n).map(|(_, v)| v.into());
+        let mut env = Env::new(&get);
+        let config = Config::read(&mut env, Path::new("/here"));
+        Config { complaints: env.into_complaints(std::iter::empty()), ..config }
     }
 
     #[test]
@@ -247,19 +150,6 @@ mod tests {
             config.complaints.iter().any(|c| c.contains("RPDT_BUFFER_MB=lots")),
             "{:?}",
             config.complaints
-        );
-    }
-
-    #[test]
-    fn words() {
-        let config = read(&[("RPDT_HIP_DOOR", "symbols"), ("RPDT_TIMING", "auto")]);
-        assert_eq!((config.hip_door, config.timing), (Some(Way::Symbols), None));
-        assert_eq!(config.complaints, Vec::<String>::new());
-        let config = read(&[("RPDT_HIP_DOOR", "table"), ("RPDT_TIMING", "hip")]);
-        assert_eq!((config.hip_door, config.timing), (None, Some(Timing::Hip)));
-        assert_eq!(
-            config.complaints,
-            ["RPDT_HIP_DOOR=table is not auto, callbacks or symbols; auto is used"]
         );
     }
 

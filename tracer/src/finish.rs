@@ -6,7 +6,7 @@ use rpd_schema::session_fact;
 
 use crate::config::Template;
 use crate::recorder::{self, Recorder};
-use crate::{hip, hsa, report};
+use crate::{report, sources};
 
 /// How long a flush may take.
 pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const GLANCE: Duration = Duration::from_millis(1);
 
 /// Puts all that completed before the call into the file.
 pub(crate) fn flush(recorder: &'static Recorder) {
-    hsa::collect(Duration::from_secs(1));
+    sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
     recorder.writer.flush(FLUSH_DEADLINE);
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn flush(recorder: &'static Recorder) {
 /// the file have no operation then.
 pub(crate) fn drain(recorder: &'static Recorder, patience: Duration) -> u64 {
     let begin = Instant::now();
-    hsa::drain(patience);
+    sources::ALL.iter().for_each(|source| source.drain(patience));
     while recorder.counters.has_commands() && begin.elapsed() < patience {
         std::thread::park_timeout(GLANCE);
     }
@@ -38,12 +38,12 @@ pub(crate) fn drain(recorder: &'static Recorder, patience: Duration) -> u64 {
 /// Puts all that completed before the call into the file, and what comes after it into `filename`. False: no trace can be there,
 /// and nothing has changed.
 pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) -> bool {
-    hsa::collect(Duration::from_secs(1));
+    sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
     let was_on = recorder.switch.is_on();
     let changed = recorder.writer.change_file(recorder, filename, FLUSH_DEADLINE);
     if !was_on && recorder.switch.is_on() {
         // What was to be the file before it was none.
-        hip::started(recorder);
+        sources::ALL.iter().for_each(|source| source.started(recorder));
     }
     changed
 }
@@ -56,7 +56,7 @@ pub(crate) fn abort() {
         return;
     };
     recorder.failures.abort(|| {
-        hsa::abort(FAILURE_DEADLINE);
+        sources::ALL.iter().for_each(|source| source.abort(FAILURE_DEADLINE));
         recorder.writer.flush_or_note(FAILURE_DEADLINE);
     });
 }
@@ -77,7 +77,7 @@ pub(crate) fn process_end() {
     if recorder.pid != std::process::id() {
         return;
     }
-    hsa::finish(GPU_DEADLINE);
+    sources::ALL.iter().for_each(|source| source.finish(GPU_DEADLINE));
     recorder.writer.finish(recorder);
     // Threads that still run record nothing that could reach the file.
     recorder.switch.disable();

@@ -41,6 +41,9 @@ impl Kind {
     }
 }
 
+/// Number of a kernel in the table.
+pub(crate) type KernelId = u32;
+
 /// A kernel dispatch: its submission and, when it completed, its execution.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -86,7 +89,11 @@ pub(crate) struct Dispatch {
     /// The packet's header: barrier bit and fence scopes (HSA 1.2 §2.9.1).
     pub(crate) header: u16,
     /// The one kernel of a call that launches one: 1, where the file leaves it to this to say what was launched; otherwise 2.
-    pub(crate) launch: u32,
+    pub(crate) launch: u8,
+    /// The source that made the record, see `Source::number`.
+    pub(crate) source: u8,
+    /// What the source calls it where it is of no call that is recorded, see `Source::function`.
+    pub(crate) function: u16,
 }
 
 /// `header` where nobody has seen the packet: fence scopes that HSA does not define.
@@ -128,10 +135,12 @@ pub(crate) struct Copy {
     pub(crate) src_gpu: u32,
     /// Calling thread.
     pub(crate) tid: u32,
-    /// Which entry point was called, see `hsa::copy::API_NAMES`.
-    pub(crate) api: u32,
+    /// The source's number of the function that was called, see `Source::function`.
+    pub(crate) function: u16,
+    /// The source that made the record, see `Source::number`.
+    pub(crate) source: u8,
     /// Keeps the size a multiple of 8.
-    pub(crate) reserved: u32,
+    pub(crate) reserved: [u8; 5],
 }
 
 /// `dst_gpu` or `src_gpu` of host memory.
@@ -176,7 +185,7 @@ pub(crate) struct ProcessRange {
     pub(crate) id: u64,
 }
 
-/// A call of the HIP API. Behind it stand its arguments (`hip::arguments`), then its stack frames, 8 bytes each (`stack`).
+/// A call. Behind it stand its arguments as its source keeps them, then its stack frames, 8 bytes each (`stack`).
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Call {
@@ -188,8 +197,12 @@ pub(crate) struct Call {
     pub(crate) correlation: u64,
     /// Bytes of arguments.
     pub(crate) arguments: u32,
-    /// Place of the function in `hip::description`.
-    pub(crate) api: u32,
+    /// The source's number of the function.
+    pub(crate) function: u16,
+    /// The source that made the record, see `Source::number`.
+    pub(crate) source: u8,
+    /// Keeps what follows in place.
+    pub(crate) reserved: u8,
     /// The kernel it was to launch, where no dispatch tells: place in the kernel table or `NO_KERNEL`.
     pub(crate) kernel: u32,
     /// 1: it submitted packets, of which its kernel is one if it launches one.

@@ -18,7 +18,8 @@ use crate::failure::Failures;
 use crate::lost_calls::LostCalls;
 use crate::process_range::Waiting;
 use crate::ring::{self, Consumer, Producer, Tally};
-use crate::stack::Stacks;
+use crate::source::{GpuTable, Source};
+use crate::stack::{Demangle, Stacks};
 use crate::switch::{Switch, Window};
 use crate::thread::Orphans;
 use crate::{cgroup, log, writer};
@@ -34,6 +35,10 @@ static EPOCH: AtomicU32 = AtomicU32::new(0);
 
 /// See the module.
 pub(crate) struct Recorder {
+    /// Where records come from.
+    pub(crate) sources: &'static [&'static dyn Source],
+    /// What is known of GPUs and kernels.
+    pub(crate) gpus: &'static dyn GpuTable,
     /// What the user asked for.
     pub(crate) config: Config,
     /// The process it records.
@@ -70,16 +75,29 @@ pub(crate) struct Recorder {
     pub(crate) orphans: Orphans,
 }
 
+/// What a recorder is made of.
+pub(crate) struct Setup {
+    /// What the user asked for.
+    pub(crate) config: Config,
+    /// Where records come from, in the order in which they are told of anything.
+    pub(crate) sources: &'static [&'static dyn Source],
+    /// What is known of GPUs and kernels.
+    pub(crate) gpus: &'static dyn GpuTable,
+    /// How C++ names of stack frames are worked out.
+    pub(crate) demangle: Demangle,
+}
+
 /// Makes the recorder of this process.
-pub(crate) fn install(config: Config) -> &'static Recorder {
+pub(crate) fn install(setup: Setup) -> &'static Recorder {
+    let Setup { config, sources, gpus, demangle } = setup;
     let began = clock::monotonic();
     let from = began + config.delay.as_nanos() as u64;
     let to = config.duration.map_or(u64::MAX, |duration| from.saturating_add(duration.as_nanos() as u64));
     // Without a delay the window is open from the beginning of time.
     let window = Window { from: if config.delay.is_zero() { 0 } else { from }, to };
     let switch = Switch::new(config.autostart, window);
-    let stacks = config.stack_frames.then(Stacks::new);
-    put(config, switch, stacks)
+    let stacks = config.stack_frames.then(|| Stacks::new(demangle));
+    put(config, (sources, gpus), switch, stacks)
 }
 
 /// Makes the recorder of a forked child, which is as far as its parent: recording or paused, inside the same window of time. The
@@ -90,7 +108,12 @@ pub(crate) fn inherit(parent: &Recorder) {
     if let Ok(filename) = parent.filename.try_lock() {
         config.filename = filename.clone();
     }
-    put(config, parent.switch.inherited(), parent.stacks.as_ref().map(Stacks::inherited));
+    put(
+        config,
+        (parent.sources, parent.gpus),
+        parent.switch.inherited(),
+        parent.stacks.as_ref().map(Stacks::inherited),
+    );
 }
 
 /// This process records nothing.
@@ -98,7 +121,12 @@ pub(crate) fn forget() {
     RECORDER.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recorder {
+fn put(
+    config: Config,
+    (sources, gpus): (&'static [&'static dyn Source], &'static dyn GpuTable),
+    switch: Switch,
+    stacks: Option<Stacks>,
+) -> &'static Recorder {
     let recorder = Box::leak(Box::new(Recorder {
         pid: std::process::id(),
         began: (clock::monotonic(), clock::read(Clock::Realtime)),
@@ -116,6 +144,8 @@ fn put(config: Config, switch: Switch, stacks: Option<Stacks>) -> &'static Recor
         lost_calls: LostCalls::default(),
         lost_launches: LostCalls::default(),
         orphans: Orphans::default(),
+        sources,
+        gpus,
         config,
     }));
     EPOCH.fetch_add(1, Ordering::Relaxed);
@@ -149,6 +179,11 @@ pub(crate) fn disable() {
 }
 
 impl Recorder {
+    /// The source of that number.
+    pub(crate) fn source(&self, number: u8) -> Option<&'static dyn Source> {
+        self.sources.iter().find(|source| source.number() == number).copied()
+    }
+
     /// A ring for thread `tid`; starts the writer when it is the first. Nothing when the budget is used up.
     pub(crate) fn add_ring(&'static self, tid: u32) -> Option<Producer> {
         let (producer, consumer) = ring::ring(&self.budget, tid)?;

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::recorder::Recorder;
-use crate::{host, hsa};
+use crate::{host, sources};
 
 /// The library is in the process.
 pub(crate) fn loaded(recorder: &Recorder) {
@@ -30,7 +30,7 @@ pub(crate) fn ended(recorder: &Recorder) {
             "ended pid={} start={} hsa={} tool={} kfd={} runtime={} ops={} lost={lost} cpu_ns={}",
             recorder.pid,
             recorder.began.0,
-            hsa::presence(),
+            sources::ALL.iter().find_map(|source| source.presence()).unwrap_or("no"),
             other_tool().unwrap_or("none"),
             kfd(),
             other_runtime(),

@@ -5,6 +5,7 @@
 //! second time and is not recorded again. Facts: roctracer inc/roctx.h, rocprofiler-sdk-roctx/roctx.h.
 
 mod next;
+mod table;
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
@@ -13,9 +14,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::guard::guard;
 use crate::record::Stack;
 use crate::recorder::{self, Recorder};
-use crate::{hip, marker, process_range, thread};
+use crate::source::{Answer, Loading, Offer, Source};
+use crate::{marker, process_range, thread};
 use next::Next;
-pub(crate) use next::arrived;
+
+/// The source of roctx's markers.
+pub(crate) struct Roctx;
+
+impl Source for Roctx {
+    fn name(&self) -> &'static str {
+        "roctx"
+    }
+
+    fn number(&self) -> u8 {
+        3
+    }
+
+    fn loaded(&self, _: Loading) {
+        next::arrived();
+    }
+
+    fn offered(&self, offer: &Offer<'_>) -> Answer {
+        let (b"roctx", [core, control, ..]) = (offer.name, offer.tables) else { return Answer::NotMine };
+        // SAFETY: rocprofiler-sdk-roctx offers its own tables.
+        unsafe { table::patch(offer.instance, *core, *control) };
+        Answer::Taken
+    }
+}
 
 type Text = *const c_char;
 type Object = *const std::ffi::c_void;
@@ -156,7 +181,7 @@ pub(crate) fn resume(next: Option<Control>, tid: u64) -> c_int {
     if tid == 0 {
         record(|recorder| {
             recorder.switch.resume();
-            hip::started(recorder);
+            recorder.sources.iter().for_each(|source| source.started(recorder));
         });
     }
     next.map_or(0, |next| hand_on(|| next(tid)))

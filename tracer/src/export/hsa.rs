@@ -3,7 +3,6 @@
 use std::ffi::c_char;
 
 use crate::guard::guard;
-use crate::hip;
 use crate::hsa::abi::ApiTable;
 use crate::hsa::{self, Door};
 
@@ -26,7 +25,7 @@ pub unsafe extern "C-unwind" fn OnLoad(
     // SAFETY: the caller's promise.
     guard(false, || unsafe { hsa::load(table, Door::Tool) });
     // HIP itself is initialising this runtime, as a rule.
-    guard((), hip::notice);
+    guard((), hsa::found);
     true
 }
 

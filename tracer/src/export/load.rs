@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rpd_preload::environment::is_secure;
 
 use crate::config::Config;
+use crate::env::Env;
+use crate::gpu::timing;
 use crate::guard::{guard, speak_for_panics};
-use crate::{environment, finish, fork, hip, recorder, report, roctx, thread};
+use crate::recorder::{self, Setup};
+use crate::source::Loading;
+use crate::{environment, finish, fork, report, sources, thread};
 
 // In the loader's list of constructors: runs before main under LD_PRELOAD, inside dlopen otherwise.
 // Only statics are filled here: every helper process that inherits the environment pays for it.
@@ -29,10 +33,15 @@ extern "C-unwind" fn constructor() {
         if is_secure() {
             return;
         }
-        let mut config = Config::from_env();
         let late = is_loaded_by_remote();
+        let mut config = configure();
         config.autostart &= !late;
-        let recorder = recorder::install(config);
+        let recorder = recorder::install(Setup {
+            config,
+            sources: sources::ALL,
+            gpus: &sources::Gpus,
+            demangle: rpd_codeobject::demangle,
+        });
         crate::log::set_level(recorder.config.log);
         let is_tool = environment::names_this_tool();
         // Children of a process that somebody looks into for a while are not to be recorded by themselves.
@@ -42,13 +51,20 @@ extern "C-unwind" fn constructor() {
         thread::prepare();
         fork::watch();
         super::exit::watch();
-        roctx::arrived();
         report::loaded(recorder);
-        // A runtime that is told to load this library does so while it is initialised, and offers its tables next.
-        if !is_tool {
-            hip::loaded();
-        }
+        let at = Loading { by_runtime: is_tool };
+        sources::ALL.iter().for_each(|source| source.loaded(at));
     });
+}
+
+/// Reads the environment: what the user asked for, of the recorder and of each source.
+fn configure() -> Config {
+    let get = |name: &str| std::env::var_os(name);
+    let mut env = Env::new(&get);
+    let config = Config::read(&mut env, &std::env::current_dir().unwrap_or_default());
+    timing::configure(&mut env);
+    sources::ALL.iter().for_each(|source| source.configure(&mut env));
+    Config { complaints: env.into_complaints(std::env::vars_os().map(|(name, _)| name)), ..config }
 }
 
 /// Whether librpd_remote.so loads this library, on this thread: recording then begins when it says so.

@@ -12,14 +12,14 @@ use crate::config::Template;
 use crate::guard::guard;
 use crate::record::Stack;
 use crate::recorder::{self, Recorder};
-use crate::{finish, hip, marker};
+use crate::{finish, marker};
 
 /// One more wish to record: recording runs while there were more starts than stops. RPDT_AUTOSTART=1 counts as one.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdstart() {
     with(|recorder| {
         recorder.switch.start();
-        hip::started(recorder);
+        recorder.sources.iter().for_each(|source| source.started(recorder));
     });
 }
 

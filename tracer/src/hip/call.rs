@@ -13,10 +13,9 @@ use super::arguments::{self, Arguments, MOST, unsigned};
 use super::command::Created;
 use super::description::{Api, Role, Row, StreamPlace};
 use super::frame::{self, Frame};
-use super::launch::{LAUNCH_CONFIG_STREAM, Launch, Transfer};
+use super::launch::{LAUNCH_CONFIG_STREAM, launch, transfer};
 use super::{function, pointer};
-use crate::hsa::kernel::KernelId;
-use crate::record::NO_KERNEL;
+use crate::record::{KernelId, NO_KERNEL};
 use crate::recorder::{self, Recorder};
 use crate::{correlation, counters, record, stack, thread};
 
@@ -252,11 +251,11 @@ pub(super) fn created() -> Created {
         let call = arguments::Call::MaybeLeft;
         // SAFETY: mapped, whatever has become of the call: the thread may have left it, and be in one that is not recorded.
         let length = unsafe { arguments::keep(api, current.data.get(), call, &mut room) };
-        if let Some(copy) = Transfer::read(api, &room[..length]) {
+        if let Some(copy) = transfer(api, &room[..length]) {
             let ends = pointer::Ends::of(&copy);
             created.ends = Some((ends.dst_gpu, ends.src_gpu));
         } else {
-            let launch = Launch::read(api, &room[..length]);
+            let launch = launch(api, &room[..length]);
             (created.stream, created.kernel) = (launch.stream, current.kernel.get());
             (created.grid, created.workgroup, created.shared) =
                 (launch.grid, launch.workgroup, launch.shared);
@@ -281,7 +280,9 @@ pub(super) fn exit(index: u16, data: *const u8) {
             end: clock::monotonic(),
             correlation: id,
             arguments: 0,
-            api: index.into(),
+            function: index,
+            source: super::NUMBER,
+            reserved: 0,
             kernel: current.kernel.get(),
             submitted: current.submitted.get().into(),
             dst_gpu: record::NO_GPU,
@@ -309,7 +310,7 @@ unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: 
             call.kernel = function::kernel(api, argument(Role::Function), argument(Role::Stream));
         }
         Row::Copy { .. } => {
-            let ends = pointer::Ends::of(&Transfer::read(api, bytes).unwrap_or_default());
+            let ends = pointer::Ends::of(&transfer(api, bytes).unwrap_or_default());
             (call.dst_gpu, call.src_gpu, call.pinned) = (ends.dst_gpu, ends.src_gpu, ends.pinned.into());
         }
         _ => {}

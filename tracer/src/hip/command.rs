@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counters::Cause;
+use crate::gpu::kernels;
 use crate::hsa;
-use crate::hsa::kernel::{self, KernelId};
+use crate::record::KernelId;
 use crate::record::{self, Kind, NO_GPU, NO_KERNEL};
 use crate::recorder::Recorder;
 use crate::thread::{self, Patience};
@@ -166,9 +167,9 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
     let kernel = match command.kind {
         KERNEL | TASK => {
             let known = Some(created.kernel).filter(|kernel| *kernel != NO_KERNEL);
-            command.kernel.or(known).unwrap_or_else(kernel::unnamed)
+            command.kernel.or(known).unwrap_or_else(kernels::unnamed)
         }
-        FILL => kernel::named("__amd_rocclr_fillBuffer", command.gpu),
+        FILL => kernels::named("__amd_rocclr_fillBuffer", command.gpu),
         _ => return copy(recorder, command, created, (start, end)),
     };
     let workgroup = created.workgroup.map(|size| u16::try_from(size).unwrap_or(u16::MAX));
@@ -194,6 +195,8 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
         workgroup,
         header: record::UNKNOWN_FENCES,
         launch: if created.launch { 2 } else { 0 },
+        source: super::NUMBER,
+        function: super::DISPATCH,
     };
     if created.launch {
         recorder.counters.completed.fetch_add(1, Ordering::Relaxed);
@@ -237,8 +240,9 @@ fn copy(recorder: &'static Recorder, command: &Completed, created: Created, (sta
         dst_gpu,
         src_gpu,
         tid: created.tid,
-        api: hsa::copy::BY_HIP,
-        reserved: 0,
+        function: super::COMMAND,
+        source: super::NUMBER,
+        reserved: [0; 5],
     };
     push(recorder, Kind::Copy, bytemuck::bytes_of(&copy));
 }

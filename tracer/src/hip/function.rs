@@ -2,7 +2,8 @@
 
 use super::description::Api;
 use super::device;
-use crate::hsa::kernel::{self, KernelId};
+use crate::gpu::kernels;
+use crate::record::KernelId;
 use crate::record::NO_KERNEL;
 
 /// Place in the kernel table of the kernel that a call to `api` named by `function`, a host function or a hipFunction_t.
@@ -19,7 +20,7 @@ pub(super) fn kernel(api: &Api, function: u64, stream: u64) -> KernelId {
     name.map_or(NO_KERNEL, |name| {
         // SAFETY: as above.
         let gpu = device::gpu(unsafe { door.library.stream_device(stream) });
-        kernel::named(name, gpu)
+        kernels::named(name, gpu)
     })
 }
 

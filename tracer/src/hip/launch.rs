@@ -2,52 +2,38 @@
 
 use super::arguments::{Arguments, unsigned};
 use super::description::{Api, Class, Role, Row, Structure};
+use crate::source::{Launch, Transfer};
 
-/// Arguments of a launch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Launch {
-    /// Workgroups, rounded up.
-    pub(crate) grid: [u32; 3],
-    /// Work-items of a workgroup.
-    pub(crate) workgroup: [u32; 3],
-    /// Dynamic LDS, bytes.
-    pub(crate) shared: u32,
-    /// Stream, 0 for the default stream.
-    pub(crate) stream: u64,
+/// From the arguments kept of a call to `api`, whose row is [`Row::Kernel`].
+pub(super) fn launch(api: &Api, bytes: &[u8]) -> Launch {
+    let mut launch = Launch::default();
+    let mut items = None;
+    for (field, bytes) in Arguments::new(api, bytes).each() {
+        let number = unsigned(bytes) as u32;
+        match field.role {
+            Some(Role::Grid) => launch.grid = dimensions(bytes),
+            Some(Role::Block) => launch.workgroup = dimensions(bytes),
+            Some(Role::GridAxis(axis)) => launch.grid[usize::from(axis)] = number,
+            Some(Role::ItemsAxis(axis)) => items.get_or_insert([0; 3])[usize::from(axis)] = number,
+            Some(Role::BlockAxis(axis)) => launch.workgroup[usize::from(axis)] = number,
+            Some(Role::Shared) => launch.shared = number,
+            Some(Role::Stream) => launch.stream = unsigned(bytes),
+            Some(Role::What) => look_into_config(&mut launch, bytes),
+            _ => {}
+        }
+    }
+    if let Some(items) = items {
+        let groups = |axis: usize| u32::div_ceil(items[axis], launch.workgroup[axis].max(1));
+        launch.grid = std::array::from_fn(groups);
+    }
+    launch
 }
 
-impl Launch {
-    /// From the arguments kept of a call to `api`, whose row is [`Row::Kernel`].
-    pub(crate) fn read(api: &Api, bytes: &[u8]) -> Launch {
-        let mut launch = Launch::default();
-        let mut items = None;
-        for (field, bytes) in Arguments::new(api, bytes).each() {
-            let number = unsigned(bytes) as u32;
-            match field.role {
-                Some(Role::Grid) => launch.grid = dimensions(bytes),
-                Some(Role::Block) => launch.workgroup = dimensions(bytes),
-                Some(Role::GridAxis(axis)) => launch.grid[usize::from(axis)] = number,
-                Some(Role::ItemsAxis(axis)) => items.get_or_insert([0; 3])[usize::from(axis)] = number,
-                Some(Role::BlockAxis(axis)) => launch.workgroup[usize::from(axis)] = number,
-                Some(Role::Shared) => launch.shared = number,
-                Some(Role::Stream) => launch.stream = unsigned(bytes),
-                Some(Role::What) => launch.look_into(bytes),
-                _ => {}
-            }
-        }
-        if let Some(items) = items {
-            let groups = |axis: usize| u32::div_ceil(items[axis], launch.workgroup[axis].max(1));
-            launch.grid = std::array::from_fn(groups);
-        }
-        launch
-    }
-
-    /// Offsets as in HIP 7.1 hip_runtime_api.h, the same in both structures.
-    fn look_into(&mut self, config: &[u8]) {
-        let at = |begin: usize, end: usize| config.get(begin..end).unwrap_or_default();
-        (self.grid, self.workgroup) = (dimensions(at(0, 12)), dimensions(at(12, 24)));
-        (self.shared, self.stream) = (unsigned(at(24, 28)) as u32, unsigned(at(LAUNCH_CONFIG_STREAM, 40)));
-    }
+/// Offsets as in HIP 7.1 hip_runtime_api.h, the same in both structures.
+fn look_into_config(launch: &mut Launch, config: &[u8]) {
+    let at = |begin: usize, end: usize| config.get(begin..end).unwrap_or_default();
+    (launch.grid, launch.workgroup) = (dimensions(at(0, 12)), dimensions(at(12, 24)));
+    (launch.shared, launch.stream) = (unsigned(at(24, 28)) as u32, unsigned(at(LAUNCH_CONFIG_STREAM, 40)));
 }
 
 /// Place of the stream in a [`Structure::LaunchConfig`].
@@ -57,87 +43,59 @@ fn dimensions(bytes: &[u8]) -> [u32; 3] {
     std::array::from_fn(|axis| unsigned(bytes.get(4 * axis..4 * axis + 4).unwrap_or_default()) as u32)
 }
 
-/// Arguments of a copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Transfer {
-    /// Destination: an address, a symbol or an array.
-    pub(crate) dst: u64,
-    /// Source.
-    pub(crate) src: u64,
-    /// Bytes, all rows together.
-    pub(crate) bytes: u64,
-    /// Bytes per row of a rectangle, otherwise 0.
-    pub(crate) width: u64,
-    /// Rows (times slices) of a rectangle, otherwise 0.
-    pub(crate) height: u64,
-    /// HIP's number of the destination's device, where the call says it.
-    pub(crate) dst_device: Option<i32>,
-    /// HIP's number of the source's device, where the call says it.
-    pub(crate) src_device: Option<i32>,
-    /// hipMemcpyKind, where the call says it.
-    pub(crate) kind: Option<u32>,
-    /// Stream, 0 for the default stream.
-    pub(crate) stream: u64,
-    /// The call waits for the copy.
-    pub(crate) sync: bool,
+/// From the arguments kept of a call to `api`; nothing unless its row is [`Row::Copy`].
+pub(super) fn transfer(api: &Api, bytes: &[u8]) -> Option<Transfer> {
+    let Row::Copy { sync, kind } = api.row else { return None };
+    let mut copy = Transfer { sync, kind, ..Transfer::default() };
+    for (field, bytes) in Arguments::new(api, bytes).each() {
+        let number = unsigned(bytes);
+        match (field.role, field.class) {
+            (Some(Role::Dst), _) => copy.dst = number,
+            (Some(Role::Src), _) => copy.src = number,
+            (Some(Role::Bytes), _) => copy.bytes = number,
+            (Some(Role::Width), _) => copy.width = number,
+            (Some(Role::Height), _) => copy.height = number,
+            (Some(Role::Kind), _) => copy.kind = Some(number as u32),
+            (Some(Role::Stream), _) => copy.stream = number,
+            (Some(Role::DstDevice), _) => copy.dst_device = Some(number as i32),
+            (Some(Role::SrcDevice), _) => copy.src_device = Some(number as i32),
+            (Some(Role::What), Class::Structure(structure)) => look_into(&mut copy, structure, bytes),
+            _ => {}
+        }
+    }
+    if copy.height > 0 {
+        copy.bytes = copy.width.saturating_mul(copy.height);
+    }
+    Some(copy)
 }
 
-impl Transfer {
-    /// From the arguments kept of a call to `api`; nothing unless its row is [`Row::Copy`].
-    pub(crate) fn read(api: &Api, bytes: &[u8]) -> Option<Transfer> {
-        let Row::Copy { sync, kind } = api.row else { return None };
-        let mut copy = Transfer { sync, kind, ..Transfer::default() };
-        for (field, bytes) in Arguments::new(api, bytes).each() {
-            let number = unsigned(bytes);
-            match (field.role, field.class) {
-                (Some(Role::Dst), _) => copy.dst = number,
-                (Some(Role::Src), _) => copy.src = number,
-                (Some(Role::Bytes), _) => copy.bytes = number,
-                (Some(Role::Width), _) => copy.width = number,
-                (Some(Role::Height), _) => copy.height = number,
-                (Some(Role::Kind), _) => copy.kind = Some(number as u32),
-                (Some(Role::Stream), _) => copy.stream = number,
-                (Some(Role::DstDevice), _) => copy.dst_device = Some(number as i32),
-                (Some(Role::SrcDevice), _) => copy.src_device = Some(number as i32),
-                (Some(Role::What), Class::Structure(structure)) => copy.look_into(structure, bytes),
-                _ => {}
-            }
+/// Offsets as in HIP 5.2 driver_types.h.
+fn look_into(copy: &mut Transfer, structure: Structure, bytes: &[u8]) {
+    let at = |offset: usize, size: usize| unsigned(bytes.get(offset..offset + size).unwrap_or_default());
+    let first = |places: [usize; 3]| places.into_iter().map(|place| at(place, 8)).find(|value| *value != 0);
+    match structure {
+        Structure::Copy3D => {
+            copy.src = first([32, 0, 0]).unwrap_or(0);
+            copy.dst = first([96, 64, 64]).unwrap_or(0);
+            (copy.width, copy.height) = (at(128, 8), at(136, 8).saturating_mul(at(144, 8)));
+            copy.kind = Some(at(152, 4) as u32);
         }
-        if copy.height > 0 {
-            copy.bytes = copy.width.saturating_mul(copy.height);
+        Structure::DriverCopy2D => {
+            copy.src = first([32, 24, 40]).unwrap_or(0);
+            copy.dst = first([88, 80, 96]).unwrap_or(0);
+            (copy.width, copy.height) = (at(112, 8), at(120, 8));
         }
-        Some(copy)
-    }
-
-    /// Offsets as in HIP 5.2 driver_types.h.
-    fn look_into(&mut self, structure: Structure, bytes: &[u8]) {
-        let at = |offset: usize, size: usize| unsigned(bytes.get(offset..offset + size).unwrap_or_default());
-        let first =
-            |places: [usize; 3]| places.into_iter().map(|place| at(place, 8)).find(|value| *value != 0);
-        match structure {
-            Structure::Copy3D => {
-                self.src = first([32, 0, 0]).unwrap_or(0);
-                self.dst = first([96, 64, 64]).unwrap_or(0);
-                (self.width, self.height) = (at(128, 8), at(136, 8).saturating_mul(at(144, 8)));
-                self.kind = Some(at(152, 4) as u32);
-            }
-            Structure::DriverCopy2D => {
-                self.src = first([32, 24, 40]).unwrap_or(0);
-                self.dst = first([88, 80, 96]).unwrap_or(0);
-                (self.width, self.height) = (at(112, 8), at(120, 8));
-            }
-            // Its sizes grew from u32 to size_t in HIP 6.
-            Structure::DriverCopy3D if bytes.len() > 128 => {
-                self.src = first([48, 40, 56]).unwrap_or(0);
-                self.dst = first([128, 120, 136]).unwrap_or(0);
-                (self.width, self.height) = (at(160, 8), at(168, 8).saturating_mul(at(176, 8)));
-            }
-            Structure::DriverCopy3D => {
-                self.src = first([32, 24, 40]).unwrap_or(0);
-                self.dst = first([88, 80, 96]).unwrap_or(0);
-                (self.width, self.height) = (at(112, 4), at(116, 4).saturating_mul(at(120, 4)));
-            }
-            Structure::Launch | Structure::LaunchConfig => {}
+        // Its sizes grew from u32 to size_t in HIP 6.
+        Structure::DriverCopy3D if bytes.len() > 128 => {
+            copy.src = first([48, 40, 56]).unwrap_or(0);
+            copy.dst = first([128, 120, 136]).unwrap_or(0);
+            (copy.width, copy.height) = (at(160, 8), at(168, 8).saturating_mul(at(176, 8)));
         }
+        Structure::DriverCopy3D => {
+            copy.src = first([32, 24, 40]).unwrap_or(0);
+            copy.dst = first([88, 80, 96]).unwrap_or(0);
+            (copy.width, copy.height) = (at(112, 4), at(116, 4).saturating_mul(at(120, 4)));
+        }
+        Structure::Launch | Structure::LaunchConfig => {}
     }
 }

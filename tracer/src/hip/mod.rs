@@ -13,6 +13,7 @@ mod activity;
 pub(crate) mod arguments;
 pub(crate) mod call;
 mod command;
+mod config;
 pub(crate) mod description;
 mod device;
 pub(crate) mod filter;
@@ -34,10 +35,15 @@ use std::time::Duration;
 use rpd_preload::lock::lock_within;
 use rpd_preload::threads;
 
+use crate::env::Env;
+use crate::gpu::timing;
+use crate::record::Call;
 use crate::recorder::{self, Recorder};
-use crate::{hsa, log, timing};
-pub(crate) use activity::follow;
-use description::{Api, Version};
+use crate::source::{Answer, CallText, Detail, Loading, Offer, Source, Watch};
+use crate::{hsa, log};
+use activity::follow;
+use arguments::Arguments;
+use description::{Api, Row, Version};
 use library::Library;
 
 static DOOR: AtomicPtr<Door> = AtomicPtr::new(std::ptr::null_mut());
@@ -107,15 +113,6 @@ pub(crate) fn notice() {
     }
 }
 
-/// Recording has been started: HIP tells of its calls when this returns.
-pub(crate) fn started(recorder: &'static Recorder) {
-    notice();
-    if !SETTLED.load(Ordering::Relaxed) && library::has_hsa() && hsa::is_beyond_reach() {
-        complain_of_hsa_alone();
-    }
-    follow(recorder);
-}
-
 #[cold]
 fn look() {
     static LOOKING: Mutex<()> = Mutex::new(());
@@ -149,21 +146,13 @@ fn complain_of_hsa_alone() {
     );
 }
 
-/// The library is being loaded. Where HIP has been used before, nothing else will tell: the HSA runtime offers its tables only once.
-pub(crate) fn loaded() {
-    // Libraries that came with the program have not been initialised yet when this one is, and a program that has used HIP has threads.
-    if library::came_first() && threads::others() {
-        notice();
-    }
-}
-
 fn open(recorder: &'static Recorder, library: Library, late: bool) {
     recorder.in_use();
-    let by_symbols = symbols::has_calls(recorder, Some(&library));
-    let times_commands = timing::by_hip(recorder, late);
+    let by_symbols = symbols::has_calls(Some(&library));
+    let times_commands = timing::by_hip(late);
     let mut door = Door { library, apis: Vec::new(), version: "", data_size: 0, times_commands };
-    let wanted = !recorder.config.hip_apis.is_empty();
-    let known = wanted && door.describe(recorder);
+    let wanted = !config::get().apis.is_empty();
+    let known = wanted && door.describe();
     let door: &'static Door = Box::leak(Box::new(door));
     DOOR.store(std::ptr::from_ref(door).cast_mut(), Ordering::Release);
     // One door tells of calls; HIP alone tells of commands.
@@ -199,12 +188,12 @@ fn open(recorder: &'static Recorder, library: Library, late: bool) {
 
 impl Door {
     /// Finds out which version this is and which functions it has. False: it is of no version known.
-    fn describe(&mut self, recorder: &Recorder) -> bool {
+    fn describe(&mut self) -> bool {
         let description = description::get();
         let Some(version) = version(&self.library) else { return false };
         self.apis = vec![None; version.last_id as usize + 1];
         for (id, name) in names(&self.library) {
-            if recorder.config.hip_apis.contains(name) {
+            if config::get().apis.contains(name) {
                 let place = description.find(name, version);
                 self.apis[id as usize] = place.map(|place| (place, &description.apis[place as usize]));
             }
@@ -226,18 +215,13 @@ fn version(library: &Library) -> Option<&'static Version> {
     description::get().version_of(names(library))
 }
 
-/// Whether calls of the HIP API are recorded.
-pub(crate) fn records_calls() -> bool {
-    registered() || table::is_open() || symbols::is_open()
-}
-
 /// HIP's callbacks tell of nothing any more: calls are recorded by the names of its functions from now on, where those are preloaded.
 #[cold]
 fn fall_silent() {
     let Some(recorder) = recorder::get() else { return };
     let mut launches = description::get().apis.iter().filter(|api| api.launches());
     // Otherwise the kernels are of calls that nobody wanted, or of lost ones.
-    let told = launches.all(|api| recorder.config.hip_apis.contains(api.name));
+    let told = launches.all(|api| config::get().apis.contains(api.name));
     if !told || recorder.counters.lost().records() > 0 || !CALLBACKS.swap(false, Ordering::Relaxed) {
         return;
     }
@@ -255,7 +239,7 @@ fn is_taken() -> bool {
 }
 
 /// Which door tells of calls, as the file has it.
-pub(crate) fn way() -> Option<&'static str> {
+fn way() -> Option<&'static str> {
     let ways = [
         ("callbacks,symbols", is_taken() && symbols::is_open()),
         ("callbacks,none", is_taken()),
@@ -271,7 +255,102 @@ fn registered() -> bool {
     CALLBACKS.load(Ordering::Relaxed)
 }
 
-/// Place in the description of a function, as `record::Call` has it.
-pub(crate) fn api(place: u32) -> Option<&'static Api> {
-    description::get().apis.get(place as usize)
+/// The source of HIP's calls, and of commands as HIP times them.
+pub(crate) struct Hip;
+
+/// Its number in records.
+const NUMBER: u8 = 2;
+/// What a kernel, and another command, is called that is of no call. Other numbers are places in the description.
+const DISPATCH: u16 = u16::MAX;
+const COMMAND: u16 = u16::MAX - 1;
+
+impl Source for Hip {
+    fn name(&self) -> &'static str {
+        "hip"
+    }
+
+    fn number(&self) -> u8 {
+        NUMBER
+    }
+
+    fn configure(&self, env: &mut Env<'_>) {
+        config::configure(env);
+    }
+
+    /// Where HIP has been used before, nothing else will tell: the HSA runtime offers its tables only once. A runtime that is told to load
+    /// this library does so while it is initialised, and offers its tables next.
+    fn loaded(&self, at: Loading) {
+        // Libraries that came with the program have not been initialised yet when this one is, and a program that has used HIP has
+        // threads.
+        if !at.by_runtime && library::came_first() && threads::others() {
+            notice();
+        }
+    }
+
+    fn offered(&self, offer: &Offer<'_>) -> Answer {
+        let (b"hip", [table]) = (offer.name, offer.tables) else { return Answer::NotMine };
+        if recorder::get().is_some() {
+            // SAFETY: HIP offers its own table (hip_api_trace.cpp).
+            unsafe { table::patch(offer.instance, *table) };
+        }
+        Answer::Taken
+    }
+
+    fn noticed(&self) {
+        notice();
+    }
+
+    fn started(&self, recorder: &'static Recorder) {
+        notice();
+        if !SETTLED.load(Ordering::Relaxed) && library::has_hsa() && hsa::is_beyond_reach() {
+            complain_of_hsa_alone();
+        }
+        follow(recorder);
+    }
+
+    fn visit(&self, recorder: &'static Recorder) {
+        follow(recorder);
+    }
+
+    fn is_used(&self) -> bool {
+        registered() || table::is_open() || symbols::is_open()
+    }
+
+    fn causes_operations(&self) -> bool {
+        way().is_some()
+    }
+
+    fn function(&self, index: u16) -> &'static str {
+        match index {
+            DISPATCH => "hsaDispatch",
+            COMMAND => "hipCommand",
+            place => description::get().apis.get(usize::from(place)).map_or("", |api| api.name),
+        }
+    }
+
+    fn describe(&self, call: &Call, arguments: &[u8]) -> Option<CallText> {
+        let api = description::get().apis.get(usize::from(call.function))?;
+        let detail = match api.row {
+            Row::Kernel => Detail::Launch(launch::launch(api, arguments)),
+            Row::Copy { .. } => launch::transfer(api, arguments).map_or(Detail::Nothing, Detail::Copy),
+            _ => Detail::Nothing,
+        };
+        let text = Arguments::new(api, arguments).text();
+        Some(CallText { name: api.name, arguments: text, launches: api.is_launch(), detail })
+    }
+
+    fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
+        if let Some(way) = way() {
+            add("hip_door", way);
+        }
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        let mut silence = silence::Silence::default();
+        Some(Box::new(move |dispatch| {
+            if silence.after(dispatch) {
+                fall_silent();
+            }
+        }))
+    }
 }

@@ -4,9 +4,9 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use super::device;
-use super::launch::Transfer;
 use crate::hsa;
 use crate::record::NO_GPU;
+use crate::source::Transfer;
 
 // hipMemcpyKind (HIP 5.2 driver_types.h).
 const HOST_TO_DEVICE: u32 = 1;

@@ -13,7 +13,7 @@ const LONG: u64 = 100_000_000;
 
 /// What the writer has seen of kernels and their calls.
 #[derive(Default)]
-pub(crate) struct Silence {
+pub(super) struct Silence {
     /// Queues that HIP's calls have launched on, by GPU: others belong to programs that use HSA themselves.
     queues: HashSet<(u32, u32)>,
     /// Kernels there since the last one of a call, and when the first of them was submitted.
@@ -22,8 +22,8 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// One more kernel.
-    pub(crate) fn after(&mut self, kernel: &Dispatch) {
+    /// One more kernel. True: too many were of no call.
+    pub(super) fn after(&mut self, kernel: &Dispatch) -> bool {
         let queue = (kernel.gpu, kernel.queue);
         if kernel.correlation != correlation::NONE {
             self.kernels = 0;
@@ -35,8 +35,9 @@ impl Silence {
             self.kernels += 1;
             if self.kernels >= ENOUGH && kernel.submit_start.saturating_sub(self.since) >= LONG {
                 self.kernels = 0;
-                super::fall_silent();
+                return true;
             }
         }
+        false
     }
 }

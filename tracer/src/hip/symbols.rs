@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::library::{self, Library};
 use super::wrapper::{Target, Wrapper};
-use super::{Way, table, version};
-use crate::recorder::{self, Recorder};
-use crate::{log, timing::Timing};
+use super::{Way, config, table, version};
+use crate::gpu::timing::{self, Timing};
+use crate::log;
+use crate::recorder;
 
 /// Whether calls are recorded here: not yet known, no, yes.
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -38,23 +39,22 @@ pub(super) fn take_over() -> bool {
 
 /// What is to be called for `name`, whose own function in HIP is `original`.
 pub(crate) fn function(name: &CStr, original: usize) -> usize {
-    let (Some(recorder), Ok(name)) = (recorder::get(), name.to_str()) else { return original };
+    let (Some(_), Ok(name)) = (recorder::get(), name.to_str()) else { return original };
     let wrapper = Wrapper::of(name, Target::Symbols);
-    let Some(wrapper) = wrapper.filter(|wrapper| recorder.config.hip_apis.contains(wrapper.recorded_as))
-    else {
+    let Some(wrapper) = wrapper.filter(|wrapper| config::get().apis.contains(wrapper.recorded_as)) else {
         return original;
     };
     wrapper.keep(original);
     // HIP may not be initialised yet; this first call is to be recorded all the same.
     if STATE.load(Ordering::Relaxed) == UNKNOWN {
-        has_calls(recorder, Library::find().as_ref());
+        has_calls(Library::find().as_ref());
     }
     wrapper.address
 }
 
 /// Whether calls of this HIP are recorded here, decided when it is asked first. No call of HSA: it may be being initialised.
-pub(super) fn has_calls(recorder: &Recorder, library: Option<&Library>) -> bool {
-    let state = if is_better(recorder, library) && !table::is_open() { OPEN } else { CLOSED };
+pub(super) fn has_calls(library: Option<&Library>) -> bool {
+    let state = if is_better(library) && !table::is_open() { OPEN } else { CLOSED };
     // Another thread that asks at the same time finds the same.
     let _ = STATE.compare_exchange(UNKNOWN, state, Ordering::Relaxed, Ordering::Relaxed);
     is_open()
@@ -62,9 +62,9 @@ pub(super) fn has_calls(recorder: &Recorder, library: Option<&Library>) -> bool 
 
 /// Whether this door is the better one: HIP up to 5.2 times every command while it has callbacks, at the program's cost, and of versions
 /// that nobody knows the callbacks cannot be read. A recorder that comes later than HIP has missed callers who know their functions.
-fn is_better(recorder: &Recorder, library: Option<&Library>) -> bool {
+fn is_better(library: Option<&Library>) -> bool {
     let is_there = rpd_preload::library::is_loaded("librpd_hip.so");
-    match recorder.config.hip_door {
+    match config::get().calls {
         Some(Way::Callbacks) => false,
         Some(Way::Symbols) => {
             if !is_there {
@@ -77,7 +77,7 @@ fn is_better(recorder: &Recorder, library: Option<&Library>) -> bool {
         None => {
             let calls_back =
                 library.is_some_and(|hip| hip.register_tracer.is_some() && version(hip).is_some());
-            is_there && !library::came_first() && recorder.config.timing != Some(Timing::Hip) && !calls_back
+            is_there && !library::came_first() && timing::wanted() != Some(Timing::Hip) && !calls_back
         }
     }
 }

@@ -4,10 +4,9 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::symbols;
 use super::wrapper::{Target, Wrapper};
+use super::{config, symbols};
 use crate::log;
-use crate::recorder::Recorder;
 use crate::register::table::SizedTable;
 
 /// Place, offset in bytes and name of each entry of HipDispatchTable, which only ever grows at its end: hip_api_trace.hpp of ROCm/clr
@@ -25,7 +24,7 @@ pub(super) fn is_open() -> bool {
 ///
 /// # Safety
 /// `table` is the live dispatch table of a HIP library, which offers it to tools at this moment.
-pub(crate) unsafe fn patch(recorder: &Recorder, instance: u64, table: *mut c_void) {
+pub(crate) unsafe fn patch(instance: u64, table: *mut c_void) {
     let target = match instance {
         0 => Target::FirstTable,
         1 => Target::SecondTable,
@@ -36,7 +35,7 @@ pub(crate) unsafe fn patch(recorder: &Recorder, instance: u64, table: *mut c_voi
     let mut replaced = 0;
     for (offset, name) in entries() {
         let Some(wrapper) = Wrapper::of(name, target) else { continue };
-        if !recorder.config.hip_apis.contains(wrapper.recorded_as) {
+        if !config::get().apis.contains(wrapper.recorded_as) {
             continue;
         }
         // SAFETY: the wrapper has the type of this entry.

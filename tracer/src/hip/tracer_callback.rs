@@ -13,8 +13,8 @@ use rpd_preload::clock;
 
 use super::command::{self, Completed, Created};
 use super::{Door, call, device, door};
+use crate::gpu::kernels;
 use crate::guard::guard;
-use crate::hsa::kernel;
 use crate::record::NO_GPU;
 use crate::{correlation, hsa, recorder};
 
@@ -150,7 +150,7 @@ fn completed(record: &Record, numbers_devices: bool) {
     let kernel = is_kernel.then(|| {
         // SAFETY: HIP's own copy of the name, which it keeps during the call.
         let name = unsafe { CStr::from_ptr(record.detail as *const c_char) };
-        kernel::named(&name.to_string_lossy(), gpu)
+        kernels::named(&name.to_string_lossy(), gpu)
     });
     let completed = Completed {
         kind: record.kind,

@@ -15,8 +15,8 @@ use rpd_codeobject::CodeObject;
 use rpd_preload::lock::lock_within;
 
 use super::abi::*;
-use super::kernel::{self, Kernel};
 use super::{Hsa, get};
+use crate::gpu::kernels::{self, Kernel};
 use crate::guard::guard;
 use crate::log;
 use crate::record::NO_GPU;
@@ -195,7 +195,7 @@ fn enter(hsa: &'static Hsa, executable: Executable) {
         };
         let facts = by_symbol.get(&(agent, name.as_str())).map(|kernel| (*kernel).clone());
         let gpu = hsa.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
-        kernel::add(object, Kernel { symbol: name, gpu, facts });
+        kernels::add(object, Kernel::new(name, gpu, facts));
         objects.push(object);
     }
     if let Some(mut state) = state(hsa) {
@@ -232,7 +232,7 @@ pub(super) unsafe extern "C-unwind" fn destroy(executable: Executable) -> Status
             let Some(mut state) = state(hsa) else { return };
             state.loaded.remove(&executable);
             if let Some(objects) = state.frozen.remove(&executable) {
-                kernel::remove(&objects);
+                kernels::remove(&objects);
             }
         });
         // SAFETY: the caller's argument, passed on.

@@ -17,11 +17,10 @@ use rpd_schema::session_fact;
 use super::abi::Signal;
 use super::app_signal::Outcome;
 use super::in_flight::{CopyInFlight, InFlight, Timing};
-use super::kernel::KernelId;
 use super::queue::{Ends, HwQueue};
 use super::{Hsa, settle, signal};
 use crate::counters::Cause;
-use crate::record::Kind;
+use crate::record::{KernelId, Kind};
 use crate::{log, provoked, thread};
 
 /// Time between two looks while operations complete.

@@ -17,20 +17,9 @@ use crate::hip::call;
 use crate::record::{self, NO_GPU};
 use crate::thread;
 
-/// The calls by `record::Copy::api`.
-pub(crate) const API_NAMES: [&str; 4] = [
-    "hsa_amd_memory_async_copy",
-    "hsa_amd_memory_async_copy_on_engine",
-    "hsa_amd_memory_async_copy_rect",
-    "hipCommand",
-];
-
-/// Of a copy that HIP tells of, whatever it does it with.
-pub(crate) const BY_HIP: u32 = 3;
-
 /// What a copy moves.
 struct Job<'a> {
-    api: u32,
+    function: u16,
     gpu: &'a Gpu,
     dst: *const c_void,
     dst_agent: Agent,
@@ -115,7 +104,7 @@ pub(super) unsafe extern "C-unwind" fn async_copy_rect(
             let rows = u64::from(range.y) * u64::from(range.z);
             let host = Agent(0);
             Some(Job {
-                api: 2,
+                function: 2,
                 gpu,
                 dst: dst.base,
                 dst_agent: if direction == 2 { host } else { copy_agent },
@@ -133,7 +122,7 @@ pub(super) unsafe extern "C-unwind" fn async_copy_rect(
 
 fn linear<'a>(
     hsa: &'a Hsa,
-    api: u32,
+    function: u16,
     dst: *mut c_void,
     dst_agent: Agent,
     src: *const c_void,
@@ -142,7 +131,7 @@ fn linear<'a>(
 ) -> Option<Job<'a>> {
     // The runtime lets the source's GPU copy where there is one (ROCr 5.2 runtime.cpp CopyMemory).
     let gpu = hsa.gpus.of(src_agent).or_else(|| hsa.gpus.of(dst_agent))?;
-    Some(Job { api, gpu, dst, dst_agent, src, src_agent, size: size as u64, width: 0, height: 0 })
+    Some(Job { function, gpu, dst, dst_agent, src, src_agent, size: size as u64, width: 0, height: 0 })
 }
 
 /// Makes the call with a signal whose times can be read.
@@ -204,8 +193,9 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
         dst_gpu: index(job.dst_agent),
         src_gpu: index(job.src_agent),
         tid: thread::tid(),
-        api: job.api,
-        reserved: 0,
+        function: job.function,
+        source: super::NUMBER,
+        reserved: [0; 5],
     }
 }
 

@@ -14,8 +14,9 @@ use super::abi::*;
 use super::app_signal::{Claim, Operation};
 use super::in_flight::{InFlight, Timing};
 use super::queue::{Ends, HwQueue};
-use super::{Hsa, kernel, signal};
+use super::{Hsa, signal};
 use crate::counters::Cause;
+use crate::gpu::kernels;
 use crate::guard::guard;
 use crate::{correlation, record, thread};
 
@@ -30,7 +31,7 @@ pub(super) struct Lane {
     timed: Vec<InFlight>,
     in_flight: rtrb::Producer<InFlight>,
     spare: rtrb::Consumer<Signal>,
-    kernels: kernel::Cache,
+    kernels: kernels::Cache,
     /// The call whose one kernel was the last to be dispatched.
     launched: u64,
 }
@@ -45,7 +46,7 @@ impl Lane {
             timed: Vec::with_capacity(64),
             in_flight: to_completion,
             spare: signals,
-            kernels: kernel::Cache::new(),
+            kernels: kernels::Cache::new(),
             launched: correlation::NONE,
         };
         (lane, Ends::new(in_flight, spare))
@@ -178,6 +179,8 @@ fn describe(
         workgroup: packet.workgroup,
         header: packet.header,
         launch: 0,
+        source: super::NUMBER,
+        function: super::DISPATCH,
     }
 }
 

@@ -12,7 +12,7 @@ use super::agent::Gpus;
 use super::inquiry::{Inquiry, exported};
 use super::time::SystemClock;
 use crate::guard::guard;
-use crate::{hip, log};
+use crate::log;
 
 /// See the module.
 pub(super) struct Late {
@@ -128,7 +128,7 @@ extern "C" fn hold(holder: *mut c_void) -> *mut c_void {
             unsafe { libc::usleep(GLANCE.as_micros() as u32) };
         }
     } else {
-        guard((), hip::notice);
+        guard((), super::found);
     }
     if held {
         // SAFETY: takes the call above back.

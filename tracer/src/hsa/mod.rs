@@ -18,7 +18,6 @@ pub(crate) mod copy;
 mod dispatch;
 mod in_flight;
 mod inquiry;
-pub(crate) mod kernel;
 mod late;
 mod life;
 mod queue;
@@ -34,8 +33,10 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::gpu::timing;
 use crate::recorder::{self, Recorder};
-use crate::{log, timing};
+use crate::source::{Answer, Offer, Source};
+use crate::{environment, log};
 use abi::{ApiTable, CONDITION_LT, SUCCESS, Signal};
 pub(crate) use agent::Gpu;
 use agent::Gpus;
@@ -150,7 +151,7 @@ pub(crate) unsafe fn load(table: *mut ApiTable, door: Door) -> bool {
         recorder,
     }));
     HSA.store(std::ptr::from_ref(hsa).cast_mut(), Ordering::Release);
-    let timed = timing::by_hsa(recorder);
+    let timed = timing::by_hsa();
     // Copies carry no times unless somebody asked for them; HIP does not in every version.
     // SAFETY: an original of this runtime.
     unsafe { (hsa.originals.async_copy_enable)(true) };
@@ -253,13 +254,20 @@ fn find_event_thread(hsa: &'static Hsa) {
     }
 }
 
+/// The runtime is there: others that are built upon it may be.
+pub(crate) fn found() {
+    if let Some(recorder) = recorder::get() {
+        recorder.sources.iter().for_each(|source| source.noticed());
+    }
+}
+
 /// The runtime is about to shut down: waits for what is still running (up to 2 s), then lets go of it.
 pub(crate) fn unload() {
     finish(Duration::from_secs(2));
 }
 
 /// No more operations will be timed: records those that end within `deadline`, counts the rest. Later calls do nothing.
-pub(crate) fn finish(deadline: Duration) {
+fn finish(deadline: Duration) {
     let Some(hsa) = get().filter(|hsa| hsa.usable()) else { return };
     hsa.completion.finish(deadline);
     hsa.queues.retire(hsa);
@@ -267,27 +275,6 @@ pub(crate) fn finish(deadline: Duration) {
     // From here on the thread looks at no signal any more; one look may have begun before.
     if !hsa.completion.has_left(LEAVE) {
         log::info(|| "the GPU runtime shuts down while it is being asked for times".into());
-    }
-}
-
-/// The program calls `abort`: makes records of what has completed, and says which kernels have not. Takes no memory.
-pub(crate) fn abort(deadline: Duration) {
-    if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
-        hsa.completion.abort(deadline);
-    }
-}
-
-/// Makes records of everything that has completed by now, waiting up to `deadline` for the thread that does it.
-pub(crate) fn collect(deadline: Duration) {
-    if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
-        hsa.completion.collect(deadline);
-    }
-}
-
-/// Waits up to `deadline` until everything that was submitted while recording has completed.
-pub(crate) fn drain(deadline: Duration) {
-    if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
-        hsa.completion.drain(deadline);
     }
 }
 
@@ -333,11 +320,77 @@ pub(crate) fn is_beyond_reach() -> bool {
     get().is_none() && late::is_there()
 }
 
-/// `loaded`: the runtime offered its table; `mapped`: it is in the process but never did; `no`: it is not there.
-pub(crate) fn presence() -> &'static str {
-    if get().is_some() {
-        return "loaded";
+/// The source of dispatches and copies.
+pub(crate) struct HsaSource;
+
+/// Its number in records.
+const NUMBER: u8 = 1;
+/// What a dispatch is called that is of no call. Below it are the functions that copy.
+const DISPATCH: u16 = 3;
+
+const FUNCTIONS: [&str; 4] = [
+    "hsa_amd_memory_async_copy",
+    "hsa_amd_memory_async_copy_on_engine",
+    "hsa_amd_memory_async_copy_rect",
+    "hsaDispatch",
+];
+
+impl Source for HsaSource {
+    fn name(&self) -> &'static str {
+        "hsa"
     }
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    if maps.contains("libhsa-runtime64") { "mapped" } else { "no" }
+
+    fn number(&self) -> u8 {
+        NUMBER
+    }
+
+    fn offered(&self, offer: &Offer<'_>) -> Answer {
+        let (b"hsa", [root]) = (offer.name, offer.tables) else { return Answer::NotMine };
+        // SAFETY: the runtime that calls offers its own table (ROCr LoadTools).
+        let loaded = unsafe { load(root.cast(), Door::Register) };
+        // Taking it would leave the tools that the user named in HSA_TOOLS_LIB unstarted.
+        if loaded && !environment::names_other_tools() { Answer::Taken } else { Answer::Declined }
+    }
+
+    fn collect(&self, deadline: Duration) {
+        if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+            hsa.completion.collect(deadline);
+        }
+    }
+
+    fn drain(&self, deadline: Duration) {
+        if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+            hsa.completion.drain(deadline);
+        }
+    }
+
+    fn abort(&self, deadline: Duration) {
+        if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+            hsa.completion.abort(deadline);
+        }
+    }
+
+    fn finish(&self, deadline: Duration) {
+        finish(deadline);
+    }
+
+    fn is_used(&self) -> bool {
+        get().is_some()
+    }
+
+    fn is_own_thread(&self, tid: u32) -> bool {
+        completion::is_thread(tid)
+    }
+
+    fn presence(&self) -> Option<&'static str> {
+        if get().is_some() {
+            return Some("loaded");
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Some(if maps.contains("libhsa-runtime64") { "mapped" } else { "no" })
+    }
+
+    fn function(&self, index: u16) -> &'static str {
+        FUNCTIONS.get(usize::from(index)).copied().unwrap_or_default()
+    }
 }

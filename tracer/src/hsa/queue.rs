@@ -16,7 +16,7 @@ use super::queue_error::ErrorCallback;
 use super::reservation::{self, Reservations};
 use super::{Gpu, Hsa, get, signal};
 use crate::guard::guard;
-use crate::{hip, log};
+use crate::log;
 
 /// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers
 /// several packets fails an assertion when the hardware ring has no room for them (intercept_queue.cpp; fixed in 6.0).
@@ -113,7 +113,7 @@ pub(super) unsafe extern "C-unwind" fn create(
 ) -> Status {
     let Some(hsa) = get() else { return 0x1000 };
     // HIP may have come after the runtime, and it needs a queue before anything else runs.
-    guard((), hip::notice);
+    guard((), super::found);
     let gpu = hsa.gpus.of(agent).filter(|_| hsa.usable());
     let cooperative = kind == COOPERATIVE;
     if cooperative && gpu.is_some() {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::abi::*;
 use super::completion::Oldest;
 use super::queue::HwQueue;
-use super::{Hsa, exported, kernel};
+use super::{Hsa, exported};
 use crate::finish;
+use crate::gpu::kernels;
 use crate::guard::guard;
 
 /// How long to wait for the completion thread.
@@ -70,7 +71,7 @@ fn described(hsa: &'static Hsa, queue: Option<&'static HwQueue>, status: Status)
 impl Oldest {
     /// The kernel's name, for people.
     fn name(&self) -> String {
-        kernel::get(self.kernel).map(|kernel| rpd_codeobject::demangle(&kernel.symbol)).unwrap_or_default()
+        kernels::get(self.kernel).map(|kernel| kernel.name().to_string()).unwrap_or_default()
     }
 
     /// It, its queue and its place there.

@@ -17,7 +17,7 @@ use std::arch::asm;
 use std::cell::RefCell;
 
 use crate::recorder::epoch;
-pub(crate) use table::Stacks;
+pub(crate) use table::{Demangle, Stacks};
 pub(crate) use walk::MOST;
 use walk::{Registers, Walker};
 

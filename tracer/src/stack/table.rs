@@ -71,11 +71,15 @@ struct Known {
     modules: Vec<Arc<Module>>,
 }
 
+/// From a mangled C++ name to the one in the source.
+pub(crate) type Demangle = fn(&str) -> String;
+
 /// The stacks of one process.
 pub(crate) struct Stacks {
     pub(super) loader: Loader,
     /// An address inside the recorder.
     own: usize,
+    pub(super) demangle: Demangle,
     generation: AtomicU32,
     known: Mutex<Known>,
     /// Calls recorded without frames.
@@ -83,21 +87,21 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// Nothing is known yet.
-    pub(crate) fn new() -> Stacks {
-        Stacks::with(Loader::new(), Stacks::new as *const () as usize)
+    /// Nothing is known yet. C++ names are worked out by `demangle`.
+    pub(crate) fn new(demangle: Demangle) -> Stacks {
+        Stacks::with(Loader::new(), Stacks::new as *const () as usize, demangle)
     }
 
     /// For a forked child, in which the loader had better not be asked for anything new.
     pub(crate) fn inherited(&self) -> Stacks {
-        Stacks::with(self.loader, self.own)
+        Stacks::with(self.loader, self.own, self.demangle)
     }
 
     /// For a recorder that `own` lies in.
-    pub(super) fn with(loader: Loader, own: usize) -> Stacks {
+    pub(super) fn with(loader: Loader, own: usize, demangle: Demangle) -> Stacks {
         let current = Arc::new(Table { generation: 0, entries: vec![], frames: Frames::new() });
         let known = Mutex::new(Known { current, retired: vec![], modules: vec![] });
-        Stacks { loader, own, generation: AtomicU32::new(0), known, without: AtomicU64::new(0) }
+        Stacks { loader, own, demangle, generation: AtomicU32::new(0), known, without: AtomicU64::new(0) }
     }
 
     /// Brings `table` up to date, unless another thread is busy with that.

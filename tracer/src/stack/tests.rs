@@ -18,7 +18,7 @@ fn names(stacks: &Stacks) -> Vec<String> {
 }
 
 fn stacks() -> Stacks {
-    Stacks::with(Loader::new(), 0)
+    Stacks::with(Loader::new(), 0, rpd_codeobject::demangle)
 }
 
 /// Where the first name that contains this is.
@@ -41,7 +41,7 @@ fn the_outer_one(stacks: &Stacks) -> Vec<String> {
 #[inline(never)]
 fn callers_come_in_order_by_either_loader() {
     for loader in [Loader::new(), Loader::old()] {
-        let stacks = Stacks::with(loader, 0);
+        let stacks = Stacks::with(loader, 0, rpd_codeobject::demangle);
         let names = the_outer_one(&stacks);
         assert!(place(&names, "the_inner_one") < place(&names, "the_outer_one"), "{names:#?}");
         assert!(place(&names, "the_outer_one") < place(&names, "callers_come_in_order"), "{names:#?}");
@@ -54,7 +54,7 @@ fn callers_come_in_order_by_either_loader() {
 #[test]
 fn the_recorders_own_frames_are_left_out() {
     // This test program is the recorder: what is left are the C library's frames at the beginning of the thread.
-    let names = the_outer_one(&Stacks::new());
+    let names = the_outer_one(&Stacks::new(rpd_codeobject::demangle));
     assert!(!names.is_empty() && names.len() <= 3, "{names:#?}");
     assert!(!names.iter().any(|name| name.contains("rpd_tracer")), "{names:#?}");
 }
@@ -162,7 +162,7 @@ fn code_made_at_run_time_is_an_address() {
     let without: &[u8] = &[0x48, 0x83, 0xec, 0x38, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x38, 0xc3];
     static STACKS: Mutex<Option<Vec<u64>>> = Mutex::new(None);
     extern "C" fn from_made_code() {
-        let stacks = Stacks::with(Loader::new(), 0);
+        let stacks = Stacks::with(Loader::new(), 0, rpd_codeobject::demangle);
         let mut words = [0; MOST];
         *STACKS.lock().unwrap() = Some(frames(&stacks, &mut words).to_vec());
     }

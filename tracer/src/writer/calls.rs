@@ -1,35 +1,33 @@
-//! Rows of HIP calls: the call, and the launch or copy that it asked for.
+//! Rows of calls: the call, and the launch or copy that it asked for.
 
 use rpd_schema::{ApiRow, Appender, CopyApiRow, Error, Fence, KernelApiRow};
 
 use super::rows::{CopyWay, Rows};
-use crate::hip;
-use crate::hip::arguments::Arguments;
-use crate::hip::description::{Api, Row};
-use crate::hip::launch::{Launch, Transfer};
 use crate::record::{Call, NO_GPU, NO_KERNEL};
+use crate::source::{Detail, Launch, Transfer};
 
 impl Rows {
     /// A call of thread `tid` with its arguments.
-    pub(super) fn hip_call(
+    pub(super) fn call(
         &mut self,
         appender: &mut Appender,
         tid: u32,
         call: &Call,
         arguments: &[u8],
     ) -> Result<(), Error> {
-        let Some(api) = hip::api(call.api) else { return Ok(()) };
+        let source = self.recorder.source(call.source);
+        let Some(text) = source.and_then(|source| source.describe(call, arguments)) else { return Ok(()) };
         let id = self.call_id(call.correlation);
-        let name = appender.intern(api.name)?;
-        let args = appender.intern(&Arguments::new(api, arguments).text())?;
+        let name = appender.intern(text.name)?;
+        let args = appender.intern(&text.arguments)?;
         appender.api(&ApiRow { id, pid: self.pid, tid, start: call.start, end: call.end, name, args })?;
         self.recorded.calls += 1;
         let has_kernel = call.submitted != 0 || call.commanded != 0;
-        self.recorded.launches += u64::from(has_kernel && api.is_launch());
-        match api.row {
+        self.recorded.launches += u64::from(has_kernel && text.launches);
+        match text.detail {
             // One that dispatched its kernel is described by the dispatch, see `Rows::dispatch`.
-            Row::Kernel if call.submitted == 0 => self.launch(appender, call, api, arguments),
-            Row::Copy { .. } => self.transfer(appender, call, api, arguments),
+            Detail::Launch(launch) if call.submitted == 0 => self.launch(appender, call, &launch),
+            Detail::Copy(copy) => self.transfer(appender, call, &copy),
             _ => Ok(()),
         }
     }
@@ -44,18 +42,11 @@ impl Rows {
     }
 
     /// A launch that dispatched nothing: it was captured, or it failed.
-    fn launch(
-        &mut self,
-        appender: &mut Appender,
-        call: &Call,
-        api: &Api,
-        arguments: &[u8],
-    ) -> Result<(), Error> {
+    fn launch(&mut self, appender: &mut Appender, call: &Call, launch: &Launch) -> Result<(), Error> {
         let kernel = match call.kernel {
             NO_KERNEL => None,
             id => Some(self.names.get(id, appender)?),
         };
-        let launch = Launch::read(api, arguments);
         appender.kernel_api(&KernelApiRow {
             api: self.call_id(call.correlation),
             stream: launch.stream,
@@ -71,14 +62,7 @@ impl Rows {
         })
     }
 
-    fn transfer(
-        &mut self,
-        appender: &mut Appender,
-        call: &Call,
-        api: &Api,
-        arguments: &[u8],
-    ) -> Result<(), Error> {
-        let Some(copy) = Transfer::read(api, arguments) else { return Ok(()) };
+    fn transfer(&mut self, appender: &mut Appender, call: &Call, copy: &Transfer) -> Result<(), Error> {
         let device = |gpu: u32| if gpu == NO_GPU { -1 } else { gpu as i32 };
         let way = CopyWay::between(call.src_gpu, call.dst_gpu);
         self.copies(call.correlation, way);

@@ -29,7 +29,7 @@ use crate::counters::{Cause, Lost};
 use crate::recorder::Recorder;
 use crate::ring::Consumer;
 use crate::switch::Change;
-use crate::{correlation, hsa, log};
+use crate::{correlation, log};
 
 /// Changes of the switch to remember.
 const KEPT_CHANGES: usize = 64;
@@ -227,10 +227,12 @@ impl File {
     /// operation is never in the file without it.
     fn collect_operations(&mut self) {
         self.calls = Some(self.note_calls());
-        let of_calls = |lane: &&mut Lane| !hsa::completion::is_thread(lane.consumer.tid);
+        let sources = self.recorder.sources;
+        let of_calls =
+            |lane: &&mut Lane| !sources.iter().any(|source| source.is_own_thread(lane.consumer.tid));
         self.lanes.iter_mut().filter(of_calls).for_each(|lane| lane.consumer.note_end());
         let before = self.lanes.len();
-        hsa::collect(COLLECT);
+        sources.iter().for_each(|source| source.collect(COLLECT));
         // That thread may have made its ring only now. Other new ones are for the next transaction.
         self.take_new_rings();
         self.lanes[before..].iter_mut().filter(of_calls).for_each(|lane| lane.consumer.note_nothing());
@@ -644,7 +646,7 @@ impl File {
 
     fn facts(&mut self, appender: &mut Appender, until: Until) -> Result<(), Error> {
         if !self.gpus_known {
-            self.gpus_known = session::gpus(appender)?;
+            self.gpus_known = session::gpus(appender, self.recorder)?;
         }
         let ending = until != Until::Next;
         let failures = self.recorder.failures.count();

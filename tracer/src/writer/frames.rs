@@ -177,7 +177,7 @@ mod tests {
     fn code_that_is_made_again_and_again_takes_no_more_memory() {
         let directory = tempfile::tempdir().unwrap();
         let mut appender = Appender::open(&directory.path().join("t.rpd")).unwrap();
-        let mut frames = Frames::new(Box::leak(Box::new(Stacks::new())));
+        let mut frames = Frames::new(Box::leak(Box::new(Stacks::new(rpd_codeobject::demangle))));
         appender.begin().unwrap();
         for round in 0..3 {
             for call in 1..=40_000 {
@@ -196,7 +196,7 @@ mod tests {
     fn calls_in_the_file_have_their_frames_or_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         let mut appender = Appender::open(&directory.path().join("t.rpd")).unwrap();
-        let mut frames = Frames::new(Box::leak(Box::new(Stacks::new())));
+        let mut frames = Frames::new(Box::leak(Box::new(Stacks::new(rpd_codeobject::demangle))));
 
         // Three calls are in the file when one more comes, of a transaction that is not: nobody misses its frames.
         appender.begin().unwrap();

@@ -29,7 +29,7 @@ use rpd_schema::{Error, ErrorKind, check_name};
 use crate::config::Template;
 use crate::counters::Cause;
 use crate::recorder::Recorder;
-use crate::{hip, log, provoked};
+use crate::{log, provoked};
 use file::File;
 use progress::Progress;
 pub(crate) use turn::GATE;
@@ -312,7 +312,7 @@ fn serve(recorder: &'static Recorder) {
         GATE.without(|| {
             if !finish {
                 recorder.switch.keep_time();
-                hip::follow(recorder);
+                recorder.sources.iter().for_each(|source| source.visit(recorder));
             }
             file.drain();
             if recorder.writer.note_is_due() {

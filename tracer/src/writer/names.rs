@@ -1,8 +1,9 @@
-//! What the file calls each kernel: demangled name, string id, code object id. Worked out once per kernel.
+//! What the file calls each kernel: name, string id, code object id. Worked out once per kernel.
 
 use rpd_schema::{Appender, CodeObjectId, CodeObjectRow, Error, ExtCodeObjectRow, StringId};
 
-use crate::hsa::kernel::{self, Kernel, KernelId, Role};
+use crate::record::KernelId;
+use crate::source::{GpuTable, KernelText, Role};
 
 /// A kernel as rows refer to it.
 #[derive(Clone, Copy)]
@@ -15,16 +16,19 @@ pub(super) struct Named {
 }
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Names {
+    table: &'static dyn GpuTable,
     known: Vec<Option<Named>>,
     /// Those that came with the open transaction.
     open: Vec<usize>,
-    /// Demangling is slow, and its result survives a rollback.
-    demangled: Vec<Option<String>>,
 }
 
 impl Names {
+    /// Of the kernels of `table`.
+    pub(super) fn new(table: &'static dyn GpuTable) -> Names {
+        Names { table, known: Vec::new(), open: Vec::new() }
+    }
+
     /// A new session began, which has no ids yet.
     pub(super) fn forget(&mut self) {
         self.known.clear();
@@ -48,49 +52,42 @@ impl Names {
         let place = id as usize;
         if let Some(Some(named)) = self.known.get_mut(place) {
             if named.doubts != appender.doubts() {
-                let text = self.demangled.get(place).and_then(Option::as_deref).unwrap_or_default();
-                (named.name, named.doubts) = (appender.intern(text)?, appender.doubts());
+                let text = self.table.kernel(id).unwrap_or_default().name;
+                (named.name, named.doubts) = (appender.intern(&text)?, appender.doubts());
             }
             return Ok(*named);
         }
-        let kernel = kernel::get(id);
-        let named = self.enter(place, kernel.as_deref(), appender)?;
+        let named = enter(place, &self.table.kernel(id).unwrap_or_default(), appender)?;
         self.known.resize(self.known.len().max(place + 1), None);
         self.known[place] = Some(named);
         self.open.push(place);
         Ok(named)
     }
+}
 
-    fn enter(
-        &mut self,
-        place: usize,
-        kernel: Option<&Kernel>,
-        appender: &mut Appender,
-    ) -> Result<Named, Error> {
-        self.demangled.resize(self.demangled.len().max(place + 1), None);
-        let text = self.demangled[place]
-            .get_or_insert_with(|| kernel.map(|k| rpd_codeobject::demangle(&k.symbol)).unwrap_or_default());
-        let name = appender.intern(text)?;
-        let mut code_object = CodeObjectId::UNKNOWN;
-        if let Some(facts) = kernel.and_then(|kernel| kernel.facts.as_ref()) {
-            code_object = CodeObjectId(place as u64 + 1);
-            let row =
-                CodeObjectRow { id: code_object, vgpr: facts.vgpr_count, sgpr: facts.sgpr_count, fbar: 0 };
-            appender.code_object(&row)?;
-            appender.ext_code_object(&ExtCodeObjectRow {
-                id: code_object,
-                kernel_name: name,
-                agpr: facts.agpr_count,
-                vgpr_spill: facts.vgpr_spill_count,
-                sgpr_spill: facts.sgpr_spill_count,
-                group_segment_size: facts.group_segment_fixed_size,
-                private_segment_size: facts.private_segment_fixed_size,
-                kernarg_segment_size: facts.kernarg_segment_size,
-                wavefront_size: facts.wavefront_size,
-                max_workgroup_size: facts.max_flat_workgroup_size,
-            })?;
-        }
-        let role = kernel.map_or(Role::Kernel, Kernel::role);
-        Ok(Named { role, name, code_object, doubts: appender.doubts() })
+fn enter(place: usize, kernel: &KernelText, appender: &mut Appender) -> Result<Named, Error> {
+    let name = appender.intern(&kernel.name)?;
+    let mut code_object = CodeObjectId::UNKNOWN;
+    if let Some(code) = &kernel.code {
+        code_object = CodeObjectId(place as u64 + 1);
+        appender.code_object(&CodeObjectRow {
+            id: code_object,
+            vgpr: code.vgpr,
+            sgpr: code.sgpr,
+            fbar: 0,
+        })?;
+        appender.ext_code_object(&ExtCodeObjectRow {
+            id: code_object,
+            kernel_name: name,
+            agpr: code.agpr,
+            vgpr_spill: code.vgpr_spill,
+            sgpr_spill: code.sgpr_spill,
+            group_segment_size: code.group_segment_size,
+            private_segment_size: code.private_segment_size,
+            kernarg_segment_size: code.kernarg_segment_size,
+            wavefront_size: code.wavefront_size,
+            max_workgroup_size: code.max_workgroup_size,
+        })?;
     }
+    Ok(Named { role: kernel.role, name, code_object, doubts: appender.doubts() })
 }

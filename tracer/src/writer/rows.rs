@@ -10,11 +10,9 @@ use super::frames::Frames;
 use super::names::{Named, Names};
 use super::ranges::Stretch;
 use crate::correlation;
-use crate::hip::silence::Silence;
-use crate::hsa::copy::API_NAMES;
-use crate::hsa::kernel::Role;
 use crate::record::{Copy, Dispatch, NO_GPU};
 use crate::recorder::Recorder;
+use crate::source::{Role, Watch};
 
 /// Queue number of the copy engines; queues of packets count from 1.
 const COPY_QUEUE: u32 = 0;
@@ -86,13 +84,14 @@ struct Ids {
 
 /// See the module.
 pub(super) struct Rows {
+    pub(super) recorder: &'static Recorder,
     pub(super) pid: u32,
     ticks: bool,
     ids: Ids,
     pub(super) names: Names,
     pub(super) frames: Option<Frames>,
     pub(super) recorded: Recorded,
-    silence: Silence,
+    watches: Vec<Watch>,
     /// What calls copy whose packets may be HIP's copy kernels.
     copies: Copies,
 }
@@ -162,13 +161,14 @@ impl Rows {
     /// For the process that `recorder` records.
     pub(super) fn new(recorder: &'static Recorder) -> Rows {
         Rows {
+            recorder,
             pid: recorder.pid,
             ticks: recorder.config.ticks,
             ids: Ids::first(),
-            names: Names::default(),
+            names: Names::new(recorder.gpus),
             frames: recorder.stacks.as_ref().map(Frames::new),
             recorded: Recorded::default(),
-            silence: Silence::default(),
+            watches: recorder.sources.iter().filter_map(|source| source.watch()).collect(),
             copies: Copies::default(),
         }
     }
@@ -213,14 +213,20 @@ impl Rows {
         record: &Dispatch,
         linked: bool,
     ) -> Result<(), Error> {
-        self.silence.after(record);
+        self.watches.iter_mut().for_each(|watch| watch(record));
         self.recorded.without_call += u64::from(!linked);
         self.recorded.launches_done += u64::from(linked && record.launch != 0);
         let kernel = self.names.get(record.kernel, appender)?;
         let api = if linked {
             self.call_id(record.correlation)
         } else {
-            self.call(appender, "hsaDispatch", record.tid, record.submit_start, record.submit_end)?
+            self.made_up(
+                appender,
+                (record.source, record.function),
+                record.tid,
+                record.submit_start,
+                record.submit_end,
+            )?
         };
         if kernel.role == Role::Kernel && (!linked || record.launch == 1) {
             appender.kernel_api(&launch_of(api, record, kernel))?;
@@ -285,8 +291,8 @@ impl Rows {
         let api = if linked {
             self.call_id(record.correlation)
         } else {
-            let name = API_NAMES.get(record.api as usize).copied().unwrap_or_default();
-            let api = self.call(appender, name, record.tid, record.submit_start, record.submit_end)?;
+            let function = (record.source, record.function);
+            let api = self.made_up(appender, function, record.tid, record.submit_start, record.submit_end)?;
             let device = |gpu: u32| i32::try_from(gpu).unwrap_or(-1);
             appender.copy_api(&CopyApiRow {
                 api,
@@ -371,15 +377,17 @@ impl Rows {
         appender.api(&ApiRow { id, pid: self.pid, tid, start: marker.start, end: marker.end, name, args })
     }
 
-    fn call(
+    /// A call for an operation that is of none: a function of a source, by its number there.
+    fn made_up(
         &mut self,
         appender: &mut Appender,
-        name: &str,
+        (source, function): (u8, u16),
         tid: u32,
         start: u64,
         end: u64,
     ) -> Result<ApiId, Error> {
         let id = self.call_id(correlation::next());
+        let name = self.recorder.source(source).map_or("", |source| source.function(function));
         let name = appender.intern(name)?;
         appender.api(&ApiRow { id, pid: self.pid, tid, start, end, name, args: appender.empty() })?;
         Ok(id)

@@ -11,9 +11,9 @@ pub(super) type State<'a> = dyn FnMut(&str, &str) -> Result<(), Error> + 'a;
 
 use super::rows::Recorded;
 use crate::counters::{Counters, Lost};
+use crate::host;
 use crate::recorder::Recorder;
 use crate::stack::Stacks;
-use crate::{hip, host, hsa, timing};
 
 /// Facts that are known when a session begins.
 pub(super) fn begin(state: &mut State<'_>, recorder: &Recorder) -> Result<(), Error> {
@@ -53,15 +53,16 @@ pub(super) fn name_of_note(recorder: &Recorder) -> String {
 }
 
 /// The GPUs and the runtime, once it is there. True: it was.
-pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
-    if hsa::gpus().is_empty() {
+pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder) -> Result<bool, Error> {
+    let gpus = recorder.gpus.gpus();
+    if gpus.is_empty() {
         return Ok(false);
     }
-    sources(&mut |key, value| appender.session_fact(key, value))?;
-    if let Some(timing) = timing::chosen() {
-        appender.session_fact("timing", timing.name())?;
+    sources(&mut |key, value| appender.session_fact(key, value), recorder)?;
+    if let Some(timing) = recorder.gpus.timing() {
+        appender.session_fact("timing", timing)?;
     }
-    for gpu in hsa::gpus() {
+    for gpu in gpus {
         let facts = [
             (fact::GPU_NAME, &gpu.name),
             (fact::GPU_TARGET, &gpu.target),
@@ -75,14 +76,22 @@ pub(super) fn gpus(appender: &mut Appender) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// What is recorded, and how HIP's calls are seen, which a later start or another profiler can change.
-fn sources(state: &mut State<'_>) -> Result<(), Error> {
-    let sources = [("hsa", hsa::offered()), ("hip", hip::records_calls())];
-    let sources: Vec<&str> = sources.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect();
-    if !sources.is_empty() {
-        state(fact::SOURCES, &sources.join(","))?;
+/// Which sources have found what they observe, and what they say of it. A later start or another profiler can change that.
+fn sources(state: &mut State<'_>, recorder: &Recorder) -> Result<(), Error> {
+    let used = recorder.sources.iter().filter(|source| source.is_used());
+    let names: Vec<&str> = used.map(|source| source.name()).collect();
+    if !names.is_empty() {
+        state(fact::SOURCES, &names.join(","))?;
     }
-    hip::way().map_or(Ok(()), |door| state("hip_door", door))
+    let mut said = Ok(());
+    for source in recorder.sources {
+        source.facts(&mut |key, value| {
+            if said.is_ok() {
+                said = state(key, value);
+            }
+        });
+    }
+    said
 }
 
 /// Sums of the process. A session tells what has come to them since the session before it.
@@ -153,8 +162,8 @@ pub(super) fn counts(
     if recorder.stacks.is_some() {
         state("calls_without_stack", &sums.without_stack.to_string())?;
     }
-    sources(state)?;
-    if hip::way().is_some() {
+    sources(state, recorder)?;
+    if recorder.sources.iter().any(|source| source.causes_operations()) {
         state("ops_without_call", &recorded.without_call.to_string())?;
     }
     launches_without_op(state, recorded)?;

@@ -98,7 +98,7 @@ impl Sink<'_> {
                 let behind = entry.text.split_at_checked(call.arguments as usize);
                 let (arguments, frames) = behind.unwrap_or_default();
                 self.keep(|rows, appender| {
-                    rows.hip_call(appender, tid, &call, arguments)?;
+                    rows.call(appender, tid, &call, arguments)?;
                     rows.stack(appender, &call, frames)
                 });
             }

@@ -1,7 +1,9 @@
 //! Function names for people: C++ as kernels are named, and Rust.
 
-/// `symbol` as the source has it; a name that is not mangled stays as it is.
-pub(super) fn demangle(symbol: &str) -> String {
+use crate::stack::table::Demangle;
+
+/// `symbol` as the source has it, C++ by `cpp`; a name that is not mangled stays as it is.
+pub(super) fn demangle(symbol: &str, cpp: Demangle) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(symbol) {
         // Without the hash at its end.
         return format!("{name:#}");
@@ -9,9 +11,9 @@ pub(super) fn demangle(symbol: &str) -> String {
     // What compilers add to a name when they split a function, as c++filt shows it.
     match symbol.split_once('.') {
         Some((name, part)) if symbol.starts_with("_Z") => {
-            format!("{} [clone .{part}]", rpd_codeobject::demangle(name))
+            format!("{} [clone .{part}]", cpp(name))
         }
-        _ => rpd_codeobject::demangle(symbol),
+        _ => cpp(symbol),
     }
 }
 
@@ -30,7 +32,7 @@ mod tests {
             ("_Znot mangled", "_Znot mangled"),
             ("", ""),
         ] {
-            assert_eq!(demangle(symbol), name);
+            assert_eq!(demangle(symbol, rpd_codeobject::demangle), name);
         }
     }
 }

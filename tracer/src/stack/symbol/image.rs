@@ -12,6 +12,7 @@ use super::lines::Lines;
 use super::source::Source;
 use super::table::SymbolTable;
 use crate::stack::module::{Identity, Module};
+use crate::stack::table::Demangle;
 
 /// An ELF file of this machine, read piece by piece.
 pub(super) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<&'a File>>;
@@ -60,13 +61,13 @@ impl Image {
     }
 
     /// The names at an address of the file: as many as functions were put into each other there, the innermost first.
-    pub(super) fn names(&self, address: u64) -> Vec<String> {
+    pub(super) fn names(&self, address: u64, cpp: Demangle) -> Vec<String> {
         let frames = self.lines.as_ref().map(|lines| lines.at(address)).unwrap_or_default();
-        let symbol = || Some(demangle(&self.symbols.as_ref()?.at(address)?));
+        let symbol = || Some(demangle(&self.symbols.as_ref()?.at(address)?, cpp));
         let names: Option<Vec<_>> = frames
             .into_iter()
             .map(|frame| {
-                let function = frame.function.map(|function| demangle(&function)).or_else(symbol)?;
+                let function = frame.function.map(|function| demangle(&function, cpp)).or_else(symbol)?;
                 Some(match frame.place {
                     Some(place) => format!("{function} {place}"),
                     None => format!("{function} ({})", self.file_name),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::module::Module;
-use super::table::Stacks;
+use super::table::{Demangle, Stacks};
 use super::word;
 use image::Image;
 
@@ -56,7 +56,7 @@ impl Symbols {
             let module = stacks.module(id);
             for word in group {
                 let names = match &module {
-                    Some(module) => self.names_in(id, module, word::parts(*word).1),
+                    Some(module) => self.names_in(id, module, word::parts(*word).1, stacks.demangle),
                     None => vec![format!("{:#x}", word::parts(*word).1)],
                 };
                 self.names.insert(*word, names.into());
@@ -74,9 +74,9 @@ impl Symbols {
         }
     }
 
-    fn names_in(&mut self, id: u16, module: &Module, address: u64) -> Vec<String> {
+    fn names_in(&mut self, id: u16, module: &Module, address: u64, demangle: Demangle) -> Vec<String> {
         let image = self.images.entry(id).or_insert_with(|| Image::open(module));
-        let names = image.names(address);
+        let names = image.names(address, demangle);
         if !names.is_empty() {
             return names;
         }

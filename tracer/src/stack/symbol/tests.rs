@@ -40,7 +40,7 @@ fn module(path: &Path) -> (Module, u64) {
 }
 
 fn names(module: &Module, address: u64) -> Vec<String> {
-    Symbols::default().names_in(1, module, address)
+    Symbols::default().names_in(1, module, address, rpd_codeobject::demangle)
 }
 
 #[test]

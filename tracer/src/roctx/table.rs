@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::table::SizedTable;
+use crate::register::table::SizedTable;
 use crate::{log, roctx};
 
 /// Copies of the library that can be told apart.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::recorder::Recorder;
+use crate::env::Env;
 
 /// Where times come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +25,40 @@ impl Timing {
     }
 }
 
+const ALL: [Timing; 2] = [Timing::Hsa, Timing::Hip];
+
+/// RPDT_TIMING; 0 for whatever can.
+static WANTED: AtomicU8 = AtomicU8::new(0);
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+/// Reads RPDT_TIMING.
+pub(crate) fn configure(env: &mut Env<'_>) {
+    let wanted = env.choice("RPDT_TIMING", ALL.map(Timing::name)).map_or(0, |place| ALL[place] as u8);
+    WANTED.store(wanted, Ordering::Relaxed);
+}
+
+/// What RPDT_TIMING asks for.
+pub(crate) fn wanted() -> Option<Timing> {
+    of(&WANTED)
+}
+
+fn of(place: &AtomicU8) -> Option<Timing> {
+    ALL.into_iter().find(|timing| *timing as u8 == place.load(Ordering::Relaxed))
+}
 
 /// What this process is timed by; nothing before something could be.
 pub(crate) fn chosen() -> Option<Timing> {
-    [Timing::Hsa, Timing::Hip].into_iter().find(|timing| *timing as u8 == CHOSEN.load(Ordering::Relaxed))
+    of(&CHOSEN)
 }
 
 /// The HSA runtime offers its tables: whether its queues are to be intercepted.
-pub(crate) fn by_hsa(recorder: &Recorder) -> bool {
-    recorder.config.timing != Some(Timing::Hip) && choose(Timing::Hsa)
+pub(crate) fn by_hsa() -> bool {
+    wanted() != Some(Timing::Hip) && choose(Timing::Hsa)
 }
 
 /// HIP could record its commands: whether it is to do so. `late`: nothing else can.
-pub(crate) fn by_hip(recorder: &Recorder, late: bool) -> bool {
-    match recorder.config.timing {
+pub(crate) fn by_hip(late: bool) -> bool {
+    match wanted() {
         Some(Timing::Hsa) => false,
         Some(Timing::Hip) => choose(Timing::Hip),
         None => late && choose(Timing::Hip),

@@ -9,10 +9,8 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use rpd_preload::lock::{read, write};
 
-use crate::record::NO_GPU;
-
-/// Number of a kernel in the table.
-pub(crate) type KernelId = u32;
+use crate::record::{KernelId, NO_GPU};
+use crate::source::{CodeFacts, KernelText, Role};
 
 /// What is known of a kernel from its code object and the loader.
 #[derive(Debug)]
@@ -23,6 +21,7 @@ pub(crate) struct Kernel {
     pub(crate) gpu: u32,
     /// Registers and sizes; none when the code object could not be read.
     pub(crate) facts: Option<rpd_codeobject::Kernel>,
+    name: OnceLock<String>,
 }
 
 struct Table {
@@ -42,7 +41,7 @@ static TABLE: std::sync::LazyLock<Table> = std::sync::LazyLock::new(|| Table {
 });
 
 /// `object` is `kernel` from now on.
-pub(super) fn add(object: u64, kernel: Kernel) -> KernelId {
+pub(crate) fn add(object: u64, kernel: Kernel) -> KernelId {
     let id = number(kernel);
     write(&TABLE.by_object).insert(object, id);
     TABLE.generation.fetch_add(1, Ordering::Release);
@@ -74,7 +73,7 @@ fn number(kernel: Kernel) -> KernelId {
 /// A kernel of which nothing is known.
 pub(crate) fn unnamed() -> KernelId {
     static UNNAMED: OnceLock<KernelId> = OnceLock::new();
-    *UNNAMED.get_or_init(|| number(Kernel { symbol: String::new(), gpu: NO_GPU, facts: None }))
+    *UNNAMED.get_or_init(|| number(Kernel::new(String::new(), NO_GPU, None)))
 }
 
 /// The kernel of that mangled name on `gpu`, loaded or not; where the GPU is not known, the only one of that name.
@@ -84,11 +83,11 @@ pub(crate) fn named(name: &str, gpu: u32) -> KernelId {
         [(_, only)] if gpu == NO_GPU => Some(only),
         _ => known.iter().find(|(other, _)| *other == gpu).map(|(_, id)| *id),
     });
-    known.unwrap_or_else(|| number(Kernel { symbol, gpu, facts: None }))
+    known.unwrap_or_else(|| number(Kernel::new(symbol, gpu, None)))
 }
 
 /// `objects` mean nothing any more.
-pub(super) fn remove(objects: &[u64]) {
+pub(crate) fn remove(objects: &[u64]) {
     let mut by_object = write(&TABLE.by_object);
     for object in objects {
         by_object.remove(object);
@@ -107,11 +106,11 @@ fn find(object: u64) -> KernelId {
         return *id;
     }
     // Loaded in a way the hooks do not see: its address is the name.
-    add(object, Kernel { symbol: format!("kernel object {object:#x}"), gpu: NO_GPU, facts: None })
+    add(object, Kernel::new(format!("kernel object {object:#x}"), NO_GPU, None))
 }
 
 /// The kernels one queue used last, so that a dispatch need not take a lock.
-pub(super) struct Cache {
+pub(crate) struct Cache {
     generation: u64,
     places: [(u64, KernelId, bool); Cache::PLACES],
 }
@@ -120,13 +119,13 @@ impl Cache {
     const PLACES: usize = 64;
 
     /// Empty.
-    pub(super) fn new() -> Cache {
+    pub(crate) fn new() -> Cache {
         Cache { generation: 0, places: [(0, 0, false); Cache::PLACES] }
     }
 
     /// The kernel that `object` means now, and whether it is the application's.
     #[inline]
-    pub(super) fn find(&mut self, object: u64) -> (KernelId, bool) {
+    pub(crate) fn find(&mut self, object: u64) -> (KernelId, bool) {
         let generation = TABLE.generation.load(Ordering::Acquire);
         if generation != self.generation {
             *self = Cache { generation, ..Cache::new() };
@@ -141,27 +140,24 @@ impl Cache {
     }
 }
 
-/// What a kernel of the runtime's own does, by its name: those are copies and fills, not kernels of the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// A kernel of the application or of a library.
-    Kernel,
-    /// `__amd_rocclr_copyBuffer*` and their like.
-    Copy,
-    /// A rectangular copy.
-    CopyRect,
-    /// `__amd_rocclr_fillBuffer*`.
-    Fill,
-}
-
 impl Kernel {
+    /// A kernel of which that is known.
+    pub(crate) fn new(symbol: String, gpu: u32, facts: Option<rpd_codeobject::Kernel>) -> Kernel {
+        Kernel { symbol, gpu, facts, name: OnceLock::new() }
+    }
+
+    /// Its demangled name, which is worked out once.
+    pub(crate) fn name(&self) -> &str {
+        self.name.get_or_init(|| rpd_codeobject::demangle(&self.symbol))
+    }
+
     /// Whether the runtime brought it along.
     fn is_runtimes(&self) -> bool {
         self.symbol.starts_with("__amd_rocclr_")
     }
 
-    /// See [`Role`].
-    pub(crate) fn role(&self) -> Role {
+    /// What it does: kernels of the runtime's own have names of their own.
+    fn role(&self) -> Role {
         match self.symbol.strip_prefix("__amd_rocclr_") {
             Some(name) if name.starts_with("copyBufferRect") => Role::CopyRect,
             Some(name) if name.starts_with("copy") => Role::Copy,
@@ -171,13 +167,31 @@ impl Kernel {
     }
 }
 
+/// The kernel numbered `id`, for the writer.
+pub(crate) fn text(id: KernelId) -> Option<KernelText> {
+    let kernel = get(id)?;
+    let code = kernel.facts.as_ref().map(|facts| CodeFacts {
+        vgpr: facts.vgpr_count,
+        sgpr: facts.sgpr_count,
+        agpr: facts.agpr_count,
+        vgpr_spill: facts.vgpr_spill_count,
+        sgpr_spill: facts.sgpr_spill_count,
+        group_segment_size: facts.group_segment_fixed_size,
+        private_segment_size: facts.private_segment_fixed_size,
+        kernarg_segment_size: facts.kernarg_segment_size,
+        wavefront_size: facts.wavefront_size,
+        max_workgroup_size: facts.max_flat_workgroup_size,
+    });
+    Some(KernelText { name: kernel.name().to_string(), role: kernel.role(), code })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_address_that_is_reused_means_the_new_kernel() {
-        let named = |symbol: &str| Kernel { symbol: symbol.into(), gpu: 0, facts: None };
+        let named = |symbol: &str| Kernel::new(symbol.into(), 0, None);
         let mut cache = Cache::new();
         let old = add(0x7000, named("old.kd"));
         assert_eq!(cache.find(0x7000), (old, true));
@@ -200,7 +214,7 @@ mod tests {
         let early = [named("lazy", 1), named("lazy", 0)];
         let mut facts = rpd_codeobject::Kernel::default();
         facts.vgpr_count = 24;
-        let loaded = add(0x7100, Kernel { symbol: "lazy.kd".into(), gpu: 0, facts: Some(facts) });
+        let loaded = add(0x7100, Kernel::new("lazy.kd".into(), 0, Some(facts)));
         let vgprs = |id| get(id).unwrap().facts.as_ref().map(|facts| facts.vgpr_count);
         assert_eq!(early.map(vgprs), [None, Some(24)]);
         assert_eq!(named("lazy", 0), loaded);
@@ -208,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_name_means_the_kernel_of_its_gpu() {
-        let on = |gpu| Kernel { symbol: "shared.kd".into(), gpu, facts: None };
+        let on = |gpu| Kernel::new("shared.kd".into(), gpu, None);
         let first = add(0x9000, on(0));
         assert_eq!(named("shared", NO_GPU), first, "there is no other");
         let (second, newer) = (add(0x9100, on(1)), add(0x9200, on(0)));
@@ -220,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_runtimes_own_kernels() {
-        let role = |symbol: &str| Kernel { symbol: symbol.into(), gpu: 0, facts: None }.role();
+        let role = |symbol: &str| Kernel::new(symbol.into(), 0, None).role();
         assert_eq!(role("__amd_rocclr_copyBufferRectAligned.kd"), Role::CopyRect);
         assert_eq!(role("__amd_rocclr_copyBufferAligned.kd"), Role::Copy);
         assert_eq!(role("__amd_rocclr_fillBufferAligned.kd"), Role::Fill);

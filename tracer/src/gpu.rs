@@ -1,0 +1,7 @@
+//! What is known of GPUs and their kernels, whichever source found it out.
+//!
+//! - [`kernels`]: every kernel that the process has loaded or named, by its number in records
+//! - [`timing`]: which source times operations
+
+pub(crate) mod kernels;
+pub(crate) mod timing;

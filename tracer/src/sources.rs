@@ -1,0 +1,49 @@
+//! The list of sources. Whoever adds one adds it here.
+
+use crate::gpu::{kernels, timing};
+use crate::hip::Hip;
+use crate::hsa::{self, HsaSource};
+use crate::record::KernelId;
+use crate::roctx::Roctx;
+use crate::source::{GpuFacts, GpuTable, KernelText, Source};
+
+/// All of them, in the order in which they are told of anything: the runtime before what is built upon it.
+pub(crate) static ALL: &[&dyn Source] = &[&HsaSource, &Hip, &Roctx];
+
+/// What is known of GPUs and kernels, whichever source found it out.
+pub(crate) struct Gpus;
+
+impl GpuTable for Gpus {
+    fn kernel(&self, id: KernelId) -> Option<KernelText> {
+        kernels::text(id)
+    }
+
+    fn gpus(&self) -> Vec<GpuFacts> {
+        let facts = |gpu: &hsa::Gpu| GpuFacts {
+            index: gpu.index,
+            name: gpu.name.clone(),
+            target: gpu.target.clone(),
+            bdf: gpu.bdf.clone(),
+            uuid: gpu.uuid.clone(),
+        };
+        hsa::gpus().iter().map(facts).collect()
+    }
+
+    fn timing(&self) -> Option<&'static str> {
+        timing::chosen().map(timing::Timing::name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_sources_have_one_number_or_name() {
+        for (place, source) in ALL.iter().enumerate() {
+            let same =
+                |other: &&&dyn Source| other.number() == source.number() || other.name() == source.name();
+            assert_eq!(ALL.iter().position(|other| same(&other)), Some(place), "{}", source.name());
+        }
+    }
+}
