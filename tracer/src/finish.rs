@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use rpd_schema::session_fact;
+use rpd_transport::config::Template;
+use rpd_transport::recorder::{self, Recorder};
 
-use crate::config::Template;
-use crate::recorder::{self, Recorder};
 use crate::{report, sources};
 
 /// How long a flush may take.

@@ -4,8 +4,11 @@
 //! in memory cannot be forgotten, so a fork waits until the writer is between two transactions; a child forked in the middle of
 //! one (the wait has a deadline) records nothing.
 
+use rpd_transport::log;
+use rpd_transport::recorder;
+use rpd_transport::writer;
+
 use crate::guard::guard;
-use crate::{log, recorder, writer};
 
 /// Has the three steps below called around every fork.
 pub(crate) fn watch() {

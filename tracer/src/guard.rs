@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{log, provoked, recorder};
+use rpd_transport::log;
+use rpd_transport::provoked;
+use rpd_transport::recorder;
 
 /// Runs `body`, in which the thread cannot be cancelled. If it panics, recording ends for this process with one line, and the caller
 /// gets `otherwise`.

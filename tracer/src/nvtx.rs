@@ -10,9 +10,10 @@ mod text;
 
 use std::ffi::{CStr, c_void};
 
-use crate::log;
 pub(crate) use abi::GetExportTable;
 use abi::{Callbacks, Module, Slot};
+
+use rpd_transport::log;
 
 /// Names the injection library; ours, or the one of a tool that the user wants instead.
 const INJECTION: &CStr = c"NVTX_INJECTION64_PATH";

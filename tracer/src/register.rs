@@ -6,8 +6,9 @@
 pub(crate) mod chain;
 pub(crate) mod table;
 
-use crate::log;
-use crate::source::{Answer, Offer};
+use rpd_transport::log;
+use rpd_transport::source::{Answer, Offer};
+
 use crate::sources;
 
 /// Answer for tables that we leave alone. Only ROCr looks at it: it then starts the tools of HSA_TOOLS_LIB.

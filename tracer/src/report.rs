@@ -7,8 +7,10 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::recorder::Recorder;
-use crate::{host, sources};
+use rpd_transport::host;
+use rpd_transport::recorder::Recorder;
+
+use crate::sources;
 
 /// The library is in the process.
 pub(crate) fn loaded(recorder: &Recorder) {

@@ -11,11 +11,14 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rpd_transport::marker;
+use rpd_transport::process_range;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records::Stack;
+use rpd_transport::source::{Answer, Loading, Offer, Source};
+use rpd_transport::thread;
+
 use crate::guard::guard;
-use crate::record::Stack;
-use crate::recorder::{self, Recorder};
-use crate::source::{Answer, Loading, Offer, Source};
-use crate::{marker, process_range, thread};
 use next::Next;
 
 /// The source of roctx's markers.

@@ -1,11 +1,12 @@
 //! The list of sources. Whoever adds one adds it here.
 
+use rpd_transport::records::KernelId;
+use rpd_transport::source::{GpuFacts, GpuTable, KernelText, Source};
+
 use crate::gpu::{kernels, timing};
 use crate::hip::Hip;
 use crate::hsa::{self, HsaSource};
-use crate::record::KernelId;
 use crate::roctx::Roctx;
-use crate::source::{GpuFacts, GpuTable, KernelText, Source};
 
 /// All of them, in the order in which they are told of anything: the runtime before what is built upon it.
 pub(crate) static ALL: &[&dyn Source] = &[&HsaSource, &Hip, &Roctx];

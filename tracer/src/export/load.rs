@@ -3,14 +3,15 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rpd_preload::environment::is_secure;
+use rpd_transport::config::Config;
+use rpd_transport::env::Env;
+use rpd_transport::recorder::{self, Setup};
+use rpd_transport::source::Loading;
+use rpd_transport::thread;
 
-use crate::config::Config;
-use crate::env::Env;
 use crate::gpu::timing;
 use crate::guard::{guard, speak_for_panics};
-use crate::recorder::{self, Setup};
-use crate::source::Loading;
-use crate::{environment, finish, fork, report, sources, thread};
+use crate::{environment, finish, fork, report, sources};
 
 // In the loader's list of constructors: runs before main under LD_PRELOAD, inside dlopen otherwise.
 // Only statics are filled here: every helper process that inherits the environment pays for it.
@@ -42,7 +43,7 @@ extern "C-unwind" fn constructor() {
             gpus: &sources::Gpus,
             demangle: rpd_codeobject::demangle,
         });
-        crate::log::set_level(recorder.config.log);
+        rpd_transport::log::set_level(recorder.config.log);
         let is_tool = environment::names_this_tool();
         // Children of a process that somebody looks into for a while are not to be recorded by themselves.
         if !late {

@@ -2,9 +2,10 @@
 
 use std::ffi::c_int;
 
+use rpd_transport::recorder;
+
 use crate::guard::guard;
 use crate::nvtx::{self, GetExportTable};
-use crate::recorder;
 
 /// Every copy of NVTX in the process calls this at its first use (NVTX 3 nvtxDetail/nvtxInit.h). 0 makes it do nothing from then
 /// on.

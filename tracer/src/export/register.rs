@@ -3,9 +3,10 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use rpd_transport::source::Offer;
+
 use crate::guard::guard;
 use crate::register::{self, chain};
-use crate::source::Offer;
 
 /// Called once per library, on the thread that first uses it and inside its initialisation: nothing here may call HIP, or wait for
 /// anybody who does. Returns 0 when the tables are taken.

@@ -8,11 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::Template;
+use rpd_transport::config::Template;
+use rpd_transport::marker;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records::Stack;
+
+use crate::finish;
 use crate::guard::guard;
-use crate::record::Stack;
-use crate::recorder::{self, Recorder};
-use crate::{finish, marker};
 
 /// One more wish to record: recording runs while there were more starts than stops. RPDT_AUTOSTART=1 counts as one.
 #[unsafe(no_mangle)]

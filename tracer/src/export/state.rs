@@ -4,9 +4,11 @@ use std::ffi::c_char;
 use std::os::unix::ffi::OsStrExt;
 
 use rpd_preload::lock::lock;
+use rpd_transport::log;
+use rpd_transport::recorder;
 
+use crate::finish;
 use crate::guard::guard;
-use crate::{finish, log, recorder};
 
 /// `struct rpd_state` of include/rpd_tracer.h.
 #[repr(C)]

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 
 use rpd_preload::lock::{read, write};
-
-use crate::record::{KernelId, NO_GPU};
-use crate::source::{CodeFacts, KernelText, Role};
+use rpd_transport::records::{KernelId, NO_GPU};
+use rpd_transport::source::{CodeFacts, KernelText, Role};
 
 /// What is known of a kernel from its code object and the loader.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::env::Env;
+use rpd_transport::env::Env;
 
 /// Where times come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

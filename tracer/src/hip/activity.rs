@@ -15,13 +15,14 @@ use std::time::Duration;
 
 use rpd_preload::clock;
 use rpd_preload::lock::lock_within;
+use rpd_transport::correlation;
+use rpd_transport::recorder::{self, Recorder};
 
 use super::command::{self, Completed, Created};
 use super::library::{EnableActivityCallback, RegisterActivityCallback};
 use super::{Door, call, device, door};
 use crate::guard::guard;
-use crate::recorder::{self, Recorder};
-use crate::{correlation, hsa};
+use crate::hsa;
 
 /// Tells HIP's second call from its first.
 static EXIT: u8 = 0;

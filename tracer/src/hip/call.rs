@@ -8,6 +8,13 @@ use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 
 use rpd_preload::clock;
+use rpd_transport::correlation;
+use rpd_transport::counters;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records;
+use rpd_transport::records::{KernelId, NO_KERNEL};
+use rpd_transport::stack;
+use rpd_transport::thread;
 
 use super::arguments::{self, Arguments, MOST, unsigned};
 use super::command::Created;
@@ -15,9 +22,6 @@ use super::description::{Api, Role, Row, StreamPlace};
 use super::frame::{self, Frame};
 use super::launch::{LAUNCH_CONFIG_STREAM, launch, transfer};
 use super::{function, pointer};
-use crate::record::{KernelId, NO_KERNEL};
-use crate::recorder::{self, Recorder};
-use crate::{correlation, counters, record, stack, thread};
 
 /// u64s of the room for HIP's data of one call: more than any version known writes there (1520 bytes in 6.x).
 pub(super) const ROOM: usize = 256;
@@ -275,7 +279,7 @@ pub(super) fn exit(index: u16, data: *const u8) {
         }
         current.id.set(correlation::NONE);
         let Some(recorder) = recorder::get() else { return };
-        let mut call = record::Call {
+        let mut call = records::Call {
             start: current.start.get(),
             end: clock::monotonic(),
             correlation: id,
@@ -285,8 +289,8 @@ pub(super) fn exit(index: u16, data: *const u8) {
             reserved: 0,
             kernel: current.kernel.get(),
             submitted: current.submitted.get().into(),
-            dst_gpu: record::NO_GPU,
-            src_gpu: record::NO_GPU,
+            dst_gpu: records::NO_GPU,
+            src_gpu: records::NO_GPU,
             pinned: 0,
             commanded: current.commanded.get().into(),
         };
@@ -297,7 +301,7 @@ pub(super) fn exit(index: u16, data: *const u8) {
 
 /// # Safety
 /// `data` is HIP's data of a call to `api` that is about to return.
-unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: &mut record::Call) {
+unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: &mut records::Call) {
     let mut room = [0; MOST];
     // SAFETY: the caller's promise.
     let length = unsafe { arguments::keep(api, data, arguments::Call::Open, &mut room) };

@@ -7,13 +7,14 @@ use std::cell::UnsafeCell;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::counters::Cause;
+use rpd_transport::counters::Cause;
+use rpd_transport::recorder::Recorder;
+use rpd_transport::records::KernelId;
+use rpd_transport::records::{self, Kind, NO_GPU, NO_KERNEL};
+use rpd_transport::thread::{self, Patience};
+
 use crate::gpu::kernels;
 use crate::hsa;
-use crate::record::KernelId;
-use crate::record::{self, Kind, NO_GPU, NO_KERNEL};
-use crate::recorder::Recorder;
-use crate::thread::{self, Patience};
 
 /// Commands that may be in flight; HIP's queues hold 16384 packets each.
 const PLACES: usize = 1 << 16;
@@ -173,7 +174,7 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
         _ => return copy(recorder, command, created, (start, end)),
     };
     let workgroup = created.workgroup.map(|size| u16::try_from(size).unwrap_or(u16::MAX));
-    let dispatch = record::Dispatch {
+    let dispatch = records::Dispatch {
         submit_start: created.time,
         submit_end: created.time,
         start,
@@ -193,7 +194,7 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
         group_segment: created.shared,
         private_segment: 0,
         workgroup,
-        header: record::UNKNOWN_FENCES,
+        header: records::UNKNOWN_FENCES,
         launch: if created.launch { 2 } else { 0 },
         source: super::NUMBER,
         function: super::DISPATCH,
@@ -223,7 +224,7 @@ fn copy(recorder: &'static Recorder, command: &Completed, created: Created, (sta
         Some((NO_GPU, NO_GPU)) => return,
         known => known.unwrap_or(by_kind),
     };
-    let copy = record::Copy {
+    let copy = records::Copy {
         submit_start: created.time,
         submit_end: created.time,
         start,

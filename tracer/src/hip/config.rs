@@ -2,9 +2,10 @@
 
 use std::sync::OnceLock;
 
+use rpd_transport::env::Env;
+
 use super::Way;
 use super::filter::Filter;
-use crate::env::Env;
 
 const WAYS: [Way; 2] = [Way::Callbacks, Way::Symbols];
 

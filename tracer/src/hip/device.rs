@@ -2,8 +2,9 @@
 
 use std::sync::OnceLock;
 
+use rpd_transport::records::NO_GPU;
+
 use crate::hsa;
-use crate::record::NO_GPU;
 
 /// The GPU that HIP calls device `ordinal`, `NO_GPU` where that is not known.
 ///

@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::ptr;
 
 use rpd_preload::memory::{self, Copied};
+use rpd_transport::correlation;
 
-use crate::correlation;
 use rpd_preload::stack_bounds;
 
 thread_local! {

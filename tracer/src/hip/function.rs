@@ -1,10 +1,11 @@
 //! Which kernel a launch was to run, for launches that dispatch nothing: captured ones and those that fail.
 
+use rpd_transport::records::KernelId;
+use rpd_transport::records::NO_KERNEL;
+
 use super::description::Api;
 use super::device;
 use crate::gpu::kernels;
-use crate::record::KernelId;
-use crate::record::NO_KERNEL;
 
 /// Place in the kernel table of the kernel that a call to `api` named by `function`, a host function or a hipFunction_t.
 pub(super) fn kernel(api: &Api, function: u64, stream: u64) -> KernelId {

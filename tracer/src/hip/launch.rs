@@ -1,8 +1,9 @@
 //! What a call that launches one kernel, or copies, was asked for: its arguments as the columns of its row.
 
+use rpd_transport::source::{Launch, Transfer};
+
 use super::arguments::{Arguments, unsigned};
 use super::description::{Api, Class, Role, Row, Structure};
-use crate::source::{Launch, Transfer};
 
 /// From the arguments kept of a call to `api`, whose row is [`Row::Kernel`].
 pub(super) fn launch(api: &Api, bytes: &[u8]) -> Launch {

@@ -34,13 +34,14 @@ use std::time::Duration;
 
 use rpd_preload::lock::lock_within;
 use rpd_preload::threads;
+use rpd_transport::env::Env;
+use rpd_transport::log;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records::Call;
+use rpd_transport::source::{Answer, CallText, Detail, Loading, Offer, Source, Watch};
 
-use crate::env::Env;
 use crate::gpu::timing;
-use crate::record::Call;
-use crate::recorder::{self, Recorder};
-use crate::source::{Answer, CallText, Detail, Loading, Offer, Source, Watch};
-use crate::{hsa, log};
+use crate::hsa;
 use activity::follow;
 use arguments::Arguments;
 use description::{Api, Row, Version};

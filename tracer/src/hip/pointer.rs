@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
+use rpd_transport::records::NO_GPU;
+use rpd_transport::source::Transfer;
+
 use super::device;
 use crate::hsa;
-use crate::record::NO_GPU;
-use crate::source::Transfer;
 
 // hipMemcpyKind (HIP 5.2 driver_types.h).
 const HOST_TO_DEVICE: u32 = 1;

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use crate::correlation;
-use crate::record::Dispatch;
+use rpd_transport::correlation;
+use rpd_transport::records::Dispatch;
 
 /// Kernels without a call, one after the other, that are no coincidence.
 const ENOUGH: u32 = 64;

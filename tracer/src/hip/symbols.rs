@@ -6,12 +6,13 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use rpd_transport::log;
+use rpd_transport::recorder;
+
 use super::library::{self, Library};
 use super::wrapper::{Target, Wrapper};
 use super::{Way, config, table, version};
 use crate::gpu::timing::{self, Timing};
-use crate::log;
-use crate::recorder;
 
 /// Whether calls are recorded here: not yet known, no, yes.
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);

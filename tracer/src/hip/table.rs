@@ -4,9 +4,10 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rpd_transport::log;
+
 use super::wrapper::{Target, Wrapper};
 use super::{config, symbols};
-use crate::log;
 use crate::register::table::SizedTable;
 
 /// Place, offset in bytes and name of each entry of HipDispatchTable, which only ever grows at its end: hip_api_trace.hpp of ROCm/clr

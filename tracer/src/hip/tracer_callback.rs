@@ -10,13 +10,15 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rpd_preload::clock;
+use rpd_transport::correlation;
+use rpd_transport::recorder;
+use rpd_transport::records::NO_GPU;
 
 use super::command::{self, Completed, Created};
 use super::{Door, call, device, door};
 use crate::gpu::kernels;
 use crate::guard::guard;
-use crate::record::NO_GPU;
-use crate::{correlation, hsa, recorder};
+use crate::hsa;
 
 /// Domain of commands.
 const COMMANDS: u32 = 2;

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use rpd_codeobject::CodeObject;
 use rpd_preload::lock::lock_within;
+use rpd_transport::log;
+use rpd_transport::records::NO_GPU;
 
 use super::abi::*;
 use super::{Hsa, get};
 use crate::gpu::kernels::{self, Kernel};
 use crate::guard::guard;
-use crate::log;
-use crate::record::NO_GPU;
 
 /// Where the bytes of a reader are.
 enum Source {

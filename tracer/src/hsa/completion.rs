@@ -13,15 +13,17 @@ use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::{lock, lock_within};
 use rpd_preload::threads;
 use rpd_schema::session_fact;
+use rpd_transport::counters::Cause;
+use rpd_transport::log;
+use rpd_transport::provoked;
+use rpd_transport::records::{KernelId, Kind};
+use rpd_transport::thread;
 
 use super::abi::Signal;
 use super::app_signal::Outcome;
 use super::in_flight::{CopyInFlight, InFlight, Timing};
 use super::queue::{Ends, HwQueue};
 use super::{Hsa, settle, signal};
-use crate::counters::Cause;
-use crate::record::{KernelId, Kind};
-use crate::{log, provoked, thread};
 
 /// Time between two looks while operations complete.
 const BUSY: Duration = Duration::from_millis(1);

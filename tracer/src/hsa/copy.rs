@@ -6,16 +6,16 @@
 use std::ffi::c_void;
 
 use rpd_preload::clock;
+use rpd_transport::counters::Cause;
+use rpd_transport::records::{self, NO_GPU};
+use rpd_transport::thread;
 
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
 use super::in_flight::CopyInFlight;
 use super::{Gpu, Hsa, get};
-use crate::counters::Cause;
 use crate::guard::guard;
 use crate::hip::call;
-use crate::record::{self, NO_GPU};
-use crate::thread;
 
 /// What a copy moves.
 struct Job<'a> {
@@ -174,9 +174,9 @@ fn timed(
     status
 }
 
-fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) -> record::Copy {
+fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) -> records::Copy {
     let index = |agent| hsa.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
-    record::Copy {
+    records::Copy {
         submit_start: start,
         submit_end: end,
         start: 0,

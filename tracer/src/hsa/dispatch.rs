@@ -9,16 +9,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rpd_preload::clock;
+use rpd_transport::correlation;
+use rpd_transport::counters::Cause;
+use rpd_transport::records;
+use rpd_transport::thread;
 
 use super::abi::*;
 use super::app_signal::{Claim, Operation};
 use super::in_flight::{InFlight, Timing};
 use super::queue::{Ends, HwQueue};
 use super::{Hsa, signal};
-use crate::counters::Cause;
 use crate::gpu::kernels;
 use crate::guard::guard;
-use crate::{correlation, record, thread};
 
 /// How long one packet may be held back at most.
 const HELD_BACK: Duration = Duration::from_millis(100);
@@ -156,8 +158,8 @@ fn describe(
     index: u64,
     queue: &HwQueue,
     kernel: u32,
-) -> record::Dispatch {
-    record::Dispatch {
+) -> records::Dispatch {
+    records::Dispatch {
         submit_start: 0,
         submit_end: 0,
         start: 0,

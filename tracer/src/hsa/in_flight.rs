@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use rpd_transport::records;
+
 use super::abi::Signal;
 use super::app_signal::{Harvest, Outcome};
 use super::signal;
-use crate::record;
 
 /// Where the times of a dispatch will be.
 pub(super) enum Timing {
@@ -31,7 +32,7 @@ impl Timing {
 
 /// A dispatch that the hardware has.
 pub(super) struct InFlight {
-    pub(super) record: record::Dispatch,
+    pub(super) record: records::Dispatch,
     pub(super) timing: Timing,
     /// False: submitted while recording was paused, watched only to know how far execution is.
     pub(super) recorded: bool,
@@ -39,6 +40,6 @@ pub(super) struct InFlight {
 
 /// A copy that the runtime has.
 pub(super) struct CopyInFlight {
-    pub(super) record: record::Copy,
+    pub(super) record: records::Copy,
     pub(super) harvest: Arc<Harvest>,
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_preload::threads;
+use rpd_transport::log;
 
 use super::abi::{NoArguments, SUCCESS, SystemGetInfo, system_info};
 use super::agent::Gpus;
 use super::inquiry::{Inquiry, exported};
 use super::time::SystemClock;
 use crate::guard::guard;
-use crate::log;
 
 /// See the module.
 pub(super) struct Late {

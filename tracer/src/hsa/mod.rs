@@ -33,10 +33,12 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
+use rpd_transport::log;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::source::{Answer, Offer, Source};
+
+use crate::environment;
 use crate::gpu::timing;
-use crate::recorder::{self, Recorder};
-use crate::source::{Answer, Offer, Source};
-use crate::{environment, log};
 use abi::{ApiTable, CONDITION_LT, SUCCESS, Signal};
 pub(crate) use agent::Gpu;
 use agent::Gpus;
@@ -239,7 +241,7 @@ fn find_event_thread(hsa: &'static Hsa) {
     unsafe extern "C-unwind" fn here(_: i64, hsa: *mut c_void) -> bool {
         // SAFETY: the object given below, which lives for ever.
         let hsa = unsafe { &*hsa.cast_const().cast::<Hsa>() };
-        crate::guard::guard((), || hsa.event_thread.store(crate::thread::tid(), Ordering::Relaxed));
+        crate::guard::guard((), || hsa.event_thread.store(rpd_transport::thread::tid(), Ordering::Relaxed));
         false
     }
     let mut signal = Signal(0);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_preload::lock::{lock, lock_within};
+use rpd_transport::log;
 
 use super::abi::*;
 use super::dispatch::{self, Lane};
@@ -16,7 +17,6 @@ use super::queue_error::ErrorCallback;
 use super::reservation::{self, Reservations};
 use super::{Gpu, Hsa, get, signal};
 use crate::guard::guard;
-use crate::log;
 
 /// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers
 /// several packets fails an assertion when the hardware ring has no room for them (intercept_queue.cpp; fixed in 6.0).

@@ -3,9 +3,10 @@
 //! An intercept queue cannot be made by descriptor, so one that the older call can describe is made by that, and gets its CU mask
 //! and priority afterwards. All others are made as asked for, unrecorded.
 
+use rpd_transport::log;
+
 use super::abi::*;
 use super::{Gpu, Hsa, get, queue};
-use crate::log;
 
 /// Bytes of an AQL packet.
 const PACKET: u32 = size_of::<Packet>() as u32;

@@ -7,10 +7,11 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use rpd_transport::correlation;
+
 use super::abi::Queue;
 use super::get;
 use super::queue::HwQueue;
-use crate::correlation;
 use crate::guard::guard;
 use crate::hip::call::{self, Cause};
 

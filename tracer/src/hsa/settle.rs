@@ -2,16 +2,17 @@
 
 use std::sync::atomic::Ordering;
 
+use rpd_transport::counters::Cause;
+use rpd_transport::records::{self, Kind};
+use rpd_transport::thread::{self, Patience};
+
 use super::abi::SUCCESS;
 use super::app_signal::Outcome;
 use super::in_flight::CopyInFlight;
 use super::{Gpu, Hsa};
-use crate::counters::Cause;
-use crate::record::{self, Kind};
-use crate::thread::{self, Patience};
 
 /// Times of a completed dispatch, and its record.
-pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: record::Dispatch, outcome: Outcome) {
+pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: records::Dispatch, outcome: Outcome) {
     let without = match outcome {
         // A kernel may start and end in the same tick.
         Outcome::Done(start, end) if start != 0 && end >= start => {
@@ -36,7 +37,7 @@ pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: record::Dispatch, outco
 }
 
 /// The record of a dispatch that is over. False: it is lost, and counted.
-pub(super) fn push_dispatch(hsa: &Hsa, record: &record::Dispatch) -> bool {
+pub(super) fn push_dispatch(hsa: &Hsa, record: &records::Dispatch) -> bool {
     let pushed = push(hsa, Kind::Dispatch, bytemuck::bytes_of(record));
     if !pushed && record.launch != 0 {
         hsa.recorder.lost_launches.add(record.correlation);

@@ -7,13 +7,15 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rpd_transport::marker;
+use rpd_transport::process_range;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records::Stack;
+
 use super::abi::EventAttributes;
 use super::registry::{self, Domain, Text};
 use super::text;
 use crate::guard::guard;
-use crate::record::Stack;
-use crate::recorder::{self, Recorder};
-use crate::{marker, process_range};
 
 /// A function, whatever its signature: its callback id says that.
 #[derive(Clone, Copy)]

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rpd_preload::lock::lock_within;
-
-use crate::record::Stack;
+use rpd_transport::records::Stack;
 
 /// A registered string: `nvtxStringHandle_t` points to it.
 pub(crate) struct Text(pub(super) Box<[u8]>);

@@ -4,8 +4,10 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rpd_transport::log;
+
 use crate::register::table::SizedTable;
-use crate::{log, roctx};
+use crate::roctx;
 
 /// Copies of the library that can be told apart.
 const INSTANCES: usize = 2;

@@ -1,0 +1,204 @@
+//! What the user asked for, of everything that is not a source's own: read once when the library is loaded.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rpd_settings::file_name;
+use rpd_settings::quantity::{MILLISECOND, SECOND};
+
+use crate::env::Env;
+
+/// How long a wait may be set to last.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// How large buffers may be set to be, bytes: below that not even one thread's records fit.
+const BUFFERS: RangeInclusive<u64> = 1 << 20..=1 << 40;
+/// How large a file may be set to become, bytes. No size at all is no limit.
+const FILE: RangeInclusive<u64> = 0..=1 << 50;
+
+/// What the user asked for, checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The trace, by its absolute path when the library was loaded.
+    pub filename: Template,
+    /// Recording begins by itself.
+    pub autostart: bool,
+    /// Time from the loading of the library to the beginning of recording.
+    pub delay: Duration,
+    /// Time after which recording ends.
+    pub duration: Option<Duration>,
+    /// Size of the file, in bytes, at which recording ends.
+    pub max_bytes: Option<u64>,
+    /// Time between two commits.
+    pub flush_interval: Duration,
+    /// Bytes that records and texts in memory may take.
+    pub buffer_bytes: usize,
+    /// Nobody has said how many: there may be a reason for fewer.
+    pub buffer_is_default: bool,
+    /// How long an application's thread may wait for buffer space.
+    pub wait: Duration,
+    /// How long the end of the process may be delayed for rows that still drain.
+    pub exit_wait: Duration,
+    /// 0: problems only, 1: what the recorder does as well.
+    pub log: u8,
+    /// Keep the device's raw ticks beside each kernel (table `ext_tick`).
+    pub ticks: bool,
+    /// Keep the call stack of every HIP call.
+    pub stack_frames: bool,
+    /// Where `rpd record` wants to hear from this process.
+    pub report: Option<PathBuf>,
+    /// Lines about values that were not understood.
+    pub complaints: Vec<String>,
+}
+
+impl Config {
+    /// From the environment of a process whose working directory is `cwd`. Where that was deleted, a relative name of the trace stays
+    /// relative. What is wrong is left with `env`.
+    pub fn read(env: &mut Env<'_>, cwd: &Path) -> Config {
+        let autostart = env.number("RPDT_AUTOSTART", 1, 0..=1) != 0;
+        // 0 is what the original calls "only when the program ends"; a killed process would lose everything, so it
+        // means the default here.
+        let hertz = match env.number("RPDT_AUTOFLUSH", 2, 0..=100) {
+            0 => 2,
+            n => n,
+        };
+        let log = env.number("RPDT_LOG", 0, 0..=1) as u8;
+        let ticks = env.number("RPDT_TICKS", 0, 0..=1) != 0;
+        let stack_frames = env.number("RPDT_STACKFRAMES", 0, 0..=1) != 0;
+        let buffer_bytes = env.size("RPDT_BUFFER_MB", 256 << 20, BUFFERS);
+        let max_bytes = env.size("RPDT_MAX_MB", 0, FILE);
+        let delay = env.time("RPDT_DELAY", SECOND, None, Duration::MAX).unwrap_or_default();
+        let duration = env.time("RPDT_DURATION", SECOND, None, Duration::MAX).filter(|time| !time.is_zero());
+        let wait = env
+            .time("RPDT_WAIT_MS", MILLISECOND, Some(Duration::from_secs(1)), LONGEST_WAIT)
+            .unwrap_or_default();
+        let exit_wait = env
+            .time("RPDT_EXIT_MS", MILLISECOND, Some(Duration::from_secs(10)), LONGEST_WAIT)
+            .unwrap_or_default();
+        Config {
+            filename: Template(cwd.join(env.text("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into()))),
+            autostart,
+            delay,
+            duration,
+            max_bytes: (max_bytes > 0).then_some(max_bytes),
+            flush_interval: Duration::from_secs_f64(1.0 / hertz as f64),
+            buffer_bytes: buffer_bytes as usize,
+            buffer_is_default: env.text("RPDT_BUFFER_MB").is_none(),
+            wait,
+            exit_wait,
+            log,
+            ticks,
+            stack_frames,
+            report: env.text("RPDT_REPORT").map(PathBuf::from),
+            complaints: Vec::new(),
+        }
+    }
+}
+
+/// The path of a trace with `%p`, `%h`, `%r` still in it; relative only where there was no working directory.
+#[derive(Debug, Clone)]
+pub struct Template(PathBuf);
+
+impl Template {
+    /// `path` from the working directory of now.
+    pub fn new(path: &Path) -> Template {
+        Template(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
+    }
+
+    /// The file of the calling process: `%p` is its pid, `%h` the host name, `%r` its rank (0 when it has none),
+    /// `%%` a percent sign.
+    pub fn expanded(&self) -> PathBuf {
+        file_name::expand(&self.0, |letter| match letter {
+            b'p' => Some(std::process::id().to_string()),
+            b'h' => Some(file_name::host()),
+            b'r' => Some(file_name::rank().unwrap_or_else(|| "0".to_string())),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(vars: &[(&str, &str)]) -> Config {
+        let get = |n: &str| vars.iter().find(|(k, _)| *k == n).map(|(_, v)| v.into());
+        let mut env = Env::new(&get);
+        let config = Config::read(&mut env, Path::new("/here"));
+        Config { complaints: env.into_complaints(std::iter::empty()), ..config }
+    }
+
+    #[test]
+    fn defaults() {
+        let config = read(&[]);
+        assert_eq!(config.filename.0, Path::new("/here/trace.rpd"));
+        assert!(config.autostart && config.complaints.is_empty() && !config.ticks);
+        assert_eq!(config.buffer_bytes, 256 << 20);
+        assert!(
+            config.flush_interval <= Duration::from_secs(1),
+            "a killed process loses at most its last second"
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_one_line_and_the_default() {
+        let config = read(&[("RPDT_BUFFER_MB", "lots"), ("RPDT_AUTOSTART", "0"), ("RPDT_AUTOFLUSH", "1000")]);
+        assert_eq!(config.buffer_bytes, 256 << 20);
+        assert!(!config.autostart);
+        assert_eq!(config.complaints.len(), 2);
+        assert!(
+            config.complaints.iter().any(|c| c.contains("RPDT_BUFFER_MB=lots")),
+            "{:?}",
+            config.complaints
+        );
+    }
+
+    #[test]
+    fn limits_for_long_runs() {
+        let config = read(&[("RPDT_DELAY", "1.5"), ("RPDT_DURATION", "-3"), ("RPDT_MAX_MB", "100")]);
+        assert_eq!(config.delay, Duration::from_millis(1500));
+        assert_eq!(config.duration, None);
+        assert_eq!(config.max_bytes, Some(100 << 20));
+        assert_eq!(
+            config.complaints,
+            [
+                "RPDT_DURATION=-3 is not a time such as 10s, 1.5ms, 250us, 2m or 1h, in seconds without a unit; it is ignored"
+            ]
+        );
+    }
+
+    #[test]
+    fn times_and_sizes_may_have_units() {
+        let config = read(&[
+            ("RPDT_DELAY", "250ms"),
+            ("RPDT_DURATION", "2m"),
+            ("RPDT_MAX_MB", "1GB"),
+            ("RPDT_BUFFER_MB", "1.5GiB"),
+            ("RPDT_WAIT_MS", "20us"),
+            ("RPDT_EXIT_MS", "1.5"),
+        ]);
+        assert_eq!(config.complaints, Vec::<String>::new());
+        assert_eq!(
+            (config.delay, config.duration),
+            (Duration::from_millis(250), Some(Duration::from_secs(120)))
+        );
+        assert_eq!((config.max_bytes, config.buffer_bytes), (Some(1_000_000_000), 3 << 29));
+        assert_eq!((config.wait, config.exit_wait), (Duration::from_micros(20), Duration::from_micros(1500)));
+        let wrong = read(&[("RPDT_BUFFER_MB", "1KiB"), ("RPDT_EXIT_MS", "1h"), ("RPDT_MAX_MB", "much")]);
+        assert_eq!(
+            (wrong.buffer_bytes, wrong.exit_wait, wrong.max_bytes),
+            (256 << 20, Duration::from_secs(10), None)
+        );
+        assert_eq!(wrong.complaints.len(), 3, "{:?}", wrong.complaints);
+        assert!(
+            wrong.complaints[2].contains("up to 600s, in ms without a unit; 10s is used"),
+            "{:?}",
+            wrong.complaints
+        );
+    }
+
+    #[test]
+    fn empty_is_unset() {
+        assert_eq!(read(&[("RPDT_FILENAME", ""), ("RPDT_LOG", "")]).filename.0, Path::new("/here/trace.rpd"));
+    }
+}

@@ -1,0 +1,44 @@
+//! The way from a hook to the file, whatever the hook observes.
+//!
+//! A hook makes a [`records`] body and pushes it into the ring of its thread ([`thread`]). One thread, the [`writer`], drains all rings,
+//! makes rows of records and owns the file. What it must know beyond a record, it asks the record's [`source`].
+//!
+//! - [`recorder`]: the one process-wide object, made of [`config`] ([`env`]), [`switch`], [`counters`], [`failure`], rings and writer
+//! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
+//! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application
+//! - [`stack`]: who made a call, RPDT_STACKFRAMES
+//! - [`log`]: lines on standard error; [`host`], [`cgroup`]: what the system says of the process
+//!
+//! Nothing here knows a GPU runtime, exports a symbol or runs by itself.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod cgroup;
+pub mod config;
+pub mod correlation;
+pub mod counters;
+pub mod env;
+pub mod failure;
+pub mod host;
+pub mod log;
+pub mod lost_calls;
+pub mod marker;
+pub mod paused;
+pub mod process_range;
+#[cfg(feature = "panic-in-hooks")]
+pub mod provoked;
+#[cfg(not(feature = "panic-in-hooks"))]
+pub mod provoked {
+    //! Panics on demand, of which there are none in a library that is used.
+
+    /// Nothing.
+    #[inline(always)]
+    pub fn panic(_place: &str) {}
+}
+pub mod recorder;
+pub mod records;
+pub mod source;
+pub mod stack;
+pub mod switch;
+pub mod thread;
+pub mod writer;

@@ -1,0 +1,226 @@
+//! What hooks hand to the writer: a fixed body and, for markers, text behind it.
+//!
+//! Times are ns of CLOCK_MONOTONIC unless a name says tick. Bodies are plain bytes without padding so that they travel
+//! through a byte ring.
+
+pub mod budget;
+pub mod chunk;
+pub mod ring;
+
+use bytemuck::{Pod, Zeroable};
+
+/// Which body a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// [`Dispatch`].
+    Dispatch = 1,
+    /// [`struct@Copy`].
+    Copy = 2,
+    /// [`Marker`] and its text: an instant.
+    Mark = 3,
+    /// [`Marker`] and its text: a range of this thread begins.
+    Push = 4,
+    /// [`Marker`]: the innermost range of this thread ends.
+    Pop = 5,
+    /// [`Marker`]: the innermost range of this thread ended while recording was paused.
+    Discard = 6,
+    /// [`Call`], its arguments and what stands behind them.
+    Call = 7,
+    /// [`Dispatch`] that has not completed: what its call launched, for a file that may never hear more of it.
+    Launch = 8,
+    /// [`ProcessRange`] and its text: a range begins that any thread may end.
+    Start = 16,
+    /// [`ProcessRange`]: it ends.
+    Stop = 17,
+}
+
+impl Kind {
+    /// The kind written as `byte`.
+    #[inline]
+    pub fn from_byte(byte: u8) -> Option<Kind> {
+        use Kind::*;
+        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Launch, Start, Stop]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// Number of a kernel in the table.
+pub type KernelId = u32;
+
+/// A kernel dispatch: its submission and, when it completed, its execution.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Dispatch {
+    /// The submitting thread entered the interceptor.
+    pub submit_start: u64,
+    /// The packet was handed to the hardware queue.
+    pub submit_end: u64,
+    /// Execution began; 0 with `end` 0: the dispatch never completed.
+    pub start: u64,
+    /// Execution ended, >= start.
+    pub end: u64,
+    /// Device ticks of start and end as the packet processor wrote them.
+    pub start_tick: u64,
+    /// See `start_tick`.
+    pub end_tick: u64,
+    /// Address of the kernel arguments.
+    pub kernarg: u64,
+    /// The application's completion signal, 0 for none.
+    pub completion: u64,
+    /// Index of the packet in its queue.
+    pub sequence: u64,
+    /// The call that submitted it, `correlation::NONE` for none that is recorded.
+    pub correlation: u64,
+    /// The stream that call named, 0 for the default stream.
+    pub stream: u64,
+    /// Place in the kernel table.
+    pub kernel: u32,
+    /// Index of the GPU among all of the node.
+    pub gpu: u32,
+    /// Queue number on that GPU.
+    pub queue: u32,
+    /// Submitting thread.
+    pub tid: u32,
+    /// Work-items per dimension.
+    pub grid: [u32; 3],
+    /// Dynamic and static LDS, bytes per workgroup.
+    pub group_segment: u32,
+    /// Scratch, bytes per work-item.
+    pub private_segment: u32,
+    /// Work-items per workgroup and dimension.
+    pub workgroup: [u16; 3],
+    /// The packet's header: barrier bit and fence scopes (HSA 1.2 §2.9.1).
+    pub header: u16,
+    /// The one kernel of a call that launches one: 1, where the file leaves it to this to say what was launched; otherwise 2.
+    pub launch: u8,
+    /// The source that made the record, see `Source::number`.
+    pub source: u8,
+    /// What the source calls it where it is of no call that is recorded, see `Source::function`.
+    pub function: u16,
+}
+
+/// `header` where nobody has seen the packet: fence scopes that HSA does not define.
+pub const UNKNOWN_FENCES: u16 = 0b1111 << 9;
+
+/// An asynchronous copy through the runtime.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Copy {
+    /// The call began.
+    pub submit_start: u64,
+    /// The call returned.
+    pub submit_end: u64,
+    /// The copy began; 0 with `end` 0: it never completed.
+    pub start: u64,
+    /// The copy ended.
+    pub end: u64,
+    /// Destination address.
+    pub dst: u64,
+    /// Source address.
+    pub src: u64,
+    /// Bytes, all rows of a rectangle together.
+    pub size: u64,
+    /// Bytes per row of a rectangular copy, otherwise 0.
+    pub width: u64,
+    /// Rows (times slices) of a rectangular copy, otherwise 0.
+    pub height: u64,
+    /// How many copies this GPU had been given before.
+    pub sequence: u64,
+    /// The application's completion signal.
+    pub completion: u64,
+    /// The call that asked for it, `correlation::NONE` for none that is recorded.
+    pub correlation: u64,
+    /// GPU that copies.
+    pub gpu: u32,
+    /// Destination GPU, `NO_GPU` for host memory.
+    pub dst_gpu: u32,
+    /// Source GPU, `NO_GPU` for host memory.
+    pub src_gpu: u32,
+    /// Calling thread.
+    pub tid: u32,
+    /// The source's number of the function that was called, see `Source::function`.
+    pub function: u16,
+    /// The source that made the record, see `Source::number`.
+    pub source: u8,
+    /// Keeps the size a multiple of 8.
+    pub reserved: [u8; 5],
+}
+
+/// `dst_gpu` or `src_gpu` of host memory.
+pub const NO_GPU: u32 = u32::MAX;
+
+/// A range or instant of the application. Its text, where it has one, is the api name, then the arguments.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Marker {
+    /// When.
+    pub time: u64,
+    /// Bytes of the text that are the api name.
+    pub name_len: u32,
+    /// The stack of this thread that the range is on, see [`Stack`].
+    pub stack: u32,
+}
+
+/// Ranges of one thread nest within their API, and in NVTX within their domain: a pop of one never ends a range of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stack(pub u32);
+
+impl Stack {
+    /// rpd_rangePush and rpd_rangePop.
+    pub const RPD: Stack = Stack(0);
+    /// roctxRangePushA and roctxRangePop.
+    pub const ROCTX: Stack = Stack(1);
+    /// rpd_framePush and rpd_framePop.
+    pub const FRAMES: Stack = Stack(2);
+    /// NVTX without a domain.
+    pub const NVTX: Stack = Stack(3);
+    /// The first domain of NVTX that is created; the next ones follow it.
+    pub const FIRST_DOMAIN: Stack = Stack(16);
+}
+
+/// A range that belongs to no thread's stack: its api name is [`crate::marker::USER_MARKER`], its text the arguments.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct ProcessRange {
+    /// When it begins or ends.
+    pub time: u64,
+    /// What a stop names it by, unique in the process.
+    pub id: u64,
+}
+
+/// A call. Behind it stand its arguments as its source keeps them, then its stack frames, 8 bytes each (`stack`).
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Call {
+    /// The call began.
+    pub start: u64,
+    /// It is about to return.
+    pub end: u64,
+    /// Its id.
+    pub correlation: u64,
+    /// Bytes of arguments.
+    pub arguments: u32,
+    /// The source's number of the function.
+    pub function: u16,
+    /// The source that made the record, see `Source::number`.
+    pub source: u8,
+    /// Keeps what follows in place.
+    pub reserved: u8,
+    /// The kernel it was to launch, where no dispatch tells: place in the kernel table or `NO_KERNEL`.
+    pub kernel: u32,
+    /// 1: it submitted packets, of which its kernel is one if it launches one.
+    pub submitted: u32,
+    /// Of a copy: destination GPU, `NO_GPU` for host memory.
+    pub dst_gpu: u32,
+    /// Of a copy: source GPU, `NO_GPU` for host memory.
+    pub src_gpu: u32,
+    /// Of a copy: 1 where the host's side is pinned.
+    pub pinned: u32,
+    /// 1: HIP made a command of it, which it times.
+    pub commanded: u32,
+}
+
+/// `kernel` of a call whose kernel is not known by itself.
+pub const NO_KERNEL: u32 = u32::MAX;

@@ -1,0 +1,261 @@
+//! Where records come from: what the way from a hook to the file asks of a source, and tells it.
+//!
+//! A source observes one runtime, library or interface (HSA, HIP, roctx, ...). It pushes records from its hooks. All that the writer must
+//! know beyond the records it asks here: what a function is called, what its arguments mean, what is known of a kernel. Every function has
+//! a default, so a source names the moments that it needs and no others.
+
+use std::time::Duration;
+
+use crate::env::Env;
+use crate::recorder::Recorder;
+use crate::records::{Call, Dispatch, KernelId};
+
+/// One source. See the module.
+pub trait Source: Sync {
+    /// Its name in the file's list of sources.
+    fn name(&self) -> &'static str;
+
+    /// Its number in records, which no other source has.
+    fn number(&self) -> u8;
+
+    /// Reads the variables of its own. The library is being loaded: no locks, no threads, nothing is opened.
+    fn configure(&self, _env: &mut Env<'_>) {}
+
+    /// The library is loaded, and the recorder is there.
+    fn loaded(&self, _at: Loading) {}
+
+    /// rocprofiler-register hands over the tables of a library, inside that library's initialisation: nothing of it may be called.
+    fn offered(&self, _offer: &Offer<'_>) -> Answer {
+        Answer::NotMine
+    }
+
+    /// A runtime may have come that has not been seen yet.
+    fn noticed(&self) {}
+
+    /// Recording has been started: what follows is recorded when this returns.
+    fn started(&self, _recorder: &'static Recorder) {}
+
+    /// The writer's thread is between two transactions. Here a source follows the switch where that may take time.
+    fn visit(&self, _recorder: &'static Recorder) {}
+
+    /// Puts records of all that has completed by now into a ring, within `deadline`.
+    fn collect(&self, _deadline: Duration) {}
+
+    /// Waits up to `deadline` until all that was begun while recording has completed.
+    fn drain(&self, _deadline: Duration) {}
+
+    /// The program comes down: as [`Source::collect`], on the thread that brings it down, without taking memory.
+    fn abort(&self, _deadline: Duration) {}
+
+    /// The process ends: what completes within `deadline` is recorded, the rest counted. Hooks only pass on from here.
+    fn finish(&self, _deadline: Duration) {}
+
+    /// Whether it has found what it observes.
+    fn is_used(&self) -> bool {
+        false
+    }
+
+    /// Whether operations should have a call of this source: those without one are counted.
+    fn causes_operations(&self) -> bool {
+        false
+    }
+
+    /// Whether the thread makes its records of operations, and never calls anything of the program's.
+    fn is_own_thread(&self, _tid: u32) -> bool {
+        false
+    }
+
+    /// What it observes, for `rpd record`: `loaded`, `mapped` where it is there and not seen, `no`.
+    fn presence(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The name of its function number `index`, for an operation that has no call of its own in the file.
+    fn function(&self, _index: u16) -> &'static str {
+        ""
+    }
+
+    /// What a call was and was asked for.
+    fn describe(&self, call: &Call, _arguments: &[u8]) -> Option<CallText> {
+        Some(CallText { name: self.function(call.function), ..CallText::default() })
+    }
+
+    /// What the session says of it.
+    fn facts(&self, _add: &mut dyn FnMut(&str, &str)) {}
+
+    /// Is shown every dispatch on its way to the file. Asked for once, when the writer starts.
+    fn watch(&self) -> Option<Watch> {
+        None
+    }
+}
+
+/// See [`Source::watch`].
+pub type Watch = Box<dyn FnMut(&Dispatch) + Send>;
+
+/// How the library comes into the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Loading {
+    /// The GPU runtime loads it, as a tool.
+    pub by_runtime: bool,
+}
+
+/// Tables of one library.
+pub struct Offer<'a> {
+    /// Such as `hsa`, `hip`, `roctx`.
+    pub name: &'a [u8],
+    /// Which copy of the library in this process, from 0.
+    pub instance: u64,
+    /// Their addresses.
+    pub tables: &'a [*mut std::ffi::c_void],
+}
+
+/// What a source makes of an [`Offer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It does not know that library.
+    NotMine,
+    /// Its hooks are in.
+    Taken,
+    /// The tables stay as they are, or another tool is to have them too.
+    Declined,
+}
+
+/// A call in words.
+#[derive(Clone, Debug, Default)]
+pub struct CallText {
+    /// The function.
+    pub name: &'static str,
+    /// Its arguments.
+    pub arguments: String,
+    /// It launches one kernel, which has an operation of its own where the call submitted something.
+    pub launches: bool,
+    /// What else a row is made of.
+    pub detail: Detail,
+}
+
+/// The row that a call fills beside its own.
+#[derive(Clone, Debug, Default)]
+pub enum Detail {
+    /// None.
+    #[default]
+    Nothing,
+    /// It launches a kernel.
+    Launch(Launch),
+    /// It copies.
+    Copy(Transfer),
+}
+
+/// Arguments of a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// Workgroups, rounded up.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup.
+    pub workgroup: [u32; 3],
+    /// Dynamic LDS, bytes.
+    pub shared: u32,
+    /// Stream, 0 for the default stream.
+    pub stream: u64,
+}
+
+/// Arguments of a copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Destination: an address, a symbol or an array.
+    pub dst: u64,
+    /// Source.
+    pub src: u64,
+    /// Bytes, all rows together.
+    pub bytes: u64,
+    /// Bytes per row of a rectangle, otherwise 0.
+    pub width: u64,
+    /// Rows (times slices) of a rectangle, otherwise 0.
+    pub height: u64,
+    /// The runtime's number of the destination's device, where the call says it.
+    pub dst_device: Option<i32>,
+    /// The runtime's number of the source's device, where the call says it.
+    pub src_device: Option<i32>,
+    /// The direction as hipMemcpyKind and cudaMemcpyKind have it, where the call says it.
+    pub kind: Option<u32>,
+    /// Stream, 0 for the default stream.
+    pub stream: u64,
+    /// The call waits for the copy.
+    pub sync: bool,
+}
+
+/// What is known of GPUs and kernels, by their numbers in records.
+pub trait GpuTable: Sync {
+    /// A kernel; nothing for a number that no kernel has.
+    fn kernel(&self, id: KernelId) -> Option<KernelText>;
+
+    /// The GPUs that this process sees; none before a runtime is known.
+    fn gpus(&self) -> Vec<GpuFacts>;
+
+    /// What times operations, such as `hsa`; nothing before something does.
+    fn timing(&self) -> Option<&'static str>;
+}
+
+/// A kernel in words.
+#[derive(Clone, Debug, Default)]
+pub struct KernelText {
+    /// Its demangled name.
+    pub name: String,
+    /// What it does.
+    pub role: Role,
+    /// Registers and sizes, where its code object could be read.
+    pub code: Option<CodeFacts>,
+}
+
+/// What a kernel does: the runtime's own kernels copy and fill, and are no kernels of the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// A kernel of the application or of a library.
+    #[default]
+    Kernel,
+    /// A copy.
+    Copy,
+    /// A rectangular copy.
+    CopyRect,
+    /// A fill.
+    Fill,
+}
+
+/// Registers and sizes of a kernel, as its code object has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeFacts {
+    /// Vector registers of a lane.
+    pub vgpr: u32,
+    /// Scalar registers of a wavefront.
+    pub sgpr: u32,
+    /// Accumulation registers of a lane.
+    pub agpr: u32,
+    /// Vector registers kept in scratch.
+    pub vgpr_spill: u32,
+    /// Scalar registers kept in scratch or vector registers.
+    pub sgpr_spill: u32,
+    /// Bytes of LDS per workgroup.
+    pub group_segment_size: u32,
+    /// Bytes of scratch per work-item.
+    pub private_segment_size: u32,
+    /// Bytes of kernel arguments.
+    pub kernarg_segment_size: u32,
+    /// Work-items of a wavefront.
+    pub wavefront_size: u32,
+    /// Work-items of a workgroup at most.
+    pub max_workgroup_size: u32,
+}
+
+/// A GPU as the file describes it. Texts that are not known are empty.
+#[derive(Clone, Debug, Default)]
+pub struct GpuFacts {
+    /// Index among all GPUs of the node.
+    pub index: u32,
+    /// What it is sold as.
+    pub name: String,
+    /// Target processor, such as `gfx90a`.
+    pub target: String,
+    /// PCI address.
+    pub bdf: String,
+    /// The vendor's unique id.
+    pub uuid: String,
+}

@@ -1,0 +1,381 @@
+//! This thread's way into the recorder: its ring, its tid, the ranges it opened while recording was paused.
+//!
+//! Nothing here may panic or allocate on the usual path: a thread-local borrow, a copy into the ring, done.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rpd_preload::clock;
+use rpd_preload::lock::lock;
+
+use crate::counters::Cause;
+use crate::paused::Paused;
+use crate::recorder::{Recorder, epoch};
+use crate::records::Kind;
+use crate::records::ring::{self, Producer};
+use crate::{correlation, records};
+
+/// Whether the calling thread may be made to wait when all buffers are full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// A thread of the application or of the recorder.
+    Waits,
+    /// A thread of the GPU runtime: others depend on it.
+    Drops,
+}
+
+/// How long an ending thread waits for others that end: of those that have lost their processor too, on a busy machine.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two tries.
+const ORPHAN_PAUSE: Duration = Duration::from_micros(100);
+
+/// Set in a published call whose id is being given out: any from the rest on.
+pub const OPENING: u64 = 1 << 63;
+
+struct Lane {
+    /// Recorder that `producer` belongs to.
+    epoch: u32,
+    producer: Option<Producer>,
+    paused: Paused,
+}
+
+thread_local! {
+    static LANE: RefCell<Lane> = const { RefCell::new(Lane { epoch: 0, producer: None, paused: Paused::new() }) };
+    /// (epoch, tid): gettid is a system call, and a fork changes the answer.
+    static TID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// The library is being loaded. A thread's first record registers a destructor with the C library, which looks a symbol up when it is asked
+/// first: not on the small stack of a signal handler.
+pub fn prepare() {
+    let _ = LANE.try_with(|_| {});
+}
+
+/// The calling thread's id.
+#[inline]
+pub fn tid() -> u32 {
+    let (known, tid) = TID.get();
+    if known == epoch() && known != 0 {
+        return tid;
+    }
+    // SAFETY: no arguments, cannot fail.
+    let tid = unsafe { libc::gettid() } as u32;
+    TID.set((epoch(), tid));
+    tid
+}
+
+/// Pushes one record from the calling thread. False: it is lost, and counted.
+#[inline]
+pub fn push(
+    recorder: &'static Recorder,
+    kind: Kind,
+    body: &[u8],
+    text: [&[u8]; 2],
+    patience: Patience,
+) -> bool {
+    let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
+        Ok(mut lane) => lane.push(recorder, kind, body, text, patience),
+        // A signal handler interrupted a push of the same thread.
+        Err(_) => {
+            recorder.counters.lose(Cause::Reentered, 1);
+            false
+        }
+    });
+    pushed.unwrap_or_else(|_| push_orphan(recorder, kind, body, text, patience))
+}
+
+/// A call of this thread begins: its id, by which operations refer to it. The writer sees that it is open, and keeps what refers to
+/// it back until [`end_call`]. Nothing, and the call is counted as lost, when there is no room to record it, in a signal handler that
+/// interrupted a push of the same thread, or when the thread is ending.
+#[inline]
+pub fn begin_call(recorder: &'static Recorder) -> Option<u64> {
+    let begun = LANE.try_with(|lane| match lane.try_borrow_mut() {
+        Ok(mut lane) => lane.begin_call(recorder),
+        Err(_) => {
+            recorder.counters.lose(Cause::Reentered, 1);
+            None
+        }
+    });
+    begun.unwrap_or_else(|_| {
+        recorder.counters.lose(Cause::EndingThread, 1);
+        None
+    })
+}
+
+/// The call that this thread is in is over; its record, or that there is none.
+#[inline]
+pub fn end_call(recorder: &'static Recorder, call: &records::Call, text: [&[u8]; 2]) {
+    let _ = LANE.try_with(|lane| {
+        let Ok(mut lane) = lane.try_borrow_mut() else { return recorder.lost_calls.add(call.correlation) };
+        if !lane.push(recorder, Kind::Call, bytemuck::bytes_of(call), text, Patience::Waits) {
+            recorder.lost_calls.add(call.correlation);
+        }
+        if let Some(producer) = &lane.producer {
+            producer.open_call(correlation::NONE);
+        }
+    });
+}
+
+/// Runs `act` on what this thread remembers of pauses; the default when the thread is ending.
+pub fn with_paused<T: Default>(act: impl FnOnce(&mut Paused) -> T) -> T {
+    let acted = LANE.try_with(|lane| {
+        let mut lane = lane.try_borrow_mut().ok()?;
+        lane.refresh();
+        Some(act(&mut lane.paused))
+    });
+    acted.ok().flatten().unwrap_or_default()
+}
+
+/// Whether this thread has put anything into its ring.
+pub fn has_recorded() -> bool {
+    LANE.try_with(|lane| lane.try_borrow().is_ok_and(|lane| lane.producer.is_some())).unwrap_or(false)
+}
+
+/// Puts a marker record of this thread into its ring, after what it owes from a pause.
+#[inline]
+pub fn push_marker(recorder: &'static Recorder, kind: Kind, body: records::Marker, text: [&[u8]; 2]) {
+    let body = bytemuck::bytes_of(&body);
+    let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
+        Ok(mut lane) => {
+            if !lane.paused.is_empty() {
+                lane.catch_up(recorder, kind);
+            }
+            lane.push(recorder, kind, body, text, Patience::Waits);
+        }
+        Err(_) => recorder.counters.lose(Cause::Reentered, 1),
+    });
+    if pushed.is_err() {
+        push_orphan(recorder, kind, body, text, Patience::Waits);
+    }
+}
+
+impl Lane {
+    /// Forgets what belongs to another recorder (the parent's, after a fork).
+    fn refresh(&mut self) {
+        if self.epoch != epoch() {
+            self.epoch = epoch();
+            // The ring lives in memory shared with nobody any more; its consumer does not exist in this process.
+            std::mem::forget(self.producer.take());
+            self.paused = Paused::new();
+        }
+    }
+
+    /// Ranges that were opened while recording was paused are open still.
+    #[cold]
+    fn catch_up(&mut self, recorder: &'static Recorder, kind: Kind) {
+        self.refresh();
+        if kind != Kind::Discard {
+            let owed = std::mem::take(&mut self.paused);
+            owed.replay(recorder.switch.resumed_at(), |kind, body, text| {
+                self.push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);
+            });
+        }
+    }
+
+    #[inline]
+    fn begin_call(&mut self, recorder: &'static Recorder) -> Option<u64> {
+        if self.producer.is_none() || self.epoch != epoch() {
+            self.refresh();
+            self.producer = recorder.add_ring(tid());
+        }
+        let Some(producer) = &self.producer else {
+            recorder.counters.lose(Cause::BufferFull, 1);
+            return None;
+        };
+        // Whoever sees the id given out sees at least this.
+        producer.open_call(OPENING | correlation::watermark());
+        let id = correlation::next();
+        producer.open_call(id);
+        Some(id)
+    }
+
+    /// False: the record is lost.
+    #[inline]
+    fn push(
+        &mut self,
+        recorder: &'static Recorder,
+        kind: Kind,
+        body: &[u8],
+        text: [&[u8]; 2],
+        patience: Patience,
+    ) -> bool {
+        if let Some(producer) = &mut self.producer
+            && self.epoch == epoch()
+            && producer.push(kind, body, text)
+        {
+            if producer.many {
+                self.hurry(recorder);
+            }
+            return true;
+        }
+        self.push_slowly(recorder, kind, body, text, patience)
+    }
+
+    /// So much was recorded that the writer should not wait for its timer.
+    #[cold]
+    fn hurry(&mut self, recorder: &Recorder) {
+        if self.producer.as_mut().is_some_and(|producer| std::mem::take(&mut producer.many)) {
+            recorder.writer.wake();
+        }
+    }
+
+    #[cold]
+    fn push_slowly(
+        &mut self,
+        recorder: &'static Recorder,
+        kind: Kind,
+        body: &[u8],
+        text: [&[u8]; 2],
+        patience: Patience,
+    ) -> bool {
+        self.refresh();
+        let pushed = persist(recorder, patience, length(body, text), || {
+            if self.producer.is_none() {
+                self.producer = recorder.add_ring(tid());
+            }
+            self.producer.as_mut().is_some_and(|producer| producer.push(kind, body, text))
+        });
+        self.hurry(recorder);
+        pushed
+    }
+}
+
+/// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted, and
+/// this answers false. A writer that is stuck is waited for once, not by every record, and what can never fit is not waited for.
+fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: impl FnMut() -> bool) -> bool {
+    if !ring::can_hold(&recorder.budget, length) {
+        recorder.counters.lose(Cause::BufferFull, 1);
+        return false;
+    }
+    let begin = clock::monotonic();
+    let waited = || clock::monotonic() - begin;
+    let pushed = loop {
+        if push() {
+            break true;
+        }
+        recorder.writer.wake();
+        let out_of_patience = waited() > recorder.config.wait.as_nanos() as u64;
+        if out_of_patience {
+            recorder.budget.despair();
+        }
+        if out_of_patience || patience == Patience::Drops || recorder.budget.is_hopeless() {
+            recorder.counters.lose(Cause::BufferFull, 1);
+            break false;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    };
+    let waited = waited();
+    if waited > 1_000_000 {
+        recorder.counters.waited_ns.fetch_add(waited, Ordering::Relaxed);
+    }
+    pushed
+}
+
+fn length(body: &[u8], text: [&[u8]; 2]) -> usize {
+    body.len() + text.iter().map(|text| text.len()).sum::<usize>()
+}
+
+/// The way in for threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the
+/// last such thread, because a ring's records carry the thread it was made for.
+#[derive(Default)]
+pub struct Orphans {
+    /// The thread that is at the ring, 0 for none: a signal handler may have interrupted this very thread there.
+    holder: AtomicU32,
+    ring: Mutex<Option<(u32, Producer)>>,
+}
+
+/// Why a thread cannot have the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// A signal handler has interrupted the thread while it was there.
+    Reentered,
+    /// Others are there for longer than may be waited.
+    TooLong,
+}
+
+impl Orphans {
+    /// Runs `act` on the ring, as thread `mine`.
+    fn with<T>(
+        &self,
+        mine: u32,
+        patience: Duration,
+        act: impl FnOnce(&mut Option<(u32, Producer)>) -> T,
+    ) -> Result<T, Refused> {
+        let begin = clock::monotonic();
+        while let Err(other) = self.holder.compare_exchange(0, mine, Ordering::Acquire, Ordering::Relaxed) {
+            if other == mine {
+                return Err(Refused::Reentered);
+            }
+            if clock::monotonic() - begin > patience.as_nanos() as u64 {
+                return Err(Refused::TooLong);
+            }
+            std::thread::sleep(ORPHAN_PAUSE);
+        }
+        // Given back also where `act` panics.
+        struct Held<'a>(&'a AtomicU32);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {
+                self.0.store(0, Ordering::Release);
+            }
+        }
+        let _held = Held(&self.holder);
+        // Nobody waits here: who holds it has said so above.
+        Ok(act(&mut lock(&self.ring)))
+    }
+}
+
+/// See [`Orphans`]. False: the record is lost.
+#[cold]
+fn push_orphan(
+    recorder: &'static Recorder,
+    kind: Kind,
+    body: &[u8],
+    text: [&[u8]; 2],
+    patience: Patience,
+) -> bool {
+    let mine = tid();
+    let mut refused = None;
+    let pushed = persist(recorder, patience, length(body, text), || {
+        let pushed = recorder.orphans.with(mine, ORPHAN_PATIENCE, |ring| {
+            if ring.as_ref().is_none_or(|(tid, _)| *tid != mine) {
+                *ring = recorder.add_ring(mine).map(|producer| (mine, producer));
+            }
+            ring.as_mut().is_some_and(|(_, producer)| producer.push(kind, body, text))
+        });
+        refused = pushed.err();
+        // It is not tried again.
+        pushed.unwrap_or(true)
+    });
+    match refused {
+        None => return pushed,
+        Some(Refused::Reentered) => recorder.counters.lose(Cause::Reentered, 1),
+        Some(Refused::TooLong) => recorder.counters.lose(Cause::EndingThread, 1),
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_waits_for_one_that_has_lost_its_processor_and_never_for_itself() {
+        let orphans = Orphans::default();
+        let (held, slow) = (std::sync::Barrier::new(2), Duration::from_millis(300));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let nested = orphans.with(1, ORPHAN_PATIENCE, |_| {
+                    held.wait();
+                    std::thread::sleep(slow);
+                    orphans.with(1, ORPHAN_PATIENCE, |_| ())
+                });
+                assert_eq!(nested, Ok(Err(Refused::Reentered)));
+            });
+            held.wait();
+            assert_eq!(orphans.with(2, Duration::from_millis(1), |_| ()), Err(Refused::TooLong));
+            assert_eq!(orphans.with(2, ORPHAN_PATIENCE, |_| ()), Ok(()));
+        });
+    }
+}

@@ -1,0 +1,58 @@
+//! How far the file is, for whoever asks while recording goes on.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use rpd_preload::lock::lock;
+use rpd_schema::Appender;
+
+use super::rows::Recorded;
+
+/// Written by the writer after each commit.
+pub struct Progress {
+    /// -1 before there is a file.
+    session: AtomicI64,
+    events: AtomicU64,
+    launches_without_op: AtomicU64,
+    file: Mutex<PathBuf>,
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        let (events, launches_without_op) = (AtomicU64::new(0), AtomicU64::new(0));
+        Progress { session: AtomicI64::new(-1), events, launches_without_op, file: Mutex::default() }
+    }
+}
+
+impl Progress {
+    /// A commit: what is in the file by now.
+    pub(super) fn committed(&self, appender: &Appender, recorded: &Recorded) {
+        let session = i64::from(appender.session());
+        let mut file = lock(&self.file);
+        if *file != appender.path() {
+            *file = appender.path().to_path_buf();
+        }
+        self.session.store(session, Ordering::Relaxed);
+        self.events.store(recorded.events(), Ordering::Relaxed);
+        self.launches_without_op.store(recorded.launches_without_op(), Ordering::Relaxed);
+    }
+
+    /// The next commit is to another file.
+    pub(super) fn left(&self) {
+        let _file = lock(&self.file);
+        self.session.store(-1, Ordering::Relaxed);
+    }
+
+    /// Launches in the file whose kernels have not completed.
+    pub fn launches_without_op(&self) -> u64 {
+        self.launches_without_op.load(Ordering::Relaxed)
+    }
+
+    /// Session, events and path of the file, once there is one.
+    pub fn get(&self) -> Option<(i64, u64, PathBuf)> {
+        let file = lock(&self.file);
+        let session = self.session.load(Ordering::Relaxed);
+        (session >= 0).then(|| (session, self.events.load(Ordering::Relaxed), file.clone()))
+    }
+}

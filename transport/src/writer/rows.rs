@@ -1,0 +1,447 @@
+//! From records to rows: which tables a dispatch, a copy or a marker fills (docs/format.md).
+
+use std::collections::{HashMap, VecDeque};
+
+use rpd_schema::{
+    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow, TickRow,
+};
+
+use super::frames::Frames;
+use super::names::{Named, Names};
+use super::ranges::Stretch;
+use crate::correlation;
+use crate::recorder::Recorder;
+use crate::records::{Copy, Dispatch, NO_GPU};
+use crate::source::{Role, Watch};
+
+/// Queue number of the copy engines; queues of packets count from 1.
+const COPY_QUEUE: u32 = 0;
+/// Ids are renewed by a new session long before they run out: one drain adds at most this many.
+const ID_RESERVE: u64 = 1 << 24;
+/// Ids of calls that one session has: markers take the other half.
+const CALL_IDS: u64 = 1 << 31;
+
+/// How many of each kind are in the file.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) calls: u64,
+    /// Calls with their stack frames.
+    pub(super) stacks: u64,
+    pub(super) kernels: u64,
+    pub(super) copies: u64,
+    pub(super) fills: u64,
+    pub(super) ranges: u64,
+    pub(super) marks: u64,
+    /// Operations of no HIP call in the file.
+    pub(super) without_call: u64,
+    /// Calls that have launched one kernel each.
+    pub(super) launches: u64,
+    /// Of those, the ones whose operation is in the file, or counted as lost.
+    pub(super) launches_done: u64,
+}
+
+impl Recorded {
+    /// What GPUs did.
+    pub(super) fn operations(&self) -> u64 {
+        self.kernels + self.copies + self.fills
+    }
+
+    /// These and others.
+    pub(super) fn and(&self, others: &Recorded) -> Recorded {
+        Recorded {
+            calls: self.calls + others.calls,
+            stacks: self.stacks + others.stacks,
+            kernels: self.kernels + others.kernels,
+            copies: self.copies + others.copies,
+            fills: self.fills + others.fills,
+            ranges: self.ranges + others.ranges,
+            marks: self.marks + others.marks,
+            without_call: self.without_call + others.without_call,
+            launches: self.launches + others.launches,
+            launches_done: self.launches_done + others.launches_done,
+        }
+    }
+
+    /// Launches of which nothing more is known: their kernels have not completed.
+    pub(super) fn launches_without_op(&self) -> u64 {
+        self.launches.saturating_sub(self.launches_done)
+    }
+
+    /// All of them.
+    pub(super) fn events(&self) -> u64 {
+        self.calls + self.operations() + self.ranges + self.marks
+    }
+}
+
+/// The next local ids of a session.
+#[derive(Clone, Copy)]
+struct Ids {
+    /// How often the ids of calls had gone through a session's, when it began.
+    lap: u64,
+    marker: u64,
+    op: u64,
+}
+
+/// See the module.
+pub(super) struct Rows {
+    pub(super) recorder: &'static Recorder,
+    pub(super) pid: u32,
+    ticks: bool,
+    ids: Ids,
+    pub(super) names: Names,
+    pub(super) frames: Option<Frames>,
+    pub(super) recorded: Recorded,
+    watches: Vec<Watch>,
+    /// What calls copy whose packets may be HIP's copy kernels.
+    copies: Copies,
+}
+
+/// Which way calls copy: what they submit may complete long after them. Of very many the oldest are forgotten.
+#[derive(Default)]
+struct Copies {
+    ways: HashMap<u64, CopyWay>,
+    order: VecDeque<u64>,
+}
+
+impl Copies {
+    const MOST: usize = 1 << 16;
+
+    fn add(&mut self, call: u64, way: CopyWay) {
+        self.ways.insert(call, way);
+        self.order.push_back(call);
+        if self.order.len() > Copies::MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ways.remove(&oldest);
+        }
+    }
+}
+
+/// From where to where memory is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyWay {
+    HostToHost,
+    HostToDevice,
+    DeviceToHost,
+    DeviceToDevice,
+}
+
+impl CopyWay {
+    /// Between these GPUs, or `NO_GPU` for the host.
+    pub(super) fn between(src_gpu: u32, dst_gpu: u32) -> CopyWay {
+        match (src_gpu, dst_gpu) {
+            (NO_GPU, NO_GPU) => CopyWay::HostToHost,
+            (NO_GPU, _) => CopyWay::HostToDevice,
+            (_, NO_GPU) => CopyWay::DeviceToHost,
+            _ => CopyWay::DeviceToDevice,
+        }
+    }
+
+    /// hipMemcpyKind.
+    pub(super) fn kind(self) -> u32 {
+        self as u32
+    }
+
+    /// The type of such an operation.
+    fn op_type(self, rectangle: bool) -> &'static str {
+        match (self, rectangle) {
+            (CopyWay::HostToHost, false) => "CopyHostToHost",
+            (CopyWay::HostToDevice, false) => "CopyHostToDevice",
+            (CopyWay::DeviceToHost, false) => "CopyDeviceToHost",
+            (CopyWay::DeviceToDevice, false) => "CopyDeviceToDevice",
+            (CopyWay::HostToHost, true) => "CopyHostToHost2D",
+            (CopyWay::HostToDevice, true) => "CopyHostToDevice2D",
+            (CopyWay::DeviceToHost, true) => "CopyDeviceToHost2D",
+            (CopyWay::DeviceToDevice, true) => "CopyDeviceToDevice2D",
+        }
+    }
+}
+
+impl Rows {
+    /// For the process that `recorder` records.
+    pub(super) fn new(recorder: &'static Recorder) -> Rows {
+        Rows {
+            recorder,
+            pid: recorder.pid,
+            ticks: recorder.config.ticks,
+            ids: Ids::first(),
+            names: Names::new(recorder.gpus),
+            frames: recorder.stacks.as_ref().map(Frames::new),
+            recorded: Recorded::default(),
+            watches: recorder.sources.iter().filter_map(|source| source.watch()).collect(),
+            copies: Copies::default(),
+        }
+    }
+
+    /// Whether a new session must be taken before the next transaction.
+    pub(super) fn exhausted(&self) -> bool {
+        Ids::first().lap != self.ids.lap
+            || self.ids.marker + ID_RESERVE > CALL_IDS
+            || self.ids.op + ID_RESERVE > 1 << 32
+    }
+
+    /// A new session was taken.
+    pub(super) fn new_session(&mut self) {
+        self.ids = Ids::first();
+        self.names.forget();
+        if let Some(frames) = &mut self.frames {
+            frames.forget();
+        }
+    }
+
+    /// The open transaction is in the file.
+    pub(super) fn commit(&mut self) {
+        self.names.commit();
+        if let Some(frames) = &mut self.frames {
+            frames.commit();
+        }
+    }
+
+    /// The open transaction is not in the file; `committed` is.
+    pub(super) fn roll_back(&mut self, committed: Recorded) {
+        self.recorded = committed;
+        self.names.roll_back();
+        if let Some(frames) = &mut self.frames {
+            frames.roll_back();
+        }
+    }
+
+    /// A dispatch: its launch and - when it completed - the operation; where no call is `linked` also a call of its own.
+    pub(super) fn dispatch(
+        &mut self,
+        appender: &mut Appender,
+        record: &Dispatch,
+        linked: bool,
+    ) -> Result<(), Error> {
+        self.watches.iter_mut().for_each(|watch| watch(record));
+        self.recorded.without_call += u64::from(!linked);
+        self.recorded.launches_done += u64::from(linked && record.launch != 0);
+        let kernel = self.names.get(record.kernel, appender)?;
+        let api = if linked {
+            self.call_id(record.correlation)
+        } else {
+            self.made_up(
+                appender,
+                (record.source, record.function),
+                record.tid,
+                record.submit_start,
+                record.submit_end,
+            )?
+        };
+        if kernel.role == Role::Kernel && (!linked || record.launch == 1) {
+            appender.kernel_api(&launch_of(api, record, kernel))?;
+        }
+        if record.end == 0 {
+            return Ok(());
+        }
+        let op = OpRow {
+            id: self.next_op(),
+            gpu: record.gpu,
+            queue: record.queue,
+            sequence: record.sequence,
+            completion_signal: record.completion,
+            start: record.start,
+            end: record.end,
+            description: if kernel.role == Role::Kernel { kernel.name } else { appender.empty() },
+            op_type: appender.intern(self.op_type(kernel.role, record.correlation))?,
+        };
+        appender.op(&op)?;
+        appender.api_op(api, op.id)?;
+        if self.ticks {
+            appender.tick(&TickRow { op: op.id, start: record.start_tick, end: record.end_tick })?;
+        }
+        match kernel.role {
+            Role::Kernel => {
+                self.recorded.kernels += 1;
+                let (grid, workgroup) = geometry(record);
+                appender.dispatch(&DispatchRow {
+                    op: op.id,
+                    kernel_name: kernel.name,
+                    grid,
+                    workgroup,
+                    group_segment_size: record.group_segment,
+                    private_segment_size: record.private_segment,
+                    kernarg_address: record.kernarg,
+                    code_object: kernel.code_object,
+                })?;
+            }
+            Role::Copy | Role::CopyRect => self.recorded.copies += 1,
+            Role::Fill => self.recorded.fills += 1,
+        }
+        Ok(())
+    }
+
+    /// What the call of a dispatch that has not completed has launched; its row is there.
+    pub(super) fn launched(&mut self, appender: &mut Appender, record: &Dispatch) -> Result<(), Error> {
+        let kernel = self.names.get(record.kernel, appender)?;
+        match kernel.role {
+            Role::Kernel => appender.kernel_api(&launch_of(self.call_id(record.correlation), record, kernel)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.
+    pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy, linked: bool) -> Result<(), Error> {
+        self.recorded.without_call += u64::from(!linked);
+        let mut way = CopyWay::between(record.src_gpu, record.dst_gpu);
+        if linked && record.src_gpu == record.dst_gpu {
+            // HIP also says so to have the runtime copy with a kernel, wherever the buffers lie.
+            way = self.copies.ways.get(&record.correlation).copied().unwrap_or(way);
+        }
+        let api = if linked {
+            self.call_id(record.correlation)
+        } else {
+            let function = (record.source, record.function);
+            let api = self.made_up(appender, function, record.tid, record.submit_start, record.submit_end)?;
+            let device = |gpu: u32| i32::try_from(gpu).unwrap_or(-1);
+            appender.copy_api(&CopyApiRow {
+                api,
+                stream: 0,
+                size: record.size,
+                width: record.width,
+                height: record.height,
+                kind: way.kind(),
+                dst: record.dst,
+                src: record.src,
+                dst_device: device(record.dst_gpu),
+                src_device: device(record.src_gpu),
+                sync: false,
+                // The copy engines reach host memory only where it is pinned.
+                pinned: way != CopyWay::DeviceToDevice,
+            })?;
+            api
+        };
+        if record.end == 0 {
+            return Ok(());
+        }
+        let op = OpRow {
+            id: self.next_op(),
+            gpu: record.gpu,
+            queue: COPY_QUEUE,
+            sequence: record.sequence,
+            completion_signal: record.completion,
+            start: record.start,
+            end: record.end,
+            description: appender.empty(),
+            op_type: appender.intern(way.op_type(record.height > 0))?,
+        };
+        appender.op(&op)?;
+        appender.api_op(api, op.id)?;
+        self.recorded.copies += 1;
+        Ok(())
+    }
+
+    /// The call `correlation` copies that way.
+    pub(super) fn copies(&mut self, correlation: u64, way: CopyWay) {
+        self.copies.add(correlation, way);
+    }
+
+    /// The type of what a kernel in that role does for the call `correlation`. A copy kernel does not say where its buffers lie, the
+    /// call does; without one it is the runtime's own way of copying inside a device.
+    fn op_type(&self, role: Role, correlation: u64) -> &'static str {
+        let way = || self.copies.ways.get(&correlation).copied().unwrap_or(CopyWay::DeviceToDevice);
+        match role {
+            Role::Kernel => "KernelExecution",
+            Role::Copy => way().op_type(false),
+            Role::CopyRect => way().op_type(true),
+            Role::Fill => "FillBuffer",
+        }
+    }
+
+    /// A range of thread `tid`, or the stretch of it in which recording was on.
+    pub(super) fn range(
+        &mut self,
+        appender: &mut Appender,
+        tid: u32,
+        range: &Stretch<'_>,
+    ) -> Result<(), Error> {
+        self.recorded.ranges += 1;
+        self.marker(appender, tid, range)
+    }
+
+    /// An instant of thread `tid`.
+    pub(super) fn mark(
+        &mut self,
+        appender: &mut Appender,
+        tid: u32,
+        mark: &Stretch<'_>,
+    ) -> Result<(), Error> {
+        self.recorded.marks += 1;
+        self.marker(appender, tid, mark)
+    }
+
+    fn marker(&mut self, appender: &mut Appender, tid: u32, marker: &Stretch<'_>) -> Result<(), Error> {
+        let id = ApiId::marker(self.ids.marker);
+        self.ids.marker += 1;
+        let (name, args) = (appender.intern(marker.name)?, appender.intern(marker.args)?);
+        appender.api(&ApiRow { id, pid: self.pid, tid, start: marker.start, end: marker.end, name, args })
+    }
+
+    /// A call for an operation that is of none: a function of a source, by its number there.
+    fn made_up(
+        &mut self,
+        appender: &mut Appender,
+        (source, function): (u8, u16),
+        tid: u32,
+        start: u64,
+        end: u64,
+    ) -> Result<ApiId, Error> {
+        let id = self.call_id(correlation::next());
+        let name = self.recorder.source(source).map_or("", |source| source.function(function));
+        let name = appender.intern(name)?;
+        appender.api(&ApiRow { id, pid: self.pid, tid, start, end, name, args: appender.empty() })?;
+        Ok(id)
+    }
+
+    /// The id in this session of the call with that correlation id. Few calls are in the rings at once, so the ids around the end of
+    /// a lap are as far from each other as they can be.
+    pub(super) fn call_id(&self, correlation: u64) -> ApiId {
+        ApiId::call(correlation % CALL_IDS)
+    }
+
+    fn next_op(&mut self) -> OpId {
+        let id = OpId(self.ids.op);
+        self.ids.op += 1;
+        id
+    }
+}
+
+/// Workgroups, and the work-items of one.
+fn geometry(record: &Dispatch) -> ([u32; 3], [u32; 3]) {
+    let workgroup = record.workgroup.map(u32::from);
+    (std::array::from_fn(|axis| record.grid[axis].div_ceil(workgroup[axis].max(1))), workgroup)
+}
+
+/// What the call `api` has launched.
+fn launch_of(api: ApiId, record: &Dispatch, kernel: Named) -> KernelApiRow {
+    let (grid, workgroup) = geometry(record);
+    KernelApiRow {
+        api,
+        stream: record.stream,
+        grid,
+        workgroup,
+        group_segment_size: record.group_segment,
+        private_segment_size: record.private_segment,
+        kernarg_address: record.kernarg,
+        acquire_fence: fence(record.header >> 9),
+        release_fence: fence(record.header >> 11),
+        code_object: kernel.code_object,
+        kernel_name: kernel.name,
+    }
+}
+
+impl Ids {
+    fn first() -> Ids {
+        Ids { lap: (correlation::watermark() + ID_RESERVE) / CALL_IDS, marker: 0, op: 1 }
+    }
+}
+
+/// A fence scope of a packet header (HSA 1.2 §2.9.1), in the two lowest bits.
+fn fence(bits: u16) -> Fence {
+    match bits & 3 {
+        0 => Fence::None,
+        1 => Fence::Agent,
+        2 => Fence::System,
+        _ => Fence::Unknown,
+    }
+}

@@ -1,0 +1,228 @@
+//! Taking turns with the other processes that write the file.
+//!
+//! SQLite's own way is to ask again after pauses that grow to 100 ms, while a writer that has much to write is back for its next
+//! transaction at once: among many, some wait for minutes. Here everybody asks every few ms, and who has had a turn stays away for
+//! longer than that, so the file goes to one of those that wait. No lock of the system's queues in a file of any kind and has a deadline.
+//!
+//! SQLite asks by reading the file's head, under a lock that a commit must wait for: on a loaded machine the one that commits waits
+//! for those who wait for it, while they are not running. So recorders ask each other first, by a lock on a byte of the file that
+//! SQLite does not use, and SQLite is asked by the one that has it. Other programs do not know that byte; for them, and for file
+//! systems that lack such locks, SQLite's own locks are all there is.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rpd_preload::clock;
+use rpd_preload::fork::Gate;
+use rpd_schema::{Appender, BUSY_TIME, Error, ErrorKind};
+
+use super::system_calls;
+use crate::recorder::{self, Recorder};
+
+/// Longest time between two tries to get the file.
+const ASK: Duration = Duration::from_millis(5);
+/// Time that one try to open the file waits.
+const OPEN: Duration = Duration::from_millis(100);
+/// Time to stay away after having had the file for a turn.
+const APART: Duration = Duration::from_millis(6);
+/// A turn: transactions of this length in all.
+const TURN: Duration = Duration::from_millis(50);
+
+/// How often a commit is tried that a reader of the file holds up, when room runs out.
+const COMMIT_TRIES: u32 = 3;
+/// How often a drain that let forks pass tries to go on, [`BUSY_TIME`] each.
+const GO_ON_TRIES: u32 = 12;
+
+/// No fork happens while the writer uses SQLite, except where it lets them pass.
+pub static GATE: Gate = Gate::new();
+/// When the present wait began, ns of CLOCK_MONOTONIC.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// State of the file when it was last looked at in the present wait.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+/// Nothing is open that a fork would tear apart.
+static BETWEEN: AtomicBool = AtomicBool::new(false);
+
+/// SQLite's question whether to try again; `tries`: how often it has asked in this wait.
+fn wait(tries: i32) -> bool {
+    let between = BETWEEN.load(Ordering::Relaxed);
+    if tries == 0 && !between {
+        BEGAN.store(clock::monotonic(), Ordering::Relaxed);
+    }
+    // SQLite has given up every lock of this process's, unless a transaction is open: then it still is this process's turn.
+    !is_in_vain() && {
+        pause();
+        !between || wait_for_turn()
+    }
+}
+
+/// Waits until this process may ask SQLite for the file. False: for too long, or a fork waits.
+fn wait_for_turn() -> bool {
+    loop {
+        if system_calls::take_turn() {
+            return true;
+        }
+        if is_in_vain() {
+            return false;
+        }
+        pause();
+        let state = system_calls::trace_state();
+        if SEEN.swap(state, Ordering::Relaxed) != state
+            && let Some(recorder) = recorder::get()
+        {
+            recorder.writer.others_wrote(recorder);
+        }
+    }
+}
+
+/// Takes the turn without SQLite, unless that takes longer than `patience`.
+pub(super) fn take_for(patience: Duration) -> bool {
+    let begin = Instant::now();
+    while !system_calls::take_turn() {
+        if begin.elapsed() > patience {
+            return false;
+        }
+        pause();
+    }
+    true
+}
+
+fn is_in_vain() -> bool {
+    let waited = clock::monotonic().saturating_sub(BEGAN.load(Ordering::Relaxed));
+    is_too_long(Duration::from_nanos(waited)) || (BETWEEN.load(Ordering::Relaxed) && GATE.is_waiting())
+}
+
+fn pause() {
+    // Those that wait should not ask at the same moments.
+    let half = ASK / 2;
+    std::thread::sleep(half + Duration::from_nanos(clock::monotonic() % half.as_nanos() as u64));
+}
+
+/// Whether to give up waiting for the file this time; at the end there is no other time.
+fn is_too_long(waited: Duration) -> bool {
+    recorder::get().is_none_or(|recorder| match recorder.writer.is_ending() {
+        true => recorder.writer.is_over(recorder),
+        false => waited > BUSY_TIME || recorder.writer.note_is_due(),
+    })
+}
+
+/// Whether the process ends and has waited long enough for it.
+fn is_over() -> bool {
+    recorder::get().is_some_and(|recorder| recorder.writer.is_over(recorder))
+}
+
+/// Opens the file; forks happen while others have it.
+pub(super) fn open(path: &Path) -> Result<Appender, Error> {
+    let begin = Instant::now();
+    loop {
+        // What is left of RPDT_EXIT_MS then is for the note beside the file.
+        let left = recorder::get().map_or(Duration::ZERO, |recorder| recorder.writer.time_left(recorder));
+        let patience = OPEN.min(left);
+        match Appender::open_without_session(path, patience) {
+            Err(error) if *error.kind() == ErrorKind::Locked && !is_too_long(begin.elapsed()) => {
+                GATE.let_pass()
+            }
+            result => {
+                let mut appender = result?;
+                system_calls::is_trace(path);
+                appender.set_busy_handler(wait)?;
+                return Ok(appender);
+            }
+        }
+    }
+}
+
+/// This process's turns.
+#[derive(Default)]
+pub(super) struct Turns {
+    began: Option<Instant>,
+    /// Length of the transactions of this turn.
+    had: Duration,
+    /// When to be back after a turn.
+    away_until: Option<Instant>,
+}
+
+impl Turns {
+    /// Begins a transaction; forks happen while it waits for one.
+    pub(super) fn begin(&mut self, recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
+        if let Some(back) = self.away_until.take() {
+            std::thread::sleep(back.saturating_duration_since(Instant::now()));
+        }
+        let begin = clock::monotonic();
+        BEGAN.store(begin, Ordering::Relaxed);
+        SEEN.store(system_calls::trace_state(), Ordering::Relaxed);
+        BETWEEN.store(true, Ordering::Relaxed);
+        let result = loop {
+            // In vain: SQLite says once more that the file is locked.
+            wait_for_turn();
+            match appender.begin() {
+                Err(error) if *error.kind() == ErrorKind::Locked && GATE.is_waiting() => {
+                    system_calls::leave_turn();
+                    GATE.let_pass();
+                }
+                result => break result,
+            }
+        };
+        BETWEEN.store(false, Ordering::Relaxed);
+        if result.is_err() {
+            system_calls::leave_turn();
+        }
+        recorder.counters.longest_turn_ns.fetch_max(clock::monotonic() - begin, Ordering::Relaxed);
+        self.began = Some(Instant::now());
+        result
+    }
+
+    /// [`Turns::begin`] in the middle of a drain, whose records are in no ring any more.
+    pub(super) fn go_on(&mut self, recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
+        let mut tries = 1;
+        loop {
+            match self.begin(recorder, appender) {
+                Err(error) if *error.kind() == ErrorKind::Locked && tries < GO_ON_TRIES && !is_over() => {
+                    // What has been drained so far is in the file, and the rest in nobody's hands but this drain's.
+                    recorder.writer.note_done();
+                    tries += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Undoes the open transaction.
+    pub(super) fn roll_back(&mut self, appender: &mut Appender) {
+        appender.rollback();
+        self.over();
+    }
+
+    /// The transaction is over.
+    fn over(&mut self) {
+        system_calls::leave_turn();
+        self.had += self.began.take().map_or(Duration::ZERO, |began| began.elapsed());
+    }
+
+    /// Commits. A reader of the file may hold that up; nothing is lost by trying again while there is room for what comes meanwhile.
+    pub(super) fn commit(&mut self, recorder: &Recorder, appender: &mut Appender) -> Result<(), Error> {
+        let mut tries = 1;
+        let result = loop {
+            match appender.commit() {
+                Err(error)
+                    if *error.kind() == ErrorKind::Locked
+                        && (tries < COMMIT_TRIES || !recorder.pressed())
+                        && !is_over()
+                        && !recorder.writer.note_is_due() =>
+                {
+                    tries += 1;
+                }
+                other => break other,
+            }
+        };
+        if result.is_ok() {
+            self.over();
+        }
+        // There is no time for that at the end.
+        if self.had > TURN && !recorder.writer.is_late(recorder) {
+            self.had = Duration::ZERO;
+            self.away_until = Some(Instant::now() + APART);
+        }
+        result
+    }
+}
