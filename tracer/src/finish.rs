@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rpd_schema::session_fact;
 use rpd_transport::config::Template;
 use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::writer;
 
 use crate::{report, sources};
 
@@ -20,7 +21,7 @@ const GLANCE: Duration = Duration::from_millis(1);
 /// Puts all that completed before the call into the file.
 pub(crate) fn flush(recorder: &'static Recorder) {
     sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
-    recorder.writer.flush(FLUSH_DEADLINE);
+    recorder.requests.flush(FLUSH_DEADLINE);
 }
 
 /// Waits up to `patience` until what has been launched while recording has completed, and puts it into the file. How many launches in
@@ -32,7 +33,7 @@ pub(crate) fn drain(recorder: &'static Recorder, patience: Duration) -> u64 {
         std::thread::park_timeout(GLANCE);
     }
     flush(recorder);
-    recorder.writer.progress.launches_without_op()
+    recorder.requests.progress.launches_without_op()
 }
 
 /// Puts all that completed before the call into the file, and what comes after it into `filename`. False: no trace can be there,
@@ -40,7 +41,7 @@ pub(crate) fn drain(recorder: &'static Recorder, patience: Duration) -> u64 {
 pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) -> bool {
     sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
     let was_on = recorder.switch.is_on();
-    let changed = recorder.writer.change_file(recorder, filename, FLUSH_DEADLINE);
+    let changed = recorder.requests.change_file(recorder, filename, FLUSH_DEADLINE);
     if !was_on && recorder.switch.is_on() {
         // What was to be the file before it was none.
         sources::ALL.iter().for_each(|source| source.started(recorder));
@@ -52,12 +53,12 @@ pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) -> bo
 /// of SIGABRT may jump away and go on.
 pub(crate) fn abort() {
     let own = |recorder: &&'static Recorder| recorder.pid == std::process::id();
-    let Some(recorder) = recorder::get().filter(own).filter(|recorder| recorder.writer.is_started()) else {
+    let Some(recorder) = recorder::get().filter(own).filter(|recorder| recorder.requests.is_started()) else {
         return;
     };
     recorder.failures.abort(|| {
         sources::ALL.iter().for_each(|source| source.abort(FAILURE_DEADLINE));
-        recorder.writer.flush_or_note(FAILURE_DEADLINE);
+        recorder.requests.flush_or_note(FAILURE_DEADLINE);
     });
 }
 
@@ -65,9 +66,9 @@ pub(crate) fn abort() {
 pub(crate) fn queue_failed(recorder: &'static Recorder, what: String) {
     recorder.failures.add(session_fact::QUEUE_ERROR, what);
     if recorder.switch.is_on() {
-        recorder.writer.start(recorder);
+        recorder.requests.start(recorder);
     }
-    recorder.writer.flush_or_note(FAILURE_DEADLINE);
+    recorder.requests.flush_or_note(FAILURE_DEADLINE);
 }
 
 /// The process ends: the last completions, the last rows, the session's end. Later calls do nothing.
@@ -78,7 +79,7 @@ pub(crate) fn process_end() {
         return;
     }
     sources::ALL.iter().for_each(|source| source.finish(GPU_DEADLINE));
-    recorder.writer.finish(recorder);
+    writer::finish(recorder);
     // Threads that still run record nothing that could reach the file.
     recorder.switch.disable();
     report::ended(recorder);

@@ -36,7 +36,7 @@ pub(crate) fn ended(recorder: &Recorder) {
             other_tool().unwrap_or("none"),
             kfd(),
             other_runtime(),
-            recorder.writer.ops(),
+            recorder.requests.ops(),
             recorder.counters.cpu_ns.load(std::sync::atomic::Ordering::Relaxed),
         )
     });

@@ -184,7 +184,7 @@ pub(crate) fn resume(next: Option<Control>, tid: u64) -> c_int {
     if tid == 0 {
         record(|recorder| {
             recorder.switch.resume();
-            recorder.sources.iter().for_each(|source| source.started(recorder));
+            recorder.setup.sources.iter().for_each(|source| source.started(recorder));
         });
     }
     next.map_or(0, |next| hand_on(|| next(tid)))

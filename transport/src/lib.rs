@@ -4,6 +4,7 @@
 //! makes rows of records and owns the file. What it must know beyond a record, it asks the record's [`source`].
 //!
 //! - [`recorder`]: the one process-wide object, made of [`config`] ([`env`]), [`switch`], [`counters`], [`failure`], rings and writer
+//! - [`requests`], [`progress`]: what the writer is asked for, and how far it is
 //! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
 //! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application
 //! - [`stack`]: who made a call, RPDT_STACKFRAMES
@@ -35,8 +36,10 @@ pub mod provoked {
     #[inline(always)]
     pub fn panic(_place: &str) {}
 }
+pub mod progress;
 pub mod recorder;
 pub mod records;
+pub mod requests;
 pub mod source;
 pub mod stack;
 pub mod switch;

@@ -2,9 +2,10 @@
 //!
 //! Silent unless something went wrong or RPDT_LOG asks for more.
 
+use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rpd_preload::lock::lock_within;
 use rpd_preload::stderr;
@@ -47,4 +48,26 @@ pub fn info(message: impl FnOnce() -> String) {
 
 fn write(message: &str) {
     stderr::write_line("rpd_tracer", message);
+}
+
+/// Says a problem at most once a minute.
+#[derive(Default)]
+pub struct Complaint {
+    last: Option<Instant>,
+}
+
+impl Complaint {
+    /// Says it, or remembers it where another one was said a moment ago.
+    pub(crate) fn say(&mut self, message: &str) {
+        if self.last.is_none_or(|at| at.elapsed() > Duration::from_secs(60)) {
+            self.last = Some(Instant::now());
+            return problem(message);
+        }
+        note(message);
+    }
+
+    /// The program has named a file that cannot be the trace.
+    pub(crate) fn say_refused(&mut self, error: &dyn Display) {
+        self.say(&format!("{error}; the trace stays the one that it was"));
+    }
 }

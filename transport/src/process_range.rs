@@ -74,7 +74,8 @@ pub fn start(recorder: &'static Recorder, id: u64, text: &[u8]) {
 #[inline]
 pub fn stop(recorder: &'static Recorder, id: u64) {
     // In a pause the writer need not hear of a range that it does not know.
-    let is_known = recorder.switch.is_on() || (!recorder.waiting.remove(id) && recorder.writer.is_started());
+    let is_known =
+        recorder.switch.is_on() || (!recorder.waiting.remove(id) && recorder.requests.is_started());
     if is_known {
         push(recorder, Kind::Stop, ProcessRange { time: clock::monotonic(), id }, &[]);
     }

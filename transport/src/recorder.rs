@@ -18,11 +18,12 @@ use crate::lost_calls::LostCalls;
 use crate::process_range::Waiting;
 use crate::records::budget::Budget;
 use crate::records::ring::{self, Consumer, Producer, Tally};
+use crate::requests::Requests;
 use crate::source::{GpuTable, Source};
 use crate::stack::{Demangle, Stacks};
 use crate::switch::{Switch, Window};
 use crate::thread::Orphans;
-use crate::{cgroup, log, writer};
+use crate::{cgroup, log};
 
 /// Bytes of texts remembered at most, however large the buffers are.
 const MOST_TEXT: usize = 32 << 20;
@@ -35,10 +36,8 @@ static EPOCH: AtomicU32 = AtomicU32::new(0);
 
 /// See the module.
 pub struct Recorder {
-    /// Where records come from.
-    pub sources: &'static [&'static dyn Source],
-    /// What is known of GPUs and kernels.
-    pub gpus: &'static dyn GpuTable,
+    /// What it is made of.
+    pub setup: Setup,
     /// What the user asked for.
     pub config: Config,
     /// The process it records.
@@ -62,7 +61,7 @@ pub struct Recorder {
     /// Whose calls they are, if that is recorded.
     pub stacks: Option<Stacks>,
     /// The thread that owns the file.
-    pub writer: writer::Handle,
+    pub requests: Requests,
     /// What all rings have been given: those that there are, and the sum of those that are gone.
     tallies: Mutex<(Vec<Tally>, u64)>,
     /// Rings the writer has not yet taken over.
@@ -75,29 +74,29 @@ pub struct Recorder {
     pub orphans: Orphans,
 }
 
-/// What a recorder is made of.
+/// What a recorder is made of, besides what the user asked for.
+#[derive(Clone, Copy)]
 pub struct Setup {
-    /// What the user asked for.
-    pub config: Config,
     /// Where records come from, in the order in which they are told of anything.
     pub sources: &'static [&'static dyn Source],
     /// What is known of GPUs and kernels.
     pub gpus: &'static dyn GpuTable,
     /// How C++ names of stack frames are worked out.
     pub demangle: Demangle,
+    /// The body of the thread that writes: `writer::run`.
+    pub writer: fn(&'static Recorder),
 }
 
 /// Makes the recorder of this process.
-pub fn install(setup: Setup) -> &'static Recorder {
-    let Setup { config, sources, gpus, demangle } = setup;
+pub fn install(config: Config, setup: Setup) -> &'static Recorder {
     let began = clock::monotonic();
     let from = began + config.delay.as_nanos() as u64;
     let to = config.duration.map_or(u64::MAX, |duration| from.saturating_add(duration.as_nanos() as u64));
     // Without a delay the window is open from the beginning of time.
     let window = Window { from: if config.delay.is_zero() { 0 } else { from }, to };
     let switch = Switch::new(config.autostart, window);
-    let stacks = config.stack_frames.then(|| Stacks::new(demangle));
-    put(config, (sources, gpus), switch, stacks)
+    let stacks = config.stack_frames.then(|| Stacks::new(setup.demangle));
+    put(config, setup, switch, stacks)
 }
 
 /// Makes the recorder of a forked child, which is as far as its parent: recording or paused, inside the same window of time. The
@@ -108,12 +107,7 @@ pub fn inherit(parent: &Recorder) {
     if let Ok(filename) = parent.filename.try_lock() {
         config.filename = filename.clone();
     }
-    put(
-        config,
-        (parent.sources, parent.gpus),
-        parent.switch.inherited(),
-        parent.stacks.as_ref().map(Stacks::inherited),
-    );
+    put(config, parent.setup, parent.switch.inherited(), parent.stacks.as_ref().map(Stacks::inherited));
 }
 
 /// This process records nothing.
@@ -121,12 +115,7 @@ pub fn forget() {
     RECORDER.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-fn put(
-    config: Config,
-    (sources, gpus): (&'static [&'static dyn Source], &'static dyn GpuTable),
-    switch: Switch,
-    stacks: Option<Stacks>,
-) -> &'static Recorder {
+fn put(config: Config, setup: Setup, switch: Switch, stacks: Option<Stacks>) -> &'static Recorder {
     let recorder = Box::leak(Box::new(Recorder {
         pid: std::process::id(),
         began: (clock::monotonic(), clock::read(Clock::Realtime)),
@@ -138,14 +127,13 @@ fn put(
         switch,
         waiting: Waiting::default(),
         stacks,
-        writer: writer::Handle::default(),
+        requests: Requests::default(),
         tallies: Mutex::default(),
         new_rings: Mutex::default(),
         lost_calls: LostCalls::default(),
         lost_launches: LostCalls::default(),
         orphans: Orphans::default(),
-        sources,
-        gpus,
+        setup,
         config,
     }));
     EPOCH.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +169,7 @@ pub fn disable() {
 impl Recorder {
     /// The source of that number.
     pub fn source(&self, number: u8) -> Option<&'static dyn Source> {
-        self.sources.iter().find(|source| source.number() == number).copied()
+        self.setup.sources.iter().find(|source| source.number() == number).copied()
     }
 
     /// A ring for thread `tid`; starts the writer when it is the first. Nothing when the budget is used up.
@@ -189,7 +177,7 @@ impl Recorder {
         let (producer, consumer) = ring::ring(&self.budget, tid)?;
         lock(&self.tallies).0.push(consumer.tally());
         lock(&self.new_rings).push(consumer);
-        self.writer.start(self);
+        self.requests.start(self);
         Some(producer)
     }
 
@@ -214,7 +202,7 @@ impl Recorder {
     #[inline]
     pub fn in_use(&'static self) {
         if self.switch.is_timed() {
-            self.writer.start(self);
+            self.requests.start(self);
             self.switch.keep_time();
         }
     }

@@ -217,7 +217,7 @@ impl Lane {
     #[cold]
     fn hurry(&mut self, recorder: &Recorder) {
         if self.producer.as_mut().is_some_and(|producer| std::mem::take(&mut producer.many)) {
-            recorder.writer.wake();
+            recorder.requests.wake();
         }
     }
 
@@ -255,7 +255,7 @@ fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: imp
         if push() {
             break true;
         }
-        recorder.writer.wake();
+        recorder.requests.wake();
         let out_of_patience = waited() > recorder.config.wait.as_nanos() as u64;
         if out_of_patience {
             recorder.budget.despair();

@@ -6,6 +6,7 @@ use rpd_transport::recorder::{self, Setup};
 use rpd_transport::records::{Call, Dispatch, Kind, NO_GPU, NO_KERNEL};
 use rpd_transport::source::{CallText, Detail, GpuFacts, GpuTable, KernelText, Launch, Source};
 use rpd_transport::thread::{self, Patience};
+use rpd_transport::writer;
 use rusqlite::Connection;
 
 /// Observes nothing: the test pushes its records.
@@ -53,12 +54,9 @@ fn records_of_a_source_become_rows() {
     let directory = tempfile::tempdir().unwrap();
     let get = |_: &str| None;
     let config = Config::read(&mut Env::new(&get), directory.path());
-    let recorder = recorder::install(Setup {
-        config,
-        sources: &[&Toy],
-        gpus: &Table,
-        demangle: |name| name.to_string(),
-    });
+    let setup =
+        Setup { sources: &[&Toy], gpus: &Table, demangle: |name| name.to_string(), writer: writer::run };
+    let recorder = recorder::install(config, setup);
 
     let id = thread::begin_call(recorder).expect("room for a record");
     let call = Call {
@@ -98,7 +96,7 @@ fn records_of_a_source_become_rows() {
         let body = bytemuck::bytes_of(&record);
         assert!(thread::push(recorder, Kind::Dispatch, body, [b"", b""], Patience::Waits));
     }
-    recorder.writer.finish(recorder);
+    writer::finish(recorder);
 
     let trace = Connection::open(directory.path().join("trace.rpd")).unwrap();
     let texts = |sql: &str| -> Vec<String> {

@@ -8,6 +8,7 @@ use rpd_transport::env::Env;
 use rpd_transport::recorder::{self, Setup};
 use rpd_transport::source::Loading;
 use rpd_transport::thread;
+use rpd_transport::writer;
 
 use crate::gpu::timing;
 use crate::guard::{guard, speak_for_panics};
@@ -37,12 +38,13 @@ extern "C-unwind" fn constructor() {
         let late = is_loaded_by_remote();
         let mut config = configure();
         config.autostart &= !late;
-        let recorder = recorder::install(Setup {
-            config,
+        let setup = Setup {
             sources: sources::ALL,
             gpus: &sources::Gpus,
             demangle: rpd_codeobject::demangle,
-        });
+            writer: writer::run,
+        };
+        let recorder = recorder::install(config, setup);
         rpd_transport::log::set_level(recorder.config.log);
         let is_tool = environment::names_this_tool();
         // Children of a process that somebody looks into for a while are not to be recorded by themselves.

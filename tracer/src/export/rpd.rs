@@ -21,7 +21,7 @@ use crate::guard::guard;
 pub extern "C-unwind" fn rpdstart() {
     with(|recorder| {
         recorder.switch.start();
-        recorder.sources.iter().for_each(|source| source.started(recorder));
+        recorder.setup.sources.iter().for_each(|source| source.started(recorder));
     });
 }
 

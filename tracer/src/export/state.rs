@@ -43,7 +43,7 @@ pub unsafe extern "C-unwind" fn rpd_state(state: *mut State) {
         let Some(recorder) = recorder::get().filter(|_| fits) else { return };
         // SAFETY: as large as a State, by the caller's promise.
         let state = unsafe { &mut *state };
-        let progress = recorder.writer.progress.get();
+        let progress = recorder.requests.progress.get();
         let (session, events, file) =
             progress.unwrap_or_else(|| (-1, 0, lock(&recorder.filename).expanded()));
         state.recording = recorder.switch.is_on().into();
@@ -69,7 +69,7 @@ fn put(place: &mut [c_char], text: &[u8]) {
 pub extern "C-unwind" fn rpdopen() {
     guard((), || {
         if let Some(recorder) = recorder::get() {
-            recorder.writer.open(recorder, finish::FLUSH_DEADLINE);
+            recorder.requests.open(recorder, finish::FLUSH_DEADLINE);
         }
     });
 }

@@ -122,7 +122,7 @@ pub(crate) fn follow(recorder: &'static Recorder) {
     }
     *given = wanted;
     // It takes them back when recording stops.
-    recorder.writer.start(recorder);
+    recorder.requests.start(recorder);
 }
 
 impl Callbacks {

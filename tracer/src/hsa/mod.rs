@@ -259,7 +259,7 @@ fn find_event_thread(hsa: &'static Hsa) {
 /// The runtime is there: others that are built upon it may be.
 pub(crate) fn found() {
     if let Some(recorder) = recorder::get() {
-        recorder.sources.iter().for_each(|source| source.noticed());
+        recorder.setup.sources.iter().for_each(|source| source.noticed());
     }
 }
 

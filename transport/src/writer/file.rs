@@ -23,9 +23,10 @@ use super::ranges::Ranges;
 use super::rows::{Recorded, Rows};
 use super::session::{self, State, Sums};
 use super::sink::{Operation, Sink};
+use super::system_calls;
 use super::turn::Turns;
-use super::{Complaint, lose, system_calls};
 use crate::counters::{Cause, Lost};
+use crate::log::Complaint;
 use crate::recorder::Recorder;
 use crate::records::ring::Consumer;
 use crate::switch::Change;
@@ -207,7 +208,7 @@ impl File {
         // A switch that turns where nothing was ever recorded is nothing to write down.
         let changed = !changes.is_empty() && (self.appender.is_some() || !self.lanes.is_empty());
         self.changes.extend(changes);
-        self.opening = self.recorder.writer.file_is_wanted();
+        self.opening = self.recorder.requests.file_is_wanted();
         if self.opening {
             self.try_again();
         }
@@ -218,7 +219,7 @@ impl File {
             self.transact(clock::monotonic(), Until::Next);
             if begin.elapsed() > self.recorder.config.flush_interval {
                 // What has come meanwhile has waited long enough.
-                self.recorder.writer.wake();
+                self.recorder.requests.wake();
             }
         }
     }
@@ -227,7 +228,7 @@ impl File {
     /// operation is never in the file without it.
     fn collect_operations(&mut self) {
         self.calls = Some(self.note_calls());
-        let sources = self.recorder.sources;
+        let sources = self.recorder.setup.sources;
         let of_calls =
             |lane: &&mut Lane| !sources.iter().any(|source| source.is_own_thread(lane.consumer.tid));
         self.lanes.iter_mut().filter(of_calls).for_each(|lane| lane.consumer.note_end());
@@ -251,7 +252,7 @@ impl File {
     /// Works out the names of stack frames that came with the last drain; true: there are some to be written. May take long, and
     /// holds up nobody but this thread.
     pub(super) fn name_frames(&mut self) -> bool {
-        let is_late = self.recorder.writer.is_late(self.recorder);
+        let is_late = self.recorder.requests.is_late(self.recorder);
         !is_late && self.rows.frames.as_mut().is_some_and(Frames::name)
     }
 
@@ -323,7 +324,7 @@ impl File {
 
     /// The same, with so many records that are in the open transaction.
     fn note_early(&mut self, appender: Option<&Appender>, open: u64) {
-        self.recorder.writer.note_done();
+        self.recorder.requests.note_done();
         self.take_new_rings();
         let waiting: u64 = self.lanes.iter().map(|lane| lane.consumer.waiting()).sum();
         let missing = open + self.held.len() as u64 + waiting;
@@ -386,7 +387,7 @@ impl File {
             self.transact(clock::monotonic(), Until::FileChanges);
             self.appender = None;
             self.forget_file();
-            self.recorder.writer.progress.left();
+            self.recorder.requests.progress.left();
         }
     }
 
@@ -463,7 +464,11 @@ impl File {
                 }
                 (self.committed, self.introduced) = (self.rows.recorded, true);
                 self.told = self.counted.map_or(self.told, |(.., sums)| sums);
-                self.recorder.writer.progress.committed(&appender, &self.committed);
+                self.recorder.requests.progress.committed(
+                    &appender,
+                    self.committed.events(),
+                    self.committed.launches_without_op(),
+                );
                 self.stop_when_large(&appender);
                 self.state = system_calls::trace_state();
                 (self.appender, self.retry_at) = (Some(appender), None);
@@ -486,7 +491,7 @@ impl File {
         let mut noted = false;
         loop {
             match self.turns.commit(self.recorder, appender) {
-                Err(error) if *error.kind() == ErrorKind::Locked && self.recorder.writer.note_is_due() => {
+                Err(error) if *error.kind() == ErrorKind::Locked && self.recorder.requests.note_is_due() => {
                     self.note_early(Some(appender), at_stake.records);
                     noted = self.noted;
                 }
@@ -595,7 +600,7 @@ impl File {
             settled: 0,
             calls_committed: false,
             failed: None,
-            late: self.recorder.writer.is_late(self.recorder),
+            late: self.recorder.requests.is_late(self.recorder),
             wanted: 0,
             skipped: 0,
         };
@@ -635,7 +640,7 @@ impl File {
         }
         let (records, settled, skipped, failed) = (sink.records, sink.settled, sink.skipped, sink.failed);
         if skipped > 0 {
-            lose(self.recorder, skipped);
+            self.recorder.counters.lose(Cause::Write, skipped);
             self.complaint
                 .say("RPDT_EXIT_MS is too short for all that is to be written; what is missing is counted");
         }

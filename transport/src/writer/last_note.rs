@@ -41,12 +41,12 @@ fn write(recorder: &'static Recorder) {
     // Nothing here fails.
     let _ = session::begin(&mut state, recorder);
     let named = || lock(&recorder.filename).expanded();
-    let path = recorder.writer.progress.get().map_or_else(named, |(.., path)| path);
+    let path = recorder.requests.progress.get().map_or_else(named, |(.., path)| path);
     // The writer's own notes have the name without the end.
     let name = format!("{}-end", session::name_of_note(recorder));
     // What the session lost before stands in the file, as of its last transaction: this is one of its own.
     let left = rpd_schema::leave_note(&path, &name, None, &facts);
-    if recorder.writer.is_finished() {
+    if recorder.requests.is_finished(PATIENCE) {
         // It has got on after all.
         rpd_schema::remove_note(&path, &name);
     } else if let Err(error) = left {

@@ -165,10 +165,10 @@ impl Rows {
             pid: recorder.pid,
             ticks: recorder.config.ticks,
             ids: Ids::first(),
-            names: Names::new(recorder.gpus),
+            names: Names::new(recorder.setup.gpus),
             frames: recorder.stacks.as_ref().map(Frames::new),
             recorded: Recorded::default(),
-            watches: recorder.sources.iter().filter_map(|source| source.watch()).collect(),
+            watches: recorder.setup.sources.iter().filter_map(|source| source.watch()).collect(),
             copies: Copies::default(),
         }
     }

@@ -54,12 +54,12 @@ pub(super) fn name_of_note(recorder: &Recorder) -> String {
 
 /// The GPUs and the runtime, once it is there. True: it was.
 pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder) -> Result<bool, Error> {
-    let gpus = recorder.gpus.gpus();
+    let gpus = recorder.setup.gpus.gpus();
     if gpus.is_empty() {
         return Ok(false);
     }
     sources(&mut |key, value| appender.session_fact(key, value), recorder)?;
-    if let Some(timing) = recorder.gpus.timing() {
+    if let Some(timing) = recorder.setup.gpus.timing() {
         appender.session_fact("timing", timing)?;
     }
     for gpu in gpus {
@@ -78,13 +78,13 @@ pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder) -> Result<bool,
 
 /// Which sources have found what they observe, and what they say of it. A later start or another profiler can change that.
 fn sources(state: &mut State<'_>, recorder: &Recorder) -> Result<(), Error> {
-    let used = recorder.sources.iter().filter(|source| source.is_used());
+    let used = recorder.setup.sources.iter().filter(|source| source.is_used());
     let names: Vec<&str> = used.map(|source| source.name()).collect();
     if !names.is_empty() {
         state(fact::SOURCES, &names.join(","))?;
     }
     let mut said = Ok(());
-    for source in recorder.sources {
+    for source in recorder.setup.sources {
         source.facts(&mut |key, value| {
             if said.is_ok() {
                 said = state(key, value);
@@ -163,7 +163,7 @@ pub(super) fn counts(
         state("calls_without_stack", &sums.without_stack.to_string())?;
     }
     sources(state, recorder)?;
-    if recorder.sources.iter().any(|source| source.causes_operations()) {
+    if recorder.setup.sources.iter().any(|source| source.causes_operations()) {
         state("ops_without_call", &recorded.without_call.to_string())?;
     }
     launches_without_op(state, recorded)?;

@@ -171,12 +171,12 @@ impl Sink<'_> {
         while self.failed.is_none() {
             self.failed = self.turns.commit(self.recorder, self.appender).err();
             let is_for_note = self.failed.as_ref().is_some_and(|error| *error.kind() == ErrorKind::Locked)
-                && self.recorder.writer.note_is_due();
+                && self.recorder.requests.note_is_due();
             if !is_for_note {
                 break;
             }
             // In the middle of a drain nobody knows how much is left.
-            self.recorder.writer.note_done();
+            self.recorder.requests.note_done();
             self.failed = None;
         }
         if self.failed.is_none() {
@@ -184,7 +184,11 @@ impl Sink<'_> {
             self.recorder.counters.settled.fetch_add(self.records, Ordering::Relaxed);
             (*self.committed, self.records, self.settled) = (self.rows.recorded, 0, 0);
             self.calls_committed |= self.calls_drained;
-            self.recorder.writer.progress.committed(self.appender, self.committed);
+            self.recorder.requests.progress.committed(
+                self.appender,
+                self.committed.events(),
+                self.committed.launches_without_op(),
+            );
             GATE.let_pass();
             self.failed = self.turns.go_on(self.recorder, self.appender).err();
         }
@@ -263,7 +267,7 @@ impl Sink<'_> {
         self.wanted += 1;
         // Now and then: the question reads the clock.
         if self.wanted.is_multiple_of(64) {
-            self.late = self.recorder.writer.is_late(self.recorder);
+            self.late = self.recorder.requests.is_late(self.recorder);
         }
         self.late
     }

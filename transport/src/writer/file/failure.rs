@@ -6,8 +6,8 @@ use rpd_preload::clock;
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::{AtStake, File, Lane};
+use crate::counters::Cause;
 use crate::records::{Call, Dispatch, Kind};
-use crate::writer::{is_somebody_elses, lose};
 
 /// How long to leave a file alone that could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ impl File {
     /// A transaction failed: nothing of it is in the file.
     pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, at_stake: AtStake) {
         self.turns.roll_back(&mut appender);
-        lose(self.recorder, at_stake.records);
+        self.recorder.counters.lose(Cause::Write, at_stake.records);
         self.settle(at_stake.drained);
         self.committed.launches_done += at_stake.launches;
         self.rows.roll_back(self.committed);
@@ -106,6 +106,24 @@ impl File {
         self.settle(records);
         self.rows.recorded.launches_done += launches;
         self.committed.launches_done += launches;
-        lose(self.recorder, records);
+        self.recorder.counters.lose(Cause::Write, records);
     }
+}
+
+/// Whether the file is something that must not be touched, however often it is tried.
+fn is_somebody_elses(kind: &ErrorKind) -> bool {
+    use ErrorKind::*;
+    matches!(
+        kind,
+        NotAFile
+            | NotSqlite
+            | Truncated
+            | Corrupt
+            | OtherSqlite
+            | Rocprofv3
+            | UnsupportedVersion(_)
+            | NotWritable(_)
+            | NameTooLong
+            | NoWorkingDirectory
+    )
 }

@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use rpd_preload::lock::lock;
 use rpd_schema::Appender;
 
-use super::rows::Recorded;
-
 /// Written by the writer after each commit.
 pub struct Progress {
     /// -1 before there is a file.
@@ -27,19 +25,19 @@ impl Default for Progress {
 
 impl Progress {
     /// A commit: what is in the file by now.
-    pub(super) fn committed(&self, appender: &Appender, recorded: &Recorded) {
+    pub(crate) fn committed(&self, appender: &Appender, events: u64, launches_without_op: u64) {
         let session = i64::from(appender.session());
         let mut file = lock(&self.file);
         if *file != appender.path() {
             *file = appender.path().to_path_buf();
         }
         self.session.store(session, Ordering::Relaxed);
-        self.events.store(recorded.events(), Ordering::Relaxed);
-        self.launches_without_op.store(recorded.launches_without_op(), Ordering::Relaxed);
+        self.events.store(events, Ordering::Relaxed);
+        self.launches_without_op.store(launches_without_op, Ordering::Relaxed);
     }
 
     /// The next commit is to another file.
-    pub(super) fn left(&self) {
+    pub(crate) fn left(&self) {
         let _file = lock(&self.file);
         self.session.store(-1, Ordering::Relaxed);
     }

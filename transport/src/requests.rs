@@ -1,0 +1,255 @@
+//! What others want of the thread that writes, and how far it is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use rpd_preload::clock;
+use rpd_preload::lock::{lock, lock_within};
+use rpd_preload::threads;
+use rpd_schema::check_name;
+
+use crate::config::Template;
+use crate::log::{self, Complaint};
+use crate::progress::Progress;
+use crate::recorder::Recorder;
+
+/// What others want of the writer, and how far it is.
+#[derive(Default)]
+struct Wanted {
+    wake: bool,
+    /// Flushes asked for and done, counted.
+    flush_wanted: u64,
+    flush_done: u64,
+    /// The file to go on in after the next flush.
+    filename: Option<Template>,
+    /// The last file that was asked for cannot be had.
+    refused: bool,
+    finish: bool,
+    finished: bool,
+}
+
+/// How the rest of the recorder talks to the writer.
+#[derive(Default)]
+pub struct Requests {
+    started: AtomicBool,
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+    /// Operations put into the file.
+    pub(crate) ops: AtomicU64,
+    /// What is said of names that no trace can have, before there is a thread.
+    refused: Mutex<Complaint>,
+    /// How far the file is.
+    pub progress: Progress,
+    /// Somebody waits for the file to be there.
+    file_wanted: AtomicBool,
+    /// When a flush of a program that is about to come down leaves a note instead, ns of CLOCK_MONOTONIC; 0: no such flush.
+    note_at: AtomicU64,
+    /// When the end of the process began to wait, ns of CLOCK_MONOTONIC; 0 before. The time in which others got on is left out.
+    finish_began: AtomicU64,
+    /// The same with that time.
+    finish_called: AtomicU64,
+}
+
+/// How many times RPDT_EXIT_MS the end of the process may take where other processes write the file meanwhile.
+const MOST_EXIT_WAITS: u32 = 6;
+
+impl Requests {
+    /// Starts the thread unless it runs.
+    pub fn start(&self, recorder: &'static Recorder) {
+        if self.started.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        log::set_level(recorder.config.log);
+        recorder.config.complaints.iter().for_each(|line| log::problem(line));
+        if let Err(error) = threads::spawn(c"rpd-writer", move || (recorder.setup.writer)(recorder)) {
+            log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));
+            recorder.switch.disable();
+            lock(&self.wanted).finished = true;
+        }
+    }
+
+    /// Drain soon, not only when the timer runs out.
+    #[inline]
+    pub fn wake(&self) {
+        // Producers that wait call this often; a busy lock means that somebody else is telling the writer something.
+        if let Ok(mut wanted) = self.wanted.try_lock()
+            && !wanted.wake
+        {
+            wanted.wake = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until all that is in the rings now is in the file.
+    pub fn flush(&self, deadline: Duration) {
+        self.ask(deadline, |_| {});
+    }
+
+    /// As [`Requests::flush`], for a program that is about to come down: where others have the file for most of that time, a note beside it says
+    /// what is not in there. It goes when that gets in after all.
+    pub fn flush_or_note(&self, deadline: Duration) {
+        let patience = deadline / 4 * 3;
+        self.note_at.store(clock::monotonic() + patience.as_nanos() as u64, Ordering::Relaxed);
+        self.flush(deadline);
+        self.note_done();
+    }
+
+    /// Whether such a flush has waited long enough.
+    pub(crate) fn note_is_due(&self) -> bool {
+        let at = self.note_at.load(Ordering::Relaxed);
+        at != 0 && clock::monotonic() >= at
+    }
+
+    /// There is a note, or there can be none.
+    pub(crate) fn note_done(&self) {
+        self.note_at.store(0, Ordering::Relaxed);
+    }
+
+    /// As [`Requests::flush`]; what is recorded from then on goes into another file. False: no trace can be there, and nothing has
+    /// changed. Before anything was recorded no file is opened, so that what stands in one is not known.
+    pub fn change_file(&self, recorder: &Recorder, filename: Template, deadline: Duration) -> bool {
+        if self.is_started() {
+            return self.ask(deadline, |wanted| {
+                (wanted.filename, wanted.refused) = (Some(filename), false);
+            });
+        }
+        if let Err(error) = check_name(&filename.expanded()) {
+            lock(&self.refused).say_refused(&error);
+            return false;
+        }
+        *lock(&recorder.filename) = filename;
+        recorder.switch.find_file();
+        true
+    }
+
+    /// Whether the last file that was asked for can be had, as far as is known at the deadline.
+    fn ask(&self, deadline: Duration, ask: impl FnOnce(&mut Wanted)) -> bool {
+        if !self.is_started() {
+            return true;
+        }
+        let Some(mut wanted) = lock_within(&self.wanted, deadline) else { return true };
+        ask(&mut wanted);
+        wanted.flush_wanted += 1;
+        let mine = wanted.flush_wanted;
+        self.changed.notify_all();
+        let (wanted, _) = self
+            .changed
+            .wait_timeout_while(wanted, deadline, |w| w.flush_done < mine && !w.finished)
+            .unwrap_or_else(PoisonError::into_inner);
+        !wanted.refused
+    }
+
+    /// Makes the file now instead of with the first record.
+    pub fn open(&self, recorder: &'static Recorder, deadline: Duration) {
+        self.file_wanted.store(true, Ordering::Release);
+        self.start(recorder);
+        self.flush(deadline);
+    }
+
+    /// Has the session ended and the file closed, waiting up to RPDT_EXIT_MS; whether that was done. True where there is nothing to write.
+    pub(crate) fn finish(&self, recorder: &Recorder) -> bool {
+        if !self.is_started() {
+            return true;
+        }
+        let now = clock::monotonic();
+        self.finish_called.store(now, Ordering::Relaxed);
+        self.finish_began.store(now, Ordering::Relaxed);
+        let Some(mut wanted) = lock_within(&self.wanted, recorder.config.exit_wait) else { return true };
+        wanted.finish = true;
+        self.changed.notify_all();
+        while !wanted.finished && !self.has_waited(recorder.config.exit_wait) {
+            let rest = recorder.config.exit_wait.saturating_sub(self.waited());
+            wanted = self
+                .changed
+                .wait_timeout_while(wanted, rest, |w| !w.finished)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        wanted.finished
+    }
+
+    /// Whether there is, or was, anything to write.
+    pub fn is_started(&self) -> bool {
+        self.started.load(Ordering::Acquire)
+    }
+
+    /// Whether the process ends and has waited for rows as long as it may: half of RPDT_EXIT_MS. The rest are counted.
+    pub(crate) fn is_late(&self, recorder: &Recorder) -> bool {
+        self.has_waited(recorder.config.exit_wait / 2)
+    }
+
+    /// Whether the process ends and has waited for the file as long as it may; what is left of RPDT_EXIT_MS is for the commit.
+    pub(crate) fn is_over(&self, recorder: &Recorder) -> bool {
+        self.has_waited(recorder.config.exit_wait / 4 * 3)
+    }
+
+    /// How long it may wait for the file; endless while the process does not end.
+    pub(crate) fn time_left(&self, recorder: &Recorder) -> Duration {
+        let most = recorder.config.exit_wait / 4 * 3;
+        if self.is_ending() { most.saturating_sub(self.waited()) } else { Duration::MAX }
+    }
+
+    /// Whether the process waits for its end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.finish_began.load(Ordering::Relaxed) != 0
+    }
+
+    /// Other processes have written the file since this one began to wait for it. At the end of the process that time does not count.
+    pub(crate) fn others_wrote(&self, recorder: &Recorder) {
+        let (now, called) = (clock::monotonic(), self.finish_called.load(Ordering::Relaxed));
+        let most = MOST_EXIT_WAITS.saturating_sub(1) * recorder.config.exit_wait;
+        if self.is_ending() && now.saturating_sub(called) < most.as_nanos() as u64 {
+            self.finish_began.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// How long the end of the process has waited.
+    pub(crate) fn waited(&self) -> Duration {
+        let began = self.finish_began.load(Ordering::Relaxed);
+        Duration::from_nanos(clock::monotonic().saturating_sub(began))
+    }
+
+    pub(crate) fn has_waited(&self, time: Duration) -> bool {
+        self.is_ending() && self.waited() > time
+    }
+
+    /// Whether somebody waits for the file to be there; asked once.
+    pub(crate) fn file_is_wanted(&self) -> bool {
+        self.file_wanted.swap(false, Ordering::Acquire)
+    }
+
+    /// Operations put into the file so far.
+    pub fn ops(&self) -> u64 {
+        self.ops.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until the timer runs out or somebody wants something. Returns (flush number to acknowledge, file to go on in,
+    /// finish).
+    pub(crate) fn wait(&self, interval: Duration) -> (u64, Option<Template>, bool) {
+        let wanted = lock(&self.wanted);
+        let (mut wanted, _) = self
+            .changed
+            .wait_timeout_while(wanted, interval, |w| !w.wake && !w.finish && w.flush_wanted == w.flush_done)
+            .unwrap_or_else(PoisonError::into_inner);
+        wanted.wake = false;
+        (wanted.flush_wanted, wanted.filename.take(), wanted.finish)
+    }
+
+    /// Whether the file has been written to its end, as far as that is known within `patience`.
+    pub(crate) fn is_finished(&self, patience: Duration) -> bool {
+        lock_within(&self.wanted, patience).is_some_and(|wanted| wanted.finished)
+    }
+
+    pub(crate) fn refuse(&self) {
+        lock(&self.wanted).refused = true;
+    }
+
+    pub(crate) fn acknowledge(&self, flush: u64, finished: bool) {
+        let mut wanted = lock(&self.wanted);
+        wanted.flush_done = flush;
+        wanted.finished |= finished;
+        drop(wanted);
+        self.changed.notify_all();
+    }
+}
