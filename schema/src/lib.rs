@@ -17,7 +17,7 @@
 //! | `intern.rs` | text to id, in bounded memory |
 //! | `id.rs`, `table/` | local ids, and one row type per table |
 //! | `note.rs` | what a process could not say in the file, beside it |
-//! | `session_fact.rs`, `sessions.rs` | names of facts about a session, and reading them back |
+//! | `session_fact.rs`, `sessions.rs` | names of facts about a session, and reading them back (`numbered.rs`) |
 //! | `process.rs` | which sessions are of one process |
 //! | `text.rs` | reading texts, whatever they are |
 //! | `error.rs` | what can go wrong, and what to do about it |
@@ -38,6 +38,7 @@ mod id;
 mod image;
 mod intern;
 mod note;
+mod numbered;
 mod open;
 mod pending;
 mod place;
@@ -56,11 +57,11 @@ pub use create::{check_place, create, create_or_check};
 pub use derive::{attach, derive};
 pub use error::{Error, ErrorKind};
 pub use id::{ApiId, CodeObjectId, OpId, StringId};
-pub use note::{leave_note, note_files, noted_sessions, remove_note, remove_notes};
+pub use note::{leave_note, note_files, remove_note, remove_notes};
 pub use open::{BUSY_TIME, open_read, open_read_within, open_write};
 pub use place::check_name;
 pub use process::Processes;
-pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, sessions};
+pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, noted_sessions, sessions};
 pub use table::{
     ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow,
     MonitorRow, OpRow, TickRow,

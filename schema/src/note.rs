@@ -17,9 +17,9 @@ use std::time::UNIX_EPOCH;
 use rusqlite::Connection;
 
 use self::form::{MOST_BYTES, Said};
+use crate::numbered::{FactsByNumber, numbered_facts};
 use crate::session::{claim, count};
 use crate::session_fact::{LOST, TAKEN_IN};
-use crate::sessions::{FactsByNumber, SessionInfo, numbered_facts};
 
 /// Notes of a trace that are looked at.
 const MOST_NOTES: usize = 10_000;
@@ -93,17 +93,6 @@ pub(crate) fn notes(trace: &Path) -> Vec<Note> {
         entries.flatten().filter_map(|entry| read(entry.path(), &about)).take(MOST_NOTES).collect();
     notes.sort_by(|one, other| one.name.cmp(&other.name));
     notes
-}
-
-/// What the notes on the trace say that the file does not, by session as [`crate::sessions()`] numbers them: for a file that is made of it.
-///
-/// # Errors
-///
-/// Those of SQLite.
-pub fn noted_sessions(connection: &Connection, trace: &Path) -> rusqlite::Result<Vec<SessionInfo>> {
-    let mut sessions = numbered_facts(connection, "session::")?;
-    let noted = count_in(connection, trace, &mut sessions)?;
-    Ok(noted.into_iter().map(|(session, facts)| SessionInfo { session, facts }).collect())
 }
 
 /// The files of the notes on the trace.

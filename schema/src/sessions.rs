@@ -1,7 +1,7 @@
 //! Reading back what a file says of its sessions and GPUs. Files of other recorders say nothing; what cannot be
 //! parsed is kept as text and left out of the numbers.
 
-use crate::text::{shown, text_of};
+use crate::numbered::numbered_facts;
 use crate::{note, session_fact as fact};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -101,6 +101,17 @@ pub fn sessions(connection: &Connection) -> rusqlite::Result<Vec<SessionInfo>> {
     Ok(by_number.into_iter().map(|(session, facts)| SessionInfo { session, facts }).collect())
 }
 
+/// What the notes on the trace say that the file does not, by session as [`sessions`] numbers them: for a file that is made of it.
+///
+/// # Errors
+///
+/// Those of SQLite.
+pub fn noted_sessions(connection: &Connection, trace: &Path) -> rusqlite::Result<Vec<SessionInfo>> {
+    let mut sessions = numbered_facts(connection, "session::")?;
+    let noted = note::count_in(connection, trace, &mut sessions)?;
+    Ok(noted.into_iter().map(|(session, facts)| SessionInfo { session, facts }).collect())
+}
+
 /// The GPUs that the file says something of, by index.
 ///
 /// # Errors
@@ -136,37 +147,4 @@ pub fn lost(connection: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> 
         }
     }
     Ok(sum)
-}
-
-pub(crate) type FactsByNumber = BTreeMap<u32, BTreeMap<String, String>>;
-
-/// The longest tag that is taken for one, bytes.
-const LONGEST_TAG: usize = 4096;
-
-/// Tags `PREFIX N::key`. Of several rows with one tag the last counts.
-pub(crate) fn numbered_facts(connection: &Connection, prefix: &str) -> rusqlite::Result<FactsByNumber> {
-    let mut found = FactsByNumber::new();
-    let table =
-        "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = 'rocpd_metadata')";
-    if !connection.query_row(table, [], |row| row.get::<_, bool>(0))? {
-        return Ok(found);
-    }
-    let mut statement = connection.prepare(&format!(
-        "SELECT tag, {} FROM rocpd_metadata
-         WHERE octet_length(tag) <= {LONGEST_TAG} AND substr(tag, 1, length(?1)) = ?1 ORDER BY id",
-        shown("value")
-    ))?;
-    let mut rows = statement.query([prefix])?;
-    while let Some(row) = rows.next()? {
-        let tag = text_of(row.get_ref(0)?);
-        let Some((number, key)) = tag.strip_prefix(prefix).and_then(|rest| rest.split_once("::")) else {
-            continue;
-        };
-        let Ok(number) = number.parse() else {
-            continue;
-        };
-        let value = text_of(row.get_ref(1)?).into_owned();
-        found.entry(number).or_default().insert(key.to_owned(), value);
-    }
-    Ok(found)
 }

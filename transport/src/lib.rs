@@ -3,7 +3,7 @@
 //! A hook makes a [`records`] body and pushes it into the ring of its thread ([`thread`]). One thread, the [`writer`], drains all rings,
 //! makes rows of records and owns the file. What it must know beyond a record, it asks the record's [`source`].
 //!
-//! - [`recorder`]: the one process-wide object, made of [`config`] ([`env`]), [`switch`], [`counters`], [`failure`], rings and writer
+//! - [`recorder`]: the one process-wide object, made of [`config`] ([`mod@env`]), [`switch`], [`counters`], [`failure`], rings and writer
 //! - [`requests`], [`progress`]: what the writer is asked for, and how far it is
 //! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
 //! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application

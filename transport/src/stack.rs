@@ -26,7 +26,7 @@ thread_local! {
     static WALKER: RefCell<(u32, Option<Walker>)> = const { RefCell::new((0, None)) };
 }
 
-/// The frames of the application that led to the recorder, nearest first, in `words`: addresses for [`symbol`].
+/// The frames of the application that led to the recorder, nearest first, in `words`: addresses, which `symbol` names.
 ///
 /// None on a stack that is not the thread's own or has little room left, in a signal handler that interrupted this, and on a
 /// thread that is ending.
