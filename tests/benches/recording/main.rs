@@ -8,8 +8,11 @@
 
 // What the tests share: libraries built once, programs run in directories of their own, traces.
 #[allow(dead_code, unused_imports, reason = "the benchmark uses a part of what tests need")]
-#[path = "../../harness/mod.rs"]
-mod harness;
+#[path = "../.."]
+mod tests {
+    pub(crate) mod harness;
+}
+use tests::harness;
 
 // Programs of tests/programs/bench and what they print.
 mod program;

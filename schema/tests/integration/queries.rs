@@ -1,11 +1,9 @@
 //! The ready-made queries run on every kind of schema 2 trace and answer right.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{Appender, OpId, OpRow, create, open_read};
-use sample::{every_table, kernel, lines, real_trace};
+
+use crate::sample;
+use crate::sample::{every_table, kernel, lines, real_trace};
 
 /// A trace, with itself as the one from before.
 fn opened(path: &std::path::Path) -> rusqlite::Connection {

@@ -1,7 +1,5 @@
 //! A small trace with a row in every table, and the ways in which tests look at traces.
 
-#![allow(dead_code, reason = "each test file uses its own part of it")]
-
 use rpd_schema::{
     ApiId, ApiRow, Appender, BarrierRow, CodeObjectId, CodeObjectRow, CopyApiRow, DispatchRow,
     ExtCodeObjectRow, Fence, KernelApiRow, MonitorRow, OpId, OpRow, TickRow,

@@ -1,12 +1,10 @@
 //! The tools that people already have read what we write: the sqlite3 shell and Python's sqlite3.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::Appender;
 use std::path::Path;
 use std::process::Command;
+
+use crate::sample;
 
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();

@@ -1,14 +1,11 @@
 //! Sessions keep writers of one file apart: by their numbers, which are never given out twice, and by their ids, which
 //! never reach into the next session.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{ApiId, Appender, CodeObjectId, CodeObjectRow, ErrorKind, OpId, OpRow, create, open_read};
 use rusqlite::Connection;
-use sample::{kernel, lines, number};
 use std::path::Path;
+
+use crate::sample::{kernel, lines, number};
 
 fn read(path: &Path, query: &str) -> Vec<String> {
     lines(&open_read(path).unwrap().0, query)

@@ -1,13 +1,11 @@
 //! What an appender writes is what a reader finds, with the ids of its session, and nothing else.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{ApiId, Appender, ErrorKind, OpId, OpRow, create, open_read};
 use rusqlite::Connection;
-use sample::{api, every_table, kernel, lines, number};
 use std::path::Path;
+
+use crate::sample;
+use crate::sample::{api, every_table, kernel, lines, number};
 
 fn read(path: &Path, query: &str) -> Vec<String> {
     lines(&open_read(path).unwrap().0, query)

@@ -1,16 +1,13 @@
 //! Rows are those that were given whichever way they take: one by one, or many by way of a database in memory; copied whole, or
 //! value by value where the file's table is another.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{
     ApiId, Appender, CodeObjectId, CopyApiRow, DispatchRow, Error, MonitorRow, OpId, OpRow, TickRow, create,
 };
 use rusqlite::Connection;
-use sample::{api, kernel, lines};
 use std::path::{Path, PathBuf};
+
+use crate::sample::{api, kernel, lines};
 
 /// Enough for an image.
 const MANY: u64 = 700;

@@ -1,11 +1,8 @@
 //! Facts about sessions and GPUs are replaced as they change and read back, also from files that say odd things.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{Appender, create, gpus, lost, open_read, session_fact as fact, sessions};
-use sample::lines;
+
+use crate::sample::lines;
 
 #[test]
 fn facts_are_written_once_replaced_later_and_read_back() {

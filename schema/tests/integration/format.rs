@@ -1,11 +1,8 @@
 //! A fresh file is exactly what the format says: tables, columns, types, index, views, metadata.
 
-#![cfg(test)]
-
-mod sample;
-
-use sample::{lines, names};
 use std::process::{Command, Stdio};
+
+use crate::sample::{lines, names};
 
 /// SQLite reports the standard types in capitals, however they are declared.
 /// Every table and view: `name: column type[!][*], ...`; `!` not null, `*` primary key.

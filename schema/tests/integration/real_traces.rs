@@ -1,11 +1,8 @@
 //! Traces of the original recorder, an older schema 2, open and answer.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{Version, gpus, identify, lost, open_read, sessions};
-use sample::{lines, number, real_trace};
+
+use crate::sample::{lines, number, real_trace};
 
 /// File, API rows, ops.
 const TRACES: [(&str, i64, i64); 3] = [

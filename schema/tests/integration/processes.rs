@@ -1,14 +1,12 @@
 //! Many processes and one file: created at once, appended to at once, and left behind by one that was killed.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{Appender, Error, ErrorKind, Version, create_or_check, identify, open_read};
-use sample::{every_table, kernel, lines, number, this_test_again};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::sample;
+use crate::sample::{every_table, kernel, lines, number, this_test_again};
 
 const FILE: &str = "RPD_TEST_FILE";
 /// Long enough for eight writers to take turns on the slowest machine.
@@ -59,7 +57,7 @@ fn eight_processes_create_one_file_and_append_to_it_at_once() {
         if first == "empty" {
             std::fs::write(&path, "").unwrap();
         }
-        children(8, "eight_processes_create_one_file_and_append_to_it_at_once", &path);
+        children(8, "processes::eight_processes_create_one_file_and_append_to_it_at_once", &path);
         let (connection, version) = open_read(&path).unwrap();
         assert_eq!(version, Version::V2);
         assert_eq!(number(&connection, "SELECT count(*) FROM kernel"), 8 * KERNELS as i64);
@@ -134,7 +132,7 @@ fn what_was_committed_survives_a_kill_and_the_rest_is_rolled_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.rpd");
     let program = std::env::current_exe().unwrap();
-    let test = "what_was_committed_survives_a_kill_and_the_rest_is_rolled_back";
+    let test = "processes::what_was_committed_survives_a_kill_and_the_rest_is_rolled_back";
     let output = this_test_again(&program, test, FILE, &path).output().unwrap();
     assert!(std::os::unix::process::ExitStatusExt::signal(&output.status).is_some(), "{output:?}");
     assert_eq!(sample::names(directory.path()), ["t.rpd", "t.rpd-journal"], "the premise of this test");

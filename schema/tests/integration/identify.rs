@@ -1,17 +1,15 @@
 //! What a file is: each kind told apart on a real file of that kind, and none of them changed by the look.
 
-#![cfg(test)]
-
-mod sample;
-
 use rpd_schema::{
     Appender, ErrorKind, Version, create, create_or_check, identify, identify_within, open_read,
 };
 use rusqlite::Connection;
-use sample::{names, number};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
+
+use crate::sample;
+use crate::sample::{names, number};
 
 /// Asserts that everything that opens this file for anything names the same kind, in one line, and leaves it alone.
 fn refused(path: &Path, kind: &ErrorKind) {
@@ -258,7 +256,8 @@ fn missing_permissions_are_named() {
     let program = place.join("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     chmod(&program, 0o755);
-    let mut again = sample::this_test_again(&program, "missing_permissions_are_named", PLACE, place);
+    let mut again =
+        sample::this_test_again(&program, "identify::missing_permissions_are_named", PLACE, place);
     if std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0 {
         std::os::unix::process::CommandExt::uid(&mut again, 65534);
     }
