@@ -2,8 +2,8 @@
 //!
 //! | folder | owns |
 //! |---|---|
-//! | `args/` | the command line and the list of verbs |
-//! | `verb/` | one verb each, readable from top to bottom |
+//! | `verb.rs`, `verb/` | the command line; the list of verbs; one verb each, readable from top to bottom |
+//! | `args/` | values of options; what to say of a command line that cannot be |
 //! | `record/` | running a command with the recorder in it, unnoticed; the file that it writes; why it recorded nothing |
 //! | `output/` | answers: aligned, harmless, with units; notes, progress |
 //! | `system/` | signals, the terminal, what a program may do |
@@ -34,7 +34,7 @@ use crate::system::signals::die_by;
 const COLUMN_WIDTH: usize = 40;
 
 fn main() -> ExitCode {
-    match args::run() {
+    match verb::run() {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,15 +1,144 @@
-//! The verbs of the command line, one module each.
+//! The command line, and the one list of verbs.
+//!
+//! Each verb is a module here: its arguments, and what it does, readable from top to bottom. A new verb is a file and a line in the list.
 
-pub(crate) mod api;
-pub(crate) mod apply;
-pub(crate) mod check;
-pub(crate) mod create;
-pub(crate) mod deserialize;
-pub(crate) mod info;
-pub(crate) mod merge;
-pub(crate) mod passes;
-pub(crate) mod record;
-pub(crate) mod strings;
-pub(crate) mod subclass;
-pub(crate) mod top;
-pub(crate) mod trim;
+mod api;
+mod apply;
+mod autograd;
+mod callstack;
+mod check;
+mod create;
+mod deserialize;
+mod graph;
+mod info;
+mod merge;
+mod passes;
+mod record;
+mod remote;
+mod strings;
+mod subclass;
+mod top;
+mod trim;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::args::misunderstood;
+use crate::output::note::note;
+
+/// Record what a program does on the GPU, and ask questions about it.
+///
+/// A recording is one SQLite file, trace.rpd by default.
+#[derive(Parser)]
+#[command(
+    name = "rpd",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Example:
+  rpd record -- ./my_program --its-own options
+  rpd top trace.rpd"
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Makes of the list the enum that clap reads, and its dispatch.
+macro_rules! verbs {
+    ($($name:ident($arguments:ty),)*) => {
+        #[derive(Subcommand)]
+        enum Verb {
+            $($name($arguments)),*
+        }
+
+        impl Verb {
+            fn run(self) -> Result<ExitCode> {
+                match self {
+                    $(Verb::$name(arguments) => arguments.run()),*
+                }
+            }
+        }
+    };
+}
+
+// In the order of `rpd --help`.
+verbs! {
+    Record(record::Record),
+    Create(create::Create),
+    Info(info::Info),
+    Top(top::Top),
+    Api(api::Api),
+    Check(check::Check),
+    Trim(trim::Trim),
+    Merge(merge::Merge),
+    Subclass(subclass::Subclass),
+    Deserialize(deserialize::Deserialize),
+    Strings(strings::Strings),
+    Callstack(callstack::Callstack),
+    Graph(graph::Graph),
+    Autograd(autograd::Autograd),
+    Passes(passes::Passes),
+    Remote(remote::Remote),
+}
+
+/// Parses the command line, ending the process with status 2 when it is wrong, and does what it says.
+///
+/// # Errors
+/// What went wrong, for one line on standard error; the exit status is 1 then.
+pub(crate) fn run() -> Result<ExitCode> {
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let Some(meant) = misunderstood::explained(&error, &Cli::command()) else { error.exit() };
+        note(meant);
+        std::process::exit(error.exit_code())
+    });
+    cli.verb.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_an_example() {
+        for verb in Cli::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("rpd {}", verb.get_name())), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn every_pass_is_a_verb_that_says_what_it_does() {
+        let cli = Cli::command();
+        for pass in rpd_postprocess::passes::PASSES {
+            let verb = cli.find_subcommand(pass.name);
+            let about = verb.and_then(|verb| verb.get_about()).map(ToString::to_string);
+            assert_eq!(about.as_deref(), Some(pass.about));
+        }
+    }
+
+    #[test]
+    fn options_that_contradict_are_refused() {
+        for arguments in [
+            &["rpd", "record", "--append", "--force", "--", "x"][..],
+            &["rpd", "record"],
+            &["rpd", "record", "--outptu", "a.rpd", "--", "x"],
+            &["rpd", "record", "-o", "-", "--", "x"],
+            &["rpd", "record", "--max-mb", "0", "--", "x"],
+            &["rpd", "top", "--json", "--csv", "x"],
+            &["rpd", "top", "-n", "0", "x"],
+            &["rpd", "top"],
+            &["rpd", "topp", "x"],
+        ] {
+            let error = Cli::try_parse_from(arguments).err().map(|error| error.exit_code());
+            assert_eq!(error, Some(2), "{arguments:?}");
+        }
+    }
+}

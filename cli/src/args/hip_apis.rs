@@ -6,7 +6,7 @@ use rpd_settings::tip;
 static DESCRIPTION: &str = include_str!("../../../tracer/src/hip/description/hip_api.tsv");
 
 /// A list as RPDT_HIP_APIS has it: `all`, `none`, `+name`, `-name`.
-pub(super) fn parse(text: &str) -> Result<String, String> {
+pub(crate) fn parse(text: &str) -> Result<String, String> {
     for (place, word) in text.split(',').map(str::trim).filter(|word| !word.is_empty()).enumerate() {
         let name = word.trim_start_matches(['+', '-']);
         let signs = word.len() - name.len();

@@ -13,7 +13,7 @@ use crate::record::executable;
 
 /// What to say of a value that cannot be, and of an unknown verb that is the name of a trace or of a program. Nothing where clap's own words serve: its tip
 /// would be whichever verb has similar letters.
-pub(super) fn explained(error: &Error, cli: &Command) -> Option<String> {
+pub(crate) fn explained(error: &Error, cli: &Command) -> Option<String> {
     if error.kind() == ErrorKind::ValueValidation {
         let context = |kind| error.get(kind).map(|value| text::escape(&value.to_string()).into_owned());
         let (option, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use rpd_postprocess::text;
-use rpd_postprocess::text::counted;
+use rpd_postprocess::text::{self, counted};
 
 use crate::record::executable;
 use crate::record::launch;

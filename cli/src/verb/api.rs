@@ -1,10 +1,13 @@
 //! `rpd api`: the calls of a program in order, as strace shows those of the kernel.
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use regex::Regex;
 use rpd_postprocess::moment::Stretch;
 use rpd_postprocess::report::calls::{self, Call};
@@ -20,28 +23,51 @@ use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::quantity::duration;
 
-/// What is asked for.
-#[derive(Debug)]
-pub(crate) struct Request {
-    /// The trace.
-    pub(crate) file: PathBuf,
-    /// Calls of that process only.
-    pub(crate) pid: Option<i64>,
-    /// Calls of that thread only.
-    pub(crate) thread: Option<i64>,
-    /// Calls that begin in there only.
-    pub(crate) within: Option<Stretch>,
-    /// Calls only whose function or arguments match.
-    pub(crate) grep: Option<Regex>,
-    /// At most so many; all if None.
-    pub(crate) rows: Option<usize>,
-    /// How to write them.
-    pub(crate) form: Form,
+/// Show the calls of a program in order, each with its arguments and the operations it caused
+///
+/// One line per call or marker, as strace has it: thread, time since the first call, function and arguments, duration; below it a
+/// line per operation.
+#[derive(Args)]
+#[command(after_help = "\
+--csv: a call that caused several operations has a line for each, one that caused none has a line without.
+
+RANGE is the text of a marker (what began between its beginning and its end), or FROM..TO with the times that
+rpd trim knows: 25%..75%, +2s.., marker:a..marker:b
+
+Example:
+  rpd api trace.rpd | less
+  rpd api -n 20 --grep 'Memcpy|Malloc' trace.rpd
+  rpd api --json trace.rpd | jq '.[] | select(.duration_ns > 1000000)'
+  rpd api --thread 4711 --in 'step 3' trace.rpd")]
+pub(crate) struct Api {
+    /// The trace
+    file: PathBuf,
+    /// Calls of this process only
+    #[arg(long, value_name = "PID")]
+    pid: Option<i64>,
+    /// Calls of this thread only
+    #[arg(long, value_name = "TID")]
+    thread: Option<i64>,
+    /// Calls that begin in this range of time only
+    #[arg(long = "in", value_name = "RANGE", allow_hyphen_values = true)]
+    within: Option<Stretch>,
+    /// Calls only whose function or arguments match this regular expression
+    #[arg(long, value_name = "REGEX")]
+    grep: Option<Regex>,
+    /// The first N calls only
+    #[arg(short = 'n', value_name = "N")]
+    rows: Option<NonZeroUsize>,
+    /// Write a JSON array, one call per line; times in nanoseconds
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write comma-separated values with a header line, one line per call and operation; times in nanoseconds
+    #[arg(long)]
+    csv: bool,
 }
 
 /// How calls are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+enum Form {
     /// For people, as strace has it.
     Lines,
     /// A JSON array of objects, one per line.
@@ -50,54 +76,61 @@ pub(crate) enum Form {
     Csv,
 }
 
-/// Writes the calls to standard output.
-///
-/// # Errors
-/// When the trace cannot be read, has no such stretch, or standard output cannot be written.
-pub(crate) fn run(request: &Request) -> Result<()> {
-    let name = request.file.display();
-    let (trace, version) = trace::open(&request.file, &*notes())?;
-    if version == Version::V1 {
-        bail!("{name} is of schema 1, which has launches and copies elsewhere; rpd top can read it");
-    }
-    let span = span(&trace).with_context(|| name.to_string())?;
-    let mut conditions = vec!["1".to_string()];
-    if let Some(stretch) = &request.within {
-        let window = Window::resolve(&trace, version, span, stretch)?;
-        conditions.push(window.condition("A.start"));
-    }
-    conditions.extend(request.pid.map(|pid| format!("A.pid = {pid}")));
-    conditions.extend(request.thread.map(|thread| format!("A.tid = {thread}")));
-    let (mut shown, mut failed) = (0, None);
-    let most = request.rows.unwrap_or(usize::MAX);
-    output::write(|out| {
-        let mut writer = Writer { out, form: request.form, zero: span.start_ns, is_first: true };
-        writer.begin()?;
-        let read = calls::each(&trace, version, &conditions.join(" AND "), |call| {
-            let line = format!("{}({})", call.name, call.arguments);
-            if request.grep.as_ref().is_none_or(|pattern| pattern.is_match(&line)) {
-                shown += 1;
-                writer.call(&call, &line)?;
-            }
-            Ok(if shown < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        });
-        // What cannot be written is the pipe's matter, what cannot be read the trace's.
-        match read.map_err(|error| error.downcast::<io::Error>()) {
-            Err(Ok(error)) => Err(error),
-            Err(Err(error)) => {
-                failed = Some(error);
-                Ok(())
-            }
-            Ok(()) => writer.end(),
+impl Api {
+    /// Writes the calls to standard output.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, has no such stretch, or standard output cannot be written.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let name = self.file.display();
+        let (trace, version) = trace::open(&self.file, &*notes())?;
+        if version == Version::V1 {
+            bail!("{name} is of schema 1, which has launches and copies elsewhere; rpd top can read it");
         }
-    })?;
-    if let Some(error) = failed {
-        return Err(error.context(format!("cannot read the calls of {name}")));
+        let span = span(&trace).with_context(|| name.to_string())?;
+        let mut conditions = vec!["1".to_string()];
+        if let Some(stretch) = &self.within {
+            let window = Window::resolve(&trace, version, span, stretch)?;
+            conditions.push(window.condition("A.start"));
+        }
+        conditions.extend(self.pid.map(|pid| format!("A.pid = {pid}")));
+        conditions.extend(self.thread.map(|thread| format!("A.tid = {thread}")));
+        let form = match (self.json, self.csv) {
+            (true, _) => Form::Json,
+            (false, true) => Form::Csv,
+            (false, false) => Form::Lines,
+        };
+        let (mut shown, mut failed) = (0, None);
+        let most = self.rows.map_or(usize::MAX, NonZeroUsize::get);
+        output::write(|out| {
+            let mut writer = Writer { out, form, zero: span.start_ns, is_first: true };
+            writer.begin()?;
+            let read = calls::each(&trace, version, &conditions.join(" AND "), |call| {
+                let line = format!("{}({})", call.name, call.arguments);
+                if self.grep.as_ref().is_none_or(|pattern| pattern.is_match(&line)) {
+                    shown += 1;
+                    writer.call(&call, &line)?;
+                }
+                Ok(if shown < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            });
+            // What cannot be written is the pipe's matter, what cannot be read the trace's.
+            match read.map_err(|error| error.downcast::<io::Error>()) {
+                Err(Ok(error)) => Err(error),
+                Err(Err(error)) => {
+                    failed = Some(error);
+                    Ok(())
+                }
+                Ok(()) => writer.end(),
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error.context(format!("cannot read the calls of {name}")));
+        }
+        if shown == 0 {
+            note(format_args!("{name} has no such call; rpd info shows what it holds"));
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    if shown == 0 {
-        note(format_args!("{name} has no such call; rpd info shows what it holds"));
-    }
-    Ok(())
 }
 
 /// Where calls are written, and how.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use rpd_postprocess::check::{self, Repair, Severity, Verdict};
-use rpd_postprocess::text;
-use rpd_postprocess::text::counted;
+use rpd_postprocess::text::{self, counted};
 use serde::Serialize;
 
 use crate::output;
@@ -15,14 +15,33 @@ use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::table::{Align, Table};
 
-/// What was asked for.
-pub(crate) struct Request {
-    /// The trace.
-    pub(crate) file: PathBuf,
-    /// Mend what can be mended.
-    pub(crate) repair: bool,
-    /// One JSON object instead of lines for people.
-    pub(crate) json: bool,
+/// Say what is wrong with a trace: damage, ids that lead nowhere, impossible times, unfinished sessions
+///
+/// An error means that an answer from the file may be wrong. A warning means that the file is sound but not
+/// whole: a killed process, lost records. A note is a habit of a real recorder.
+#[derive(Args)]
+#[command(after_help = "\
+--repair changes FILE in one transaction and keeps a note of it in rocpd_metadata (repaired::...): rows
+with impossible times or without their call or op are removed, texts that are not there become the empty
+text, missing tables, views and indexes are added. Nothing is invented. It does nothing while another process
+writes.
+
+Exit status: 0 no errors (there may be warnings and notes); 1 errors, or FILE cannot be read or repaired;
+2 wrong usage.
+
+Example:
+  rpd check trace.rpd
+  rpd check --json trace.rpd | jq '.findings[] | select(.severity == \"error\")'
+  cp trace.rpd copy.rpd && rpd check --repair copy.rpd")]
+pub(crate) struct Check {
+    /// The trace
+    file: PathBuf,
+    /// Mend what can be mended, then check again
+    #[arg(long)]
+    repair: bool,
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// What is written with `--json`.
@@ -36,35 +55,37 @@ struct Answer<'a> {
     repairs: &'a [Repair],
 }
 
-/// Writes what is wrong with a trace, after repairing it if that was asked for. Succeeds unless there are
-/// errors left.
-///
-/// # Errors
-/// When the file is no trace, cannot be read, or was to be repaired and cannot be.
-pub(crate) fn run(request: &Request) -> Result<ExitCode> {
-    let file = &request.file;
-    let mut verdict = Verdict::of(file, &*notes())?;
-    let mut repairs = Vec::new();
-    let obstacle = if request.repair { check::obstacle(file, &verdict) } else { None };
-    if request.repair && obstacle.is_none() {
-        repairs = check::repair(file)?;
-        if repairs.is_empty() {
-            note(format_args!("{}: nothing to repair", shown(file)));
-        } else {
-            verdict = Verdict::of(file, &*notes())?;
+impl Check {
+    /// Writes what is wrong with a trace, after repairing it if that was asked for. Succeeds unless there are
+    /// errors left.
+    ///
+    /// # Errors
+    /// When the file is no trace, cannot be read, or was to be repaired and cannot be.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let file = &self.file;
+        let mut verdict = Verdict::of(file, &*notes())?;
+        let mut repairs = Vec::new();
+        let obstacle = if self.repair { check::obstacle(file, &verdict) } else { None };
+        if self.repair && obstacle.is_none() {
+            repairs = check::repair(file)?;
+            if repairs.is_empty() {
+                note(format_args!("{}: nothing to repair", shown(file)));
+            } else {
+                verdict = Verdict::of(file, &*notes())?;
+            }
         }
+        if self.json {
+            let [errors, warnings, notes] =
+                [Severity::Error, Severity::Warning, Severity::Note].map(|severity| verdict.count(severity));
+            output::write_json(&Answer { verdict: &verdict, errors, warnings, notes, repairs: &repairs })?;
+        } else {
+            output::write(|out| write_text(&verdict, &repairs, out))?;
+        }
+        if let Some(obstacle) = obstacle {
+            bail!("{} was not repaired: {obstacle}", shown(file));
+        }
+        Ok(if verdict.count(Severity::Error) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
-    if request.json {
-        let [errors, warnings, notes] =
-            [Severity::Error, Severity::Warning, Severity::Note].map(|severity| verdict.count(severity));
-        output::write_json(&Answer { verdict: &verdict, errors, warnings, notes, repairs: &repairs })?;
-    } else {
-        output::write(|out| write_text(&verdict, &repairs, out))?;
-    }
-    if let Some(obstacle) = obstacle {
-        bail!("{} was not repaired: {obstacle}", shown(file));
-    }
-    Ok(if verdict.count(Severity::Error) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn shown(file: &Path) -> String {

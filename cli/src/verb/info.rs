@@ -1,33 +1,56 @@
 //! `rpd info`: what a trace holds.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use rpd_postprocess::text;
-use rpd_postprocess::text::counted;
+use clap::Args;
+use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace::contents::{Contents, Session};
 
 use crate::output;
 use crate::output::quantity::{duration, size};
 use crate::output::table::{Align, Table};
 
+/// Show what a trace contains: sessions, GPUs, operations, time span, lost records
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  rpd info trace.rpd
+  rpd info trace.rpd --json | jq .operations")]
+pub(crate) struct Info {
+    /// The trace
+    file: PathBuf,
+    /// Write one JSON object; times in nanoseconds
+    #[arg(long)]
+    json: bool,
+}
+
 /// Blanks before the rows of a section.
 const INDENT: usize = 2;
 /// Shown where a trace does not say.
 const UNKNOWN: &str = "-";
 
-/// Writes what `file` holds to standard output: for people, or as one JSON object.
-///
-/// # Errors
-/// When the trace cannot be read or standard output cannot be written.
-pub(crate) fn run(file: &Path, json: bool) -> Result<()> {
-    // Lost records are part of what is told, so there is no note about them.
-    let (trace, version) = rpd_schema::open_read(file)?;
-    let contents =
-        Contents::of(file, &trace, version).with_context(|| format!("cannot read {}", file.display()))?;
-    drop(trace);
-    if json { output::write_json(&contents) } else { output::write(|out| write_text(&contents, out)) }
+impl Info {
+    /// Writes what `file` holds to standard output: for people, or as one JSON object.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or standard output cannot be written.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        // Lost records are part of what is told, so there is no note about them.
+        let file = &self.file;
+        let (trace, version) = rpd_schema::open_read(file)?;
+        let contents =
+            Contents::of(file, &trace, version).with_context(|| format!("cannot read {}", file.display()))?;
+        drop(trace);
+        if self.json {
+            output::write_json(&contents)?;
+        } else {
+            output::write(|out| write_text(&contents, out))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use rpd_postprocess::text;
-use rpd_postprocess::text::counted;
+use clap::{Args, ValueEnum};
+use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
 
+use crate::args::{hip_apis, value};
 use crate::output::note::note;
 use crate::record::destination::{Destination, Existing};
 use crate::record::empty_trace;
@@ -24,131 +25,219 @@ use crate::record::report::Report;
 use crate::record::roctx;
 use crate::system::signals;
 
+/// Run a command and record what it does on the GPU
+///
+/// The command keeps its standard streams, its signals and its exit status. One line on standard error
+/// says at the end what was recorded, or why nothing was.
+#[derive(Args)]
+#[command(
+    override_usage = "rpd record [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    after_help = "\
+Exit status: the command's; 127 if it was not found, 126 if it cannot be executed; 1 if recording could
+not be set up, in which case the command was not run.
+
+Example:
+  rpd record -o trace.rpd -- python3 train.py --epochs 1"
+)]
+pub(crate) struct Record {
+    /// The file to record into [default: what RPDT_FILENAME says, otherwise trace.rpd]
+    ///
+    /// %p in it is the process, %h the host, %r the rank: each process of the command records into a file of its own.
+    #[arg(short, long, value_name = "FILE", value_parser = value::output())]
+    output: Option<PathBuf>,
+    /// Add to the recordings that FILE already holds
+    #[arg(long, conflicts_with = "force")]
+    append: bool,
+    /// Replace FILE if it already holds recordings (a file that is no trace is never touched). Given twice, also while
+    /// a program records into it, which loses what it has recorded so far
+    #[arg(long, action = clap::ArgAction::Count)]
+    force: u8,
+    /// Record nothing until the program calls rpdstart()
+    #[arg(long)]
+    no_start: bool,
+    /// Begin recording that long after the start of the program: 10s, 1.5ms; seconds without a unit
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    delay: Option<Duration>,
+    /// End recording after that long; the program goes on
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    duration: Option<Duration>,
+    /// End recording when FILE has reached that size: 512MiB, 1GB; MiB without a unit. The program goes on
+    #[arg(long = "max-mb", visible_alias = "max-size", value_name = "SIZE", value_parser = value::size)]
+    max_bytes: Option<u64>,
+    /// Keep the call stack of every HIP call (table rocpd_stackframe)
+    #[arg(long)]
+    stackframes: bool,
+    /// How calls of HIP are observed; the trace says which it was
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = HipDoor::Auto)]
+    hip_door: HipDoor,
+    /// What times kernels and copies: the runtime's queues, or HIP's own records of its commands
+    #[arg(long, value_name = "TIMING", value_enum, default_value_t = Timing::Auto)]
+    timing: Timing,
+    /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
+    hip_apis: Option<String>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// How calls of HIP are recorded.
+#[derive(Clone, Copy, ValueEnum)]
+enum HipDoor {
+    /// Whichever costs the program less: symbols where the dynamic loader finds HIP 5.0 to 5.2, otherwise callbacks
+    Auto,
+    /// By HIP callbacks: every caller, however it found the function
+    Callbacks,
+    /// By symbol interposition: also where another profiler has the callbacks
+    Symbols,
+}
+
+/// What times kernels and copies.
+#[derive(Clone, Copy, ValueEnum)]
+enum Timing {
+    /// The queues, and HIP's records where the recorder is loaded late
+    Auto,
+    /// The runtime's queues
+    Hsa,
+    /// HIP's records
+    Hip,
+}
+
+impl Record {
+    /// What may happen to recordings that the file already holds.
+    fn existing(&self) -> Existing {
+        match (self.append, self.force) {
+            (true, _) => Existing::Append,
+            (false, 0) => Existing::Refuse,
+            (false, 1) => Existing::Replace,
+            (false, _) => Existing::Take,
+        }
+    }
+}
+
+impl HipDoor {
+    /// As RPDT_HIP_DOOR has it; none where the recorder chooses.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            HipDoor::Auto => None,
+            HipDoor::Callbacks => Some("callbacks"),
+            HipDoor::Symbols => Some("symbols"),
+        }
+    }
+}
+
+impl Timing {
+    /// As RPDT_TIMING has it; none where the recorder chooses.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Timing::Auto => None,
+            Timing::Hsa => Some("hsa"),
+            Timing::Hip => Some("hip"),
+        }
+    }
+}
+
 /// Traces that the line at the end names.
 const NAMED: usize = 3;
 
-/// What is asked for.
-#[derive(Debug)]
-pub(crate) struct Request {
-    /// The trace to record into; what RPDT_FILENAME says, or trace.rpd, if None.
-    pub(crate) output: Option<PathBuf>,
-    /// What may happen to recordings it already holds.
-    pub(crate) existing: Existing,
-    /// Whether recording starts with the program, or when the program says so.
-    pub(crate) start: bool,
-    /// Time from the start of the program to the beginning of recording.
-    pub(crate) delay: Option<Duration>,
-    /// Time of recording, after which it ends.
-    pub(crate) duration: Option<Duration>,
-    /// Size of the trace in bytes at which recording ends.
-    pub(crate) max_bytes: Option<u64>,
-    /// Whether the call stack of every HIP call is kept.
-    pub(crate) stack_frames: bool,
-    /// By which door calls of HIP are recorded, as RPDT_HIP_DOOR has it; the recorder's choice if None.
-    pub(crate) hip_door: Option<&'static str>,
-    /// What times kernels and copies, as RPDT_TIMING has it; the recorder's choice if None.
-    pub(crate) timing: Option<&'static str>,
-    /// Which functions of HIP are recorded, as RPDT_HIP_APIS has it.
-    pub(crate) hip_apis: Option<String>,
-    /// The program and its arguments; not empty.
-    pub(crate) command: Vec<OsString>,
-}
-
-/// Runs the command and returns its exit status: 126 or 127, as a shell does, if it cannot be run. Does
-/// not return if a signal ended the command: rpd ends by the same one.
-///
-/// # Errors
-/// When recording cannot be set up. The command has not run then.
-pub(crate) fn run(request: &Request) -> Result<ExitCode> {
-    let name = request.command.first().map(OsString::as_os_str).unwrap_or_default();
-    let library = preload::find_library()?;
-    let library_path = env::var_os("LD_LIBRARY_PATH");
-    let given_door = env::var("RPDT_HIP_DOOR").unwrap_or_default();
-    let symbols = match request.hip_door.unwrap_or(&given_door) {
-        "symbols" => Some(preload::beside_library(&library, preload::SYMBOLS)?),
-        "callbacks" => None,
-        // A risk for the program, taken where it is of use.
-        _ if hip_library::is_old(library_path.as_deref()) => {
-            preload::beside_library(&library, preload::SYMBOLS).ok()
-        }
-        _ => None,
-    };
-    let libraries: Vec<&Path> = [Some(library.as_path()), symbols.as_deref()].into_iter().flatten().collect();
-    let program = match executable::resolve(name, env::var_os("PATH").as_deref()) {
-        Ok(program) => program,
-        Err(why) => return Ok(not_runnable(name, why)),
-    };
-    let report_file = tempfile::Builder::new()
-        .prefix("rpd-report-")
-        .tempfile()
-        .with_context(|| format!("cannot create a file in {}", env::temp_dir().display()))?;
-    // A trace is replaced only for a command that can be run.
-    let written = written(request.output.as_deref())?;
-    let destination = Destination::prepare(&written, request.existing)?;
-    if executable::is_script_for_the_shell(&program) {
-        note(format_args!(
-            "{0} has no #! line, so /bin/sh runs it; if it is for another program: rpd record -- PROGRAM {0}",
-            text::escape(&program.to_string_lossy())
-        ));
-    }
-
-    let mut environment = vec![
-        ("LD_PRELOAD", preload::ld_preload(&libraries, env::var_os("LD_PRELOAD").as_deref())),
-        ("RPDT_FILENAME", destination.for_recorder()),
-        // Absolute, because the command may change its directory.
-        ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),
-    ];
-    if let Some(path) = roctx::library_path(&library, library_path.as_deref()) {
-        environment.push(("LD_LIBRARY_PATH", path));
-    }
-    if !request.start {
-        environment.push(("RPDT_AUTOSTART", "0".into()));
-    }
-    if request.stack_frames {
-        environment.push(("RPDT_STACKFRAMES", "1".into()));
-    }
-    let choices = [
-        ("RPDT_DELAY", request.delay.map(|time| format!("{}ns", time.as_nanos()))),
-        ("RPDT_DURATION", request.duration.map(|time| format!("{}ns", time.as_nanos()))),
-        ("RPDT_MAX_MB", request.max_bytes.map(|bytes| format!("{bytes}B"))),
-        ("RPDT_TIMING", request.timing.map(str::to_string)),
-        ("RPDT_HIP_APIS", request.hip_apis.clone()),
-        ("RPDT_HIP_DOOR", request.hip_door.map(str::to_string)),
-    ];
-    environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
-    let environment: Vec<(&OsStr, OsString)> =
-        environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
-    let ended = match launch::run(&request.command, &environment) {
-        Ok(ended) => ended,
-        Err(failure) => {
-            destination.abandon();
-            return match failure {
-                Failure::NotRunnable(why) => Ok(not_runnable(name, why)),
-                Failure::Other(error) => Err(error),
-            };
-        }
-    };
-
-    let report = Report::parse(&fs::read(report_file.path()).unwrap_or_default());
-    let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    drop(report_file);
-    let started = request.start && env::var_os("RPDT_AUTOSTART").is_none_or(|value| value != "0");
-    // From here on only the command's own end counts: a trace that cannot be read back is a note.
-    match Recorded::by_run(&destination, &run, &report) {
-        Ok(recorded) => {
-            let mut line = summary(&named(&destination, &written, &report), &recorded);
-            if recorded.operations() == 0 {
-                line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, started)));
+impl Record {
+    /// Runs the command and returns its exit status: 126 or 127, as a shell does, if it cannot be run. Does
+    /// not return if a signal ended the command: rpd ends by the same one.
+    ///
+    /// # Errors
+    /// When recording cannot be set up. The command has not run then.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
+        let library = preload::find_library()?;
+        let library_path = env::var_os("LD_LIBRARY_PATH");
+        let given_door = env::var("RPDT_HIP_DOOR").unwrap_or_default();
+        let symbols = match self.hip_door.name().unwrap_or(&given_door) {
+            "symbols" => Some(preload::beside_library(&library, preload::SYMBOLS)?),
+            "callbacks" => None,
+            // A risk for the program, taken where it is of use.
+            _ if hip_library::is_old(library_path.as_deref()) => {
+                preload::beside_library(&library, preload::SYMBOLS).ok()
             }
-            for failure in &recorded.failures {
-                line.push_str(&format!("; {}", text::escape(failure)));
-            }
-            line.push_str(&cut_off(ended.ending, recorded.cut_off));
-            note(line);
+            _ => None,
+        };
+        let libraries: Vec<&Path> =
+            [Some(library.as_path()), symbols.as_deref()].into_iter().flatten().collect();
+        let program = match executable::resolve(name, env::var_os("PATH").as_deref()) {
+            Ok(program) => program,
+            Err(why) => return Ok(not_runnable(name, why)),
+        };
+        let report_file = tempfile::Builder::new()
+            .prefix("rpd-report-")
+            .tempfile()
+            .with_context(|| format!("cannot create a file in {}", env::temp_dir().display()))?;
+        // A trace is replaced only for a command that can be run.
+        let written = written(self.output.as_deref())?;
+        let destination = Destination::prepare(&written, self.existing())?;
+        if executable::is_script_for_the_shell(&program) {
+            note(format_args!(
+                "{0} has no #! line, so /bin/sh runs it; if it is for another program: rpd record -- PROGRAM {0}",
+                text::escape(&program.to_string_lossy())
+            ));
         }
-        Err(error) => note(format_args!("cannot read back what was recorded: {error:#}")),
+
+        let mut environment = vec![
+            ("LD_PRELOAD", preload::ld_preload(&libraries, env::var_os("LD_PRELOAD").as_deref())),
+            ("RPDT_FILENAME", destination.for_recorder()),
+            // Absolute, because the command may change its directory.
+            ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),
+        ];
+        if let Some(path) = roctx::library_path(&library, library_path.as_deref()) {
+            environment.push(("LD_LIBRARY_PATH", path));
+        }
+        if self.no_start {
+            environment.push(("RPDT_AUTOSTART", "0".into()));
+        }
+        if self.stackframes {
+            environment.push(("RPDT_STACKFRAMES", "1".into()));
+        }
+        let choices = [
+            ("RPDT_DELAY", self.delay.map(|time| format!("{}ns", time.as_nanos()))),
+            ("RPDT_DURATION", self.duration.map(|time| format!("{}ns", time.as_nanos()))),
+            ("RPDT_MAX_MB", self.max_bytes.map(|bytes| format!("{bytes}B"))),
+            ("RPDT_TIMING", self.timing.name().map(str::to_string)),
+            ("RPDT_HIP_APIS", self.hip_apis.clone()),
+            ("RPDT_HIP_DOOR", self.hip_door.name().map(str::to_string)),
+        ];
+        environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
+        let environment: Vec<(&OsStr, OsString)> =
+            environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
+        let ended = match launch::run(&self.command, &environment) {
+            Ok(ended) => ended,
+            Err(failure) => {
+                destination.abandon();
+                return match failure {
+                    Failure::NotRunnable(why) => Ok(not_runnable(name, why)),
+                    Failure::Other(error) => Err(error),
+                };
+            }
+        };
+
+        let report = Report::parse(&fs::read(report_file.path()).unwrap_or_default());
+        let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        drop(report_file);
+        let started = !self.no_start && env::var_os("RPDT_AUTOSTART").is_none_or(|value| value != "0");
+        // From here on only the command's own end counts: a trace that cannot be read back is a note.
+        match Recorded::by_run(&destination, &run, &report) {
+            Ok(recorded) => {
+                let mut line = summary(&named(&destination, &written, &report), &recorded);
+                if recorded.operations() == 0 {
+                    line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, started)));
+                }
+                for failure in &recorded.failures {
+                    line.push_str(&format!("; {}", text::escape(failure)));
+                }
+                line.push_str(&cut_off(ended.ending, recorded.cut_off));
+                note(line);
+            }
+            Err(error) => note(format_args!("cannot read back what was recorded: {error:#}")),
+        }
+        Ok(ended.ending.repeat())
     }
-    Ok(ended.ending.repeat())
 }
 
 /// The name of the trace as it was written.
@@ -241,4 +330,45 @@ fn cut_off(ending: Ending, processes: u64) -> String {
 fn commits_per_second() -> f64 {
     let value = env::var("RPDT_AUTOFLUSH").ok().and_then(|value| value.trim().parse::<u8>().ok());
     f64::from(value.filter(|hertz| (1..=100).contains(hertz)).unwrap_or(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        record: Record,
+    }
+
+    fn record(arguments: &[&str]) -> Record {
+        Alone::try_parse_from(["record"].iter().chain(arguments))
+            .unwrap_or_else(|error| panic!("{error}"))
+            .record
+    }
+
+    #[test]
+    fn the_commands_options_are_its_own() {
+        for arguments in
+            [&["-o", "x.rpd", "--", "prog", "-o", "--force"][..], &["-o", "x.rpd", "prog", "-o", "--force"]]
+        {
+            let request = record(arguments);
+            assert_eq!(request.output, Some(PathBuf::from("x.rpd")));
+            assert_eq!(request.command, ["prog", "-o", "--force"]);
+            assert_eq!(request.existing(), Existing::Refuse);
+        }
+        assert_eq!(record(&["--", "a", "--", "b"]).command, ["a", "--", "b"]);
+    }
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        let request = record(&["--delay", "250ms", "--duration", "10", "--max-size", "1GB", "x"]);
+        let ms = std::time::Duration::from_millis;
+        assert_eq!((request.delay, request.duration), (Some(ms(250)), Some(ms(10_000))));
+        assert_eq!(request.max_bytes, Some(1_000_000_000));
+        assert_eq!(record(&["--max-mb", "3", "x"]).max_bytes, Some(3 << 20));
+    }
 }

@@ -1,8 +1,11 @@
 //! `rpd top`: where GPU time goes.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
 use rpd_postprocess::report::ranking::{By, Group, Ranking};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
@@ -14,67 +17,110 @@ use crate::output::progress::notes;
 use crate::output::quantity::duration;
 use crate::output::table::{Align, Table};
 
-/// What is asked for.
-#[derive(Debug)]
-pub(crate) struct Request {
-    /// The trace.
-    pub(crate) file: PathBuf,
-    /// What is ranked.
-    pub(crate) by: By,
-    /// At most so many rows; all if None.
-    pub(crate) rows: Option<usize>,
-    /// How to write them.
-    pub(crate) form: Form,
-}
-
-/// How the rows are written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Form {
-    /// For people.
-    Table {
-        /// Names uncut, however long the lines get.
-        wide: bool,
-    },
-    /// A JSON array of objects.
-    Json,
-    /// A header line and one line per row.
-    Csv,
-}
-
-/// Writes the ranking to standard output.
+/// Show where GPU time goes: kernels and copies by total time
 ///
-/// # Errors
-/// When the trace cannot be read or standard output cannot be written.
-pub(crate) fn run(request: &Request) -> Result<()> {
-    let name = request.file.display();
-    let (trace, version) = trace::open(&request.file, &*notes())?;
-    let (one, many) = request.by.noun();
-    let ranking = Ranking::of(&trace, version, request.by)
-        .with_context(|| format!("cannot read the {many} of {name}"))?;
-    drop(trace);
-    if ranking.impossible > 0 {
-        note(format_args!(
-            "{name}: {} left out: impossible times, which rpd check lists",
-            counted(ranking.impossible, &format!("{one} is"), &format!("{many} are"))
-        ));
-    }
-    if ranking.nameless > 0 {
-        note(format_args!(
-            "{name}: {} a name that is not in the file",
-            counted(ranking.nameless, &format!("{one} has"), &format!("{many} have"))
-        ));
-    }
-    let shown = request.rows.unwrap_or(usize::MAX).min(ranking.groups.len());
-    let (groups, rest) = ranking.groups.split_at(shown);
-    match request.form {
-        Form::Json => output::write_json(&groups),
-        Form::Csv => write_csv(request.by, groups),
-        Form::Table { .. } if groups.is_empty() => {
-            note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
-            Ok(())
+/// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text.
+#[derive(Args)]
+#[command(after_help = "\
+Columns:
+  calls    how many
+  total    sum of their durations; of one inside another of its name: once
+  self     of calls and markers: without those inside them on their thread
+  average, min, max
+           of the durations; a narrow terminal shows as many as have room
+  %        share of all time (of all self time): adds up to 100
+  name     cut in the middle to the width of the terminal, or COLUMNS, but
+           never so that two become equal; whole in a pipe
+
+Control characters of names are escaped; --json has them exactly.
+
+Example:
+  rpd top -n 10 trace.rpd
+  rpd top --by api trace.rpd
+  rpd top --csv trace.rpd > top.csv")]
+pub(crate) struct Top {
+    /// The trace
+    file: PathBuf,
+    /// Only kernels or copies; or the calls of the program, or its markers, instead of what the GPU did
+    #[arg(long, value_name = "WHAT", value_enum)]
+    by: Option<What>,
+    /// Show the first N rows only [default: 20 as a table, all with --json and --csv]
+    #[arg(short = 'n', value_name = "N")]
+    rows: Option<NonZeroUsize>,
+    /// Write a JSON array; times in nanoseconds
+    #[arg(long, conflicts_with_all = ["csv", "wide"])]
+    json: bool,
+    /// Write comma-separated values with a header line; times in nanoseconds
+    #[arg(long, conflicts_with = "wide")]
+    csv: bool,
+    /// Do not shorten names to the width of the terminal (in a pipe they are not)
+    #[arg(long)]
+    wide: bool,
+}
+
+/// [`By`] on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Kernels, by name
+    Kernel,
+    /// Calls, by function
+    Api,
+    /// Copies, by direction
+    Copy,
+    /// Markers, by text
+    Marker,
+}
+
+impl From<What> for By {
+    fn from(what: What) -> By {
+        match what {
+            What::Kernel => By::Kernel,
+            What::Api => By::Api,
+            What::Copy => By::Copy,
+            What::Marker => By::Marker,
         }
-        Form::Table { wide } => {
-            write_table(request.by, groups, if wide { None } else { output::line_width() })?;
+    }
+}
+
+/// Rows of a table for people when nothing else is asked for.
+const SCREENFUL: usize = 20;
+
+impl Top {
+    /// Writes the ranking to standard output.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or standard output cannot be written.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let (name, by) = (self.file.display(), self.by.map_or(By::Operation, By::from));
+        let (trace, version) = trace::open(&self.file, &*notes())?;
+        let (one, many) = by.noun();
+        let ranking =
+            Ranking::of(&trace, version, by).with_context(|| format!("cannot read the {many} of {name}"))?;
+        drop(trace);
+        if ranking.impossible > 0 {
+            note(format_args!(
+                "{name}: {} left out: impossible times, which rpd check lists",
+                counted(ranking.impossible, &format!("{one} is"), &format!("{many} are"))
+            ));
+        }
+        if ranking.nameless > 0 {
+            note(format_args!(
+                "{name}: {} a name that is not in the file",
+                counted(ranking.nameless, &format!("{one} has"), &format!("{many} have"))
+            ));
+        }
+        let is_table = !self.json && !self.csv;
+        let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
+        let shown = most.min(ranking.groups.len());
+        let (groups, rest) = ranking.groups.split_at(shown);
+        if self.json {
+            output::write_json(&groups)?;
+        } else if self.csv {
+            write_csv(by, groups)?;
+        } else if groups.is_empty() {
+            note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
+        } else {
+            write_table(by, groups, if self.wide { None } else { output::line_width() })?;
             if !rest.is_empty() {
                 let percent: f64 = rest.iter().map(|group| group.percent).sum();
                 note(format_args!(
@@ -82,8 +128,8 @@ pub(crate) fn run(request: &Request) -> Result<()> {
                     counted(rest.len() as u64, "name", "names")
                 ));
             }
-            Ok(())
         }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
