@@ -4,7 +4,7 @@ use crate::generated::{generated, number, rows, to_schema_3};
 use crate::harness::Dir;
 
 /// A trace in which texts are there several times, one of them in a table of others.
-fn with_twins(dir: &Dir, seed: u64, is_schema_3: bool) -> String {
+fn with_duplicates(dir: &Dir, seed: u64, is_schema_3: bool) -> String {
     let trace = generated(dir, "t.rpd", seed, 80);
     if is_schema_3 {
         to_schema_3(dir, &trace);
@@ -29,7 +29,7 @@ fn with_twins(dir: &Dir, seed: u64, is_schema_3: bool) -> String {
 fn each_text_is_there_once_and_every_reference_follows() {
     for is_schema_3 in [false, true] {
         let dir = Dir::new();
-        let trace = with_twins(&dir, 7, is_schema_3);
+        let trace = with_duplicates(&dir, 7, is_schema_3);
         let questions = [
             "SELECT id, apiName, args FROM api",
             "SELECT id, description, opType FROM op",
@@ -104,7 +104,7 @@ fn a_real_trace_is_read_the_same_afterwards() {
 #[test]
 fn a_failure_leaves_the_texts_as_they_were() {
     let dir = Dir::new();
-    let trace = with_twins(&dir, 9, false);
+    let trace = with_duplicates(&dir, 9, false);
     // Stops it when all references have followed.
     dir.open(&trace)
         .execute_batch(

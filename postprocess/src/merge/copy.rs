@@ -33,7 +33,7 @@ pub(super) fn rows(
     let quoted: Vec<String> = target.columns.iter().map(|column| quote(&column.name)).collect();
     let name = quote(&table.name);
     let which = if table.is("rocpd_string") {
-        format!("WHERE NOT is_twin({})", change.own_id())
+        format!("WHERE NOT is_duplicate({})", change.own_id())
     } else {
         String::new()
     };

@@ -41,13 +41,13 @@ impl Gpus {
                     |key| gpu.get(key).map(str::trim).filter(|fact| !fact.is_empty()).map(str::to_string);
                 let (uuid, bus) = (fact(session_fact::GPU_UUID), fact(session_fact::GPU_BDF));
                 let same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
-                let twin = known.iter().find(|known| {
+                let found = known.iter().find(|known| {
                     known.node == node
                         && (same(&known.uuid, &uuid)
                             || (same(&known.bus, &bus) && !differ(&known.uuid, &uuid)))
                 });
-                let number = match twin {
-                    Some(twin) => twin.number,
+                let number = match found {
+                    Some(found) => found.number,
                     None => {
                         let is_other = known.iter().any(|known| {
                             known.node == node

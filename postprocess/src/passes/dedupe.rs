@@ -71,14 +71,17 @@ pub fn dedupe(change: &Change<'_>) -> Result<Deduped> {
             change.show(&format!("texts of {}", table.name));
             let name = quote(&table.name);
             if equal > 0 {
-                let first = format!("(SELECT first FROM temp.twin WHERE twin.id = {name}.{column})");
-                trace
-                    .execute(&format!("UPDATE {name} SET {column} = {first} WHERE is_twin({column})"), [])?;
+                let first =
+                    format!("(SELECT first FROM temp.duplicate WHERE duplicate.id = {name}.{column})");
+                trace.execute(
+                    &format!("UPDATE {name} SET {column} = {first} WHERE is_duplicate({column})"),
+                    [],
+                )?;
             }
             unused.remove_all(&Ids::of(trace, &format!("SELECT {column} FROM {name}"), [])?);
         }
     }
-    trace.execute_batch("DROP TABLE temp.twin")?;
+    trace.execute_batch("DROP TABLE temp.duplicate")?;
     let undeclared = keep_undeclared(trace, &layout, &mut unused)?;
     remove_unused(change, "rocpd_string", unused.into_inner())?;
     renew_mark(trace, &DEFINITION)?;

@@ -48,22 +48,22 @@ pub(crate) fn gather(connection: &Connection, select: &str) -> Result<()> {
         .map(|_| ())
 }
 
-/// Finds, among the texts gathered, those of which there is one with a smaller id: SQL then has `is_twin(id)` for them, and a
-/// table `temp.twin (id, first)` with the smallest id of the same text. Says how many there are.
+/// Finds, among the texts gathered, those of which there is one with a smaller id: SQL then has `is_duplicate(id)` for them, and a
+/// table `temp.duplicate (id, first)` with the smallest id of the same text. Says how many there are.
 ///
 /// # Errors
 /// When temporary files cannot be written.
 pub(crate) fn find(connection: &Connection) -> Result<u64> {
     connection.execute_batch(
-        "CREATE TEMP TABLE twin (id INTEGER PRIMARY KEY, first INTEGER NOT NULL);
-         INSERT OR IGNORE INTO temp.twin
+        "CREATE TEMP TABLE duplicate (id INTEGER PRIMARY KEY, first INTEGER NOT NULL);
+         INSERT OR IGNORE INTO temp.duplicate
              SELECT id, first FROM (SELECT id, min(id) OVER (PARTITION BY hash) AS first FROM temp.text_key)
              WHERE id <> first ORDER BY id;
          DROP TABLE temp.text_key",
     )?;
-    let twins = Ids::of(connection, "SELECT id FROM temp.twin", [])?;
-    let count = twins.len();
-    Arc::new(twins).name(connection, "is_twin")?;
+    let duplicates = Ids::of(connection, "SELECT id FROM temp.duplicate", [])?;
+    let count = duplicates.len();
+    Arc::new(duplicates).name(connection, "is_duplicate")?;
     Ok(count)
 }
 
@@ -71,6 +71,6 @@ pub(crate) fn find(connection: &Connection) -> Result<u64> {
 /// are expressions.
 pub(crate) fn first_of(id: &str, otherwise: &str) -> String {
     format!(
-        "CASE WHEN is_twin({id}) THEN (SELECT first FROM temp.twin WHERE twin.id = {id}) ELSE {otherwise} END"
+        "CASE WHEN is_duplicate({id}) THEN (SELECT first FROM temp.duplicate WHERE duplicate.id = {id}) ELSE {otherwise} END"
     )
 }
