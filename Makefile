@@ -87,12 +87,12 @@ matrix: setup
 nfs: setup
 	@tests/nfs/run
 
-# The description of the HIP API, from the headers of each version: tracer/src/hip/description/headers.sh says where they come from.
+# The description of the HIP API, from the headers of each version: tracer/src/sources/hip/description/headers.sh says where they come from.
 HIP_HEADERS = target/hip-headers
-HIP_API = tracer/src/hip/description/hip_api.tsv
+HIP_API = tracer/src/sources/hip/description/hip_api.tsv
 hip-api:
-	@[ -d $(HIP_HEADERS) ] || { echo 'make hip-api: no headers in $(HIP_HEADERS): see tracer/src/hip/description/headers.sh' >&2; exit 1; }
-	@tracer/src/hip/description/generate.py $(foreach version,$(sort $(notdir $(wildcard $(HIP_HEADERS)/*))),$(version)=$(HIP_HEADERS)/$(version)) \
+	@[ -d $(HIP_HEADERS) ] || { echo 'make hip-api: no headers in $(HIP_HEADERS): see tracer/src/sources/hip/description/headers.sh' >&2; exit 1; }
+	@tracer/src/sources/hip/description/generate.py $(foreach version,$(sort $(notdir $(wildcard $(HIP_HEADERS)/*))),$(version)=$(HIP_HEADERS)/$(version)) \
 		> $(HIP_API).new
 	@mv $(HIP_API).new $(HIP_API)
 

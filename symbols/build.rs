@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-const DESCRIPTION: &str = "../tracer/src/hip/description/hip_api.tsv";
-const TABLE: &str = "../tracer/src/hip/description/dispatch.txt";
+const DESCRIPTION: &str = "../tracer/src/sources/hip/description/hip_api.tsv";
+const TABLE: &str = "../tracer/src/sources/hip/description/dispatch.txt";
 
 /// Functions that HIP has (also) as those of C++, with their symbols there.
 const MANGLED: [(&str, &str); 4] = [

@@ -62,7 +62,7 @@ const NO_CALLBACK: [&str; 51] = [
 ];
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tracer/src/hip/description")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tracer/src/sources/hip/description")
 }
 
 fn described() -> BTreeSet<String> {

@@ -13,7 +13,7 @@ use crate::harness::{Dir, Loading, Run, tool};
 const SIZES: [usize; 10] = [3504, 3544, 3552, 3560, 3624, 3696, 3704, 3712, 3824, 1736];
 
 fn description(name: &str) -> PathBuf {
-    file("tracer/src/hip/description").join(name)
+    file("tracer/src/sources/hip/description").join(name)
 }
 
 /// What HIP's header declares in C: name and type, from the compiler.

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-const DESCRIPTION: &str = "src/hip/description/hip_api.tsv";
-const TABLE: &str = "src/hip/description/dispatch.txt";
+const DESCRIPTION: &str = "src/sources/hip/description/hip_api.tsv";
+const TABLE: &str = "src/sources/hip/description/dispatch.txt";
 
 /// From here on stand the wrappers of `hipMemcpy_spt` and the like, functions for streams of a thread, where they are described with those
 /// that they stand for: HIP's callbacks know both by one name.

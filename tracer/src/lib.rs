@@ -1,30 +1,25 @@
 //! librpd_tracer.so: records what a program does on its GPUs, from inside the program.
 //!
-//! Hooks fill records, which the crate `rpd-transport` carries to the file:
+//! Hooks fill records, which the crate `rpd-transport` carries to the file. From below to above, and nothing knows what stands above it:
 //!
-//! - [`export`]: every symbol the library exports. `guard`: no panic crosses, errno stays
-//! - `sources`: the list of sources. `hsa`: queues, dispatches, copies and code objects of the HSA runtime; `hip`: calls of the HIP API,
-//!   and its own times; `roctx`, `nvtx`: AMD's and NVIDIA's way to mark what a program is at
-//! - `gpu`: what sources share: kernels, and whose times are used
+//! - `guard`: the border of every exported function and hook
+//! - `gpu`: kernels, and what times operations; `call`: the call that a thread is in; `hsa_runtime`: what the HSA runtime is asked;
+//!   `sized_table`: tables that libraries offer
+//! - [`sources`]: a folder for each thing that is observed, and their list
 //! - `register`: the tables that rocprofiler-register hands over
-//! - `fork`: children; `finish`, `report`: the end of the process; `got`: seeing the end where the recorder came late; `environment`: what
-//!   children of the process inherit
+//! - [`process`]: load, fork, exit; [`control`]: start, stop, flush
 //!
-//! The rules that every line here keeps are in docs/architecture.md.
+//! Exported functions stand in the modules that they belong to; tests/exports.txt lists them. The rules that every line here keeps are in
+//! docs/architecture.md.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod environment;
-pub mod export;
-mod finish;
-mod fork;
-mod got;
+mod call;
+pub mod control;
 mod gpu;
 mod guard;
-mod hip;
-mod hsa;
-mod nvtx;
-mod register;
-mod report;
-mod roctx;
-mod sources;
+mod hsa_runtime;
+pub mod process;
+pub mod register;
+mod sized_table;
+pub mod sources;

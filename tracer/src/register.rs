@@ -1,10 +1,10 @@
-//! Door B: what is done with the tables that rocprofiler-register hands over (rocprofiler-register 0.4, rocprofiler-sdk 0.6).
+//! Registered tables: what is done with the tables that rocprofiler-register hands over (rocprofiler-register 0.4, rocprofiler-sdk 0.6).
 //!
 //! The tables are the live ones: entries are replaced in place. Several copies of one library in a process have tables of their own,
 //! and each its own originals.
 
-pub(crate) mod chain;
-pub(crate) mod table;
+mod chain;
+pub mod export;
 
 use rpd_transport::log;
 use rpd_transport::source::{Answer, Offer};

@@ -1,15 +1,20 @@
-//! The list of sources. Whoever adds one adds it here.
+//! The sources, a folder each, and their list. No source knows another.
+
+pub mod hip;
+pub mod hsa;
+pub mod nvtx;
+pub mod roctx;
+pub mod rpd;
 
 use rpd_transport::records::KernelId;
 use rpd_transport::source::{GpuFacts, GpuTable, KernelText, Source};
 
 use crate::gpu::{kernels, timing};
-use crate::hip::Hip;
-use crate::hsa::{self, HsaSource};
-use crate::roctx::Roctx;
+use crate::hsa_runtime::agent::Gpu;
+use crate::hsa_runtime::known;
 
 /// All of them, in the order in which they are told of anything: the runtime before what is built upon it.
-pub(crate) static ALL: &[&dyn Source] = &[&HsaSource, &Hip, &Roctx];
+pub(crate) static ALL: &[&dyn Source] = &[&hsa::Hsa, &hip::Hip, &roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd];
 
 /// What is known of GPUs and kernels, whichever source found it out.
 pub(crate) struct Gpus;
@@ -20,14 +25,14 @@ impl GpuTable for Gpus {
     }
 
     fn gpus(&self) -> Vec<GpuFacts> {
-        let facts = |gpu: &hsa::Gpu| GpuFacts {
+        let facts = |gpu: &Gpu| GpuFacts {
             index: gpu.index,
             name: gpu.name.clone(),
             target: gpu.target.clone(),
             bdf: gpu.bdf.clone(),
             uuid: gpu.uuid.clone(),
         };
-        hsa::gpus().iter().map(facts).collect()
+        known::gpus().iter().map(facts).collect()
     }
 
     fn timing(&self) -> Option<&'static str> {

@@ -1,8 +1,9 @@
 //! What others want of the thread that writes, and how far it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use rpd_preload::clock;
 use rpd_preload::lock::{lock, lock_within};
@@ -17,7 +18,6 @@ use crate::recorder::Recorder;
 /// What others want of the writer, and how far it is.
 #[derive(Default)]
 struct Wanted {
-    wake: bool,
     /// Flushes asked for and done, counted.
     flush_wanted: u64,
     flush_done: u64,
@@ -33,8 +33,13 @@ struct Wanted {
 #[derive(Default)]
 pub struct Requests {
     started: AtomicBool,
+    /// The thread that writes, once it sleeps for the first time.
+    thread: OnceLock<Thread>,
+    /// It is to drain soon.
+    wake: AtomicBool,
     wanted: Mutex<Wanted>,
-    changed: Condvar,
+    /// Something of that has been done.
+    done: Condvar,
     /// Operations put into the file.
     pub(crate) ops: AtomicU64,
     /// What is said of names that no trace can have, before there is a thread.
@@ -69,15 +74,19 @@ impl Requests {
         }
     }
 
-    /// Drain soon, not only when the timer runs out.
+    /// Drain soon, not only when the timer runs out. Takes no lock: a signal handler that interrupts this may end the process.
     #[inline]
     pub fn wake(&self) {
-        // Producers that wait call this often; a busy lock means that somebody else is telling the writer something.
-        if let Ok(mut wanted) = self.wanted.try_lock()
-            && !wanted.wake
-        {
-            wanted.wake = true;
-            self.changed.notify_all();
+        // Producers that wait call this often.
+        if !self.wake.load(Ordering::Relaxed) && !self.wake.swap(true, Ordering::AcqRel) {
+            self.unpark();
+        }
+    }
+
+    /// Ends the sleep of the thread that writes.
+    fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
         }
     }
 
@@ -132,9 +141,9 @@ impl Requests {
         ask(&mut wanted);
         wanted.flush_wanted += 1;
         let mine = wanted.flush_wanted;
-        self.changed.notify_all();
+        self.unpark();
         let (wanted, _) = self
-            .changed
+            .done
             .wait_timeout_while(wanted, deadline, |w| w.flush_done < mine && !w.finished)
             .unwrap_or_else(PoisonError::into_inner);
         !wanted.refused
@@ -155,13 +164,13 @@ impl Requests {
         let now = clock::monotonic();
         self.finish_called.store(now, Ordering::Relaxed);
         self.finish_began.store(now, Ordering::Relaxed);
-        let Some(mut wanted) = lock_within(&self.wanted, recorder.config.exit_wait) else { return true };
+        let Some(mut wanted) = lock_within(&self.wanted, recorder.config.exit_wait) else { return false };
         wanted.finish = true;
-        self.changed.notify_all();
+        self.unpark();
         while !wanted.finished && !self.has_waited(recorder.config.exit_wait) {
             let rest = recorder.config.exit_wait.saturating_sub(self.waited());
             wanted = self
-                .changed
+                .done
                 .wait_timeout_while(wanted, rest, |w| !w.finished)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
@@ -227,13 +236,18 @@ impl Requests {
     /// Sleeps until the timer runs out or somebody wants something. Returns (flush number to acknowledge, file to go on in,
     /// finish).
     pub(crate) fn wait(&self, interval: Duration) -> (u64, Option<Template>, bool) {
-        let wanted = lock(&self.wanted);
-        let (mut wanted, _) = self
-            .changed
-            .wait_timeout_while(wanted, interval, |w| !w.wake && !w.finish && w.flush_wanted == w.flush_done)
-            .unwrap_or_else(PoisonError::into_inner);
-        wanted.wake = false;
-        (wanted.flush_wanted, wanted.filename.take(), wanted.finish)
+        self.thread.get_or_init(std::thread::current);
+        let begin = Instant::now();
+        loop {
+            let mut wanted = lock(&self.wanted);
+            let rest = interval.saturating_sub(begin.elapsed());
+            let is_wanted = wanted.finish || wanted.flush_wanted != wanted.flush_done;
+            if self.wake.swap(false, Ordering::AcqRel) || is_wanted || rest.is_zero() {
+                return (wanted.flush_wanted, wanted.filename.take(), wanted.finish);
+            }
+            drop(wanted);
+            std::thread::park_timeout(rest);
+        }
     }
 
     /// Whether the file has been written to its end, as far as that is known within `patience`.
@@ -250,6 +264,6 @@ impl Requests {
         wanted.flush_done = flush;
         wanted.finished |= finished;
         drop(wanted);
-        self.changed.notify_all();
+        self.done.notify_all();
     }
 }

@@ -97,6 +97,8 @@ pub type Watch = Box<dyn FnMut(&Dispatch) + Send>;
 pub struct Loading {
     /// The GPU runtime loads it, as a tool.
     pub by_runtime: bool,
+    /// librpd_remote.so loads it, because recording was started from outside.
+    pub by_remote: bool,
 }
 
 /// Tables of one library.

@@ -3,7 +3,7 @@
 use rpd_settings::tip;
 
 /// The recorder's own description of HIP's functions, a line each.
-static DESCRIPTION: &str = include_str!("../../../tracer/src/hip/description/hip_api.tsv");
+static DESCRIPTION: &str = include_str!("../../../tracer/src/sources/hip/description/hip_api.tsv");
 
 /// A list as RPDT_HIP_APIS has it: `all`, `none`, `+name`, `-name`.
 pub(crate) fn parse(text: &str) -> Result<String, String> {

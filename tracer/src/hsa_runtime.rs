@@ -1,0 +1,12 @@
+//! What the HSA runtime is asked: by whoever needs an answer, at any time at which it may be asked. No hook is here.
+//!
+//! - [`abi`]: its interface, as far as it is used; [`inquiry`]: what it may be asked
+//! - [`agent`]: its GPUs; [`time`]: its clock; [`known`]: both, of the runtime in this process
+//! - [`late`]: a runtime that was initialised before the recorder came
+
+pub(crate) mod abi;
+pub(crate) mod agent;
+pub(crate) mod inquiry;
+pub(crate) mod known;
+pub(crate) mod late;
+pub(crate) mod time;

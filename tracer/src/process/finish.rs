@@ -1,0 +1,77 @@
+//! Getting everything into the file: on request, and when the process ends.
+
+use std::time::{Duration, Instant};
+
+use rpd_transport::config::Template;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::writer;
+
+use super::report;
+use crate::sources;
+
+/// How long a flush may take.
+pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
+/// How long the end of the process waits for GPU operations that have not completed.
+const GPU_DEADLINE: Duration = Duration::from_secs(2);
+/// How long the recorder may hold up a program that is about to come down.
+const FAILURE_DEADLINE: Duration = Duration::from_secs(2);
+/// How often it is looked whether HIP's commands have completed.
+const GLANCE: Duration = Duration::from_millis(1);
+
+/// Puts all that completed before the call into the file.
+pub(crate) fn flush(recorder: &'static Recorder) {
+    sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
+    recorder.requests.flush(FLUSH_DEADLINE);
+}
+
+/// Waits up to `patience` until what has been launched while recording has completed, and puts it into the file. How many launches in
+/// the file have no operation then.
+pub(crate) fn drain(recorder: &'static Recorder, patience: Duration) -> u64 {
+    let begin = Instant::now();
+    sources::ALL.iter().for_each(|source| source.drain(patience));
+    while recorder.counters.has_commands() && begin.elapsed() < patience {
+        std::thread::park_timeout(GLANCE);
+    }
+    flush(recorder);
+    recorder.requests.progress.launches_without_op()
+}
+
+/// Puts all that completed before the call into the file, and what comes after it into `filename`. False: no trace can be there,
+/// and nothing has changed.
+pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) -> bool {
+    sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
+    let was_on = recorder.switch.is_on();
+    let changed = recorder.requests.change_file(recorder, filename, FLUSH_DEADLINE);
+    if !was_on && recorder.switch.is_on() {
+        // What was to be the file before it was none.
+        sources::ALL.iter().for_each(|source| source.started(recorder));
+    }
+    changed
+}
+
+/// The program calls `abort`, or a library of it does. What was recorded reaches the file; the session stays open, because a handler
+/// of SIGABRT may jump away and go on.
+pub(crate) fn abort() {
+    let own = |recorder: &&'static Recorder| recorder.pid == std::process::id();
+    let Some(recorder) = recorder::get().filter(own).filter(|recorder| recorder.requests.is_started()) else {
+        return;
+    };
+    recorder.failures.abort(|| {
+        sources::ALL.iter().for_each(|source| source.abort(FAILURE_DEADLINE));
+        recorder.requests.flush_or_note(FAILURE_DEADLINE);
+    });
+}
+
+/// The process ends: the last completions, the last rows, the session's end. Later calls do nothing.
+pub(crate) fn process_end() {
+    let Some(recorder) = recorder::get() else { return };
+    // A child made by vfork or clone shares this memory but is not the process that records.
+    if recorder.pid != std::process::id() {
+        return;
+    }
+    sources::ALL.iter().for_each(|source| source.finish(GPU_DEADLINE));
+    writer::finish(recorder);
+    // Threads that still run record nothing that could reach the file.
+    recorder.switch.disable();
+    report::ended(recorder);
+}

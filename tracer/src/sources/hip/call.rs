@@ -1,0 +1,290 @@
+//! A call of HIP: from HIP's word that it begins to the record of it.
+//!
+//! Only the outermost call is recorded; what HIP calls of itself inside is part of it. Operations that the thread submits meanwhile
+//! refer to it. A call that was left without returning is lost, which the next one finds out ([`crate::call::frame`]).
+//! Cost: two clock readings, the arguments' bytes, one ring push.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ptr;
+
+use rpd_preload::clock;
+use rpd_transport::correlation;
+use rpd_transport::counters;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records;
+use rpd_transport::records::{KernelId, NO_KERNEL};
+use rpd_transport::stack;
+use rpd_transport::thread;
+
+use super::arguments::{self, Arguments, MOST, unsigned};
+use super::command::Created;
+use super::description::{Api, Role, Row, StreamPlace};
+use super::launch::{LAUNCH_CONFIG_STREAM, launch, transfer};
+use super::{functions, kernel, pointer};
+use crate::call::frame::{self, Frame};
+use crate::call::{self as open_call, StreamAt};
+
+/// u64s of the room for HIP's data of one call: more than any version known writes there (1520 bytes in 6.x).
+pub(super) const ROOM: usize = 256;
+
+struct Current {
+    /// Id of the call, `correlation::NONE` outside.
+    id: Cell<u64>,
+    start: Cell<u64>,
+    api: Cell<Option<(u16, &'static Api)>>,
+    /// HIP's hip_api_data_t of the call, marked with the id: on the thread's own stack or in the room, so that it stays mapped even if
+    /// the call is left.
+    data: Cell<*const u8>,
+    frame: Cell<Frame>,
+    /// HIP has made a command of it, which it will time.
+    commanded: Cell<bool>,
+    /// The kernel it names, where that had to be found out at its beginning.
+    kernel: Cell<KernelId>,
+    room: UnsafeCell<[u64; ROOM]>,
+}
+
+impl Current {
+    /// The function of the call, if it is recorded.
+    fn recorded(&self) -> Option<&'static Api> {
+        self.api.get().filter(|_| self.id.get() != correlation::NONE).map(|(_, api)| api)
+    }
+
+    /// # Safety
+    /// `offset` is the place of an argument in the data.
+    unsafe fn argument(&self, offset: usize) -> u64 {
+        // SAFETY: the caller's promise, and the data stays mapped.
+        unsafe { self.data.get().add(offset).cast::<u64>().read_unaligned() }
+    }
+
+    /// Forgets a call that will not return.
+    #[cold]
+    fn abandon(&self, recorder: &Recorder) {
+        open_call::end();
+        recorder.lost_calls.add(self.id.replace(correlation::NONE));
+        recorder.counters.lose(counters::Cause::Abandoned, 1);
+    }
+}
+
+thread_local! {
+    static CURRENT: Current = const {
+        Current {
+            id: Cell::new(correlation::NONE),
+            start: Cell::new(0),
+            api: Cell::new(None),
+            data: Cell::new(ptr::null()),
+            frame: Cell::new(Frame::NONE),
+            commanded: Cell::new(false),
+            kernel: Cell::new(NO_KERNEL),
+            room: UnsafeCell::new([0; ROOM]),
+        }
+    };
+}
+
+/// Id of the call that this thread is in, `correlation::NONE` outside.
+pub(super) fn cause_id() -> u64 {
+    CURRENT.try_with(|current| current.id.get()).unwrap_or(correlation::NONE)
+}
+
+/// HIP makes a command that it will time, on behalf of the call that this thread is in. True: the first of a launch of one kernel.
+pub(super) fn commands() -> bool {
+    let first = CURRENT.try_with(|current| {
+        let is_launch = current.recorded().is_some_and(Api::is_launch);
+        is_launch && !current.commanded.replace(true)
+    });
+    first.unwrap_or(false)
+}
+
+/// A call begins. `data`: where on the stack HIP or a wrapper has `size` bytes for its arguments, or null where there are none. Where the
+/// arguments are to be kept: there, or in room of ours; null when the call is not recorded: recording is paused, this is inside another
+/// call, or the thread is ending.
+pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8, size: usize) -> *mut u8 {
+    let here = 0u8;
+    let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) else {
+        return ptr::null_mut();
+    };
+    let entered = CURRENT.try_with(|current| {
+        let frame = if data.is_null() { Frame::of_place(&here) } else { Frame::of_data(data, size) };
+        if current.id.get() != correlation::NONE {
+            if !current.frame.get().is_over(frame, current.id.get()) {
+                return ptr::null_mut();
+            }
+            current.abandon(recorder);
+        }
+        // On another stack than the thread's own the data goes with the stack, if the call is left.
+        let in_room = data.is_null() || !frame.is_on_own_stack();
+        if in_room && size > 8 * ROOM {
+            return ptr::null_mut();
+        }
+        let Some(id) = thread::begin_call(recorder) else { return ptr::null_mut() };
+        let place = if in_room { current.room.get().cast() } else { data };
+        current.id.set(id);
+        current.api.set(Some((index, api)));
+        // SAFETY: room for HIP's data.
+        unsafe { frame::mark(place, id) };
+        if in_room && !data.is_null() {
+            // SAFETY: as above.
+            unsafe { frame::mark(data, id) };
+        }
+        current.data.set(place);
+        current.frame.set(frame);
+        current.commanded.set(false);
+        current.kernel.set(NO_KERNEL);
+        let stream = match api.stream {
+            Some(StreamPlace::Argument(offset)) => StreamAt::Argument(place.wrapping_add(offset).cast()),
+            Some(StreamPlace::Config(_)) | None => StreamAt::Known(0),
+        };
+        // SAFETY: marked above; on the thread's own stack or in the room, so that it stays mapped even if the call is left.
+        unsafe { open_call::begin(id, place, stream, api.is_launch()) };
+        current.start.set(clock::monotonic());
+        place
+    });
+    entered.unwrap_or(ptr::null_mut())
+}
+
+/// The arguments of the call that began with `data` stand there now.
+///
+/// # Safety
+/// `data` is what [`enter`] was given for a call that it took, with its size, and that call is under way.
+pub(super) unsafe fn filled(data: *const u8, size: usize) {
+    let _ = CURRENT.try_with(|current| {
+        let Some(api) = current.recorded().filter(|_| current.frame.get().is_of(data)) else { return };
+        let room = current.room.get().cast::<u8>();
+        if ptr::eq(current.data.get(), room) {
+            // SAFETY: the caller's promise; `enter` has seen to it that the room is large enough.
+            unsafe { ptr::copy_nonoverlapping(data, room, size) };
+        }
+        look_into_config(current, api);
+    });
+}
+
+/// The arguments of the call that [`enter`] took stand where it said.
+pub(super) fn stands() {
+    let _ = CURRENT.try_with(|current| {
+        if let Some(api) = current.recorded() {
+            look_into_config(current, api);
+        }
+    });
+}
+
+/// Looks at once into a structure that names the stream: it is the application's until the call returns, however that comes about.
+fn look_into_config(current: &Current, api: &Api) {
+    let Some(StreamPlace::Config(offset)) = api.stream else { return };
+    // SAFETY: an argument's place.
+    let config = unsafe { current.argument(offset) } as *const u8;
+    // A call that is given none fails.
+    if !config.is_null() {
+        // SAFETY: what the call that begins now launches by.
+        let stream = unsafe { config.add(LAUNCH_CONFIG_STREAM).cast::<u64>().read_unaligned() };
+        open_call::found_stream(stream);
+    }
+}
+
+/// Finds out which kernel the call that this thread is in is to launch, where commands cannot tell it themselves.
+pub(super) fn find_kernel() {
+    let _ = CURRENT.try_with(|current| {
+        let Some(api) = current.recorded() else { return };
+        if current.kernel.get() != NO_KERNEL {
+            return;
+        }
+        let mut room = [0; MOST];
+        // SAFETY: the data was filled just now, at the beginning of this very call.
+        let length = unsafe { arguments::keep(api, current.data.get(), arguments::Call::Open, &mut room) };
+        let argument = |role| argument(api, &room[..length], role);
+        current.kernel.set(kernel::named_by(api, argument(Role::Function), argument(Role::Stream)));
+    });
+}
+
+/// What a command that this thread creates now should know of its call.
+pub(super) fn created() -> Created {
+    let mut created = Created::by(correlation::NONE, clock::monotonic());
+    let _ = CURRENT.try_with(|current| {
+        let Some(api) = current.recorded() else { return };
+        created.call = current.id.get();
+        created.launch = api.is_launch();
+        if !matches!(api.row, Row::Kernel | Row::Copy { .. }) {
+            return;
+        }
+        let mut room = [0; MOST];
+        let call = arguments::Call::MaybeLeft;
+        // SAFETY: mapped, whatever has become of the call: the thread may have left it, and be in one that is not recorded.
+        let length = unsafe { arguments::keep(api, current.data.get(), call, &mut room) };
+        if let Some(copy) = transfer(api, &room[..length]) {
+            let ends = pointer::Ends::of(&copy);
+            created.ends = Some((ends.dst_gpu, ends.src_gpu));
+        } else {
+            let launch = launch(api, &room[..length]);
+            (created.stream, created.kernel) = (launch.stream, current.kernel.get());
+            (created.grid, created.workgroup, created.shared) =
+                (launch.grid, launch.workgroup, launch.shared);
+        }
+    });
+    created
+}
+
+/// A call of function `index` that [`enter`] took, with `data`, is about to return. One that was taken for left, and returns after all, is
+/// not the one that is open now.
+pub(super) fn exit(index: u16, data: *const u8) {
+    let _ = CURRENT.try_with(|current| {
+        let (id, Some((open, api))) = (current.id.get(), current.api.get()) else { return };
+        let is_open = open == index && (data.is_null() || current.frame.get().is_of(data));
+        if id == correlation::NONE || !is_open {
+            return;
+        }
+        current.id.set(correlation::NONE);
+        let submitted = open_call::end();
+        let Some(recorder) = recorder::get() else { return };
+        let mut call = records::Call {
+            start: current.start.get(),
+            end: clock::monotonic(),
+            correlation: id,
+            arguments: 0,
+            function: index,
+            source: functions::SOURCE,
+            reserved: 0,
+            kernel: current.kernel.get(),
+            submitted: submitted.into(),
+            dst_gpu: records::NO_GPU,
+            src_gpu: records::NO_GPU,
+            pinned: 0,
+            commanded: current.commanded.get().into(),
+        };
+        // SAFETY: the data of this very call, which has not returned yet.
+        unsafe { record(recorder, api, current.data.get(), &mut call) };
+    });
+}
+
+/// # Safety
+/// `data` is HIP's data of a call to `api` that is about to return.
+unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: &mut records::Call) {
+    let mut room = [0; MOST];
+    // SAFETY: the caller's promise.
+    let length = unsafe { arguments::keep(api, data, arguments::Call::Open, &mut room) };
+    let bytes = &room[..length];
+    call.arguments = length as u32;
+    let argument = |role| argument(api, bytes, role);
+    match api.row {
+        // A dispatch knows its kernel better; only a launch without one (a captured one, one that failed) must say it.
+        Row::Kernel if call.submitted == 0 && call.kernel == NO_KERNEL => {
+            call.kernel = kernel::named_by(api, argument(Role::Function), argument(Role::Stream));
+        }
+        Row::Copy { .. } => {
+            let ends = pointer::Ends::of(&transfer(api, bytes).unwrap_or_default());
+            (call.dst_gpu, call.src_gpu, call.pinned) = (ends.dst_gpu, ends.src_gpu, ends.pinned.into());
+        }
+        _ => {}
+    }
+    match &recorder.stacks {
+        None => thread::end_call(recorder, call, [bytes, &[]]),
+        Some(stacks) => {
+            let mut words = [0; stack::MOST];
+            let frames = stack::frames(stacks, &mut words);
+            thread::end_call(recorder, call, [bytes, bytemuck::cast_slice(frames)]);
+        }
+    }
+}
+
+/// The argument of a call to `api` that has that role, 0 without one.
+fn argument(api: &Api, bytes: &[u8], role: Role) -> u64 {
+    let mut each = Arguments::new(api, bytes).each();
+    each.find(|(field, _)| field.role == Some(role)).map_or(0, |(_, bytes)| unsigned(bytes))
+}

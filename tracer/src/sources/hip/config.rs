@@ -1,0 +1,88 @@
+//! RPDT_HIP_APIS and RPDT_HIP_DOOR: which calls of HIP are recorded, and how they are observed.
+
+use std::sync::OnceLock;
+
+use rpd_transport::env::Env;
+
+use super::filter::Filter;
+
+const ALL: [HipCalls; 2] = [HipCalls::Callbacks, HipCalls::Symbols];
+
+/// How calls of HIP are observed, where there is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HipCalls {
+    /// By HIP's own callbacks.
+    Callbacks,
+    /// By its functions' symbols.
+    Symbols,
+}
+
+impl HipCalls {
+    /// The word for it.
+    fn name(self) -> &'static str {
+        match self {
+            HipCalls::Callbacks => "callbacks",
+            HipCalls::Symbols => "symbols",
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Config {
+    /// Functions of the HIP API whose calls are recorded.
+    pub(super) apis: Filter,
+    /// How calls are observed; the recorder's choice if None.
+    pub(super) calls: Option<HipCalls>,
+}
+
+static CONFIG: OnceLock<Config> = OnceLock::new();
+
+/// What the user asked for.
+pub(super) fn get() -> &'static Config {
+    CONFIG.get_or_init(Config::default)
+}
+
+/// Reads the variables.
+pub(super) fn configure(env: &mut Env<'_>) {
+    let config = Config::read(env);
+    CONFIG.get_or_init(|| config);
+}
+
+impl Config {
+    fn read(env: &mut Env<'_>) -> Config {
+        let calls = env.choice("RPDT_HIP_DOOR", ALL.map(HipCalls::name)).map(|place| ALL[place]);
+        let Some(text) = env.text("RPDT_HIP_APIS") else { return Config { calls, ..Config::default() } };
+        let (apis, unknown) = Filter::read(&text.to_string_lossy());
+        if !unknown.is_empty() {
+            env.complain(format!(
+                "RPDT_HIP_APIS: {} ignored; it is all, none, or a list of +hipFunction and -hipFunction, such as -hipMalloc,+hipEventQuery",
+                unknown.join(" and ")
+            ));
+        }
+        Config { apis, calls }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_understood_is_one_line() {
+        let read = |vars: &'static [(&str, &str)]| {
+            let get = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
+            let mut env = Env::new(&get);
+            let config = Config::read(&mut env);
+            (config, env.complaints().to_vec())
+        };
+        let (config, complaints) =
+            read(&[("RPDT_HIP_DOOR", "symbols"), ("RPDT_HIP_APIS", "none,+hipMalloc")]);
+        assert_eq!((config.calls, complaints), (Some(HipCalls::Symbols), vec![]));
+        assert!(config.apis.contains("hipMalloc") && !config.apis.contains("hipFree"));
+        let (config, complaints) = read(&[("RPDT_HIP_DOOR", "table"), ("RPDT_HIP_APIS", "+hipMaloc")]);
+        assert_eq!((config.calls, config.apis), (None, Filter::default()));
+        assert_eq!(complaints[0], "RPDT_HIP_DOOR=table is not auto, callbacks or symbols; auto is used");
+        assert!(complaints[1].starts_with("RPDT_HIP_APIS: +hipMaloc (did you mean +hipMalloc?) ignored"));
+    }
+}

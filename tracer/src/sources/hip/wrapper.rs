@@ -1,0 +1,172 @@
+//! Functions that stand in the place of HIP's own, for doors B and D: each notes the call and its arguments where door C would have
+//! been given them, and calls the original with what it was called with. Generated from the description of the API.
+//!
+//! Cost beside what door C costs: nothing where a call is not recorded but one look at the switch, and the arguments' way through.
+
+use std::mem::{MaybeUninit, transmute};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::description::{self, StreamPlace};
+use super::{call, state};
+use crate::guard::guard;
+
+/// dim3.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Dim3([u32; 3]);
+/// hipExtent.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Extent([usize; 3]);
+/// A structure of `8 * N` bytes that is passed by value.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Bytes<const N: usize>([u64; N]);
+
+/// Whose originals a wrapper calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Target {
+    /// HipLibrary B, the first copy of HIP in the process.
+    FirstTable,
+    /// HipLibrary B, the second copy.
+    SecondTable,
+    /// HipLibrary D.
+    Symbols,
+}
+const TARGETS: usize = 3;
+const FIRST: usize = Target::FirstTable as usize;
+const SECOND: usize = Target::SecondTable as usize;
+const SYMBOLS: usize = Target::Symbols as usize;
+
+/// hipErrorNotInitialized: what a function answers that has no original, which does not happen.
+const NO_ORIGINAL: i32 = 3;
+/// Wrappers from here on are those of `hipMemcpy_spt` and the like, see build/wrappers.rs. The description is shorter.
+const TWINS: u16 = 1024;
+const MOST: usize = 2 * TWINS as usize;
+
+static ORIGINALS: [[AtomicUsize; MOST]; TARGETS] = [const { [const { AtomicUsize::new(0) }; MOST] }; TARGETS];
+
+/// One function that stands in the place of another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wrapper {
+    slot: u16,
+    target: Target,
+    /// Its address.
+    pub(super) address: usize,
+    /// The name under which its calls are recorded.
+    pub(super) recorded_as: &'static str,
+}
+
+impl Wrapper {
+    /// The one for the function `name`; nothing for functions that are not described, and for the few that return no status.
+    pub(super) fn of(name: &str, target: Target) -> Option<Wrapper> {
+        let description = description::get();
+        let twin = || Some(TWINS + description.newest(name.strip_suffix("_spt")?)?);
+        let slot = description.newest(name).or_else(twin)?;
+        let address = match target {
+            Target::FirstTable => address::<FIRST>(slot),
+            Target::SecondTable => address::<SECOND>(slot),
+            Target::Symbols => address::<SYMBOLS>(slot),
+        };
+        let recorded_as = description.apis[usize::from(slot % TWINS)].name;
+        Some(Wrapper { slot, target, address: address?, recorded_as })
+    }
+
+    /// What it is to call.
+    pub(super) fn keep(&self, original: usize) {
+        ORIGINALS[self.target as usize][self.slot as usize].store(original, Ordering::Release);
+    }
+}
+
+/// A call begins. Where its arguments are wanted, and [`exit`] must follow; null when it is not recorded.
+#[inline]
+fn enter<const TARGET: usize>(place: u16, data: *mut u8, size: usize) -> *mut u8 {
+    if TARGET == SYMBOLS && !state::is_by_symbols() {
+        return ptr::null_mut();
+    }
+    guard(ptr::null_mut(), || call::enter(place, &description::get().apis[place as usize], data, size))
+}
+
+/// Its arguments are there. HIP up to 5.2 does not say which kernels it times.
+#[inline]
+fn filled(place: u16) {
+    let api = &description::get().apis[place as usize];
+    if matches!(api.stream, Some(StreamPlace::Config(_))) {
+        guard((), call::stands);
+    }
+    if api.is_launch() && state::get().is_some_and(|hip| hip.times_commands) {
+        guard((), call::find_kernel);
+    }
+}
+
+#[inline]
+fn exit(place: u16, data: *const u8) {
+    guard((), || call::exit(place, data));
+}
+
+macro_rules! wrappers {
+    ($($slot:literal $place:literal $name:ident [$words:literal] ($($argument:ident: $type:ty = $offset:literal,)*);)*) => {
+        fn address<const TARGET: usize>(slot: u16) -> Option<usize> {
+            match slot {
+                $($slot => Some(functions::$name::<TARGET> as *const () as usize),)*
+                _ => None,
+            }
+        }
+
+        #[allow(non_snake_case, clippy::too_many_arguments, reason = "HIP's names and parameters")]
+        mod functions {
+            use super::*;
+            $(
+                pub(super) unsafe extern "C-unwind" fn $name<const TARGET: usize>($($argument: $type),*) -> i32 {
+                    type Original = unsafe extern "C-unwind" fn($($type),*) -> i32;
+                    // SAFETY: null or what stood in this function's place, of this type.
+                    let original = unsafe {
+                        transmute::<usize, Option<Original>>(ORIGINALS[TARGET][$slot].load(Ordering::Acquire))
+                    };
+                    let Some(original) = original else { return NO_ORIGINAL };
+                    let mut data = MaybeUninit::<[u64; $words]>::uninit();
+                    let data = data.as_mut_ptr().cast::<u8>();
+                    let place = enter::<TARGET>($place, data, 8 * $words);
+                    if !place.is_null() {
+                        const { assert!($words <= call::ROOM) };
+                        // SAFETY: the words reach behind the last argument, and there is as much room elsewhere.
+                        $(unsafe { place.add($offset).cast::<$type>().write_unaligned($argument) };)*
+                        filled($place);
+                    }
+                    // SAFETY: the caller's arguments, passed on.
+                    let status = unsafe { original($($argument),*) };
+                    if !place.is_null() {
+                        exit($place, data);
+                    }
+                    status
+                }
+            )*
+        }
+    };
+}
+include!(concat!(env!("OUT_DIR"), "/hip_wrappers.rs"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_that_returns_a_status_has_a_wrapper() {
+        assert!(description::get().apis.len() < TWINS.into());
+        let all = [Target::FirstTable, Target::SecondTable, Target::Symbols];
+        let has = |name: &&str| all.iter().all(|target| Wrapper::of(name, *target).is_some());
+        let without: Vec<&str> = description::get().names().filter(|name| !has(name)).collect();
+        assert_eq!(without, ["hipGetErrorString"]);
+        assert!(Wrapper::of("hipNoSuchFunction_spt", Target::Symbols).is_none());
+    }
+
+    #[test]
+    fn each_has_an_original_of_its_own() {
+        let of = |name| Wrapper::of(name, Target::Symbols).unwrap();
+        let (one, twin) = (of("hipMemcpyAsync"), of("hipMemcpyAsync_spt"));
+        assert!(one.slot != twin.slot && one.address != twin.address);
+        assert_eq!(of("hipEventRecord_spt").recorded_as, "hipEventRecord", "which is left out by default");
+    }
+}

@@ -1,0 +1,108 @@
+//! The source of dispatches and copies: hooks in the HSA runtime's own tables, by which every queue, dispatch, copy and code object of
+//! the process is seen. The tables arrive as a tool's (OnLoad) or registered (rocprofiler_set_api_table); what happens then is the same.
+//!
+//! - `export`: the symbols by which the runtime finds a tool; `load`: hooks go into the tables (`table`); `state`: what they share; `life`:
+//!   when the runtime starts and ends
+//! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: when one fails; `reservation`: whose their packets are; `dispatch`: what
+//!   happens to them
+//! - `functions`: what records name by number
+//! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
+//! - `copy`: asynchronous copies; `code_object`: what the kernels are
+//! - `in_flight`: what the device has; `completion`: the thread that sees it end; `finished`: the records of it
+
+mod app_signal;
+mod code_object;
+mod completion;
+mod copy;
+mod dispatch;
+pub mod export;
+mod finished;
+mod functions;
+mod in_flight;
+mod life;
+mod load;
+mod queue;
+mod queue_descriptor;
+mod queue_error;
+mod reservation;
+mod signal;
+mod state;
+mod table;
+mod tools_lib;
+
+use std::time::Duration;
+
+use rpd_transport::source::{Answer, Loading, Offer, Source};
+
+use load::TableOrigin;
+use state::get;
+
+/// The source of dispatches and copies.
+pub(crate) struct Hsa;
+
+impl Source for Hsa {
+    fn name(&self) -> &'static str {
+        "hsa"
+    }
+
+    fn number(&self) -> u8 {
+        functions::SOURCE
+    }
+
+    fn loaded(&self, at: Loading) {
+        // Children of a process that somebody looks into for a while are not to be recorded by themselves.
+        if !at.by_remote {
+            tools_lib::announce();
+        }
+    }
+
+    fn offered(&self, offer: &Offer<'_>) -> Answer {
+        let (b"hsa", [root]) = (offer.name, offer.tables) else { return Answer::NotMine };
+        // SAFETY: the runtime that calls offers its own table (ROCr LoadTools).
+        let loaded = unsafe { load::load(root.cast(), TableOrigin::Register) };
+        // Taking it would leave the tools that the user named in HSA_TOOLS_LIB unstarted.
+        if loaded && !tools_lib::names_others() { Answer::Taken } else { Answer::Declined }
+    }
+
+    fn collect(&self, deadline: Duration) {
+        if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+            hsa.completion.collect(deadline);
+        }
+    }
+
+    fn drain(&self, deadline: Duration) {
+        if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+            hsa.completion.drain(deadline);
+        }
+    }
+
+    fn abort(&self, deadline: Duration) {
+        if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
+            hsa.completion.abort(deadline);
+        }
+    }
+
+    fn finish(&self, deadline: Duration) {
+        state::finish(deadline);
+    }
+
+    fn is_used(&self) -> bool {
+        get().is_some()
+    }
+
+    fn is_own_thread(&self, tid: u32) -> bool {
+        completion::is_thread(tid)
+    }
+
+    fn presence(&self) -> Option<&'static str> {
+        if get().is_some() {
+            return Some("loaded");
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Some(if maps.contains("libhsa-runtime64") { "mapped" } else { "no" })
+    }
+
+    fn function(&self, index: u16) -> &'static str {
+        functions::NAMES.get(usize::from(index)).copied().unwrap_or_default()
+    }
+}

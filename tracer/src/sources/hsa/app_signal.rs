@@ -1,0 +1,327 @@
+//! Operations that complete through a signal of the application.
+//!
+//! Such a signal stays in its packet or copy: the device completes it, so the application sees what it would see without us,
+//! at the same moment, and cannot hang if we do. The recorder reads the times out of it before anything can overwrite them,
+//! which happens only when the signal is used for another operation or destroyed - and all of those pass our hooks. Until
+//! then the completion thread finds it done by its end tick (dispatches) or its value (copies).
+//!
+//! One case cannot be read that way: a signal that several operations complete (a count-down). Its times are those of the
+//! last. A dispatch then gets a signal of ours and is followed by a barrier that completes the application's: by the device, in
+//! the order of the queue. A copy gets a signal of ours whose completion this recorder passes on (docs/completion-signals.md).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rpd_preload::clock;
+use rpd_preload::lock::lock;
+
+use super::signal;
+use super::state::{Hsa, get};
+use crate::guard::guard;
+use crate::hsa_runtime::abi::*;
+
+/// How far translated times may be off, ns.
+const CLOCK_ERROR: u64 = 1_000_000;
+
+/// Where the times of one operation arrive.
+#[derive(Default)]
+pub(super) struct Harvest {
+    state: AtomicU32,
+    start: AtomicU64,
+    end: AtomicU64,
+}
+
+/// What has become of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// Not completed yet.
+    Pending,
+    /// (start, end): device ticks of a dispatch, ns of the system clock of a copy.
+    Done(u64, u64),
+    /// Its times were overwritten by another operation on the same signal.
+    Overwritten,
+}
+
+const DONE: u32 = 1;
+const OVERWRITTEN: u32 = 2;
+
+impl Harvest {
+    /// See [`Outcome`].
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.state.load(Ordering::Acquire) {
+            DONE => Outcome::Done(self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed)),
+            OVERWRITTEN => Outcome::Overwritten,
+            _ => Outcome::Pending,
+        }
+    }
+
+    fn done(&self, (start, end): (u64, u64)) {
+        self.start.store(start, Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
+        self.state.store(DONE, Ordering::Release);
+    }
+
+    fn overwritten(&self) {
+        self.state.store(OVERWRITTEN, Ordering::Release);
+    }
+}
+
+/// What is about to happen to a signal when its times are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Nothing known.
+    Unknown,
+    /// Another operation, or its end: the application is through with the last one.
+    Reuse,
+}
+
+/// How to see that the operation on a signal has completed.
+#[derive(Clone, Copy)]
+enum Until {
+    /// A dispatch: the end tick is no longer the one of the signal's previous use.
+    EndTick { previous: u64 },
+    /// A copy: the value fell below the one at submission. Where the application has set the signal up again before
+    /// anybody looked, times later than the submission (system clock) tell that it had completed.
+    Value { at_submission: i64, submitted: u64 },
+}
+
+struct Pending {
+    until: Until,
+    harvest: Arc<Harvest>,
+}
+
+/// How an operation with an application's signal is to be submitted.
+pub(super) enum Claim {
+    /// As it is; the times will be read from the application's signal.
+    InPlace(Arc<Harvest>),
+    /// Others complete the signal as well: its times would be anybody's.
+    Shared,
+}
+
+/// What an operation is, as far as its times go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Dispatch,
+    /// With the time of submission, ns of the system clock.
+    Copy {
+        submitted: u64,
+    },
+}
+
+/// Parts that the signals are divided into, each with a lock of its own: queues of different threads rarely meet at one, and the completion
+/// thread holds it for as long as it looks at a 64th of the signals in flight.
+const PARTS: usize = 64;
+
+/// All signals of the application that an operation in flight will complete.
+pub(super) struct AppSignals {
+    parts: [Part; PARTS],
+    /// Copies whose completion is passed on.
+    relays: Mutex<Vec<Relay>>,
+}
+
+/// One of the parts, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Part {
+    pending: Mutex<HashMap<Signal, Pending>>,
+    /// Size of `pending`, so that hooks need no lock where there is none.
+    count: AtomicUsize,
+}
+
+impl Part {
+    /// Runs `act` on the signals, alone.
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Signal, Pending>) -> T) -> T {
+        let mut pending = lock(&self.pending);
+        let result = act(&mut pending);
+        self.count.store(pending.len(), Ordering::Release);
+        result
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+}
+
+impl Default for AppSignals {
+    fn default() -> AppSignals {
+        AppSignals { parts: std::array::from_fn(|_| Part::default()), relays: Mutex::default() }
+    }
+}
+
+/// A copy that completes a signal of ours in place of the application's.
+struct Relay {
+    own: Signal,
+    target: Signal,
+    harvest: Arc<Harvest>,
+}
+
+impl AppSignals {
+    fn part(&self, signal: Signal) -> &Part {
+        // Signals are some hundred bytes apart from each other: the highest bits of the product are as good as drawn.
+        &self.parts[(signal.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % PARTS]
+    }
+
+    /// Prepares an operation that completes `signal`. Call before it is submitted.
+    pub(super) fn claim(&self, hsa: &'static Hsa, signal: Signal, operation: Operation) -> Claim {
+        self.part(signal).with(|pending| {
+            if let Some(earlier) = pending.get(&signal)
+                && harvest(hsa, signal, earlier, Next::Reuse)
+            {
+                pending.remove(&signal);
+            }
+            // SAFETY: the application is submitting work that completes this signal, so it is alive.
+            let memory = unsafe { signal.memory() };
+            let value = memory.value.load(Ordering::Relaxed);
+            if value > 1 || pending.contains_key(&signal) {
+                return Claim::Shared;
+            }
+            let until = match operation {
+                Operation::Dispatch => Until::EndTick { previous: memory.end_ts.load(Ordering::Relaxed) },
+                Operation::Copy { submitted } => Until::Value { at_submission: value, submitted },
+            };
+            let harvest = Arc::new(Harvest::default());
+            pending.insert(signal, Pending { until, harvest: harvest.clone() });
+            Claim::InPlace(harvest)
+        })
+    }
+
+    /// `signal` is about to be used by something that is not timed (a barrier), or to be destroyed: reads the times of an
+    /// operation that has completed through it, gives up on one that has not.
+    #[inline]
+    pub(super) fn release(&self, hsa: &'static Hsa, signal: Signal) {
+        if signal.0 != 0 && !self.part(signal).is_empty() {
+            self.release_slowly(hsa, signal);
+        }
+    }
+
+    #[cold]
+    fn release_slowly(&self, hsa: &'static Hsa, signal: Signal) {
+        self.part(signal).with(|pending| {
+            if let Some(earlier) = pending.remove(&signal)
+                && !harvest(hsa, signal, &earlier, Next::Reuse)
+            {
+                earlier.harvest.overwritten();
+            }
+        });
+    }
+
+    /// Takes back a claim whose operation was refused by the runtime.
+    pub(super) fn withdraw(&self, signal: Signal, claim: &Arc<Harvest>) {
+        self.part(signal).with(|pending| {
+            if pending.get(&signal).is_some_and(|operation| Arc::ptr_eq(&operation.harvest, claim)) {
+                pending.remove(&signal);
+            }
+        });
+    }
+
+    /// A signal of ours for a copy that completes `target` with others. Call [`AppSignals::relay`] until it has been passed on.
+    pub(super) fn stand_in(&self, hsa: &Hsa, target: Signal) -> Option<(Signal, Arc<Harvest>)> {
+        let own = signal::create(&hsa.originals)?;
+        let harvest = Arc::new(Harvest::default());
+        lock(&self.relays).push(Relay { own, target, harvest: harvest.clone() });
+        Some((own, harvest))
+    }
+
+    /// Takes back a stand-in whose copy was refused by the runtime.
+    pub(super) fn dismiss(&self, hsa: &Hsa, own: Signal) {
+        lock(&self.relays).retain(|relay| relay.own != own);
+        // SAFETY: no copy carries it.
+        unsafe { signal::destroy(&hsa.originals, own) };
+    }
+
+    /// Passes completions on; how many are still to come.
+    pub(super) fn relay(&self, hsa: &Hsa) -> usize {
+        let mut relays = lock(&self.relays);
+        relays.retain(|relay| {
+            // SAFETY: our own signal of a runtime that was alive a moment ago and waits for this look to end.
+            if !hsa.lives() || unsafe { signal::completed(relay.own) }.is_none() {
+                return true;
+            }
+            let mut times = Times::default();
+            // SAFETY: as above, and a valid place. The application keeps its signal until the last copy on it is seen to
+            // be done, which it is by this subtraction. The stand-in is in nobody's hands any more.
+            unsafe {
+                (hsa.originals.get_async_copy_time)(relay.own, &mut times);
+                (hsa.originals.signal_subtract)(relay.target, 1);
+                signal::destroy(&hsa.originals, relay.own);
+            }
+            relay.harvest.done((times.start, times.end));
+            false
+        });
+        relays.len()
+    }
+
+    /// Reads the times of all operations that have completed. `last`: nobody will ask again, so a signal that was set up
+    /// again since is looked at more closely.
+    pub(super) fn poll(&self, hsa: &'static Hsa, last: bool) {
+        let next = if last { Next::Reuse } else { Next::Unknown };
+        for part in self.parts.iter().filter(|part| !part.is_empty()) {
+            part.with(|pending| {
+                pending.retain(|signal, operation| !hsa.lives() || !harvest(hsa, *signal, operation, next));
+            });
+        }
+    }
+}
+
+/// Reads the times if the operation has completed. True: it has.
+fn harvest(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
+    match pending.until {
+        Until::EndTick { previous } => {
+            // SAFETY: destroying the signal passes our hook, which removes it from the map first.
+            let (start, end) = unsafe { signal.ticks() };
+            if end == previous {
+                return false;
+            }
+            pending.harvest.done((start, end));
+        }
+        Until::Value { at_submission, submitted } => {
+            // SAFETY: as above.
+            let fell = unsafe { signal.memory() }.value.load(Ordering::Acquire) < at_submission;
+            // Not asked for earlier: the runtime complains on stderr about signals without times.
+            if !fell && next == Next::Unknown {
+                return false;
+            }
+            let mut times = Times::default();
+            // SAFETY: a live signal, a valid place.
+            let known = unsafe { (hsa.originals.get_async_copy_time)(signal, &mut times) } == SUCCESS;
+            // Of a copy in flight the runtime tells times that cannot be.
+            let now = hsa.known.clock.system(clock::monotonic()) + CLOCK_ERROR;
+            let sane =
+                known && (submitted..now).contains(&times.start) && (times.start..now).contains(&times.end);
+            if !fell && !sane {
+                return false;
+            }
+            pending.harvest.done((times.start, times.end));
+        }
+    }
+    true
+}
+
+/// hsa_signal_destroy.
+pub(super) unsafe extern "C-unwind" fn destroy(signal: Signal) -> Status {
+    let Some(hsa) = get() else { return 0x1000 };
+    if hsa.usable() {
+        guard((), || hsa.app_signals.release(hsa, signal));
+    }
+    // SAFETY: the caller's argument, passed on.
+    unsafe { (hsa.originals.signal_destroy)(signal) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_spread_over_the_parts() {
+        let signals = AppSignals::default();
+        for step in [64, 128, 256, 4096] {
+            let mut counts = [0; PARTS];
+            for signal in (0..PARTS as u64 * 100).map(|place| Signal(0x7f00_0000_0000 + place * step)) {
+                let part = signals.parts.iter().position(|part| std::ptr::eq(part, signals.part(signal)));
+                counts[part.unwrap()] += 1;
+            }
+            assert!(counts.iter().all(|count| (50..200).contains(count)), "{step}: {counts:?}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Code objects as the application loads them: a reader over bytes, an executable made of one or more, frozen, destroyed.
+//!
+//! The bytes are valid for as long as the reader lives, so the metadata is read when a reader is loaded into an executable;
+//! the addresses of kernels exist once the executable is frozen.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::fs::File;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use rpd_codeobject::CodeObject;
+use rpd_preload::lock::lock_within;
+use rpd_transport::log;
+use rpd_transport::records::NO_GPU;
+
+use super::state::{Hsa, get};
+use crate::gpu::kernels::{self, Kernel};
+use crate::guard::guard;
+use crate::hsa_runtime::abi::*;
+
+/// Where the bytes of a reader are.
+enum Source {
+    Memory { address: usize, size: usize },
+    File(OwnedFd),
+}
+
+#[derive(Default)]
+struct State {
+    readers: HashMap<Reader, Source>,
+    /// Facts read so far about the kernels of an executable that is not frozen yet, each with the agent it is for.
+    loaded: HashMap<Executable, Vec<(Agent, rpd_codeobject::Kernel)>>,
+    /// Kernel objects of frozen executables.
+    frozen: HashMap<Executable, Vec<u64>>,
+}
+
+static STATE: std::sync::LazyLock<Mutex<State>> = std::sync::LazyLock::new(Mutex::default);
+/// How long to wait for it. A handler may have interrupted its holder, and HIP destroys its executables when the process ends.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The state. Nothing in a forked child, whose copy of the lock may be held by a thread that it does not have.
+fn state(hsa: &Hsa) -> Option<MutexGuard<'static, State>> {
+    if hsa.is_own() { lock_within(&STATE, PATIENCE) } else { None }
+}
+
+fn status(body: impl FnOnce(&'static Hsa) -> Status) -> Status {
+    // The hooks are only in the table after HSA was set.
+    get().map_or(0x1000, body)
+}
+
+/// hsa_code_object_reader_create_from_memory.
+pub(super) unsafe extern "C-unwind" fn reader_from_memory(
+    bytes: *const c_void,
+    size: usize,
+    reader: *mut Reader,
+) -> Status {
+    status(|hsa| {
+        // SAFETY: the caller's arguments, passed on.
+        let status = unsafe { (hsa.originals.reader_from_memory)(bytes, size, reader) };
+        if status == SUCCESS {
+            // SAFETY: a successful call has written the handle.
+            let reader = unsafe { *reader };
+            guard((), || {
+                if let Some(mut state) = state(hsa) {
+                    state.readers.insert(reader, Source::Memory { address: bytes as usize, size });
+                }
+            });
+        }
+        status
+    })
+}
+
+/// hsa_code_object_reader_create_from_file.
+pub(super) unsafe extern "C-unwind" fn reader_from_file(file: i32, reader: *mut Reader) -> Status {
+    status(|hsa| {
+        // SAFETY: the caller's arguments, passed on.
+        let status = unsafe { (hsa.originals.reader_from_file)(file, reader) };
+        if status == SUCCESS {
+            // SAFETY: a successful call has written the handle.
+            let reader = unsafe { *reader };
+            // SAFETY: the runtime has just read from this descriptor, so it is open during this call.
+            let copy = unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned();
+            guard((), || {
+                if let (Ok(file), Some(mut state)) = (copy, state(hsa)) {
+                    state.readers.insert(reader, Source::File(file));
+                }
+            });
+        }
+        status
+    })
+}
+
+/// hsa_code_object_reader_destroy.
+pub(super) unsafe extern "C-unwind" fn reader_destroy(reader: Reader) -> Status {
+    status(|hsa| {
+        guard((), || {
+            if let Some(mut state) = state(hsa) {
+                state.readers.remove(&reader);
+            }
+        });
+        // SAFETY: the caller's argument, passed on.
+        unsafe { (hsa.originals.reader_destroy)(reader) }
+    })
+}
+
+/// hsa_executable_load_agent_code_object.
+pub(super) unsafe extern "C-unwind" fn load_agent_code_object(
+    executable: Executable,
+    agent: Agent,
+    reader: Reader,
+    options: *const c_char,
+    loaded: *mut u64,
+) -> Status {
+    status(|hsa| {
+        let load = hsa.originals.executable_load_agent_code_object;
+        // SAFETY: the caller's arguments, passed on.
+        let status = unsafe { load(executable, agent, reader, options, loaded) };
+        if status == SUCCESS && hsa.usable() {
+            guard((), || remember(hsa, executable, agent, reader));
+        }
+        status
+    })
+}
+
+fn remember(hsa: &Hsa, executable: Executable, agent: Agent, reader: Reader) {
+    let Some(mut state) = state(hsa) else { return };
+    let parsed = match state.readers.get(&reader) {
+        Some(Source::Memory { address, size }) => {
+            // SAFETY: the application keeps the bytes until it destroys the reader, and it is using the reader now
+            // (hsa_code_object_reader_create_from_memory, HSA 1.2 §2.10.2).
+            CodeObject::parse(unsafe { std::slice::from_raw_parts(*address as *const u8, *size) })
+        }
+        Some(Source::File(file)) => match contents(file) {
+            Ok(bytes) => CodeObject::parse(&bytes),
+            Err(error) => return log::info(|| format!("a code object file cannot be read again ({error})")),
+        },
+        None => return,
+    };
+    match parsed {
+        Ok(object) => {
+            let kernels = object.kernels.into_iter().map(|mut kernel| {
+                // Only the recorder's users of arguments need them, and libraries have thousands of kernels.
+                kernel.args = Vec::new();
+                (agent, kernel)
+            });
+            state.loaded.entry(executable).or_default().extend(kernels);
+        }
+        Err(error) => {
+            log::info(|| format!("no registers and sizes for the kernels of a code object ({error})"))
+        }
+    }
+}
+
+fn contents(file: &OwnedFd) -> std::io::Result<Vec<u8>> {
+    let file = File::from(file.try_clone()?);
+    let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or(0)];
+    // Not from the descriptor's own position: it is shared with the application.
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// hsa_executable_freeze.
+pub(super) unsafe extern "C-unwind" fn freeze(executable: Executable, options: *const c_char) -> Status {
+    status(|hsa| {
+        // SAFETY: the caller's arguments, passed on.
+        let status = unsafe { (hsa.originals.executable_freeze)(executable, options) };
+        if status == SUCCESS && hsa.usable() {
+            guard((), || enter(hsa, executable));
+        }
+        status
+    })
+}
+
+/// Puts the kernels of a frozen executable into the table.
+fn enter(hsa: &'static Hsa, executable: Executable) {
+    let mut symbols: Vec<Symbol> = Vec::new();
+    // SAFETY: `collect` matches the callback's type and gets the vector it expects, only during the call.
+    unsafe { (hsa.originals.executable_iterate_symbols)(executable, collect, (&raw mut symbols).cast()) };
+    let facts = state(hsa).and_then(|mut state| state.loaded.remove(&executable)).unwrap_or_default();
+    let by_symbol: HashMap<(Agent, &str), &rpd_codeobject::Kernel> =
+        facts.iter().map(|(agent, kernel)| ((*agent, kernel.symbol.as_str()), kernel)).collect();
+    let mut objects = Vec::new();
+    for symbol in symbols {
+        if attribute::<u32>(hsa, symbol, symbol_info::TYPE) != Some(SYMBOL_KERNEL) {
+            continue;
+        }
+        let (Some(object), Some(agent), Some(name)) = (
+            attribute::<u64>(hsa, symbol, symbol_info::KERNEL_OBJECT),
+            attribute::<u64>(hsa, symbol, symbol_info::AGENT).map(Agent),
+            name(hsa, symbol),
+        ) else {
+            continue;
+        };
+        let facts = by_symbol.get(&(agent, name.as_str())).map(|kernel| (*kernel).clone());
+        let gpu = hsa.known.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
+        kernels::add(object, Kernel::new(name, gpu, facts));
+        objects.push(object);
+    }
+    if let Some(mut state) = state(hsa) {
+        state.frozen.insert(executable, objects);
+    }
+}
+
+unsafe extern "C-unwind" fn collect(_: Executable, symbol: Symbol, symbols: *mut c_void) -> Status {
+    // SAFETY: `enter` passes its vector.
+    unsafe { &mut *symbols.cast::<Vec<Symbol>>() }.push(symbol);
+    SUCCESS
+}
+
+fn attribute<T: Copy + Default>(hsa: &Hsa, symbol: Symbol, info: u32) -> Option<T> {
+    let mut value = T::default();
+    // SAFETY: callers name the attribute's type (ROCr 5.2 hsa.h, hsa_executable_symbol_info_t).
+    let status = unsafe { (hsa.originals.symbol_get_info)(symbol, info, (&raw mut value).cast()) };
+    (status == SUCCESS).then_some(value)
+}
+
+fn name(hsa: &Hsa, symbol: Symbol) -> Option<String> {
+    let length = attribute::<u32>(hsa, symbol, symbol_info::NAME_LENGTH)? as usize;
+    let mut name = vec![0u8; length];
+    // SAFETY: the buffer has the length the runtime asked for; the name comes without a NUL.
+    let status =
+        unsafe { (hsa.originals.symbol_get_info)(symbol, symbol_info::NAME, name.as_mut_ptr().cast()) };
+    (status == SUCCESS).then(|| String::from_utf8_lossy(&name).into_owned())
+}
+
+/// hsa_executable_destroy: the addresses of its kernels may mean others afterwards.
+pub(super) unsafe extern "C-unwind" fn destroy(executable: Executable) -> Status {
+    status(|hsa| {
+        guard((), || {
+            let Some(mut state) = state(hsa) else { return };
+            state.loaded.remove(&executable);
+            if let Some(objects) = state.frozen.remove(&executable) {
+                kernels::remove(&objects);
+            }
+        });
+        // SAFETY: the caller's argument, passed on.
+        unsafe { (hsa.originals.executable_destroy)(executable) }
+    })
+}

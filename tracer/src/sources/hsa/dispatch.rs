@@ -1,0 +1,263 @@
+//! What happens to the packets of a queue on their way to the hardware.
+//!
+//! Runs on the thread that rang the doorbell, under the queue's lock, inside the runtime: it may not wait, lock or call the
+//! runtime on its usual path. Cost: two clock readings, one copy of each packet, one ring push per dispatch. A dispatch with a signal of
+//! the application takes a lock that it shares with a 64th of all such signals, and memory for the times, see [`super::app_signal`].
+
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rpd_preload::clock;
+use rpd_transport::correlation;
+use rpd_transport::counters::Cause;
+use rpd_transport::records;
+use rpd_transport::thread;
+
+use super::app_signal::{Claim, Operation};
+use super::functions;
+use super::in_flight::{InFlight, Timing};
+use super::queue::{Ends, HwQueue};
+use super::signal;
+use super::state::Hsa;
+use crate::gpu::kernels;
+use crate::guard::guard;
+use crate::hsa_runtime::abi::*;
+
+/// How long one packet may be held back at most.
+const HELD_BACK: Duration = Duration::from_millis(100);
+
+/// What the interceptor keeps for one queue.
+pub(super) struct Lane {
+    /// Packets as they go to the hardware.
+    batch: Vec<Packet>,
+    /// Their dispatches, until the hardware has them.
+    timed: Vec<InFlight>,
+    in_flight: rtrb::Producer<InFlight>,
+    spare: rtrb::Consumer<Signal>,
+    kernels: kernels::Cache,
+    /// The call whose one kernel was the last to be dispatched.
+    launched: u64,
+}
+
+impl Lane {
+    /// With rings for `capacity` dispatches, and the ends of the completion thread.
+    pub(super) fn new(capacity: usize) -> (Lane, Ends) {
+        let (to_completion, in_flight) = rtrb::RingBuffer::new(capacity);
+        let (spare, signals) = rtrb::RingBuffer::new(capacity);
+        let lane = Lane {
+            batch: Vec::with_capacity(64),
+            timed: Vec::with_capacity(64),
+            in_flight: to_completion,
+            spare: signals,
+            kernels: kernels::Cache::new(),
+            launched: correlation::NONE,
+        };
+        (lane, Ends::new(in_flight, spare))
+    }
+
+    /// A signal for one dispatch, and where its times will be.
+    fn timing(&mut self, hsa: &'static Hsa, own: Signal) -> Option<(Signal, Timing)> {
+        if own.0 == 0 {
+            return self.signal(hsa).map(|signal| (signal, Timing::Own(signal)));
+        }
+        match hsa.app_signals.claim(hsa, own, Operation::Dispatch) {
+            Claim::InPlace(harvest) => Some((own, Timing::Application(harvest))),
+            Claim::Shared => self.signal(hsa).map(|signal| (signal, Timing::Own(signal))),
+        }
+    }
+
+    fn signal(&mut self, hsa: &Hsa) -> Option<Signal> {
+        self.spare.pop().ok().or_else(|| signal::create(&hsa.originals))
+    }
+
+    /// Gives unused signals back to the runtime.
+    pub(super) fn retire(&mut self, hsa: &Hsa) {
+        while let Ok(signal) = self.spare.pop() {
+            // SAFETY: a spare signal is in no packet.
+            unsafe { signal::destroy(&hsa.originals, signal) };
+        }
+    }
+
+    /// Passes packets on, dispatches with signals that time them.
+    fn pass(
+        &mut self,
+        queue: &HwQueue,
+        packets: &[Packet],
+        index: u64,
+        recorded: bool,
+        passage: &mut Passage,
+    ) {
+        let end = index + packets.len() as u64;
+        if queue.is_ahead(end) {
+            hold_back(queue, end);
+        }
+        let start = clock::monotonic();
+        self.batch.clear();
+        self.timed.clear();
+        for (place, packet) in packets.iter().enumerate() {
+            self.prepare(queue, packet, index + place as u64, recorded);
+        }
+        // SAFETY: only `intercept` calls this, inside its callback; the batch has every packet given.
+        unsafe { passage.take(&self.batch) };
+        if self.timed.is_empty() {
+            return;
+        }
+        let end = clock::monotonic();
+        queue.submitted.fetch_add(self.timed.len() as u64, Ordering::Release);
+        for mut dispatch in self.timed.drain(..) {
+            dispatch.record.submit_start = start;
+            dispatch.record.submit_end = end;
+            // `prepare` has made sure of the room.
+            let _ = self.in_flight.push(dispatch);
+        }
+        queue.hsa.completion.notice(self.in_flight.slots() < self.in_flight.buffer().capacity() / 2);
+    }
+
+    /// Puts one packet into the batch, a dispatch with a signal that times it.
+    fn prepare(&mut self, queue: &HwQueue, packet: &Packet, index: u64, recorded: bool) {
+        let (hsa, recorder) = (queue.hsa, queue.hsa.recorder);
+        let mut packet = *packet;
+        if packet.header & 0xff != packet_type::KERNEL_DISPATCH {
+            // Whatever a packet of an unknown kind holds there is only looked up.
+            hsa.app_signals.release(hsa, packet.completion);
+            self.batch.push(packet);
+            return;
+        }
+        // A place is sure before a signal is given away: a signal must never be lost track of.
+        if self.in_flight.slots() <= self.timed.len() {
+            recorder.counters.lose(Cause::BufferFull, recorded.into());
+            hsa.app_signals.release(hsa, packet.completion);
+            self.batch.push(packet);
+            return;
+        }
+        let application = packet.completion;
+        match self.timing(hsa, application) {
+            Some((signal, timing)) => {
+                packet.completion = signal;
+                let (kernel, is_applications) = self.kernels.find(packet.kernel_object);
+                let mut record = describe(&packet, application, index, queue, kernel);
+                let cause = queue.reservations.cause(index);
+                (record.correlation, record.stream) = (cause.call, cause.stream);
+                if is_applications && cause.launches && self.launched != cause.call {
+                    (record.launch, self.launched) = (1, cause.call);
+                }
+                self.timed.push(InFlight { record, timing, recorded });
+            }
+            None => recorder.counters.lose(Cause::NoSignal, recorded.into()),
+        }
+        let own = packet.completion;
+        self.batch.push(packet);
+        if own != application && application.0 != 0 {
+            self.batch.push(Packet::barrier(application));
+        }
+    }
+}
+
+fn describe(
+    packet: &Packet,
+    application: Signal,
+    index: u64,
+    queue: &HwQueue,
+    kernel: u32,
+) -> records::Dispatch {
+    records::Dispatch {
+        submit_start: 0,
+        submit_end: 0,
+        start: 0,
+        end: 0,
+        start_tick: 0,
+        end_tick: 0,
+        kernarg: packet.kernarg,
+        completion: application.0,
+        sequence: index,
+        correlation: correlation::NONE,
+        stream: 0,
+        kernel,
+        gpu: queue.gpu.index,
+        queue: queue.number,
+        tid: thread::tid(),
+        grid: packet.grid,
+        group_segment: packet.group_segment,
+        private_segment: packet.private_segment,
+        workgroup: packet.workgroup,
+        header: packet.header,
+        launch: 0,
+        source: functions::SOURCE,
+        function: functions::DISPATCH,
+    }
+}
+
+/// The way on to the hardware, which must be taken exactly once per callback: packets that are not passed on never run, and a
+/// second batch could overtake the first when the ring is full.
+struct Passage {
+    writer: PacketWriter,
+    taken: bool,
+}
+
+impl Passage {
+    /// # Safety
+    /// Inside the runtime's callback that gave the writer; with every packet given.
+    unsafe fn take(&mut self, packets: &[Packet]) {
+        self.taken = true;
+        // SAFETY: the caller's promise.
+        unsafe { (self.writer)(packets.as_ptr(), packets.len() as u64) };
+    }
+}
+
+/// Called by the runtime with packets that the application submitted (hsa_amd_queue_intercept_handler).
+pub(super) unsafe extern "C-unwind" fn intercept(
+    packets: *const Packet,
+    count: u64,
+    index: u64,
+    queue: *mut c_void,
+    writer: PacketWriter,
+) {
+    // SAFETY: the queue given at registration; never freed.
+    let queue = unsafe { &*queue.cast_const().cast::<HwQueue>() };
+    // SAFETY: the runtime's packets, valid during the callback.
+    let packets = unsafe { std::slice::from_raw_parts(packets, count as usize) };
+    let mut passage = Passage { writer, taken: false };
+    guard((), || {
+        let recorded = queue.hsa.recorder.switch.is_on();
+        // Where submission must be held back, completion is watched also while recording is paused.
+        let watched = queue.hsa.usable() && queue.hsa.completion.works();
+        if watched && (recorded || queue.run_ahead.is_some()) {
+            queue.with_lane(|lane| lane.pass(queue, packets, index, recorded, &mut passage));
+        }
+    });
+    if !passage.taken {
+        guard((), || release(queue, packets));
+        // SAFETY: inside the callback, the packets given.
+        unsafe { passage.take(packets) };
+    }
+}
+
+/// Packets go on untimed: times still expected in an application's signal must be read before it is used again.
+fn release(queue: &HwQueue, packets: &[Packet]) {
+    if queue.hsa.usable() {
+        for packet in packets {
+            queue.hsa.app_signals.release(queue.hsa, packet.completion);
+        }
+    }
+}
+
+/// Waits until packets up to `end` are near enough to what has been executed, see [`super::queue::RunAhead`].
+#[cold]
+fn hold_back(queue: &HwQueue, end: u64) {
+    // Others depend on the runtime's own thread, and a kernel that never ends must not hold the application for ever.
+    if queue.hsa.event_thread.load(Ordering::Relaxed) == thread::tid() {
+        return;
+    }
+    let begin = Instant::now();
+    while queue.is_ahead(end) {
+        if begin.elapsed() > HELD_BACK {
+            if let Some(run_ahead) = &queue.run_ahead {
+                run_ahead.stuck.store(queue.frontier.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            return;
+        }
+        queue.hsa.completion.notice(true);
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}

@@ -1,0 +1,88 @@
+//! From a completed operation to its record: ticks become ns of CLOCK_MONOTONIC, what has no usable times is counted.
+
+use std::sync::atomic::Ordering;
+
+use rpd_transport::counters::Cause;
+use rpd_transport::records::{self, Kind};
+use rpd_transport::thread::{self, Patience};
+
+use super::app_signal::Outcome;
+use super::in_flight::CopyInFlight;
+use super::state::Hsa;
+use crate::hsa_runtime::abi::SUCCESS;
+use crate::hsa_runtime::agent::Gpu;
+
+/// Times of a completed dispatch, and its record.
+pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: records::Dispatch, outcome: Outcome) {
+    let without = match outcome {
+        // A kernel may start and end in the same tick.
+        Outcome::Done(start, end) if start != 0 && end >= start => {
+            (record.start_tick, record.end_tick) = (start, end);
+            // End first: the runtime may synchronise its clocks for the later tick, and the earlier then uses the same pair.
+            match (translate(hsa, gpu, end), translate(hsa, gpu, start)) {
+                (Some(end), Some(start)) => {
+                    (record.start, record.end) = clamped(hsa, start, end);
+                    None
+                }
+                _ => Some(Cause::NoTimes),
+            }
+        }
+        Outcome::Done(..) => Some(Cause::NoTimes),
+        Outcome::Overwritten | Outcome::Pending => Some(Cause::SharedSignal),
+    };
+    let pushed = push_dispatch(hsa, &record);
+    // What is lost is counted once.
+    if let Some(cause) = without.filter(|_| pushed) {
+        hsa.recorder.counters.lose(cause, 1);
+    }
+}
+
+/// The record of a dispatch that is over. False: it is lost, and counted.
+pub(super) fn push_dispatch(hsa: &Hsa, record: &records::Dispatch) -> bool {
+    let pushed = push(hsa, Kind::Dispatch, bytemuck::bytes_of(record));
+    if !pushed && record.launch != 0 {
+        hsa.recorder.lost_launches.add(record.correlation);
+    }
+    pushed
+}
+
+/// Times of a copy if it has completed, and its record. True: it is through.
+pub(super) fn copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
+    let without = match copy.harvest.outcome() {
+        Outcome::Pending => return false,
+        Outcome::Done(start, end) if start != 0 && end != 0 => {
+            let (start, end) = (hsa.known.clock.monotonic(start), hsa.known.clock.monotonic(end));
+            (copy.record.start, copy.record.end) = clamped(hsa, start, end);
+            None
+        }
+        Outcome::Done(..) => Some(Cause::NoTimes),
+        Outcome::Overwritten => Some(Cause::SharedSignal),
+    };
+    let pushed = push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
+    if let Some(cause) = without.filter(|_| pushed) {
+        hsa.recorder.counters.lose(cause, 1);
+    }
+    true
+}
+
+/// A device tick in ns of CLOCK_MONOTONIC.
+fn translate(hsa: &Hsa, gpu: &Gpu, tick: u64) -> Option<u64> {
+    let mut system = 0;
+    // SAFETY: a GPU agent of this runtime, a valid place.
+    let status = unsafe { (hsa.originals.convert_tick)(gpu.agent, tick, &mut system) };
+    (status == SUCCESS).then(|| hsa.known.clock.monotonic(system))
+}
+
+/// Translating may turn the order of two ticks around by a few ns.
+fn clamped(hsa: &Hsa, start: u64, end: u64) -> (u64, u64) {
+    if start > end {
+        hsa.recorder.counters.clamped.fetch_add(1, Ordering::Relaxed);
+    }
+    (start.min(end), end)
+}
+
+/// Never waits: what comes behind would be late, submission would be held back, and the runtime may be about to go. False: the record is
+/// lost, and counted.
+pub(super) fn push(hsa: &Hsa, kind: Kind, body: &[u8]) -> bool {
+    thread::push(hsa.recorder, kind, body, [&[], &[]], Patience::Drops)
+}

@@ -1,0 +1,45 @@
+//! Operations that the device has, and where their times will be.
+
+use std::sync::Arc;
+
+use rpd_transport::records;
+
+use super::app_signal::{Harvest, Outcome};
+use super::signal;
+use crate::hsa_runtime::abi::Signal;
+
+/// Where the times of a dispatch will be.
+pub(super) enum Timing {
+    /// In a signal of ours.
+    Own(Signal),
+    /// In the application's signal.
+    Application(Arc<Harvest>),
+}
+
+impl Timing {
+    /// What has become of the dispatch.
+    pub(super) fn outcome(&self) -> Outcome {
+        match self {
+            // SAFETY: our own signal of a live runtime.
+            Timing::Own(own) => match unsafe { signal::completed(*own) } {
+                Some((start, end)) => Outcome::Done(start, end),
+                None => Outcome::Pending,
+            },
+            Timing::Application(harvest) => harvest.outcome(),
+        }
+    }
+}
+
+/// A dispatch that the hardware has.
+pub(super) struct InFlight {
+    pub(super) record: records::Dispatch,
+    pub(super) timing: Timing,
+    /// False: submitted while recording was paused, watched only to know how far execution is.
+    pub(super) recorded: bool,
+}
+
+/// A copy that the runtime has.
+pub(super) struct CopyInFlight {
+    pub(super) record: records::Copy,
+    pub(super) harvest: Arc<Harvest>,
+}

@@ -1,0 +1,97 @@
+//! The source of the recorder's own markers: `rpd_mark` and its like (include/rpd_tracer.h), under the names the original gave them.
+//!
+//! Every function may be called from any thread, and does nothing where recording is not possible.
+
+use std::ffi::{CStr, c_char};
+
+use rpd_transport::marker;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records::Stack;
+use rpd_transport::source::Source;
+
+use crate::guard::guard;
+
+/// The source.
+pub(crate) struct Rpd;
+
+impl Source for Rpd {
+    fn name(&self) -> &'static str {
+        "rpd"
+    }
+
+    fn number(&self) -> u8 {
+        5
+    }
+}
+
+/// An instant. Schema 2 has no place for the domain.
+///
+/// # Safety
+/// The arguments are NUL-terminated strings or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn rpd_mark(
+    _domain: *const c_char,
+    api_name: *const c_char,
+    args: *const c_char,
+) {
+    // SAFETY: the caller's promise.
+    let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
+    with(|recorder| marker::mark(recorder, name, args));
+}
+
+/// A range of the calling thread begins. Schema 2 has no place for the domain.
+///
+/// # Safety
+/// The arguments are NUL-terminated strings or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn rpd_rangePush(
+    _domain: *const c_char,
+    api_name: *const c_char,
+    args: *const c_char,
+) {
+    // SAFETY: the caller's promise.
+    let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
+    with(|recorder| marker::push(recorder, Stack::RPD, name, args));
+}
+
+/// The innermost range of the calling thread ends.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn rpd_rangePop() {
+    with(|recorder| marker::pop(recorder, Stack::RPD));
+}
+
+/// As [`rpd_rangePush`], on a stack of its own: calls of an interpreter's functions, which end whether or not the ranges that they
+/// have pushed do.
+///
+/// # Safety
+/// The arguments are NUL-terminated strings or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn rpd_framePush(api_name: *const c_char, args: *const c_char) {
+    // SAFETY: the caller's promise.
+    let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
+    with(|recorder| marker::push(recorder, Stack::FRAMES, name, args));
+}
+
+/// The innermost range of [`rpd_framePush`] of the calling thread ends.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn rpd_framePop() {
+    with(|recorder| marker::pop(recorder, Stack::FRAMES));
+}
+
+fn with(act: impl FnOnce(&'static Recorder)) {
+    guard((), || {
+        if let Some(recorder) = recorder::get() {
+            act(recorder);
+        }
+    });
+}
+
+/// # Safety
+/// `text` is null or NUL-terminated and stays as it is for the caller's use of the result.
+unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}
