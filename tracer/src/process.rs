@@ -1,9 +1,8 @@
 //! The recorder in the life of its process: how it comes in, what a fork means, and each way in which a process ends.
 //!
-//! - [`load`]: the library is loaded
-//! - [`mod@fork`]: its children
-//! - [`exit`]: the ends that run no destructor; [`got`]: seeing them where the recorder came late
-//! - [`finish`]: what is to get into the file, on request and at the end; [`report`]: lines for `rpd record`
+//! - `load`: the library is loaded; `fork`: its children
+//! - `exit`: the ends that run no destructor; `got`: seeing them where the recorder came late
+//! - `finish`: what is to get into the file, on request and at the end; `report`: lines for `rpd record`
 
 pub mod exit;
 pub(crate) mod finish;
