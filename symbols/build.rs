@@ -38,9 +38,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let described = description.lines().filter_map(|line| line.strip_prefix("api\t")?.split('\t').next());
     let described: BTreeSet<&str> = described.collect();
     // Functions for streams of a thread are wrapped as those that they stand for.
-    let twins = table.lines().filter_map(|line| line.split(' ').nth(2));
-    let twins = twins.filter(|name| name.strip_suffix("_spt").is_some_and(|name| described.contains(name)));
-    let mut names: BTreeSet<&str> = described.iter().copied().chain(twins).collect();
+    let others = table.lines().filter_map(|line| line.split(' ').nth(2));
+    let others = others.filter(|name| name.strip_suffix("_spt").is_some_and(|name| described.contains(name)));
+    let mut names: BTreeSet<&str> = described.iter().copied().chain(others).collect();
     // They return texts, not a status: they are not recorded.
     names.retain(|name| !["hipGetErrorString", "hipGetErrorName"].contains(name));
     let mangled =

@@ -16,12 +16,12 @@
 //! Rows are judged by what the file itself declares, so that extensions and other writers' tables are too.
 
 mod expected;
-pub(crate) mod far;
 mod finding;
 mod journal;
 mod kind;
 mod links;
 pub mod liveness;
+pub(crate) mod outlier;
 mod repair;
 pub(crate) mod rule;
 mod scan;

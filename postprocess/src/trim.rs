@@ -15,8 +15,8 @@
 
 mod callstack;
 mod copy;
-mod kept;
 mod plan;
+mod selection;
 pub mod window;
 
 use std::path::Path;
@@ -37,7 +37,7 @@ use crate::trace::layout::{Layout, metadata};
 use crate::trace::row_count;
 pub(crate) use copy::ORIGIN;
 use copy::{Copied, Copy};
-use kept::Kept;
+use selection::Selection;
 use window::Window;
 
 /// Where the result goes.
@@ -139,7 +139,7 @@ fn obstacle(file: &Path, source: &Source) -> rusqlite::Result<Option<String>> {
 struct Choice {
     layout: Layout,
     window: Window,
-    kept: Kept,
+    kept: Selection,
     trimmed: Trimmed,
 }
 
@@ -171,7 +171,7 @@ impl Choice {
         let layout = Layout::everything(trace)?;
         let span = window::span(trace)?;
         let window = Window::resolve(trace, source.version, span, stretch)?;
-        let kept = Kept::of(trace, window)?;
+        let kept = Selection::of(trace, window)?;
         let share =
             |kept, table| -> rusqlite::Result<Share> { Ok(Share { kept, of: row_count(trace, table)? }) };
         let trimmed = Trimmed {

@@ -1,6 +1,6 @@
 //! SIGUSR1 starts, SIGUSR2 stops, where the user asked for it (RPD_REMOTE=signal or both).
 //!
-//! The handler only notes the wish and wakes the thread. A program that has a handler of its own for these signals keeps it: ours
+//! The handler only notes the command and wakes the thread. A program that has a handler of its own for these signals keeps it: ours
 //! stands in front and calls it. What the program sends to itself is its own and starts nothing; what rpdRemote queues (it
 //! marks those) is not shown to the program.
 
@@ -19,7 +19,7 @@ const SIGNALS: [(c_int, Verb); 2] = [(libc::SIGUSR1, Verb::Start), (libc::SIGUSR
 /// The channel is in use.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 /// The verb that the last signal asked for, as its number; 0 for none.
-static WISH: AtomicU32 = AtomicU32::new(0);
+static COMMAND: AtomicU32 = AtomicU32::new(0);
 /// What the program wants to happen at each signal, see [`Own`].
 static OWN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
@@ -163,7 +163,7 @@ extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         (marked, sent && (*info).si_pid() as u32 != std::process::id())
     };
     if is_from_outside && presence::is_own_process() {
-        WISH.store(SIGNALS[place].1 as u32, Ordering::SeqCst);
+        COMMAND.store(SIGNALS[place].1 as u32, Ordering::SeqCst);
         if let Some(block) = presence::block() {
             block.ring();
         }
@@ -203,12 +203,12 @@ fn pass_on(place: usize, signal: c_int, info: *mut libc::siginfo_t, context: *mu
 
 /// Whether a start has been asked for and not been taken yet.
 pub(crate) fn asks_for_start() -> bool {
-    WISH.load(Ordering::SeqCst) == Verb::Start as u32
+    COMMAND.load(Ordering::SeqCst) == Verb::Start as u32
 }
 
 /// What a signal asked for since the last call.
-pub(crate) fn take_wish() -> Option<Verb> {
-    Verb::from_number(WISH.swap(0, Ordering::SeqCst))
+pub(crate) fn take_command() -> Option<Verb> {
+    Verb::from_number(COMMAND.swap(0, Ordering::SeqCst))
 }
 
 /// Whose the signals are now.

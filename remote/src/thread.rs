@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_preload::{clock, threads};
-use rpd_remote_block::{Block, DRAIN, Known, Outcome, State, Verb, Wish, futex};
+use rpd_remote_block::{Block, Command, DRAIN, Known, Outcome, State, Verb, futex};
 
 use crate::recorder::{self, Recorder, RecorderState};
 use crate::{end, load, presence, signal};
@@ -58,19 +58,21 @@ fn has_request() -> bool {
 
 fn serve() {
     while let Some(block) = presence::block() {
-        // Read before looking for wishes: one that comes later changes it, and the sleep below ends at once.
+        // Read before looking for commands: one that comes later changes it, and the sleep below ends at once.
         let bell = block.bell.load(Ordering::Acquire);
         BUSY.store(true, Ordering::SeqCst);
-        if let Some(verb) = signal::take_wish() {
-            let wish = if verb == Verb::Stop { stop() } else { Wish { verb, duration_ns: 0, file: vec![] } };
-            let (outcome, text) = act(block, &wish);
+        if let Some(verb) = signal::take_command() {
+            let command =
+                if verb == Verb::Stop { stop() } else { Command { verb, duration_ns: 0, file: vec![] } };
+            let (outcome, text) = act(block, &command);
             let number = block.signals_done.load(Ordering::Relaxed) + 1;
             block.signal_answer.write(number, outcome, &text);
             block.signals_done.store(number, Ordering::Release);
             block.answered();
-        } else if let Some((number, verb, wish)) = block.asked() {
+        } else if let Some((number, verb, command)) = block.asked() {
             block.taken(number);
-            let (outcome, text) = if verb.is_some() { act(block, &wish) } else { (Outcome::Unknown, vec![]) };
+            let (outcome, text) =
+                if verb.is_some() { act(block, &command) } else { (Outcome::Unknown, vec![]) };
             block.reply(number, outcome, &text);
         } else {
             BUSY.store(false, Ordering::SeqCst);
@@ -88,8 +90,8 @@ fn serve() {
     }
 }
 
-fn stop() -> Wish {
-    Wish { verb: Verb::Stop, duration_ns: DRAIN.as_nanos() as u64, file: vec![] }
+fn stop() -> Command {
+    Command { verb: Verb::Stop, duration_ns: DRAIN.as_nanos() as u64, file: vec![] }
 }
 
 /// How long until recording stops by itself.
@@ -99,14 +101,13 @@ fn remaining() -> Option<Duration> {
 }
 
 /// Does what is asked and tells the block how things stand then.
-fn act(block: &Block, wish: &Wish) -> Answer {
-    let answer = match wish.verb {
+fn act(block: &Block, command: &Command) -> Answer {
+    let answer = match command.verb {
         Verb::Look => (Outcome::Done, vec![]),
         _ if load::is_ending() => (Outcome::Ending, vec![]),
-        Verb::Start => start_recording(block, wish),
-        Verb::Stop => {
-            recorder::present().map_or((Outcome::Already, vec![]), |recorder| stop_recording(recorder, wish))
-        }
+        Verb::Start => start_recording(block, command),
+        Verb::Stop => recorder::present()
+            .map_or((Outcome::Already, vec![]), |recorder| stop_recording(recorder, command)),
         Verb::Flush => recorder::present().map_or((Outcome::Already, vec![]), |recorder| {
             let before = recorder.state().problems;
             (recorder.flush)();
@@ -117,7 +118,7 @@ fn act(block: &Block, wish: &Wish) -> Answer {
     answer
 }
 
-fn start_recording(block: &Block, wish: &Wish) -> Answer {
+fn start_recording(block: &Block, command: &Command) -> Answer {
     if recorder::present().is_none() {
         block.status.write(&Known { state: State::Loading, wanted: true, ..known() });
     }
@@ -126,19 +127,19 @@ fn start_recording(block: &Block, wish: &Wish) -> Answer {
         Err(reason) => return (Outcome::NoRecorder, reason.into_bytes()),
     };
     let before = recorder.state();
-    if !wish.file.is_empty() && !is_named(&wish.file) {
-        if before.session >= 0 && before.file() != wish.file {
+    if !command.file.is_empty() && !is_named(&command.file) {
+        if before.session >= 0 && before.file() != command.file {
             return (Outcome::OtherFile, before.file());
         }
-        if !recorder.set_filename(&wish.file) {
+        if !recorder.set_filename(&command.file) {
             return complaint_since(before.problems, &recorder.state()).unwrap_or((Outcome::Problem, vec![]));
         }
         if let Ok(mut named) = NAMED.try_lock() {
-            named.clone_from(&wish.file);
+            named.clone_from(&command.file);
         }
     }
     if before.recording != 0 && STARTED.load(Ordering::Relaxed) {
-        set_end(wish);
+        set_end(command);
         return (Outcome::Already, vec![]);
     }
     // A file that cannot be made is better known now than when the first kernel is through.
@@ -154,7 +155,7 @@ fn start_recording(block: &Block, wish: &Wish) -> Answer {
     if after.recording == 0 {
         return (Outcome::Problem, after.problem());
     }
-    set_end(wish);
+    set_end(command);
     match complaint_since(before.problems, &after) {
         Some((_, complaint)) => (Outcome::Partly, complaint),
         None => (Outcome::Done, vec![]),
@@ -166,12 +167,13 @@ fn is_named(file: &[u8]) -> bool {
     NAMED.try_lock().is_ok_and(|named| *named == file)
 }
 
-fn set_end(wish: &Wish) {
-    let until = if wish.duration_ns == 0 { 0 } else { clock::monotonic().saturating_add(wish.duration_ns) };
+fn set_end(command: &Command) {
+    let until =
+        if command.duration_ns == 0 { 0 } else { clock::monotonic().saturating_add(command.duration_ns) };
     UNTIL.store(until, Ordering::Relaxed);
 }
 
-fn stop_recording(recorder: &Recorder, wish: &Wish) -> Answer {
+fn stop_recording(recorder: &Recorder, command: &Command) -> Answer {
     UNTIL.store(0, Ordering::Relaxed);
     let before = recorder.state();
     if before.recording == 0 && !STARTED.load(Ordering::Relaxed) {
@@ -181,7 +183,7 @@ fn stop_recording(recorder: &Recorder, wish: &Wish) -> Answer {
     STARTED.store(false, Ordering::Relaxed);
     (recorder.stop)();
     // Where the program goes on recording there is no end to what is in flight.
-    let patience = if recorder.state().recording == 0 { wish.duration_ns } else { 0 };
+    let patience = if recorder.state().recording == 0 { command.duration_ns } else { 0 };
     WITHOUT_OP.store((recorder.drain)(patience), Ordering::Relaxed);
     let after = recorder.state();
     let still = (after.recording != 0).then_some((Outcome::StillRecording, vec![]));

@@ -1,17 +1,17 @@
 //! libroctx64.so.4 and librocprofiler-sdk-roctx.so.1 for machines without AMD's: programs that link or open these names find the
 //! recorder behind them when it is in the process, AMD's library otherwise, and AMD's return values without either.
 //!
-//! - `door`: where a call goes, decided at the first one and again when a recorder arrives
+//! - `forward`: where a call goes, decided at the first one and again when a recorder arrives
 //! - `real`: AMD's library, if there is one
 //! - `alone`: levels and ids where nobody listens
 
 mod alone;
-mod door;
+mod forward;
 mod real;
 
 use std::ffi::{c_char, c_int, c_void};
 
-use door::Door;
+use forward::Forward;
 use rpd_preload::cancellation;
 
 type Text = *const c_char;
@@ -33,21 +33,21 @@ pub unsafe extern "C-unwind" fn rpd_roctx_next(name: *const c_char) -> *mut c_vo
 /// A recorder was loaded into the process: the next calls go to it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpd_roctx_refresh() {
-    door::look_again();
+    forward::look_again();
 }
 
 /// Major version of the interface (roctx.h of roctracer: 4).
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn roctx_version_major() -> u32 {
-    static DOOR: Door<extern "C-unwind" fn() -> u32> = Door::new(c"roctx_version_major");
-    DOOR.get().map_or(4, |version| version())
+    static FORWARD: Forward<extern "C-unwind" fn() -> u32> = Forward::new(c"roctx_version_major");
+    FORWARD.get().map_or(4, |version| version())
 }
 
 /// Minor version of the interface (roctx.h of roctracer: 1).
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn roctx_version_minor() -> u32 {
-    static DOOR: Door<extern "C-unwind" fn() -> u32> = Door::new(c"roctx_version_minor");
-    DOOR.get().map_or(1, |version| version())
+    static FORWARD: Forward<extern "C-unwind" fn() -> u32> = Forward::new(c"roctx_version_minor");
+    FORWARD.get().map_or(1, |version| version())
 }
 
 /// An instant.
@@ -56,8 +56,8 @@ pub extern "C-unwind" fn roctx_version_minor() -> u32 {
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxMarkA(message: Text) {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Text)> = Door::new(c"roctxMarkA");
-    if let Some(mark) = DOOR.get() {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text)> = Forward::new(c"roctxMarkA");
+    if let Some(mark) = FORWARD.get() {
         // SAFETY: the caller's promise.
         unsafe { mark(message) };
     }
@@ -69,16 +69,16 @@ pub unsafe extern "C-unwind" fn roctxMarkA(message: Text) {
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxRangePushA(message: Text) -> c_int {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Text) -> c_int> = Door::new(c"roctxRangePushA");
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text) -> c_int> = Forward::new(c"roctxRangePushA");
     // SAFETY: the caller's promise.
-    DOOR.get().map_or_else(alone::push, |push| unsafe { push(message) })
+    FORWARD.get().map_or_else(alone::push, |push| unsafe { push(message) })
 }
 
 /// The innermost range of the calling thread ends. Returns how many are open after it, -1 when there was none.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn roctxRangePop() -> c_int {
-    static DOOR: Door<extern "C-unwind" fn() -> c_int> = Door::new(c"roctxRangePop");
-    DOOR.get().map_or_else(alone::pop, |pop| pop())
+    static FORWARD: Forward<extern "C-unwind" fn() -> c_int> = Forward::new(c"roctxRangePop");
+    FORWARD.get().map_or_else(alone::pop, |pop| pop())
 }
 
 /// A range begins that any thread may stop by the id returned.
@@ -87,16 +87,16 @@ pub extern "C-unwind" fn roctxRangePop() -> c_int {
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxRangeStartA(message: Text) -> u64 {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Text) -> u64> = Door::new(c"roctxRangeStartA");
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text) -> u64> = Forward::new(c"roctxRangeStartA");
     // SAFETY: the caller's promise.
-    DOOR.get().map_or_else(alone::start, |start| unsafe { start(message) })
+    FORWARD.get().map_or_else(alone::start, |start| unsafe { start(message) })
 }
 
 /// The range of that id ends.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn roctxRangeStop(id: u64) {
-    static DOOR: Door<extern "C-unwind" fn(u64)> = Door::new(c"roctxRangeStop");
-    if let Some(stop) = DOOR.get() {
+    static FORWARD: Forward<extern "C-unwind" fn(u64)> = Forward::new(c"roctxRangeStop");
+    if let Some(stop) = FORWARD.get() {
         stop(id);
     }
 }
@@ -107,8 +107,9 @@ pub extern "C-unwind" fn roctxRangeStop(id: u64) {
 /// As AMD's library demands (roctracer_roctx.h).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxRegisterTracerCallback(callback: Object) {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Object)> = Door::new(c"roctxRegisterTracerCallback");
-    if let Some(register) = DOOR.get() {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Object)> =
+        Forward::new(c"roctxRegisterTracerCallback");
+    if let Some(register) = FORWARD.get() {
         // SAFETY: the caller's promise.
         unsafe { register(callback) };
     }
@@ -120,8 +121,9 @@ pub unsafe extern "C-unwind" fn roctxRegisterTracerCallback(callback: Object) {
 /// `tid` is null or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxGetThreadId(tid: *mut u64) -> c_int {
-    static DOOR: Door<unsafe extern "C-unwind" fn(*mut u64) -> c_int> = Door::new(c"roctxGetThreadId");
-    if let Some(thread_id) = DOOR.get() {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*mut u64) -> c_int> =
+        Forward::new(c"roctxGetThreadId");
+    if let Some(thread_id) = FORWARD.get() {
         // SAFETY: the caller's promise.
         return unsafe { thread_id(tid) };
     }
@@ -135,15 +137,15 @@ pub unsafe extern "C-unwind" fn roctxGetThreadId(tid: *mut u64) -> c_int {
 /// Pauses the recorder. Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn roctxProfilerPause(tid: u64) -> c_int {
-    static DOOR: Door<extern "C-unwind" fn(u64) -> c_int> = Door::new(c"roctxProfilerPause");
-    DOOR.get().map_or(DONE, |pause| pause(tid))
+    static FORWARD: Forward<extern "C-unwind" fn(u64) -> c_int> = Forward::new(c"roctxProfilerPause");
+    FORWARD.get().map_or(DONE, |pause| pause(tid))
 }
 
 /// Resumes the recorder. Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn roctxProfilerResume(tid: u64) -> c_int {
-    static DOOR: Door<extern "C-unwind" fn(u64) -> c_int> = Door::new(c"roctxProfilerResume");
-    DOOR.get().map_or(DONE, |resume| resume(tid))
+    static FORWARD: Forward<extern "C-unwind" fn(u64) -> c_int> = Forward::new(c"roctxProfilerResume");
+    FORWARD.get().map_or(DONE, |resume| resume(tid))
 }
 
 /// Names the calling thread. Returns 0.
@@ -152,9 +154,9 @@ pub extern "C-unwind" fn roctxProfilerResume(tid: u64) -> c_int {
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxNameOsThread(name: Text) -> c_int {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Text) -> c_int> = Door::new(c"roctxNameOsThread");
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text) -> c_int> = Forward::new(c"roctxNameOsThread");
     // SAFETY: the caller's promise.
-    DOOR.get().map_or(DONE, |call| unsafe { call(name) })
+    FORWARD.get().map_or(DONE, |call| unsafe { call(name) })
 }
 
 /// Names an agent. Returns 0.
@@ -163,9 +165,10 @@ pub unsafe extern "C-unwind" fn roctxNameOsThread(name: Text) -> c_int {
 /// `name` is null or NUL-terminated, `agent` null or a live `hsa_agent_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxNameHsaAgent(name: Text, agent: Object) -> c_int {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHsaAgent");
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
+        Forward::new(c"roctxNameHsaAgent");
     // SAFETY: the caller's promise.
-    DOOR.get().map_or(DONE, |call| unsafe { call(name, agent) })
+    FORWARD.get().map_or(DONE, |call| unsafe { call(name, agent) })
 }
 
 /// Names a device. Returns 0.
@@ -174,9 +177,10 @@ pub unsafe extern "C-unwind" fn roctxNameHsaAgent(name: Text, agent: Object) -> 
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxNameHipDevice(name: Text, device: c_int) -> c_int {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Text, c_int) -> c_int> = Door::new(c"roctxNameHipDevice");
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text, c_int) -> c_int> =
+        Forward::new(c"roctxNameHipDevice");
     // SAFETY: the caller's promise.
-    DOOR.get().map_or(DONE, |call| unsafe { call(name, device) })
+    FORWARD.get().map_or(DONE, |call| unsafe { call(name, device) })
 }
 
 /// Names a stream. Returns 0.
@@ -185,7 +189,8 @@ pub unsafe extern "C-unwind" fn roctxNameHipDevice(name: Text, device: c_int) ->
 /// `name` is null or NUL-terminated, `stream` null or a live stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn roctxNameHipStream(name: Text, stream: Object) -> c_int {
-    static DOOR: Door<unsafe extern "C-unwind" fn(Text, Object) -> c_int> = Door::new(c"roctxNameHipStream");
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
+        Forward::new(c"roctxNameHipStream");
     // SAFETY: the caller's promise.
-    DOOR.get().map_or(DONE, |call| unsafe { call(name, stream) })
+    FORWARD.get().map_or(DONE, |call| unsafe { call(name, stream) })
 }

@@ -1,4 +1,4 @@
-//! librpd_hip.so: HIP's functions by their own names, for LD_PRELOAD (door D in docs/architecture.md).
+//! librpd_hip.so: HIP's functions by their own names, for LD_PRELOAD (symbol interposition in docs/architecture.md).
 //!
 //! Each is a jump through a slot. The first call fills the slot: with the recorder's wrapper where librpd_tracer.so is in the process
 //! and wants the call, with HIP's own function otherwise. A library of its own, because in a process that has these names whoever asks

@@ -13,7 +13,7 @@ const TABLE: &str = "src/sources/hip/description/dispatch.txt";
 
 /// From here on stand the wrappers of `hipMemcpy_spt` and the like, functions for streams of a thread, where they are described with those
 /// that they stand for: HIP's callbacks know both by one name.
-const TWINS: usize = 1024;
+const PER_THREAD_STREAM: usize = 1024;
 
 /// Functions that return no hipError_t: nothing is known of them but their name.
 const OTHERS: [&str; 2] = ["hipGetErrorString", "hipGetErrorName"];
@@ -37,10 +37,10 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
         let parameters: Vec<Parameter<'_>> =
             cells.skip(2).map(|cell| Parameter::read(cell).ok_or(line)).collect::<Result<_, _>>()?;
         let end = parameters.iter().map(|parameter| parameter.offset + parameter.size).max().unwrap_or(0);
-        let twin = format!("{name}_spt");
-        let has_twin = entries.contains(&*twin) && !described.contains(&*twin);
-        for (slot, name) in [(place, name), (TWINS + place, &twin)] {
-            if slot >= TWINS && !has_twin {
+        let other = format!("{name}_spt");
+        let has_twin = entries.contains(&*other) && !described.contains(&*other);
+        for (slot, name) in [(place, name), (PER_THREAD_STREAM + place, &other)] {
+            if slot >= PER_THREAD_STREAM && !has_twin {
                 continue;
             }
             // A call without arguments has its mark all the same.

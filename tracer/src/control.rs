@@ -17,7 +17,7 @@ use rpd_transport::recorder::{self, Recorder};
 use crate::guard::guard;
 use crate::process::finish;
 
-/// One more wish to record: recording runs while there were more starts than stops. RPDT_AUTOSTART=1 counts as one.
+/// One more start: recording runs while there were more starts than stops. RPDT_AUTOSTART=1 counts as one.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdstart() {
     with(|recorder| {
@@ -26,7 +26,7 @@ pub extern "C-unwind" fn rpdstart() {
     });
 }
 
-/// One wish to record less.
+/// One more stop.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdstop() {
     with(|recorder| recorder.switch.stop());

@@ -85,7 +85,7 @@ impl Lost {
 pub struct Counters {
     lost: [AtomicU64; Cause::ALL.len()],
     /// Records from rings that are in the file, or counted as lost.
-    pub settled: AtomicU64,
+    pub accounted: AtomicU64,
     /// Times where the translated start lay after the end and was set to it.
     pub clamped: AtomicU64,
     /// Time that application threads waited for buffer space, ns.

@@ -52,7 +52,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch with one wish to record, or none. It is as it is now from the beginning of time.
+    /// A switch that was started once, or not. It is as it is now from the beginning of time.
     pub fn new(wanted: bool, window: Window) -> Switch {
         let now = clock::monotonic();
         let on = wanted && (window.from..window.to).contains(&now);
@@ -85,7 +85,7 @@ impl Switch {
             return None;
         }
         let mut state = lock(&self.state);
-        self.settle(&mut state);
+        self.update(&mut state);
         let now = clock::monotonic();
         let edges = [self.window.from, self.window.to];
         let next = edges.into_iter().filter(|edge| *edge > now && *edge != u64::MAX).min();
@@ -99,40 +99,40 @@ impl Switch {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// One more wish to record.
+    /// One more start.
     pub fn start(&self) {
         let mut state = lock(&self.state);
         state.depth += 1;
-        self.settle(&mut state);
+        self.update(&mut state);
     }
 
-    /// One wish less. A stop without a start does nothing.
+    /// One more stop. A stop without a start does nothing.
     pub fn stop(&self) {
         let mut state = lock(&self.state);
         state.depth = state.depth.saturating_sub(1);
-        self.settle(&mut state);
+        self.update(&mut state);
     }
 
     /// Off, whatever starts, until [`Switch::resume`].
     pub fn pause(&self) {
         let mut state = lock(&self.state);
         state.paused = true;
-        self.settle(&mut state);
+        self.update(&mut state);
     }
 
-    /// Ends a pause. Where nobody wishes to record, this is the wish. Doing it twice is doing it once.
+    /// Ends a pause. Where nobody has started recording, this is a start. Doing it twice is doing it once.
     pub fn resume(&self) {
         let mut state = lock(&self.state);
         state.paused = false;
         state.depth = state.depth.max(1);
-        self.settle(&mut state);
+        self.update(&mut state);
     }
 
     /// Off for good.
     pub fn disable(&self) {
         let mut state = lock(&self.state);
         state.disabled = true;
-        self.settle(&mut state);
+        self.update(&mut state);
     }
 
     /// Off until [`Switch::find_file`]: what is to be the trace is none.
@@ -148,7 +148,7 @@ impl Switch {
     fn set_fileless(&self, fileless: bool) {
         let mut state = lock(&self.state);
         self.fileless.store(fileless, Ordering::Relaxed);
-        self.settle(&mut state);
+        self.update(&mut state);
     }
 
     /// The changes since the last call, oldest first.
@@ -161,7 +161,7 @@ impl Switch {
         lock(&self.state).resumed_at
     }
 
-    fn settle(&self, state: &mut State) {
+    fn update(&self, state: &mut State) {
         let now = clock::monotonic();
         let wanted = state.depth > 0 && !state.paused && !state.disabled;
         self.wanted.store(wanted, Ordering::Relaxed);
@@ -219,9 +219,9 @@ mod tests {
         switch.resume();
         switch.stop();
         switch.stop();
-        assert!(!switch.is_on(), "resuming twice is not two wishes");
+        assert!(!switch.is_on(), "resuming twice is not two starts");
         switch.resume();
-        assert!(switch.is_on(), "a resume where nobody wishes to record is a wish");
+        assert!(switch.is_on(), "a resume where nobody has started recording is a start");
     }
 
     #[test]

@@ -34,7 +34,7 @@ const ORPHAN_PAUSE: Duration = Duration::from_micros(100);
 /// Set in a published call whose id is being given out: any from the rest on.
 pub const OPENING: u64 = 1 << 63;
 
-struct Lane {
+struct ThreadBuffer {
     /// Recorder that `producer` belongs to.
     epoch: u32,
     producer: Option<Producer>,
@@ -42,7 +42,7 @@ struct Lane {
 }
 
 thread_local! {
-    static LANE: RefCell<Lane> = const { RefCell::new(Lane { epoch: 0, producer: None, paused: Paused::new() }) };
+    static BUFFER: RefCell<ThreadBuffer> = const { RefCell::new(ThreadBuffer { epoch: 0, producer: None, paused: Paused::new() }) };
     /// (epoch, tid): gettid is a system call, and a fork changes the answer.
     static TID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
@@ -50,7 +50,7 @@ thread_local! {
 /// The library is being loaded. A thread's first record registers a destructor with the C library, which looks a symbol up when it is asked
 /// first: not on the small stack of a signal handler.
 pub fn prepare() {
-    let _ = LANE.try_with(|_| {});
+    let _ = BUFFER.try_with(|_| {});
 }
 
 /// The calling thread's id.
@@ -75,8 +75,8 @@ pub fn push(
     text: [&[u8]; 2],
     patience: Patience,
 ) -> bool {
-    let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
-        Ok(mut lane) => lane.push(recorder, kind, body, text, patience),
+    let pushed = BUFFER.try_with(|buffer| match buffer.try_borrow_mut() {
+        Ok(mut buffer) => buffer.push(recorder, kind, body, text, patience),
         // A signal handler interrupted a push of the same thread.
         Err(_) => {
             recorder.counters.lose(Cause::Reentered, 1);
@@ -91,8 +91,8 @@ pub fn push(
 /// interrupted a push of the same thread, or when the thread is ending.
 #[inline]
 pub fn begin_call(recorder: &'static Recorder) -> Option<u64> {
-    let begun = LANE.try_with(|lane| match lane.try_borrow_mut() {
-        Ok(mut lane) => lane.begin_call(recorder),
+    let begun = BUFFER.try_with(|buffer| match buffer.try_borrow_mut() {
+        Ok(mut buffer) => buffer.begin_call(recorder),
         Err(_) => {
             recorder.counters.lose(Cause::Reentered, 1);
             None
@@ -107,12 +107,14 @@ pub fn begin_call(recorder: &'static Recorder) -> Option<u64> {
 /// The call that this thread is in is over; its record, or that there is none.
 #[inline]
 pub fn end_call(recorder: &'static Recorder, call: &records::Call, text: [&[u8]; 2]) {
-    let _ = LANE.try_with(|lane| {
-        let Ok(mut lane) = lane.try_borrow_mut() else { return recorder.lost_calls.add(call.correlation) };
-        if !lane.push(recorder, Kind::Call, bytemuck::bytes_of(call), text, Patience::Waits) {
+    let _ = BUFFER.try_with(|buffer| {
+        let Ok(mut buffer) = buffer.try_borrow_mut() else {
+            return recorder.lost_calls.add(call.correlation);
+        };
+        if !buffer.push(recorder, Kind::Call, bytemuck::bytes_of(call), text, Patience::Waits) {
             recorder.lost_calls.add(call.correlation);
         }
-        if let Some(producer) = &lane.producer {
+        if let Some(producer) = &buffer.producer {
             producer.open_call(correlation::NONE);
         }
     });
@@ -120,29 +122,31 @@ pub fn end_call(recorder: &'static Recorder, call: &records::Call, text: [&[u8];
 
 /// Runs `act` on what this thread remembers of pauses; the default when the thread is ending.
 pub fn with_paused<T: Default>(act: impl FnOnce(&mut Paused) -> T) -> T {
-    let acted = LANE.try_with(|lane| {
-        let mut lane = lane.try_borrow_mut().ok()?;
-        lane.refresh();
-        Some(act(&mut lane.paused))
+    let acted = BUFFER.try_with(|buffer| {
+        let mut buffer = buffer.try_borrow_mut().ok()?;
+        buffer.refresh();
+        Some(act(&mut buffer.paused))
     });
     acted.ok().flatten().unwrap_or_default()
 }
 
 /// Whether this thread has put anything into its ring.
 pub fn has_recorded() -> bool {
-    LANE.try_with(|lane| lane.try_borrow().is_ok_and(|lane| lane.producer.is_some())).unwrap_or(false)
+    BUFFER
+        .try_with(|buffer| buffer.try_borrow().is_ok_and(|buffer| buffer.producer.is_some()))
+        .unwrap_or(false)
 }
 
 /// Puts a marker record of this thread into its ring, after what it owes from a pause.
 #[inline]
 pub fn push_marker(recorder: &'static Recorder, kind: Kind, body: records::Marker, text: [&[u8]; 2]) {
     let body = bytemuck::bytes_of(&body);
-    let pushed = LANE.try_with(|lane| match lane.try_borrow_mut() {
-        Ok(mut lane) => {
-            if !lane.paused.is_empty() {
-                lane.catch_up(recorder, kind);
+    let pushed = BUFFER.try_with(|buffer| match buffer.try_borrow_mut() {
+        Ok(mut buffer) => {
+            if !buffer.paused.is_empty() {
+                buffer.catch_up(recorder, kind);
             }
-            lane.push(recorder, kind, body, text, Patience::Waits);
+            buffer.push(recorder, kind, body, text, Patience::Waits);
         }
         Err(_) => recorder.counters.lose(Cause::Reentered, 1),
     });
@@ -151,7 +155,7 @@ pub fn push_marker(recorder: &'static Recorder, kind: Kind, body: records::Marke
     }
 }
 
-impl Lane {
+impl ThreadBuffer {
     /// Forgets what belongs to another recorder (the parent's, after a fork).
     fn refresh(&mut self) {
         if self.epoch != epoch() {
@@ -258,9 +262,9 @@ fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: imp
         recorder.requests.wake();
         let out_of_patience = waited() > recorder.config.wait.as_nanos() as u64;
         if out_of_patience {
-            recorder.budget.despair();
+            recorder.budget.mark_exhausted();
         }
-        if out_of_patience || patience == Patience::Drops || recorder.budget.is_hopeless() {
+        if out_of_patience || patience == Patience::Drops || recorder.budget.is_exhausted() {
             recorder.counters.lose(Cause::BufferFull, 1);
             break false;
         }

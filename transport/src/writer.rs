@@ -64,7 +64,7 @@ fn serve(recorder: &'static Recorder) {
             file.try_again();
             flushed = flush;
         }
-        // The last drain comes after the wish to finish was seen, so it sees all that was pushed before it.
+        // The last drain comes after the request to finish was seen, so it sees all that was pushed before it.
         GATE.without(|| {
             if !finish {
                 recorder.switch.keep_time();

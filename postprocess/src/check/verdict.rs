@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::finding::Finding;
 use super::kind::{Kind, Severity};
 use super::sessions::{self, Sessions};
-use super::{expected, far, journal, links, rule, scan, structure};
+use super::{expected, journal, links, outlier, rule, scan, structure};
 use crate::notes::Notes;
 use crate::trace;
 use crate::trace::layout::{Layout, TableLayout};
@@ -114,10 +114,10 @@ fn rows(
             span = scan::join(span, scanned.span);
         }
     }
-    if far::is_possible(span) {
+    if outlier::is_possible(span) {
         let timed: Vec<&TableLayout> = layout.tables.iter().filter(|table| table.is_timed()).collect();
         notes.show("times");
-        gather(findings, "times", far::times(trace, &timed, running))?;
+        gather(findings, "times", outlier::times(trace, &timed, running))?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use self::nested::{Name, Range, Stack};
-use crate::check::far::Stretching;
+use crate::check::outlier::Stretching;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::trace::Strings;

@@ -8,8 +8,8 @@ use rpd_schema::SessionInfo;
 use rusqlite::Connection;
 
 use super::callstack::name_own_time;
-use super::kept::Kept;
 use super::plan::{Fate, Planned, plan};
+use super::selection::Selection;
 use super::window::Window;
 use crate::passes;
 use crate::rewrite::derive::{Making, SOURCE};
@@ -31,7 +31,7 @@ pub(super) struct Copy<'a> {
     /// The stretch of time that stays.
     pub(super) window: Window,
     /// The calls and ops that stay.
-    pub(super) kept: &'a Kept,
+    pub(super) kept: &'a Selection,
     /// What tells the trace of which this is a part.
     pub(super) origin: String,
     /// What notes beside it say and it does not.

@@ -131,7 +131,7 @@ pub struct Block {
     done: AtomicU64,
     request: Request,
     answers: [Answer; ANSWERS],
-    /// Wishes that came as signals and were carried out.
+    /// Commands that came as signals and were carried out.
     pub signals_done: AtomicU64,
     /// What became of the last of those.
     pub signal_answer: Answer,
@@ -143,7 +143,7 @@ const _: () = assert!(size_of::<Block>() <= SIZE);
 
 /// What a command asks for.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Command {
     /// See [`Verb`].
     pub verb: Verb,
     /// Of a start: stop again after that long, ns. Of a stop: how long to wait for the GPU work that was launched before it, ns.
@@ -213,10 +213,10 @@ impl Block {
 
     /// Writes a request and wakes the loader's thread; the number under which the answer will be. The caller holds the lock and
     /// has seen [`Block::is_idle`].
-    pub fn ask(&self, wish: &Wish) -> u64 {
-        self.request.verb.store(wish.verb as u32, Ordering::Relaxed);
-        self.request.duration_ns.store(wish.duration_ns, Ordering::Relaxed);
-        self.request.file.set(&wish.file);
+    pub fn ask(&self, command: &Command) -> u64 {
+        self.request.verb.store(command.verb as u32, Ordering::Relaxed);
+        self.request.duration_ns.store(command.duration_ns, Ordering::Relaxed);
+        self.request.file.set(&command.file);
         let number = self.asked.fetch_add(1, Ordering::Release) + 1;
         self.ring();
         number
@@ -234,7 +234,7 @@ impl Block {
     }
 
     /// The request that has no answer yet. Its verb is `None` where this loader does not know it.
-    pub fn asked(&self) -> Option<(u64, Option<Verb>, Wish)> {
+    pub fn asked(&self) -> Option<(u64, Option<Verb>, Command)> {
         let number = self.asked.load(Ordering::Acquire);
         if number == self.done.load(Ordering::Relaxed) {
             return None;
@@ -244,7 +244,7 @@ impl Block {
         Some((
             number,
             verb,
-            Wish { verb: verb.unwrap_or(Verb::Look), duration_ns, file: self.request.file.get() },
+            Command { verb: verb.unwrap_or(Verb::Look), duration_ns, file: self.request.file.get() },
         ))
     }
 

@@ -22,18 +22,18 @@ fn zeros_are_no_block() {
 #[test]
 fn a_request_and_its_answer() {
     let block = block();
-    let number = block.ask(&Wish { verb: Verb::Start, duration_ns: 5, file: b"/t/x.rpd".to_vec() });
+    let number = block.ask(&Command { verb: Verb::Start, duration_ns: 5, file: b"/t/x.rpd".to_vec() });
     assert!(!block.is_idle() && block.answer(number).is_none());
-    let (asked, verb, wish) = block.asked().unwrap();
+    let (asked, verb, command) = block.asked().unwrap();
     assert_eq!(
-        (asked, verb, wish.duration_ns, &wish.file[..]),
+        (asked, verb, command.duration_ns, &command.file[..]),
         (number, Some(Verb::Start), 5, &b"/t/x.rpd"[..])
     );
     block.reply(number, Outcome::Problem, b"disk full");
     assert!(block.is_idle() && block.asked().is_none());
     assert_eq!(block.answer(number), Some(Some((Outcome::Problem, b"disk full".to_vec()))));
     for _ in 0..ANSWERS {
-        let number = block.ask(&Wish { verb: Verb::Stop, duration_ns: 0, file: vec![] });
+        let number = block.ask(&Command { verb: Verb::Stop, duration_ns: 0, file: vec![] });
         block.reply(number, Outcome::Done, b"");
     }
     assert_eq!(block.answer(number), Some(None), "forgotten, but known to have been answered");
@@ -46,10 +46,10 @@ fn what_makes_no_sense_is_not_believed() {
     assert_eq!(block.status.read().unwrap().state, State::Ready);
     block.status.version.fetch_add(1, Ordering::Relaxed);
     assert!(block.status.read().is_none(), "a writer that stands still");
-    let number = block.ask(&Wish { verb: Verb::Look, duration_ns: 0, file: vec![b'x'; 9000] });
+    let number = block.ask(&Command { verb: Verb::Look, duration_ns: 0, file: vec![b'x'; 9000] });
     block.request.verb.store(99, Ordering::Relaxed);
-    let (_, verb, wish) = block.asked().unwrap();
-    assert_eq!((verb, wish.file.len()), (None, 4096));
+    let (_, verb, command) = block.asked().unwrap();
+    assert_eq!((verb, command.file.len()), (None, 4096));
     block.reply(number, Outcome::Unknown, &[b'y'; 9000]);
     assert_eq!(block.answer(number).unwrap().unwrap().1.len(), 512);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rpd_remote_block::{Outcome, Verb, Wish, futex};
+use rpd_remote_block::{Command, Outcome, Verb, futex};
 use std::sync::atomic::Ordering;
 
 use crate::attach::Process;
@@ -35,10 +35,10 @@ impl Process {
     ///
     /// # Errors
     /// The process is gone, does not answer, or another command holds on to it.
-    pub(crate) fn request(&self, wish: &Wish) -> Result<u64, Refusal> {
+    pub(crate) fn request(&self, command: &Command) -> Result<u64, Refusal> {
         self.alone(PATIENCE, || {
             self.until(PATIENCE, || self.is_idle().then_some(()))?;
-            Ok(self.ask(wish))
+            Ok(self.ask(command))
         })
     }
 
@@ -84,7 +84,7 @@ impl Process {
     /// # Errors
     /// There is no answer.
     pub(crate) fn look(&self) -> Result<(), Refusal> {
-        let number = self.request(&Wish { verb: Verb::Look, duration_ns: 0, file: vec![] })?;
+        let number = self.request(&Command { verb: Verb::Look, duration_ns: 0, file: vec![] })?;
         self.outcome(number, PATIENCE).map(|_| ())
     }
 }

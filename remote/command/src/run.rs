@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rpd_remote_block::{DRAIN, State, Verb as Asked, Wish};
+use rpd_remote_block::{Command, DRAIN, State, Verb as Asked};
 
 use crate::attach::Process;
 use crate::cli::{Acting, Arguments, Start, Stop, Verb};
@@ -58,21 +58,21 @@ fn reports(verb: &Verb, program: &str) -> anyhow::Result<Vec<Report>> {
     }
 }
 
-fn plain(verb: Asked) -> Wish {
-    Wish { verb, duration_ns: 0, file: vec![] }
+fn plain(verb: Asked) -> Command {
+    Command { verb, duration_ns: 0, file: vec![] }
 }
 
-fn wish_of(start: &Start) -> anyhow::Result<Wish> {
+fn wish_of(start: &Start) -> anyhow::Result<Command> {
     let duration = start.duration.map_or(0, |duration| duration.as_nanos() as u64);
     // Relative to where this command runs, not to where the process does.
     let file = start.output.as_deref().map(std::path::absolute).transpose()?.unwrap_or_default();
     let file = file.as_os_str().as_bytes().to_vec();
     anyhow::ensure!(file.len() < 4096, "the name of the file is too long");
-    Ok(Wish { verb: Asked::Start, duration_ns: duration, file })
+    Ok(Command { verb: Asked::Start, duration_ns: duration, file })
 }
 
-fn wish_to_stop(stop: &Stop) -> Wish {
-    Wish { verb: Asked::Stop, duration_ns: stop.drain.as_nanos() as u64, file: vec![] }
+fn wish_to_stop(stop: &Stop) -> Command {
+    Command { verb: Asked::Stop, duration_ns: stop.drain.as_nanos() as u64, file: vec![] }
 }
 
 /// What is done with each process, all at the same time: they start and stop together, and one that does not answer keeps nobody waiting
@@ -86,12 +86,12 @@ fn each(targets: Vec<Target>, act: impl Fn(u32, Result<Process, Refusal>) -> Rep
     })
 }
 
-fn act(acting: &Acting, wish: &Wish, program: &str) -> anyhow::Result<Vec<Report>> {
+fn act(acting: &Acting, command: &Command, program: &str) -> anyhow::Result<Vec<Report>> {
     let wait = acting.waits();
     Ok(each(targets::of(&acting.processes)?, |pid, process| {
         let process =
-            if wait && wish.verb == Asked::Start { with_gpu(pid, process, program) } else { process };
-        report(pid, process, wish, wait)
+            if wait && command.verb == Asked::Start { with_gpu(pid, process, program) } else { process };
+        report(pid, process, command, wait)
     }))
 }
 
@@ -101,37 +101,37 @@ enum Pending {
     Settled(Done),
 }
 
-fn ask(process: &Process, wish: &Wish, wait: bool) -> Result<Pending, Refusal> {
+fn ask(process: &Process, command: &Command, wait: bool) -> Result<Pending, Refusal> {
     if process.takes_requests.load(Ordering::Relaxed) != 0 {
-        return process.request(wish).map(Pending::Number);
+        return process.request(command).map(Pending::Number);
     }
-    if wish.verb == Asked::Start && wish.duration_ns != 0 {
+    if command.verb == Asked::Start && command.duration_ns != 0 {
         return Err(Refusal::NeedsFlag("--for"));
     }
-    if wish.verb == Asked::Stop && Duration::from_nanos(wish.duration_ns) != DRAIN {
+    if command.verb == Asked::Stop && Duration::from_nanos(command.duration_ns) != DRAIN {
         return Err(Refusal::NeedsFlag("--drain"));
     }
-    if !wish.file.is_empty() {
+    if !command.file.is_empty() {
         return Err(Refusal::NeedsFlag("-o"));
     }
-    signals::ask(process, wish.verb, wait).map(Pending::Settled)
+    signals::ask(process, command.verb, wait).map(Pending::Settled)
 }
 
-fn report(pid: u32, process: Result<Process, Refusal>, wish: &Wish, wait: bool) -> Report {
+fn report(pid: u32, process: Result<Process, Refusal>, command: &Command, wait: bool) -> Report {
     let process = match process {
         Ok(process) => process,
         Err(refusal) => return Report::refused(pid, &refusal),
     };
-    let patience = match wish.verb {
-        Asked::Stop => PATIENCE.saturating_add(Duration::from_nanos(wish.duration_ns)),
+    let patience = match command.verb {
+        Asked::Stop => PATIENCE.saturating_add(Duration::from_nanos(command.duration_ns)),
         _ => PATIENCE,
     };
-    let result = ask(&process, wish, wait).and_then(|pending| match pending {
+    let result = ask(&process, command, wait).and_then(|pending| match pending {
         Pending::Settled(done) => Ok(done),
         Pending::Number(_) if !wait => Ok(Done::Asked),
         Pending::Number(number) => process.outcome(number, patience),
     });
-    if wait && wish.verb == Asked::Start && wish.duration_ns != 0 && result.is_ok() {
+    if wait && command.verb == Asked::Start && command.duration_ns != 0 && result.is_ok() {
         let ended = end_of_recording(&process);
         let done = result.ok().filter(|done| *done == Done::Partly).unwrap_or(Done::Now);
         return Report::of(&process, ended.map(|()| done));

@@ -1,7 +1,7 @@
 //! roctx: the markers of AMD's libroctx64 and librocprofiler-sdk-roctx, with their return values whether or not either is there.
 //!
 //! Each call is recorded, and handed on to the library that the program would have called without us: what that one returns is
-//! returned. Calls arrive by our own symbols (door E) or through the library's table (door B), where one that was handed on arrives a
+//! returned. Calls arrive by our own symbols or through the library's registered table, where one that was handed on arrives a
 //! second time and is not recorded again. Facts: roctracer inc/roctx.h, rocprofiler-sdk-roctx/roctx.h.
 
 pub mod export;

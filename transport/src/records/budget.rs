@@ -20,7 +20,7 @@ pub struct Budget {
     /// Bytes of chunks taken since the writer's last visit.
     taken: AtomicUsize,
     /// Somebody has waited in vain since the writer last gave memory back.
-    hopeless: AtomicBool,
+    exhausted: AtomicBool,
     spare: Mutex<Vec<Owned>>,
 }
 
@@ -29,7 +29,7 @@ impl Budget {
     pub fn new(limit: usize) -> Budget {
         let spare = Mutex::new(Vec::with_capacity(KEPT));
         let (used, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Budget { limit: AtomicUsize::new(limit), used, taken, hopeless: AtomicBool::new(false), spare }
+        Budget { limit: AtomicUsize::new(limit), used, taken, exhausted: AtomicBool::new(false), spare }
     }
 
     /// At most `limit` bytes from now on; what is in use stays.
@@ -62,13 +62,13 @@ impl Budget {
     }
 
     /// Waiting for memory was in vain: until the writer gives some back, nobody else waits.
-    pub fn despair(&self) {
-        self.hopeless.store(true, Ordering::Relaxed);
+    pub fn mark_exhausted(&self) {
+        self.exhausted.store(true, Ordering::Relaxed);
     }
 
     /// Whether waiting for memory was in vain, and nothing has changed since.
-    pub fn is_hopeless(&self) -> bool {
-        self.hopeless.load(Ordering::Relaxed)
+    pub fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Relaxed)
     }
 
     /// Memory of that size, where there is room for it.
@@ -83,8 +83,8 @@ impl Budget {
         let chunk = recycled.or_else(|| Owned::new(size));
         if chunk.is_none() {
             self.used.fetch_sub(size, Ordering::Relaxed);
-        } else if self.is_hopeless() {
-            self.hopeless.store(false, Ordering::Relaxed);
+        } else if self.is_exhausted() {
+            self.exhausted.store(false, Ordering::Relaxed);
         }
         chunk
     }
@@ -92,7 +92,7 @@ impl Budget {
     /// Memory that is not needed any more.
     pub fn give_back(&self, mut chunk: Owned) {
         self.used.fetch_sub(chunk.size(), Ordering::Relaxed);
-        self.hopeless.store(false, Ordering::Relaxed);
+        self.exhausted.store(false, Ordering::Relaxed);
         if chunk.size() == CHUNK {
             chunk.reset();
             self.with_spare(|spare| {

@@ -330,10 +330,10 @@ mod tests {
     fn what_can_never_fit_is_known_and_hope_returns_with_room() {
         let budget = Arc::new(Budget::new(1 << 20));
         assert!(can_hold(&budget, 100_000) && !can_hold(&budget, 1 << 20));
-        budget.despair();
-        assert!(budget.is_hopeless());
+        budget.mark_exhausted();
+        assert!(budget.is_exhausted());
         assert!(ring(&budget, 1).is_some());
-        assert!(!budget.is_hopeless(), "there is room after all");
+        assert!(!budget.is_exhausted(), "there is room after all");
     }
 
     #[test]

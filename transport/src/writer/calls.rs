@@ -2,7 +2,7 @@
 
 use rpd_schema::{ApiRow, Appender, CopyApiRow, Error, Fence, KernelApiRow};
 
-use super::rows::{CopyWay, Rows};
+use super::rows::{CopyDirection, Rows};
 use crate::records::{Call, NO_GPU, NO_KERNEL};
 use crate::source::{Detail, Launch, Transfer};
 
@@ -64,15 +64,15 @@ impl Rows {
 
     fn transfer(&mut self, appender: &mut Appender, call: &Call, copy: &Transfer) -> Result<(), Error> {
         let device = |gpu: u32| if gpu == NO_GPU { -1 } else { gpu as i32 };
-        let way = CopyWay::between(call.src_gpu, call.dst_gpu);
-        self.copies(call.correlation, way);
+        let direction = CopyDirection::between(call.src_gpu, call.dst_gpu);
+        self.copies(call.correlation, direction);
         appender.copy_api(&CopyApiRow {
             api: self.call_id(call.correlation),
             stream: copy.stream,
             size: copy.bytes,
             width: copy.width,
             height: copy.height,
-            kind: copy.kind.unwrap_or(way.kind()),
+            kind: copy.kind.unwrap_or(direction.kind()),
             dst: copy.dst,
             src: copy.src,
             dst_device: device(call.dst_gpu),

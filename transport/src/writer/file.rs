@@ -33,7 +33,7 @@ use crate::switch::Change;
 use crate::{correlation, log};
 
 /// Changes of the switch to remember.
-const KEPT_CHANGES: usize = 64;
+const CHANGES_REMEMBERED: usize = 64;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 /// How long to wait for the thread that records operations.
@@ -42,7 +42,7 @@ const COLLECT: Duration = Duration::from_millis(500);
 const MOST_HELD: usize = 1 << 16;
 
 /// The records and open ranges of one thread.
-struct Lane {
+struct ThreadInput {
     consumer: Consumer,
     ranges: Ranges,
     /// Records of operations came out of it, and of calls. By HIP's own times commands complete on the program's threads too; the
@@ -56,7 +56,7 @@ pub(super) struct File {
     recorder: &'static Recorder,
     appender: Option<Appender>,
     rows: Rows,
-    lanes: Vec<Lane>,
+    inputs: Vec<ThreadInput>,
     process_ranges: ProcessRanges,
     links: Links,
     /// The calls of the next transaction, and with them the records that are for it.
@@ -80,10 +80,10 @@ pub(super) struct File {
     /// What the session was last told of itself.
     counted: Option<(Instant, Recorded, Sums)>,
     /// Sums that sessions in files have been told of, and those of them that were not this one.
-    told: Sums,
+    reported: Sums,
     before: Sums,
     /// Sums that sessions in files before this one have been told of.
-    told_before_file: Sums,
+    reported_before_file: Sums,
     /// Nothing is to be written but a file to be there.
     opening: bool,
     turns: Turns,
@@ -102,7 +102,7 @@ pub(super) struct File {
     /// How many failures the session was told of.
     failures: u32,
     /// How many launches had not completed, as the session was last told.
-    told_without_op: u64,
+    reported_without_op: u64,
 }
 
 /// What a file had from this process.
@@ -112,7 +112,7 @@ struct Gone {
     session: u32,
     recorded: Recorded,
     /// What sessions in files before it were told.
-    told: Sums,
+    reported: Sums,
     /// Events of that session alone, and what sessions before it were told.
     events: u64,
     before: Sums,
@@ -152,7 +152,7 @@ impl File {
             recorder,
             appender: None,
             rows: Rows::new(recorder),
-            lanes: Vec::new(),
+            inputs: Vec::new(),
             process_ranges: ProcessRanges::default(),
             links: Links::default(),
             calls: None,
@@ -167,9 +167,9 @@ impl File {
             ending: false,
             is_not_ours: false,
             counted: None,
-            told: Sums::default(),
+            reported: Sums::default(),
             before: Sums::default(),
-            told_before_file: Sums::default(),
+            reported_before_file: Sums::default(),
             opening: false,
             turns: Turns::default(),
             committed: Recorded::default(),
@@ -179,7 +179,7 @@ impl File {
             state: 0,
             noted: false,
             failures: 0,
-            told_without_op: 0,
+            reported_without_op: 0,
         }
     }
 
@@ -203,10 +203,10 @@ impl File {
         self.forget_changes();
         self.take_new_rings();
         // What cannot be written for long does not pile up here.
-        let room = self.changes.len() < 2 * KEPT_CHANGES;
+        let room = self.changes.len() < 2 * CHANGES_REMEMBERED;
         let changes = if room { self.recorder.switch.take_changes() } else { Vec::new() };
         // A switch that turns where nothing was ever recorded is nothing to write down.
-        let changed = !changes.is_empty() && (self.appender.is_some() || !self.lanes.is_empty());
+        let changed = !changes.is_empty() && (self.appender.is_some() || !self.inputs.is_empty());
         self.changes.extend(changes);
         self.opening = self.recorder.requests.file_is_wanted();
         if self.opening {
@@ -230,22 +230,23 @@ impl File {
         self.calls = Some(self.note_calls());
         let sources = self.recorder.setup.sources;
         let of_calls =
-            |lane: &&mut Lane| !sources.iter().any(|source| source.is_own_thread(lane.consumer.tid));
-        self.lanes.iter_mut().filter(of_calls).for_each(|lane| lane.consumer.note_end());
-        let before = self.lanes.len();
+            |input: &&mut ThreadInput| !sources.iter().any(|source| source.is_own_thread(input.consumer.tid));
+        self.inputs.iter_mut().filter(of_calls).for_each(|input| input.consumer.note_end());
+        let before = self.inputs.len();
         sources.iter().for_each(|source| source.collect(COLLECT));
         // That thread may have made its ring only now. Other new ones are for the next transaction.
         self.take_new_rings();
-        self.lanes[before..].iter_mut().filter(of_calls).for_each(|lane| lane.consumer.note_nothing());
+        self.inputs[before..].iter_mut().filter(of_calls).for_each(|input| input.consumer.note_nothing());
     }
 
     /// Changes of the switch that every range has seen, but for the latest: a record may come in late.
     fn forget_changes(&mut self) {
-        let applied = self.lanes.iter().map(|lane| lane.ranges.applied()).min().unwrap_or(usize::MAX);
-        let old =
-            applied.min(self.process_ranges.applied()).min(self.changes.len().saturating_sub(KEPT_CHANGES));
+        let applied = self.inputs.iter().map(|input| input.ranges.applied()).min().unwrap_or(usize::MAX);
+        let old = applied
+            .min(self.process_ranges.applied())
+            .min(self.changes.len().saturating_sub(CHANGES_REMEMBERED));
         self.changes.drain(..old);
-        self.lanes.iter_mut().for_each(|lane| lane.ranges.forget(old));
+        self.inputs.iter_mut().for_each(|input| input.ranges.forget(old));
         self.process_ranges.forget(old);
     }
 
@@ -286,7 +287,7 @@ impl File {
             .and_then(|()| self.turns.commit(self.recorder, appender));
         match said {
             Ok(()) => {
-                (self.told, self.introduced, self.noted) = (sums, true, false);
+                (self.reported, self.introduced, self.noted) = (sums, true, false);
                 self.counted = Some((Instant::now(), self.committed, sums));
             }
             Err(_) => self.turns.roll_back(appender),
@@ -309,7 +310,7 @@ impl File {
     /// The file could not be had to the end: what was lost is said beside it.
     fn leave_note(&mut self, appender: Option<&Appender>) {
         let sums = Sums::of(self.recorder);
-        let lost = sums.since(self.told).lost.records();
+        let lost = sums.since(self.reported).lost.records();
         if lost > 0 && !self.is_not_ours {
             self.say_beside(appender, sums, lost, true);
         }
@@ -326,10 +327,10 @@ impl File {
     fn note_early(&mut self, appender: Option<&Appender>, open: u64) {
         self.recorder.requests.note_done();
         self.take_new_rings();
-        let waiting: u64 = self.lanes.iter().map(|lane| lane.consumer.waiting()).sum();
+        let waiting: u64 = self.inputs.iter().map(|input| input.consumer.waiting()).sum();
         let missing = open + self.held.len() as u64 + waiting;
         let sums = Sums::of(self.recorder);
-        let lost = sums.since(self.told).lost.records() + missing;
+        let lost = sums.since(self.reported).lost.records() + missing;
         if lost > 0 && !self.is_not_ours {
             let missing = Lost::by(|cause| if cause == Cause::Write.name() { missing } else { 0 });
             self.say_beside(appender, sums.with_lost(sums.lost.and(missing)), lost, false);
@@ -397,7 +398,7 @@ impl File {
         (self.rows.recorded, self.committed) = Default::default();
         (self.introduced, self.gpus_known, self.counted) = (false, false, None);
         self.is_not_ours = false;
-        self.before = self.told;
+        self.before = self.reported;
         self.rows.new_session();
         self.links.forget();
     }
@@ -411,7 +412,7 @@ impl File {
     fn has_records(&self) -> bool {
         !self.held.is_empty()
             || self.rows.frames.as_ref().is_some_and(Frames::has_named)
-            || self.lanes.iter().any(|lane| lane.consumer.has_records())
+            || self.inputs.iter().any(|input| input.consumer.has_records())
     }
 
     fn counts_are_old(&self) -> bool {
@@ -456,14 +457,14 @@ impl File {
         match filled.and_then(|()| self.commit(&mut appender, at_stake)) {
             Ok(noted) => {
                 self.rows.commit();
-                self.settle(at_stake.drained);
+                self.account(at_stake.drained);
                 // Others may have taken it in by now, which the next transaction finds.
                 self.noted = noted;
                 if noted {
                     rpd_schema::remove_note(appender.path(), &session::name_of_note(self.recorder));
                 }
                 (self.committed, self.introduced) = (self.rows.recorded, true);
-                self.told = self.counted.map_or(self.told, |(.., sums)| sums);
+                self.reported = self.counted.map_or(self.reported, |(.., sums)| sums);
                 self.recorder.requests.progress.committed(
                     &appender,
                     self.committed.events(),
@@ -482,8 +483,8 @@ impl File {
     }
 
     /// So many records from rings are in the file, or counted as lost.
-    fn settle(&self, records: u64) {
-        self.recorder.counters.settled.fetch_add(records, Ordering::Relaxed);
+    fn account(&self, records: u64) {
+        self.recorder.counters.accounted.fetch_add(records, Ordering::Relaxed);
     }
 
     /// Commits. Where a reader holds that up, and the program comes down, a note is left meanwhile; true: there is one now.
@@ -529,7 +530,7 @@ impl File {
 
     fn take_new_rings(&mut self) {
         let new = self.recorder.take_new_rings();
-        self.lanes.extend(new.into_iter().map(|consumer| Lane {
+        self.inputs.extend(new.into_iter().map(|consumer| ThreadInput {
             consumer,
             ranges: Ranges::default(),
             operations: false,
@@ -541,9 +542,9 @@ impl File {
     fn note_calls(&mut self) -> Calls {
         let watermark = correlation::watermark();
         self.take_new_rings();
-        let open = self.lanes.iter().map(|lane| lane.consumer.open_call());
+        let open = self.inputs.iter().map(|input| input.consumer.open_call());
         let open = open.filter(|call| *call != correlation::NONE).collect();
-        self.lanes.iter_mut().for_each(|lane| lane.consumer.forget_end());
+        self.inputs.iter_mut().for_each(|input| input.consumer.forget_end());
         Calls { watermark, open }
     }
 
@@ -597,7 +598,7 @@ impl File {
             calls: 0,
             committed: &mut self.committed,
             records: 0,
-            settled: 0,
+            launches_ended: 0,
             calls_committed: false,
             failed: None,
             late: self.recorder.requests.is_late(self.recorder),
@@ -609,28 +610,28 @@ impl File {
             sink.start(begun);
         }
         // Calls before the operations that they caused.
-        let operations_alone = |lane: &Lane| lane.operations && !lane.calls;
-        self.lanes.sort_by_key(operations_alone);
+        let operations_alone = |input: &ThreadInput| input.operations && !input.calls;
+        self.inputs.sort_by_key(operations_alone);
         let mut held = Some(held);
-        for lane in &mut self.lanes {
-            if operations_alone(lane) {
+        for input in &mut self.inputs {
+            if operations_alone(input) {
                 sink.calls_drained = true;
                 held.take().into_iter().flatten().for_each(|operation| sink.operation(operation));
             }
             let before = (sink.operations, sink.calls);
-            let (tid, ranges) = (lane.consumer.tid, &mut lane.ranges);
-            let gone = lane.consumer.drain(|entry| sink.add(tid, ranges, &entry));
+            let (tid, ranges) = (input.consumer.tid, &mut input.ranges);
+            let gone = input.consumer.drain(|entry| sink.add(tid, ranges, &entry));
             if gone {
                 // It may have ended inside a call.
-                sink.links.lose(lane.consumer.open_call());
+                sink.links.lose(input.consumer.open_call());
             }
-            lane.operations |= sink.operations > before.0;
-            lane.calls |= sink.calls > before.1;
+            input.operations |= sink.operations > before.0;
+            input.calls |= sink.calls > before.1;
             sink.pause(tid, ranges, now);
             if gone || until == Until::ProcessEnds {
                 sink.end(tid, ranges, now);
             }
-            lane.consumer.gone = gone;
+            input.consumer.gone = gone;
         }
         sink.calls_drained = true;
         held.into_iter().flatten().for_each(|operation| sink.operation(operation));
@@ -638,15 +639,19 @@ impl File {
         if until != Until::Next {
             sink.last_stacks();
         }
-        let (records, settled, skipped, failed) = (sink.records, sink.settled, sink.skipped, sink.failed);
+        let (records, launches_ended, skipped, failed) =
+            (sink.records, sink.launches_ended, sink.skipped, sink.failed);
         if skipped > 0 {
             self.recorder.counters.lose(Cause::Write, skipped);
             self.complaint
                 .say("RPDT_EXIT_MS is too short for all that is to be written; what is missing is counted");
         }
-        self.lanes.retain(|lane| !lane.consumer.gone);
+        self.inputs.retain(|input| !input.consumer.gone);
         let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, until));
-        (AtStake { records: records.saturating_sub(skipped), drained: records, launches: settled }, result)
+        (
+            AtStake { records: records.saturating_sub(skipped), drained: records, launches: launches_ended },
+            result,
+        )
     }
 
     fn facts(&mut self, appender: &mut Appender, until: Until) -> Result<(), Error> {
@@ -661,13 +666,13 @@ impl File {
             session::counts(&mut state, self.recorder, &self.rows.recorded, sums.since(self.before))?;
             self.counted = Some((Instant::now(), self.rows.recorded, sums));
             self.failures = failures;
-        } else if self.told_without_op != self.rows.recorded.launches_without_op() {
+        } else if self.reported_without_op != self.rows.recorded.launches_without_op() {
             // A process that is killed must have told it with what it wrote last.
             let mut state = |key: &str, value: &str| appender.session_fact(key, value);
             session::launches_without_op(&mut state, &self.rows.recorded)?;
         }
         session::committed(appender, &self.rows.recorded)?;
-        self.told_without_op = self.rows.recorded.launches_without_op();
+        self.reported_without_op = self.rows.recorded.launches_without_op();
         if ending { session::end(&mut |key, value| appender.session_fact(key, value)) } else { Ok(()) }
     }
 }

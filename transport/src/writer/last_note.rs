@@ -32,7 +32,7 @@ pub(super) fn leave(recorder: &'static Recorder) {
 }
 
 fn write(recorder: &'static Recorder) {
-    let Some(missing) = recorder.unsettled(PATIENCE).filter(|missing| *missing > 0) else { return };
+    let Some(missing) = recorder.unaccounted(PATIENCE).filter(|missing| *missing > 0) else { return };
     let mut facts = vec![(session_fact::lost(Cause::Write.name()), missing.to_string())];
     let mut state = |key: &str, value: &str| {
         facts.push((key.to_owned(), value.to_owned()));

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::ranges::{Ranges, Stretch};
+use super::ranges::{RangePart, Ranges};
 use crate::marker::USER_MARKER;
 use crate::process_range::Begun;
 use crate::records::ring::Entry;
@@ -39,7 +39,7 @@ impl ProcessRanges {
         tid: u32,
         entry: &Entry<'_>,
         changes: &[Change],
-        emit: impl FnMut(u32, Stretch<'_>),
+        emit: impl FnMut(u32, RangePart<'_>),
     ) {
         let ProcessRange { time, id } = bytemuck::pod_read_unaligned(entry.body);
         if entry.kind == Kind::Start {
@@ -51,7 +51,12 @@ impl ProcessRanges {
     }
 
     /// A range begins. `changes` are all of the switch so far.
-    pub(super) fn start(&mut self, begun: Begun, changes: &[Change], mut emit: impl FnMut(u32, Stretch<'_>)) {
+    pub(super) fn start(
+        &mut self,
+        begun: Begun,
+        changes: &[Change],
+        mut emit: impl FnMut(u32, RangePart<'_>),
+    ) {
         let Begun { id, tid, time, name, args } = begun;
         let mut range = Ranges::default();
         range.apply(changes, time, |_| {});
@@ -73,7 +78,7 @@ impl ProcessRanges {
         id: u64,
         time: u64,
         changes: &[Change],
-        mut emit: impl FnMut(u32, Stretch<'_>),
+        mut emit: impl FnMut(u32, RangePart<'_>),
     ) {
         match self.open.remove(&id) {
             Some(Open { tid, mut range }) => {
@@ -95,7 +100,7 @@ impl ProcessRanges {
     }
 
     /// All rings were drained, at `now`: early stops find their starts, pauses end what is open.
-    pub(super) fn drained(&mut self, now: u64, changes: &[Change], mut emit: impl FnMut(u32, Stretch<'_>)) {
+    pub(super) fn drained(&mut self, now: u64, changes: &[Change], mut emit: impl FnMut(u32, RangePart<'_>)) {
         for early in std::mem::take(&mut self.early) {
             if self.open.contains_key(&early.id) {
                 self.stop(early.id, early.time, changes, &mut emit);
@@ -109,7 +114,7 @@ impl ProcessRanges {
     }
 
     /// The session ends at `now`, and every range with it.
-    pub(super) fn end(&mut self, now: u64, mut emit: impl FnMut(u32, Stretch<'_>)) {
+    pub(super) fn end(&mut self, now: u64, mut emit: impl FnMut(u32, RangePart<'_>)) {
         for (_, Open { tid, mut range }) in self.open.drain() {
             range.end(now, |stretch| emit(tid, stretch));
         }
@@ -126,7 +131,7 @@ mod tests {
         Begun { id, tid, time, name: "UserMarker".into(), args: String::new() }
     }
 
-    fn to(rows: &mut Rows) -> impl FnMut(u32, Stretch<'_>) {
+    fn to(rows: &mut Rows) -> impl FnMut(u32, RangePart<'_>) {
         |tid, stretch| rows.push((tid, stretch.start, stretch.end))
     }
 

@@ -9,7 +9,7 @@ use crate::switch::Change;
 
 /// A finished stretch of a range: the row's content.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stretch<'a> {
+pub(super) struct RangePart<'a> {
     pub(super) name: &'a str,
     pub(super) args: &'a str,
     /// ns of CLOCK_MONOTONIC.
@@ -40,7 +40,7 @@ impl Ranges {
         &mut self,
         entry: &Entry<'_>,
         changes: &[Change],
-        mut emit: impl FnMut(Stretch<'_>),
+        mut emit: impl FnMut(RangePart<'_>),
     ) {
         let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
         let stack = Stack(marker.stack);
@@ -63,7 +63,7 @@ impl Ranges {
     }
 
     /// The innermost range of `stack` ends at `time`. A pop without a push does nothing.
-    pub(super) fn pop(&mut self, time: u64, stack: Stack, emit: impl FnOnce(Stretch<'_>)) {
+    pub(super) fn pop(&mut self, time: u64, stack: Stack, emit: impl FnOnce(RangePart<'_>)) {
         if let Some(range) = self.innermost(stack) {
             range.end(time, emit);
         }
@@ -90,7 +90,7 @@ impl Ranges {
     }
 
     /// Recording stopped or resumed; `all` are the changes so far, those up to `until` are applied.
-    pub(super) fn apply(&mut self, all: &[Change], until: u64, mut emit: impl FnMut(Stretch<'_>)) {
+    pub(super) fn apply(&mut self, all: &[Change], until: u64, mut emit: impl FnMut(RangePart<'_>)) {
         while let Some(change) = all.get(self.applied).filter(|change| change.time <= until) {
             self.applied += 1;
             for range in &mut self.open {
@@ -105,7 +105,7 @@ impl Ranges {
     }
 
     /// The thread or the session ends at `time`.
-    pub(super) fn end(&mut self, time: u64, mut emit: impl FnMut(Stretch<'_>)) {
+    pub(super) fn end(&mut self, time: u64, mut emit: impl FnMut(RangePart<'_>)) {
         while let Some(range) = self.open.pop() {
             range.end(time, &mut emit);
         }
@@ -113,9 +113,9 @@ impl Ranges {
 }
 
 impl Open {
-    fn end(&self, time: u64, emit: impl FnOnce(Stretch<'_>)) {
+    fn end(&self, time: u64, emit: impl FnOnce(RangePart<'_>)) {
         if let Some(start) = self.since {
-            emit(Stretch { name: &self.name, args: &self.args, start, end: time.max(start) });
+            emit(RangePart { name: &self.name, args: &self.args, start, end: time.max(start) });
         }
     }
 }
@@ -124,7 +124,7 @@ impl Open {
 mod tests {
     use super::*;
 
-    fn row(stretch: Stretch<'_>) -> (String, u64, u64) {
+    fn row(stretch: RangePart<'_>) -> (String, u64, u64) {
         (stretch.name.to_string(), stretch.start, stretch.end)
     }
 

@@ -8,7 +8,7 @@ use rpd_schema::{
 
 use super::frames::Frames;
 use super::names::{Named, Names};
-use super::ranges::Stretch;
+use super::ranges::RangePart;
 use crate::correlation;
 use crate::recorder::Recorder;
 use crate::records::{Copy, Dispatch, NO_GPU};
@@ -99,41 +99,41 @@ pub(super) struct Rows {
 /// Which way calls copy: what they submit may complete long after them. Of very many the oldest are forgotten.
 #[derive(Default)]
 struct Copies {
-    ways: HashMap<u64, CopyWay>,
+    directions: HashMap<u64, CopyDirection>,
     order: VecDeque<u64>,
 }
 
 impl Copies {
     const MOST: usize = 1 << 16;
 
-    fn add(&mut self, call: u64, way: CopyWay) {
-        self.ways.insert(call, way);
+    fn add(&mut self, call: u64, direction: CopyDirection) {
+        self.directions.insert(call, direction);
         self.order.push_back(call);
         if self.order.len() > Copies::MOST
             && let Some(oldest) = self.order.pop_front()
         {
-            self.ways.remove(&oldest);
+            self.directions.remove(&oldest);
         }
     }
 }
 
 /// From where to where memory is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CopyWay {
+pub(super) enum CopyDirection {
     HostToHost,
     HostToDevice,
     DeviceToHost,
     DeviceToDevice,
 }
 
-impl CopyWay {
+impl CopyDirection {
     /// Between these GPUs, or `NO_GPU` for the host.
-    pub(super) fn between(src_gpu: u32, dst_gpu: u32) -> CopyWay {
+    pub(super) fn between(src_gpu: u32, dst_gpu: u32) -> CopyDirection {
         match (src_gpu, dst_gpu) {
-            (NO_GPU, NO_GPU) => CopyWay::HostToHost,
-            (NO_GPU, _) => CopyWay::HostToDevice,
-            (_, NO_GPU) => CopyWay::DeviceToHost,
-            _ => CopyWay::DeviceToDevice,
+            (NO_GPU, NO_GPU) => CopyDirection::HostToHost,
+            (NO_GPU, _) => CopyDirection::HostToDevice,
+            (_, NO_GPU) => CopyDirection::DeviceToHost,
+            _ => CopyDirection::DeviceToDevice,
         }
     }
 
@@ -145,14 +145,14 @@ impl CopyWay {
     /// The type of such an operation.
     fn op_type(self, rectangle: bool) -> &'static str {
         match (self, rectangle) {
-            (CopyWay::HostToHost, false) => "CopyHostToHost",
-            (CopyWay::HostToDevice, false) => "CopyHostToDevice",
-            (CopyWay::DeviceToHost, false) => "CopyDeviceToHost",
-            (CopyWay::DeviceToDevice, false) => "CopyDeviceToDevice",
-            (CopyWay::HostToHost, true) => "CopyHostToHost2D",
-            (CopyWay::HostToDevice, true) => "CopyHostToDevice2D",
-            (CopyWay::DeviceToHost, true) => "CopyDeviceToHost2D",
-            (CopyWay::DeviceToDevice, true) => "CopyDeviceToDevice2D",
+            (CopyDirection::HostToHost, false) => "CopyHostToHost",
+            (CopyDirection::HostToDevice, false) => "CopyHostToDevice",
+            (CopyDirection::DeviceToHost, false) => "CopyDeviceToHost",
+            (CopyDirection::DeviceToDevice, false) => "CopyDeviceToDevice",
+            (CopyDirection::HostToHost, true) => "CopyHostToHost2D",
+            (CopyDirection::HostToDevice, true) => "CopyHostToDevice2D",
+            (CopyDirection::DeviceToHost, true) => "CopyDeviceToHost2D",
+            (CopyDirection::DeviceToDevice, true) => "CopyDeviceToDevice2D",
         }
     }
 }
@@ -283,10 +283,10 @@ impl Rows {
     /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.
     pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy, linked: bool) -> Result<(), Error> {
         self.recorded.without_call += u64::from(!linked);
-        let mut way = CopyWay::between(record.src_gpu, record.dst_gpu);
+        let mut direction = CopyDirection::between(record.src_gpu, record.dst_gpu);
         if linked && record.src_gpu == record.dst_gpu {
             // HIP also says so to have the runtime copy with a kernel, wherever the buffers lie.
-            way = self.copies.ways.get(&record.correlation).copied().unwrap_or(way);
+            direction = self.copies.directions.get(&record.correlation).copied().unwrap_or(direction);
         }
         let api = if linked {
             self.call_id(record.correlation)
@@ -300,14 +300,14 @@ impl Rows {
                 size: record.size,
                 width: record.width,
                 height: record.height,
-                kind: way.kind(),
+                kind: direction.kind(),
                 dst: record.dst,
                 src: record.src,
                 dst_device: device(record.dst_gpu),
                 src_device: device(record.src_gpu),
                 sync: false,
                 // The copy engines reach host memory only where it is pinned.
-                pinned: way != CopyWay::DeviceToDevice,
+                pinned: direction != CopyDirection::DeviceToDevice,
             })?;
             api
         };
@@ -323,7 +323,7 @@ impl Rows {
             start: record.start,
             end: record.end,
             description: appender.empty(),
-            op_type: appender.intern(way.op_type(record.height > 0))?,
+            op_type: appender.intern(direction.op_type(record.height > 0))?,
         };
         appender.op(&op)?;
         appender.api_op(api, op.id)?;
@@ -331,19 +331,20 @@ impl Rows {
         Ok(())
     }
 
-    /// The call `correlation` copies that way.
-    pub(super) fn copies(&mut self, correlation: u64, way: CopyWay) {
-        self.copies.add(correlation, way);
+    /// The call `correlation` copies that direction.
+    pub(super) fn copies(&mut self, correlation: u64, direction: CopyDirection) {
+        self.copies.add(correlation, direction);
     }
 
     /// The type of what a kernel in that role does for the call `correlation`. A copy kernel does not say where its buffers lie, the
     /// call does; without one it is the runtime's own way of copying inside a device.
     fn op_type(&self, role: Role, correlation: u64) -> &'static str {
-        let way = || self.copies.ways.get(&correlation).copied().unwrap_or(CopyWay::DeviceToDevice);
+        let direction =
+            || self.copies.directions.get(&correlation).copied().unwrap_or(CopyDirection::DeviceToDevice);
         match role {
             Role::Kernel => "KernelExecution",
-            Role::Copy => way().op_type(false),
-            Role::CopyRect => way().op_type(true),
+            Role::Copy => direction().op_type(false),
+            Role::CopyRect => direction().op_type(true),
             Role::Fill => "FillBuffer",
         }
     }
@@ -353,7 +354,7 @@ impl Rows {
         &mut self,
         appender: &mut Appender,
         tid: u32,
-        range: &Stretch<'_>,
+        range: &RangePart<'_>,
     ) -> Result<(), Error> {
         self.recorded.ranges += 1;
         self.marker(appender, tid, range)
@@ -364,13 +365,13 @@ impl Rows {
         &mut self,
         appender: &mut Appender,
         tid: u32,
-        mark: &Stretch<'_>,
+        mark: &RangePart<'_>,
     ) -> Result<(), Error> {
         self.recorded.marks += 1;
         self.marker(appender, tid, mark)
     }
 
-    fn marker(&mut self, appender: &mut Appender, tid: u32, marker: &Stretch<'_>) -> Result<(), Error> {
+    fn marker(&mut self, appender: &mut Appender, tid: u32, marker: &RangePart<'_>) -> Result<(), Error> {
         let id = ApiId::marker(self.ids.marker);
         self.ids.marker += 1;
         let (name, args) = (appender.intern(marker.name)?, appender.intern(marker.args)?);

@@ -7,7 +7,7 @@ use rpd_schema::{Appender, Error, ErrorKind};
 use super::frames::Frames;
 use super::links::{Link, Links};
 use super::process_ranges::ProcessRanges;
-use super::ranges::{Ranges, Stretch};
+use super::ranges::{RangePart, Ranges};
 use super::rows::{Recorded, Rows};
 use super::session;
 use super::turn::{GATE, Turns};
@@ -64,7 +64,7 @@ pub(super) struct Sink<'a> {
     pub(super) committed: &'a mut Recorded,
     pub(super) records: u64,
     /// Of those, operations of launches that earlier transactions have put into the file.
-    pub(super) settled: u64,
+    pub(super) launches_ended: u64,
     /// All calls of this drain are in the file.
     pub(super) calls_committed: bool,
     pub(super) failed: Option<Error>,
@@ -150,7 +150,7 @@ impl Sink<'_> {
         self.linked |= linked;
         self.operations += 1;
         if linked && operation.settles_launch() && (self.calls_committed || self.links.is_committed(call)) {
-            self.settled += 1;
+            self.launches_ended += 1;
         }
         self.keep(|rows, appender| match operation {
             Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
@@ -181,8 +181,8 @@ impl Sink<'_> {
         }
         if self.failed.is_none() {
             self.rows.commit();
-            self.recorder.counters.settled.fetch_add(self.records, Ordering::Relaxed);
-            (*self.committed, self.records, self.settled) = (self.rows.recorded, 0, 0);
+            self.recorder.counters.accounted.fetch_add(self.records, Ordering::Relaxed);
+            (*self.committed, self.records, self.launches_ended) = (self.rows.recorded, 0, 0);
             self.calls_committed |= self.calls_drained;
             self.recorder.requests.progress.committed(
                 self.appender,
@@ -201,7 +201,7 @@ impl Sink<'_> {
             let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
             let (name, args) = entry.text.split_at(marker.name_len as usize);
             let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
-            let mark = Stretch { name: &name, args: &args, start: marker.time, end: marker.time };
+            let mark = RangePart { name: &name, args: &args, start: marker.time, end: marker.time };
             self.keep(|rows, appender| rows.mark(appender, tid, &mark));
         }
     }
@@ -227,7 +227,7 @@ impl Sink<'_> {
     /// Runs `act` with the open process ranges, the changes of the switch and what makes rows of stretches.
     fn with_process_ranges(
         &mut self,
-        act: impl FnOnce(&mut ProcessRanges, &[Change], &mut dyn FnMut(u32, Stretch<'_>)),
+        act: impl FnOnce(&mut ProcessRanges, &[Change], &mut dyn FnMut(u32, RangePart<'_>)),
     ) {
         let mut ranges = std::mem::take(self.process_ranges);
         act(&mut ranges, self.changes, &mut |tid, stretch| self.range(tid, &stretch));
@@ -244,7 +244,7 @@ impl Sink<'_> {
         ranges.end(time, |stretch| self.range(tid, &stretch));
     }
 
-    fn range(&mut self, tid: u32, stretch: &Stretch<'_>) {
+    fn range(&mut self, tid: u32, stretch: &RangePart<'_>) {
         self.keep(|rows, appender| rows.range(appender, tid, stretch));
     }
 

@@ -1,7 +1,7 @@
-//! Functions that stand in the place of HIP's own, for doors B and D: each notes the call and its arguments where door C would have
+//! Functions that stand in the place of HIP's own, in a registered table and by symbol interposition: each notes the call and its arguments where HIP's callbacks would have
 //! been given them, and calls the original with what it was called with. Generated from the description of the API.
 //!
-//! Cost beside what door C costs: nothing where a call is not recorded but one look at the switch, and the arguments' way through.
+//! Cost beside that of HIP's callbacks: nothing where a call is not recorded but one look at the switch, and the arguments' way through.
 
 use std::mem::{MaybeUninit, transmute};
 use std::ptr;
@@ -43,8 +43,8 @@ const SYMBOLS: usize = Target::Symbols as usize;
 /// hipErrorNotInitialized: what a function answers that has no original, which does not happen.
 const NO_ORIGINAL: i32 = 3;
 /// Wrappers from here on are those of `hipMemcpy_spt` and the like, see build/wrappers.rs. The description is shorter.
-const TWINS: u16 = 1024;
-const MOST: usize = 2 * TWINS as usize;
+const PER_THREAD_STREAM: u16 = 1024;
+const MOST: usize = 2 * PER_THREAD_STREAM as usize;
 
 static ORIGINALS: [[AtomicUsize; MOST]; TARGETS] = [const { [const { AtomicUsize::new(0) }; MOST] }; TARGETS];
 
@@ -63,14 +63,14 @@ impl Wrapper {
     /// The one for the function `name`; nothing for functions that are not described, and for the few that return no status.
     pub(super) fn of(name: &str, target: Target) -> Option<Wrapper> {
         let description = description::get();
-        let twin = || Some(TWINS + description.newest(name.strip_suffix("_spt")?)?);
-        let slot = description.newest(name).or_else(twin)?;
+        let other = || Some(PER_THREAD_STREAM + description.newest(name.strip_suffix("_spt")?)?);
+        let slot = description.newest(name).or_else(other)?;
         let address = match target {
             Target::FirstTable => address::<FIRST>(slot),
             Target::SecondTable => address::<SECOND>(slot),
             Target::Symbols => address::<SYMBOLS>(slot),
         };
-        let recorded_as = description.apis[usize::from(slot % TWINS)].name;
+        let recorded_as = description.apis[usize::from(slot % PER_THREAD_STREAM)].name;
         Some(Wrapper { slot, target, address: address?, recorded_as })
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_function_that_returns_a_status_has_a_wrapper() {
-        assert!(description::get().apis.len() < TWINS.into());
+        assert!(description::get().apis.len() < PER_THREAD_STREAM.into());
         let all = [Target::FirstTable, Target::SecondTable, Target::Symbols];
         let has = |name: &&str| all.iter().all(|target| Wrapper::of(name, *target).is_some());
         let without: Vec<&str> = description::get().names().filter(|name| !has(name)).collect();
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn each_has_an_original_of_its_own() {
         let of = |name| Wrapper::of(name, Target::Symbols).unwrap();
-        let (one, twin) = (of("hipMemcpyAsync"), of("hipMemcpyAsync_spt"));
-        assert!(one.slot != twin.slot && one.address != twin.address);
+        let (one, other) = (of("hipMemcpyAsync"), of("hipMemcpyAsync_spt"));
+        assert!(one.slot != other.slot && one.address != other.address);
         assert_eq!(of("hipEventRecord_spt").recorded_as, "hipEventRecord", "which is left out by default");
     }
 }

@@ -26,7 +26,7 @@ const CLOCK_ERROR: u64 = 1_000_000;
 
 /// Where the times of one operation arrive.
 #[derive(Default)]
-pub(super) struct Harvest {
+pub(super) struct SignalTimes {
     state: AtomicU32,
     start: AtomicU64,
     end: AtomicU64,
@@ -46,7 +46,7 @@ pub(super) enum Outcome {
 const DONE: u32 = 1;
 const OVERWRITTEN: u32 = 2;
 
-impl Harvest {
+impl SignalTimes {
     /// See [`Outcome`].
     pub(super) fn outcome(&self) -> Outcome {
         match self.state.load(Ordering::Acquire) {
@@ -88,13 +88,13 @@ enum Until {
 
 struct Pending {
     until: Until,
-    harvest: Arc<Harvest>,
+    times: Arc<SignalTimes>,
 }
 
 /// How an operation with an application's signal is to be submitted.
 pub(super) enum Claim {
     /// As it is; the times will be read from the application's signal.
-    InPlace(Arc<Harvest>),
+    InPlace(Arc<SignalTimes>),
     /// Others complete the signal as well: its times would be anybody's.
     Shared,
 }
@@ -153,7 +153,7 @@ impl Default for AppSignals {
 struct Relay {
     own: Signal,
     target: Signal,
-    harvest: Arc<Harvest>,
+    times: Arc<SignalTimes>,
 }
 
 impl AppSignals {
@@ -166,7 +166,7 @@ impl AppSignals {
     pub(super) fn claim(&self, hsa: &'static Hsa, signal: Signal, operation: Operation) -> Claim {
         self.part(signal).with(|pending| {
             if let Some(earlier) = pending.get(&signal)
-                && harvest(hsa, signal, earlier, Next::Reuse)
+                && read_times(hsa, signal, earlier, Next::Reuse)
             {
                 pending.remove(&signal);
             }
@@ -180,9 +180,9 @@ impl AppSignals {
                 Operation::Dispatch => Until::EndTick { previous: memory.end_ts.load(Ordering::Relaxed) },
                 Operation::Copy { submitted } => Until::Value { at_submission: value, submitted },
             };
-            let harvest = Arc::new(Harvest::default());
-            pending.insert(signal, Pending { until, harvest: harvest.clone() });
-            Claim::InPlace(harvest)
+            let times = Arc::new(SignalTimes::default());
+            pending.insert(signal, Pending { until, times: times.clone() });
+            Claim::InPlace(times)
         })
     }
 
@@ -199,28 +199,28 @@ impl AppSignals {
     fn release_slowly(&self, hsa: &'static Hsa, signal: Signal) {
         self.part(signal).with(|pending| {
             if let Some(earlier) = pending.remove(&signal)
-                && !harvest(hsa, signal, &earlier, Next::Reuse)
+                && !read_times(hsa, signal, &earlier, Next::Reuse)
             {
-                earlier.harvest.overwritten();
+                earlier.times.overwritten();
             }
         });
     }
 
     /// Takes back a claim whose operation was refused by the runtime.
-    pub(super) fn withdraw(&self, signal: Signal, claim: &Arc<Harvest>) {
+    pub(super) fn withdraw(&self, signal: Signal, claim: &Arc<SignalTimes>) {
         self.part(signal).with(|pending| {
-            if pending.get(&signal).is_some_and(|operation| Arc::ptr_eq(&operation.harvest, claim)) {
+            if pending.get(&signal).is_some_and(|operation| Arc::ptr_eq(&operation.times, claim)) {
                 pending.remove(&signal);
             }
         });
     }
 
     /// A signal of ours for a copy that completes `target` with others. Call [`AppSignals::relay`] until it has been passed on.
-    pub(super) fn stand_in(&self, hsa: &Hsa, target: Signal) -> Option<(Signal, Arc<Harvest>)> {
+    pub(super) fn stand_in(&self, hsa: &Hsa, target: Signal) -> Option<(Signal, Arc<SignalTimes>)> {
         let own = signal::create(&hsa.originals)?;
-        let harvest = Arc::new(Harvest::default());
-        lock(&self.relays).push(Relay { own, target, harvest: harvest.clone() });
-        Some((own, harvest))
+        let times = Arc::new(SignalTimes::default());
+        lock(&self.relays).push(Relay { own, target, times: times.clone() });
+        Some((own, times))
     }
 
     /// Takes back a stand-in whose copy was refused by the runtime.
@@ -246,7 +246,7 @@ impl AppSignals {
                 (hsa.originals.signal_subtract)(relay.target, 1);
                 signal::destroy(&hsa.originals, relay.own);
             }
-            relay.harvest.done((times.start, times.end));
+            relay.times.done((times.start, times.end));
             false
         });
         relays.len()
@@ -258,14 +258,15 @@ impl AppSignals {
         let next = if last { Next::Reuse } else { Next::Unknown };
         for part in self.parts.iter().filter(|part| !part.is_empty()) {
             part.with(|pending| {
-                pending.retain(|signal, operation| !hsa.lives() || !harvest(hsa, *signal, operation, next));
+                pending
+                    .retain(|signal, operation| !hsa.lives() || !read_times(hsa, *signal, operation, next));
             });
         }
     }
 }
 
 /// Reads the times if the operation has completed. True: it has.
-fn harvest(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
+fn read_times(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
     match pending.until {
         Until::EndTick { previous } => {
             // SAFETY: destroying the signal passes our hook, which removes it from the map first.
@@ -273,7 +274,7 @@ fn harvest(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
             if end == previous {
                 return false;
             }
-            pending.harvest.done((start, end));
+            pending.times.done((start, end));
         }
         Until::Value { at_submission, submitted } => {
             // SAFETY: as above.
@@ -292,7 +293,7 @@ fn harvest(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
             if !fell && !sane {
                 return false;
             }
-            pending.harvest.done((times.start, times.end));
+            pending.times.done((times.start, times.end));
         }
     }
     true

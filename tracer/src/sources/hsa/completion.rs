@@ -46,7 +46,7 @@ const LONG: u64 = 1_000_000_000;
 const MOST_TOLD: usize = 10_000;
 
 #[derive(Default)]
-struct Wishes {
+struct Requests {
     looks_wanted: u64,
     looks_done: u64,
     /// Stop when nothing is in flight, or at this time.
@@ -84,7 +84,7 @@ pub(super) struct Completion {
     recorded: AtomicUsize,
     new_queues: Mutex<Vec<Ends>>,
     new_copies: Mutex<Vec<CopyInFlight>>,
-    wishes: Mutex<Wishes>,
+    requests: Mutex<Requests>,
     changed: Condvar,
     /// Held while signals are looked at.
     looking: Mutex<()>,
@@ -123,12 +123,12 @@ impl Completion {
         if !self.started.load(Ordering::Acquire) {
             return;
         }
-        let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
-        wishes.looks_wanted += 1;
-        let mine = wishes.looks_wanted;
+        let Some(mut requests) = lock_within(&self.requests, deadline) else { return };
+        requests.looks_wanted += 1;
+        let mine = requests.looks_wanted;
         self.wake();
         let waiting =
-            self.changed.wait_timeout_while(wishes, deadline, |w| w.looks_done < mine && !w.finished);
+            self.changed.wait_timeout_while(requests, deadline, |w| w.looks_done < mine && !w.finished);
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -144,8 +144,8 @@ impl Completion {
             }
             std::thread::park_timeout(BUSY);
         }
-        if let Some(mut wishes) = lock_within(&self.wishes, BUSY) {
-            wishes.telling = true;
+        if let Some(mut requests) = lock_within(&self.requests, BUSY) {
+            requests.telling = true;
         }
     }
 
@@ -154,29 +154,29 @@ impl Completion {
         if !self.started.load(Ordering::Acquire) {
             return;
         }
-        let Some(mut wishes) = lock_within(&self.wishes, deadline) else { return };
-        wishes.finish = Some(Instant::now() + deadline);
+        let Some(mut requests) = lock_within(&self.requests, deadline) else { return };
+        requests.finish = Some(Instant::now() + deadline);
         self.wake();
         // The thread needs a moment beyond the deadline to count what is left.
         let patience = deadline + Duration::from_millis(500);
-        let waiting = self.changed.wait_timeout_while(wishes, patience, |w| !w.finished);
+        let waiting = self.changed.wait_timeout_while(requests, patience, |w| !w.finished);
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The oldest kernel of each queue that has not completed, after everything that has is a record. Empty after `deadline`.
     pub(super) fn oldest(&self, deadline: Duration) -> Vec<Oldest> {
-        if let Some(mut wishes) = lock_within(&self.wishes, deadline) {
-            wishes.oldest_wanted = true;
+        if let Some(mut requests) = lock_within(&self.requests, deadline) {
+            requests.oldest_wanted = true;
         }
         self.collect(deadline);
-        let wishes = lock_within(&self.wishes, deadline);
-        wishes.map(|mut wishes| std::mem::take(&mut wishes.oldest)).unwrap_or_default()
+        let requests = lock_within(&self.requests, deadline);
+        requests.map(|mut requests| std::mem::take(&mut requests.oldest)).unwrap_or_default()
     }
 
     /// As [`Completion::collect`]; the session says which kernels have not completed.
     pub(super) fn abort(&self, deadline: Duration) {
-        if let Some(mut wishes) = lock_within(&self.wishes, deadline) {
-            wishes.aborting = true;
+        if let Some(mut requests) = lock_within(&self.requests, deadline) {
+            requests.aborting = true;
         }
         self.collect(deadline);
     }
@@ -202,16 +202,16 @@ impl Completion {
             log::problem(&format!("cannot start a thread ({error}): recording is off for this process"));
             hsa.recorder.switch.disable();
             self.failed.store(true, Ordering::Relaxed);
-            lock(&self.wishes).finished = true;
+            lock(&self.requests).finished = true;
         }
     }
 
     /// Tells those who wait how far the thread is.
     fn report(&self, looks: u64, finished: bool) {
-        let mut wishes = lock(&self.wishes);
-        wishes.looks_done = looks;
-        wishes.finished |= finished;
-        drop(wishes);
+        let mut requests = lock(&self.requests);
+        requests.looks_done = looks;
+        requests.finished |= finished;
+        drop(requests);
         self.changed.notify_all();
     }
 }
@@ -275,10 +275,10 @@ impl Watch {
         let (mut pause, mut active, mut reported) = (BUSY, Instant::now(), 0);
         loop {
             let (wanted, oldest_wanted, aborting, telling, finish) = {
-                let mut wishes = lock(&completion.wishes);
+                let mut requests = lock(&completion.requests);
                 let (aborting, telling) =
-                    (std::mem::take(&mut wishes.aborting), std::mem::take(&mut wishes.telling));
-                (wishes.looks_wanted, wishes.oldest_wanted, aborting, telling, wishes.finish)
+                    (std::mem::take(&mut requests.aborting), std::mem::take(&mut requests.telling));
+                (requests.looks_wanted, requests.oldest_wanted, aborting, telling, requests.finish)
             };
             provoked::panic("completion");
             let ended = {
@@ -301,8 +301,8 @@ impl Watch {
             }
             if oldest_wanted {
                 let oldest = self.oldest();
-                let mut wishes = lock(&completion.wishes);
-                (wishes.oldest, wishes.oldest_wanted) = (oldest, false);
+                let mut requests = lock(&completion.requests);
+                (requests.oldest, requests.oldest_wanted) = (oldest, false);
             }
             let in_flight = self.in_flight();
             let recorded = self.queues.iter().map(|queue| queue.recorded).sum::<usize>() + self.copies.len();
@@ -449,7 +449,7 @@ impl Watched {
             }
             ended += 1;
         }
-        queue.settled.fetch_add(ended as u64, Ordering::Release);
+        queue.ended.fetch_add(ended as u64, Ordering::Release);
         queue.frontier.store(
             self.waiting.front().map_or(self.seen, |oldest| oldest.record.sequence),
             Ordering::Release,
@@ -476,8 +476,8 @@ impl Watched {
         self.recorded = 0;
         for dispatch in self.waiting.drain(..) {
             match &dispatch.timing {
-                Timing::Application(harvest) => {
-                    hsa.app_signals.withdraw(Signal(dispatch.record.completion), harvest);
+                Timing::Application(times) => {
+                    hsa.app_signals.withdraw(Signal(dispatch.record.completion), times);
                 }
                 // SAFETY: the queue is gone, and with it every packet that carried our signal.
                 Timing::Own(own) if destroyed => unsafe { signal::destroy(&hsa.originals, *own) },
@@ -498,7 +498,7 @@ impl Watched {
             && self.ends.in_flight.is_empty()
     }
 
-    /// The queue was destroyed and everything on it is settled.
+    /// The queue was destroyed and everything on it is ended.
     fn is_gone(&self) -> bool {
         self.ends.in_flight.is_abandoned() && self.ends.in_flight.is_empty() && self.waiting.is_empty()
     }

@@ -153,23 +153,23 @@ fn timed(
     let start = clock::monotonic();
     let submitted = hsa.known.clock.system(start);
     let claim = guard(None, || Some(hsa.app_signals.claim(hsa, completion, Operation::Copy { submitted })));
-    let (signal, harvest) = match claim {
-        Some(Claim::InPlace(harvest)) => (completion, Some(harvest)),
+    let (signal, times) = match claim {
+        Some(Claim::InPlace(times)) => (completion, Some(times)),
         Some(Claim::Shared) => match guard(None, || hsa.app_signals.stand_in(hsa, completion)) {
-            Some((own, harvest)) => (own, Some(harvest)),
+            Some((own, times)) => (own, Some(times)),
             None => (completion, None),
         },
         None => (completion, None),
     };
     let status = call(signal);
     let end = clock::monotonic();
-    guard((), || match harvest {
-        Some(harvest) if status == SUCCESS => {
+    guard((), || match times {
+        Some(times) if status == SUCCESS => {
             let record = describe(hsa, &job, completion, start, end);
-            hsa.completion.add_copy(hsa, CopyInFlight { record, harvest });
+            hsa.completion.add_copy(hsa, CopyInFlight { record, times });
         }
         // Refused: nothing will complete.
-        Some(harvest) if signal == completion => hsa.app_signals.withdraw(completion, &harvest),
+        Some(times) if signal == completion => hsa.app_signals.withdraw(completion, &times),
         Some(_) => hsa.app_signals.dismiss(hsa, signal),
         None => hsa.recorder.counters.lose(Cause::NoSignal, 1),
     });

@@ -28,7 +28,7 @@ use crate::hsa_runtime::abi::*;
 const HELD_BACK: Duration = Duration::from_millis(100);
 
 /// What the interceptor keeps for one queue.
-pub(super) struct Lane {
+pub(super) struct QueueInterceptor {
     /// Packets as they go to the hardware.
     batch: Vec<Packet>,
     /// Their dispatches, until the hardware has them.
@@ -40,12 +40,12 @@ pub(super) struct Lane {
     launched: u64,
 }
 
-impl Lane {
+impl QueueInterceptor {
     /// With rings for `capacity` dispatches, and the ends of the completion thread.
-    pub(super) fn new(capacity: usize) -> (Lane, Ends) {
+    pub(super) fn new(capacity: usize) -> (QueueInterceptor, Ends) {
         let (to_completion, in_flight) = rtrb::RingBuffer::new(capacity);
         let (spare, signals) = rtrb::RingBuffer::new(capacity);
-        let lane = Lane {
+        let interceptor = QueueInterceptor {
             batch: Vec::with_capacity(64),
             timed: Vec::with_capacity(64),
             in_flight: to_completion,
@@ -53,7 +53,7 @@ impl Lane {
             kernels: kernels::Cache::new(),
             launched: correlation::NONE,
         };
-        (lane, Ends::new(in_flight, spare))
+        (interceptor, Ends::new(in_flight, spare))
     }
 
     /// A signal for one dispatch, and where its times will be.
@@ -62,7 +62,7 @@ impl Lane {
             return self.signal(hsa).map(|signal| (signal, Timing::Own(signal)));
         }
         match hsa.app_signals.claim(hsa, own, Operation::Dispatch) {
-            Claim::InPlace(harvest) => Some((own, Timing::Application(harvest))),
+            Claim::InPlace(times) => Some((own, Timing::Application(times))),
             Claim::Shared => self.signal(hsa).map(|signal| (signal, Timing::Own(signal))),
         }
     }
@@ -223,7 +223,7 @@ pub(super) unsafe extern "C-unwind" fn intercept(
         // Where submission must be held back, completion is watched also while recording is paused.
         let watched = queue.hsa.usable() && queue.hsa.completion.works();
         if watched && (recorded || queue.run_ahead.is_some()) {
-            queue.with_lane(|lane| lane.pass(queue, packets, index, recorded, &mut passage));
+            queue.with_lane(|interceptor| interceptor.pass(queue, packets, index, recorded, &mut passage));
         }
     });
     if !passage.taken {

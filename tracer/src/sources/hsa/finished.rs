@@ -48,7 +48,7 @@ pub(super) fn push_dispatch(hsa: &Hsa, record: &records::Dispatch) -> bool {
 
 /// Times of a copy if it has completed, and its record. True: it is through.
 pub(super) fn copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
-    let without = match copy.harvest.outcome() {
+    let without = match copy.times.outcome() {
         Outcome::Pending => return false,
         Outcome::Done(start, end) if start != 0 && end != 0 => {
             let (start, end) = (hsa.known.clock.monotonic(start), hsa.known.clock.monotonic(end));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rpd_transport::records;
 
-use super::app_signal::{Harvest, Outcome};
+use super::app_signal::{Outcome, SignalTimes};
 use super::signal;
 use crate::hsa_runtime::abi::Signal;
 
@@ -13,7 +13,7 @@ pub(super) enum Timing {
     /// In a signal of ours.
     Own(Signal),
     /// In the application's signal.
-    Application(Arc<Harvest>),
+    Application(Arc<SignalTimes>),
 }
 
 impl Timing {
@@ -25,7 +25,7 @@ impl Timing {
                 Some((start, end)) => Outcome::Done(start, end),
                 None => Outcome::Pending,
             },
-            Timing::Application(harvest) => harvest.outcome(),
+            Timing::Application(times) => times.outcome(),
         }
     }
 }
@@ -41,5 +41,5 @@ pub(super) struct InFlight {
 /// A copy that the runtime has.
 pub(super) struct CopyInFlight {
     pub(super) record: records::Copy,
-    pub(super) harvest: Arc<Harvest>,
+    pub(super) times: Arc<SignalTimes>,
 }

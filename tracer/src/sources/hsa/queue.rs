@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rpd_preload::lock::{lock, lock_within};
 use rpd_transport::log;
 
-use super::dispatch::{self, Lane};
+use super::dispatch::{self, QueueInterceptor};
 use super::in_flight::InFlight;
 use super::queue_error::ErrorCallback;
 use super::reservation::{self, Reservations};
@@ -41,16 +41,16 @@ pub(super) struct HwQueue {
     pub(super) gpu: &'static Gpu,
     /// Its number on that GPU, from 1.
     pub(super) number: u32,
-    /// Whoever sets this owns `lane` until it is reset. The runtime calls an interceptor under the queue's lock, so this is
+    /// Whoever sets this owns `interceptor` until it is reset. The runtime calls an interceptor under the queue's lock, so this is
     /// free in all cases known.
     busy: AtomicBool,
-    lane: UnsafeCell<Option<Lane>>,
+    interceptor: UnsafeCell<Option<QueueInterceptor>>,
     /// The calls of its packets.
     pub(super) reservations: Reservations,
     /// Dispatches handed over to the completion thread.
     pub(super) submitted: AtomicU64,
     /// Of those, how many it is through with.
-    pub(super) settled: AtomicU64,
+    pub(super) ended: AtomicU64,
     /// The runtime has destroyed it: what has not completed never will.
     pub(super) destroyed: AtomicBool,
     /// Index of the oldest packet that the completion thread waits for, or behind the last one that it has seen.
@@ -59,7 +59,7 @@ pub(super) struct HwQueue {
     pub(super) run_ahead: Option<RunAhead>,
 }
 
-// SAFETY: `lane` is reached only through `with_lane`, by whoever won `busy`.
+// SAFETY: `interceptor` is reached only through `with_lane`, by whoever won `busy`.
 unsafe impl Sync for HwQueue {}
 // SAFETY: no part is bound to a thread.
 unsafe impl Send for HwQueue {}
@@ -74,13 +74,13 @@ impl HwQueue {
         };
         let frontier = self.frontier.load(Ordering::Relaxed);
         end > frontier + run_ahead.limit
-            && self.submitted.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed)
+            && self.submitted.load(Ordering::Relaxed) != self.ended.load(Ordering::Relaxed)
             && (frontier != run_ahead.stuck.load(Ordering::Relaxed) || end > frontier + run_ahead.most)
     }
 
     /// Runs `act` on what the interceptor keeps for this queue; nothing when somebody else is at it or the queue is gone.
     #[inline]
-    pub(super) fn with_lane<T>(&self, act: impl FnOnce(&mut Lane) -> T) -> Option<T> {
+    pub(super) fn with_lane<T>(&self, act: impl FnOnce(&mut QueueInterceptor) -> T) -> Option<T> {
         if self.busy.swap(true, Ordering::Acquire) {
             return None;
         }
@@ -93,7 +93,7 @@ impl HwQueue {
         }
         let _leave = Leave(&self.busy);
         // SAFETY: `busy` was free and is ours until `_leave` is dropped.
-        unsafe { &mut *self.lane.get() }.as_mut().map(act)
+        unsafe { &mut *self.interceptor.get() }.as_mut().map(act)
     }
 }
 
@@ -226,7 +226,7 @@ fn intercept(
     // Twice the ring: what the device may hold, and as much again that the completion thread has not fetched. An intercept
     // queue takes more than its size, so a small one needs room as well.
     let capacity = (2 * size).next_power_of_two().max(SAFE_SIZE as usize);
-    let (lane, mut ends) = Lane::new(capacity);
+    let (interceptor, mut ends) = QueueInterceptor::new(capacity);
     for _ in 0..FIRST_SIGNALS.min(capacity) {
         if let Some(signal) = signal::create(&hsa.originals) {
             ends.return_signal(signal);
@@ -237,10 +237,10 @@ fn intercept(
         gpu,
         number: gpu.next_queue(),
         busy: AtomicBool::new(false),
-        lane: UnsafeCell::new(Some(lane)),
+        interceptor: UnsafeCell::new(Some(interceptor)),
         reservations: Reservations::new(size.next_power_of_two()),
         submitted: AtomicU64::new(0),
-        settled: AtomicU64::new(0),
+        ended: AtomicU64::new(0),
         destroyed: AtomicBool::new(false),
         frontier: AtomicU64::new(0),
         run_ahead: hsa.small_queues_abort.then(|| RunAhead::new(asked, size as u64)),
@@ -304,7 +304,7 @@ fn forget(hsa: &'static Hsa, queue: *mut Queue) -> Option<&'static HwQueue> {
     let state = lock_within(&hsa.queues.by_handle, DRAIN)?.remove(&(queue as usize))?;
     reservation::queues_changed();
     let begin = Instant::now();
-    while state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire)
+    while state.ended.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire)
         && begin.elapsed() < DRAIN
         && hsa.completion.works()
     {
@@ -312,9 +312,9 @@ fn forget(hsa: &'static Hsa, queue: *mut Queue) -> Option<&'static HwQueue> {
     }
     // Closes the rings; the completion thread forgets the queue when it has emptied them.
     if !state.busy.swap(true, Ordering::Acquire) {
-        // SAFETY: `busy` is ours, and it stays set: nobody uses the lane again.
-        let lane = unsafe { &mut *state.lane.get() }.take();
-        lane.into_iter().for_each(|mut lane| lane.retire(hsa));
+        // SAFETY: `busy` is ours, and it stays set: nobody uses the interceptor again.
+        let interceptor = unsafe { &mut *state.interceptor.get() }.take();
+        interceptor.into_iter().for_each(|mut interceptor| interceptor.retire(hsa));
     }
     Some(state)
 }
@@ -322,7 +322,7 @@ fn forget(hsa: &'static Hsa, queue: *mut Queue) -> Option<&'static HwQueue> {
 /// The queue is gone. Signals of the application on what it had left are given up before the application uses them again.
 fn bury(hsa: &'static Hsa, state: &HwQueue) {
     state.destroyed.store(true, Ordering::Release);
-    if state.settled.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire) {
+    if state.ended.load(Ordering::Acquire) < state.submitted.load(Ordering::Acquire) {
         hsa.completion.collect(DRAIN);
     }
 }
@@ -338,7 +338,7 @@ impl Queues {
         // The runtime frees all signals when it shuts down; it only complains about those it was not given back.
         let Some(queues) = lock_within(&self.by_handle, PATIENCE) else { return };
         for queue in queues.values() {
-            queue.with_lane(|lane| lane.retire(hsa));
+            queue.with_lane(|interceptor| interceptor.retire(hsa));
         }
     }
 }

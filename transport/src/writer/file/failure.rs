@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rpd_preload::clock;
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::{AtStake, File, Lane};
+use super::{AtStake, File, ThreadInput};
 use crate::counters::Cause;
 use crate::records::{Call, Dispatch, Kind};
 
@@ -17,7 +17,7 @@ impl File {
     pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, at_stake: AtStake) {
         self.turns.roll_back(&mut appender);
         self.recorder.counters.lose(Cause::Write, at_stake.records);
-        self.settle(at_stake.drained);
+        self.account(at_stake.drained);
         self.committed.launches_done += at_stake.launches;
         self.rows.roll_back(self.committed);
         self.links.forget();
@@ -81,7 +81,7 @@ impl File {
         for operation in &held {
             launches += u64::from(operation.settles_launch() && links.is_committed(operation.call()));
         }
-        for Lane { consumer, ranges, .. } in &mut self.lanes {
+        for ThreadInput { consumer, ranges, .. } in &mut self.inputs {
             let tid = consumer.tid;
             consumer.gone = consumer.drain(|entry| {
                 records += 1;
@@ -102,8 +102,8 @@ impl File {
         }
         self.process_ranges.drained(clock::monotonic(), changes, |_, _| {});
         self.links.forget();
-        self.lanes.retain(|lane| !lane.consumer.gone);
-        self.settle(records);
+        self.inputs.retain(|input| !input.consumer.gone);
+        self.account(records);
         self.rows.recorded.launches_done += launches;
         self.committed.launches_done += launches;
         self.recorder.counters.lose(Cause::Write, records);

@@ -96,10 +96,10 @@ impl File {
             return self.forget_file();
         }
         let before = self.gone.map(|gone| gone.recorded).unwrap_or_default();
-        let told = self.gone.map_or(self.told_before_file, |gone| gone.told);
+        let reported = self.gone.map_or(self.reported_before_file, |gone| gone.reported);
         let events = self.committed.events();
         self.gone =
-            Some(Gone { session, recorded: before.and(&recorded), told, events, before: self.before });
+            Some(Gone { session, recorded: before.and(&recorded), reported, events, before: self.before });
         (self.earlier, self.committed, self.rows.recorded) = Default::default();
     }
 
@@ -136,7 +136,7 @@ impl File {
             self.recorder.counters.lose(Cause::FileGone, missing);
             let lost = |cause: &str| appender.fact_of(gone.session, &lost(cause))?.parse().ok();
             let there = Lost::by(|cause| lost(cause).unwrap_or(0));
-            self.told = self.told.with_lost(gone.before.lost.and(there));
+            self.reported = self.reported.with_lost(gone.before.lost.and(there));
         }
         self.gone = None;
     }
@@ -145,7 +145,7 @@ impl File {
     pub(super) fn count_gone(&mut self) {
         if let Some(gone) = self.gone.take() {
             self.recorder.counters.lose(Cause::FileGone, gone.recorded.events());
-            self.told = gone.told;
+            self.reported = gone.reported;
         }
     }
 
@@ -170,7 +170,7 @@ impl File {
         match self.begin(&path) {
             Ok(appender) => {
                 self.find_gone(&appender);
-                self.told_before_file = self.told;
+                self.reported_before_file = self.reported;
                 self.begin_session();
                 self.retry_at = None;
                 Some(appender)

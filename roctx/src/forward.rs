@@ -12,16 +12,16 @@ use crate::real;
 /// The recorder's soname, under which it is in the process whatever path it was loaded from.
 const RECORDER: &CStr = c"librpd_tracer.so";
 
-/// Counts the times that doors had to look anew, from 1.
+/// Counts the times that functions had to look anew, from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// What every door has found may be out of date.
+/// What every function has found may be out of date.
 pub(crate) fn look_again() {
     GENERATION.fetch_add(1, Ordering::Release);
 }
 
 /// One function, of type `F`, a function pointer.
-pub(crate) struct Door<F> {
+pub(crate) struct Forward<F> {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
     /// Generation in which `found` was found.
@@ -29,12 +29,12 @@ pub(crate) struct Door<F> {
     signature: PhantomData<F>,
 }
 
-impl<F: Copy> Door<F> {
+impl<F: Copy> Forward<F> {
     /// The function of that name, whose signature is `F`.
-    pub(crate) const fn new(name: &'static CStr) -> Door<F> {
+    pub(crate) const fn new(name: &'static CStr) -> Forward<F> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
         let found = AtomicPtr::new(ptr::null_mut());
-        Door { name, found, generation: AtomicU32::new(0), signature: PhantomData }
+        Forward { name, found, generation: AtomicU32::new(0), signature: PhantomData }
     }
 
     /// The function that takes the call. Threads that look for it at the same time find the same: there is no lock, because one of

@@ -10,7 +10,7 @@ use crate::trace::ids::Ids;
 
 /// The calls and ops that stay.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Selection {
     /// Calls that start in the window.
     pub(crate) calls: Arc<Ids>,
     /// Ops that one of these calls caused, and ops that no call caused and that start in the window.
@@ -26,13 +26,13 @@ pub(crate) struct Rows {
     pub(crate) ops: u64,
 }
 
-impl Kept {
+impl Selection {
     /// Chooses them: one scan of the calls, one of the links, one of the ops. `trace` is where tables without a
     /// schema in front are looked up.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(crate) fn of(trace: &Connection, window: Window) -> Result<Kept> {
+    pub(crate) fn of(trace: &Connection, window: Window) -> Result<Selection> {
         let in_window = window.condition("start");
         let calls = Ids::of(trace, &format!("SELECT id FROM rocpd_api WHERE {in_window}"), [])?;
         let mut caused = Ids::default();
@@ -60,7 +60,7 @@ impl Kept {
             calls: count(&format!("SELECT count(*) FROM rocpd_api WHERE {in_window}"))?,
             ops: count("SELECT count(*) FROM rocpd_op WHERE is_staying(id)")?,
         };
-        Ok(Kept { calls: Arc::new(calls), ops, rows })
+        Ok(Selection { calls: Arc::new(calls), ops, rows })
     }
 
     /// Makes them known to SQL as `is_kept_call(id)` and `is_kept_op(id)`.
