@@ -44,10 +44,10 @@ fn begins(stack: &[String], frames: &[String]) {
 
 #[test]
 fn frames_in_order_with_function_file_and_line() {
-    for door in ["callbacks", "symbols"] {
+    for loading in ["callbacks", "symbols"] {
         let dir = Dir::new();
         let run = Run::new(&dir, program("frames")).arg("calls").arg("threads").recorded(Loading::RpdRecord);
-        let ran = run.record_option("--stackframes").record_option(&format!("--hip-door={door}")).run();
+        let ran = run.record_option("--stackframes").record_option(&format!("--hip-calls={loading}")).run();
         assert_eq!(ran.expect(0).stdout, "calls\nthreads\n");
         in_order(&dir.trace("trace.rpd"));
     }

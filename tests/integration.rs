@@ -50,9 +50,9 @@ mod many;
 mod overflow;
 
 // HIP's functions by their names: librpd_hip.so.
-mod doors;
+mod symbols;
 
-// API tables of versions that no runtime here has, offered through doors A and B.
+// API tables of versions that no runtime here has, offered as tool tables and registered tables.
 mod tables;
 
 // The library file: its symbols, its needs.

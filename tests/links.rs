@@ -52,26 +52,26 @@ pub(crate) fn check_links(trace: &Trace, pid: u32) -> BTreeSet<u32> {
     called.iter().map(|call| apis[call].tid).collect()
 }
 
-fn recorded(dir: &Dir, run: Run<'_>, door: Loading) -> (Ran, Trace) {
-    let ran = run.recorded(door).run();
+fn recorded(dir: &Dir, run: Run<'_>, loading: Loading) -> (Ran, Trace) {
+    let ran = run.recorded(loading).run();
     ran.expect(0);
     (ran, dir.trace("trace.rpd"))
 }
 
 #[test]
 fn a_program_with_one_thread() {
-    for door in Loading::DOORS {
+    for loading in Loading::BOTH {
         let dir = Dir::new();
-        let (ran, trace) = recorded(&dir, Run::new(&dir, program("graph")), door);
+        let (ran, trace) = recorded(&dir, Run::new(&dir, program("graph")), loading);
         assert_eq!(check_links(&trace, ran.pid), BTreeSet::from([ran.pid]));
     }
 }
 
 #[test]
 fn a_program_with_many_threads() {
-    for door in Loading::DOORS {
+    for loading in Loading::BOTH {
         let dir = Dir::new();
-        let (ran, trace) = recorded(&dir, Run::new(&dir, program("streams")).gpus(2), door);
+        let (ran, trace) = recorded(&dir, Run::new(&dir, program("streams")).gpus(2), loading);
         let threads = check_links(&trace, ran.pid);
         assert_eq!(threads.len(), 8, "2 GPUs with 4 threads each: {threads:?}");
         assert!(!threads.contains(&ran.pid), "main launches nothing");

@@ -38,27 +38,27 @@ fn demo_on_two_gpus() {
 
 #[test]
 fn streams_on_two_gpus() {
-    for door in Loading::DOORS {
+    for loading in Loading::BOTH {
         let dir = Dir::new();
-        let (_, expected) = assert_recorded(&dir, &recorded_by(&dir, "streams", 2, door).run());
+        let (_, expected) = assert_recorded(&dir, &recorded_by(&dir, "streams", 2, loading).run());
         assert_eq!(expected.kernels(), 8000);
     }
 }
 
 #[test]
 fn graphs() {
-    for door in Loading::DOORS {
+    for loading in Loading::BOTH {
         let dir = Dir::new();
-        let (_, expected) = assert_recorded(&dir, &recorded_by(&dir, "graph", 1, door).run());
+        let (_, expected) = assert_recorded(&dir, &recorded_by(&dir, "graph", 1, loading).run());
         assert_eq!(expected.kernels(), 1005, "50 x 20 captured, 5 built");
     }
 }
 
 #[test]
 fn copies_of_every_form() {
-    for door in Loading::DOORS {
+    for loading in Loading::BOTH {
         let dir = Dir::new();
-        let (trace, expected) = assert_recorded(&dir, &recorded_by(&dir, "copies", 2, door).run());
+        let (trace, expected) = assert_recorded(&dir, &recorded_by(&dir, "copies", 2, loading).run());
         assert_eq!(expected.kernels(), 0);
         let kinds = trace.texts("select distinct opType from op order by 1");
         let all = ["CopyDeviceToDevice", "CopyDeviceToDevice2D", "CopyDeviceToHost", "CopyDeviceToHost2D"];
@@ -70,15 +70,15 @@ fn copies_of_every_form() {
 /// HIP copies with kernels of its own between host and device too: an operation is named for what it copies.
 #[test]
 fn copies_between_host_and_device_by_kernels() {
-    for door in Loading::DOORS {
+    for loading in Loading::BOTH {
         let dir = Dir::new();
-        let run = recorded_by(&dir, "hip_copy_kernels", 1, door).env("GPU_FORCE_BLIT_COPY_SIZE", "1024");
+        let run = recorded_by(&dir, "hip_copy_kernels", 1, loading).env("GPU_FORCE_BLIT_COPY_SIZE", "1024");
         let (trace, _) = assert_recorded(&dir, &run.run());
         let by_type = "select opType || ' ' || count(*) as type from op group by opType order by opType";
         assert_eq!(
             trace.texts(by_type),
             ["CopyDeviceToDevice 3", "CopyDeviceToHost 4", "CopyHostToDevice 5"],
-            "{door:?}"
+            "{loading:?}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Doors that no runtime of the distribution opens: API tables of every version known, offered to the recorder by programs that play the
+//! Tables that no runtime of the distribution offers: API tables of every version known, offered to the recorder by programs that play the
 //! library they belong to. Every entry that is replaced must call its original with what it was called with.
 
 mod callbacks;

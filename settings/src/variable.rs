@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 18] = [
+pub const RECORDER: [&str; 19] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -20,6 +20,8 @@ pub const RECORDER: [&str; 18] = [
     "RPDT_TICKS",
     "RPDT_TIMING",
     "RPDT_HIP_APIS",
+    "RPDT_HIP_CALLS",
+    // The name that RPDT_HIP_CALLS had.
     "RPDT_HIP_DOOR",
     "RPDT_REPORT",
     "RPDT_LOADED",

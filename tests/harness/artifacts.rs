@@ -114,7 +114,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
-        "hang" | "forks" | "doors" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        "hang" | "forks" | "symbols" => (format!("tests/programs/{name}.hip"), HIP, &[]),
         "weak_hip" => ("tests/programs/weak_hip.c".into(), CC, &[]),
         "look_up" => ("tests/programs/look_up.c".into(), CC, &["-lamdhip64", "-ldl"]),
         "look_up_by_own" => {
@@ -124,17 +124,17 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "stuck_write" => ("tests/programs/stuck_write.c".into(), SHARED, &["-ldl"]),
         "own_exit" => ("tests/programs/own_exit.c".into(), LAZY, &[]),
         "next_getppid" => ("tests/programs/next_getppid.c".into(), SHARED, &["-ldl"]),
-        "own_iterate" => ("tests/programs/doors/own_iterate.c".into(), EXPORTING, &["-lamdhip64", "-ldl"]),
-        "in_front" => ("tests/programs/doors/in_front.c".into(), SHARED, &["-ldl"]),
+        "own_iterate" => ("tests/programs/symbols/own_iterate.c".into(), EXPORTING, &["-lamdhip64", "-ldl"]),
+        "in_front" => ("tests/programs/symbols/in_front.c".into(), SHARED, &["-ldl"]),
         "in_a_variable" => {
-            ("tests/programs/doors/in_front.c".into(), &["cc", "-O2", "-rdynamic", "-DVARIABLE"], &["-ldl"])
+            ("tests/programs/symbols/in_front.c".into(), &["cc", "-O2", "-rdynamic", "-DVARIABLE"], &["-ldl"])
         }
-        "indirect" => ("tests/programs/doors/indirect.c".into(), SHARED, &["-ldl"]),
+        "indirect" => ("tests/programs/symbols/indirect.c".into(), SHARED, &["-ldl"]),
         "constructor" => {
-            ("tests/programs/doors/constructor.c".into(), EXPORTING, &["-lamdhip64", "-ldl", "-lpthread"])
+            ("tests/programs/symbols/constructor.c".into(), EXPORTING, &["-lamdhip64", "-ldl", "-lpthread"])
         }
         "constructor_library" => (
-            "tests/programs/doors/constructor.c".into(),
+            "tests/programs/symbols/constructor.c".into(),
             &["cc", "-O2", "-shared", "-fPIC", "-DLIBRARY"],
             &[],
         ),

@@ -88,7 +88,7 @@ fn listing(directory: &Path) -> Vec<String> {
 pub(crate) enum Loading {
     /// LD_PRELOAD alone.
     Preload,
-    /// LD_PRELOAD with librpd_hip.so, whose symbols are the door for HIP's calls.
+    /// LD_PRELOAD with librpd_hip.so, whose symbols stand in front of HIP's.
     Symbols,
     /// HSA_TOOLS_LIB alone.
     ToolsLib,
@@ -104,7 +104,7 @@ impl Loading {
     pub(crate) const ALL: [Loading; 4] =
         [Loading::Preload, Loading::ToolsLib, Loading::Both, Loading::RpdRecord];
     /// HIP's calls by its callbacks, and by its symbols.
-    pub(crate) const DOORS: [Loading; 2] = [Loading::Preload, Loading::Symbols];
+    pub(crate) const BOTH: [Loading; 2] = [Loading::Preload, Loading::Symbols];
 }
 
 /// A run to be made.
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         }
         if self.loading == Some(Loading::Symbols) {
             preload.push(hip_symbols());
-            command.env("RPDT_HIP_DOOR", "symbols");
+            command.env("RPDT_HIP_CALLS", "symbols");
         }
         if matches!(self.loading, Some(Loading::ToolsLib | Loading::Both)) {
             command.env("HSA_TOOLS_LIB", recorder());

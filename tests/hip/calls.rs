@@ -4,9 +4,9 @@ fn recorded(dir: &Dir, variables: &[(&str, &str)]) -> (Ran, Trace) {
     recorded_by(dir, "hip_calls", Loading::Preload, variables)
 }
 
-fn recorded_by(dir: &Dir, name: &str, door: Loading, variables: &[(&str, &str)]) -> (Ran, Trace) {
+fn recorded_by(dir: &Dir, name: &str, loading: Loading, variables: &[(&str, &str)]) -> (Ran, Trace) {
     let run = Run::new(dir, program(name)).gpus(2).arg(aql_code_object("gfx900"));
-    let run = variables.iter().fold(run.recorded(door), |run, (name, value)| run.env(name, *value));
+    let run = variables.iter().fold(run.recorded(loading), |run, (name, value)| run.env(name, *value));
     let ran = run.run();
     ran.expect(0);
     let trace = dir.trace("trace.rpd");
@@ -36,11 +36,11 @@ fn is(said: &str, call: &str) -> bool {
 
 #[test]
 fn every_call_with_its_arguments_in_order() {
-    for (name, door) in
-        ["hip_calls", "hip_rare"].iter().flat_map(|name| Loading::DOORS.map(|door| (name, door)))
+    for (name, loading) in
+        ["hip_calls", "hip_rare"].iter().flat_map(|name| Loading::BOTH.map(|loading| (name, loading)))
     {
         let dir = Dir::new();
-        let (ran, trace) = recorded_by(&dir, name, door, &[]);
+        let (ran, trace) = recorded_by(&dir, name, loading, &[]);
         let calls = calls(&trace);
         let calls: Vec<&str> = calls.iter().map(String::as_str).filter(is_told).collect();
         let said: Vec<&str> = ran.stdout.lines().filter(is_told).collect();
@@ -112,9 +112,9 @@ fn rows_of_launches_and_copies() {
 
 #[test]
 fn rows_of_rare_launches_and_copies() {
-    for door in Loading::DOORS {
+    for loading in Loading::BOTH {
         let dir = Dir::new();
-        let (_, trace) = recorded_by(&dir, "hip_rare", door, &[]);
+        let (_, trace) = recorded_by(&dir, "hip_rare", loading, &[]);
         let launches = trace.texts(
             "select apiName || ' ' || gridX || ' ' || workgroupX || ' ' || N.string || ' ' || \
              (select count(*) from rocpd_api_ops where api_id = api.id) from rocpd_kernelapi \
@@ -127,12 +127,12 @@ fn rows_of_rare_launches_and_copies() {
                 "hipHccModuleLaunchKernel 5 64 aql_count 1",
                 "hipLaunchCooperativeKernel 7 64 add(unsigned int*, unsigned int) 0",
             ],
-            "{door:?}: the last one failed"
+            "{loading:?}: the last one failed"
         );
         let several = "select apiName || ' ' || count(op_id) from api left join rocpd_api_ops on api_id = api.id \
              where apiName like '%MultiDevice' group by apiName order by apiName";
         let expected = ["hipExtLaunchMultiKernelMultiDevice 1", "hipLaunchCooperativeKernelMultiDevice 0"];
-        assert_eq!(trace.texts(several), expected, "{door:?}");
+        assert_eq!(trace.texts(several), expected, "{loading:?}");
         let copies = trace.texts(
             "select apiName || ' ' || size || ' ' || width || 'x' || height || ' ' || kind || ' ' || srcDevice || '>' || dstDevice \
              || ' ' || sync || ' ' || (select count(*) from rocpd_api_ops where api_id = copy.id) from copy \
@@ -150,7 +150,7 @@ fn rows_of_rare_launches_and_copies() {
                 "hipMemcpy2DToArrayAsync 256 64x4 1 -1>0 0 1",
                 "hipMemcpy2DFromArrayAsync 256 64x4 2 0>-1 0 1",
             ],
-            "{door:?}"
+            "{loading:?}"
         );
     }
 }

@@ -50,14 +50,14 @@ fn check(timing: &str, loading: Loading) {
 
 #[test]
 fn by_intercepted_queues() {
-    for door in Loading::DOORS {
-        check("hsa", door);
+    for loading in Loading::BOTH {
+        check("hsa", loading);
     }
 }
 
 #[test]
 fn by_hips_own_records() {
-    for door in Loading::DOORS {
-        check("hip", door);
+    for loading in Loading::BOTH {
+        check("hip", loading);
     }
 }

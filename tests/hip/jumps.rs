@@ -2,15 +2,15 @@
 
 use crate::harness::{Dir, Loading, Run, program, rpd, tool};
 
-fn left(door: Loading, argument: &str) {
+fn left(loading: Loading, argument: &str) {
     let dir = Dir::new();
-    let ran = Run::new(&dir, program("hip_jumps")).arg(argument).recorded(door).run();
+    let ran = Run::new(&dir, program("hip_jumps")).arg(argument).recorded(loading).run();
     assert_eq!(ran.expect(0).stdout, "left 5\n");
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
     let calls = trace.texts("select apiName || ' ' || count(*) from api group by apiName order by apiName");
     // The last call was interrupted and returned; what the handler called is part of it.
-    assert_eq!(calls, ["hipDeviceGetAttribute 8", "hipFree 7", "hipMalloc 7", "hipMemset 7"], "{door:?}");
+    assert_eq!(calls, ["hipDeviceGetAttribute 8", "hipFree 7", "hipMalloc 7", "hipMemset 7"], "{loading:?}");
     let fills = "select count(distinct api_id) from rocpd_api_ops join api on api.id = api_id where apiName = 'hipMemset'";
     assert_eq!(trace.number(fills), 7, "each fill belongs to its own call");
     let lost: Vec<(String, String)> = trace.lost().into_iter().collect();
@@ -21,8 +21,8 @@ fn left(door: Loading, argument: &str) {
 
 #[test]
 fn the_next_ones_are_recorded() {
-    for door in Loading::DOORS {
-        left(door, "here");
+    for loading in Loading::BOTH {
+        left(loading, "here");
     }
 }
 
@@ -33,9 +33,9 @@ fn also_from_further_down_the_stack() {
 
 #[test]
 fn on_the_stack_of_a_coroutine_that_is_gone() {
-    for door in Loading::DOORS {
-        left(door, "coroutine");
-        left(door, "coroutines");
+    for loading in Loading::BOTH {
+        left(loading, "coroutine");
+        left(loading, "coroutines");
     }
 }
 

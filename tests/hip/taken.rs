@@ -25,7 +25,7 @@ fn expect_line(ran: &Ran, says: &str) {
 fn calls_go_on_by_the_names_of_functions() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("hip_taken")).preload(&[recorder(), hip_symbols()]);
-    let ran = run.env("RPDT_HIP_DOOR", "callbacks").run();
+    let ran = run.env("RPDT_HIP_CALLS", "callbacks").run();
     expect_line(&ran, "its calls are recorded by the names of its functions from now on");
     let trace = dir.trace("trace.rpd");
     assert_eq!(fact(&trace, "hip_door"), "callbacks,symbols");

@@ -66,7 +66,7 @@ fn an_installed_package_has_what_make_install_installs_and_needs_nothing_else() 
     };
     // HIP's names and roctx are libraries of their own.
     let streams = program("streams").display().to_string();
-    command("rpd", &["record", "-o", "hip.rpd", "--hip-door", "symbols", "--", &streams]).expect(0);
+    command("rpd", &["record", "-o", "hip.rpd", "--hip-calls", "symbols", "--", &streams]).expect(0);
     assert!(dir.trace("hip.rpd").number("select count(*) from api where apiName = 'hipLaunchKernel'") > 0);
     let script = "import ctypes; ctypes.CDLL('libroctx64.so').roctxMarkA(b'by roctx')";
     command("runTracer.sh", &["-o", "roctx.rpd", builder(), "-c", script]).expect(0);

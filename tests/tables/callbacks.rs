@@ -63,8 +63,8 @@ fn every_function_of_every_version_is_told_of_once() {
         let trace = dir.trace("trace.rpd");
         let rows = trace.texts("select apiName from api order by 1");
         assert_eq!(rows, functions.into_iter().collect::<Vec<_>>(), "{version}");
-        let door = trace.texts("select value from rocpd_metadata where tag like 'session::%::hip_door'");
-        assert_eq!(door, ["callbacks"]);
+        let origin = trace.texts("select value from rocpd_metadata where tag like 'session::%::hip_door'");
+        assert_eq!(origin, ["callbacks"]);
         assert_eq!(trace.number("select count(*) from rocpd_op"), 0, "HSA times kernels, not HIP");
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{compile, file};
 use crate::harness::{Dir, Loading, Ran, Run};
 
-/// Entries that are replaced when the tables come by OnLoad; through the other door two more, which say when the runtime ends.
+/// Entries that are replaced when the tables come by OnLoad; as registered tables two more, which say when the runtime ends.
 const VERSIONS: [(&str, u32); 8] = [
     ("5.2", 18),
     ("5.5", 18),
@@ -23,12 +23,12 @@ fn list(version: &str) -> PathBuf {
     file("fixtures/tables").join(format!("hsa-{version}.txt"))
 }
 
-/// Plays that version's runtime in `dir`, offering through these doors in turn.
-fn offer(dir: &Dir, version: &str, doors: &str, cut: Option<&str>) -> Ran {
+/// Plays that version's runtime in `dir`, offering in these ways in turn.
+fn offer(dir: &Dir, version: &str, origins: &str, cut: Option<&str>) -> Ran {
     let program = dir.path("hsa");
     let program = if program.exists() { program } else { compile(dir, "hsa.c", "hsa", &["-ldl"]) };
-    let run = Run::new(dir, program).arg(list(version)).arg(doors).recorded(Loading::Preload);
-    let run = run.env("RPDT_FILENAME", format!("{version}-{doors}.rpd"));
+    let run = Run::new(dir, program).arg(list(version)).arg(origins).recorded(Loading::Preload);
+    let run = run.env("RPDT_FILENAME", format!("{version}-{origins}.rpd"));
     match cut {
         Some(cut) => run.arg(format!("cut={cut}")).run(),
         None => run.run(),
@@ -36,15 +36,15 @@ fn offer(dir: &Dir, version: &str, doors: &str, cut: Option<&str>) -> Ran {
 }
 
 #[track_caller]
-fn assert_recorded(dir: &Dir, version: &str, doors: &str, dispatches: u32, copies: u32) {
-    let trace = dir.trace(&format!("{version}-{doors}.rpd"));
+fn assert_recorded(dir: &Dir, version: &str, origins: &str, dispatches: u32, copies: u32) {
+    let trace = dir.trace(&format!("{version}-{origins}.rpd"));
     // Not check_integrity: kernels of no code object have none to refer to.
     assert_eq!(trace.texts("pragma integrity_check"), ["ok"]);
     let count = |what: &str| trace.number(&format!("select count(*) from op where opType like '{what}%'"));
-    assert_eq!((count("Kernel"), count("Copy")), (dispatches.into(), copies.into()), "{version} {doors}");
+    assert_eq!((count("Kernel"), count("Copy")), (dispatches.into(), copies.into()), "{version} {origins}");
     // The n-th packet of a batch has a grid of n workgroups: none is mixed up with another.
     let odd = "select count(*) from dispatch where gridX != 1 and (gridX - 1) % 3 = 2";
-    assert_eq!(trace.number(odd), 0, "{version} {doors}: a barrier became a dispatch");
+    assert_eq!(trace.number(odd), 0, "{version} {origins}: a barrier became a dispatch");
     assert_eq!(trace.lost().len(), 0, "{:?}", trace.lost());
 }
 
@@ -56,16 +56,16 @@ fn every_version_through_every_door() {
         let described = if newest { "described 4\n" } else { "" };
         // Copies on a chosen engine came with 5.6. One more dispatch runs between two hsa_shut_down.
         let (copies, more) = (if hooks > 18 { 2 } else { 1 }, if newest { 4 } else { 0 });
-        for (doors, answers, hooks, dispatches) in [
+        for (origins, answers, hooks, dispatches) in [
             ("tool", "", hooks, DISPATCHES),
             ("register", "register 0\nunknown name 0\n", hooks + 2, DISPATCHES + 1),
             ("tool,register", "register 0\nunknown name 0\n", hooks, DISPATCHES),
             ("register,tool", "register 0\nunknown name 0\n", hooks + 2, DISPATCHES + 1),
         ] {
-            let ran = offer(&dir, version, doors, None);
+            let ran = offer(&dir, version, origins, None);
             let expected = format!("{answers}dispatches {DISPATCHES}\n{described}hooks {hooks}\n");
-            assert_eq!(ran.expect(0).expect_silent().stdout, expected, "{version} {doors}{ran}");
-            assert_recorded(&dir, version, doors, dispatches + more, copies);
+            assert_eq!(ran.expect(0).expect_silent().stdout, expected, "{version} {origins}{ran}");
+            assert_recorded(&dir, version, origins, dispatches + more, copies);
         }
     }
 }
@@ -79,8 +79,8 @@ fn a_table_that_is_too_short_is_left_alone() {
         ("2025-08", "CoreApiTable:976", "executable_load_agent_code_object"),
         ("2026-08", "AmdExtTable:16", "set_profiler_enabled"),
     ] {
-        for (door, answers) in [("tool", ""), ("register", "register 1\nunknown name 0\n")] {
-            let ran = offer(&dir, version, door, Some(cut));
+        for (origin, answers) in [("tool", ""), ("register", "register 1\nunknown name 0\n")] {
+            let ran = offer(&dir, version, origin, Some(cut));
             assert_eq!(ran.expect(0).stdout, format!("{answers}hooks 0\n"), "{version} {cut}{ran}");
             let said = format!("this HSA runtime has no {missing}: kernels and copies are not recorded\n");
             assert!(ran.stderr.ends_with(&said) && ran.stderr.lines().count() == 1, "{version} {cut}{ran}");

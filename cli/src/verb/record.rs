@@ -68,8 +68,8 @@ pub(crate) struct Record {
     #[arg(long)]
     stackframes: bool,
     /// How calls of HIP are observed; the trace says which it was
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = HipDoor::Auto)]
-    hip_door: HipDoor,
+    #[arg(long, alias = "hip-door", value_name = "HOW", value_enum, default_value_t = HipCalls::Auto)]
+    hip_calls: HipCalls,
     /// What times kernels and copies: the runtime's queues, or HIP's own records of its commands
     #[arg(long, value_name = "TIMING", value_enum, default_value_t = Timing::Auto)]
     timing: Timing,
@@ -83,7 +83,7 @@ pub(crate) struct Record {
 
 /// How calls of HIP are recorded.
 #[derive(Clone, Copy, ValueEnum)]
-enum HipDoor {
+enum HipCalls {
     /// Whichever costs the program less: symbols where the dynamic loader finds HIP 5.0 to 5.2, otherwise callbacks
     Auto,
     /// By HIP callbacks: every caller, however it found the function
@@ -115,13 +115,13 @@ impl Record {
     }
 }
 
-impl HipDoor {
-    /// As RPDT_HIP_DOOR has it; none where the recorder chooses.
+impl HipCalls {
+    /// As RPDT_HIP_CALLS has it; none where the recorder chooses.
     fn name(self) -> Option<&'static str> {
         match self {
-            HipDoor::Auto => None,
-            HipDoor::Callbacks => Some("callbacks"),
-            HipDoor::Symbols => Some("symbols"),
+            HipCalls::Auto => None,
+            HipCalls::Callbacks => Some("callbacks"),
+            HipCalls::Symbols => Some("symbols"),
         }
     }
 }
@@ -150,8 +150,10 @@ impl Record {
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let library = preload::find_library()?;
         let library_path = env::var_os("LD_LIBRARY_PATH");
-        let given_door = env::var("RPDT_HIP_DOOR").unwrap_or_default();
-        let symbols = match self.hip_door.name().unwrap_or(&given_door) {
+        let given = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        // The second is the name of an earlier version.
+        let given = given("RPDT_HIP_CALLS").or_else(|| given("RPDT_HIP_DOOR")).unwrap_or_default();
+        let symbols = match self.hip_calls.name().unwrap_or(&given) {
             "symbols" => Some(preload::beside_library(&library, preload::SYMBOLS)?),
             "callbacks" => None,
             // A risk for the program, taken where it is of use.
@@ -201,7 +203,7 @@ impl Record {
             ("RPDT_MAX_MB", self.max_bytes.map(|bytes| format!("{bytes}B"))),
             ("RPDT_TIMING", self.timing.name().map(str::to_string)),
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
-            ("RPDT_HIP_DOOR", self.hip_door.name().map(str::to_string)),
+            ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
         ];
         environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
         let environment: Vec<(&OsStr, OsString)> =

@@ -230,11 +230,17 @@ fn hips_names_are_preloaded_where_they_are_of_use() {
         dir.write(&format!("{folder}/{file}"), "");
         std::os::unix::fs::symlink(file, dir.path(&format!("{folder}/{}", &file[..16]))).unwrap();
     }
-    let is_preloaded = |folder: &str, door: &str, variable: &str| {
-        let mut command =
-            dir.rpd(&["record", "--force", "--hip-door", door, "--", "sh", "-c", "echo $LD_PRELOAD"]);
-        let told = ran(command.env("LD_LIBRARY_PATH", dir.path(folder)).env("RPDT_HIP_DOOR", variable));
-        told.expect(0).stdout.contains("/librpd_hip.so")
+    // By the names of now and by those of an earlier version.
+    let is_preloaded = |folder: &str, how: &str, variable: &str| {
+        let by = |option: &str, name: &str| {
+            let mut command =
+                dir.rpd(&["record", "--force", option, how, "--", "sh", "-c", "echo $LD_PRELOAD"]);
+            let ran = ran(command.env("LD_LIBRARY_PATH", dir.path(folder)).env(name, variable));
+            ran.expect(0).stdout.contains("/librpd_hip.so")
+        };
+        let is_preloaded = by("--hip-calls", "RPDT_HIP_CALLS");
+        assert_eq!(by("--hip-door", "RPDT_HIP_DOOR"), is_preloaded);
+        is_preloaded
     };
     assert!(is_preloaded("old", "auto", ""));
     assert!(!is_preloaded("new", "auto", ""));

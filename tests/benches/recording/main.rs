@@ -22,8 +22,8 @@ mod sample;
 
 // One section each.
 mod dispatch;
-mod door;
 mod frames;
+mod hip_call;
 mod idle;
 mod insert;
 mod marker;
@@ -41,7 +41,7 @@ const SECTIONS: [Section; 10] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
-    ("door", door::door),
+    ("hip_call", hip_call::hip_call),
     ("frames", frames::frames),
     ("stall", marker::stall),
     ("memory", memory::memory),

@@ -1,5 +1,5 @@
 // Plays ROCr towards the recorder, with tables of any version: builds them from a list of offsets (fixtures/tables), offers them through
-// a door, then calls every entry that was replaced and looks at what its original is called with.
+// a origin, then calls every entry that was replaced and looks at what its original is called with.
 //
 //   hsa LIST tool|register|register,tool|tool,register|tool,copy [cut=TABLE:BYTES]
 //
@@ -273,17 +273,17 @@ static void *second(void) {
     return root;
 }
 
-static void offer(const char *door) {
-    if (!strcmp(door, "tool")) {
+static void offer(const char *origin) {
+    if (!strcmp(origin, "tool")) {
         bool (*load)(void *, uint64_t, uint64_t, const char *const *) = dlsym(RTLD_DEFAULT, "OnLoad");
         if (!load(tables[ROOT].bytes, major, 0, NULL)) fail("OnLoad answers false");
     } else {
         int (*set)(const char *, uint64_t, uint64_t, void **, uint64_t) = dlsym(RTLD_DEFAULT, "rocprofiler_set_api_table");
-        void *offered[] = {strcmp(door, "copy") ? tables[ROOT].bytes : second()};
+        void *offered[] = {strcmp(origin, "copy") ? tables[ROOT].bytes : second()};
         printf("register %d\n", set("hsa", 10000 * major, 0, offered, 1));
         printf("unknown name %d\n", set("rocdecode", 1, 0, offered, 1));
         void *core = *(void **)((uint8_t *)offered[0] + 16);
-        if (!strcmp(door, "copy") && memcmp(core, tables[CORE].before, MOST)) fail("the second runtime's table was changed");
+        if (!strcmp(origin, "copy") && memcmp(core, tables[CORE].before, MOST)) fail("the second runtime's table was changed");
     }
 }
 
@@ -449,14 +449,14 @@ int main(int count, char **arguments) {
     read_list(arguments[1]);
     const char *cut = count > 3 ? arguments[3] + strlen("cut=") : NULL;
     build(cut);
-    char *doors = arguments[2], *door = strtok(doors, ",");
-    bool by_register = !strcmp(door, "register");
-    offer(door);
+    char *origins = arguments[2], *origin = strtok(origins, ",");
+    bool by_register = !strcmp(origin, "register");
+    offer(origin);
     int hooks = replaced();
-    if ((door = strtok(NULL, ","))) {
+    if ((origin = strtok(NULL, ","))) {
         static uint8_t once[TABLES][MOST];
         for (int i = 0; i < TABLES; i++) memcpy(once[i], tables[i].bytes, MOST);
-        offer(door);
+        offer(origin);
         for (int i = 0; i < TABLES; i++)
             if (memcmp(once[i], tables[i].bytes, MOST)) fail("the second offer changed %s", tables[i].name);
     }

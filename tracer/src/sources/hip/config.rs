@@ -1,4 +1,4 @@
-//! RPDT_HIP_APIS and RPDT_HIP_DOOR: which calls of HIP are recorded, and how they are observed.
+//! RPDT_HIP_APIS and RPDT_HIP_CALLS: which calls of HIP are recorded, and how they are observed.
 
 use std::sync::OnceLock;
 
@@ -51,7 +51,9 @@ pub(super) fn configure(env: &mut Env<'_>) {
 
 impl Config {
     fn read(env: &mut Env<'_>) -> Config {
-        let calls = env.choice("RPDT_HIP_DOOR", ALL.map(HipCalls::name)).map(|place| ALL[place]);
+        // The second is the name of an earlier version.
+        let name = ["RPDT_HIP_CALLS", "RPDT_HIP_DOOR"].into_iter().find(|name| env.text(name).is_some());
+        let calls = name.and_then(|name| env.choice(name, ALL.map(HipCalls::name))).map(|place| ALL[place]);
         let Some(text) = env.text("RPDT_HIP_APIS") else { return Config { calls, ..Config::default() } };
         let (apis, unknown) = Filter::read(&text.to_string_lossy());
         if !unknown.is_empty() {
@@ -70,16 +72,19 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_one_line() {
-        let read = |vars: &'static [(&str, &str)]| {
+        let read = |vars: &[(&str, &str)]| {
             let get = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
             let mut env = Env::new(&get);
             let config = Config::read(&mut env);
             (config, env.complaints().to_vec())
         };
         let (config, complaints) =
-            read(&[("RPDT_HIP_DOOR", "symbols"), ("RPDT_HIP_APIS", "none,+hipMalloc")]);
+            read(&[("RPDT_HIP_CALLS", "symbols"), ("RPDT_HIP_APIS", "none,+hipMalloc")]);
         assert_eq!((config.calls, complaints), (Some(HipCalls::Symbols), vec![]));
         assert!(config.apis.contains("hipMalloc") && !config.apis.contains("hipFree"));
+        let both = [("RPDT_HIP_DOOR", "callbacks"), ("RPDT_HIP_CALLS", "symbols")];
+        assert_eq!(read(&both).0.calls, Some(HipCalls::Symbols), "the name of now counts");
+        assert_eq!(read(&both[..1]).0.calls, Some(HipCalls::Callbacks));
         let (config, complaints) = read(&[("RPDT_HIP_DOOR", "table"), ("RPDT_HIP_APIS", "+hipMaloc")]);
         assert_eq!((config.calls, config.apis), (None, Filter::default()));
         assert_eq!(complaints[0], "RPDT_HIP_DOOR=table is not auto, callbacks or symbols; auto is used");

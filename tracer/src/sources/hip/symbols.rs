@@ -48,7 +48,7 @@ fn is_better(library: Option<&Library>) -> bool {
         Some(HipCalls::Symbols) => {
             if !is_there {
                 log::problem(
-                    "RPDT_HIP_DOOR=symbols needs librpd_hip.so in LD_PRELOAD; HIP's callbacks are used",
+                    "RPDT_HIP_CALLS=symbols needs librpd_hip.so in LD_PRELOAD; HIP's callbacks are used",
                 );
             }
             is_there

@@ -1,7 +1,7 @@
 // Threads with streams of their own: launches by the compiler's stubs and of a module's kernel, copies, fills, events. Every launch has a
 // grid of its own.
 //
-//   doors CODE_OBJECT       aql_kernel.hip, compiled for the device
+//   symbols CODE_OBJECT       aql_kernel.hip, compiled for the device
 #include "../../fixtures/programs/check.h"
 
 #include <thread>

@@ -1,4 +1,4 @@
-//! Door D, HIP's functions by their names: the same rows as by HIP's own callbacks, and no HIP where there is none.
+//! Symbol interposition of HIP's functions: the same rows as by HIP's own callbacks, and no HIP where there is none.
 
 use std::path::PathBuf;
 
@@ -35,14 +35,14 @@ fn without_addresses(text: &str) -> String {
     parts.fold(first, |all, part| all + "0x" + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
 }
 
-fn door(trace: &Trace) -> Vec<String> {
+fn observed_by(trace: &Trace) -> Vec<String> {
     trace.texts("select value from rocpd_metadata where tag like 'session::%::hip_door'")
 }
 
 #[test]
 fn the_rows_are_those_of_hips_own_callbacks() {
     for (name, argument) in
-        [("doors", Some(aql_code_object("gfx900"))), ("streams", None), ("copies", None), ("graph", None)]
+        [("symbols", Some(aql_code_object("gfx900"))), ("streams", None), ("copies", None), ("graph", None)]
     {
         let dir = Dir::new();
         let run = || argument.iter().fold(Run::new(&dir, program(name)), |run, argument| run.arg(argument));
@@ -53,8 +53,8 @@ fn the_rows_are_those_of_hips_own_callbacks() {
             assert_eq!(ran.expect(0).expect_silent().stdout, plain.stdout, "{ran}");
         }
         let (callbacks, symbols) = (dir.trace("callbacks.rpd"), dir.trace("symbols.rpd"));
-        assert_eq!(door(&callbacks), ["callbacks"], "{name}");
-        assert_eq!(door(&symbols), ["symbols"], "{name}");
+        assert_eq!(observed_by(&callbacks), ["callbacks"], "{name}");
+        assert_eq!(observed_by(&symbols), ["symbols"], "{name}");
         let (by_symbols, by_callbacks) = (calls(&symbols), calls(&callbacks));
         let different = by_symbols.iter().zip(&by_callbacks).find(|(one, other)| one != other);
         assert_eq!(different, None, "{name}");
@@ -73,7 +73,7 @@ fn hips_own_times_know_their_kernels() {
     run().env("RPDT_FILENAME", "symbols.rpd").recorded(Loading::Symbols).run().expect(0);
     let (callbacks, symbols) = (dir.trace("callbacks.rpd"), dir.trace("symbols.rpd"));
     assert_eq!(
-        (door(&callbacks), door(&symbols)),
+        (observed_by(&callbacks), observed_by(&symbols)),
         (vec!["callbacks".to_string()], vec!["symbols".to_string()])
     );
     assert_eq!(calls(&symbols), calls(&callbacks));
@@ -82,10 +82,10 @@ fn hips_own_times_know_their_kernels() {
 #[test]
 fn launches_of_threads_and_modules_have_their_own_kernels() {
     let dir = Dir::new();
-    let run = Run::new(&dir, program("doors")).arg(aql_code_object("gfx900"));
-    run.recorded(Loading::RpdRecord).record_option("--hip-door=symbols").run().expect(0);
+    let run = Run::new(&dir, program("symbols")).arg(aql_code_object("gfx900"));
+    run.recorded(Loading::RpdRecord).record_option("--hip-calls=symbols").run().expect(0);
     let trace = dir.trace("trace.rpd");
-    assert_eq!(door(&trace), ["symbols"]);
+    assert_eq!(observed_by(&trace), ["symbols"]);
     // 4 threads of 8 rounds: `add` with odd numbers of workgroups, the module's kernel with even ones, each once and on a thread of its own.
     let wrong = "select count(*) from rocpd_kernelapi K join rocpd_string N on N.id = K.kernelName_id
         where (N.string like 'add(%') != (K.gridX % 2 = 1)";
@@ -159,28 +159,28 @@ fn functions_that_were_looked_up_are_the_linked_ones() {
     let plain = Run::new(&dir, program("look_up")).run();
     assert!(plain.expect(0).stdout.contains("one function: 1\n"), "{plain}");
     let all: Vec<String> = (1..=7).map(|number| format!("0x100{number}")).collect();
-    for door in ["auto", "callbacks", "symbols"] {
+    for how in ["auto", "callbacks", "symbols"] {
         let run = Run::new(&dir, program("look_up")).recorded(Loading::RpdRecord);
-        let ran = run.record_option(&format!("--hip-door={door}")).record_option("--force").run();
-        assert_eq!(ran.expect(0).stdout, plain.stdout, "{door}");
+        let ran = run.record_option(&format!("--hip-calls={how}")).record_option("--force").run();
+        assert_eq!(ran.expect(0).stdout, plain.stdout, "{how}");
         let trace = dir.trace("trace.rpd");
         // From HIP 5.3 on its callbacks cost the program next to nothing.
         let best = if newer_rocm() { "callbacks" } else { "symbols" };
-        assert_eq!(self::door(&trace), [if door == "auto" { best } else { door }]);
-        assert_eq!(sizes(&trace), all, "{door}");
-        assert_eq!(trace.number("select count(*) from api where apiName = 'hipFree'"), 7, "{door}");
+        assert_eq!(observed_by(&trace), [if how == "auto" { best } else { how }]);
+        assert_eq!(sizes(&trace), all, "{how}");
+        assert_eq!(trace.number("select count(*) from api where apiName = 'hipFree'"), 7, "{how}");
     }
 }
 
 #[test]
 fn a_door_that_is_not_there_is_one_line() {
     let dir = Dir::new();
-    let run = Run::new(&dir, program("look_up")).recorded(Loading::Preload).env("RPDT_HIP_DOOR", "symbols");
+    let run = Run::new(&dir, program("look_up")).recorded(Loading::Preload).env("RPDT_HIP_CALLS", "symbols");
     let ran = run.run();
     assert_eq!(ran.expect(0).stderr.lines().count(), 1, "{ran}");
-    assert!(ran.stderr.contains("RPDT_HIP_DOOR=symbols needs librpd_hip.so in LD_PRELOAD"), "{ran}");
+    assert!(ran.stderr.contains("RPDT_HIP_CALLS=symbols needs librpd_hip.so in LD_PRELOAD"), "{ran}");
     let trace = dir.trace("trace.rpd");
-    assert_eq!((door(&trace), sizes(&trace).len()), (vec!["callbacks".to_string()], 7));
+    assert_eq!((observed_by(&trace), sizes(&trace).len()), (vec!["callbacks".to_string()], 7));
 }
 
 #[test]
