@@ -1,5 +1,5 @@
-// Plays ROCr towards the recorder, with tables of any version: builds them from a list of offsets (fixtures/tables), offers them through
-// a origin, then calls every entry that was replaced and looks at what its original is called with.
+// Plays ROCr towards the recorder, with tables of any version: builds them from a list of offsets (fixtures/tables), offers them
+// in one of two ways, then calls every entry that was replaced and looks at what its original is called with.
 //
 //   hsa LIST tool|register|register,tool|tool,register|tool,copy [cut=TABLE:BYTES]
 //
