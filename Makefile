@@ -1,5 +1,6 @@
 # make demo   - install what is missing, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
 # make test   - all tests
+# make models - loom's: every order of steps of what threads share without a lock
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
 # make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
@@ -22,7 +23,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test bench bench-passes soak matrix nfs hip-api install install-built uninstall clean
+.PHONY: all setup build roctx demo test models bench bench-passes soak matrix nfs hip-api install install-built uninstall clean
 all: build
 
 setup:
@@ -64,6 +65,10 @@ TEST = env --default-signal $(CARGO) test --release --workspace --quiet
 test: setup
 	@$(MAKE) --no-print-directory build
 	@$(TEST)
+	@$(MAKE) --no-print-directory models
+
+models:
+	@$(CARGO) test --release --quiet --manifest-path models/Cargo.toml --target-dir target/models
 
 # Every run's own number goes to target/bench.tsv; docs/speed.md says what is measured.
 bench: setup

@@ -4,10 +4,14 @@
 //! threads included. So a packet's call is not that of the thread that hands it over, but of the thread that took its place: each
 //! taking of places goes through here.
 
+mod place;
+
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU32, Ordering};
 
 use rpd_transport::correlation;
+
+use place::Place;
 
 use super::queue::HwQueue;
 use super::state::get;
@@ -17,14 +21,6 @@ use crate::hsa_runtime::abi::Queue;
 
 /// Set in a place's call: the call launches one kernel.
 const LAUNCHES: u64 = 1 << 63;
-
-#[derive(Default)]
-struct Place {
-    /// Index of the packet, and 1: 0 is none.
-    index: AtomicU64,
-    call: AtomicU64,
-    stream: AtomicU64,
-}
 
 /// The calls of a queue's packets.
 pub(super) struct Reservations(Box<[Place]>);
@@ -40,21 +36,13 @@ impl Reservations {
     }
 
     fn put(&self, index: u64, cause: &Cause) {
-        let place = self.place(index);
-        // Whoever looks now finds no packet here.
-        place.index.store(0, Ordering::Release);
-        place.call.store(cause.call | if cause.launches { LAUNCHES } else { 0 }, Ordering::Relaxed);
-        place.stream.store(cause.stream, Ordering::Relaxed);
-        place.index.store(index + 1, Ordering::Release);
+        let call = cause.call | if cause.launches { LAUNCHES } else { 0 };
+        self.place(index).put(index, [call, cause.stream]);
     }
 
     /// What is known of packet `index`.
     pub(super) fn cause(&self, index: u64) -> Cause {
-        let place = self.place(index);
-        if place.index.load(Ordering::Acquire) != index + 1 {
-            return Cause::NONE;
-        }
-        let (call, stream) = (place.call.load(Ordering::Relaxed), place.stream.load(Ordering::Relaxed));
+        let Some([call, stream]) = self.place(index).get(index) else { return Cause::NONE };
         Cause { call: call & !LAUNCHES, stream, launches: call & LAUNCHES != 0 }
     }
 }
