@@ -38,9 +38,9 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
             cells.skip(2).map(|cell| Parameter::read(cell).ok_or(line)).collect::<Result<_, _>>()?;
         let end = parameters.iter().map(|parameter| parameter.offset + parameter.size).max().unwrap_or(0);
         let other = format!("{name}_spt");
-        let has_twin = entries.contains(&*other) && !described.contains(&*other);
+        let has_other = entries.contains(&*other) && !described.contains(&*other);
         for (slot, name) in [(place, name), (PER_THREAD_STREAM + place, &other)] {
-            if slot >= PER_THREAD_STREAM && !has_twin {
+            if slot >= PER_THREAD_STREAM && !has_other {
                 continue;
             }
             // A call without arguments has its mark all the same.

@@ -13,8 +13,9 @@ use crate::gpu::{kernels, timing};
 use crate::hsa_runtime::agent::Gpu;
 use crate::hsa_runtime::known;
 
-/// All of them, in the order in which they are told of anything: the runtime before what is built upon it.
-pub(crate) static ALL: &[&dyn Source] = &[&hsa::Hsa, &hip::Hip, &roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd];
+/// All of them, in the order in which they are told of anything: markers, which wait for nothing; then the runtime before what is built
+/// upon it.
+pub(crate) static ALL: &[&dyn Source] = &[&roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd, &hsa::Hsa, &hip::Hip];
 
 /// What is known of GPUs and kernels, whichever source found it out.
 pub(crate) struct Gpus;

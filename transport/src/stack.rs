@@ -1,9 +1,9 @@
 //! Who made a call: the addresses on the calling thread's stack (RPDT_STACKFRAMES=1).
 //!
 //! - `walk`: from frame to frame, by the unwind tables of the code (framehop), past signal handlers; by frame pointers where code
-//!   has no tables
+//!   has no tables. Memory is read between the stack pointer and the end of the thread's own stack, nowhere else
 //! - `table`, `loader`, `module`: the objects that the code lies in; they come and go while the program runs
-//! - `bounds`: memory is read between the stack pointer and the end of the thread's own stack, nowhere else
+//! - `word`: a frame as records carry it
 //! - `symbol`: from an address to function, file and line, on the writer's thread
 
 mod loader;

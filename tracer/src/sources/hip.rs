@@ -111,7 +111,8 @@ impl Source for Hip {
     fn describe(&self, call: &Call, arguments: &[u8]) -> Option<CallText> {
         let api = description::get().apis.get(usize::from(call.function))?;
         let detail = match api.row {
-            Row::Kernel => Detail::Launch(launch::launch(api, arguments)),
+            // What was submitted tells it better.
+            Row::Kernel if call.submitted == 0 => Detail::Launch(launch::launch(api, arguments)),
             Row::Copy { .. } => launch::transfer(api, arguments).map_or(Detail::Nothing, Detail::Copy),
             _ => Detail::Nothing,
         };

@@ -1,8 +1,8 @@
 //! The source of dispatches and copies: hooks in the HSA runtime's own tables, by which every queue, dispatch, copy and code object of
 //! the process is seen. The tables arrive as a tool's (OnLoad) or registered (rocprofiler_set_api_table); what happens then is the same.
 //!
-//! - `export`: the symbols by which the runtime finds a tool; `load`: hooks go into the tables (`table`); `state`: what they share; `life`:
-//!   when the runtime starts and ends
+//! - `export`: the symbols by which the runtime finds a tool; `tools_lib`: the variable by which an old one does
+//! - `load`: hooks go into the tables (`table`); `state`: what they share; `life`: when the runtime starts and ends
 //! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: when one fails; `reservation`: whose their packets are; `dispatch`: what
 //!   happens to them
 //! - `functions`: what records name by number

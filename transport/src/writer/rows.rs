@@ -331,7 +331,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The call `correlation` copies that direction.
+    /// The call `correlation` copies in that direction.
     pub(super) fn copies(&mut self, correlation: u64, direction: CopyDirection) {
         self.copies.add(correlation, direction);
     }

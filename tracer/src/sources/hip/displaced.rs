@@ -50,7 +50,8 @@ impl Displacement {
 /// HIP's callbacks tell of nothing any more: calls are recorded by the names of its functions from now on, where those are preloaded.
 #[cold]
 pub(super) fn noticed() {
-    let Some(recorder) = recorder::get() else { return };
+    // The writer comes here again and again where kernels are of no call.
+    let Some(recorder) = recorder::get().filter(|_| state::current() == State::Callbacks) else { return };
     let mut launches = description::get().apis.iter().filter(|api| api.launches());
     // Otherwise the kernels are of calls that nobody wanted, or of lost ones.
     let told = launches.all(|api| config::get().apis.contains(api.name));

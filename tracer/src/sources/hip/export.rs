@@ -1,4 +1,4 @@
-//! HipLibrary D: what librpd_hip.so asks.
+//! Symbol interposition: what librpd_hip.so asks.
 
 use std::ffi::{CStr, c_char, c_void};
 

@@ -1,7 +1,7 @@
-//! HipLibrary D: librpd_hip.so, which has HIP's names, asks here what to call for each.
+//! Symbol interposition: librpd_hip.so, which has HIP's names, asks here what to call for each.
 //!
-//! The answer is a wrapper whether or not this is the hip by which calls are recorded: that can then be said at any time, and a wrapper
-//! that is not in use calls HIP's function.
+//! The answer is a wrapper whether or not calls are observed so: that can then change at any time, and a wrapper that is not in use calls
+//! HIP's function.
 
 use std::ffi::CStr;
 

@@ -1,6 +1,6 @@
 //! HIP from 5.3 on: one callback for calls and commands, `hipRegisterTracerCallback` (HIP 5.3 hip_prof_api.h, ROCclr 5.3 activity.cpp).
 //!
-//! There is one place for it in the process: a profiler that registers after us takes it, and we hear no more (see `silence`).
+//! There is one place for it in the process: a profiler that registers after us takes it, and we hear no more (see `displaced`).
 //!
 //! At the beginning of a call HIP asks whether it is wanted, with room for its data on its stack. Who answers yes has put an id there
 //! and two functions, which HIP calls when the arguments are there and when the call is about to return. Where those lie depends on

@@ -1,5 +1,6 @@
-//! Functions that stand in the place of HIP's own, in a registered table and by symbol interposition: each notes the call and its arguments where HIP's callbacks would have
-//! been given them, and calls the original with what it was called with. Generated from the description of the API.
+//! Functions that stand in the place of HIP's own, in a registered table and by symbol interposition: each notes the call and its arguments
+//! where HIP's callbacks would have been given them, and calls the original with what it was called with. Generated from the description
+//! of the API.
 //!
 //! Cost beside that of HIP's callbacks: nothing where a call is not recorded but one look at the switch, and the arguments' way through.
 
@@ -28,11 +29,11 @@ struct Bytes<const N: usize>([u64; N]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Target {
-    /// HipLibrary B, the first copy of HIP in the process.
+    /// The registered table of the first copy of HIP in the process.
     FirstTable,
-    /// HipLibrary B, the second copy.
+    /// That of the second copy.
     SecondTable,
-    /// HipLibrary D.
+    /// Symbol interposition.
     Symbols,
 }
 const TARGETS: usize = 3;

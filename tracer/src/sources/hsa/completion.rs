@@ -498,7 +498,7 @@ impl Watched {
             && self.ends.in_flight.is_empty()
     }
 
-    /// The queue was destroyed and everything on it is ended.
+    /// The queue was destroyed and everything on it has ended.
     fn is_gone(&self) -> bool {
         self.ends.in_flight.is_abandoned() && self.ends.in_flight.is_empty() && self.waiting.is_empty()
     }

@@ -223,7 +223,9 @@ pub(super) unsafe extern "C-unwind" fn intercept(
         // Where submission must be held back, completion is watched also while recording is paused.
         let watched = queue.hsa.usable() && queue.hsa.completion.works();
         if watched && (recorded || queue.run_ahead.is_some()) {
-            queue.with_lane(|interceptor| interceptor.pass(queue, packets, index, recorded, &mut passage));
+            queue.with_interceptor(|interceptor| {
+                interceptor.pass(queue, packets, index, recorded, &mut passage)
+            });
         }
     });
     if !passage.taken {

@@ -24,8 +24,8 @@ pub(super) enum TableOrigin {
     Register,
 }
 
-/// Saves the originals, puts the hooks in; true if they are in. Once per life of the runtime: a second call, in whichever
-/// way, changes nothing.
+/// Saves the originals, puts the hooks in; true if they are in. Once per life of the runtime: a second call, whatever the
+/// origin, changes nothing.
 ///
 /// # Safety
 /// `table` is the live table of the calling runtime, which offers it to tools at this moment.

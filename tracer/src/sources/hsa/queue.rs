@@ -59,7 +59,7 @@ pub(super) struct HwQueue {
     pub(super) run_ahead: Option<RunAhead>,
 }
 
-// SAFETY: `interceptor` is reached only through `with_lane`, by whoever won `busy`.
+// SAFETY: `interceptor` is reached only through `with_interceptor`, by whoever won `busy`.
 unsafe impl Sync for HwQueue {}
 // SAFETY: no part is bound to a thread.
 unsafe impl Send for HwQueue {}
@@ -80,7 +80,7 @@ impl HwQueue {
 
     /// Runs `act` on what the interceptor keeps for this queue; nothing when somebody else is at it or the queue is gone.
     #[inline]
-    pub(super) fn with_lane<T>(&self, act: impl FnOnce(&mut QueueInterceptor) -> T) -> Option<T> {
+    pub(super) fn with_interceptor<T>(&self, act: impl FnOnce(&mut QueueInterceptor) -> T) -> Option<T> {
         if self.busy.swap(true, Ordering::Acquire) {
             return None;
         }
@@ -338,7 +338,7 @@ impl Queues {
         // The runtime frees all signals when it shuts down; it only complains about those it was not given back.
         let Some(queues) = lock_within(&self.by_handle, PATIENCE) else { return };
         for queue in queues.values() {
-            queue.with_lane(|interceptor| interceptor.retire(hsa));
+            queue.with_interceptor(|interceptor| interceptor.retire(hsa));
         }
     }
 }
