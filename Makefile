@@ -1,5 +1,6 @@
 # make demo   - install what is missing, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
-# make test   - all tests
+# make test   - all tests; lists what this machine could not run
+# make test-fast - the tests that need Rust, a C compiler and Python only: no ROCm, no `make setup`
 # make models - loom's: every order of steps of what threads share without a lock
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
 # make soak   - the long versions of the tests
@@ -23,7 +24,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test models bench bench-passes soak matrix nfs hip-api install install-built uninstall clean
+.PHONY: all setup build roctx demo test test-fast models bench bench-passes soak matrix nfs hip-api install install-built uninstall clean
 all: build
 
 setup:
@@ -59,13 +60,21 @@ demo: setup
 	@sqlite3 -header -column trace.rpd 'select gpuId, opType, count(*), sum(end - start) / 1000 as us from op group by 1, 2'
 
 # Tests of signals need them as a terminal has them, also when make runs in the background.
-TEST = env --default-signal $(CARGO) test --release --workspace --quiet
+TEST = env --default-signal RPD_SKIPPED=$(CURDIR)/target/skipped $(CARGO) test --release --quiet
+# Tests add a line to target/skipped for each thing that this machine cannot run.
+listing_skips = rm -f target/skipped; $(1); status=$$?; \
+	[ ! -s target/skipped ] || { echo; echo 'Not tested here:'; sort target/skipped; rm target/skipped; }; exit $$status
+# Crates whose tests need neither a GPU runtime nor an assembler for GPUs.
+FAST = sql schema settings codeobject preload transport tracer remote-block remote-command postprocess cli
 
 # Tests of the commands run the libraries as they are built.
 test: setup
 	@$(MAKE) --no-print-directory build
-	@$(TEST)
+	@$(call listing_skips,$(TEST) --workspace)
 	@$(MAKE) --no-print-directory models
+
+test-fast:
+	@$(call listing_skips,$(TEST) $(addprefix -p rpd-,$(FAST)))
 
 models:
 	@$(CARGO) test --release --quiet --manifest-path models/Cargo.toml --target-dir target/models
@@ -81,7 +90,7 @@ bench-passes: setup
 
 soak: setup
 	@$(MAKE) --no-print-directory build
-	@RPD_SOAK=1 $(TEST)
+	@export RPD_SOAK=1; $(call listing_skips,$(TEST) --workspace)
 	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
 	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi

@@ -7,7 +7,7 @@ set -eu
 # systems with quotas and without shared mappings.
 packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
 librocprim-dev librocrand-dev clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3 python3-pip python3-setuptools python3-wheel
-procps btrfs-progs quota bindfs"
+procps e2fsprogs btrfs-progs quota bindfs"
 
 missing=""
 for package in $packages; do

@@ -6,6 +6,8 @@ mod clock;
 mod mapping;
 mod patience;
 mod run;
+#[allow(dead_code)] // other crates use the rest
+mod skip;
 mod tool;
 mod trace;
 
@@ -17,5 +19,6 @@ pub(crate) use clock::boot_minus_monotonic;
 pub(crate) use mapping::Expected;
 pub(crate) use patience::{PATIENCE, wait_for};
 pub(crate) use run::{Dir, Loading, Ran, Run, Running};
-pub(crate) use tool::{command, make, not_tested, tool};
+pub(crate) use skip::{not_installed, not_tested};
+pub(crate) use tool::{command, make, tool};
 pub(crate) use trace::{Op, Trace};

@@ -17,7 +17,7 @@ mod stress;
 
 use std::collections::BTreeMap;
 
-use crate::harness::{Dir, Loading, Ran, Run, Trace, not_tested};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, not_installed, not_tested};
 use build::{hazard, source};
 
 /// Whether the long versions are asked for.
@@ -43,13 +43,16 @@ fn in_own_mounts<'a>(dir: &'a Dir, script: &str) -> Run<'a> {
     run.arg("sh").arg(source(script))
 }
 
-/// Whether such a script could not make what it needs; says so.
+/// Whether such a script could not make what it needs (status 77) or found a program missing (78); says so.
 fn not_here(ran: &Ran) -> bool {
-    let cannot = ran.stderr.contains("unshare") || ran.status.code() == Some(77);
-    if cannot {
-        not_tested(ran.stderr.lines().last().unwrap_or_default());
+    let why = ran.stderr.lines().last().unwrap_or_default();
+    match ran.status.code() {
+        Some(78) => not_installed(why),
+        Some(77) => not_tested(why),
+        _ if ran.stderr.contains("unshare") => not_tested(why),
+        _ => return false,
     }
-    cannot
+    true
 }
 
 /// How often each marker's text is in the file.

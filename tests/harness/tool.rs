@@ -43,11 +43,3 @@ fn output(command: &mut Command) -> String {
     assert!(output.status.success(), "\n$ {command:?}\n{}\n{stdout}\n{stderr}", output.status);
     stdout
 }
-
-/// Says that a part of this test was left out, and why: also in a run that shows nothing of tests that pass.
-pub(crate) fn not_tested(why: impl std::fmt::Display) {
-    use std::io::Write;
-    let thread = std::thread::current();
-    // The test harness keeps what eprintln! writes.
-    let _ = writeln!(std::io::stderr(), "\n{}: not tested here: {why}", thread.name().unwrap_or_default());
-}

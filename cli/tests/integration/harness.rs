@@ -9,6 +9,11 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+#[path = "../../../tests/harness/skip.rs"]
+mod skip;
+
+pub(crate) use skip::{installed, not_tested};
+
 /// The program under test.
 pub(crate) const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 
@@ -170,14 +175,6 @@ impl std::fmt::Display for Ran {
         let Ran { status, stdout, stderr, command } = self;
         write!(f, "\n$ {command}\n{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
     }
-}
-
-/// Says that a part of this test was left out, and why: also in a run that shows nothing of tests that pass.
-pub(crate) fn not_tested(why: &str) {
-    use std::io::Write;
-    let thread = std::thread::current();
-    // The test harness keeps what eprintln! writes.
-    let _ = writeln!(std::io::stderr(), "\n{}: not tested here: {why}", thread.name().unwrap_or_default());
 }
 
 /// Runs a command to its end.

@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::sample::{lines, names};
+use crate::skip::installed;
 
 /// SQLite reports the standard types in capitals, however they are declared.
 /// Every table and view: `name: column type[!][*], ...`; `!` not null, `*` primary key.
@@ -137,6 +138,9 @@ fn keys_are_autoincrement_and_foreign_keys_are_deferred_as_the_format_declares_t
 
 #[test]
 fn the_sqlite3_shell_makes_the_same_file_from_the_sql_files() {
+    if !installed("sqlite3") {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let ours = directory.path().join("ours.rpd");
     let theirs = directory.path().join("theirs.rpd");

@@ -13,4 +13,7 @@ mod queries;
 mod real_traces;
 mod sample;
 mod session;
+#[path = "../../../tests/harness/skip.rs"]
+mod skip;
+mod skips;
 mod ways;

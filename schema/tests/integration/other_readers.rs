@@ -4,7 +4,7 @@ use rpd_schema::Appender;
 use std::path::Path;
 use std::process::Command;
 
-use crate::sample;
+use crate::{sample, skip::installed};
 
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -23,6 +23,9 @@ fn written(path: &Path) {
 
 #[test]
 fn the_sqlite3_shell_reads_it() {
+    if !installed("sqlite3") {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.rpd");
     written(&path);

@@ -2,14 +2,14 @@
 # Runs a program twice at once, in a directory of a file system that refuses shared mappings: FUSE with direct_io.
 #
 # Usage: no_mappings.sh PROGRAM ARGUMENTS...     in mount namespaces of its own; what is written is in ./behind
-# Status 77: not here; the last line on standard error says why.
+# Status 77: not here; 78: no such program; the last line on standard error says why.
 cannot() {
     umount mounted 2>/dev/null
     echo "$*" >&2
     exit 77
 }
 
-command -v bindfs >/dev/null || cannot "no bindfs"
+command -v bindfs >/dev/null || { echo "no bindfs" >&2; exit 78; }
 mkdir behind mounted
 bindfs -o direct_io behind mounted || cannot "bindfs cannot mount"
 python3 - mounted/probe <<PYTHON || cannot "bindfs has shared mappings"

@@ -7,7 +7,8 @@
 #   ext4         a file system of 8 MB in a file
 #   btrfs-quota  a subvolume with a limit of 3 MB
 #   ext4-quota   a user's 3 MB; quotas do not bind who may use the system's reserves (CAP_SYS_RESOURCE), so the program may not
-# In the end the trace is copied to ./trace.rpd, with its journal where it has one. Status 77: not here; the last line on standard error says why.
+# In the end the trace is copied to ./trace.rpd, with its journal where it has one. Status 77: not here; 78: no such program; the
+# last line on standard error says why.
 kind=$1
 full=$2
 shift 2
@@ -16,7 +17,7 @@ cannot() {
     exit 77
 }
 need() {
-    command -v "$1" >/dev/null || cannot "no $1"
+    command -v "$1" >/dev/null || { echo "$kind: no $1" >&2; exit 78; }
 }
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -33,6 +34,7 @@ ext4)
     ;;
 btrfs-quota)
     need mkfs.btrfs
+    need btrfs
     # Smaller ones it refuses; the file has holes.
     truncate -s 128M image && mkfs.btrfs -q image >/dev/null 2>&1 && mount -o loop image disk || cannot "cannot be mounted"
     place=$place/limited
