@@ -56,34 +56,15 @@ pub(super) struct File {
     recorder: &'static Recorder,
     appender: Option<Appender>,
     rows: Rows,
-    inputs: Vec<ThreadInput>,
-    process_ranges: ProcessRanges,
-    links: Links,
-    /// The calls of the next transaction, and with them the records that are for it.
-    calls: Option<Calls>,
-    /// Operations whose call has not ended.
-    held: Vec<Operation>,
-    /// Launches whose call has not ended, and whose operation was lost.
-    lost_launches: Vec<u64>,
-    changes: Vec<Change>,
+    drain: Drain,
     retry_at: Option<Instant>,
     complaint: Complaint,
-    /// The file has what is known of the process when its session begins.
-    introduced: bool,
-    gpus_known: bool,
     /// The file has reached its largest size.
     full: bool,
     /// There is no other chance to write.
     ending: bool,
     /// The file at that path is not one to be written.
     is_not_ours: bool,
-    /// What the session was last told of itself.
-    counted: Option<(Instant, Recorded, Sums)>,
-    /// Sums that sessions in files have been told of, and those of them that were not this one.
-    reported: Sums,
-    before: Sums,
-    /// Sums that sessions in files before this one have been told of.
-    reported_before_file: Sums,
     /// Nothing is to be written but a file to be there.
     opening: bool,
     turns: Turns,
@@ -97,12 +78,45 @@ pub(super) struct File {
     gone: Option<Gone>,
     /// State of the file after this process's last transaction.
     state: u64,
+    reported: Reported,
+}
+
+/// What comes out of the rings, and what of it waits for a later transaction.
+#[derive(Default)]
+struct Drain {
+    inputs: Vec<ThreadInput>,
+    process_ranges: ProcessRanges,
+    links: Links,
+    /// The calls of the next transaction, and with them the records that are for it.
+    calls: Option<Calls>,
+    /// Operations whose call has not ended.
+    held: Vec<Operation>,
+    /// Launches whose call has not ended, and whose operation was lost.
+    lost_launches: Vec<u64>,
+    /// Changes of the switch that some input has not seen yet.
+    changes: Vec<Change>,
+}
+
+/// What the session in the file has been told of itself.
+#[derive(Default)]
+struct Reported {
+    /// What is known of the process when its session begins.
+    introduced: bool,
+    /// What is known of the GPUs.
+    gpus: bool,
+    /// When it was told its counts last, and which.
+    counted: Option<(Instant, Recorded, Sums)>,
+    /// Sums that sessions in files have been told of, and those of them that were not this one.
+    sums: Sums,
+    before: Sums,
+    /// Sums that sessions in files before this one have been told of.
+    before_file: Sums,
+    /// How many failures.
+    failures: u32,
+    /// How many launches had not completed.
+    without_op: u64,
     /// A note beside the file says what was missing from it.
     noted: bool,
-    /// How many failures the session was told of.
-    failures: u32,
-    /// How many launches had not completed, as the session was last told.
-    reported_without_op: u64,
 }
 
 /// What a file had from this process.
@@ -152,24 +166,13 @@ impl File {
             recorder,
             appender: None,
             rows: Rows::new(recorder),
-            inputs: Vec::new(),
-            process_ranges: ProcessRanges::default(),
-            links: Links::default(),
-            calls: None,
-            held: Vec::new(),
-            lost_launches: Vec::new(),
-            changes: Vec::new(),
+            drain: Drain::default(),
+            reported: Reported::default(),
             retry_at: None,
             complaint: Complaint::default(),
-            introduced: false,
-            gpus_known: false,
             full: false,
             ending: false,
             is_not_ours: false,
-            counted: None,
-            reported: Sums::default(),
-            before: Sums::default(),
-            reported_before_file: Sums::default(),
             opening: false,
             turns: Turns::default(),
             committed: Recorded::default(),
@@ -177,9 +180,6 @@ impl File {
             earlier: Recorded::default(),
             gone: None,
             state: 0,
-            noted: false,
-            failures: 0,
-            reported_without_op: 0,
         }
     }
 
@@ -203,16 +203,16 @@ impl File {
         self.forget_changes();
         self.take_new_rings();
         // What cannot be written for long does not pile up here.
-        let room = self.changes.len() < 2 * CHANGES_REMEMBERED;
+        let room = self.drain.changes.len() < 2 * CHANGES_REMEMBERED;
         let changes = if room { self.recorder.switch.take_changes() } else { Vec::new() };
         // A switch that turns where nothing was ever recorded is nothing to write down.
-        let changed = !changes.is_empty() && (self.appender.is_some() || !self.inputs.is_empty());
-        self.changes.extend(changes);
+        let changed = !changes.is_empty() && (self.appender.is_some() || !self.drain.inputs.is_empty());
+        self.drain.changes.extend(changes);
         self.opening = self.recorder.requests.file_is_wanted();
         if self.opening {
             self.try_again();
         }
-        let failed = self.failures != self.recorder.failures.count();
+        let failed = self.reported.failures != self.recorder.failures.count();
         if self.opening || changed || failed || self.has_records() || self.counts_are_old() {
             self.collect_operations();
             let begin = Instant::now();
@@ -227,27 +227,31 @@ impl File {
     /// Notes which calls are for the next transaction, and has what completed before those ended recorded: a call that waited for an
     /// operation is never in the file without it.
     fn collect_operations(&mut self) {
-        self.calls = Some(self.note_calls());
+        self.drain.calls = Some(self.note_calls());
         let sources = self.recorder.setup.sources;
         let of_calls =
             |input: &&mut ThreadInput| !sources.iter().any(|source| source.is_own_thread(input.consumer.tid));
-        self.inputs.iter_mut().filter(of_calls).for_each(|input| input.consumer.note_end());
-        let before = self.inputs.len();
+        self.drain.inputs.iter_mut().filter(of_calls).for_each(|input| input.consumer.note_end());
+        let before = self.drain.inputs.len();
         sources.iter().for_each(|source| source.collect(COLLECT));
         // That thread may have made its ring only now. Other new ones are for the next transaction.
         self.take_new_rings();
-        self.inputs[before..].iter_mut().filter(of_calls).for_each(|input| input.consumer.note_nothing());
+        self.drain.inputs[before..]
+            .iter_mut()
+            .filter(of_calls)
+            .for_each(|input| input.consumer.note_nothing());
     }
 
     /// Changes of the switch that every range has seen, but for the latest: a record may come in late.
     fn forget_changes(&mut self) {
-        let applied = self.inputs.iter().map(|input| input.ranges.applied()).min().unwrap_or(usize::MAX);
+        let applied =
+            self.drain.inputs.iter().map(|input| input.ranges.applied()).min().unwrap_or(usize::MAX);
         let old = applied
-            .min(self.process_ranges.applied())
-            .min(self.changes.len().saturating_sub(CHANGES_REMEMBERED));
-        self.changes.drain(..old);
-        self.inputs.iter_mut().for_each(|input| input.ranges.forget(old));
-        self.process_ranges.forget(old);
+            .min(self.drain.process_ranges.applied())
+            .min(self.drain.changes.len().saturating_sub(CHANGES_REMEMBERED));
+        self.drain.changes.drain(..old);
+        self.drain.inputs.iter_mut().for_each(|input| input.ranges.forget(old));
+        self.drain.process_ranges.forget(old);
     }
 
     /// Works out the names of stack frames that came with the last drain; true: there are some to be written. May take long, and
@@ -287,8 +291,8 @@ impl File {
             .and_then(|()| self.turns.commit(self.recorder, appender));
         match said {
             Ok(()) => {
-                (self.reported, self.introduced, self.noted) = (sums, true, false);
-                self.counted = Some((Instant::now(), self.committed, sums));
+                (self.reported.sums, self.reported.introduced, self.reported.noted) = (sums, true, false);
+                self.reported.counted = Some((Instant::now(), self.committed, sums));
             }
             Err(_) => self.turns.roll_back(appender),
         }
@@ -298,19 +302,19 @@ impl File {
     /// All that the session says of itself.
     fn state(&self, state: &mut State<'_>, sums: Sums, ends: bool) -> Result<(), Error> {
         self.introduce(state)?;
-        session::counts(state, self.recorder, &self.committed, sums.since(self.before))?;
+        session::counts(state, self.recorder, &self.committed, sums.since(self.reported.before))?;
         if ends { session::end(state) } else { Ok(()) }
     }
 
     /// What is known of the process when its session begins, in the session's first transaction.
     fn introduce(&self, state: &mut State<'_>) -> Result<(), Error> {
-        if self.introduced { Ok(()) } else { session::begin(state, self.recorder) }
+        if self.reported.introduced { Ok(()) } else { session::begin(state, self.recorder) }
     }
 
     /// The file could not be had to the end: what was lost is said beside it.
     fn leave_note(&mut self, appender: Option<&Appender>) {
         let sums = Sums::of(self.recorder);
-        let lost = sums.since(self.reported).lost.records();
+        let lost = sums.since(self.reported.sums).lost.records();
         if lost > 0 && !self.is_not_ours {
             self.say_beside(appender, sums, lost, true);
         }
@@ -327,10 +331,10 @@ impl File {
     fn note_early(&mut self, appender: Option<&Appender>, open: u64) {
         self.recorder.requests.note_done();
         self.take_new_rings();
-        let waiting: u64 = self.inputs.iter().map(|input| input.consumer.waiting()).sum();
-        let missing = open + self.held.len() as u64 + waiting;
+        let waiting: u64 = self.drain.inputs.iter().map(|input| input.consumer.waiting()).sum();
+        let missing = open + self.drain.held.len() as u64 + waiting;
         let sums = Sums::of(self.recorder);
-        let lost = sums.since(self.reported).lost.records() + missing;
+        let lost = sums.since(self.reported.sums).lost.records() + missing;
         if lost > 0 && !self.is_not_ours {
             let missing = Lost::by(|cause| if cause == Cause::Write.name() { missing } else { 0 });
             self.say_beside(appender, sums.with_lost(sums.lost.and(missing)), lost, false);
@@ -350,14 +354,14 @@ impl File {
         let path = appender.map_or(&*path, Appender::path);
         let session = appender.filter(|appender| appender.has_session()).map(Appender::session);
         let name = session::name_of_note(self.recorder);
-        if self.noted {
+        if self.reported.noted {
             rpd_schema::remove_note(path, &name);
         }
         // Why the file cannot be written was said when that began.
         let shown = path.display();
         match rpd_schema::leave_note(path, &name, session, &facts) {
             Ok(()) => {
-                self.noted = true;
+                self.reported.noted = true;
                 log::info(|| format!("{shown}: {lost} records lost, said beside it"));
             }
             // What keeps the file from being written keeps the note from it, and was said.
@@ -373,10 +377,10 @@ impl File {
 
     /// What was said beside the file gets in after all, with the open transaction; others may have taken the note in.
     fn withdraw_note(&mut self, appender: &mut Appender) -> Result<(), Error> {
-        if self.noted {
+        if self.reported.noted {
             appender.withdraw_note(&session::name_of_note(self.recorder))?;
             // The session's own counts stand no more.
-            self.counted = None;
+            self.reported.counted = None;
         }
         Ok(())
     }
@@ -396,11 +400,11 @@ impl File {
     fn begin_session(&mut self) {
         self.earlier = self.earlier.and(&self.committed);
         (self.rows.recorded, self.committed) = Default::default();
-        (self.introduced, self.gpus_known, self.counted) = (false, false, None);
+        (self.reported.introduced, self.reported.gpus, self.reported.counted) = (false, false, None);
         self.is_not_ours = false;
-        self.before = self.reported;
+        self.reported.before = self.reported.sums;
         self.rows.new_session();
-        self.links.forget();
+        self.drain.links.forget();
     }
 
     /// What is in the file stays there, and is not this one's any more.
@@ -410,13 +414,13 @@ impl File {
     }
 
     fn has_records(&self) -> bool {
-        !self.held.is_empty()
+        !self.drain.held.is_empty()
             || self.rows.frames.as_ref().is_some_and(Frames::has_named)
-            || self.inputs.iter().any(|input| input.consumer.has_records())
+            || self.drain.inputs.iter().any(|input| input.consumer.has_records())
     }
 
     fn counts_are_old(&self) -> bool {
-        self.counted.is_some_and(|(at, recorded, counted)| {
+        self.reported.counted.is_some_and(|(at, recorded, counted)| {
             // After a stop nothing may come for long, and somebody wants to know what was recorded.
             let due = at.elapsed() > COUNTS || !self.recorder.switch.is_on();
             self.recorder.counters.lost() != counted.lost || (recorded != self.rows.recorded && due)
@@ -459,12 +463,12 @@ impl File {
                 self.rows.commit();
                 self.account(at_stake.drained);
                 // Others may have taken it in by now, which the next transaction finds.
-                self.noted = noted;
+                self.reported.noted = noted;
                 if noted {
                     rpd_schema::remove_note(appender.path(), &session::name_of_note(self.recorder));
                 }
-                (self.committed, self.introduced) = (self.rows.recorded, true);
-                self.reported = self.counted.map_or(self.reported, |(.., sums)| sums);
+                (self.committed, self.reported.introduced) = (self.rows.recorded, true);
+                self.reported.sums = self.reported.counted.map_or(self.reported.sums, |(.., sums)| sums);
                 self.recorder.requests.progress.committed(
                     &appender,
                     self.committed.events(),
@@ -494,7 +498,7 @@ impl File {
             match self.turns.commit(self.recorder, appender) {
                 Err(error) if *error.kind() == ErrorKind::Locked && self.recorder.requests.note_is_due() => {
                     self.note_early(Some(appender), at_stake.records);
-                    noted = self.noted;
+                    noted = self.reported.noted;
                 }
                 other => return other.map(|()| noted),
             }
@@ -507,7 +511,7 @@ impl File {
         self.introduce(&mut |key, value| appender.session_fact(key, value))?;
         if appender.creates() {
             self.turns.commit(self.recorder, appender)?;
-            self.introduced = true;
+            self.reported.introduced = true;
             self.turns.begin(self.recorder, appender)?;
         }
         Ok(())
@@ -530,7 +534,7 @@ impl File {
 
     fn take_new_rings(&mut self) {
         let new = self.recorder.take_new_rings();
-        self.inputs.extend(new.into_iter().map(|consumer| ThreadInput {
+        self.drain.inputs.extend(new.into_iter().map(|consumer| ThreadInput {
             consumer,
             ranges: Ranges::default(),
             operations: false,
@@ -542,33 +546,35 @@ impl File {
     fn note_calls(&mut self) -> Calls {
         let watermark = correlation::watermark();
         self.take_new_rings();
-        let open = self.inputs.iter().map(|input| input.consumer.open_call());
+        let open = self.drain.inputs.iter().map(|input| input.consumer.open_call());
         let open = open.filter(|call| *call != correlation::NONE).collect();
-        self.inputs.iter_mut().for_each(|input| input.consumer.forget_end());
+        self.drain.inputs.iter_mut().for_each(|input| input.consumer.forget_end());
         Calls { watermark, open }
     }
 
     /// The rings are drained next: to where that was `noted`, or to their ends.
     fn begin_links(&mut self, noted: Option<Calls>) {
         let Calls { watermark, open } = noted.unwrap_or_else(|| self.note_calls());
-        self.links.begin(watermark, open);
+        self.drain.links.begin(watermark, open);
         for call in self.recorder.lost_calls.take() {
-            self.links.lose(call);
+            self.drain.links.lose(call);
         }
     }
 
     /// Launches whose operation got lost on its way here: those in the file wait for nothing any more.
     fn settle_lost_launches(&mut self) {
-        self.lost_launches.extend(self.recorder.lost_launches.take());
-        for call in std::mem::take(&mut self.lost_launches) {
-            match self.links.of(call) {
+        self.drain.lost_launches.extend(self.recorder.lost_launches.take());
+        for call in std::mem::take(&mut self.drain.lost_launches) {
+            match self.drain.links.of(call) {
                 Link::Never => {}
-                Link::Later if self.lost_launches.len() < MOST_HELD => self.lost_launches.push(call),
+                Link::Later if self.drain.lost_launches.len() < MOST_HELD => {
+                    self.drain.lost_launches.push(call)
+                }
                 Link::Later => {}
                 Link::Now => {
                     self.rows.recorded.launches_done += 1;
                     // A rollback does not bring it back.
-                    self.committed.launches_done += u64::from(self.links.is_committed(call));
+                    self.committed.launches_done += u64::from(self.drain.links.is_committed(call));
                 }
             }
         }
@@ -577,19 +583,19 @@ impl File {
     /// Rows of all records; what of them is lost if the transaction fails.
     fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (AtStake, Result<(), Error>) {
         // At the end nothing is left for another transaction.
-        let noted = self.calls.take().filter(|_| until == Until::Next);
+        let noted = self.drain.calls.take().filter(|_| until == Until::Next);
         self.begin_links(noted);
         self.settle_lost_launches();
-        let held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.drain.held);
         let mut sink = Sink {
             appender,
             rows: &mut self.rows,
-            process_ranges: &mut self.process_ranges,
-            links: &mut self.links,
-            held: &mut self.held,
+            process_ranges: &mut self.drain.process_ranges,
+            links: &mut self.drain.links,
+            held: &mut self.drain.held,
             // At the end nothing is left to wait for.
             most_held: if until == Until::ProcessEnds { 0 } else { MOST_HELD },
-            changes: &self.changes,
+            changes: &self.drain.changes,
             turns: &mut self.turns,
             recorder: self.recorder,
             calls_drained: false,
@@ -611,9 +617,9 @@ impl File {
         }
         // Calls before the operations that they caused.
         let operations_alone = |input: &ThreadInput| input.operations && !input.calls;
-        self.inputs.sort_by_key(operations_alone);
+        self.drain.inputs.sort_by_key(operations_alone);
         let mut held = Some(held);
-        for input in &mut self.inputs {
+        for input in &mut self.drain.inputs {
             if operations_alone(input) {
                 sink.calls_drained = true;
                 held.take().into_iter().flatten().for_each(|operation| sink.operation(operation));
@@ -646,7 +652,7 @@ impl File {
             self.complaint
                 .say("RPDT_EXIT_MS is too short for all that is to be written; what is missing is counted");
         }
-        self.inputs.retain(|input| !input.consumer.gone);
+        self.drain.inputs.retain(|input| !input.consumer.gone);
         let result = failed.map_or(Ok(()), Err).and_then(|()| self.facts(appender, until));
         (
             AtStake { records: records.saturating_sub(skipped), drained: records, launches: launches_ended },
@@ -655,24 +661,33 @@ impl File {
     }
 
     fn facts(&mut self, appender: &mut Appender, until: Until) -> Result<(), Error> {
-        if !self.gpus_known {
-            self.gpus_known = session::gpus(appender, self.recorder)?;
+        if !self.reported.gpus {
+            self.reported.gpus = session::gpus(appender, self.recorder)?;
         }
         let ending = until != Until::Next;
         let failures = self.recorder.failures.count();
-        if ending || self.counts_are_old() || self.counted.is_none() || self.failures != failures {
+        if ending
+            || self.counts_are_old()
+            || self.reported.counted.is_none()
+            || self.reported.failures != failures
+        {
             let sums = Sums::of(self.recorder);
             let mut state = |key: &str, value: &str| appender.session_fact(key, value);
-            session::counts(&mut state, self.recorder, &self.rows.recorded, sums.since(self.before))?;
-            self.counted = Some((Instant::now(), self.rows.recorded, sums));
-            self.failures = failures;
-        } else if self.reported_without_op != self.rows.recorded.launches_without_op() {
+            session::counts(
+                &mut state,
+                self.recorder,
+                &self.rows.recorded,
+                sums.since(self.reported.before),
+            )?;
+            self.reported.counted = Some((Instant::now(), self.rows.recorded, sums));
+            self.reported.failures = failures;
+        } else if self.reported.without_op != self.rows.recorded.launches_without_op() {
             // A process that is killed must have told it with what it wrote last.
             let mut state = |key: &str, value: &str| appender.session_fact(key, value);
             session::launches_without_op(&mut state, &self.rows.recorded)?;
         }
         session::committed(appender, &self.rows.recorded)?;
-        self.reported_without_op = self.rows.recorded.launches_without_op();
+        self.reported.without_op = self.rows.recorded.launches_without_op();
         if ending { session::end(&mut |key, value| appender.session_fact(key, value)) } else { Ok(()) }
     }
 }

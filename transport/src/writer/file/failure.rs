@@ -20,8 +20,8 @@ impl File {
         self.account(at_stake.drained);
         self.committed.launches_done += at_stake.launches;
         self.rows.roll_back(self.committed);
-        self.links.forget();
-        (self.gpus_known, self.counted) = (false, None);
+        self.drain.links.forget();
+        (self.reported.gpus, self.reported.counted) = (false, None);
         if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Truncated) && appender.has_session() {
             return self.move_aside(&appender, error);
         }
@@ -73,15 +73,15 @@ impl File {
 
     pub(super) fn discard(&mut self) {
         self.begin_links(None);
-        let held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.drain.held);
         let mut records = held.len() as u64;
-        let (links, changes) = (&mut self.links, &self.changes);
+        let (links, changes) = (&mut self.drain.links, &self.drain.changes);
         // Launches that are in the file: it is said once that their operations are not.
         let mut launches = 0;
         for operation in &held {
             launches += u64::from(operation.settles_launch() && links.is_committed(operation.call()));
         }
-        for ThreadInput { consumer, ranges, .. } in &mut self.inputs {
+        for ThreadInput { consumer, ranges, .. } in &mut self.drain.inputs {
             let tid = consumer.tid;
             consumer.gone = consumer.drain(|entry| {
                 records += 1;
@@ -95,14 +95,16 @@ impl File {
                     }
                     Kind::Copy | Kind::Launch => {}
                     // Which range the next pop ends must be known all the same.
-                    Kind::Start | Kind::Stop => self.process_ranges.follow(tid, &entry, changes, |_, _| {}),
+                    Kind::Start | Kind::Stop => {
+                        self.drain.process_ranges.follow(tid, &entry, changes, |_, _| {})
+                    }
                     _ => ranges.follow(&entry, changes, |_| {}),
                 }
             });
         }
-        self.process_ranges.drained(clock::monotonic(), changes, |_, _| {});
-        self.links.forget();
-        self.inputs.retain(|input| !input.consumer.gone);
+        self.drain.process_ranges.drained(clock::monotonic(), changes, |_, _| {});
+        self.drain.links.forget();
+        self.drain.inputs.retain(|input| !input.consumer.gone);
         self.account(records);
         self.rows.recorded.launches_done += launches;
         self.committed.launches_done += launches;

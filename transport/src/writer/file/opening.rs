@@ -96,10 +96,15 @@ impl File {
             return self.forget_file();
         }
         let before = self.gone.map(|gone| gone.recorded).unwrap_or_default();
-        let reported = self.gone.map_or(self.reported_before_file, |gone| gone.reported);
+        let reported = self.gone.map_or(self.reported.before_file, |gone| gone.reported);
         let events = self.committed.events();
-        self.gone =
-            Some(Gone { session, recorded: before.and(&recorded), reported, events, before: self.before });
+        self.gone = Some(Gone {
+            session,
+            recorded: before.and(&recorded),
+            reported,
+            events,
+            before: self.reported.before,
+        });
         (self.earlier, self.committed, self.rows.recorded) = Default::default();
     }
 
@@ -136,7 +141,7 @@ impl File {
             self.recorder.counters.lose(Cause::FileGone, missing);
             let lost = |cause: &str| appender.fact_of(gone.session, &lost(cause))?.parse().ok();
             let there = Lost::by(|cause| lost(cause).unwrap_or(0));
-            self.reported = self.reported.with_lost(gone.before.lost.and(there));
+            self.reported.sums = self.reported.sums.with_lost(gone.before.lost.and(there));
         }
         self.gone = None;
     }
@@ -145,7 +150,7 @@ impl File {
     pub(super) fn count_gone(&mut self) {
         if let Some(gone) = self.gone.take() {
             self.recorder.counters.lose(Cause::FileGone, gone.recorded.events());
-            self.reported = gone.reported;
+            self.reported.sums = gone.reported;
         }
     }
 
@@ -170,7 +175,7 @@ impl File {
         match self.begin(&path) {
             Ok(appender) => {
                 self.find_gone(&appender);
-                self.reported_before_file = self.reported;
+                self.reported.before_file = self.reported.sums;
                 self.begin_session();
                 self.retry_at = None;
                 Some(appender)
