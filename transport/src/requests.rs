@@ -95,8 +95,8 @@ impl Requests {
         self.ask(deadline, |_| {});
     }
 
-    /// As [`Requests::flush`], for a program that is about to come down: where others have the file for most of that time, a note beside it says
-    /// what is not in there. It goes when that gets in after all.
+    /// As [`Requests::flush`], for a program that is about to come down: where others have the file for most of that time, a note beside it
+    /// says what is not in there. It goes when that gets in after all.
     pub fn flush_or_note(&self, deadline: Duration) {
         let patience = deadline / 4 * 3;
         self.note_at.store(clock::monotonic() + patience.as_nanos() as u64, Ordering::Relaxed);

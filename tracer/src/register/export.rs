@@ -1,5 +1,5 @@
-//! Registered tables: the symbols by which rocprofiler-register finds a tool and hands it the API tables of ROCm's libraries as each is first
-//! used: HSA from ROCm 6.1 on, HIP and roctx from 6.2 on (docs/architecture.md).
+//! Registered tables: the symbols by which rocprofiler-register finds a tool and hands it the API tables of ROCm's libraries as each is
+//! first used: HSA from ROCm 6.1 on, HIP and roctx from 6.2 on (docs/architecture.md).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

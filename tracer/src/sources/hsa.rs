@@ -3,8 +3,8 @@
 //!
 //! - `export`: the symbols by which the runtime finds a tool; `tools_lib`: the variable by which an old one does
 //! - `load`: hooks go into the tables (`table`); `state`: what they share; `life`: when the runtime starts and ends
-//! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: when one fails; `reservation`: whose their packets are; `dispatch`: what
-//!   happens to them
+//! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: when one fails; `reservation`: whose their packets are; `dispatch`:
+//!   what happens to them
 //! - `functions`: what records name by number
 //! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
 //! - `copy`: asynchronous copies; `code_object`: what the kernels are

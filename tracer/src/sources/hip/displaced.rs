@@ -54,8 +54,8 @@ pub(super) fn noticed() {
     let Some(recorder) = recorder::get().filter(|_| state::current() == State::Callbacks) else { return };
     let mut launches = description::get().apis.iter().filter(|api| api.launches());
     // Otherwise the kernels are of calls that nobody wanted, or of lost ones.
-    let told = launches.all(|api| config::get().apis.contains(api.name));
-    if !told || recorder.counters.lost().records() > 0 {
+    let all_recorded = launches.all(|api| config::get().apis.contains(api.name));
+    if !all_recorded || recorder.counters.lost().records() > 0 {
         return;
     }
     let there = rpd_preload::library::is_loaded("librpd_hip.so");

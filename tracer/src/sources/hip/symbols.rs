@@ -39,8 +39,9 @@ pub(super) fn has_calls(library: Option<&Library>) -> bool {
     state::is_by_symbols()
 }
 
-/// Whether symbols are the better way to observe calls: HIP up to 5.2 times every command while it has callbacks, at the program's cost, and of versions
-/// that nobody knows the callbacks cannot be read. A recorder that comes later than HIP has missed callers who know their functions.
+/// Whether symbols are the better way to observe calls: HIP up to 5.2 times every command while it has callbacks, at the program's cost,
+/// and of versions that nobody knows the callbacks cannot be read. A recorder that comes later than HIP has missed callers who know their
+/// functions.
 fn is_better(library: Option<&Library>) -> bool {
     let is_there = rpd_preload::library::is_loaded("librpd_hip.so");
     match config::get().calls {

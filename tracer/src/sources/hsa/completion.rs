@@ -424,7 +424,7 @@ impl Watched {
         }
     }
 
-    /// Settles what has completed, looking at most `behind` operations past one that has not.
+    /// Makes records of what has completed, looking at most `behind` operations past one that has not.
     fn look(&mut self, hsa: &'static Hsa, behind: usize) -> usize {
         let Some(queue) = self.ends.queue else { return 0 };
         let (mut place, mut ended) = (0, 0);
