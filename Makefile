@@ -116,17 +116,17 @@ install: build
 # Builds nothing: `pip install ./python` packs what this installs.
 install-built:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(RELEASE)/rpd $(DESTDIR)$(PREFIX)/bin/rpd
-	install -m 755 $(RELEASE)/rpdRemote $(DESTDIR)$(PREFIX)/bin/rpdRemote
-	install -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
-	install -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
-	install -m 644 $(RELEASE)/librpd_hip.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
+	install -s -m 755 $(RELEASE)/rpd $(DESTDIR)$(PREFIX)/bin/rpd
+	install -s -m 755 $(RELEASE)/rpdRemote $(DESTDIR)$(PREFIX)/bin/rpdRemote
+	install -s -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
+	install -s -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
+	install -s -m 644 $(RELEASE)/librpd_hip.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
 	install -m 644 include/rpd_tracer.h $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
 	install -d $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 644 sql/queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(PREFIX)/lib/rpd
-	install -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
+	install -s -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
 	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
 	install -m 644 scripts/tsan.suppressions $(DESTDIR)$(PREFIX)/lib/rpd/tsan.suppressions
 

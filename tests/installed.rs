@@ -56,6 +56,11 @@ fn an_installation_works_alone_and_goes_away() {
     ] {
         assert!(installed.iter().any(|known| known == file), "{file} is not in {installed:?}");
     }
+    for file in ["bin/rpd", "lib/librpd_tracer.so", "lib/librpd_hip.so", "lib/librpd_remote.so"] {
+        let bytes = std::fs::read(prefix.join(file)).unwrap();
+        let has = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
+        assert!(has(b"\0.shstrtab\0") && !has(b"\0.symtab\0"), "{file} is not stripped");
+    }
     let control = program("control").display().to_string();
     let args = |file: &str| dir.trace(file).texts("select args from api order by start");
 
