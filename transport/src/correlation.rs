@@ -2,9 +2,14 @@
 //!
 //! They count from 1 through the whole process, over all sessions and files that it writes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod ids;
 
-static NEXT: AtomicU64 = AtomicU64::new(1);
+use crate::atomic::AtomicU64;
+use crate::records::ring::Producer;
+use ids::Ids;
+pub use ids::{OPENING, may_be};
+
+static IDS: Ids = Ids(AtomicU64::new(1));
 
 /// An operation that no recorded call caused.
 pub const NONE: u64 = 0;
@@ -12,11 +17,17 @@ pub const NONE: u64 = 0;
 /// A new id.
 #[inline]
 pub fn next() -> u64 {
-    NEXT.fetch_add(1, Ordering::AcqRel)
+    IDS.next()
 }
 
 /// The id that comes next: smaller ones have been given out, and whatever their threads did before that is visible.
 #[inline]
 pub fn watermark() -> u64 {
-    NEXT.load(Ordering::Acquire)
+    IDS.watermark()
+}
+
+/// A new id, which is open in the ring of `producer` before anybody can see that it has been given out.
+#[inline]
+pub fn open(producer: &Producer) -> u64 {
+    IDS.open(producer)
 }

@@ -14,6 +14,9 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+// models/ puts loom's in their place, for the modules that name them so.
+use std::sync::atomic;
+
 pub mod cgroup;
 pub mod config;
 pub mod correlation;

@@ -31,9 +31,6 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two tries.
 const ORPHAN_PAUSE: Duration = Duration::from_micros(100);
 
-/// Set in a published call whose id is being given out: any from the rest on.
-pub const OPENING: u64 = 1 << 63;
-
 struct ThreadBuffer {
     /// Recorder that `producer` belongs to.
     epoch: u32,
@@ -188,11 +185,7 @@ impl ThreadBuffer {
             recorder.counters.lose(Cause::BufferFull, 1);
             return None;
         };
-        // Whoever sees the id given out sees at least this.
-        producer.open_call(OPENING | correlation::watermark());
-        let id = correlation::next();
-        producer.open_call(id);
-        Some(id)
+        Some(correlation::open(producer))
     }
 
     /// False: the record is lost.

@@ -27,14 +27,27 @@ impl Chunk {
         self.size
     }
 
-    /// Where the records begin: `size() - HEADER` bytes.
+    /// Where bytes `at` to `at + length` of the records lie, of `size() - HEADER`: to be written.
     ///
     /// # Safety
-    /// `chunk` comes from [`Owned::into_raw`] and is mapped.
+    /// `chunk` comes from [`Owned::into_raw`] and is mapped; so many bytes are in it, and nobody reads them.
     #[inline]
-    pub unsafe fn bytes(chunk: *mut Chunk) -> *mut u8 {
-        // SAFETY: the header is smaller than any mapping.
-        unsafe { chunk.cast::<u8>().add(Chunk::HEADER) }
+    pub unsafe fn space(chunk: *mut Chunk, at: usize, length: usize) -> *mut u8 {
+        // SAFETY: the caller's word.
+        unsafe {
+            debug_assert!(at + length <= (*chunk).size - Chunk::HEADER);
+            chunk.cast::<u8>().add(Chunk::HEADER + at)
+        }
+    }
+
+    /// The first `until` bytes of the records.
+    ///
+    /// # Safety
+    /// `chunk` comes from [`Owned::into_raw`] and stays mapped for `'a`; these bytes have been written and nobody changes them.
+    #[inline]
+    pub unsafe fn filled<'a>(chunk: *const Chunk, until: usize) -> &'a [u8] {
+        // SAFETY: the caller's word.
+        unsafe { std::slice::from_raw_parts(chunk.cast::<u8>().add(Chunk::HEADER), until) }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::records::Kind;
 use crate::records::budget::{Budget, CHUNK};
 use crate::records::chunk::{Chunk, Owned};
@@ -129,7 +129,7 @@ impl Producer {
         // SAFETY: `used + total <= capacity` of a live chunk, and the consumer reads only below `written`, so these bytes
         // are ours alone.
         unsafe {
-            let mut to = Chunk::bytes(self.chunk).add(self.used);
+            let mut to = Chunk::space(self.chunk, self.used, total);
             for part in [bytemuck::bytes_of(&header), body, text[0], text[1]] {
                 ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
                 to = to.add(part.len());
@@ -226,7 +226,7 @@ impl Consumer {
             // A chunk with a successor does not grow any more.
             let written = if is_last { until } else { chunk.written.load(Ordering::Acquire) };
             // SAFETY: the producer published the bytes below `written` with release and never changes them again.
-            let bytes = unsafe { std::slice::from_raw_parts(Chunk::bytes(self.chunk), written) };
+            let bytes = unsafe { Chunk::filled(self.chunk, written) };
             while self.read < written {
                 let at = &bytes[self.read..];
                 let header: [u32; 2] = bytemuck::pod_read_unaligned(&at[..HEADER]);
@@ -258,7 +258,7 @@ impl Consumer {
             let is_last = ptr::eq(at, last);
             let written = if is_last { until } else { chunk.written.load(Ordering::Acquire) };
             // SAFETY: the producer published the bytes below `written` with release and never changes them again.
-            let bytes = unsafe { std::slice::from_raw_parts(Chunk::bytes(at.cast_mut()), written) };
+            let bytes = unsafe { Chunk::filled(at, written) };
             while read < written {
                 let total: u32 = bytemuck::pod_read_unaligned(&bytes[read..read + 4]);
                 read += (total as usize).next_multiple_of(ALIGN);

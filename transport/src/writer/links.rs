@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::correlation;
+
 use crate::lost_calls::MOST;
-use crate::thread::OPENING;
 
 /// What is to become of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +32,7 @@ struct Drain {
 impl Drain {
     /// Whether `call` may be open.
     fn is_open(&self, call: u64) -> bool {
-        let is = |open: u64| if open & OPENING == 0 { open == call } else { call >= open & !OPENING };
-        self.open.iter().any(|open| is(*open))
+        self.open.iter().any(|open| correlation::may_be(*open, call))
     }
 
     /// Whether the record of `call` has been drained. Of calls that were beginning this says no.
@@ -108,6 +108,7 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::correlation::OPENING;
 
     #[test]
     fn calls_that_are_open_or_new_hold_their_operations_back() {
