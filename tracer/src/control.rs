@@ -6,21 +6,21 @@
 
 pub mod state;
 
-use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::ffi::{OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rpd_transport::config::Template;
-use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::recorder;
 
-use crate::guard::guard;
+use crate::guard::{bytes, guard, with_recorder};
 use crate::process::finish;
 
 /// One more start: recording runs while there were more starts than stops. RPDT_AUTOSTART=1 counts as one.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdstart() {
-    with(|recorder| {
+    with_recorder(|recorder| {
         recorder.switch.start();
         recorder.setup.sources.iter().for_each(|source| source.started(recorder));
     });
@@ -29,13 +29,13 @@ pub extern "C-unwind" fn rpdstart() {
 /// One more stop.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdstop() {
-    with(|recorder| recorder.switch.stop());
+    with_recorder(|recorder| recorder.switch.stop());
 }
 
 /// Returns when all that was recorded and completed before the call is in the file, or after 10 s.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdflush() {
-    with(finish::flush);
+    with_recorder(finish::flush);
 }
 
 /// As [`rpdflush`], after up to `ns` ns in which what was launched while recording may complete. Returns how many recorded launches have no
@@ -59,7 +59,7 @@ pub unsafe extern "C-unwind" fn rpd_setFilename(name: *const c_char) -> c_int {
         return -1;
     }
     let mut changed = true;
-    with(|recorder| {
+    with_recorder(|recorder| {
         changed = finish::change_file(recorder, Template::new(Path::new(OsStr::from_bytes(name))))
     });
     if changed { 0 } else { -1 }
@@ -70,22 +70,4 @@ pub unsafe extern "C-unwind" fn rpd_setFilename(name: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdfinish() {
     guard((), finish::process_end);
-}
-
-fn with(act: impl FnOnce(&'static Recorder)) {
-    guard((), || {
-        if let Some(recorder) = recorder::get() {
-            act(recorder);
-        }
-    });
-}
-
-/// # Safety
-/// `text` is null or NUL-terminated and stays as it is for the caller's use of the result.
-unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
-    if text.is_null() {
-        return &[];
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_bytes()
 }

@@ -1,10 +1,11 @@
 //! What stands between the recorder and its host: no panic crosses, errno stays as it was, no thread is cancelled inside.
 
+use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpd_transport::log;
 use rpd_transport::provoked;
-use rpd_transport::recorder;
+use rpd_transport::recorder::{self, Recorder};
 
 /// Runs `body`, in which the thread cannot be cancelled. If it panics, recording ends for this process with one line, and the caller
 /// gets `otherwise`.
@@ -20,6 +21,24 @@ pub(crate) fn guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
         provoked::panic("hook");
         value
     })
+}
+
+/// Runs `act` on the recorder, inside the guard, where there is one.
+pub(crate) fn with_recorder(act: impl FnOnce(&'static Recorder)) {
+    guard((), || {
+        if let Some(recorder) = recorder::get() {
+            act(recorder);
+        }
+    });
+}
+
+/// The bytes of a text that a program gives an exported function.
+///
+/// # Safety
+/// `text` is null or NUL-terminated and stays as it is for the caller's use of the result.
+pub(crate) unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
 
 /// From here on a panic of the recorder, on any of its threads and in any hook, is one line, once, in place of the several that

@@ -20,7 +20,6 @@ pub(crate) struct Kernel {
     pub(crate) gpu: u32,
     /// Registers and sizes; none when the code object could not be read.
     pub(crate) facts: Option<rpd_codeobject::Kernel>,
-    name: OnceLock<String>,
 }
 
 struct Table {
@@ -142,12 +141,12 @@ impl Cache {
 impl Kernel {
     /// A kernel of which that is known.
     pub(crate) fn new(symbol: String, gpu: u32, facts: Option<rpd_codeobject::Kernel>) -> Kernel {
-        Kernel { symbol, gpu, facts, name: OnceLock::new() }
+        Kernel { symbol, gpu, facts }
     }
 
-    /// Its demangled name, which is worked out once.
-    pub(crate) fn name(&self) -> &str {
-        self.name.get_or_init(|| rpd_codeobject::demangle(&self.symbol))
+    /// Its demangled name.
+    pub(crate) fn name(&self) -> String {
+        rpd_codeobject::demangle(&self.symbol)
     }
 
     /// Whether the runtime brought it along.
@@ -181,7 +180,7 @@ pub(crate) fn text(id: KernelId) -> Option<KernelText> {
         wavefront_size: facts.wavefront_size,
         max_workgroup_size: facts.max_flat_workgroup_size,
     });
-    Some(KernelText { name: kernel.name().to_string(), role: kernel.role(), code })
+    Some(KernelText { name: kernel.name(), role: kernel.role(), code })
 }
 
 #[cfg(test)]

@@ -9,17 +9,16 @@ mod next;
 mod table;
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rpd_transport::marker;
 use rpd_transport::process_range;
-use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::Stack;
 use rpd_transport::source::{Answer, Loading, Offer, Source};
 use rpd_transport::thread;
 
-use crate::guard::guard;
+use crate::guard::{bytes, guard, with_recorder};
 use next::Next;
 
 /// The source of roctx's markers.
@@ -101,8 +100,10 @@ pub(crate) fn version_minor() -> u32 {
 /// # Safety
 /// `message` is null or NUL-terminated.
 pub(crate) unsafe fn mark(next: Option<Mark>, message: Text) {
-    // SAFETY: the caller's promise.
-    record(|recorder| marker::mark(recorder, marker::USER_MARKER.as_bytes(), unsafe { bytes(message) }));
+    with_recorder(|recorder| {
+        // SAFETY: the caller's promise.
+        marker::mark(recorder, marker::USER_MARKER.as_bytes(), unsafe { bytes(message) });
+    });
     if let Some(next) = next {
         // SAFETY: as above.
         hand_on(|| unsafe { next(message) });
@@ -114,7 +115,7 @@ pub(crate) unsafe fn mark(next: Option<Mark>, message: Text) {
 /// # Safety
 /// `message` is null or NUL-terminated.
 pub(crate) unsafe fn range_push(next: Option<RangePush>, message: Text) -> c_int {
-    record(|recorder| {
+    with_recorder(|recorder| {
         // SAFETY: the caller's promise.
         let text = unsafe { bytes(message) };
         marker::push(recorder, Stack::ROCTX, marker::USER_MARKER.as_bytes(), text);
@@ -128,7 +129,7 @@ pub(crate) unsafe fn range_push(next: Option<RangePush>, message: Text) -> c_int
 pub(crate) fn range_pop(next: Option<RangePop>) -> c_int {
     let level = guard(None, || marker::level_down(Stack::ROCTX));
     if level.is_some() {
-        record(|recorder| marker::pop(recorder, Stack::ROCTX));
+        with_recorder(|recorder| marker::pop(recorder, Stack::ROCTX));
     }
     next.map_or(level.unwrap_or(-1), |next| hand_on(|| next()))
 }
@@ -144,13 +145,13 @@ pub(crate) unsafe fn range_start(next: Option<RangeStart>, message: Text) -> u64
         None => LAST_RANGE.fetch_add(1, Ordering::Relaxed) + 1,
     };
     // SAFETY: as above.
-    record(|recorder| process_range::start(recorder, id, unsafe { bytes(message) }));
+    with_recorder(|recorder| process_range::start(recorder, id, unsafe { bytes(message) }));
     id
 }
 
 /// That range ends.
 pub(crate) fn range_stop(next: Option<RangeStop>, id: u64) {
-    record(|recorder| process_range::stop(recorder, id));
+    with_recorder(|recorder| process_range::stop(recorder, id));
     if let Some(next) = next {
         hand_on(|| next(id));
     }
@@ -175,7 +176,7 @@ pub(crate) unsafe fn thread_id(tid: *mut u64) -> c_int {
 /// Recording pauses until [`resume`]. Only whole processes can: asked for one thread, nothing happens.
 pub(crate) fn pause(next: Option<Control>, tid: u64) -> c_int {
     if tid == 0 {
-        record(|recorder| recorder.switch.pause());
+        with_recorder(|recorder| recorder.switch.pause());
     }
     next.map_or(0, |next| hand_on(|| next(tid)))
 }
@@ -183,7 +184,7 @@ pub(crate) fn pause(next: Option<Control>, tid: u64) -> c_int {
 /// Recording goes on, or begins if nobody has asked for it yet.
 pub(crate) fn resume(next: Option<Control>, tid: u64) -> c_int {
     if tid == 0 {
-        record(|recorder| {
+        with_recorder(|recorder| {
             recorder.switch.resume();
             recorder.setup.sources.iter().for_each(|source| source.started(recorder));
         });
@@ -236,25 +237,10 @@ pub(crate) fn is_handed_on() -> bool {
     HANDED_ON.get()
 }
 
+/// Outside of the guard: the next library may do as it likes with errno and exceptions.
 fn hand_on<T>(call: impl FnOnce() -> T) -> T {
     let outer = HANDED_ON.replace(true);
     let result = call();
     HANDED_ON.set(outer);
     result
-}
-
-/// Only what is ours runs inside the guard: the next library may do as it likes with errno and exceptions.
-fn record(act: impl FnOnce(&'static Recorder)) {
-    guard((), || {
-        if let Some(recorder) = recorder::get() {
-            act(recorder);
-        }
-    });
-}
-
-/// # Safety
-/// `text` is null or NUL-terminated and stays as it is for the caller's use of the result.
-unsafe fn bytes<'a>(text: Text) -> &'a [u8] {
-    // SAFETY: the caller's promise.
-    if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }

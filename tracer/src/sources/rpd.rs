@@ -2,14 +2,13 @@
 //!
 //! Every function may be called from any thread, and does nothing where recording is not possible.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 
 use rpd_transport::marker;
-use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::Stack;
 use rpd_transport::source::Source;
 
-use crate::guard::guard;
+use crate::guard::{bytes, with_recorder};
 
 /// The source.
 pub(crate) struct Rpd;
@@ -36,7 +35,7 @@ pub unsafe extern "C-unwind" fn rpd_mark(
 ) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
-    with(|recorder| marker::mark(recorder, name, args));
+    with_recorder(|recorder| marker::mark(recorder, name, args));
 }
 
 /// A range of the calling thread begins. Schema 2 has no place for the domain.
@@ -51,13 +50,13 @@ pub unsafe extern "C-unwind" fn rpd_rangePush(
 ) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
-    with(|recorder| marker::push(recorder, Stack::RPD, name, args));
+    with_recorder(|recorder| marker::push(recorder, Stack::RPD, name, args));
 }
 
 /// The innermost range of the calling thread ends.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpd_rangePop() {
-    with(|recorder| marker::pop(recorder, Stack::RPD));
+    with_recorder(|recorder| marker::pop(recorder, Stack::RPD));
 }
 
 /// As [`rpd_rangePush`], on a stack of its own: calls of an interpreter's functions, which end whether or not the ranges that they
@@ -69,29 +68,11 @@ pub extern "C-unwind" fn rpd_rangePop() {
 pub unsafe extern "C-unwind" fn rpd_framePush(api_name: *const c_char, args: *const c_char) {
     // SAFETY: the caller's promise.
     let (name, args) = unsafe { (bytes(api_name), bytes(args)) };
-    with(|recorder| marker::push(recorder, Stack::FRAMES, name, args));
+    with_recorder(|recorder| marker::push(recorder, Stack::FRAMES, name, args));
 }
 
 /// The innermost range of [`rpd_framePush`] of the calling thread ends.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpd_framePop() {
-    with(|recorder| marker::pop(recorder, Stack::FRAMES));
-}
-
-fn with(act: impl FnOnce(&'static Recorder)) {
-    guard((), || {
-        if let Some(recorder) = recorder::get() {
-            act(recorder);
-        }
-    });
-}
-
-/// # Safety
-/// `text` is null or NUL-terminated and stays as it is for the caller's use of the result.
-unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
-    if text.is_null() {
-        return &[];
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_bytes()
+    with_recorder(|recorder| marker::pop(recorder, Stack::FRAMES));
 }

@@ -85,7 +85,7 @@ fn described(hsa: &'static Hsa, queue: Option<&'static HwQueue>, status: Status)
 impl Oldest {
     /// The kernel's name, for people.
     fn name(&self) -> String {
-        kernels::get(self.kernel).map(|kernel| kernel.name().to_string()).unwrap_or_default()
+        kernels::get(self.kernel).map(|kernel| kernel.name()).unwrap_or_default()
     }
 
     /// It, its queue and its place there.
