@@ -1,4 +1,5 @@
-//! Rows as SQLite keeps them: a header of types, then the values (SQLite file format §2.1).
+//! Rows as SQLite keeps them: a header of types, then the values (SQLite file format §2.1). Images are made of them; `image` says what
+//! that brings.
 
 use rusqlite::types::ValueRef;
 

@@ -1,4 +1,4 @@
-//! From waiting rows to the file: a few one by one, many by way of an [`Image`].
+//! From waiting rows to the file: a few one by one, many by way of an [`Image`], whose module says what that brings.
 
 use crate::image::{Image, Template};
 use crate::pending::Pending;
