@@ -11,7 +11,9 @@ fn recorded<'a>(run: impl Fn(&'a Dir) -> Run<'a>, without: &'a Dir, with: &'a Di
     ran.expect(0);
     let trace = with.trace("trace.rpd");
     trace.check_integrity();
-    assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+    // Calls of HIP by destructors of thread-local data are counted, not recorded: rocBLAS 6.4 frees its handles so.
+    let lost = trace.lost().into_iter().filter(|(cause, _)| !cause.ends_with("::ending_thread"));
+    assert_eq!(lost.collect::<Vec<_>>(), []);
     let logs = with.logs();
     assert_eq!(logs.len(), 1);
     let expected = Expected::of(&logs[0].1);
