@@ -156,10 +156,16 @@ fn state(pid: u32) -> char {
     stat.rsplit(") ").next().unwrap().chars().next().unwrap()
 }
 
-/// Whether a process is in the system call futex, in which a command waits for its answer.
+/// Whether a command waits for its answer: the thread that has asked is in the system call futex, and so is the first one, which waits for it.
 fn waits(pid: u32) -> bool {
-    let syscall = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    syscall.split(' ').next() == Some(&libc::SYS_futex.to_string())
+    let futex = libc::SYS_futex.to_string();
+    let in_futex = |task: std::fs::DirEntry| {
+        let syscall = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
+        syscall.split(' ').next() == Some(&futex)
+    };
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let waiting: Vec<bool> = tasks.map(in_futex).collect();
+    waiting.len() == 2 && waiting.iter().all(|waits| *waits)
 }
 
 #[test]
