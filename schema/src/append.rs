@@ -1,12 +1,13 @@
 //! The rows that an [`Appender`] takes: one method per table.
 
-use crate::appender::{Appender, Presence};
+use crate::appender::{Appender, LateTables};
 use crate::error::{Error, ErrorKind};
-use crate::id::{ApiId, LOCAL_IDS, Offset, OpId, StringId};
+use crate::id::{ApiId, CodeObjectId, LOCAL_IDS, Offset, OpId, SavedCodeId, StringId};
 use crate::intern::Interned;
 use crate::table::{
-    ApiOp, ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, InputSignal,
-    KernelApiRow, MonitorRow, NumberedMonitor, OpRow, Row, StackFrame, StringRow, TickRow,
+    ApiOp, ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
+    InputSignal, KernelApiRow, MonitorRow, NumberedMonitor, OpRow, ReplacementRow, Row, SavedCodeRow,
+    SavedKernel, StackFrame, StringRow, TickRow,
 };
 use rusqlite::Connection;
 
@@ -144,11 +145,7 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn ext_code_object(&mut self, row: &ExtCodeObjectRow) -> Result<(), Error> {
-        self.admit(row.largest_id())?;
-        if self.added.code_objects == Presence::Unknown {
-            self.run(rpd_sql::ext::KERNELCODEOBJECT)?;
-            self.added.code_objects = Presence::InTransaction;
-        }
+        self.add(LateTables::KernelCodeObject, row.largest_id())?;
         push!(self, ext_code_objects, *row)
     }
 
@@ -158,12 +155,49 @@ impl Appender {
     ///
     /// As [`Appender::api`].
     pub fn tick(&mut self, row: &TickRow) -> Result<(), Error> {
-        self.admit(row.largest_id())?;
-        if self.added.ticks == Presence::Unknown {
-            self.run(rpd_sql::ext::TICK)?;
-            self.added.ticks = Presence::InTransaction;
-        }
+        self.add(LateTables::Tick, row.largest_id())?;
         push!(self, ticks, *row)
+    }
+
+    /// Adds a code object that was saved; the first one adds the tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn saved_code(&mut self, row: &SavedCodeRow<'_>) -> Result<(), Error> {
+        self.add(LateTables::CodeObject, row.largest_id())?;
+        push!(self, saved_codes, *row)
+    }
+
+    /// Says which saved code object a kernel came from.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn saved_kernel(&mut self, kernel: CodeObjectId, code: SavedCodeId) -> Result<(), Error> {
+        let row = SavedKernel { kernel, code };
+        self.add(LateTables::CodeObject, row.largest_id())?;
+        push!(self, saved_kernels, row)
+    }
+
+    /// Adds a file of the kernel cache; the first one adds the tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn candidate(&mut self, row: &CandidateRow<'_>) -> Result<(), Error> {
+        self.add(LateTables::Replacement, row.largest_id())?;
+        push!(self, candidates, *row)
+    }
+
+    /// Says that a dispatch ran another kernel than the application's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn replacement(&mut self, row: &ReplacementRow) -> Result<(), Error> {
+        self.add(LateTables::Replacement, row.largest_id())?;
+        push!(self, replacements, *row)
     }
 
     /// Adds a stretch of a sensor's value.

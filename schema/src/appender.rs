@@ -58,7 +58,7 @@ pub struct Appender {
     /// Notes beside the file that the open transaction has taken in.
     notes: Vec<PathBuf>,
     pub(crate) next: OwnIds,
-    pub(crate) added: Added,
+    added: Added,
 }
 
 /// The next local ids of the tables whose rows have no id of the caller's.
@@ -70,15 +70,33 @@ pub(crate) struct OwnIds {
     pub(crate) stack_frame: u64,
 }
 
-/// Which tables that no fresh file has are known to be there, and which of them only in the open transaction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Added {
-    pub(crate) code_objects: Presence,
-    pub(crate) ticks: Presence,
+/// Tables that no fresh file has: they are added with their first row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LateTables {
+    KernelCodeObject,
+    CodeObject,
+    Replacement,
+    Tick,
 }
 
+impl LateTables {
+    const COUNT: usize = 4;
+
+    fn text(self) -> &'static str {
+        match self {
+            LateTables::KernelCodeObject => rpd_sql::ext::KERNELCODEOBJECT,
+            LateTables::CodeObject => rpd_sql::ext::CODEOBJECT,
+            LateTables::Replacement => rpd_sql::ext::REPLACEMENT,
+            LateTables::Tick => rpd_sql::ext::TICK,
+        }
+    }
+}
+
+/// Which of them are known to be there, and which of them only in the open transaction.
+type Added = [Presence; LateTables::COUNT];
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Presence {
+enum Presence {
     #[default]
     Unknown,
     InTransaction,
@@ -353,7 +371,7 @@ impl Appender {
         self.transfer.end(&self.connection);
         self.interner.commit();
         self.facts.commit();
-        self.added = self.added.map(Presence::InTransaction, Presence::Committed);
+        self.change_added(Presence::InTransaction, Presence::Committed);
         self.taken = Presence::Committed;
         if !self.notes.is_empty() {
             note::remove_notes(&self.path, &std::mem::take(&mut self.notes));
@@ -378,7 +396,7 @@ impl Appender {
         self.waiting = 0;
         self.interner.rollback();
         self.facts.rollback();
-        self.added = self.added.map(Presence::InTransaction, Presence::Unknown);
+        self.change_added(Presence::InTransaction, Presence::Unknown);
         self.notes.clear();
         if self.taken == Presence::InTransaction {
             self.taken = Presence::Unknown;
@@ -443,6 +461,22 @@ impl Appender {
         Ok(())
     }
 
+    /// Makes sure that these tables are there, before a row with ids up to `largest_id`.
+    pub(crate) fn add(&mut self, tables: LateTables, largest_id: u64) -> Result<(), Error> {
+        self.admit(largest_id)?;
+        if self.added[tables as usize] == Presence::Unknown {
+            self.run(tables.text())?;
+            self.added[tables as usize] = Presence::InTransaction;
+        }
+        Ok(())
+    }
+
+    fn change_added(&mut self, from: Presence, to: Presence) {
+        for presence in self.added.iter_mut().filter(|presence| **presence == from) {
+            *presence = to;
+        }
+    }
+
     pub(crate) fn run(&self, text: &str) -> Result<(), Error> {
         self.connection.execute_batch(text).map_err(|error| self.error(error))
     }
@@ -454,13 +488,6 @@ impl Appender {
 
 impl OwnIds {
     const FIRST: OwnIds = OwnIds { api_op: 1, input_signal: 1, monitor: 1, stack_frame: 1 };
-}
-
-impl Added {
-    fn map(self, from: Presence, to: Presence) -> Added {
-        let change = |presence| if presence == from { to } else { presence };
-        Added { code_objects: change(self.code_objects), ticks: change(self.ticks) }
-    }
 }
 
 /// Brings a trace that somebody put into WAL mode back. Where that fails, somebody has it open and WAL works there.

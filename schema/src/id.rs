@@ -47,6 +47,14 @@ impl CodeObjectId {
     pub const UNKNOWN: CodeObjectId = CodeObjectId(0);
 }
 
+/// A local id of a code object whose bytes were saved: a row of `ext_codeobject`. Counts from 1, below 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SavedCodeId(pub u64);
+
+/// A local id of a file of the kernel cache: a row of `ext_candidate`. Counts from 1, below 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CandidateId(pub u64);
+
 /// An id of a text in `rocpd_string`, as it stands in the file. Comes from [`crate::Appender::intern`] only, and
 /// stays valid in later transactions and sessions of the same appender, unless its own transaction is rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

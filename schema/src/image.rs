@@ -36,7 +36,7 @@ impl Template {
     /// Asks SQLite for it.
     pub(crate) fn new(tables: &[&'static Insert]) -> rusqlite::Result<Template> {
         let whole = Connection::open_in_memory()?;
-        for text in rpd_sql::FRESH.into_iter().chain([rpd_sql::ext::KERNELCODEOBJECT, rpd_sql::ext::TICK]) {
+        for text in rpd_sql::FRESH.into_iter().chain(rpd_sql::ext::RECORDERS) {
             whole.execute_batch(text)?;
         }
         let mut image = Connection::open_in_memory()?;

@@ -56,14 +56,14 @@ pub use appender::Appender;
 pub use create::{check_place, create, create_or_check};
 pub use derive::{attach, derive};
 pub use error::{Error, ErrorKind};
-pub use id::{ApiId, CodeObjectId, OpId, StringId};
+pub use id::{ApiId, CandidateId, CodeObjectId, OpId, SavedCodeId, StringId};
 pub use note::{leave_note, note_files, remove_note, remove_notes};
 pub use open::{BUSY_TIME, open_read, open_read_within, open_write};
 pub use place::check_name;
 pub use process::Processes;
 pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, noted_sessions, sessions};
 pub use table::{
-    ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow,
-    MonitorRow, OpRow, TickRow,
+    ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence,
+    KernelApiRow, MonitorRow, OpRow, Outcome, ReplacementRow, SavedCodeRow, TickRow,
 };
 pub use version::{Version, identify, identify_within};

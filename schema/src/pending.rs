@@ -2,8 +2,9 @@
 
 use crate::batch::Batch;
 use crate::table::{
-    ApiOp, ApiRow, BarrierRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, InputSignal,
-    KernelApiRow, NumberedMonitor, OpRow, Row, StackFrame, StringRow, TickRow,
+    ApiOp, ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
+    InputSignal, KernelApiRow, NumberedMonitor, OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel,
+    StackFrame, StringRow, TickRow,
 };
 use rpd_sql::insert::Insert;
 
@@ -44,6 +45,10 @@ pending! {
     input_signals: InputSignal,
     code_objects: CodeObjectRow,
     ext_code_objects: ExtCodeObjectRow,
+    saved_codes: SavedCodeRow<'_>,
+    saved_kernels: SavedKernel,
+    candidates: CandidateRow<'_>,
+    replacements: ReplacementRow,
     ticks: TickRow,
     monitors: NumberedMonitor<'_>,
     stack_frames: StackFrame,

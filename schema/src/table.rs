@@ -12,6 +12,8 @@ mod kernel_api;
 mod link;
 mod monitor;
 mod op;
+mod replacement;
+mod saved_code;
 mod string;
 mod tick;
 
@@ -23,11 +25,14 @@ pub use dispatch::DispatchRow;
 pub use kernel_api::KernelApiRow;
 pub use monitor::MonitorRow;
 pub use op::{BarrierRow, OpRow};
+pub use replacement::{CandidateRow, Outcome, ReplacementRow};
+pub use saved_code::SavedCodeRow;
 pub use tick::TickRow;
 
 pub(crate) use cell::Cells;
 pub(crate) use link::{ApiOp, InputSignal, StackFrame};
 pub(crate) use monitor::NumberedMonitor;
+pub(crate) use saved_code::SavedKernel;
 pub(crate) use string::StringRow;
 
 use crate::id::Offset;

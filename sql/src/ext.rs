@@ -6,6 +6,12 @@ pub const DISPATCH: &str = include_str!("../ext/dispatch.sql");
 /// Table `ext_kernelcodeobject`: what the code object says beyond the format's registers. Added when first known.
 pub const KERNELCODEOBJECT: &str = include_str!("../ext/kernelcodeobject.sql");
 
+/// Tables `ext_codeobject` and `ext_codeobject_kernel`: the code objects that were saved. Added with the first.
+pub const CODEOBJECT: &str = include_str!("../ext/codeobject.sql");
+
+/// Tables `ext_candidate`, `ext_replacement` and view `replacement`: kernels that ran in place of others. Added with the first.
+pub const REPLACEMENT: &str = include_str!("../ext/replacement.sql");
+
 /// Table `ext_tick`: the device's raw tick counts of an op. Added on request.
 pub const TICK: &str = include_str!("../ext/tick.sql");
 
@@ -26,3 +32,6 @@ pub const GRAPH_KERNEL: &str = include_str!("../ext/graph_kernel.sql");
 
 /// View `graphKernel` in a file without.
 pub const GRAPH_KERNEL_PLAIN: &str = include_str!("../ext/graph_kernel_plain.sql");
+
+/// What a recorder adds to a fresh file when it has the first row of it.
+pub const RECORDERS: [&str; 4] = [KERNELCODEOBJECT, CODEOBJECT, REPLACEMENT, TICK];

@@ -165,6 +165,26 @@ pub const EXT_KERNELCODEOBJECT: Insert = Insert {
 /// `ext_tick`.
 pub const EXT_TICK: Insert = Insert { table: "ext_tick", columns: &["op_id", "start", "end"] };
 
+/// `ext_codeobject`.
+pub const EXT_CODEOBJECT: Insert =
+    Insert { table: "ext_codeobject", columns: &["id", "sha256", "uri", "target", "size"] };
+
+/// `ext_codeobject_kernel`.
+pub const EXT_CODEOBJECT_KERNEL: Insert =
+    Insert { table: "ext_codeobject_kernel", columns: &["id", "ext_codeobject_id"] };
+
+/// `ext_candidate`.
+pub const EXT_CANDIDATE: Insert = Insert {
+    table: "ext_candidate",
+    columns: &["id", "path", "sha256", "target", "loaded", "outcome", "reason"],
+};
+
+/// `ext_replacement`.
+pub const EXT_REPLACEMENT: Insert = Insert {
+    table: "ext_replacement",
+    columns: &["id", "op_id", "original_kernel_id", "replacement_kernel_id", "candidate_id"],
+};
+
 /// `rocpd_metadata`; its ids are SQLite's own.
 pub const METADATA: Insert = Insert { table: "rocpd_metadata", columns: &["tag", "value"] };
 

@@ -12,8 +12,8 @@ fn read(path: &Path, query: &str) -> Vec<String> {
 }
 
 /// One row of every table, with `$` for the session's offset.
-const EVERY_TABLE: [(&str, &str); 14] = [
-    ("rocpd_kernelcodeobject", "$1|24|32|0"),
+const EVERY_TABLE: [(&str, &str); 18] = [
+    ("rocpd_kernelcodeobject", "$1|24|32|0 / $2|12|16|0"),
     ("ext_kernelcodeobject", "$1|$3|4|1|2|1024|16|280|64|256"),
     ("rocpd_copyapi", "$2|0xfeed|12884901888|0|0|1|0x10|0x20|1|-1|1|0"),
     ("rocpd_barrierop", "$3|2|none|"),
@@ -22,6 +22,14 @@ const EVERY_TABLE: [(&str, &str); 14] = [
     ("ext_dispatch", "$1|$3|4|2|1|64|1|1|1024|16|0x7f001000|0"),
     ("ext_tick", "$1|12345|-1"),
     ("rocpd_monitor", "$1|gpu|1|sclk|1000|3000|1700"),
+    (
+        "ext_codeobject",
+        "$1|9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08|\
+        file:///opt/add#offset=4096&size=9216|gfx90a:xnack-|9216",
+    ),
+    ("ext_codeobject_kernel", "$1|$1"),
+    ("ext_candidate", "$1|/cache/add.hsaco||gfx90a|900|loaded|"),
+    ("ext_replacement", "$1|$1|$1|$2|$1"),
     ("rocpd_stackframe", "$1|$1|0|$11"),
     ("rocpd_api_ops", "$1|$1|$1 / $2|$2|$2"),
     (
@@ -329,7 +337,19 @@ fn what_is_lacking_in_an_older_file_is_added_and_nothing_else_changes() {
         .collect();
     assert_eq!(
         added,
-        ["dispatch", "ext_dispatch", "ext_kernelcodeobject", "ext_tick", "rocpd_stackframe", "stackframe"]
+        [
+            "dispatch",
+            "ext_candidate",
+            "ext_codeobject",
+            "ext_codeobject_kernel",
+            "ext_dispatch",
+            "ext_kernelcodeobject",
+            "ext_replacement",
+            "ext_tick",
+            "replacement",
+            "rocpd_stackframe",
+            "stackframe"
+        ]
     );
     assert_eq!(read(&path, "SELECT count(*) FROM rocpd_op"), ["88"]);
     assert_ne!(read(&path, "SELECT * FROM top"), top);

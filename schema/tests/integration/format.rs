@@ -166,7 +166,7 @@ fn the_sqlite3_shell_makes_the_same_file_from_the_sql_files() {
 #[test]
 fn every_sql_file_can_run_twice_and_changes_nothing_the_second_time() {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
-    let all = rpd_sql::FRESH.iter().chain(&[rpd_sql::ext::KERNELCODEOBJECT, rpd_sql::ext::TICK]);
+    let all = rpd_sql::FRESH.iter().chain(&rpd_sql::ext::RECORDERS);
     all.clone().for_each(|text| connection.execute_batch(text).unwrap());
     let everything =
         "SELECT type, name, sql FROM sqlite_master UNION ALL SELECT id, tag, value FROM rocpd_metadata";
@@ -179,17 +179,26 @@ fn every_sql_file_can_run_twice_and_changes_nothing_the_second_time() {
 fn the_tables_added_later_are_as_documented() {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
     rpd_sql::FRESH.iter().for_each(|text| connection.execute_batch(text).unwrap());
-    connection.execute_batch(rpd_sql::ext::KERNELCODEOBJECT).unwrap();
-    connection.execute_batch(rpd_sql::ext::TICK).unwrap();
+    rpd_sql::ext::RECORDERS.iter().for_each(|text| connection.execute_batch(text).unwrap());
     let added: Vec<_> =
         lines(&connection, LAYOUT).into_iter().filter(|line| !FRESH.contains(line.as_str())).collect();
     assert_eq!(
         added,
         [
+            "table ext_candidate: id INTEGER!*, path varchar(4096)!, sha256 varchar(64)!, target varchar(64)!, loaded INTEGER!, \
+             outcome varchar(16)!, reason varchar(4096)!",
+            "table ext_codeobject: id INTEGER!*, sha256 varchar(64)!, uri varchar(4096)!, target varchar(64)!, size INTEGER!",
+            "table ext_codeobject_kernel: id INTEGER!*, ext_codeobject_id INTEGER!",
             "table ext_kernelcodeobject: id INTEGER!*, kernelName_id INTEGER!, agpr INTEGER!, vgprSpill INTEGER!, \
              sgprSpill INTEGER!, groupSegmentSize INTEGER!, privateSegmentSize INTEGER!, kernargSegmentSize INTEGER!, \
              wavefrontSize INTEGER!, maxWorkgroupSize INTEGER!",
+            "table ext_replacement: id INTEGER!*, op_id INTEGER!, original_kernel_id INTEGER!, replacement_kernel_id INTEGER!, \
+             candidate_id INTEGER!",
             "table ext_tick: op_id INTEGER!*, start INTEGER!, end INTEGER!",
+            "view replacement: id INTEGER, gpuId INTEGER, queueId INTEGER, sequenceId INTEGER, start INTEGER, end INTEGER, \
+             kernelName varchar(4096), original_kernel_id INTEGER, originalVgpr INTEGER, originalSgpr INTEGER, \
+             replacement_kernel_id INTEGER, replacementVgpr INTEGER, replacementSgpr INTEGER, path varchar(4096), \
+             sha256 varchar(64)",
         ]
     );
     assert_eq!(

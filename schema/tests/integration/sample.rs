@@ -1,8 +1,9 @@
 //! A small trace with a row in every table, and the ways in which tests look at traces.
 
 use rpd_schema::{
-    ApiId, ApiRow, Appender, BarrierRow, CodeObjectId, CodeObjectRow, CopyApiRow, DispatchRow,
-    ExtCodeObjectRow, Fence, KernelApiRow, MonitorRow, OpId, OpRow, TickRow,
+    ApiId, ApiRow, Appender, BarrierRow, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, CopyApiRow,
+    DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow, MonitorRow, OpId, OpRow, Outcome, ReplacementRow,
+    SavedCodeId, SavedCodeRow, TickRow,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -122,6 +123,36 @@ pub(crate) fn every_table(appender: &mut Appender) {
             kernarg_segment_size: 280,
             wavefront_size: 64,
             max_workgroup_size: 256,
+        })
+        .unwrap();
+    appender
+        .saved_code(&SavedCodeRow {
+            id: SavedCodeId(1),
+            sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            uri: "file:///opt/add#offset=4096&size=9216",
+            target: "gfx90a:xnack-",
+            size: 9216,
+        })
+        .unwrap();
+    appender.saved_kernel(CodeObjectId(1), SavedCodeId(1)).unwrap();
+    appender.code_object(&CodeObjectRow { id: CodeObjectId(2), vgpr: 12, sgpr: 16, fbar: 0 }).unwrap();
+    appender
+        .candidate(&CandidateRow {
+            id: CandidateId(1),
+            path: "/cache/add.hsaco",
+            sha256: "",
+            target: "gfx90a",
+            loaded: 900,
+            outcome: Outcome::Loaded,
+            reason: "",
+        })
+        .unwrap();
+    appender
+        .replacement(&ReplacementRow {
+            op: OpId(1),
+            original: CodeObjectId(1),
+            replacement: CodeObjectId(2),
+            candidate: CandidateId(1),
         })
         .unwrap();
     appender.tick(&TickRow { op: OpId(1), start: 12345, end: u64::MAX }).unwrap();
