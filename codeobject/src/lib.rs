@@ -28,10 +28,12 @@ mod elf;
 mod error;
 mod kernel;
 mod metadata;
+mod replacement;
 mod target;
 
 pub use code_object::{CodeObject, Source};
 pub use demangle::demangle;
 pub use error::Error;
 pub use kernel::{Argument, Kernel};
+pub use replacement::{Launch, Mismatch, Plan};
 pub use target::{Feature, Target};

@@ -45,6 +45,12 @@ pub const ABORT_MONOTONIC_NS: &str = "abort_monotonic_ns";
 pub const ABORT_KERNELS: &str = "abort_kernels";
 /// Queues that failed: which, why, and what ran on them.
 pub const QUEUE_ERROR: &str = "queue_error";
+/// The directory with kernels that were to run in the place of the program's own.
+pub const KERNEL_CACHE: &str = "kernel_cache";
+/// The program's kernels and those of the cache ran by turns: `ABAB`, `random` or `blocks=N`. Absent where they did not.
+pub const ALTERNATE: &str = "alternate";
+/// What decided whose turn it was, where it was random.
+pub const ALTERNATE_SEED: &str = "alternate_seed";
 /// The note beside the trace from which facts were taken in.
 pub const TAKEN_IN: &str = "taken_in";
 

@@ -2,7 +2,7 @@
 -- cache.
 --
 -- What became of a file of the cache: one row per content and GPU, and one more when the file is gone. loaded is the time at
--- which its kernels could be used, 0 where they cannot; outcome is loaded, other-target, refused, failed or removed; reason says
+-- which its kernels could be used, 0 where they cannot; outcome is loaded, unused, other-target, refused, failed or removed; reason says
 -- why, in words. sha256 is of the file's bytes, in hexadecimal digits, and empty where they could not be read.
 CREATE TABLE IF NOT EXISTS "ext_candidate" (
     "id" integer NOT NULL PRIMARY KEY,

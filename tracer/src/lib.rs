@@ -5,6 +5,7 @@
 //! - `guard`: the border of every exported function and hook
 //! - `gpu`: kernels, and what times operations; `call`: the call that a thread is in; `hsa_runtime`: what the HSA runtime is asked;
 //!   `sized_table`: tables that libraries offer
+//! - `intercept`: what changes packets on their way to the hardware
 //! - [`sources`]: a folder for each thing that is observed, and their list
 //! - `register`: the tables that rocprofiler-register hands over
 //! - [`process`]: load, fork, exit; [`control`]: start, stop, flush
@@ -19,6 +20,7 @@ pub mod control;
 mod gpu;
 mod guard;
 mod hsa_runtime;
+mod intercept;
 pub mod process;
 pub mod register;
 mod sized_table;

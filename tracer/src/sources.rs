@@ -7,11 +7,12 @@ pub mod roctx;
 pub mod rpd;
 
 use rpd_transport::records::KernelId;
-use rpd_transport::source::{GpuFacts, GpuTable, KernelText, Source};
+use rpd_transport::source::{CandidateText, GpuFacts, GpuTable, KernelText, Source};
 
 use crate::gpu::{kernels, timing};
 use crate::hsa_runtime::agent::Gpu;
 use crate::hsa_runtime::known;
+use crate::intercept;
 
 /// All of them, in the order in which they are told of anything: markers, which wait for nothing; then the runtime before what is built
 /// upon it.
@@ -23,6 +24,10 @@ pub(crate) struct Gpus;
 impl GpuTable for Gpus {
     fn kernel(&self, id: KernelId) -> Option<KernelText> {
         kernels::text(id)
+    }
+
+    fn candidates(&self, from: usize) -> Vec<CandidateText> {
+        intercept::outcomes(from)
     }
 
     fn gpus(&self) -> Vec<GpuFacts> {

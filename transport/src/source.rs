@@ -190,6 +190,11 @@ pub trait GpuTable: Sync {
     /// A kernel; nothing for a number that no kernel has.
     fn kernel(&self, id: KernelId) -> Option<KernelText>;
 
+    /// What became of files of the kernel cache, from number `from` on, counted from 0.
+    fn candidates(&self, _from: usize) -> Vec<CandidateText> {
+        Vec::new()
+    }
+
     /// The GPUs that this process sees; none before a runtime is known.
     fn gpus(&self) -> Vec<GpuFacts>;
 
@@ -206,6 +211,28 @@ pub struct KernelText {
     pub role: Role,
     /// Registers and sizes, where its code object could be read.
     pub code: Option<CodeFacts>,
+    /// The kernel of the application in whose place it runs, and the number of the candidate that it is of: see
+    /// [`GpuTable::candidates`].
+    pub replaces: Option<(KernelId, u32)>,
+}
+
+pub use rpd_schema::Outcome;
+
+/// What became of a file of the kernel cache.
+#[derive(Clone, Debug)]
+pub struct CandidateText {
+    /// The file.
+    pub path: String,
+    /// SHA-256 of its bytes, in hexadecimal digits; empty where they could not be read.
+    pub sha256: String,
+    /// The processor that it is for; empty where that is not known.
+    pub target: String,
+    /// When its kernels could be used, ns of CLOCK_MONOTONIC; 0 where they cannot.
+    pub loaded: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why, in words.
+    pub reason: String,
 }
 
 /// What a kernel does: the runtime's own kernels copy and fill, and are no kernels of the user.

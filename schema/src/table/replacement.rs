@@ -15,6 +15,8 @@ pub enum Outcome {
     Refused,
     /// It could not be read or loaded.
     Failed,
+    /// The program has loaded no kernel that one of its kernels could run in the place of.
+    Unused,
     /// It was loaded, and the file is gone now or has other bytes.
     Removed,
 }
@@ -28,6 +30,7 @@ impl Outcome {
             Outcome::OtherTarget => "other-target",
             Outcome::Refused => "refused",
             Outcome::Failed => "failed",
+            Outcome::Unused => "unused",
             Outcome::Removed => "removed",
         }
     }

@@ -20,6 +20,8 @@ pub(crate) struct Kernel {
     pub(crate) gpu: u32,
     /// Registers and sizes; none when the code object could not be read.
     pub(crate) facts: Option<rpd_codeobject::Kernel>,
+    /// The kernel of the application in whose place it runs, and the number of the candidate that it is of.
+    replaces: Option<(KernelId, u32)>,
 }
 
 struct Table {
@@ -66,6 +68,20 @@ fn number(kernel: Kernel) -> KernelId {
     known.retain(|(other, _)| *other != gpu);
     known.push((gpu, id));
     id
+}
+
+/// `facts` are those of a kernel of the candidate number `candidate`, which runs in the place of the application's kernel `original`.
+pub(crate) fn add_replacement(
+    original: KernelId,
+    gpu: u32,
+    facts: rpd_codeobject::Kernel,
+    candidate: u32,
+) -> KernelId {
+    let replaces = Some((original, candidate));
+    let kernel = Kernel { symbol: facts.symbol.clone(), gpu, facts: Some(facts), replaces };
+    let mut kernels = write(&TABLE.kernels);
+    kernels.push(Arc::new(kernel));
+    kernels.len() as KernelId - 1
 }
 
 /// A kernel of which nothing is known.
@@ -141,7 +157,7 @@ impl Cache {
 impl Kernel {
     /// A kernel of which that is known.
     pub(crate) fn new(symbol: String, gpu: u32, facts: Option<rpd_codeobject::Kernel>) -> Kernel {
-        Kernel { symbol, gpu, facts }
+        Kernel { symbol, gpu, facts, replaces: None }
     }
 
     /// Its demangled name.
@@ -180,7 +196,7 @@ pub(crate) fn text(id: KernelId) -> Option<KernelText> {
         wavefront_size: facts.wavefront_size,
         max_workgroup_size: facts.max_flat_workgroup_size,
     });
-    Some(KernelText { name: kernel.name(), role: kernel.role(), code })
+    Some(KernelText { name: kernel.name(), role: kernel.role(), code, replaces: kernel.replaces })
 }
 
 #[cfg(test)]

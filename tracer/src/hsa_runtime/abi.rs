@@ -30,6 +30,8 @@ handles! {
     Symbol,
     /// hsa_code_object_reader_t.
     Reader,
+    /// hsa_amd_memory_pool_t.
+    Pool,
 }
 
 /// Root of the tables that a tool is given (HsaApiTable).
@@ -327,6 +329,17 @@ pub(crate) type MemoryAsyncCopyRect = unsafe extern "C-unwind" fn(
 pub(crate) type ReaderFromMemory = unsafe extern "C-unwind" fn(*const c_void, usize, *mut Reader) -> Status;
 pub(crate) type ReaderFromFile = unsafe extern "C-unwind" fn(i32, *mut Reader) -> Status;
 pub(crate) type ReaderDestroy = unsafe extern "C-unwind" fn(Reader) -> Status;
+pub(crate) type ExecutableCreateAlt =
+    unsafe extern "C-unwind" fn(u32, u32, *const c_char, *mut Executable) -> Status;
+pub(crate) type IteratePools = unsafe extern "C-unwind" fn(
+    Agent,
+    unsafe extern "C-unwind" fn(Pool, *mut c_void) -> Status,
+    *mut c_void,
+) -> Status;
+pub(crate) type PoolGetInfo = unsafe extern "C-unwind" fn(Pool, u32, *mut c_void) -> Status;
+pub(crate) type PoolAllocate = unsafe extern "C-unwind" fn(Pool, usize, u32, *mut *mut c_void) -> Status;
+pub(crate) type AllowAccess =
+    unsafe extern "C-unwind" fn(u32, *const Agent, *const u32, *const c_void) -> Status;
 pub(crate) type ExecutableLoadAgentCodeObject =
     unsafe extern "C-unwind" fn(Executable, Agent, Reader, *const c_char, *mut u64) -> Status;
 pub(crate) type ExecutableFreeze = unsafe extern "C-unwind" fn(Executable, *const c_char) -> Status;

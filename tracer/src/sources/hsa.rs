@@ -32,8 +32,10 @@ mod tools_lib;
 
 use std::time::Duration;
 
+use rpd_transport::env::Env;
 use rpd_transport::source::{Answer, Loading, Offer, Source};
 
+use crate::intercept;
 use load::TableOrigin;
 use state::get;
 
@@ -47,6 +49,10 @@ impl Source for Hsa {
 
     fn number(&self) -> u8 {
         functions::SOURCE
+    }
+
+    fn configure(&self, env: &mut Env<'_>) {
+        intercept::config::read(env);
     }
 
     fn loaded(&self, at: Loading) {
@@ -100,6 +106,10 @@ impl Source for Hsa {
         }
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         Some(if maps.contains("libhsa-runtime64") { "mapped" } else { "no" })
+    }
+
+    fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
+        intercept::facts(add);
     }
 
     fn function(&self, index: u16) -> &'static str {

@@ -288,13 +288,18 @@ impl File {
         let said = self
             .withdraw_note(appender)
             .and_then(|()| self.state(&mut |key, value| appender.session_fact(key, value), sums, ends))
+            .and_then(|()| self.rows.names.candidates(appender))
             .and_then(|()| self.turns.commit(self.recorder, appender));
         match said {
             Ok(()) => {
+                self.rows.names.commit();
                 (self.reported.sums, self.reported.introduced, self.reported.noted) = (sums, true, false);
                 self.reported.counted = Some((Instant::now(), self.committed, sums));
             }
-            Err(_) => self.turns.roll_back(appender),
+            Err(_) => {
+                self.rows.names.roll_back();
+                self.turns.roll_back(appender);
+            }
         }
         said
     }
@@ -664,6 +669,7 @@ impl File {
         if !self.reported.gpus {
             self.reported.gpus = session::gpus(appender, self.recorder)?;
         }
+        self.rows.names.candidates(appender)?;
         let ending = until != Until::Next;
         let failures = self.recorder.failures.count();
         if ending

@@ -1,6 +1,8 @@
 //! What the file calls each kernel: name, string id, code object id. Worked out once per kernel.
 
-use rpd_schema::{Appender, CodeObjectId, CodeObjectRow, Error, ExtCodeObjectRow, StringId};
+use rpd_schema::{
+    Appender, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, Error, ExtCodeObjectRow, StringId,
+};
 
 use crate::records::KernelId;
 use crate::source::{GpuTable, KernelText, Role};
@@ -11,8 +13,17 @@ pub(super) struct Named {
     pub(super) role: Role,
     pub(super) name: StringId,
     pub(super) code_object: CodeObjectId,
+    /// What runs in its place, where it does not run itself.
+    pub(super) replacement: Option<Replacement>,
     /// When the name was good, see [`Appender::doubts`].
     doubts: u32,
+}
+
+/// A kernel of a candidate.
+#[derive(Clone, Copy)]
+pub(super) struct Replacement {
+    pub(super) code_object: CodeObjectId,
+    pub(super) candidate: CandidateId,
 }
 
 /// See the module.
@@ -21,23 +32,28 @@ pub(super) struct Names {
     known: Vec<Option<Named>>,
     /// Those that came with the open transaction.
     open: Vec<usize>,
+    /// How many candidates have rows, and how many of them had when the open transaction began.
+    candidates: usize,
+    candidates_before: usize,
 }
 
 impl Names {
     /// Of the kernels of `table`.
     pub(super) fn new(table: &'static dyn GpuTable) -> Names {
-        Names { table, known: Vec::new(), open: Vec::new() }
+        Names { table, known: Vec::new(), open: Vec::new(), candidates: 0, candidates_before: 0 }
     }
 
     /// A new session began, which has no ids yet.
     pub(super) fn forget(&mut self) {
         self.known.clear();
         self.open.clear();
+        (self.candidates, self.candidates_before) = (0, 0);
     }
 
     /// The open transaction is in the file.
     pub(super) fn commit(&mut self) {
         self.open.clear();
+        self.candidates_before = self.candidates;
     }
 
     /// The open transaction is not in the file, and neither are the ids that came with it.
@@ -45,6 +61,7 @@ impl Names {
         for place in self.open.drain(..) {
             self.known[place] = None;
         }
+        self.candidates = self.candidates_before;
     }
 
     /// The kernel numbered `id`; writes its code object's rows the first time.
@@ -57,11 +74,40 @@ impl Names {
             }
             return Ok(*named);
         }
-        let named = enter(place, &self.table.kernel(id).unwrap_or_default(), appender)?;
+        let text = self.table.kernel(id).unwrap_or_default();
+        let named = match text.replaces {
+            None => enter(place, &text, appender)?,
+            Some((original, candidate)) => {
+                self.candidates(appender)?;
+                let original = self.get(original, appender)?;
+                let code_object = enter(place, &text, appender)?.code_object;
+                let candidate = CandidateId(u64::from(candidate) + 1);
+                Named { replacement: Some(Replacement { code_object, candidate }), ..original }
+            }
+        };
         self.known.resize(self.known.len().max(place + 1), None);
         self.known[place] = Some(named);
         self.open.push(place);
         Ok(named)
+    }
+}
+
+impl Names {
+    /// Writes the rows of candidates that have none.
+    pub(super) fn candidates(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        for candidate in self.table.candidates(self.candidates) {
+            self.candidates += 1;
+            appender.candidate(&CandidateRow {
+                id: CandidateId(self.candidates as u64),
+                path: &candidate.path,
+                sha256: &candidate.sha256,
+                target: &candidate.target,
+                loaded: candidate.loaded,
+                outcome: candidate.outcome,
+                reason: &candidate.reason,
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -89,5 +135,5 @@ fn enter(place: usize, kernel: &KernelText, appender: &mut Appender) -> Result<N
             max_workgroup_size: code.max_workgroup_size,
         })?;
     }
-    Ok(Named { role: kernel.role, name, code_object, doubts: appender.doubts() })
+    Ok(Named { role: kernel.role, name, code_object, replacement: None, doubts: appender.doubts() })
 }

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 
 use rpd_schema::{
-    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow, TickRow,
+    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow,
+    ReplacementRow, TickRow,
 };
 
 use super::frames::Frames;
-use super::names::{Named, Names};
+use super::names::{Named, Names, Replacement};
 use super::ranges::RangePart;
 use crate::correlation;
 use crate::recorder::Recorder;
@@ -249,6 +250,15 @@ impl Rows {
         appender.api_op(api, op.id)?;
         if self.ticks {
             appender.tick(&TickRow { op: op.id, start: record.start_tick, end: record.end_tick })?;
+        }
+        if let Some(Replacement { code_object, candidate }) = kernel.replacement {
+            let original = kernel.code_object;
+            appender.replacement(&ReplacementRow {
+                op: op.id,
+                original,
+                replacement: code_object,
+                candidate,
+            })?;
         }
         match kernel.role {
             Role::Kernel => {

@@ -16,10 +16,12 @@ use rpd_preload::lock::lock_within;
 use rpd_transport::log;
 use rpd_transport::records::NO_GPU;
 
-use super::state::{Hsa, get};
+use super::state::{self, Hsa, get};
 use crate::gpu::kernels::{self, Kernel};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
+use crate::hsa_runtime::code::KernelSymbol;
+use crate::intercept::{self, Original, Runtime};
 
 /// Where the bytes of a reader are.
 enum Source {
@@ -141,8 +143,10 @@ fn remember(hsa: &Hsa, executable: Executable, agent: Agent, reader: Reader) {
     match parsed {
         Ok(object) => {
             let kernels = object.kernels.into_iter().map(|mut kernel| {
-                // Only the recorder's users of arguments need them, and libraries have thousands of kernels.
-                kernel.args = Vec::new();
+                if !intercept::is_on() {
+                    // Nobody else needs them, and libraries have thousands of kernels.
+                    kernel.args = Vec::new();
+                }
                 (agent, kernel)
             });
             state.loaded.entry(executable).or_default().extend(kernels);
@@ -175,54 +179,25 @@ pub(super) unsafe extern "C-unwind" fn freeze(executable: Executable, options: *
 
 /// Puts the kernels of a frozen executable into the table.
 fn enter(hsa: &'static Hsa, executable: Executable) {
-    let mut symbols: Vec<Symbol> = Vec::new();
-    // SAFETY: `collect` matches the callback's type and gets the vector it expects, only during the call.
-    unsafe { (hsa.originals.executable_iterate_symbols)(executable, collect, (&raw mut symbols).cast()) };
     let facts = state(hsa).and_then(|mut state| state.loaded.remove(&executable)).unwrap_or_default();
     let by_symbol: HashMap<(Agent, &str), &rpd_codeobject::Kernel> =
         facts.iter().map(|(agent, kernel)| ((*agent, kernel.symbol.as_str()), kernel)).collect();
-    let mut objects = Vec::new();
-    for symbol in symbols {
-        if attribute::<u32>(hsa, symbol, symbol_info::TYPE) != Some(SYMBOL_KERNEL) {
-            continue;
-        }
-        let (Some(object), Some(agent), Some(name)) = (
-            attribute::<u64>(hsa, symbol, symbol_info::KERNEL_OBJECT),
-            attribute::<u64>(hsa, symbol, symbol_info::AGENT).map(Agent),
-            name(hsa, symbol),
-        ) else {
-            continue;
-        };
-        let facts = by_symbol.get(&(agent, name.as_str())).map(|kernel| (*kernel).clone());
+    let (mut objects, mut originals) = (Vec::new(), Vec::new());
+    for KernelSymbol { symbol, object, agent } in hsa.code.kernels(executable) {
+        let facts = by_symbol.get(&(agent, symbol.as_str())).map(|kernel| (*kernel).clone());
         let gpu = hsa.known.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
-        kernels::add(object, Kernel::new(name, gpu, facts));
+        let kernel = kernels::add(object, Kernel::new(symbol, gpu, facts));
         objects.push(object);
+        originals.push(Original { object, agent, kernel });
     }
     if let Some(mut state) = state(hsa) {
         state.frozen.insert(executable, objects);
     }
-}
-
-unsafe extern "C-unwind" fn collect(_: Executable, symbol: Symbol, symbols: *mut c_void) -> Status {
-    // SAFETY: `enter` passes its vector.
-    unsafe { &mut *symbols.cast::<Vec<Symbol>>() }.push(symbol);
-    SUCCESS
-}
-
-fn attribute<T: Copy + Default>(hsa: &Hsa, symbol: Symbol, info: u32) -> Option<T> {
-    let mut value = T::default();
-    // SAFETY: callers name the attribute's type (ROCr 5.2 hsa.h, hsa_executable_symbol_info_t).
-    let status = unsafe { (hsa.originals.symbol_get_info)(symbol, info, (&raw mut value).cast()) };
-    (status == SUCCESS).then_some(value)
-}
-
-fn name(hsa: &Hsa, symbol: Symbol) -> Option<String> {
-    let length = attribute::<u32>(hsa, symbol, symbol_info::NAME_LENGTH)? as usize;
-    let mut name = vec![0u8; length];
-    // SAFETY: the buffer has the length the runtime asked for; the name comes without a NUL.
-    let status =
-        unsafe { (hsa.originals.symbol_get_info)(symbol, symbol_info::NAME, name.as_mut_ptr().cast()) };
-    (status == SUCCESS).then(|| String::from_utf8_lossy(&name).into_owned())
+    let lives = || state::get().is_some_and(|hsa| hsa.usable());
+    intercept::loaded(
+        Runtime { code: &hsa.code, memory: &hsa.memory, gpus: &hsa.known.gpus, lives },
+        originals,
+    );
 }
 
 /// hsa_executable_destroy: the addresses of its kernels may mean others afterwards.
@@ -233,6 +208,8 @@ pub(super) unsafe extern "C-unwind" fn destroy(executable: Executable) -> Status
             state.loaded.remove(&executable);
             if let Some(objects) = state.frozen.remove(&executable) {
                 kernels::remove(&objects);
+                drop(state);
+                intercept::unloaded(&objects);
             }
         });
         // SAFETY: the caller's argument, passed on.

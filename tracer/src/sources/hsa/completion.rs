@@ -447,6 +447,7 @@ impl Watched {
                     unsafe { signal::destroy(&hsa.originals, own) };
                 }
             }
+            drop(dispatch.in_use);
             ended += 1;
         }
         queue.ended.fetch_add(ended as u64, Ordering::Release);

@@ -23,6 +23,8 @@ use super::state::Hsa;
 use crate::gpu::kernels;
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
+use crate::intercept;
+use crate::intercept::packet::Replacer;
 
 /// How long one packet may be held back at most.
 const HELD_BACK: Duration = Duration::from_millis(100);
@@ -36,6 +38,7 @@ pub(super) struct QueueInterceptor {
     in_flight: rtrb::Producer<InFlight>,
     spare: rtrb::Consumer<Signal>,
     kernels: kernels::Cache,
+    replacer: Replacer,
     /// The call whose one kernel was the last to be dispatched.
     launched: u64,
 }
@@ -51,6 +54,7 @@ impl QueueInterceptor {
             in_flight: to_completion,
             spare: signals,
             kernels: kernels::Cache::new(),
+            replacer: Replacer::new(),
             launched: correlation::NONE,
         };
         (interceptor, Ends::new(in_flight, spare))
@@ -137,12 +141,21 @@ impl QueueInterceptor {
                 packet.completion = signal;
                 let (kernel, is_applications) = self.kernels.find(packet.kernel_object);
                 let mut record = describe(&packet, application, index, queue, kernel);
+                let replaced = match intercept::is_on() {
+                    // SAFETY: a packet of the application's, which has just submitted it.
+                    true => unsafe { self.replacer.replace(&mut packet) },
+                    false => None,
+                };
+                let mut in_use = None;
+                if let Some((kernel, used)) = replaced {
+                    (record.kernel, in_use) = (kernel, Some(used));
+                }
                 let cause = queue.reservations.cause(index);
                 (record.correlation, record.stream) = (cause.call, cause.stream);
                 if is_applications && cause.launches && self.launched != cause.call {
                     (record.launch, self.launched) = (1, cause.call);
                 }
-                self.timed.push(InFlight { record, timing, recorded });
+                self.timed.push(InFlight { record, timing, recorded, in_use });
             }
             None => recorder.counters.lose(Cause::NoSignal, recorded.into()),
         }
@@ -220,9 +233,9 @@ pub(super) unsafe extern "C-unwind" fn intercept(
     let mut passage = Passage { writer, taken: false };
     guard((), || {
         let recorded = queue.hsa.recorder.switch.is_on();
-        // Where submission must be held back, completion is watched also while recording is paused.
+        // Where submission must be held back, completion is watched also while recording is paused; kernels are replaced then as well.
         let watched = queue.hsa.usable() && queue.hsa.completion.works();
-        if watched && (recorded || queue.run_ahead.is_some()) {
+        if watched && (recorded || queue.run_ahead.is_some() || intercept::is_on()) {
             queue.with_interceptor(|interceptor| {
                 interceptor.pass(queue, packets, index, recorded, &mut passage)
             });

@@ -7,6 +7,7 @@ use rpd_transport::records;
 use super::app_signal::{Outcome, SignalTimes};
 use super::signal;
 use crate::hsa_runtime::abi::Signal;
+use crate::intercept::packet::InUse;
 
 /// Where the times of a dispatch will be.
 pub(super) enum Timing {
@@ -36,6 +37,8 @@ pub(super) struct InFlight {
     pub(super) timing: Timing,
     /// False: submitted while recording was paused, watched only to know how far execution is.
     pub(super) recorded: bool,
+    /// What runs in the place of the application's kernel, until it has completed.
+    pub(super) in_use: Option<InUse>,
 }
 
 /// A copy that the runtime has.

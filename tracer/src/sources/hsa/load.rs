@@ -12,8 +12,10 @@ use super::table::{self, AmdEntry, Originals, Table, core_entry};
 use super::{code_object, copy, life, queue_descriptor, reservation};
 use crate::gpu::timing;
 use crate::hsa_runtime::abi::ApiTable;
+use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::inquiry::Inquiry;
 use crate::hsa_runtime::known;
+use crate::hsa_runtime::memory::MemoryFunctions;
 
 /// How the tables of the runtime were had.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub(super) unsafe fn load(table: *mut ApiTable, origin: TableOrigin) -> bool {
     };
     let hsa: &'static Hsa = Box::leak(Box::new(Hsa {
         known: known::offered(&Inquiry::from(&originals)),
+        code: CodeFunctions::from(&originals),
+        memory: MemoryFunctions::from(&originals),
         queues: Queues::default(),
         app_signals: AppSignals::default(),
         completion: Completion::default(),

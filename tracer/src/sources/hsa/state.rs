@@ -13,7 +13,10 @@ use super::queue::Queues;
 use super::table::Originals;
 use crate::guard::guard;
 use crate::hsa_runtime::abi::{CONDITION_LT, SUCCESS, Signal};
+use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::known::Known;
+use crate::hsa_runtime::memory::MemoryFunctions;
+use crate::intercept;
 
 /// How long to wait for a look at signals that is under way, which takes moments unless the runtime keeps it.
 const LEAVE: Duration = Duration::from_secs(5);
@@ -23,6 +26,8 @@ static HSA: AtomicPtr<Hsa> = AtomicPtr::new(std::ptr::null_mut());
 /// One life of the runtime, from the offer of its table to its shutdown. Never freed: hooks may hold it on any thread.
 pub(super) struct Hsa {
     pub(super) originals: Originals,
+    pub(super) code: CodeFunctions,
+    pub(super) memory: MemoryFunctions,
     pub(super) recorder: &'static Recorder,
     pub(super) known: &'static Known,
     pub(super) queues: Queues,
@@ -100,6 +105,7 @@ pub(super) fn unload() {
 /// No more operations will be timed: records those that end within `deadline`, counts the rest. Later calls do nothing.
 pub(super) fn finish(deadline: Duration) {
     let Some(hsa) = get().filter(|hsa| hsa.usable()) else { return };
+    intercept::stop(deadline);
     hsa.completion.finish(deadline);
     hsa.queues.retire(hsa);
     hsa.alive.store(false, Ordering::Release);

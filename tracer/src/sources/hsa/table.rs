@@ -6,7 +6,9 @@
 use std::mem::transmute_copy;
 
 use crate::hsa_runtime::abi::*;
+use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::inquiry::Inquiry;
+use crate::hsa_runtime::memory::MemoryFunctions;
 
 /// Size of hsa_amd tables from which on two entries stand at place 17 that older ones lack (ROCm 5.6 inserted them without
 /// changing the major version: hsa_api_trace.h of 5.5 and 5.6).
@@ -86,6 +88,7 @@ pub(crate) mod core_entry {
     pub(crate) const READER_FROM_FILE: usize = 936;
     pub(crate) const READER_FROM_MEMORY: usize = 944;
     pub(crate) const READER_DESTROY: usize = 952;
+    pub(crate) const EXECUTABLE_CREATE_ALT: usize = 960;
     pub(crate) const EXECUTABLE_LOAD_AGENT_CODE_OBJECT: usize = 976;
 }
 
@@ -96,6 +99,10 @@ pub(crate) struct AmdEntry {
     pub(crate) get_async_copy_time: usize,
     pub(crate) convert_tick: usize,
     pub(crate) signal_async_handler: usize,
+    pub(crate) memory_pool_get_info: usize,
+    pub(crate) iterate_memory_pools: usize,
+    pub(crate) memory_pool_allocate: usize,
+    pub(crate) agents_allow_access: usize,
     pub(crate) memory_async_copy: usize,
     /// Only in the new layout.
     pub(crate) memory_async_copy_on_engine: Option<usize>,
@@ -120,6 +127,10 @@ impl AmdEntry {
             get_async_copy_time: 56,
             convert_tick: 64,
             signal_async_handler: 72,
+            memory_pool_get_info: 104,
+            iterate_memory_pools: 112,
+            memory_pool_allocate: 120,
+            agents_allow_access: 152 + moved,
             memory_async_copy: 136,
             memory_async_copy_on_engine: new.then_some(144),
             signal_create: 264 + moved,
@@ -187,6 +198,7 @@ originals! { entry:
     reader_from_file: ReaderFromFile = core[core_entry::READER_FROM_FILE],
     reader_from_memory: ReaderFromMemory = core[core_entry::READER_FROM_MEMORY],
     reader_destroy: ReaderDestroy = core[core_entry::READER_DESTROY],
+    executable_create_alt: ExecutableCreateAlt = core[core_entry::EXECUTABLE_CREATE_ALT],
     executable_load_agent_code_object: ExecutableLoadAgentCodeObject =
         core[core_entry::EXECUTABLE_LOAD_AGENT_CODE_OBJECT],
     set_profiler_enabled: SetProfilerEnabled = amd[entry.set_profiler_enabled],
@@ -194,6 +206,10 @@ originals! { entry:
     get_async_copy_time: GetAsyncCopyTime = amd[entry.get_async_copy_time],
     convert_tick: ConvertTick = amd[entry.convert_tick],
     signal_async_handler: SignalAsyncHandler = amd[entry.signal_async_handler],
+    memory_pool_get_info: PoolGetInfo = amd[entry.memory_pool_get_info],
+    iterate_memory_pools: IteratePools = amd[entry.iterate_memory_pools],
+    memory_pool_allocate: PoolAllocate = amd[entry.memory_pool_allocate],
+    agents_allow_access: AllowAccess = amd[entry.agents_allow_access],
     memory_async_copy: MemoryAsyncCopy = amd[entry.memory_async_copy],
     amd_signal_create: AmdSignalCreate = amd[entry.signal_create],
     intercept_create: QueueCreate = amd[entry.intercept_create],
@@ -227,6 +243,33 @@ impl From<&Originals> for Inquiry {
             iterate_agents: originals.iterate_agents,
             agent_get_info: originals.agent_get_info,
             async_copy_enable: originals.async_copy_enable,
+        }
+    }
+}
+
+impl From<&Originals> for CodeFunctions {
+    fn from(originals: &Originals) -> CodeFunctions {
+        CodeFunctions {
+            symbol_get_info: originals.symbol_get_info,
+            iterate_symbols: originals.executable_iterate_symbols,
+            reader_from_memory: originals.reader_from_memory,
+            reader_destroy: originals.reader_destroy,
+            executable_create: originals.executable_create_alt,
+            load_agent_code_object: originals.executable_load_agent_code_object,
+            freeze: originals.executable_freeze,
+            executable_destroy: originals.executable_destroy,
+        }
+    }
+}
+
+impl From<&Originals> for MemoryFunctions {
+    fn from(originals: &Originals) -> MemoryFunctions {
+        MemoryFunctions {
+            iterate_agents: originals.iterate_agents,
+            iterate_pools: originals.iterate_memory_pools,
+            pool_get_info: originals.memory_pool_get_info,
+            pool_allocate: originals.memory_pool_allocate,
+            allow_access: originals.agents_allow_access,
         }
     }
 }

@@ -1,0 +1,293 @@
+//! Whether a kernel can run in the place of another one that an application launches, and what its launch then needs.
+//!
+//! Both have the same explicit arguments. What may differ is made right: hidden arguments are copied by what they are or worked out
+//! of the launch (code objects of version 4 and 5 lay them out differently), and LDS and scratch are those of the kernel that runs,
+//! with the dynamic LDS that the application asked for.
+
+use std::fmt;
+
+use crate::{Argument, Kernel};
+
+/// Bytes of arguments that a kernel may have: far more than compilers accept.
+const MOST_ARGUMENTS: u32 = 1 << 16;
+
+/// How one kernel runs in the place of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    original_group_segment: u32,
+    group_segment: u32,
+    private_segment: u32,
+    required_workgroup: Option<[u32; 3]>,
+    max_workgroup: u32,
+    arguments: Arguments,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Arguments {
+    /// Those that the application made.
+    Same,
+    /// So many bytes, filled by these steps. The application's have `source` bytes.
+    Rebuilt { size: u32, source: u32, steps: Vec<Step> },
+}
+
+/// Where a part of the rebuilt arguments comes from. Offsets and lengths are bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Copy { from: u32, to: u32, length: u32 },
+    BlockCount { axis: usize, to: u32 },
+    GroupSize { axis: usize, to: u32 },
+    Remainder { axis: usize, to: u32 },
+    GridDimensions { to: u32 },
+    DynamicLds { to: u32 },
+}
+
+/// A launch as its dispatch packet has it (HSA 1.2 §2.9.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// Work-items.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup.
+    pub workgroup: [u16; 3],
+    /// Dimensions, 1 to 3.
+    pub dimensions: u16,
+    /// Static and dynamic LDS of a workgroup, bytes.
+    pub group_segment: u32,
+    /// Scratch of a work-item, bytes.
+    pub private_segment: u32,
+}
+
+/// Why a kernel cannot run in the place of another: the values of both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch(String);
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl Plan {
+    /// To run `candidate` where `original` is launched. Both have been read from metadata, with their arguments.
+    ///
+    /// # Errors
+    /// What cannot be made right.
+    pub fn new(original: &Kernel, candidate: &Kernel) -> Result<Plan, Mismatch> {
+        if original.wavefront_size != candidate.wavefront_size {
+            return Err(Mismatch(format!(
+                "its wavefronts have {} lanes, those of the application's kernel {}",
+                candidate.wavefront_size, original.wavefront_size
+            )));
+        }
+        compare_explicit(original, candidate)?;
+        Ok(Plan {
+            original_group_segment: original.group_segment_fixed_size,
+            group_segment: candidate.group_segment_fixed_size,
+            private_segment: candidate.private_segment_fixed_size,
+            required_workgroup: candidate.reqd_workgroup_size,
+            max_workgroup: candidate.max_flat_workgroup_size,
+            arguments: arguments(original, candidate)?,
+        })
+    }
+
+    /// LDS and scratch of the launch, bytes, where a workgroup may have `most_lds`.
+    ///
+    /// # Errors
+    /// Why the kernel cannot run in this launch.
+    pub fn segments(&self, launch: &Launch, most_lds: u32) -> Result<(u32, u32), Mismatch> {
+        if let Some(required) =
+            self.required_workgroup.filter(|size| *size != launch.workgroup.map(u32::from))
+        {
+            return Err(Mismatch(format!(
+                "it requires workgroups of {}, the launch has {}",
+                extent(required),
+                extent(launch.workgroup.map(u32::from))
+            )));
+        }
+        let items: u64 = launch.workgroup.iter().map(|size| u64::from(*size)).product();
+        if self.max_workgroup != 0 && items > u64::from(self.max_workgroup) {
+            return Err(Mismatch(format!(
+                "its workgroups have {} work-items at most, those of the launch {items}",
+                self.max_workgroup
+            )));
+        }
+        let dynamic = launch.group_segment.saturating_sub(self.original_group_segment);
+        let group = self.group_segment.saturating_add(dynamic);
+        if group > most_lds {
+            return Err(Mismatch(format!(
+                "it needs {group} bytes of LDS with the {dynamic} that the launch adds, a workgroup has {most_lds}"
+            )));
+        }
+        Ok((group, launch.private_segment.max(self.private_segment)))
+    }
+
+    /// Bytes of arguments that must be made for a launch; none where the application's serve.
+    pub fn rebuilt_size(&self) -> Option<u32> {
+        match self.arguments {
+            Arguments::Same => None,
+            Arguments::Rebuilt { size, .. } => Some(size),
+        }
+    }
+
+    /// How many bytes of the application's arguments [`Plan::rebuild`] reads.
+    pub fn source_size(&self) -> u32 {
+        match self.arguments {
+            Arguments::Same => 0,
+            Arguments::Rebuilt { source, .. } => source,
+        }
+    }
+
+    /// Makes the arguments of `launch` in `arguments` ([`Plan::rebuilt_size`] bytes) of the application's `source`
+    /// ([`Plan::source_size`] bytes). What does not fit is left out.
+    pub fn rebuild(&self, launch: &Launch, source: &[u8], arguments: &mut [u8]) {
+        let Arguments::Rebuilt { steps, .. } = &self.arguments else { return };
+        arguments.fill(0);
+        for step in steps {
+            match *step {
+                Step::Copy { from, to, length } => {
+                    let range = |start: u32| start as usize..start as usize + length as usize;
+                    if let (Some(to), Some(from)) = (arguments.get_mut(range(to)), source.get(range(from))) {
+                        to.copy_from_slice(from);
+                    }
+                }
+                Step::BlockCount { axis, to } => {
+                    let size = u32::from(launch.workgroup[axis]).max(1);
+                    put(arguments, to, &(launch.grid[axis] / size).to_le_bytes());
+                }
+                Step::GroupSize { axis, to } => put(arguments, to, &launch.workgroup[axis].to_le_bytes()),
+                Step::Remainder { axis, to } => {
+                    let size = u32::from(launch.workgroup[axis]).max(1);
+                    put(arguments, to, &((launch.grid[axis] % size) as u16).to_le_bytes());
+                }
+                Step::GridDimensions { to } => put(arguments, to, &launch.dimensions.to_le_bytes()),
+                Step::DynamicLds { to } => {
+                    let dynamic = launch.group_segment.saturating_sub(self.original_group_segment);
+                    put(arguments, to, &dynamic.to_le_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn put(arguments: &mut [u8], to: u32, value: &[u8]) {
+    if let Some(place) = arguments.get_mut(to as usize..to as usize + value.len()) {
+        place.copy_from_slice(value);
+    }
+}
+
+fn extent(size: [u32; 3]) -> String {
+    format!("{}x{}x{}", size[0], size[1], size[2])
+}
+
+/// Explicit arguments must agree in place, size and kind, and in type where both say one.
+fn compare_explicit(original: &Kernel, candidate: &Kernel) -> Result<(), Mismatch> {
+    let explicit = |kernel: &Kernel| -> Vec<Argument> {
+        kernel.args.iter().filter(|argument| !argument.is_hidden()).cloned().collect()
+    };
+    let (theirs, ours) = (explicit(original), explicit(candidate));
+    if theirs.len() != ours.len() {
+        return Err(Mismatch(format!(
+            "it has {} arguments, the application's kernel {}",
+            ours.len(),
+            theirs.len()
+        )));
+    }
+    for (number, (theirs, ours)) in theirs.iter().zip(&ours).enumerate() {
+        let differs = |what: &str, ours: &str, theirs: &str| {
+            let number = number + 1;
+            Err(Mismatch(format!(
+                "its argument {number} has {what} {ours}, that of the application's kernel {theirs}"
+            )))
+        };
+        if ours.offset != theirs.offset {
+            return differs("offset", &ours.offset.to_string(), &theirs.offset.to_string());
+        }
+        if ours.size != theirs.size {
+            return differs("size", &ours.size.to_string(), &theirs.size.to_string());
+        }
+        if ours.value_kind != theirs.value_kind {
+            return differs("kind", &ours.value_kind, &theirs.value_kind);
+        }
+        let said = [
+            ("type", &ours.type_name, &theirs.type_name),
+            ("address space", &ours.address_space, &theirs.address_space),
+        ];
+        for (what, ours, theirs) in said {
+            if let (Some(ours), Some(theirs)) = (ours, theirs)
+                && ours != theirs
+            {
+                return differs(what, ours, theirs);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How the arguments of `candidate` are made of those of `original`.
+fn arguments(original: &Kernel, candidate: &Kernel) -> Result<Arguments, Mismatch> {
+    let (source, size) = (original.kernarg_segment_size, candidate.kernarg_segment_size);
+    if size > MOST_ARGUMENTS || source > MOST_ARGUMENTS {
+        return Err(Mismatch(format!("it has {size} bytes of arguments, the application's kernel {source}")));
+    }
+    let hidden = |argument: &&Argument| argument.is_hidden() && argument.value_kind != "hidden_none";
+    let is_in = |argument: &Argument, size: u32| {
+        argument.offset.checked_add(argument.size).is_some_and(|end| end <= size)
+    };
+    if let Some(outside) = candidate.args.iter().find(|argument| !is_in(argument, size)) {
+        return Err(Mismatch(format!(
+            "its argument at {} reaches beyond the {size} bytes that it has",
+            outside.offset
+        )));
+    }
+    let same = |argument: &Argument| {
+        let is_same = |other: &Argument| {
+            (other.offset, other.size, &other.value_kind)
+                == (argument.offset, argument.size, &argument.value_kind)
+        };
+        original.args.iter().any(is_same)
+    };
+    if candidate.args.iter().filter(hidden).all(same) {
+        return Ok(Arguments::Same);
+    }
+    let mut steps = Vec::new();
+    for argument in candidate.args.iter().filter(|argument| argument.value_kind != "hidden_none") {
+        let theirs = original.args.iter().find(|other| match argument.is_hidden() {
+            true => other.value_kind == argument.value_kind,
+            false => other.offset == argument.offset && !other.is_hidden(),
+        });
+        let to = argument.offset;
+        match theirs.filter(|theirs| theirs.size == argument.size && is_in(theirs, source)) {
+            Some(theirs) => steps.push(Step::Copy { from: theirs.offset, to, length: argument.size }),
+            None => steps.extend(worked_out(argument)?),
+        }
+    }
+    Ok(Arguments::Rebuilt { size, source, steps })
+}
+
+/// A hidden argument that the application's kernel does not have.
+fn worked_out(argument: &Argument) -> Result<Option<Step>, Mismatch> {
+    let to = argument.offset;
+    let kind = argument.value_kind.as_str();
+    let axis = |prefix: &str| {
+        let axis = kind.strip_prefix(prefix)?;
+        ["x", "y", "z"].iter().position(|name| *name == axis)
+    };
+    if let Some(axis) = axis("hidden_block_count_") {
+        return Ok(Some(Step::BlockCount { axis, to }));
+    }
+    if let Some(axis) = axis("hidden_group_size_") {
+        return Ok(Some(Step::GroupSize { axis, to }));
+    }
+    if let Some(axis) = axis("hidden_remainder_") {
+        return Ok(Some(Step::Remainder { axis, to }));
+    }
+    match kind {
+        "hidden_grid_dims" => Ok(Some(Step::GridDimensions { to })),
+        "hidden_dynamic_lds_size" => Ok(Some(Step::DynamicLds { to })),
+        // HIP passes 0 for these in every launch that is not cooperative and is not made by a kernel.
+        "hidden_multigrid_sync_arg" | "hidden_default_queue" | "hidden_completion_action" => Ok(None),
+        _ if axis("hidden_global_offset_").is_some() => Ok(None),
+        _ => Err(Mismatch(format!("it needs {kind}, which the application's kernel does not have"))),
+    }
+}

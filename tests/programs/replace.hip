@@ -1,0 +1,176 @@
+// A program with kernels of every kind that may be replaced. Each computes the same in every variant; compiled with
+// -DVARIANT=2 they need other registers, LDS and scratch.
+//
+// Arguments: how often all kernels are launched (default 10), and what more is done: `graph`, `printf`, `two` GPUs, `rounds`: wait
+// between rounds for a line on standard input. Status 0 only if all results are right.
+#ifndef VARIANT
+#define VARIANT 1
+#endif
+#if VARIANT == 1
+#include "check.h"
+#include <cstring>
+#include <vector>
+#else
+#include <hip/hip_runtime.h>
+#endif
+
+struct Window {
+    int first, last;
+    double weight;
+};
+
+// Work that no compiler removes, other for each variant.
+static __device__ int detour(int value) {
+#if VARIANT > 1
+    __shared__ volatile int room[64 * VARIANT];
+    volatile int scratch[8 * VARIANT];
+    room[threadIdx.x % 64] = value;
+    __syncthreads();
+    for (int i = 0; i < VARIANT; i++) scratch[(value + i) & 7] = room[threadIdx.x % 64];
+    return scratch[value & 7] == room[threadIdx.x % 64] ? value : value + 1;
+#else
+    return value;
+#endif
+}
+
+__global__ void add(const int *x, int *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += x[detour(i)];
+}
+
+template <typename T, int STEP, bool FORWARD>
+__global__ void shifted_copy_with_a_long_name(const T *in, T *out, T more, int n) {
+    int i = detour(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n) out[i] = in[FORWARD ? (i + STEP) % n : (i + n - STEP) % n] + more;
+}
+
+__global__ void weigh(Window window, double *values, int n) {
+    int i = detour(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n && i >= window.first && i < window.last) values[i] *= window.weight;
+}
+
+// Needs dynamic LDS of four bytes for each work-item.
+__global__ void reverse(int *values) {
+    extern __shared__ int dynamic[];
+    int own = detour(threadIdx.x);
+    dynamic[own] = values[blockIdx.x * blockDim.x + own];
+    __syncthreads();
+    values[blockIdx.x * blockDim.x + own] = dynamic[blockDim.x - 1 - own];
+}
+
+// Writes what the hidden arguments say.
+__global__ void geometry(unsigned *out) {
+    if (blockIdx.x + blockIdx.y + blockIdx.z + threadIdx.x + threadIdx.y + threadIdx.z) return;
+    unsigned all[] = {gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y, blockDim.z};
+    for (int i = 0; i < 6; i++) out[i] = detour(all[i]);
+}
+
+__global__ void say(int number) {
+    if (threadIdx.x == 0) printf("the kernel says %d\n", detour(number));
+}
+
+#if VARIANT == 1
+
+static const int N = 4096;
+
+template <typename T>
+struct Buffer {
+    std::vector<T> host;
+    T *device;
+    explicit Buffer(int n) : host(n) {
+        for (int i = 0; i < n; i++) host[i] = T(i % 97);
+        HIP(hipMalloc((void **)&device, n * sizeof(T)));
+        HIP(hipMemcpy(device, host.data(), n * sizeof(T), hipMemcpyHostToDevice));
+    }
+    // The device's values are those of the host.
+    void compare(const char *what) {
+        std::vector<T> found(host.size());
+        HIP(hipMemcpy(found.data(), device, found.size() * sizeof(T), hipMemcpyDeviceToHost));
+        for (size_t i = 0; i < found.size(); i++) expect(found[i] == host[i], what, i);
+        HIP(hipFree(device));
+    }
+};
+
+static void round_of_all(hipStream_t stream, Buffer<int> &x, Buffer<int> &y, Buffer<double> &weights, Buffer<int> &turned) {
+    add<<<N / 256, 256, 0, stream>>>(x.device, y.device, N);
+    weigh<<<N / 64, 64, 0, stream>>>(Window{10, 20, 2.0}, weights.device, N);
+    reverse<<<N / 128, 128, 128 * sizeof(int), stream>>>(turned.device);
+    for (int i = 0; i < N; i++) y.host[i] += x.host[i];
+    for (int i = 10; i < 20; i++) weights.host[i] *= 2;
+    for (int b = 0; b < N; b += 128)
+        for (int i = 0; i < 64; i++) std::swap(turned.host[b + i], turned.host[b + 127 - i]);
+}
+
+static void run(int device, int rounds, bool graph, bool wait) {
+    HIP(hipSetDevice(device));
+    hipStream_t stream;
+    HIP(hipStreamCreate(&stream));
+    Buffer<int> x(N), y(N), turned(N);
+    Buffer<double> weights(N);
+    if (graph) {
+        hipGraph_t captured;
+        hipGraphExec_t launched;
+        HIP(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+        add<<<N / 256, 256, 0, stream>>>(x.device, y.device, N);
+        HIP(hipStreamEndCapture(stream, &captured));
+        HIP(hipGraphInstantiate(&launched, captured, nullptr, nullptr, 0));
+        for (int round = 0; round < rounds; round++) {
+            if (wait && round) getchar();
+            HIP(hipGraphLaunch(launched, stream));
+            HIP(hipStreamSynchronize(stream));
+            for (int i = 0; i < N; i++) y.host[i] += x.host[i];
+        }
+        HIP(hipGraphExecDestroy(launched));
+        HIP(hipGraphDestroy(captured));
+    }
+    for (int round = 0; round < rounds; round++) {
+        if (wait) {
+            printf("round %d\n", round);
+            fflush(stdout);
+            getchar();
+        }
+        round_of_all(stream, x, y, weights, turned);
+        if (wait) HIP(hipStreamSynchronize(stream));
+    }
+    HIP(hipStreamSynchronize(stream));
+    y.compare("add");
+    weights.compare("weigh");
+    turned.compare("reverse");
+
+    Buffer<long> in(1000), out(1000);
+    shifted_copy_with_a_long_name<long, 3, true><<<8, 128, 0, stream>>>(in.device, out.device, 5L, 1000);
+    for (int i = 0; i < 1000; i++) out.host[i] = in.host[(i + 3) % 1000] + 5;
+    HIP(hipStreamSynchronize(stream));
+    in.compare("the input");
+    out.compare("shifted copy");
+
+    Buffer<unsigned> extents(6);
+    geometry<<<dim3(3, 2, 5), dim3(8, 4, 2), 0, stream>>>(extents.device);
+    unsigned expected[] = {3, 2, 5, 8, 4, 2};
+    std::memcpy(extents.host.data(), expected, sizeof expected);
+    HIP(hipStreamSynchronize(stream));
+    extents.compare("geometry");
+    HIP(hipStreamDestroy(stream));
+}
+
+int main(int argc, char **argv) {
+    auto has = [&](const char *word) {
+        for (int i = 1; i < argc; i++)
+            if (!std::strcmp(argv[i], word)) return true;
+        return false;
+    };
+    int rounds = argc > 1 && std::atoi(argv[1]) > 0 ? std::atoi(argv[1]) : 10;
+    for (int device = 0; device < (has("two") ? 2 : 1); device++) run(device, rounds, has("graph"), has("rounds"));
+    if (has("printf")) {
+        HIP(hipSetDevice(0));
+        say<<<1, 64>>>(42);
+        HIP(hipDeviceSynchronize());
+    }
+    return 0;
+}
+
+#else
+
+template __global__ void shifted_copy_with_a_long_name<long, 3, true>(const long *, long *, long, int);
+
+#endif

@@ -1,0 +1,118 @@
+//! One file of the kernel cache, read: the code objects in it, and their kernels with their arguments.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rpd_codeobject::CodeObject;
+use sha2::{Digest, Sha256};
+
+use super::tree::Stamp;
+
+/// Bytes that a file may have. Libraries with the kernels of a whole framework stay below it.
+const MOST: u64 = 1 << 30;
+/// Bytes by which a file is recognised.
+const HEAD: usize = 24;
+
+/// A file that was read.
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    /// Of its bytes, in hexadecimal digits.
+    pub(super) sha256: String,
+    /// Its code objects.
+    pub(super) parts: Vec<Arc<CodeObject>>,
+    stamp: Stamp,
+}
+
+/// The bytes of a file.
+struct Contents {
+    bytes: Vec<u8>,
+    stamp: Stamp,
+}
+
+impl Candidate {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Why it is of no use, in words.
+    pub(super) fn read(path: &Path) -> Result<Candidate, String> {
+        let Contents { bytes, stamp } = contents(path)?;
+        let parts = rpd_codeobject::container::code_objects(&bytes).map_err(|error| error.to_string())?;
+        let parts = parts.iter().map(|part| CodeObject::parse(part.bytes).map(Arc::new));
+        let parts = parts.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        if parts.is_empty() {
+            return Err("it has no code object for an AMD GPU".into());
+        }
+        Ok(Candidate { path: path.to_path_buf(), sha256: sha256(&bytes), parts, stamp })
+    }
+
+    /// The bytes of the code object `part`, as they were when it was read.
+    ///
+    /// # Errors
+    /// The file has changed or cannot be read.
+    pub(super) fn code(&self, part: usize) -> Result<Vec<u8>, String> {
+        let Contents { bytes, stamp } = contents(&self.path)?;
+        if stamp != self.stamp {
+            return Err("it was changed while it was being loaded".into());
+        }
+        let parts = rpd_codeobject::container::code_objects(&bytes).map_err(|error| error.to_string())?;
+        let part = parts.get(part).ok_or("it was changed while it was being loaded")?;
+        Ok(part.bytes.to_vec())
+    }
+}
+
+fn contents(path: &Path) -> Result<Contents, String> {
+    let error = |error: std::io::Error| format!("it cannot be read ({error})");
+    // A pipe that nobody writes must not keep this thread.
+    let mut options = OpenOptions::new();
+    let mut file: File = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(error)?;
+    let metadata = file.metadata().map_err(error)?;
+    if !metadata.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    if metadata.len() > MOST {
+        return Err(format!("it has {} bytes; a candidate has {MOST} at most", metadata.len()));
+    }
+    let mut bytes = Vec::new();
+    // Large files of something else are not read to the end.
+    (&mut file).take(HEAD as u64).read_to_end(&mut bytes).map_err(error)?;
+    let is_known =
+        [&b"\x7fELF"[..], b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"].iter().any(|magic| bytes.starts_with(magic));
+    if !is_known {
+        return Err(rpd_codeobject::Error::UnknownFormat.to_string());
+    }
+    (&mut file).take(MOST).read_to_end(&mut bytes).map_err(error)?;
+    Ok(Contents { bytes, stamp: Stamp::of(&metadata) })
+}
+
+/// SHA-256, in hexadecimal digits.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_code_object_is_refused_with_a_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let refusal = |name: &str| Candidate::read(&path(name)).err().unwrap_or_default();
+        assert!(refusal("missing.hsaco").contains("No such file"), "{}", refusal("missing.hsaco"));
+        assert_eq!(refusal(""), "it is not a regular file");
+        std::fs::write(path("text.hsaco"), "hello").unwrap();
+        assert!(refusal("text.hsaco").contains("not a code object"), "{}", refusal("text.hsaco"));
+        // 2 GB of zeros, which take no room on the disk.
+        File::create(path("zeros.hsaco")).unwrap().set_len(2 << 30).unwrap();
+        assert!(refusal("zeros.hsaco").contains("2147483648 bytes"), "{}", refusal("zeros.hsaco"));
+        File::create(path("less.hsaco")).unwrap().set_len(1 << 29).unwrap();
+        assert!(refusal("less.hsaco").contains("not a code object"), "{}", refusal("less.hsaco"));
+        let pipe = std::ffi::CString::new(path("pipe.hsaco").to_str().unwrap()).unwrap();
+        // SAFETY: a NUL-terminated path.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        assert_eq!(refusal("pipe.hsaco"), "it is not a regular file");
+    }
+}

@@ -1,0 +1,46 @@
+//! What became of the files of the kernel cache, in the order in which it happened: the writer fetches it for the file.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use rpd_preload::lock::lock;
+use rpd_transport::log;
+use rpd_transport::source::{CandidateText, Outcome};
+
+/// Lines on standard error at most; the file has all of them.
+const MOST_LINES: usize = 20;
+
+#[derive(Default)]
+struct Outcomes {
+    all: Vec<CandidateText>,
+    /// What was said already.
+    said: HashSet<String>,
+}
+
+static OUTCOMES: std::sync::LazyLock<Mutex<Outcomes>> = std::sync::LazyLock::new(Mutex::default);
+
+/// Those from number `from` on, counted from 0.
+pub(super) fn from(from: usize) -> Vec<CandidateText> {
+    lock(&OUTCOMES).all.get(from..).unwrap_or_default().to_vec()
+}
+
+/// Adds one; its number, counted from 0.
+pub(super) fn add(outcome: CandidateText) -> usize {
+    let mut outcomes = lock(&OUTCOMES);
+    let line = match outcome.outcome {
+        Outcome::Failed | Outcome::Refused => format!("{}: {}", outcome.path, outcome.reason),
+        _ => String::new(),
+    };
+    outcomes.all.push(outcome);
+    let number = outcomes.all.len() - 1;
+    if line.is_empty() || outcomes.said.len() > MOST_LINES || !outcomes.said.insert(line.clone()) {
+        return number;
+    }
+    let is_last = outcomes.said.len() > MOST_LINES;
+    drop(outcomes);
+    match is_last {
+        true => log::problem("more candidates cannot be used; the trace says which, in ext_candidate"),
+        false => log::problem(&line),
+    }
+    number
+}

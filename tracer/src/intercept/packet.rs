@@ -1,0 +1,126 @@
+//! What happens to one dispatch packet: the kernel that it names is replaced, with all that the other kernel needs.
+//!
+//! Runs inside the interceptor of a queue: it does not wait, allocate or call the runtime, except where the kernels of the process
+//! have changed since the queue's last packet.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, RwLock};
+
+use rpd_codeobject::Launch;
+use rpd_preload::lock::{read, write};
+use rpd_transport::records::KernelId;
+
+use super::choice::{Choice, Loaded};
+use super::kernargs::Taken;
+use crate::hsa_runtime::abi::Packet;
+
+/// Place of the acquire fence's scope in a packet's header, and the scope of the whole system (HSA 1.2 §2.9.1).
+const ACQUIRE: u16 = 9;
+const FENCE_SYSTEM: u16 = 2;
+
+/// What may run in the place of each kernel object of the application.
+static TABLE: LazyLock<RwLock<HashMap<u64, Arc<Choice>>>> = LazyLock::new(RwLock::default);
+/// Changes with the table.
+static GENERATION: AtomicU64 = AtomicU64::new(1);
+
+/// From now on `choice` says what runs in the place of `object`; nothing where there is none.
+pub(super) fn publish(object: u64, choice: Option<Choice>) {
+    let mut table = write(&TABLE);
+    let replaced = match choice {
+        Some(choice) => table.insert(object, Arc::new(choice)),
+        None => table.remove(&object),
+    };
+    drop(table);
+    GENERATION.fetch_add(1, Ordering::Release);
+    drop(replaced);
+}
+
+/// Runs `act` on each choice there is.
+pub(super) fn for_each_choice(mut act: impl FnMut(&Choice)) {
+    read(&TABLE).values().for_each(|choice| act(choice));
+}
+
+/// What one queue knows of replaced kernels, so that a packet need not take a lock.
+pub(crate) struct Replacer {
+    generation: u64,
+    places: [(u64, Option<Arc<Choice>>); Replacer::PLACES],
+}
+
+/// What a replaced dispatch uses until it has completed.
+pub(crate) struct InUse {
+    loaded: Arc<Loaded>,
+    _kernargs: Option<Taken>,
+}
+
+impl Replacer {
+    const PLACES: usize = 64;
+
+    /// Knows nothing yet.
+    pub(crate) fn new() -> Replacer {
+        Replacer { generation: 0, places: [const { (0, None) }; Replacer::PLACES] }
+    }
+
+    /// Replaces the kernel of a dispatch packet, where something may run in its place: the other kernel's number in records, and what
+    /// is to be kept until the dispatch has completed.
+    ///
+    /// # Safety
+    /// The packet is the application's, who has made its arguments.
+    #[inline]
+    pub(crate) unsafe fn replace(&mut self, packet: &mut Packet) -> Option<(KernelId, InUse)> {
+        let choice = self.find(packet.kernel_object)?;
+        let launch = Launch {
+            grid: packet.grid,
+            workgroup: packet.workgroup,
+            dimensions: packet.setup & 3,
+            group_segment: packet.group_segment,
+            private_segment: packet.private_segment,
+        };
+        let planned = choice.next(&launch)?;
+        let Ok((group, private)) = planned.plan.segments(&launch, planned.most_lds) else {
+            let _ = planned.refused.set(launch);
+            return None;
+        };
+        let mut kernargs = None;
+        if let Some(slots) = &planned.slots {
+            let mut taken = slots.take()?;
+            let source = planned.plan.source_size() as usize;
+            let source: &[u8] = match packet.kernarg {
+                0 => &[],
+                // SAFETY: the application has made the arguments of its own kernel, which has so many bytes of them, and keeps them
+                // until the dispatch has completed (HSA 1.2 §2.9.6).
+                address => unsafe { std::slice::from_raw_parts(address as *const u8, source) },
+            };
+            planned.plan.rebuild(&launch, source, taken.bytes());
+            packet.kernarg = taken.address();
+            // The device may have cached what the slot held before.
+            packet.header = packet.header & !(3 << ACQUIRE) | FENCE_SYSTEM << ACQUIRE;
+            kernargs = Some(taken);
+        }
+        packet.kernel_object = planned.object;
+        (packet.group_segment, packet.private_segment) = (group, private);
+        Some((planned.kernel, InUse { loaded: Arc::clone(&planned.loaded), _kernargs: kernargs }))
+    }
+
+    fn find(&mut self, object: u64) -> Option<&Choice> {
+        let generation = GENERATION.load(Ordering::Acquire);
+        if generation != self.generation {
+            *self = Replacer { generation, ..Replacer::new() };
+        }
+        // Kernel descriptors are 64 bytes, 64-aligned.
+        let place = &mut self.places[(object >> 6) as usize % Replacer::PLACES];
+        if place.0 != object {
+            *place = (object, read(&TABLE).get(&object).cloned());
+        }
+        place.1.as_deref()
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The device may still run the kernel.
+            std::mem::forget(Arc::clone(&self.loaded));
+        }
+    }
+}
