@@ -2,4 +2,5 @@
 
 pub(crate) mod hip_apis;
 pub(crate) mod misunderstood;
+pub(crate) mod replacement;
 pub(crate) mod value;

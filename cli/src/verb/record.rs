@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
 
-use crate::args::{hip_apis, value};
+use crate::args::{hip_apis, replacement, value};
 use crate::output::note::note;
 use crate::record::destination::{Destination, Existing};
 use crate::record::empty_trace;
@@ -76,6 +76,21 @@ pub(crate) struct Record {
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
     hip_apis: Option<String>,
+    /// Run kernels of the .hsaco files below DIR in the place of the program's own: those of the same name and parameters
+    #[arg(long, value_name = "DIR", value_parser = replacement::directory, help_heading = "Replaced kernels")]
+    kernel_cache: Option<PathBuf>,
+    /// Replace only kernels whose demangled names match
+    #[arg(long, value_name = "REGEX", requires = "kernel_cache", value_parser = replacement::regex,
+        help_heading = "Replaced kernels")]
+    kernels: Option<String>,
+    /// Let the program's kernel and the candidates run by turns [possible values: ABAB (the default), random, blocks=N];
+    /// `rpd replacements` compares them
+    #[arg(long, value_name = "HOW", requires = "kernel_cache", num_args = 0..=1, require_equals = true,
+        default_missing_value = "ABAB", value_parser = replacement::alternate, help_heading = "Replaced kernels")]
+    alternate: Option<String>,
+    /// Decides whose turn it is with --alternate=random
+    #[arg(long, value_name = "NUMBER", requires = "alternate", help_heading = "Replaced kernels")]
+    seed: Option<u64>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -204,7 +219,13 @@ impl Record {
             ("RPDT_TIMING", self.timing.name().map(str::to_string)),
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
+            ("LOGDUR_FILTER", self.kernels.clone()),
+            ("RPDT_ALTERNATE", self.alternate.clone()),
+            ("RPDT_SEED", self.seed.map(|seed| seed.to_string())),
         ];
+        if let Some(directory) = &self.kernel_cache {
+            environment.push(("LOGDUR_KERNEL_CACHE", std::path::absolute(directory)?.into()));
+        }
         environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
         let environment: Vec<(&OsStr, OsString)> =
             environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
