@@ -85,7 +85,7 @@ impl Lost {
 pub struct Counters {
     lost: [AtomicU64; Cause::ALL.len()],
     /// Records from rings that are in the file, or counted as lost.
-    pub accounted: AtomicU64,
+    accounted: AtomicU64,
     /// Times where the translated start lay after the end and was set to it.
     pub clamped: AtomicU64,
     /// Time that application threads waited for buffer space, ns.
@@ -104,6 +104,16 @@ impl Counters {
     /// Counts `n` records lost to `cause`.
     pub fn lose(&self, cause: Cause, n: u64) {
         self.lost[cause as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// So many records from rings are in the file, or counted as lost.
+    pub fn account(&self, records: u64) {
+        self.accounted.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Records from rings that are in the file, or counted as lost, so far.
+    pub fn accounted(&self) -> u64 {
+        self.accounted.load(Ordering::Relaxed)
     }
 
     /// Whether HIP has commands that it will tell the times of.

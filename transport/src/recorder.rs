@@ -220,7 +220,7 @@ impl Recorder {
 
     /// How many records have been pushed that are neither in the file nor counted as lost. Nothing where that is not known in time.
     pub fn unaccounted(&self, patience: Duration) -> Option<u64> {
-        let accounted = self.counters.accounted.load(Ordering::Relaxed);
+        let accounted = self.counters.accounted();
         let tallies = lock_within(&self.tallies, patience)?;
         let pushed = tallies.1 + tallies.0.iter().map(Tally::pushed).sum::<u64>();
         Some(pushed.saturating_sub(accounted))

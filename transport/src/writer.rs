@@ -2,14 +2,18 @@
 //!
 //! Everybody else only wakes it, or waits for it with a deadline, by [`crate::requests`].
 
-mod calls;
+mod access;
 mod file;
 mod frames;
-mod last_note;
+mod held;
+mod history;
+mod inputs;
 mod links;
 mod names;
+mod note;
 mod process_ranges;
 mod ranges;
+mod reported;
 mod rows;
 mod session;
 mod sink;
@@ -31,7 +35,7 @@ pub use turn::GATE;
 pub fn finish(recorder: &'static Recorder) {
     if !recorder.requests.finish(recorder) {
         log::problem("the trace was not written to its end within RPDT_EXIT_MS: its last rows are missing");
-        last_note::leave(recorder);
+        note::leave_last(recorder);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::stack::symbol::Symbols;
 const MOST_IDS: usize = 1 << 16;
 
 /// The frames of a call, nearest first, until their names are known.
-pub(super) struct Waiting {
+pub(super) struct UnnamedStack {
     call: ApiId,
     words: Box<[u64]>,
     /// The transaction that has the call's row.
@@ -30,7 +30,7 @@ pub(super) struct Frames {
     ids: FxHashMap<u64, Arc<[StringId]>>,
     /// When those were good, see [`Appender::doubts`].
     doubts: u32,
-    waiting: Vec<Waiting>,
+    waiting: Vec<UnnamedStack>,
     /// Number of the open transaction, or of the next.
     transaction: u64,
     /// Stacks that the open transaction has of calls in the file.
@@ -59,19 +59,19 @@ impl Frames {
         words: Box<[u64]>,
     ) -> Result<u64, Error> {
         if !self.are_named(&words) {
-            self.waiting.push(Waiting { call, words, transaction: self.transaction });
+            self.waiting.push(UnnamedStack { call, words, transaction: self.transaction });
             return Ok(0);
         }
         self.write(appender, call, &words)
     }
 
-    /// Frames that waited for their names, which are known now.
-    pub(super) fn take_named(&mut self) -> Vec<Waiting> {
+    /// The frames that wait.
+    pub(super) fn take_waiting(&mut self) -> Vec<UnnamedStack> {
         std::mem::take(&mut self.waiting)
     }
 
     /// Writes some of those; as [`Frames::add`]. What cannot be written waits.
-    pub(super) fn add_named(&mut self, appender: &mut Appender, stack: Waiting) -> Result<u64, Error> {
+    pub(super) fn add_waiting(&mut self, appender: &mut Appender, stack: UnnamedStack) -> Result<u64, Error> {
         if !self.are_named(&stack.words) {
             self.waiting.push(stack);
             return Ok(0);
@@ -86,7 +86,7 @@ impl Frames {
     }
 
     /// Some of those are not to be written now.
-    pub(super) fn put_back(&mut self, stacks: impl Iterator<Item = Waiting>) {
+    pub(super) fn put_back(&mut self, stacks: impl Iterator<Item = UnnamedStack>) {
         self.waiting.extend(stacks);
     }
 
@@ -106,7 +106,7 @@ impl Frames {
     }
 
     /// Whether frames wait for the next transaction.
-    pub(super) fn has_named(&self) -> bool {
+    pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
@@ -184,8 +184,8 @@ mod tests {
                 frames.add(&mut appender, ApiId::call(call), code(call + round * 40_000)).unwrap();
             }
             assert!(frames.name());
-            for stack in frames.take_named() {
-                assert_eq!(frames.add_named(&mut appender, stack).unwrap(), 1);
+            for stack in frames.take_waiting() {
+                assert_eq!(frames.add_waiting(&mut appender, stack).unwrap(), 1);
             }
         }
         appender.commit().unwrap();
@@ -207,8 +207,8 @@ mod tests {
         frames.commit();
         assert!(frames.name());
         appender.begin().unwrap();
-        let mut stacks = frames.take_named().into_iter();
-        let written = frames.add_named(&mut appender, stacks.next().unwrap()).unwrap();
+        let mut stacks = frames.take_waiting().into_iter();
+        let written = frames.add_waiting(&mut appender, stacks.next().unwrap()).unwrap();
         frames.put_back(stacks);
         assert_eq!(frames.add(&mut appender, ApiId::call(4), code(4)).unwrap(), 0);
         assert_eq!(frames.add(&mut appender, ApiId::call(5), code(1)).unwrap(), 1);
@@ -216,7 +216,7 @@ mod tests {
         appender.rollback();
         frames.roll_back();
         assert_eq!(frames.stacks.without(), 3);
-        assert!(!frames.has_named());
+        assert!(!frames.has_waiting());
 
         // What is written and committed is not missed, what cannot be written is.
         appender.begin().unwrap();
@@ -227,11 +227,11 @@ mod tests {
         frames.commit();
         assert!(frames.name());
         appender.begin().unwrap();
-        let mut stacks = frames.take_named().into_iter();
-        assert_eq!(frames.add_named(&mut appender, stacks.next().unwrap()).unwrap(), 1);
+        let mut stacks = frames.take_waiting().into_iter();
+        assert_eq!(frames.add_waiting(&mut appender, stacks.next().unwrap()).unwrap(), 1);
         appender.commit().unwrap();
         frames.commit();
-        assert!(frames.add_named(&mut appender, stacks.next().unwrap()).is_err(), "between transactions");
+        assert!(frames.add_waiting(&mut appender, stacks.next().unwrap()).is_err(), "between transactions");
         frames.roll_back();
         assert_eq!(frames.stacks.without(), 4);
     }

@@ -55,6 +55,11 @@ pub(super) struct Links {
     /// Calls drained so far went to another session, or got lost with a transaction.
     gone: Drain,
     lost: BTreeSet<u64>,
+    /// An operation of this drain was linked to its call.
+    linked: bool,
+    /// All calls of this drain have been drained, and are in the file.
+    all_drained: bool,
+    all_committed: bool,
 }
 
 impl Links {
@@ -65,6 +70,7 @@ impl Links {
         let late = self.drain.late.iter().copied();
         drain.late = late.filter(|call| drain.is_open(*call)).collect();
         self.previous = std::mem::replace(&mut self.drain, drain);
+        (self.linked, self.all_drained, self.all_committed) = (false, false, false);
     }
 
     /// The record of `call` was drained.
@@ -73,6 +79,21 @@ impl Links {
         if call >= self.drain.below || self.drain.is_open(call) {
             self.drain.late.insert(call);
         }
+    }
+
+    /// The records of all calls that this drain has were drained.
+    pub(super) fn all_drained(&mut self) {
+        self.all_drained = true;
+    }
+
+    /// What was drained so far is in the file; the drain goes on.
+    pub(super) fn committed(&mut self) {
+        self.all_committed |= self.all_drained;
+    }
+
+    /// Whether the file may be left as the drain has made it so far: every call that an operation was linked to has its row.
+    pub(super) fn may_commit(&self) -> bool {
+        self.all_drained || !self.linked
     }
 
     /// The record of `call` will never come.
@@ -88,9 +109,17 @@ impl Links {
         self.gone = self.drain.clone();
     }
 
-    /// Whether the row of `call` is in this session by a transaction before the present drain.
+    /// Whether the row of `call` is in this session by a transaction before the open one.
     pub(super) fn is_committed(&self, call: u64) -> bool {
-        !self.gone.has(call) && !self.lost.contains(&call) && self.previous.has_surely(call)
+        let committed = if self.all_committed { &self.drain } else { &self.previous };
+        !self.gone.has(call) && !self.lost.contains(&call) && committed.has_surely(call)
+    }
+
+    /// [`Links::of`] an operation that gets its row now.
+    pub(super) fn link(&mut self, call: u64) -> Link {
+        let link = self.of(call);
+        self.linked |= link == Link::Now;
+        link
     }
 
     /// What is to become of an operation of `call`.
@@ -169,6 +198,25 @@ mod tests {
         links.begin(20, vec![]);
         let of = [3, 4, 10, 11, 12].map(|call| links.of(call));
         assert_eq!(of, [Link::Never, Link::Now, Link::Now, Link::Never, Link::Now], "4 and 10 came later");
+    }
+
+    #[test]
+    fn a_drain_is_committed_in_its_middle_only_where_every_link_has_its_call() {
+        let mut links = Links::default();
+        links.begin(10, vec![4]);
+        assert!(links.may_commit(), "no operation so far");
+        assert_eq!(links.link(4), Link::Later);
+        assert!(links.may_commit(), "it waits");
+        assert_eq!(links.link(3), Link::Now);
+        assert!(!links.may_commit(), "the row of call 3 may be still to come");
+        links.all_drained();
+        assert!(links.may_commit() && !links.is_committed(3));
+        links.committed();
+        assert_eq!([3, 4].map(|call| links.is_committed(call)), [true, false]);
+        links.begin(20, vec![]);
+        assert_eq!([3, 4].map(|call| links.is_committed(call)), [true, false], "4 came with this drain");
+        links.link(4);
+        assert!(!links.may_commit());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! From records to rows: which tables a dispatch, a copy or a marker fills (docs/format.md).
 
+mod calls;
+
 use std::collections::{HashMap, VecDeque};
 
 use rpd_schema::{
@@ -7,7 +9,7 @@ use rpd_schema::{
     ReplacementRow, TickRow,
 };
 
-use super::frames::Frames;
+use super::frames::{Frames, UnnamedStack};
 use super::names::{Named, Names, Replacement};
 use super::ranges::RangePart;
 use crate::correlation;
@@ -85,13 +87,14 @@ struct Ids {
 
 /// See the module.
 pub(super) struct Rows {
-    pub(super) recorder: &'static Recorder,
-    pub(super) pid: u32,
+    recorder: &'static Recorder,
+    pid: u32,
     ticks: bool,
     ids: Ids,
-    pub(super) names: Names,
-    pub(super) frames: Option<Frames>,
-    pub(super) recorded: Recorded,
+    names: Names,
+    frames: Option<Frames>,
+    /// Since the session began, the open transaction included.
+    recorded: Recorded,
     watches: Vec<Watch>,
     /// What calls copy whose packets may be HIP's copy kernels.
     copies: Copies,
@@ -120,7 +123,7 @@ impl Copies {
 
 /// From where to where memory is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CopyDirection {
+enum CopyDirection {
     HostToHost,
     HostToDevice,
     DeviceToHost,
@@ -129,7 +132,7 @@ pub(super) enum CopyDirection {
 
 impl CopyDirection {
     /// Between these GPUs, or `NO_GPU` for the host.
-    pub(super) fn between(src_gpu: u32, dst_gpu: u32) -> CopyDirection {
+    fn between(src_gpu: u32, dst_gpu: u32) -> CopyDirection {
         match (src_gpu, dst_gpu) {
             (NO_GPU, NO_GPU) => CopyDirection::HostToHost,
             (NO_GPU, _) => CopyDirection::HostToDevice,
@@ -139,7 +142,7 @@ impl CopyDirection {
     }
 
     /// hipMemcpyKind.
-    pub(super) fn kind(self) -> u32 {
+    fn kind(self) -> u32 {
         self as u32
     }
 
@@ -181,13 +184,39 @@ impl Rows {
             || self.ids.op + ID_RESERVE > 1 << 32
     }
 
+    /// How many rows of each kind the session has, the open transaction included.
+    pub(super) fn recorded(&self) -> &Recorded {
+        &self.recorded
+    }
+
+    /// The operations of so many launches in the session were lost before they got here.
+    pub(super) fn end_launches(&mut self, launches: u64) {
+        self.recorded.launches_done += launches;
+    }
+
+    /// The rows so far are another file's.
+    pub(super) fn forget_counts(&mut self) {
+        self.recorded = Recorded::default();
+    }
+
     /// A new session was taken.
-    pub(super) fn new_session(&mut self) {
+    pub(super) fn begin_session(&mut self) {
+        self.forget_counts();
         self.ids = Ids::first();
         self.names.forget();
         if let Some(frames) = &mut self.frames {
             frames.forget();
         }
+    }
+
+    /// Rows of the candidates for replacement that have none yet.
+    pub(super) fn candidates(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        self.names.candidates(appender)
+    }
+
+    /// The open transaction, which has rows of candidates alone, is over; whether it is in the file.
+    pub(super) fn end_candidates(&mut self, committed: bool) {
+        if committed { self.names.commit() } else { self.names.roll_back() }
     }
 
     /// The open transaction is in the file.
@@ -199,8 +228,8 @@ impl Rows {
     }
 
     /// The open transaction is not in the file; `committed` is.
-    pub(super) fn roll_back(&mut self, committed: Recorded) {
-        self.recorded = committed;
+    pub(super) fn roll_back(&mut self, committed: &Recorded) {
+        self.recorded = *committed;
         self.names.roll_back();
         if let Some(frames) = &mut self.frames {
             frames.roll_back();
@@ -341,11 +370,6 @@ impl Rows {
         Ok(())
     }
 
-    /// The call `correlation` copies in that direction.
-    pub(super) fn copies(&mut self, correlation: u64, direction: CopyDirection) {
-        self.copies.add(correlation, direction);
-    }
-
     /// The type of what a kernel in that role does for the call `correlation`. A copy kernel does not say where its buffers lie, the
     /// call does; without one it is the runtime's own way of copying inside a device.
     fn op_type(&self, role: Role, correlation: u64) -> &'static str {
@@ -359,7 +383,48 @@ impl Rows {
         }
     }
 
-    /// A range of thread `tid`, or the stretch of it in which recording was on.
+    /// Whether stack frames wait for the next transaction.
+    pub(super) fn has_waiting_stacks(&self) -> bool {
+        self.frames.as_ref().is_some_and(Frames::has_waiting)
+    }
+
+    /// Works out the names that the waiting stack frames lack. True: some can be written now.
+    pub(super) fn name_stacks(&mut self) -> bool {
+        self.frames.as_mut().is_some_and(Frames::name)
+    }
+
+    /// The stack frames that wait. What is not written now comes back by [`Rows::put_back_stacks`].
+    pub(super) fn take_stacks(&mut self) -> std::vec::IntoIter<UnnamedStack> {
+        self.frames.as_mut().map(Frames::take_waiting).unwrap_or_default().into_iter()
+    }
+
+    /// See [`Rows::take_stacks`].
+    pub(super) fn put_back_stacks(&mut self, stacks: impl Iterator<Item = UnnamedStack>) {
+        if let Some(frames) = &mut self.frames {
+            frames.put_back(stacks);
+        }
+    }
+
+    /// Stack frames of a call of an earlier transaction, if their names are known.
+    pub(super) fn waiting_stack(
+        &mut self,
+        appender: &mut Appender,
+        stack: UnnamedStack,
+    ) -> Result<(), Error> {
+        if let Some(frames) = &mut self.frames {
+            self.recorded.stacks += frames.add_waiting(appender, stack)?;
+        }
+        Ok(())
+    }
+
+    /// The calls whose stack frames wait will not get them.
+    pub(super) fn lose_waiting_stacks(&mut self) {
+        if let Some(frames) = &mut self.frames {
+            frames.lose_waiting();
+        }
+    }
+
+    /// A range of thread `tid`, or the part of it in which recording was on.
     pub(super) fn range(
         &mut self,
         appender: &mut Appender,
@@ -406,7 +471,7 @@ impl Rows {
 
     /// The id in this session of the call with that correlation id. Few calls are in the rings at once, so the ids around the end of
     /// a lap are as far from each other as they can be.
-    pub(super) fn call_id(&self, correlation: u64) -> ApiId {
+    fn call_id(&self, correlation: u64) -> ApiId {
         ApiId::call(correlation % CALL_IDS)
     }
 

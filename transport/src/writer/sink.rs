@@ -1,82 +1,105 @@
 //! From the records of one drain to rows: takes every record, keeps the first error.
 
-use std::sync::atomic::Ordering;
-
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::frames::Frames;
-use super::links::{Link, Links};
-use super::process_ranges::ProcessRanges;
-use super::ranges::{RangePart, Ranges};
-use super::rows::{Recorded, Rows};
+use super::held::{Held, Operation};
+use super::history::History;
+use super::ranges::RangePart;
+use super::rows::Rows;
 use super::session;
 use super::turn::{GATE, Turns};
-use crate::correlation;
-use crate::process_range::Begun;
 use crate::recorder::Recorder;
 use crate::records::ring::Entry;
-use crate::records::{Call, Copy, Dispatch, Kind, Marker};
-use crate::switch::Change;
+use crate::records::{Call, Kind, Marker};
 
-/// The record of something that a GPU did.
-pub(super) enum Operation {
-    Dispatch(Dispatch),
-    Copy(Copy),
-    /// A dispatch that has not completed: only what its call launched.
-    Launch(Dispatch),
+/// What came of a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Added {
+    /// The row of a call.
+    Call,
+    /// Rows of an operation.
+    Operation,
+    /// An operation that waits for its call.
+    Held,
+    /// Nothing yet: it is about ranges.
+    Marker,
 }
 
-impl Operation {
-    /// The call that caused it.
-    pub(super) fn call(&self) -> u64 {
-        match self {
-            Operation::Dispatch(record) | Operation::Launch(record) => record.correlation,
-            Operation::Copy(record) => record.correlation,
-        }
+/// What is lost if the open transaction fails.
+#[derive(Clone, Copy, Default)]
+pub(super) struct AtStake {
+    /// Records that came out of the rings for it.
+    pub(super) drained: u64,
+    /// Rows that there was no time for: they are counted as lost already.
+    pub(super) skipped: u64,
+    /// Operations of launches that are in the file already.
+    pub(super) launches: u64,
+}
+
+impl AtStake {
+    /// Records that are in the open transaction.
+    pub(super) fn records(&self) -> u64 {
+        self.drained.saturating_sub(self.skipped)
+    }
+}
+
+/// Whether the process ends and has waited long enough: there are no more rows then.
+struct Time {
+    is_over: bool,
+    /// How often there was something to write.
+    rows: u64,
+}
+
+impl Time {
+    fn new(recorder: &Recorder) -> Time {
+        Time { is_over: recorder.requests.is_late(recorder), rows: 0 }
     }
 
-    /// That call launched this and nothing else, and nothing else comes of it.
-    pub(super) fn settles_launch(&self) -> bool {
-        matches!(self, Operation::Dispatch(record) if record.launch != 0)
+    /// Whether there is no time for another row.
+    fn is_over_for_a_row(&mut self, recorder: &Recorder) -> bool {
+        self.rows += 1;
+        // Now and then: the question reads the clock.
+        if self.rows.is_multiple_of(64) {
+            self.is_over = recorder.requests.is_late(recorder);
+        }
+        self.is_over
     }
 }
 
 /// See the module.
 pub(super) struct Sink<'a> {
-    pub(super) appender: &'a mut Appender,
-    pub(super) rows: &'a mut Rows,
-    pub(super) process_ranges: &'a mut ProcessRanges,
-    pub(super) links: &'a mut Links,
-    /// Operations whose call has not ended, at most so many.
-    pub(super) held: &'a mut Vec<Operation>,
-    pub(super) most_held: usize,
-    pub(super) changes: &'a [Change],
-    pub(super) turns: &'a mut Turns,
-    pub(super) recorder: &'a Recorder,
-    /// The rows of all calls that have ended are there: what is left to drain are operations.
-    pub(super) calls_drained: bool,
-    /// An operation of this drain was linked to its call.
-    pub(super) linked: bool,
-    /// How many of each have been drained.
-    pub(super) operations: u64,
-    pub(super) calls: u64,
-    /// Sums and records as of the last commit.
-    pub(super) committed: &'a mut Recorded,
-    pub(super) records: u64,
-    /// Of those, operations of launches that earlier transactions have put into the file.
-    pub(super) launches_ended: u64,
-    /// All calls of this drain are in the file.
-    pub(super) calls_committed: bool,
-    pub(super) failed: Option<Error>,
-    /// The process ends and has waited long enough: no more rows.
-    pub(super) late: bool,
-    /// Rows asked for, and those of them that there was no time for.
-    pub(super) wanted: u64,
-    pub(super) skipped: u64,
+    recorder: &'a Recorder,
+    appender: &'a mut Appender,
+    turns: &'a mut Turns,
+    rows: &'a mut Rows,
+    held: &'a mut Held,
+    history: &'a mut History,
+    at_stake: AtStake,
+    time: Time,
+    failed: Option<Error>,
 }
 
-impl Sink<'_> {
-    pub(super) fn add(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
+impl<'a> Sink<'a> {
+    /// Nothing so far, in the open transaction of `appender`.
+    pub(super) fn new(
+        recorder: &'a Recorder,
+        appender: &'a mut Appender,
+        turns: &'a mut Turns,
+        rows: &'a mut Rows,
+        held: &'a mut Held,
+        history: &'a mut History,
+    ) -> Sink<'a> {
+        let (at_stake, time) = (AtStake::default(), Time::new(recorder));
+        Sink { recorder, appender, turns, rows, held, history, at_stake, time, failed: None }
+    }
+
+    /// What is in the transaction that is open now, and the first error.
+    pub(super) fn end(self) -> (AtStake, Result<(), Error>) {
+        (self.at_stake, self.failed.map_or(Ok(()), Err))
+    }
+
+    /// A record of thread `tid`.
+    pub(super) fn add(&mut self, tid: u32, entry: &Entry<'_>) -> Added {
         if GATE.is_waiting() {
             self.renew();
         }
@@ -88,172 +111,95 @@ impl Sink<'_> {
             Kind::Launch => {
                 return self.operation(Operation::Launch(bytemuck::pod_read_unaligned(entry.body)));
             }
-            _ => self.records += 1,
+            _ => self.at_stake.drained += 1,
         }
-        match entry.kind {
-            Kind::Call => {
-                let call: Call = bytemuck::pod_read_unaligned(entry.body);
-                self.links.drained(call.correlation);
-                self.calls += 1;
-                let behind = entry.text.split_at_checked(call.arguments as usize);
-                let (arguments, frames) = behind.unwrap_or_default();
-                self.keep(|rows, appender| {
-                    rows.call(appender, tid, &call, arguments)?;
-                    rows.stack(appender, &call, frames)
-                });
-            }
-            Kind::Start | Kind::Stop => self.process_range(tid, entry),
-            _ => self.marker(tid, ranges, entry),
+        if entry.kind != Kind::Call {
+            return Added::Marker;
         }
+        let call: Call = bytemuck::pod_read_unaligned(entry.body);
+        self.held.drained(call.correlation);
+        let behind = entry.text.split_at_checked(call.arguments as usize);
+        let (arguments, frames) = behind.unwrap_or_default();
+        self.write(|rows, appender| {
+            rows.call(appender, tid, &call, arguments)?;
+            rows.stack(appender, &call, frames)
+        });
+        Added::Call
     }
 
-    /// Stack frames of calls of earlier transactions, whose names have become known.
-    pub(super) fn named_stacks(&mut self) {
-        let mut stacks = self.rows.frames.as_mut().map(Frames::take_named).unwrap_or_default().into_iter();
-        while self.failed.is_none()
-            && !self.is_late()
-            && let Some((frames, stack)) = self.rows.frames.as_mut().zip(stacks.next())
-        {
-            match frames.add_named(self.appender, stack) {
-                Ok(written) => self.rows.recorded.stacks += written,
-                Err(error) => self.failed = Some(error),
-            }
-            if self.appender.is_full() || GATE.is_waiting() {
-                self.renew();
-            }
-        }
-        if let Some(frames) = &mut self.rows.frames {
-            frames.put_back(stacks);
-        }
+    /// The record of the call that a thread was in will never come: the thread has ended.
+    pub(super) fn lose(&mut self, call: u64) {
+        self.held.lose(call);
     }
 
-    /// Works out the names of the frames that came with this drain, and writes them: there is no next transaction.
-    pub(super) fn last_stacks(&mut self) {
-        if !self.late && self.rows.frames.as_mut().is_some_and(Frames::name) {
-            self.named_stacks();
-        }
-        if let Some(frames) = self.rows.frames.as_mut().filter(|_| self.failed.is_none()) {
-            frames.lose_waiting();
+    /// The rows of all calls that have ended are there: what is left to drain are operations.
+    pub(super) fn all_calls_drained(&mut self) {
+        for operation in self.held.all_calls_drained() {
+            self.operation(operation);
         }
     }
 
     /// An operation, unless its call has not ended.
-    pub(super) fn operation(&mut self, operation: Operation) {
-        let call = operation.call();
-        let link = if call == correlation::NONE { Link::Never } else { self.links.of(call) };
-        if link == Link::Later && self.held.len() < self.most_held {
-            self.held.push(operation);
-            return;
+    fn operation(&mut self, operation: Operation) -> Added {
+        let Some((operation, linked)) = self.held.pass_or_hold(operation) else { return Added::Held };
+        self.at_stake.drained += 1;
+        if linked && self.held.ends_committed_launch(&operation) {
+            self.at_stake.launches += 1;
         }
-        self.records += 1;
-        let linked = link == Link::Now;
-        self.linked |= linked;
-        self.operations += 1;
-        if linked && operation.settles_launch() && (self.calls_committed || self.links.is_committed(call)) {
-            self.launches_ended += 1;
-        }
-        self.keep(|rows, appender| match operation {
+        self.write(|rows, appender| match operation {
             Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
             Operation::Copy(record) => rows.copy(appender, &record, linked),
             Operation::Launch(record) if linked => rows.launched(appender, &record),
             Operation::Launch(_) => Ok(()),
         });
+        Added::Operation
     }
 
-    /// The transaction ends here and another begins: others write in between, and forks, which would leave their child unrecorded in
-    /// mid-transaction, happen. Not where the row of a call is still to come that an operation in the file would lead to.
-    #[cold]
-    fn renew(&mut self) {
-        if self.failed.is_some() || self.late || (self.linked && !self.calls_drained) {
-            return;
-        }
-        self.failed = session::committed(self.appender, &self.rows.recorded).err();
-        while self.failed.is_none() {
-            self.failed = self.turns.commit(self.recorder, self.appender).err();
-            let is_for_note = self.failed.as_ref().is_some_and(|error| *error.kind() == ErrorKind::Locked)
-                && self.recorder.requests.note_is_due();
-            if !is_for_note {
-                break;
+    /// Stack frames of calls of earlier transactions, whose names have become known.
+    pub(super) fn waiting_stacks(&mut self) {
+        let mut stacks = self.rows.take_stacks();
+        while self.failed.is_none()
+            && !self.time.is_over_for_a_row(self.recorder)
+            && let Some(stack) = stacks.next()
+        {
+            self.failed = self.rows.waiting_stack(self.appender, stack).err();
+            if self.appender.is_full() || GATE.is_waiting() {
+                self.renew();
             }
-            // In the middle of a drain nobody knows how much is left.
-            self.recorder.requests.note_done();
-            self.failed = None;
+        }
+        self.rows.put_back_stacks(stacks);
+    }
+
+    /// Works out the names of the frames that came with this drain, and writes them: there is no next transaction.
+    pub(super) fn last_stacks(&mut self) {
+        if !self.time.is_over && self.rows.name_stacks() {
+            self.waiting_stacks();
         }
         if self.failed.is_none() {
-            self.rows.commit();
-            self.recorder.counters.accounted.fetch_add(self.records, Ordering::Relaxed);
-            (*self.committed, self.records, self.launches_ended) = (self.rows.recorded, 0, 0);
-            self.calls_committed |= self.calls_drained;
-            self.recorder.requests.progress.committed(
-                self.appender,
-                self.committed.events(),
-                self.committed.launches_without_op(),
-            );
-            GATE.let_pass();
-            self.failed = self.turns.go_on(self.recorder, self.appender).err();
+            self.rows.lose_waiting_stacks();
         }
     }
 
-    fn marker(&mut self, tid: u32, ranges: &mut Ranges, entry: &Entry<'_>) {
-        let changes = self.changes;
-        ranges.follow(entry, changes, |stretch| self.range(tid, &stretch));
-        if entry.kind == Kind::Mark {
-            let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
-            let (name, args) = entry.text.split_at(marker.name_len as usize);
-            let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
-            let mark = RangePart { name: &name, args: &args, start: marker.time, end: marker.time };
-            self.keep(|rows, appender| rows.mark(appender, tid, &mark));
-        }
+    /// An instant that thread `tid` marks.
+    pub(super) fn mark(&mut self, tid: u32, entry: &Entry<'_>) {
+        let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
+        let (name, args) = entry.text.split_at(marker.name_len as usize);
+        let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
+        let mark = RangePart { name: &name, args: &args, start: marker.time, end: marker.time };
+        self.write(|rows, appender| rows.mark(appender, tid, &mark));
     }
 
-    fn process_range(&mut self, tid: u32, entry: &Entry<'_>) {
-        self.with_process_ranges(|ranges, changes, emit| ranges.follow(tid, entry, changes, emit));
+    /// A range of thread `tid`, or a part of one.
+    pub(super) fn range(&mut self, tid: u32, part: &RangePart<'_>) {
+        self.write(|rows, appender| rows.range(appender, tid, part));
     }
 
-    pub(super) fn start(&mut self, begun: Begun) {
-        self.with_process_ranges(|ranges, changes, emit| ranges.start(begun, changes, emit));
-    }
-
-    /// All rings were drained.
-    pub(super) fn drained(&mut self, now: u64, ending: bool) {
-        self.with_process_ranges(|ranges, changes, emit| {
-            ranges.drained(now, changes, &mut *emit);
-            if ending {
-                ranges.end(now, emit);
-            }
-        });
-    }
-
-    /// Runs `act` with the open process ranges, the changes of the switch and what makes rows of stretches.
-    fn with_process_ranges(
-        &mut self,
-        act: impl FnOnce(&mut ProcessRanges, &[Change], &mut dyn FnMut(u32, RangePart<'_>)),
-    ) {
-        let mut ranges = std::mem::take(self.process_ranges);
-        act(&mut ranges, self.changes, &mut |tid, stretch| self.range(tid, &stretch));
-        *self.process_ranges = ranges;
-    }
-
-    /// Stops and resumes up to `time`.
-    pub(super) fn pause(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
-        let changes = self.changes;
-        ranges.apply(changes, time, |stretch| self.range(tid, &stretch));
-    }
-
-    pub(super) fn end(&mut self, tid: u32, ranges: &mut Ranges, time: u64) {
-        ranges.end(time, |stretch| self.range(tid, &stretch));
-    }
-
-    fn range(&mut self, tid: u32, stretch: &RangePart<'_>) {
-        self.keep(|rows, appender| rows.range(appender, tid, stretch));
-    }
-
-    fn keep(&mut self, write: impl FnOnce(&mut Rows, &mut Appender) -> Result<(), Error>) {
+    fn write(&mut self, write: impl FnOnce(&mut Rows, &mut Appender) -> Result<(), Error>) {
         if self.failed.is_some() {
             return;
         }
-        if self.is_late() {
-            self.skipped += 1;
+        if self.time.is_over_for_a_row(self.recorder) {
+            self.at_stake.skipped += 1;
         } else {
             self.failed = write(self.rows, self.appender).err();
             if self.appender.is_full() {
@@ -262,13 +208,36 @@ impl Sink<'_> {
         }
     }
 
-    /// Whether there is no time for another row.
-    fn is_late(&mut self) -> bool {
-        self.wanted += 1;
-        // Now and then: the question reads the clock.
-        if self.wanted.is_multiple_of(64) {
-            self.late = self.recorder.requests.is_late(self.recorder);
+    /// The transaction ends here and another begins: others write in between, and forks, which would leave their child unrecorded in
+    /// mid-transaction, happen. Not where the row of a call is still to come that an operation in the file would lead to.
+    #[cold]
+    fn renew(&mut self) {
+        if self.failed.is_some() || self.time.is_over || !self.held.may_commit() {
+            return;
         }
-        self.late
+        self.failed = self.commit().err();
+        if self.failed.is_none() {
+            GATE.let_pass();
+            self.failed = self.turns.go_on(self.recorder, self.appender).err();
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        session::committed(self.appender, self.rows.recorded())?;
+        loop {
+            match self.turns.commit(self.recorder, self.appender) {
+                // In the middle of a drain nobody knows how much is left for a note.
+                Err(error) if *error.kind() == ErrorKind::Locked && self.recorder.requests.note_is_due() => {
+                    self.recorder.requests.note_done();
+                }
+                result => break result?,
+            }
+        }
+        self.rows.commit();
+        self.held.committed();
+        self.history.commit(self.recorder, self.appender, self.rows.recorded(), self.at_stake.drained);
+        // What there was no time for stays to be said at the drain's end.
+        self.at_stake = AtStake { skipped: self.at_stake.skipped, ..AtStake::default() };
+        Ok(())
     }
 }

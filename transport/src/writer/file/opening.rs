@@ -3,15 +3,13 @@
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpd_preload::lock::lock;
-use rpd_schema::session_fact::{COMMITTED_EVENTS, START_MONOTONIC_NS, lost};
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::{AtStake, File, Gone};
+use super::{AtStake, File};
 use crate::config::Template;
-use crate::counters::{Cause, Lost};
 use crate::log;
 use crate::recorder::text_bytes;
 use crate::writer::{system_calls, turn};
@@ -34,7 +32,7 @@ const CHECK: Duration = Duration::from_millis(100);
 impl File {
     /// The open file, opened now if it has to be.
     pub(super) fn take_appender(&mut self) -> Option<Appender> {
-        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+        if self.access.is_to_wait() {
             self.make_room();
             return None;
         }
@@ -59,7 +57,7 @@ impl File {
         system_calls::replace();
         let path = name.expanded();
         if let Err(error) = has_directory(&path).and_then(|()| rpd_schema::check_place(&path, CHECK)) {
-            self.complaint.say_refused(&error);
+            self.access.refuse(&error);
             return false;
         }
         self.leave();
@@ -79,79 +77,20 @@ impl File {
 
     /// The path means another file now. What is in the old one may be gone with it.
     fn leave_behind(&mut self, session: u32) {
-        if system_calls::trace_is_gone() { self.leave_gone(session) } else { self.forget_file() }
+        if system_calls::trace_is_gone() { self.lose_file(session) } else { self.leave_file() }
     }
 
     /// Another trace, or an older copy of this one, was written into this very file.
     pub(super) fn leave_overwritten(&mut self, appender: Appender) {
         let path = appender.path().display();
         log::info(|| format!("{path}: overwritten; going on with what is there now"));
-        self.leave_gone(appender.session());
+        self.lose_file(appender.session());
     }
 
     /// What is in the file is gone with it.
-    fn leave_gone(&mut self, session: u32) {
-        let recorded = self.recorded_here();
-        if recorded.events() == 0 {
-            return self.forget_file();
-        }
-        let before = self.gone.map(|gone| gone.recorded).unwrap_or_default();
-        let reported = self.gone.map_or(self.reported.before_file, |gone| gone.reported);
-        let events = self.committed.events();
-        self.gone = Some(Gone {
-            session,
-            recorded: before.and(&recorded),
-            reported,
-            events,
-            before: self.reported.before,
-        });
-        (self.earlier, self.committed, self.rows.recorded) = Default::default();
-    }
-
-    /// Whether the file has what this process has put into it, after others have written it. Its owner may have deleted the facts.
-    pub(super) fn is_same_trace(&self, appender: &Appender) -> bool {
-        let events = self.committed.events();
-        if appender.still_says(COMMITTED_EVENTS, &events.to_string()) {
-            return true;
-        }
-        match self.events_there(appender, appender.session()) {
-            Some(there) => there >= events,
-            None => {
-                appender.fact_of(appender.session(), START_MONOTONIC_NS).is_none()
-                    && appender.is_session_taken()
-            }
-        }
-    }
-
-    /// How many events of that session the file has, if that is one of this process.
-    fn events_there(&self, appender: &Appender, session: u32) -> Option<u64> {
-        let began = appender.fact_of(session, START_MONOTONIC_NS)?;
-        let events = || appender.fact_of(session, COMMITTED_EVENTS)?.parse().ok();
-        (began == self.recorder.began.0.to_string()).then(|| events().unwrap_or(0))
-    }
-
-    /// The file that is there now: counts what went with the one before, as far as this one is no copy of it.
-    fn find_gone(&mut self, appender: &Appender) {
-        let Some(gone) = self.gone else { return };
-        let Some(there) = self.events_there(appender, gone.session) else { return self.count_gone() };
-        // Trimmed or copied over itself, the file still has what went with the old one; an older copy has less.
-        let missing = gone.events.saturating_sub(there);
-        self.left += gone.recorded.operations().saturating_sub(missing);
-        if missing > 0 {
-            self.recorder.counters.lose(Cause::FileGone, missing);
-            let lost = |cause: &str| appender.fact_of(gone.session, &lost(cause))?.parse().ok();
-            let there = Lost::by(|cause| lost(cause).unwrap_or(0));
-            self.reported.sums = self.reported.sums.with_lost(gone.before.lost.and(there));
-        }
-        self.gone = None;
-    }
-
-    /// Counts what went with a file that is gone, and tells the next session what that one had been told.
-    pub(super) fn count_gone(&mut self) {
-        if let Some(gone) = self.gone.take() {
-            self.recorder.counters.lose(Cause::FileGone, gone.recorded.events());
-            self.reported.sums = gone.reported;
-        }
+    fn lose_file(&mut self, session: u32) {
+        self.history.lose_file(session, &self.reported);
+        self.rows.forget_counts();
     }
 
     /// A session has room for so many rows.
@@ -174,10 +113,10 @@ impl File {
         let path = lock(&self.recorder.filename).expanded();
         match self.begin(&path) {
             Ok(appender) => {
-                self.find_gone(&appender);
-                self.reported.before_file = self.reported.sums;
+                self.history.find_gone(&appender, self.recorder, &mut self.reported);
+                self.reported.begin_file();
                 self.begin_session();
-                self.retry_at = None;
+                self.access.succeeded();
                 Some(appender)
             }
             Err(error) => {
@@ -202,11 +141,11 @@ impl File {
                 log::info(|| format!("{}: {cannot}", path.display()));
                 return self.give_up(error);
             }
-            self.forget_file();
+            self.leave_file();
             let aside = Path::new(&aside).display();
             return self
-                .complaint
-                .say(&format!("{error}; it is {aside} now, recording goes on in a new file"));
+                .access
+                .complain(&format!("{error}; it is {aside} now, recording goes on in a new file"));
         }
         system_calls::leave_turn();
     }

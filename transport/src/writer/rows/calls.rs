@@ -2,13 +2,13 @@
 
 use rpd_schema::{ApiRow, Appender, CopyApiRow, Error, Fence, KernelApiRow};
 
-use super::rows::{CopyDirection, Rows};
+use super::{CopyDirection, Rows};
 use crate::records::{Call, NO_GPU, NO_KERNEL};
 use crate::source::{Detail, Launch, Transfer};
 
 impl Rows {
     /// A call of thread `tid` with its arguments.
-    pub(super) fn call(
+    pub(in crate::writer) fn call(
         &mut self,
         appender: &mut Appender,
         tid: u32,
@@ -33,7 +33,12 @@ impl Rows {
     }
 
     /// The stack frames of a call whose row is there.
-    pub(super) fn stack(&mut self, appender: &mut Appender, call: &Call, words: &[u8]) -> Result<(), Error> {
+    pub(in crate::writer) fn stack(
+        &mut self,
+        appender: &mut Appender,
+        call: &Call,
+        words: &[u8],
+    ) -> Result<(), Error> {
         let id = self.call_id(call.correlation);
         let Some(frames) = &mut self.frames else { return Ok(()) };
         let words = words.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
@@ -65,7 +70,7 @@ impl Rows {
     fn transfer(&mut self, appender: &mut Appender, call: &Call, copy: &Transfer) -> Result<(), Error> {
         let device = |gpu: u32| if gpu == NO_GPU { -1 } else { gpu as i32 };
         let direction = CopyDirection::between(call.src_gpu, call.dst_gpu);
-        self.copies(call.correlation, direction);
+        self.copies.add(call.correlation, direction);
         appender.copy_api(&CopyApiRow {
             api: self.call_id(call.correlation),
             stream: copy.stream,

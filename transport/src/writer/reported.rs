@@ -1,0 +1,234 @@
+//! What the session in the file has been told of itself, in the file or in a note beside it.
+
+use std::time::{Duration, Instant};
+
+use rpd_preload::lock::lock;
+use rpd_schema::{Appender, Error};
+
+use super::note::Note;
+use super::rows::Recorded;
+use super::session::{self, State, Sums};
+use crate::counters::Lost;
+use crate::recorder::Recorder;
+
+/// How often the counts in the file are renewed while recording; losses are written at once.
+const COUNTS: Duration = Duration::from_secs(10);
+
+/// The counts that the session has, and when it was told them.
+#[derive(Clone, Copy)]
+struct Counts {
+    at: Instant,
+    recorded: Recorded,
+    sums: Sums,
+}
+
+/// See the module.
+pub(super) struct Reported {
+    recorder: &'static Recorder,
+    /// What is known of the process when its session begins.
+    introduced: bool,
+    /// What is known of the GPUs.
+    gpus: bool,
+    counts: Option<Counts>,
+    /// Sums that sessions in files have been told of, and those of them that were not this one.
+    sums: Sums,
+    before_session: Sums,
+    /// Sums that sessions in files before this one have been told of.
+    before_file: Sums,
+    /// How many failures.
+    failures: u32,
+    /// How many launches had not completed.
+    without_op: u64,
+    note: Note,
+}
+
+impl Reported {
+    /// Nothing so far.
+    pub(super) fn new(recorder: &'static Recorder) -> Reported {
+        let (before_session, before_file, sums) = Default::default();
+        Reported {
+            recorder,
+            introduced: false,
+            gpus: false,
+            counts: None,
+            sums,
+            before_session,
+            before_file,
+            failures: 0,
+            without_op: 0,
+            note: Note::default(),
+        }
+    }
+
+    /// What sessions before this one have been told.
+    pub(super) fn before_session(&self) -> Sums {
+        self.before_session
+    }
+
+    /// What sessions in files before this one have been told.
+    pub(super) fn before_file(&self) -> Sums {
+        self.before_file
+    }
+
+    /// What is told next goes into another file.
+    pub(super) fn begin_file(&mut self) {
+        self.before_file = self.sums;
+    }
+
+    /// What is told next goes into another session.
+    pub(super) fn begin_session(&mut self) {
+        (self.introduced, self.gpus, self.counts) = (false, false, None);
+        self.before_session = self.sums;
+    }
+
+    /// What was told after these sums is gone.
+    pub(super) fn forget_since(&mut self, sums: Sums) {
+        self.sums = sums;
+    }
+
+    /// Of losses, what was told after these is gone.
+    pub(super) fn forget_lost_since(&mut self, lost: Lost) {
+        self.sums = self.sums.with_lost(lost);
+    }
+
+    /// Whether the session must be told more, though there may be no records: `recorded` is what it has by now.
+    pub(super) fn is_due(&self, recorded: &Recorded) -> bool {
+        self.has_new_failures() || self.counts_are_old(recorded)
+    }
+
+    fn has_new_failures(&self) -> bool {
+        self.failures != self.recorder.failures.count()
+    }
+
+    fn counts_are_old(&self, now: &Recorded) -> bool {
+        self.counts.is_some_and(|Counts { at, recorded, sums }| {
+            // After a stop nothing may come for long, and somebody wants to know what was recorded.
+            let due = at.elapsed() > COUNTS || !self.recorder.switch.is_on();
+            self.recorder.counters.lost() != sums.lost || (recorded != *now && due)
+        })
+    }
+
+    /// What is known of the process when its session begins, in the session's first transaction.
+    pub(super) fn introduce(&self, appender: &mut Appender) -> Result<(), Error> {
+        self.introduce_to(&mut |key, value| appender.session_fact(key, value))
+    }
+
+    fn introduce_to(&self, state: &mut State<'_>) -> Result<(), Error> {
+        if self.introduced { Ok(()) } else { session::begin(state, self.recorder) }
+    }
+
+    /// What [`Reported::introduce`] said is in the file.
+    pub(super) fn introduced(&mut self) {
+        self.introduced = true;
+    }
+
+    /// The session's facts that have changed, in the open transaction, and its end if it ends.
+    pub(super) fn facts(
+        &mut self,
+        appender: &mut Appender,
+        recorded: &Recorded,
+        ends: bool,
+    ) -> Result<(), Error> {
+        if !self.gpus {
+            self.gpus = session::gpus(appender, self.recorder)?;
+        }
+        let mut state = |key: &str, value: &str| appender.session_fact(key, value);
+        if ends || self.counts.is_none() || self.is_due(recorded) {
+            let sums = Sums::of(self.recorder);
+            self.failures = self.recorder.failures.count();
+            session::counts(&mut state, self.recorder, recorded, sums.since(self.before_session))?;
+            self.counts = Some(Counts { at: Instant::now(), recorded: *recorded, sums });
+        } else if self.without_op != recorded.launches_without_op() {
+            // A process that is killed must have told it with what it wrote last.
+            session::launches_without_op(&mut state, recorded)?;
+        }
+        session::committed(appender, recorded)?;
+        self.without_op = recorded.launches_without_op();
+        if ends { session::end(&mut |key, value| appender.session_fact(key, value)) } else { Ok(()) }
+    }
+
+    /// All that the session says of itself, where there are no rows: what it has recorded and lost so far, and its end if it ends. What
+    /// [`Reported::all_committed`] is to have.
+    pub(super) fn all(
+        &mut self,
+        appender: &mut Appender,
+        recorded: &Recorded,
+        ends: bool,
+    ) -> Result<Sums, Error> {
+        let sums = Sums::of(self.recorder);
+        self.withdraw_note(appender)?;
+        self.all_to(&mut |key, value| appender.session_fact(key, value), recorded, sums, ends)?;
+        Ok(sums)
+    }
+
+    fn all_to(
+        &self,
+        state: &mut State<'_>,
+        recorded: &Recorded,
+        sums: Sums,
+        ends: bool,
+    ) -> Result<(), Error> {
+        self.introduce_to(state)?;
+        session::counts(state, self.recorder, recorded, sums.since(self.before_session))?;
+        if ends { session::end(state) } else { Ok(()) }
+    }
+
+    /// What [`Reported::all`] said is in the file.
+    pub(super) fn all_committed(&mut self, recorded: &Recorded, sums: Sums) {
+        (self.sums, self.introduced) = (sums, true);
+        self.counts = Some(Counts { at: Instant::now(), recorded: *recorded, sums });
+        self.note.forget();
+    }
+
+    /// What [`Reported::facts`] said is in the file. `noted`: a note was left while the commit waited.
+    pub(super) fn committed(&mut self, appender: &Appender, noted: bool) {
+        self.introduced = true;
+        self.sums = self.counts.map_or(self.sums, |counts| counts.sums);
+        self.note.committed(self.recorder, appender, noted);
+    }
+
+    /// The open transaction is not in the file.
+    pub(super) fn roll_back(&mut self) {
+        (self.gpus, self.counts) = (false, None);
+    }
+
+    /// What was said beside the file gets in after all, with the open transaction; others may have taken the note in.
+    pub(super) fn withdraw_note(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        if self.note.withdraw(self.recorder, appender)? {
+            // The session's own counts stand no more.
+            self.counts = None;
+        }
+        Ok(())
+    }
+
+    /// Whether a note beside the file says what was missing from it.
+    pub(super) fn has_note(&self) -> bool {
+        self.note.is_there()
+    }
+
+    /// Leaves a note with what the session has lost, in place of an earlier one. The file is that of `appender`, or the one that would be
+    /// opened now.
+    pub(super) fn leave_note(
+        &mut self,
+        appender: Option<&Appender>,
+        recorded: &Recorded,
+        sums: Sums,
+        ends: bool,
+    ) {
+        let lost = sums.since(self.sums).lost.records();
+        if lost == 0 {
+            return;
+        }
+        let mut facts = vec![];
+        let mut state = |key: &str, value: &str| {
+            facts.push((key.to_owned(), value.to_owned()));
+            Ok(())
+        };
+        // Nothing here fails.
+        let _ = self.all_to(&mut state, recorded, sums, ends);
+        let path = lock(&self.recorder.filename).expanded();
+        let path = appender.map_or(&*path, Appender::path);
+        let session = appender.filter(|appender| appender.has_session()).map(Appender::session);
+        self.note.leave(self.recorder, path, session, &facts, lost);
+    }
+}
