@@ -127,7 +127,7 @@ fn put(config: Config, setup: Setup, switch: Switch, stacks: Option<Stacks>) -> 
         switch,
         waiting: Waiting::default(),
         stacks,
-        requests: Requests::default(),
+        requests: Requests::new(config.exit_wait),
         tallies: Mutex::default(),
         new_rings: Mutex::default(),
         lost_calls: LostCalls::default(),

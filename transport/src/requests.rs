@@ -11,6 +11,7 @@ use rpd_preload::threads;
 use rpd_schema::check_name;
 
 use crate::config::Template;
+use crate::ending::Ending;
 use crate::log::{self, Complaint};
 use crate::progress::Progress;
 use crate::recorder::Recorder;
@@ -30,7 +31,6 @@ struct Wanted {
 }
 
 /// How the rest of the recorder talks to the writer.
-#[derive(Default)]
 pub struct Requests {
     started: AtomicBool,
     /// The thread that writes, once it sleeps for the first time.
@@ -50,16 +50,28 @@ pub struct Requests {
     file_wanted: AtomicBool,
     /// When a flush of a program that is about to come down leaves a note instead, ns of CLOCK_MONOTONIC; 0: no such flush.
     note_at: AtomicU64,
-    /// When the end of the process began to wait, ns of CLOCK_MONOTONIC; 0 before. The time in which others got on is left out.
-    finish_began: AtomicU64,
-    /// The same with that time.
-    finish_called: AtomicU64,
+    /// How long the process waits for the writer at its end.
+    pub(crate) ending: Ending,
 }
 
-/// How many times RPDT_EXIT_MS the end of the process may take where other processes write the file meanwhile.
-const MOST_EXIT_WAITS: u32 = 6;
-
 impl Requests {
+    /// Nobody wants anything. At its end the process waits for the writer for so long.
+    pub(crate) fn new(exit_wait: Duration) -> Requests {
+        Requests {
+            started: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            wake: AtomicBool::new(false),
+            wanted: Mutex::default(),
+            done: Condvar::new(),
+            ops: AtomicU64::new(0),
+            refused: Mutex::default(),
+            progress: Progress::default(),
+            file_wanted: AtomicBool::new(false),
+            note_at: AtomicU64::new(0),
+            ending: Ending::new(exit_wait),
+        }
+    }
+
     /// Starts the thread unless it runs.
     pub fn start(&self, recorder: &'static Recorder) {
         if self.started.swap(true, Ordering::AcqRel) {
@@ -161,17 +173,14 @@ impl Requests {
         if !self.is_started() {
             return true;
         }
-        let now = clock::monotonic();
-        self.finish_called.store(now, Ordering::Relaxed);
-        self.finish_began.store(now, Ordering::Relaxed);
+        self.ending.begin();
         let Some(mut wanted) = lock_within(&self.wanted, recorder.config.exit_wait) else { return false };
         wanted.finish = true;
         self.unpark();
-        while !wanted.finished && !self.has_waited(recorder.config.exit_wait) {
-            let rest = recorder.config.exit_wait.saturating_sub(self.waited());
+        while !wanted.finished && !self.ending.rest().is_zero() {
             wanted = self
                 .done
-                .wait_timeout_while(wanted, rest, |w| !w.finished)
+                .wait_timeout_while(wanted, self.ending.rest(), |w| !w.finished)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
@@ -181,46 +190,6 @@ impl Requests {
     /// Whether there is, or was, anything to write.
     pub fn is_started(&self) -> bool {
         self.started.load(Ordering::Acquire)
-    }
-
-    /// Whether the process ends and has waited for rows as long as it may: half of RPDT_EXIT_MS. The rest are counted.
-    pub(crate) fn is_late(&self, recorder: &Recorder) -> bool {
-        self.has_waited(recorder.config.exit_wait / 2)
-    }
-
-    /// Whether the process ends and has waited for the file as long as it may; what is left of RPDT_EXIT_MS is for the commit.
-    pub(crate) fn is_over(&self, recorder: &Recorder) -> bool {
-        self.has_waited(recorder.config.exit_wait / 4 * 3)
-    }
-
-    /// How long it may wait for the file; endless while the process does not end.
-    pub(crate) fn time_left(&self, recorder: &Recorder) -> Duration {
-        let most = recorder.config.exit_wait / 4 * 3;
-        if self.is_ending() { most.saturating_sub(self.waited()) } else { Duration::MAX }
-    }
-
-    /// Whether the process waits for its end.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.finish_began.load(Ordering::Relaxed) != 0
-    }
-
-    /// Other processes have written the file since this one began to wait for it. At the end of the process that time does not count.
-    pub(crate) fn others_wrote(&self, recorder: &Recorder) {
-        let (now, called) = (clock::monotonic(), self.finish_called.load(Ordering::Relaxed));
-        let most = MOST_EXIT_WAITS.saturating_sub(1) * recorder.config.exit_wait;
-        if self.is_ending() && now.saturating_sub(called) < most.as_nanos() as u64 {
-            self.finish_began.store(now, Ordering::Relaxed);
-        }
-    }
-
-    /// How long the end of the process has waited.
-    pub(crate) fn waited(&self) -> Duration {
-        let began = self.finish_began.load(Ordering::Relaxed);
-        Duration::from_nanos(clock::monotonic().saturating_sub(began))
-    }
-
-    pub(crate) fn has_waited(&self, time: Duration) -> bool {
-        self.is_ending() && self.waited() > time
     }
 
     /// Whether somebody waits for the file to be there; asked once.

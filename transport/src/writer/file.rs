@@ -103,7 +103,7 @@ impl File {
     /// Works out the names of stack frames that came with the last drain; true: there are some to be written. May take long, and
     /// holds up nobody but this thread.
     pub(super) fn name_frames(&mut self) -> bool {
-        !self.recorder.requests.is_late(self.recorder) && self.rows.name_stacks()
+        !self.recorder.requests.ending.is_late() && self.rows.name_stacks()
     }
 
     /// The session's end: open ranges end now, the counts are final.

@@ -52,7 +52,7 @@ struct Time {
 
 impl Time {
     fn new(recorder: &Recorder) -> Time {
-        Time { is_over: recorder.requests.is_late(recorder), rows: 0 }
+        Time { is_over: recorder.requests.ending.is_late(), rows: 0 }
     }
 
     /// Whether there is no time for another row.
@@ -60,7 +60,7 @@ impl Time {
         self.rows += 1;
         // Now and then: the question reads the clock.
         if self.rows.is_multiple_of(64) {
-            self.is_over = recorder.requests.is_late(recorder);
+            self.is_over = recorder.requests.ending.is_late();
         }
         self.is_over
     }
