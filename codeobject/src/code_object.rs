@@ -11,7 +11,7 @@ use crate::{Error, Kernel, Target, metadata};
 /// `EI_OSABI` of code objects for the HSA runtime.
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
 /// Owner and kind of the metadata note.
-const METADATA_NOTE: (&[u8], u32) = (b"AMDGPU", 32);
+pub(crate) const METADATA_NOTE: (&[u8], u32) = (b"AMDGPU", 32);
 
 /// Where the facts about kernels were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,9 +102,6 @@ fn abi_version(image: &Image<'_>) -> Result<u8, Error> {
 
 /// Kernels by their descriptors, which are data symbols of the right size and suffix.
 fn described(image: &Image<'_>, target: &Target) -> Result<Vec<Kernel>, Error> {
-    let is_descriptor = |symbol: &Symbol<'_>| {
-        symbol.kind == STT_OBJECT && symbol.size == descriptor::SIZE as u64 && symbol.name.ends_with(".kd")
-    };
     let symbols = image.symbols()?;
     let kernels = symbols.iter().filter(|symbol| is_descriptor(symbol)).map(|symbol| {
         let bytes = image.at_address(symbol.address, symbol.size);
@@ -115,4 +112,9 @@ fn described(image: &Image<'_>, target: &Target) -> Result<Vec<Kernel>, Error> {
         Ok(Descriptor::decode(bytes).kernel(symbol.name, target))
     });
     kernels.collect()
+}
+
+/// Whether a symbol is that of a kernel descriptor.
+pub(crate) fn is_descriptor(symbol: &Symbol<'_>) -> bool {
+    symbol.kind == STT_OBJECT && symbol.size == descriptor::SIZE as u64 && symbol.name.ends_with(".kd")
 }

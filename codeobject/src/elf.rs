@@ -23,8 +23,8 @@ const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
 pub(crate) struct Image<'a> {
     bytes: &'a [u8],
     pub(crate) header: Header,
-    programs: Vec<ProgramHeader>,
-    sections: Vec<SectionHeader>,
+    pub(crate) programs: Vec<ProgramHeader>,
+    pub(crate) sections: Vec<SectionHeader>,
 }
 
 /// A defined symbol.
@@ -75,13 +75,13 @@ impl<'a> Image<'a> {
         Ok(Image { bytes, header, programs, sections })
     }
 
-    fn slice(&self, start: u64, length: u64) -> Option<&'a [u8]> {
+    pub(crate) fn slice(&self, start: u64, length: u64) -> Option<&'a [u8]> {
         let start = usize::try_from(start).ok()?;
         let end = start.checked_add(usize::try_from(length).ok()?)?;
         self.bytes.get(start..end)
     }
 
-    fn contents(&self, section: &SectionHeader) -> Option<&'a [u8]> {
+    pub(crate) fn contents(&self, section: &SectionHeader) -> Option<&'a [u8]> {
         match section.sh_type {
             SHT_NOBITS => None,
             _ => self.slice(section.sh_offset, section.sh_size),
@@ -112,6 +112,19 @@ impl<'a> Image<'a> {
         self.notes_in(owner, kind, sections.map(|section| (section.sh_offset, section.sh_size)))
     }
 
+    /// All notes of one place in the file.
+    pub(crate) fn notes_at(&self, start: u64, length: u64) -> Result<Vec<Note<'a>>, Error> {
+        let mut rest = self
+            .slice(start, length)
+            .ok_or_else(|| Error::malformed("ELF note", "it reaches beyond the end of the file"))?;
+        let mut notes = Vec::new();
+        while let Some((note, after)) = split_note(rest)? {
+            notes.push(note);
+            rest = after;
+        }
+        Ok(notes)
+    }
+
     fn notes_in(
         &self,
         owner: &[u8],
@@ -121,18 +134,13 @@ impl<'a> Image<'a> {
         let mut found = Vec::new();
         let mut budget = self.bytes.len();
         for (start, length) in places {
-            let Some(mut rest) = self.slice(start, length) else {
-                return Err(Error::malformed("ELF note", "it reaches beyond the end of the file"));
-            };
-            budget = budget
-                .checked_sub(rest.len())
+            budget = usize::try_from(length)
+                .ok()
+                .and_then(|length| budget.checked_sub(length))
                 .ok_or_else(|| Error::malformed("ELF notes", "they overlap one another"))?;
-            while let Some((note, after)) = split_note(rest)? {
-                if note.owner == owner && note.kind == kind {
-                    found.push(note.descriptor);
-                }
-                rest = after;
-            }
+            let wanted = self.notes_at(start, length)?.into_iter();
+            let wanted = wanted.filter(|note| (note.owner, note.kind) == (owner, kind));
+            found.extend(wanted.map(|note| note.descriptor));
         }
         // Two segments may name the same bytes.
         found.sort_by_key(|note: &&[u8]| note.as_ptr());
@@ -186,7 +194,7 @@ fn offset(value: u64) -> Result<usize, Error> {
     usize::try_from(value).map_err(|_| Error::malformed("ELF header", "an offset is out of range"))
 }
 
-fn text_at(strings: &[u8], start: usize) -> Option<&str> {
+pub(crate) fn text_at(strings: &[u8], start: usize) -> Option<&str> {
     let rest = strings.get(start..)?;
     let rest = &rest[..rest.len().min(MAX_NAME)];
     let end = rest.iter().position(|byte| *byte == 0)?;

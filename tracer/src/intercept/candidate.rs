@@ -22,8 +22,24 @@ pub(super) struct Candidate {
     /// Of its bytes, in hexadecimal digits.
     pub(super) sha256: String,
     /// Its code objects.
-    pub(super) parts: Vec<Arc<CodeObject>>,
+    pub(super) parts: Vec<Arc<Part>>,
     stamp: Stamp,
+}
+
+/// One code object of a file.
+pub(super) struct Part {
+    pub(super) code: CodeObject,
+    /// Its variables, if it has any that the program could set.
+    pub(super) variables: Vec<String>,
+}
+
+impl Part {
+    fn read(bytes: &[u8]) -> Result<Arc<Part>, String> {
+        // The runtime would end the process over what is damaged.
+        let code = rpd_codeobject::loadable(bytes).map_err(|error| error.to_string())?;
+        let variables = rpd_codeobject::variables(bytes).map_err(|error| error.to_string())?;
+        Ok(Arc::new(Part { code, variables }))
+    }
 }
 
 /// The bytes of a file.
@@ -40,8 +56,7 @@ impl Candidate {
     pub(super) fn read(path: &Path) -> Result<Candidate, String> {
         let Contents { bytes, stamp } = contents(path)?;
         let parts = rpd_codeobject::container::code_objects(&bytes).map_err(|error| error.to_string())?;
-        let parts = parts.iter().map(|part| CodeObject::parse(part.bytes).map(Arc::new));
-        let parts = parts.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let parts = parts.iter().map(|part| Part::read(part.bytes)).collect::<Result<Vec<_>, _>>()?;
         if parts.is_empty() {
             return Err("it has no code object for an AMD GPU".into());
         }

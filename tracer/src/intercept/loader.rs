@@ -18,7 +18,7 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 use rpd_transport::source::{CandidateText, Outcome};
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Part};
 use super::choice::{Alternate, Choice, Loaded, Planned};
 use super::config::{self, Config};
 use super::kernargs::Slots;
@@ -274,7 +274,7 @@ impl Loader {
         for path in changes.gone {
             let Some(known) = self.files.remove(&path) else { continue };
             for (part, code) in known.candidate.parts.iter().enumerate() {
-                for kernel in &code.kernels {
+                for kernel in &code.code.kernels {
                     if let Some(places) = self.by_symbol.get_mut(&kernel.symbol) {
                         places.remove(&(path.clone(), part));
                     }
@@ -298,7 +298,7 @@ impl Loader {
                 }
             };
             for (part, code) in candidate.parts.iter().enumerate() {
-                for kernel in &code.kernels {
+                for kernel in &code.code.kernels {
                     self.by_symbol.entry(kernel.symbol.clone()).or_default().insert((path.clone(), part));
                     symbols.insert(kernel.symbol.clone());
                 }
@@ -352,15 +352,16 @@ impl Loader {
     fn plan(&mut self, wanted: &Wanted, place: &Place) -> Option<Planned> {
         let (path, part) = place;
         let known = self.files.get_mut(path)?;
-        let code = Arc::clone(&known.candidate.parts[*part]);
-        if !may_run(&code, wanted.gpu) {
+        let candidate = Arc::clone(&known.candidate.parts[*part]);
+        let code = &candidate.code;
+        if !may_run(code, wanted.gpu) {
             return None;
         }
         known.settled = true;
         let sha256 = known.candidate.sha256.clone();
         let symbol = &wanted.facts.symbol;
         let kernel = code.kernel(symbol)?;
-        let plan = match check(&code, &wanted.facts, kernel) {
+        let plan = match check(&candidate, &wanted.facts, kernel) {
             Ok(plan) => plan,
             Err(why) => {
                 let why =
@@ -370,7 +371,7 @@ impl Loader {
                 return None;
             }
         };
-        let in_runtime = self.load(path, *part, &code, wanted.gpu)?;
+        let in_runtime = self.load(path, *part, code, wanted.gpu)?;
         let (object, outcome) = (*in_runtime.objects.get(symbol)?, in_runtime.outcome);
         let loaded = Arc::clone(&in_runtime.loaded);
         let number = self.replacements.entry((wanted.kernel, outcome)).or_insert_with(|| {
@@ -493,8 +494,9 @@ impl Loader {
     fn finish(&mut self) {
         for known in self.files.values().filter(|known| !known.settled) {
             let Candidate { path, sha256, parts, .. } = &known.candidate;
-            let runs = parts.iter().any(|code| self.runtime.gpus.all().iter().any(|gpu| may_run(code, gpu)));
-            let targets: Vec<String> = parts.iter().map(|code| code.target.to_string()).collect();
+            let runs =
+                parts.iter().any(|part| self.runtime.gpus.all().iter().any(|gpu| may_run(&part.code, gpu)));
+            let targets: Vec<String> = parts.iter().map(|part| part.code.target.to_string()).collect();
             let (outcome, reason) = match runs {
                 true => {
                     (Outcome::Unused, "the program has loaded no kernel of its names that may be replaced")
@@ -541,12 +543,17 @@ fn may_run(code: &CodeObject, gpu: &Gpu) -> bool {
 
 /// How the kernel runs in the place of the original; why not, otherwise.
 fn check(
-    code: &CodeObject,
+    part: &Part,
     original: &rpd_codeobject::Kernel,
     kernel: &rpd_codeobject::Kernel,
 ) -> Result<Plan, String> {
-    if code.source != rpd_codeobject::Source::Metadata {
+    if part.code.source != rpd_codeobject::Source::Metadata {
         return Err("its code object does not say what arguments it has".into());
+    }
+    if let Some(variable) = part.variables.first() {
+        return Err(format!(
+            "its code object has a variable {variable} of its own, which the program does not set"
+        ));
     }
     Plan::new(original, kernel).map_err(|mismatch| mismatch.to_string())
 }
