@@ -49,6 +49,9 @@ mod many;
 // ROCr's intercept queues that abort when they are full.
 mod overflow;
 
+// Kernels of a cache that run in the place of the program's own.
+mod replace;
+
 // HIP's functions by their names: librpd_hip.so.
 mod symbols;
 

@@ -114,7 +114,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
-        "hang" | "forks" | "symbols" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        "hang" | "forks" | "symbols" | "replace" => (format!("tests/programs/{name}.hip"), HIP, &[]),
         "weak_hip" => ("tests/programs/weak_hip.c".into(), CC, &[]),
         "look_up" => ("tests/programs/look_up.c".into(), CC, &["-lamdhip64", "-ldl"]),
         "look_up_by_own" => {
@@ -180,6 +180,17 @@ pub(crate) fn aql_code_object(gfx: &str) -> PathBuf {
     let compiler = ["hipcc", "--genco", "-O2", &format!("--offload-arch={gfx}")];
     let bundle = compiled(&format!("aql_{gfx}.bundle"), "fixtures/programs/aql_kernel.hip", &compiler, &[]);
     let object = bundle.with_file_name(format!("aql_{gfx}.co"));
+    unbundle(&bundle, gfx, &object);
+    object
+}
+
+/// The code object for `gfx` of replace.hip's kernels, in another variant of them, by these options of the compiler.
+pub(crate) fn candidate(gfx: &str, options: &[&str]) -> PathBuf {
+    let name = format!("candidate_{gfx}{}", options.concat().replace(['-', '=', '/'], "_"));
+    let arch = format!("--offload-arch={gfx}");
+    let compiler = [&["hipcc", "--genco", "-O2", &arch], options].concat();
+    let bundle = compiled(&format!("{name}.bundle"), "tests/programs/replace.hip", &compiler, &[]);
+    let object = bundle.with_file_name(format!("{name}.hsaco"));
     unbundle(&bundle, gfx, &object);
     object
 }

@@ -1,14 +1,15 @@
 // A program with kernels of every kind that may be replaced. Each computes the same in every variant; compiled with
 // -DVARIANT=2 they need other registers, LDS and scratch.
 //
-// Arguments: how often all kernels are launched (default 10), and what more is done: `graph`, `printf`, `two` GPUs, `rounds`: wait
-// between rounds for a line on standard input. Status 0 only if all results are right.
+// Arguments: how often all kernels are launched (default 10), and what more is done: `graph`, `printf`, `two` GPUs, `wait`: before
+// each round it says so and waits for the file round.N, or graph.N. Status 0 only if all results are right.
 #ifndef VARIANT
 #define VARIANT 1
 #endif
 #if VARIANT == 1
-#include "check.h"
+#include "../../fixtures/programs/check.h"
 #include <cstring>
+#include <unistd.h>
 #include <vector>
 #else
 #include <hip/hip_runtime.h>
@@ -19,10 +20,26 @@ struct Window {
     double weight;
 };
 
+#ifndef BOUNDS
+#define BOUNDS 1024
+#endif
+#ifdef ENDLESS
+#define ENDLESS_LOOP while (!threadIdx.y) __builtin_amdgcn_s_sleep(1);
+#else
+#define ENDLESS_LOOP
+#endif
+// A variable of the device that the program could set.
+#ifdef OWN
+__device__ int own;
+#endif
+
 // Work that no compiler removes, other for each variant.
 static __device__ int detour(int value) {
 #if VARIANT > 1
-    __shared__ volatile int room[64 * VARIANT];
+#ifndef ROOM
+#define ROOM (64 * VARIANT)
+#endif
+    __shared__ volatile int room[ROOM];
     volatile int scratch[8 * VARIANT];
     room[threadIdx.x % 64] = value;
     __syncthreads();
@@ -33,7 +50,10 @@ static __device__ int detour(int value) {
 #endif
 }
 
-__global__ void add(const int *x, int *y, int n) {
+__global__ void __launch_bounds__(BOUNDS) add(const int *x, int *y, int n) {
+#ifdef OWN
+    n += own;
+#endif
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] += x[detour(i)];
 }
@@ -45,6 +65,7 @@ __global__ void shifted_copy_with_a_long_name(const T *in, T *out, T more, int n
 }
 
 __global__ void weigh(Window window, double *values, int n) {
+    ENDLESS_LOOP
     int i = detour(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < n && i >= window.first && i < window.last) values[i] *= window.weight;
 }
@@ -58,6 +79,13 @@ __global__ void reverse(int *values) {
     values[blockIdx.x * blockDim.x + own] = dynamic[blockDim.x - 1 - own];
 }
 
+// A name without parameters in it: another variant has others.
+#ifdef PARAMETERS
+extern "C" __global__ void plain(int *values, PARAMETERS) { values[threadIdx.x] += 3 * (more > 0); }
+#else
+extern "C" __global__ void plain(int *values, int more) { values[threadIdx.x] += detour(more); }
+#endif
+
 // Writes what the hidden arguments say.
 __global__ void geometry(unsigned *out) {
     if (blockIdx.x + blockIdx.y + blockIdx.z + threadIdx.x + threadIdx.y + threadIdx.z) return;
@@ -65,9 +93,11 @@ __global__ void geometry(unsigned *out) {
     for (int i = 0; i < 6; i++) out[i] = detour(all[i]);
 }
 
+#ifndef NO_PRINTF
 __global__ void say(int number) {
     if (threadIdx.x == 0) printf("the kernel says %d\n", detour(number));
 }
+#endif
 
 #if VARIANT == 1
 
@@ -93,12 +123,22 @@ struct Buffer {
 
 static void round_of_all(hipStream_t stream, Buffer<int> &x, Buffer<int> &y, Buffer<double> &weights, Buffer<int> &turned) {
     add<<<N / 256, 256, 0, stream>>>(x.device, y.device, N);
+    plain<<<1, 64, 0, stream>>>(y.device, 3);
+    for (int i = 0; i < 64; i++) y.host[i] += 3;
     weigh<<<N / 64, 64, 0, stream>>>(Window{10, 20, 2.0}, weights.device, N);
     reverse<<<N / 128, 128, 128 * sizeof(int), stream>>>(turned.device);
     for (int i = 0; i < N; i++) y.host[i] += x.host[i];
     for (int i = 10; i < 20; i++) weights.host[i] *= 2;
     for (int b = 0; b < N; b += 128)
         for (int i = 0; i < 64; i++) std::swap(turned.host[b + i], turned.host[b + 127 - i]);
+}
+
+static void wait_for(const char *what, int round) {
+    printf("%s %d.\n", what, round);
+    fflush(stdout);
+    char file[32];
+    snprintf(file, sizeof file, "%s.%d", what, round);
+    while (access(file, F_OK)) usleep(1000);
 }
 
 static void run(int device, int rounds, bool graph, bool wait) {
@@ -115,7 +155,7 @@ static void run(int device, int rounds, bool graph, bool wait) {
         HIP(hipStreamEndCapture(stream, &captured));
         HIP(hipGraphInstantiate(&launched, captured, nullptr, nullptr, 0));
         for (int round = 0; round < rounds; round++) {
-            if (wait && round) getchar();
+            if (wait) wait_for("graph", round);
             HIP(hipGraphLaunch(launched, stream));
             HIP(hipStreamSynchronize(stream));
             for (int i = 0; i < N; i++) y.host[i] += x.host[i];
@@ -124,11 +164,7 @@ static void run(int device, int rounds, bool graph, bool wait) {
         HIP(hipGraphDestroy(captured));
     }
     for (int round = 0; round < rounds; round++) {
-        if (wait) {
-            printf("round %d\n", round);
-            fflush(stdout);
-            getchar();
-        }
+        if (wait) wait_for("round", round);
         round_of_all(stream, x, y, weights, turned);
         if (wait) HIP(hipStreamSynchronize(stream));
     }
@@ -160,7 +196,7 @@ int main(int argc, char **argv) {
         return false;
     };
     int rounds = argc > 1 && std::atoi(argv[1]) > 0 ? std::atoi(argv[1]) : 10;
-    for (int device = 0; device < (has("two") ? 2 : 1); device++) run(device, rounds, has("graph"), has("rounds"));
+    for (int device = 0; device < (has("two") ? 2 : 1); device++) run(device, rounds, has("graph"), has("wait"));
     if (has("printf")) {
         HIP(hipSetDevice(0));
         say<<<1, 64>>>(42);

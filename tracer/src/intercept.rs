@@ -25,7 +25,9 @@ use std::time::Duration;
 use rpd_schema::session_fact;
 use rpd_transport::source::CandidateText;
 
-pub(crate) use loader::Runtime;
+use crate::gpu::kernels::Kernel;
+
+pub(crate) use loader::{Original, Runtime};
 
 /// Whether a kernel cache was asked for and the recorder can make use of it.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -75,4 +77,11 @@ pub(crate) fn outcomes(from: usize) -> Vec<CandidateText> {
     if is_on() { outcomes::from(from) } else { Vec::new() }
 }
 
-pub(crate) use loader::Original;
+/// The name of a kernel for people, with the candidate that it is of.
+pub(crate) fn described(kernel: &Kernel) -> String {
+    let of = |number: u32| outcomes::from(number as usize).into_iter().next();
+    match kernel.candidate().and_then(of) {
+        Some(candidate) => format!("{} of the candidate {}", kernel.name(), candidate.path),
+        None => kernel.name(),
+    }
+}

@@ -165,6 +165,11 @@ impl Kernel {
         rpd_codeobject::demangle(&self.symbol)
     }
 
+    /// The number of the candidate that it is of, where it runs in the place of another one.
+    pub(crate) fn candidate(&self) -> Option<u32> {
+        self.replaces.map(|(_, candidate)| candidate)
+    }
+
     /// Whether the runtime brought it along.
     fn is_runtimes(&self) -> bool {
         self.symbol.starts_with("__amd_rocclr_")

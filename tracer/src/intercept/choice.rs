@@ -5,9 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use rpd_codeobject::{Launch, Plan};
 use rpd_transport::env::Env;
+use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
 use super::kernargs::Slots;
+use crate::gpu::kernels;
 use crate::hsa_runtime::abi::Executable;
 
 /// Launch geometries of one kernel that have turns of their own.
@@ -16,6 +18,8 @@ const GEOMETRIES: usize = 64;
 /// A candidate's code object in the runtime. What runs of it, or may still do so, has one of these.
 pub(super) struct Loaded {
     pub(super) executable: Executable,
+    /// It was said that a kernel of it does not end.
+    pub(super) said_long: AtomicBool,
 }
 
 /// A kernel of a candidate.
@@ -48,6 +52,20 @@ impl Choice {
     /// One or more candidates.
     pub(super) fn new(alternate: Alternate, planned: Vec<Planned>) -> Choice {
         Choice { alternate, planned, turns: [const { AtomicU32::new(0) }; GEOMETRIES] }
+    }
+
+    /// Says in which launches candidates could not run: the first of each candidate, once.
+    pub(super) fn say_refusals(&self) {
+        for planned in &self.planned {
+            let Some(launch) = planned.refused.get().filter(|_| !planned.said.swap(true, Ordering::Relaxed))
+            else {
+                continue;
+            };
+            let refused = planned.plan.segments(launch, planned.most_lds);
+            if let (Err(why), Some(kernel)) = (refused, kernels::get(planned.kernel)) {
+                log::problem(&format!("{} is not replaced in a launch: {why}", kernel.name()));
+            }
+        }
     }
 
     /// The candidate for this launch; none where it is the original's turn.

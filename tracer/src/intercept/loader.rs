@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -231,7 +231,7 @@ impl Loader {
             loaded.into_iter().for_each(|original| self.want(original, &mut symbols));
             symbols.iter().for_each(|symbol| self.reconsider(symbol));
             self.bring_memory();
-            self.say_refusals();
+            packet::say_refusals();
             self.retire();
             news = self.wait(asked);
         }
@@ -412,7 +412,11 @@ impl Loader {
                         }
                     };
                     self.outcomes.insert(same, outcome);
-                    Some(InRuntime { loaded: Arc::new(Loaded { executable }), objects, outcome })
+                    Some(InRuntime {
+                        loaded: Arc::new(Loaded { executable, said_long: AtomicBool::new(false) }),
+                        objects,
+                        outcome,
+                    })
                 }
                 Err(why) => {
                     self.outcome(path, &sha256, &target, 0, Outcome::Failed, why);
@@ -457,23 +461,6 @@ impl Loader {
                 unsafe { slots.add(memory, wanted) };
             }
         }
-    }
-
-    /// Launches in which a candidate cannot run, each candidate's first.
-    fn say_refusals(&self) {
-        packet::for_each_choice(|choice| {
-            for planned in &choice.planned {
-                let Some(launch) = planned.refused.get() else { continue };
-                if planned.said.swap(true, Ordering::Relaxed) {
-                    continue;
-                }
-                if let (Err(why), Some(kernel)) =
-                    (planned.plan.segments(launch, planned.most_lds), kernels::get(planned.kernel))
-                {
-                    log::problem(&format!("{} is not replaced in a launch: {why}", kernel.name()));
-                }
-            }
-        });
     }
 
     /// Takes what nothing can run any more out of the runtime.

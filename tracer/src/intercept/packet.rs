@@ -9,10 +9,12 @@ use std::sync::{Arc, LazyLock, RwLock};
 
 use rpd_codeobject::Launch;
 use rpd_preload::lock::{read, write};
+use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
 use super::choice::{Choice, Loaded};
 use super::kernargs::Taken;
+use crate::gpu::kernels;
 use crate::hsa_runtime::abi::Packet;
 
 /// Place of the acquire fence's scope in a packet's header, and the scope of the whole system (HSA 1.2 §2.9.1).
@@ -33,12 +35,14 @@ pub(super) fn publish(object: u64, choice: Option<Choice>) {
     };
     drop(table);
     GENERATION.fetch_add(1, Ordering::Release);
-    drop(replaced);
+    if let Some(replaced) = replaced {
+        replaced.say_refusals();
+    }
 }
 
-/// Runs `act` on each choice there is.
-pub(super) fn for_each_choice(mut act: impl FnMut(&Choice)) {
-    read(&TABLE).values().for_each(|choice| act(choice));
+/// Says of all choices what [`Choice::say_refusals`] does.
+pub(super) fn say_refusals() {
+    read(&TABLE).values().for_each(|choice| choice.say_refusals());
 }
 
 /// What one queue knows of replaced kernels, so that a packet need not take a lock.
@@ -113,6 +117,17 @@ impl Replacer {
             *place = (object, read(&TABLE).get(&object).cloned());
         }
         place.1.as_deref()
+    }
+}
+
+impl InUse {
+    /// The dispatch of `kernel` does not end: the user hears that it is not the application's kernel, once for each candidate.
+    pub(crate) fn say_that_it_is_long(&self, kernel: KernelId) {
+        if let Some(kernel) =
+            kernels::get(kernel).filter(|_| !self.loaded.said_long.swap(true, Ordering::Relaxed))
+        {
+            log::problem(&format!("{} does not end", super::described(&kernel)));
+        }
     }
 }
 

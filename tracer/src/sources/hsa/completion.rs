@@ -464,7 +464,11 @@ impl Watched {
         let oldest = self.waiting.iter_mut().filter(|dispatch| dispatch.recorded).take(most);
         for dispatch in oldest {
             let record = &mut dispatch.record;
-            if record.launch == 1 && (before == 0 || record.submit_end < before) {
+            let is_long = before != 0 && record.submit_end < before;
+            if let Some(in_use) = dispatch.in_use.as_mut().filter(|_| is_long) {
+                in_use.say_that_it_is_long(record.kernel);
+            }
+            if record.launch == 1 && (before == 0 || is_long) {
                 finished::push(hsa, Kind::Launch, bytemuck::bytes_of(record));
                 record.launch = 2;
             }

@@ -15,6 +15,7 @@ use crate::gpu::kernels;
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
 use crate::hsa_runtime::inquiry::exported;
+use crate::intercept;
 
 /// How long the recorder may hold up a program that is about to come down.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -85,7 +86,7 @@ fn described(hsa: &'static Hsa, queue: Option<&'static HwQueue>, status: Status)
 impl Oldest {
     /// The kernel's name, for people.
     fn name(&self) -> String {
-        kernels::get(self.kernel).map(|kernel| kernel.name()).unwrap_or_default()
+        kernels::get(self.kernel).map(|kernel| intercept::described(&kernel)).unwrap_or_default()
     }
 
     /// It, its queue and its place there.

@@ -1,0 +1,423 @@
+//! Kernels of a cache in the place of the program's own: right results, and a trace that says which dispatch ran what. The device's
+//! log names the kernel object of each dispatch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Dir, Loading, Ran, Run, Trace, candidate, program, tool};
+
+/// Candidates that need other registers, LDS and scratch than the program's kernels.
+const VARIANT: &[&str] = &["-DVARIANT=2"];
+/// LDS that its kernels declare, bytes; the program's declare none.
+const LDS: u32 = 512;
+
+/// A cache with these files.
+fn cache(dir: &Dir, files: &[(&str, PathBuf)]) -> PathBuf {
+    let cache = dir.path("cache");
+    for (name, file) in files {
+        let path = cache.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(file, path).unwrap();
+    }
+    cache
+}
+
+/// The program, with kernels of that cache in the place of its own.
+fn replaced<'a>(dir: &'a Dir, cache: &Path) -> Run<'a> {
+    let run = Run::new(dir, program("replace")).recorded(Loading::Preload);
+    run.env("LOGDUR_KERNEL_CACHE", cache).env("RPDT_TICKS", "1")
+}
+
+/// A dispatch as the file and the device have it.
+#[derive(Debug)]
+struct Dispatch {
+    gpu: u32,
+    name: String,
+    object: u64,
+    replaced: bool,
+}
+
+/// All kernels of the program, found in the device's log by their ticks.
+fn dispatches(dir: &Dir, trace: &Trace) -> Vec<Dispatch> {
+    let logs = dir.logs();
+    let log: BTreeMap<(u32, u64, u64), u64> = logs
+        .iter()
+        .flat_map(|(_, packets)| packets)
+        .map(|packet| ((packet.device, packet.start_tick, packet.end_tick), packet.object))
+        .collect();
+    let replaced: BTreeSet<i64> = match trace.has_table("ext_replacement") {
+        true => trace.rows("select op_id from ext_replacement", |row| row.get(0)).into_iter().collect(),
+        false => BTreeSet::new(),
+    };
+    let kernels = trace.ops().into_iter().filter(|op| op.op_type == "KernelExecution");
+    let dispatches = kernels.map(|op| {
+        let (start, end) = op.ticks.unwrap();
+        let object = log[&(op.gpu, start, end)];
+        Dispatch { gpu: op.gpu, name: op.description, object, replaced: replaced.contains(&op.id) }
+    });
+    dispatches.collect()
+}
+
+/// The rows say a replacement exactly where another object ran: no object ran with a row and without, and there is one object of each
+/// kernel and GPU for the program and one for each candidate.
+fn assert_named(dispatches: &[Dispatch]) {
+    let mut objects: BTreeMap<u64, bool> = BTreeMap::new();
+    for dispatch in dispatches {
+        let known = objects.insert(dispatch.object, dispatch.replaced);
+        assert!(known.is_none_or(|known| known == dispatch.replaced), "{dispatch:x?}");
+    }
+    let originals: BTreeSet<(u32, &str, u64)> = dispatches
+        .iter()
+        .filter(|dispatch| !dispatch.replaced)
+        .map(|dispatch| (dispatch.gpu, dispatch.name.as_str(), dispatch.object))
+        .collect();
+    let kernels: BTreeSet<(u32, &str)> = originals.iter().map(|(gpu, name, _)| (*gpu, *name)).collect();
+    assert_eq!(
+        originals.len(),
+        kernels.len(),
+        "one kernel object for each kernel of the program: {originals:x?}"
+    );
+}
+
+/// What became of the candidates: file name, outcome and reason.
+fn outcomes(trace: &Trace) -> Vec<(String, String, String)> {
+    let all = trace.rows("select path, outcome, reason from ext_candidate order by id", |row| {
+        Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+    });
+    let name = |path: String| Path::new(&path).file_name().unwrap().to_string_lossy().into_owned();
+    all.into_iter().map(|(path, outcome, reason)| (name(path), outcome, reason)).collect()
+}
+
+fn succeeded(dir: &Dir, ran: &Ran) -> Trace {
+    ran.expect(0).expect_silent();
+    let trace = dir.trace("trace.rpd");
+    assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+    trace.check_integrity();
+    trace
+}
+
+/// Two processors, a graph, by-value structures, dynamic LDS, templates, printf; by turns, so that both kernels run.
+#[test]
+fn every_kind_of_kernel_is_replaced_and_the_trace_says_which() {
+    let dir = Dir::new();
+    let files = ["gfx900", "gfx906"]
+        .map(|gfx| (["900.hsaco", "inner/906.hsaco"][usize::from(gfx == "gfx906")], candidate(gfx, VARIANT)));
+    let rule = |name: &str| format!("[[kernel]]\nmatch = \"{name}\"\nlds = {LDS}\nns = 77000\n");
+    let config = rule("_Z") + &rule("plain");
+    let run = replaced(&dir, &cache(&dir, &files)).gpus(2).env("SIMGPU_GFX", "gfx900,gfx906").config(&config);
+    let run = run.env("RPDT_ALTERNATE", "ABAB").arg("4").arg("graph").arg("two").arg("printf");
+    let ran = run.run();
+    let trace = succeeded(&dir, &ran);
+    assert_eq!(ran.stdout, "the kernel says 42\n");
+    let dispatches = dispatches(&dir, &trace);
+    assert_named(&dispatches);
+    // For each GPU: eight launches of one kernel and four of three others, half of them replaced; kernels that run once are not.
+    let replaced = dispatches.iter().filter(|dispatch| dispatch.replaced).count();
+    assert_eq!((dispatches.len(), replaced), (2 * (8 + 3 * 4 + 2) + 1, 2 * 10));
+    let ns = "select distinct end - start from op where id in (select op_id from ext_replacement)";
+    let ns: Vec<i64> = trace.rows(ns, |row| row.get(0));
+    assert!(ns.iter().all(|ns| (76_900..77_100).contains(ns)), "the candidates' time: {ns:?}");
+    let others = "select max(end - start) from op where opType = 'KernelExecution' and id not in (select op_id from ext_replacement)";
+    assert!(trace.number(others) < 20_000);
+    assert_eq!(
+        outcomes(&trace).iter().map(|(name, outcome, _)| format!("{name} {outcome}")).collect::<Vec<_>>(),
+        ["900.hsaco loaded", "906.hsaco loaded"]
+    );
+    // Both kernels' registers; the op has the application's name.
+    let view = "select count(*) from replacement where replacementVgpr > originalVgpr and kernelName <> '' and sha256 <> ''";
+    assert_eq!(trace.number(view), 20);
+    let session = trace.metadata("session::0::%");
+    assert_eq!(session["session::0::alternate"], "ABAB");
+}
+
+/// The same program where nothing in the cache is of use: the program's kernels run, nothing is said.
+#[test]
+fn a_cache_that_matches_nothing_changes_nothing() {
+    let dir = Dir::new();
+    let cache = cache(&dir, &[("other.hsaco", candidate("gfx906", VARIANT))]);
+    let trace = succeeded(&dir, &replaced(&dir, &cache).arg("2").run());
+    assert_named(&dispatches(&dir, &trace));
+    assert_eq!(trace.number("select count(*) from ext_replacement"), 0);
+    assert_eq!(outcomes(&trace)[0].1, "other-target");
+}
+
+/// Candidates of code object version 5 have other hidden arguments than the program's kernels of version 4.
+#[test]
+fn hidden_arguments_of_version_5_are_made() {
+    let dir = Dir::new();
+    // As newer compilers do, hidden arguments that no kernel uses are left out.
+    let assembly = dir.path("candidate.s");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/replace.hip");
+    let options = ["-S", "--cuda-device-only", "--offload-arch=gfx900", "-O2", "-DVARIANT=2", "-DNO_PRINTF"];
+    let more = ["-mcode-object-version=5".as_ref(), source.as_os_str(), "-o".as_ref(), assembly.as_os_str()];
+    tool("hipcc", &[&options.map(AsRef::as_ref)[..], &more].concat());
+    let text = fs::read_to_string(&assembly).unwrap();
+    let (text, left_out) = without_arguments(&text, &["hostcall_buffer", "heap_v1", "queue_ptr"]);
+    assert!(left_out > 5 && text.contains("hidden_block_count_x"), "{left_out}");
+    fs::write(&assembly, text).unwrap();
+    let cache = dir.path("cache");
+    fs::create_dir(&cache).unwrap();
+    let target = ["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx900", "-mcode-object-version=5", "-o"];
+    let object = cache.join("v5.hsaco");
+    tool("clang-15", &[&target.map(AsRef::as_ref)[..], &[object.as_os_str(), assembly.as_os_str()]].concat());
+    let trace = succeeded(&dir, &replaced(&dir, &cache).arg("3").arg("graph").run());
+    let dispatches = dispatches(&dir, &trace);
+    assert_named(&dispatches);
+    assert!(dispatches.iter().all(|dispatch| dispatch.replaced), "{dispatches:x?}");
+}
+
+/// The assembly of a code object without these hidden arguments in its metadata, and how many that were.
+fn without_arguments(assembly: &str, kinds: &[&str]) -> (String, usize) {
+    let is_of = |argument: &str| kinds.iter().any(|kind| argument.contains(&format!("hidden_{kind}\n")));
+    // An argument is an entry of a list, indented by six.
+    let mut arguments = assembly.split_inclusive('\n').fold(vec![String::new()], |mut parts, line| {
+        let is_inside = line.starts_with("        .");
+        if line.starts_with("      - .") || !is_inside {
+            parts.push(String::new());
+        }
+        parts.last_mut().unwrap().push_str(line);
+        parts
+    });
+    let all = arguments.len();
+    arguments.retain(|argument| !is_of(argument));
+    (arguments.concat(), all - arguments.len())
+}
+
+/// What cannot be made right is said once, with both values, and the program's own kernel runs.
+#[test]
+fn what_cannot_be_made_right_is_refused() {
+    let other_hidden = "it needs hidden_hostcall_buffer, which the application's kernel does not have";
+    for (options, message, lines, of) in [
+        (
+            &["-DPARAMETERS=long more"][..],
+            "plain is not replaced on GPU 0: its argument 2 has size 8, that of the application's kernel 4",
+            1,
+            "plain",
+        ),
+        (
+            &["-DPARAMETERS=int more, int _"],
+            "plain is not replaced on GPU 0: it has 3 arguments, the application's kernel 2",
+            1,
+            "plain",
+        ),
+        (
+            &["-DOWN"],
+            "its code object has a variable own of its own, which the program does not set",
+            7,
+            "add",
+        ),
+        (
+            &["-DBOUNDS=64"],
+            "is not replaced in a launch: its workgroups have 64 work-items at most, those of the launch 256",
+            1,
+            "add",
+        ),
+        (&["-mcode-object-version=5"], other_hidden, 5, "add"),
+        (
+            &["-DROOM=16300"],
+            "bytes of LDS with the 512 that the launch adds, a workgroup has 65536",
+            1,
+            "reverse",
+        ),
+    ] {
+        let dir = Dir::new();
+        let cache = cache(&dir, &[("a.hsaco", candidate("gfx900", &[VARIANT, options].concat()))]);
+        let ran = replaced(&dir, &cache).arg("2").arg("graph").run();
+        ran.expect(0);
+        assert_eq!(ran.stderr.matches(message).count(), lines, "{message}{ran}");
+        let dispatches = dispatches(&dir, &dir.trace("trace.rpd"));
+        assert_named(&dispatches);
+        let refused: Vec<&Dispatch> =
+            dispatches.iter().filter(|dispatch| dispatch.name.starts_with(of)).collect();
+        assert!(!refused.is_empty() && refused.iter().all(|dispatch| !dispatch.replaced), "{of}{ran}");
+    }
+}
+
+/// Files that are no candidates are named with a reason, and harm nobody.
+#[test]
+fn files_that_are_no_candidates() {
+    let dir = Dir::new();
+    let good = candidate("gfx900", VARIANT);
+    let cache = cache(&dir, &[("good.hsaco", good.clone())]);
+    let path = |name: &str| cache.join(name);
+    let bytes = fs::read(&good).unwrap();
+    fs::write(path("short.hsaco"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::write(path("text.hsaco"), "no code").unwrap();
+    fs::write(path("empty.hsaco"), "").unwrap();
+    fs::File::create(path("zeros.hsaco")).unwrap().set_len(2 << 30).unwrap();
+    tool("mkfifo", &[path("pipe.hsaco")]);
+    fs::create_dir(path("directory.hsaco")).unwrap();
+    symlink("loop.hsaco", path("loop.hsaco")).unwrap();
+    symlink(&cache, path("inner")).unwrap();
+    let ran = replaced(&dir, &cache).arg("2").run();
+    ran.expect(0);
+    let trace = dir.trace("trace.rpd");
+    assert!(dispatches(&dir, &trace).iter().all(|dispatch| dispatch.replaced));
+    let outcomes = outcomes(&trace);
+    let said = |name: &str| {
+        outcomes
+            .iter()
+            .find(|(other, ..)| other == name)
+            .map(|(_, outcome, reason)| format!("{outcome}: {reason}"))
+    };
+    assert_eq!(said("good.hsaco").unwrap(), "loaded: ");
+    for (name, reason) in [
+        ("short.hsaco", "failed: damaged ELF section headers"),
+        ("text.hsaco", "failed: not a code object"),
+        ("empty.hsaco", "failed: not a code object"),
+        ("zeros.hsaco", "failed: it has 2147483648 bytes"),
+        ("pipe.hsaco", "failed: it is not a regular file"),
+    ] {
+        assert!(said(name).is_some_and(|said| said.starts_with(reason)), "{name}: {:?}", said(name));
+        assert!(ran.stderr.contains(&format!("{name}: ")), "{name}{ran}");
+    }
+    assert_eq!(outcomes.len(), 6, "{outcomes:?}");
+}
+
+/// A file takes effect by the next dispatch after it was renamed into the cache, and so does its absence: also for a graph that was
+/// made before.
+#[test]
+fn files_come_and_go_while_the_program_runs() {
+    let dir = Dir::new();
+    let cache = dir.path("cache");
+    fs::create_dir_all(cache.join("inner")).unwrap();
+    fs::copy(candidate("gfx900", VARIANT), dir.path("first")).unwrap();
+    fs::copy(candidate("gfx900", &["-DVARIANT=3"]), dir.path("second")).unwrap();
+    let mut running = replaced(&dir, &cache).arg("4").arg("graph").arg("wait").start();
+    let loaded = |count: i64| {
+        dir.wait_for_rows("trace.rpd", "select count(*) from ext_candidate where outcome = 'loaded'", count);
+    };
+    let gone = |count: i64| {
+        dir.wait_for_rows("trace.rpd", "select count(*) from ext_candidate where outcome = 'removed'", count);
+    };
+    let rename = |from: PathBuf, to: PathBuf| fs::rename(from, to).unwrap();
+    for (what, round) in
+        ["graph", "round"].into_iter().flat_map(|what| (0..4).map(move |round| (what, round)))
+    {
+        running.wait_for_output(&format!("{what} {round}.\n"));
+        match (what, round) {
+            ("graph", 1) => {
+                rename(dir.path("first"), cache.join("a.hsaco"));
+                loaded(1);
+            }
+            // In the place of a file.
+            ("graph", 2) => {
+                rename(dir.path("second"), cache.join("a.hsaco"));
+                loaded(2);
+            }
+            ("graph", 3) => {
+                rename(cache.join("a.hsaco"), dir.path("second"));
+                gone(2);
+            }
+            ("round", 1) => {
+                rename(dir.path("second"), cache.join("c.hsaco"));
+                loaded(3);
+            }
+            // In a directory that is new.
+            ("round", 2) => {
+                rename(cache.join("c.hsaco"), dir.path("second"));
+                fs::create_dir(dir.path("fresh")).unwrap();
+                rename(dir.path("second"), dir.path("fresh/b.hsaco"));
+                rename(dir.path("fresh"), cache.join("inner/fresh"));
+                loaded(4);
+            }
+            ("round", 3) => {
+                fs::remove_dir_all(cache.join("inner")).unwrap();
+                gone(4);
+            }
+            _ => {}
+        }
+        dir.touch(&format!("{what}.{round}"));
+    }
+    let ran = running.finish();
+    let trace = succeeded(&dir, &ran);
+    let dispatches = dispatches(&dir, &trace);
+    assert_named(&dispatches);
+    let adds: Vec<bool> = dispatches
+        .iter()
+        .filter(|dispatch| dispatch.name.starts_with("add"))
+        .map(|dispatch| dispatch.replaced)
+        .collect();
+    assert_eq!(adds, [false, true, true, false, false, true, true, false]);
+    let files = "select C.sha256 from ext_replacement R join op O on O.id = R.op_id \
+                 join ext_candidate C on C.id = R.candidate_id where O.description like 'add%' order by O.start";
+    let files = trace.texts(files);
+    assert!(files.len() == 4 && files[0] != files[1], "{files:?}");
+    assert!(files[1..].iter().all(|file| *file == files[1]), "{files:?}");
+}
+
+/// Whose turn it is.
+#[test]
+fn candidates_run_by_turns() {
+    let dir = Dir::new();
+    let files =
+        [("a.hsaco", candidate("gfx900", VARIANT)), ("b/a.hsaco", candidate("gfx900", &["-DVARIANT=3"]))];
+    let cache = cache(&dir, &files);
+    let turns = |how: &str, seed: &str| {
+        let dir = Dir::new();
+        let run = replaced(&dir, &cache).env("RPDT_ALTERNATE", how).env("RPDT_SEED", seed);
+        let trace = succeeded(&dir, &run.arg("12").env("LOGDUR_FILTER", "^add").run());
+        let ran = "select coalesce(R.candidate_id, 0) from op O left join ext_replacement R on R.op_id = O.id \
+                   where O.description like 'add%' order by O.start";
+        let turns: Vec<i64> = trace.rows(ran, |row| row.get(0));
+        assert_eq!(trace.number("select count(distinct kernelName) from replacement"), 1, "the filter");
+        turns
+    };
+    assert_eq!(turns("ABAB", "0"), [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    assert_eq!(turns("blocks=2", "0"), [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2]);
+    let random = turns("random", "7");
+    assert_eq!(random, turns("random", "7"), "a seed says what happens");
+    assert_ne!(random, turns("random", "8"));
+}
+
+/// A candidate that never ends is named, and so is one that stops its queue.
+#[test]
+fn a_candidate_that_fails_is_named() {
+    let dir = Dir::new();
+    let endless = cache(&dir, &[("endless.hsaco", candidate("gfx900", &["-DVARIANT=2", "-DENDLESS"]))]);
+    let running = replaced(&dir, &endless).arg("2").start();
+    let launched = "select count(*) from rocpd_kernelapi K join rocpd_string N on N.id = K.kernelName_id \
+                    where N.string like 'weigh%'";
+    dir.wait_for_rows("trace.rpd", launched, 1);
+    running.signal(libc::SIGTERM);
+    let ran = running.finish();
+    ran.expect_signal(libc::SIGTERM);
+    let line = "weigh(Window, double*, int) of the candidate ";
+    assert!(ran.stderr.contains(line) && ran.stderr.contains("endless.hsaco does not end"), "{ran}");
+    assert_eq!(ran.stderr.matches("does not end").count(), 1, "{ran}");
+
+    let dir = Dir::new();
+    let cache = cache(&dir, &[("bad.hsaco", candidate("gfx900", VARIANT))]);
+    let fault = "[[fault]]\nkind = \"queue_error\"\nkernel = \"weigh\"\nerror = \"illegal_instruction\"\n";
+    let ran = replaced(&dir, &cache).config(fault).arg("2").run();
+    ran.expect_signal(libc::SIGABRT);
+    let errors = dir.trace("trace.rpd").metadata("session::0::queue_error");
+    let error = errors.values().next().cloned().unwrap_or_default();
+    assert!(
+        error.contains("in weigh(Window, double*, int) of the candidate") && error.contains("bad.hsaco"),
+        "{error}{ran}"
+    );
+}
+
+/// Ten thousand files are read before the first dispatch, and none that no kernel needs is loaded.
+#[test]
+fn ten_thousand_files() {
+    let dir = Dir::new();
+    let cache = cache(&dir, &[("z.hsaco", candidate("gfx900", VARIANT))]);
+    let other = candidate("gfx906", VARIANT);
+    for folder in 0..100 {
+        let folder = cache.join(format!("{folder:02}"));
+        fs::create_dir(&folder).unwrap();
+        for file in 0..100 {
+            fs::hard_link(&other, folder.join(format!("{file:02}.hsaco")))
+                .or_else(|_| fs::copy(&other, folder.join(format!("{file:02}.hsaco"))).map(drop))
+                .unwrap();
+        }
+    }
+    let trace = succeeded(&dir, &replaced(&dir, &cache).arg("2").run());
+    assert_eq!(trace.number("select count(*) from ext_candidate where outcome = 'other-target'"), 10_000);
+    assert_eq!(trace.number("select count(*) from ext_candidate where outcome = 'loaded'"), 1);
+    assert!(trace.number("select count(*) from ext_replacement") > 0);
+}
