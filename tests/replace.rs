@@ -401,6 +401,69 @@ fn a_candidate_that_fails_is_named() {
     );
 }
 
+/// Code objects with wrong bytes at places that lead somewhere go through the runtime's loader, which trusts them, and the program
+/// hears nothing of it. None of their kernels runs.
+#[test]
+fn hostile_code_objects_do_not_reach_the_program() {
+    let soak = std::env::var_os("RPD_SOAK").is_some();
+    let (runs, files) = if soak { (250, 400) } else { (2, 300) };
+    let (mut random, mut loaded, mut failed) = (Random(1), 0, 0);
+    for run in 0..runs {
+        let gfx = ["gfx900", "gfx906"][run % 2];
+        let good = fs::read(candidate(gfx, VARIANT)).unwrap();
+        let dir = Dir::new();
+        let cache = cache(&dir, &[("good.hsaco", candidate(gfx, VARIANT))]);
+        for file in 0..files {
+            fs::write(cache.join(format!("{file}.hsaco")), random.change(&good)).unwrap();
+        }
+        // The program loads that kernel, and does not launch it.
+        let program = replaced(&dir, &cache).env("SIMGPU_GFX", gfx).env("LOGDUR_FILTER", "^say");
+        program.env("RPDT_ALTERNATE", "ABAB").arg("1").run().expect(0);
+        let trace = dir.trace("trace.rpd");
+        loaded += trace.number("select count(*) from ext_candidate where outcome = 'loaded'");
+        failed += trace.number("select count(*) from ext_candidate where outcome = 'failed'");
+    }
+    let all = (runs * files) as i64;
+    assert!(loaded > all / 20 && failed > all / 5, "{loaded} loaded, {failed} failed");
+}
+
+/// Numbers that look random and are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % limit
+    }
+
+    /// A code object with a few other bytes, most of them in its tables.
+    fn change(&mut self, good: &[u8]) -> Vec<u8> {
+        let mut bytes = good.to_vec();
+        for _ in 0..[1, 1, 1, 2, 4, 16][self.below(6)] {
+            let place = match self.below(5) {
+                0 => self.below(64),
+                1 => self.below(64 + 56 * 9),
+                2 => bytes.len() - 1 - self.below(64 * 16),
+                3 => self.below(bytes.len()),
+                _ => 0x200 + self.below(0x1600),
+            };
+            let value: &[u8] = match self.below(6) {
+                0 | 1 => &[self.below(256) as u8],
+                2 => &[bytes[place] ^ 1 << self.below(8)],
+                3 => [&[0xff; 4], &[0; 4], &[0xff, 0xff, 0xff, 0x7f], &[0, 0, 0, 0x80]][self.below(4)],
+                4 => [&[0xff; 8], &[0; 8]][self.below(2)],
+                _ => &(self.below(1 << 31) as u64 * 512).to_le_bytes(),
+            };
+            let end = bytes.len().min(place + value.len());
+            bytes[place..end].copy_from_slice(&value[..end - place]);
+        }
+        if self.below(20) == 0 {
+            bytes.truncate(self.below(good.len()));
+        }
+        bytes
+    }
+}
+
 /// Ten thousand files are read before the first dispatch, and none that no kernel needs is loaded.
 #[test]
 fn ten_thousand_files() {

@@ -291,3 +291,134 @@ fn worked_out(argument: &Argument) -> Result<Option<Step>, Mismatch> {
         _ => Err(Mismatch(format!("it needs {kind}, which the application's kernel does not have"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argument(kind: &str, offset: u32, size: u32) -> Argument {
+        Argument { value_kind: kind.into(), offset, size, ..Argument::default() }
+    }
+
+    /// A kernel with a pointer and an int, and these arguments behind them.
+    fn kernel(bytes: u32, hidden: &[(&str, u32, u32)]) -> Kernel {
+        let mut args = vec![argument("global_buffer", 0, 8), argument("by_value", 8, 4)];
+        args.extend(
+            hidden.iter().map(|(kind, offset, size)| argument(&format!("hidden_{kind}"), *offset, *size)),
+        );
+        Kernel { wavefront_size: 64, kernarg_segment_size: bytes, args, ..Kernel::default() }
+    }
+
+    const LAUNCH: Launch = Launch {
+        grid: [1000, 6, 7],
+        workgroup: [64, 2, 1],
+        dimensions: 3,
+        group_segment: 1000,
+        private_segment: 16,
+    };
+
+    fn why(original: &Kernel, candidate: &Kernel) -> String {
+        Plan::new(original, candidate).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_differs_is_named_with_both_values() {
+        let original = kernel(12, &[]);
+        let changed = |change: &dyn Fn(&mut Kernel)| {
+            let mut candidate = original.clone();
+            change(&mut candidate);
+            why(&original, &candidate)
+        };
+        let lanes = changed(&|kernel| kernel.wavefront_size = 32);
+        assert_eq!(lanes, "its wavefronts have 32 lanes, those of the application's kernel 64");
+        assert!(changed(&|kernel| kernel.args.truncate(1)).starts_with("it has 1 arguments"));
+        for (changed, what) in [
+            (changed(&|kernel| kernel.args[1].offset = 12), "offset 12, that of the application's kernel 8"),
+            (changed(&|kernel| kernel.args[1].size = 8), "size 8, that of the application's kernel 4"),
+            (changed(&|kernel| kernel.args[0].value_kind = "image".into()), "kind image"),
+        ] {
+            assert!(changed.contains(what), "{changed}");
+        }
+        // A type counts where both say one.
+        let typed = |name: &str| {
+            let mut typed = original.clone();
+            typed.args[0].type_name = Some(name.into());
+            typed
+        };
+        assert!(Plan::new(&original, &typed("float*")).is_ok());
+        assert!(why(&typed("int*"), &typed("float*")).contains("type float*"));
+        let outside = changed(&|kernel| kernel.kernarg_segment_size = 10);
+        assert_eq!(outside, "its argument at 8 reaches beyond the 10 bytes that it has");
+    }
+
+    #[test]
+    fn arguments_that_serve_are_the_applications() {
+        let four = kernel(72, &[("global_offset_x", 16, 8), ("none", 24, 8), ("hostcall_buffer", 40, 8)]);
+        let fewer = kernel(48, &[("hostcall_buffer", 40, 8), ("none", 16, 8)]);
+        assert_eq!(Plan::new(&four, &fewer).unwrap().rebuilt_size(), None);
+        assert_eq!(Plan::new(&four, &kernel(12, &[])).unwrap().rebuilt_size(), None);
+    }
+
+    #[test]
+    fn hidden_arguments_are_copied_by_what_they_are_or_worked_out() {
+        let four = kernel(72, &[("global_offset_x", 16, 8), ("hostcall_buffer", 40, 8)]);
+        let five = kernel(
+            280,
+            &[
+                ("block_count_x", 16, 4),
+                ("block_count_z", 24, 4),
+                ("group_size_y", 30, 2),
+                ("remainder_x", 34, 2),
+                ("global_offset_x", 56, 8),
+                ("grid_dims", 80, 2),
+                ("hostcall_buffer", 96, 8),
+                ("multigrid_sync_arg", 104, 8),
+                ("dynamic_lds_size", 136, 4),
+            ],
+        );
+        let mut original = four.clone();
+        original.group_segment_fixed_size = 200;
+        let plan = Plan::new(&original, &five).unwrap();
+        assert_eq!((plan.rebuilt_size(), plan.source_size()), (Some(280), 72));
+        let source: Vec<u8> = (1..=72).collect();
+        let mut made = vec![0xff; 280];
+        plan.rebuild(&LAUNCH, &source, &mut made);
+        let word = |at: usize| u32::from_le_bytes(made[at..at + 4].try_into().unwrap());
+        let half = |at: usize| u16::from_le_bytes(made[at..at + 2].try_into().unwrap());
+        assert_eq!(made[..12], source[..12]);
+        assert_eq!((word(16), word(20), word(24)), (15, 0, 7), "whole workgroups; what is not listed is 0");
+        assert_eq!((half(30), half(34), half(80), word(136)), (2, 1000 % 64, 3, 800));
+        assert_eq!((&made[56..64], &made[96..104]), (&source[16..24], &source[40..48]));
+        assert_eq!(made[104..112], [0; 8]);
+        // Less than there should be is left out, never read beyond.
+        plan.rebuild(&LAUNCH, &source[..10], &mut made[..20]);
+        assert_eq!(&made[..8], &source[..8]);
+
+        assert_eq!(
+            why(&kernel(12, &[]), &kernel(24, &[("heap_v1", 16, 8)])),
+            "it needs hidden_heap_v1, which the application's kernel does not have"
+        );
+    }
+
+    #[test]
+    fn lds_and_scratch_are_those_of_the_kernel_that_runs() {
+        let (mut original, mut candidate) = (kernel(12, &[]), kernel(12, &[]));
+        (original.group_segment_fixed_size, candidate.group_segment_fixed_size) = (200, 5000);
+        candidate.private_segment_fixed_size = 48;
+        candidate.max_flat_workgroup_size = 256;
+        let plan = |candidate: &Kernel| Plan::new(&original, candidate).unwrap();
+        assert_eq!(plan(&candidate).segments(&LAUNCH, 65536), Ok((5800, 48)));
+        let more = Launch { private_segment: 64, ..LAUNCH };
+        assert_eq!(plan(&candidate).segments(&more, 65536), Ok((5800, 64)));
+        let refused = |plan: Plan, launch: &Launch, lds| plan.segments(launch, lds).unwrap_err().to_string();
+        assert!(refused(plan(&candidate), &LAUNCH, 5799).starts_with("it needs 5800 bytes of LDS"));
+        let large = Launch { workgroup: [257, 1, 1], ..LAUNCH };
+        assert!(
+            refused(plan(&candidate), &large, 65536)
+                .contains("256 work-items at most, those of the launch 257")
+        );
+        candidate.reqd_workgroup_size = Some([64, 1, 1]);
+        let required = refused(plan(&candidate), &LAUNCH, 65536);
+        assert_eq!(required, "it requires workgroups of 64x1x1, the launch has 64x2x1");
+    }
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use rpd_codeobject::container::code_objects;
-use rpd_codeobject::{CodeObject, Error, demangle};
+use rpd_codeobject::{CodeObject, Error, demangle, loadable, variables};
 
 const FILES: [&str; 9] = [
     "gfx900-v3.co",
@@ -32,6 +32,7 @@ fn read(bytes: &[u8]) {
             object.kernel(&kernel.symbol);
         }
     }
+    let _ = (loadable(bytes), variables(bytes));
     for part in code_objects(bytes).unwrap_or_default() {
         // The parts of a bundle are ELF files; of anything else the part is the whole, which has been read above.
         if part.target.is_some() {
@@ -252,4 +253,35 @@ fn fields_of_the_wrong_kind_are_named() {
         let error = with_metadata(&kernels(1, kernel)).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
+}
+
+#[test]
+fn what_compilers_make_can_be_loaded() {
+    for file in FILES.into_iter().filter(|file| file.ends_with(".co") && !file.contains("v2")) {
+        let bytes = bytes(file);
+        let code = loadable(&bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(code, CodeObject::parse(&bytes).expect(file));
+    }
+}
+
+/// One byte at a time, at each place that leads somewhere: what is left still says where everything is.
+#[test]
+fn what_the_runtime_would_follow_outside_is_refused() {
+    let good = bytes("gfx906-v4.co");
+    let word = |at: usize| u64::from_le_bytes(good[at..at + 8].try_into().expect("eight bytes"));
+    let (programs, sections) = (word(32) as usize, word(40) as usize);
+    let (program_count, section_count) = (usize::from(good[56]), usize::from(good[60]));
+    let loads = (0..program_count).map(|n| programs + n * 56).filter(|at| good[*at] == 1);
+    let mut refused = 0;
+    // Offset, address and sizes of what is loaded; link and offset of all sections but the first.
+    let places = loads.flat_map(|at| [at + 8, at + 32, at + 40]);
+    let places =
+        places.chain((1..section_count).map(|n| sections + n * 64).flat_map(|at| [at + 24, at + 39]));
+    for place in places {
+        let mut bad = good.clone();
+        bad[place + 4] = 0x7f;
+        refused += usize::from(loadable(&bad).is_err());
+        assert!(loadable(&bad).is_err(), "byte {place:#x}");
+    }
+    assert!(refused > 20, "{refused}");
 }
