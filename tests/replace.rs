@@ -401,6 +401,64 @@ fn a_candidate_that_fails_is_named() {
     );
 }
 
+/// Candidates come and go while four threads launch on two GPUs: results stay right, nothing is lost, and what is not used any more
+/// is given back.
+#[test]
+fn candidates_come_and_go_under_load() {
+    let soak = std::env::var_os("RPD_SOAK").is_some();
+    let (launches, least) = if soak { (250_000, 1000) } else { (4_000, 20) };
+    let dir = Dir::new();
+    let cache = dir.path("cache");
+    fs::create_dir(&cache).unwrap();
+    let both = [("900", "gfx900"), ("906", "gfx906")];
+    for (name, gfx) in both {
+        for (variant, options) in [("a", VARIANT), ("b", &["-DVARIANT=3"])] {
+            fs::copy(candidate(gfx, options), dir.path(&format!("{name}{variant}"))).unwrap();
+        }
+    }
+    let run = replaced(&dir, &cache).gpus(2).env("SIMGPU_GFX", "gfx900,gfx906").env("RPDT_BUFFER_MB", "64");
+    let mut running = run.arg(launches.to_string()).arg("many").arg("two").start();
+    let (mut renames, mut early, mut late) = (0, 0, 0);
+    while running.is_alive() {
+        for (name, _) in both {
+            let variant = ["a", "b"][renames / 2 % 2];
+            let (outside, inside) =
+                (dir.path(&format!("{name}{variant}")), cache.join(format!("{name}.hsaco")));
+            let (from, to) = if renames % 2 == 0 { (outside, inside) } else { (inside, outside) };
+            fs::rename(from, to).unwrap();
+        }
+        renames += 1;
+        std::thread::sleep(std::time::Duration::from_millis(if soak { 20 } else { 5 }));
+        let memory = resident(running.pid()).unwrap_or(late);
+        if renames == least / 10 {
+            early = memory;
+        }
+        late = memory;
+    }
+    let ran = running.finish();
+    let trace = succeeded(&dir, &ran);
+    assert!(renames >= least, "{renames}");
+    let replaced = trace.number("select count(*) from ext_replacement");
+    let all = trace.number("select count(*) from op where opType = 'KernelExecution'");
+    assert_eq!(all, 4 * i64::from(launches));
+    assert!(replaced > all / 50 && replaced < all, "{replaced} of {all} replaced, {renames} renames");
+    assert_named(&dispatches(&dir, &trace));
+    println!(
+        "{renames} renames, {replaced} of {all} dispatches replaced, {early} kB resident early, {late} late"
+    );
+    assert!(
+        !soak || late < early + early / 4,
+        "{early} kB resident after {} renames, {late} at the end",
+        least / 10
+    );
+}
+
+/// Memory of a process that is in RAM, kB.
+fn resident(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
 /// Code objects with wrong bytes at places that lead somewhere go through the runtime's loader, which trusts them, and the program
 /// hears nothing of it. None of their kernels runs.
 #[test]

@@ -2,13 +2,14 @@
 // -DVARIANT=2 they need other registers, LDS and scratch.
 //
 // Arguments: how often all kernels are launched (default 10), and what more is done: `graph`, `printf`, `two` GPUs, `wait`: before
-// each round it says so and waits for the file round.N, or graph.N. Status 0 only if all results are right.
+// each round it says so and waits for the file round.N, or graph.N; `many`: four threads launch one kernel that often. Status 0 only if all results are right.
 #ifndef VARIANT
 #define VARIANT 1
 #endif
 #if VARIANT == 1
 #include "../../fixtures/programs/check.h"
 #include <cstring>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 #else
@@ -189,6 +190,25 @@ static void run(int device, int rounds, bool graph, bool wait) {
     HIP(hipStreamDestroy(stream));
 }
 
+// Launches one kernel that often, and looks at the result now and then.
+static void run_many(int device, int launches) {
+    HIP(hipSetDevice(device));
+    hipStream_t stream;
+    HIP(hipStreamCreate(&stream));
+    int *values, found[64];
+    HIP(hipMalloc((void **)&values, sizeof found));
+    HIP(hipMemset(values, 0, sizeof found));
+    HIP(hipDeviceSynchronize());
+    for (int done = 0; done < launches;) {
+        for (int i = 0; i < 500 && done < launches; i++, done++) plain<<<1, 64, 0, stream>>>(values, 3);
+        HIP(hipMemcpyAsync(found, values, sizeof found, hipMemcpyDeviceToHost, stream));
+        HIP(hipStreamSynchronize(stream));
+        for (int i = 0; i < 64; i++) expect(found[i] == 3 * done, "a value after many launches", i);
+    }
+    HIP(hipFree(values));
+    HIP(hipStreamDestroy(stream));
+}
+
 int main(int argc, char **argv) {
     auto has = [&](const char *word) {
         for (int i = 1; i < argc; i++)
@@ -196,6 +216,12 @@ int main(int argc, char **argv) {
         return false;
     };
     int rounds = argc > 1 && std::atoi(argv[1]) > 0 ? std::atoi(argv[1]) : 10;
+    if (has("many")) {
+        std::vector<std::thread> threads;
+        for (int thread = 0; thread < 4; thread++) threads.emplace_back(run_many, has("two") ? thread % 2 : 0, rounds);
+        for (auto &thread : threads) thread.join();
+        return 0;
+    }
     for (int device = 0; device < (has("two") ? 2 : 1); device++) run(device, rounds, has("graph"), has("wait"));
     if (has("printf")) {
         HIP(hipSetDevice(0));

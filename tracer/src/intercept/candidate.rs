@@ -1,7 +1,7 @@
 //! One file of the kernel cache, read: the code objects in it, and their kernels with their arguments.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,11 +34,26 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn read(bytes: &[u8]) -> Result<Arc<Part>, String> {
+    fn read(bytes: &[u8]) -> Result<Arc<Part>, Failure> {
         // The runtime would end the process over what is damaged.
-        let code = rpd_codeobject::loadable(bytes).map_err(|error| error.to_string())?;
-        let variables = rpd_codeobject::variables(bytes).map_err(|error| error.to_string())?;
+        let code = rpd_codeobject::loadable(bytes)?;
+        let variables = rpd_codeobject::variables(bytes)?;
         Ok(Arc::new(Part { code, variables }))
+    }
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It is not there any more, or has other bytes: the tree tells of what is there now.
+    Changed,
+    /// In words.
+    Useless(String),
+}
+
+impl<T: std::fmt::Display> From<T> for Failure {
+    fn from(why: T) -> Failure {
+        Failure::Useless(why.to_string())
     }
 }
 
@@ -52,10 +67,10 @@ impl Candidate {
     /// Reads it.
     ///
     /// # Errors
-    /// Why it is of no use, in words.
-    pub(super) fn read(path: &Path) -> Result<Candidate, String> {
+    /// Why it is of no use.
+    pub(super) fn read(path: &Path) -> Result<Candidate, Failure> {
         let Contents { bytes, stamp } = contents(path)?;
-        let parts = rpd_codeobject::container::code_objects(&bytes).map_err(|error| error.to_string())?;
+        let parts = rpd_codeobject::container::code_objects(&bytes)?;
         let parts = parts.iter().map(|part| Part::read(part.bytes)).collect::<Result<Vec<_>, _>>()?;
         if parts.is_empty() {
             return Err("it has no code object for an AMD GPU".into());
@@ -67,19 +82,22 @@ impl Candidate {
     ///
     /// # Errors
     /// The file has changed or cannot be read.
-    pub(super) fn code(&self, part: usize) -> Result<Vec<u8>, String> {
+    pub(super) fn code(&self, part: usize) -> Result<Vec<u8>, Failure> {
         let Contents { bytes, stamp } = contents(&self.path)?;
         if stamp != self.stamp {
-            return Err("it was changed while it was being loaded".into());
+            return Err(Failure::Changed);
         }
-        let parts = rpd_codeobject::container::code_objects(&bytes).map_err(|error| error.to_string())?;
-        let part = parts.get(part).ok_or("it was changed while it was being loaded")?;
+        let parts = rpd_codeobject::container::code_objects(&bytes)?;
+        let part = parts.get(part).ok_or(Failure::Changed)?;
         Ok(part.bytes.to_vec())
     }
 }
 
-fn contents(path: &Path) -> Result<Contents, String> {
-    let error = |error: std::io::Error| format!("it cannot be read ({error})");
+fn contents(path: &Path) -> Result<Contents, Failure> {
+    let error = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => Failure::Changed,
+        _ => Failure::Useless(format!("it cannot be read ({error})")),
+    };
     // A pipe that nobody writes must not keep this thread.
     let mut options = OpenOptions::new();
     let mut file: File = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(error)?;
@@ -88,7 +106,7 @@ fn contents(path: &Path) -> Result<Contents, String> {
         return Err("it is not a regular file".into());
     }
     if metadata.len() > MOST {
-        return Err(format!("it has {} bytes; a candidate has {MOST} at most", metadata.len()));
+        return Err(format!("it has {} bytes; a candidate has {MOST} at most", metadata.len()).into());
     }
     let mut bytes = Vec::new();
     // Large files of something else are not read to the end.
@@ -96,7 +114,7 @@ fn contents(path: &Path) -> Result<Contents, String> {
     let is_known =
         [&b"\x7fELF"[..], b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"].iter().any(|magic| bytes.starts_with(magic));
     if !is_known {
-        return Err(rpd_codeobject::Error::UnknownFormat.to_string());
+        return Err(rpd_codeobject::Error::UnknownFormat.into());
     }
     (&mut file).take(MOST).read_to_end(&mut bytes).map_err(error)?;
     Ok(Contents { bytes, stamp: Stamp::of(&metadata) })
@@ -115,8 +133,11 @@ mod tests {
     fn what_is_no_code_object_is_refused_with_a_reason() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        let refusal = |name: &str| Candidate::read(&path(name)).err().unwrap_or_default();
-        assert!(refusal("missing.hsaco").contains("No such file"), "{}", refusal("missing.hsaco"));
+        let refusal = |name: &str| match Candidate::read(&path(name)).err() {
+            Some(Failure::Useless(why)) => why,
+            other => format!("{other:?}"),
+        };
+        assert_eq!(refusal("missing.hsaco"), "Some(Changed)", "it was removed a moment ago");
         assert_eq!(refusal(""), "it is not a regular file");
         std::fs::write(path("text.hsaco"), "hello").unwrap();
         assert!(refusal("text.hsaco").contains("not a code object"), "{}", refusal("text.hsaco"));

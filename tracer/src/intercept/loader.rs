@@ -18,14 +18,14 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 use rpd_transport::source::{CandidateText, Outcome};
 
-use super::candidate::{Candidate, Part};
+use super::candidate::{Candidate, Failure, Part};
 use super::choice::{Alternate, Choice, Loaded, Planned};
 use super::config::{self, Config};
 use super::kernargs::Slots;
 use super::tree::{Changes, LOOK, News, Tree};
 use super::{outcomes, packet};
 use crate::gpu::kernels;
-use crate::hsa_runtime::abi::Agent;
+use crate::hsa_runtime::abi::{Agent, Executable};
 use crate::hsa_runtime::agent::{Gpu, Gpus};
 use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::memory::MemoryFunctions;
@@ -292,7 +292,8 @@ impl Loader {
         for path in changes.new {
             let candidate = match Candidate::read(&path) {
                 Ok(candidate) => candidate,
-                Err(why) => {
+                Err(Failure::Changed) => continue,
+                Err(Failure::Useless(why)) => {
                     self.outcome(&path, "", "", 0, Outcome::Failed, why);
                     continue;
                 }
@@ -418,7 +419,8 @@ impl Loader {
                         outcome,
                     })
                 }
-                Err(why) => {
+                Err(Failure::Changed) => return None,
+                Err(Failure::Useless(why)) => {
                     self.outcome(path, &sha256, &target, 0, Outcome::Failed, why);
                     None
                 }
@@ -547,13 +549,9 @@ fn check(
 
 impl Runtime {
     /// Loads a code object: its executable, and its kernel objects by their symbols.
-    fn load(
-        &self,
-        agent: Agent,
-        code: &[u8],
-    ) -> Result<(crate::hsa_runtime::abi::Executable, HashMap<String, u64>), String> {
+    fn load(&self, agent: Agent, code: &[u8]) -> Result<(Executable, HashMap<String, u64>), Failure> {
         if !(self.lives)() {
-            return Err("the runtime is going down".into());
+            return Err(Failure::Changed);
         }
         // SAFETY: the runtime lives, and waits for this thread before it goes (`stop`).
         let executable = unsafe { self.code.load(agent, code) }.map_err(|(function, status)| {
