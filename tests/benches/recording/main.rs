@@ -29,6 +29,7 @@ mod insert;
 mod marker;
 mod memory;
 mod remote;
+mod replace;
 mod startup;
 
 use std::path::PathBuf;
@@ -37,11 +38,12 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 10] = [
+const SECTIONS: [Section; 11] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
     ("hip_call", hip_call::hip_call),
+    ("replace", replace::replace),
     ("frames", frames::frames),
     ("stall", marker::stall),
     ("memory", memory::memory),

@@ -150,3 +150,24 @@ pub(crate) fn compiled(name: &str) -> PathBuf {
     }
     program
 }
+
+/// The code object for `gfx` of a program's kernels.
+pub(crate) fn compiled_candidate(name: &str, gfx: &str) -> PathBuf {
+    let program = compiled(name);
+    let object = program.with_file_name(format!("{name}.{gfx}.hsaco"));
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    if changed(&object) < changed(&program) {
+        let bundle = object.with_extension("bundle");
+        let section = format!("--dump-section=.hip_fatbin={}", bundle.display());
+        let copy = object.with_extension("copy");
+        tool("llvm-objcopy-15", &[section.as_ref(), program.as_os_str(), copy.as_os_str()]);
+        std::fs::remove_file(copy).unwrap();
+        let target = format!("--targets=hipv4-amdgcn-amd-amdhsa--{gfx}");
+        let paths = [format!("--input={}", bundle.display()), format!("--output={}", object.display())];
+        tool(
+            "clang-offload-bundler-15",
+            &[&["--unbundle".into(), "--type=o".into(), target][..], &paths].concat(),
+        );
+    }
+    object
+}

@@ -6,15 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rpd_codeobject::{CodeObject, Plan};
-use rpd_preload::clock;
+use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::{lock, lock_within};
 use rpd_preload::threads;
 use rpd_transport::log;
+use rpd_transport::recorder;
 use rpd_transport::records::KernelId;
 use rpd_transport::source::{CandidateText, Outcome};
 
@@ -211,6 +212,7 @@ impl Loader {
         let mut looked = Instant::now();
         let mut news = News { everything: true, ..News::default() };
         let mut first = true;
+        let mut cpu = clock::read(Clock::ThreadCpu);
         loop {
             let mut symbols = BTreeSet::new();
             if !news.is_empty() || (!self.tree.is_watched() && looked.elapsed() >= LOOK) {
@@ -233,6 +235,11 @@ impl Loader {
             self.bring_memory();
             packet::say_refusals();
             self.retire();
+            let now = clock::read(Clock::ThreadCpu);
+            if let Some(recorder) = recorder::get() {
+                recorder.counters.cpu_ns.fetch_add(now - cpu, Ordering::Relaxed);
+            }
+            cpu = now;
             news = self.wait(asked);
         }
     }

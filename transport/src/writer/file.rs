@@ -85,7 +85,9 @@ impl File {
         // A switch that turns where nothing was ever recorded is nothing to write down.
         let switched = switched && (self.appender.is_some() || !self.inputs.is_empty());
         let is_wanted = self.access.file_is_wanted(self.recorder);
-        if is_wanted || switched || self.has_records() || self.reported.is_due(self.rows.recorded()) {
+        let candidates = self.appender.is_some() && self.rows.has_new_candidates();
+        let is_due = candidates || self.reported.is_due(self.rows.recorded());
+        if is_wanted || switched || self.has_records() || is_due {
             self.inputs.collect_operations();
             let begin = Instant::now();
             self.transact(clock::monotonic(), Until::Next);

@@ -93,6 +93,11 @@ impl Names {
 }
 
 impl Names {
+    /// Whether there are candidates without a row.
+    pub(super) fn has_new_candidates(&self) -> bool {
+        !self.table.candidates(self.candidates).is_empty()
+    }
+
     /// Writes the rows of candidates that have none.
     pub(super) fn candidates(&mut self, appender: &mut Appender) -> Result<(), Error> {
         for candidate in self.table.candidates(self.candidates) {

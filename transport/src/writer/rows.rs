@@ -199,6 +199,11 @@ impl Rows {
         self.recorded = Recorded::default();
     }
 
+    /// Whether there are candidates without a row.
+    pub(super) fn has_new_candidates(&self) -> bool {
+        self.names.has_new_candidates()
+    }
+
     /// A new session was taken.
     pub(super) fn begin_session(&mut self) {
         self.forget_counts();
