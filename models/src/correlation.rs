@@ -5,15 +5,15 @@ mod ids;
 
 use crate::atomic::AtomicU64;
 use crate::records::ring::Producer;
-use ids::Ids;
+use ids::NextId;
 pub use ids::may_be;
 
-pub struct Counter(Ids);
+pub struct Counter(NextId);
 
 impl Counter {
     #[allow(clippy::new_without_default)]
     pub fn new() -> Counter {
-        Counter(Ids(AtomicU64::new(1)))
+        Counter(NextId(AtomicU64::new(1)))
     }
 
     pub fn open(&self, producer: &Producer) -> u64 {

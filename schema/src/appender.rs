@@ -22,7 +22,7 @@ use crate::note;
 use crate::open::BUSY_TIME;
 use crate::pending::Pending;
 use crate::session::{claim, count};
-use crate::transfer::Transfer;
+use crate::transfer::ImageTransfer;
 use crate::version::version_of;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub struct Appender {
     pub(crate) most_waiting: usize,
     /// Rows of the open transaction have been written.
     flushed: bool,
-    transfer: Transfer,
+    transfer: ImageTransfer,
     /// SQLite's number of the state that the file was in when others last wrote it.
     data_version: i64,
     /// Number of the schema when it was last known to be complete.
@@ -58,7 +58,7 @@ pub struct Appender {
     /// Notes beside the file that the open transaction has taken in.
     notes: Vec<PathBuf>,
     pub(crate) next: OwnIds,
-    added: Added,
+    added: LatePresence,
 }
 
 /// The next local ids of the tables whose rows have no id of the caller's.
@@ -93,7 +93,7 @@ impl LateTables {
 }
 
 /// Which of them are known to be there, and which of them only in the open transaction.
-type Added = [Presence; LateTables::COUNT];
+type LatePresence = [Presence; LateTables::COUNT];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Presence {
@@ -148,12 +148,12 @@ impl Appender {
             waiting: 0,
             most_waiting: MOST_WAITING,
             flushed: false,
-            transfer: Transfer::default(),
+            transfer: ImageTransfer::default(),
             notes: vec![],
             data_version: 0,
             schema_version: 0,
             next: OwnIds::FIRST,
-            added: Added::default(),
+            added: LatePresence::default(),
         })
     }
 
@@ -323,7 +323,7 @@ impl Appender {
         self.interner.doubt();
         if schema_version(&self.connection).map_err(sqlite)? != self.schema_version {
             // A table may be gone.
-            self.added = Added::default();
+            self.added = LatePresence::default();
             complete(&self.connection).map_err(sqlite)?;
             self.schema_version = schema_version(&self.connection).map_err(sqlite)?;
         }

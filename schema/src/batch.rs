@@ -1,7 +1,7 @@
 //! Rows of one table that wait to be written, as records.
 
 use crate::id::Offset;
-use crate::image::{self, Image};
+use crate::image::{self, TableImage};
 use crate::record::values;
 use crate::table::{Cells, Row};
 use rpd_sql::insert::Insert;
@@ -18,14 +18,14 @@ pub(crate) struct Batch {
     insert: &'static Insert,
     /// The records, one behind the other.
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RecordPlace>,
     /// Bytes of the longest record.
     longest: usize,
 }
 
 /// Where a row's record lies, and its primary key.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RecordPlace {
     key: i64,
     begin: usize,
     end: usize,
@@ -43,9 +43,9 @@ impl Batch {
         cells.key();
         row.fill(offset, &mut cells);
         let end = self.bytes.len();
-        self.places.push(Place { key: row.key(offset), begin, end });
+        self.places.push(RecordPlace { key: row.key(offset), begin, end });
         self.longest = self.longest.max(end - begin);
-        end - begin + size_of::<Place>()
+        end - begin + size_of::<RecordPlace>()
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -63,7 +63,7 @@ impl Batch {
             return Ok(());
         }
         let mut statement = connection.prepare_cached(&self.insert.statement(1))?;
-        for &Place { key, begin, end } in &self.places {
+        for &RecordPlace { key, begin, end } in &self.places {
             let others = values(&self.bytes[begin..end]).skip(1);
             for (column, value) in iter::once(ValueRef::Integer(key)).chain(others).enumerate() {
                 statement.raw_bind_parameter(column + 1, ToSqlOutput::Borrowed(value))?;
@@ -76,7 +76,7 @@ impl Batch {
     }
 
     /// Puts the rows into an image.
-    pub(crate) fn fill(&mut self, image: &mut Image<'_>) {
+    pub(crate) fn fill(&mut self, image: &mut TableImage<'_>) {
         if self.places.is_empty() {
             return;
         }

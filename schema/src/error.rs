@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Error {
     kind: ErrorKind,
     path: PathBuf,
-    source: Option<Source>,
+    source: Option<Underlying>,
 }
 
 /// What went wrong.
@@ -120,7 +120,7 @@ pub enum ErrorKind {
 }
 
 #[derive(Debug)]
-enum Source {
+enum Underlying {
     Sqlite(rusqlite::Error),
     Io(io::Error),
 }
@@ -159,11 +159,15 @@ impl Error {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
             _ => ErrorKind::Sqlite,
         };
-        Error { kind, path: path.to_path_buf(), source: Some(Source::Io(source)) }
+        Error { kind, path: path.to_path_buf(), source: Some(Underlying::Io(source)) }
     }
 
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Error {
-        Error { kind: kind_of(path, &source), path: path.to_path_buf(), source: Some(Source::Sqlite(source)) }
+        Error {
+            kind: kind_of(path, &source),
+            path: path.to_path_buf(),
+            source: Some(Underlying::Sqlite(source)),
+        }
     }
 
     /// The same failure, known better.
@@ -211,11 +215,11 @@ impl fmt::Display for Error {
         }
         match (&self.kind, &self.source) {
             // Not the whole statement that SQLite's words are about.
-            (ErrorKind::Sqlite, Some(Source::Sqlite(rusqlite::Error::SqlInputError { msg, .. }))) => {
+            (ErrorKind::Sqlite, Some(Underlying::Sqlite(rusqlite::Error::SqlInputError { msg, .. }))) => {
                 write!(formatter, ": {msg}")
             }
-            (ErrorKind::Sqlite, Some(Source::Sqlite(source))) => write!(formatter, ": {source}"),
-            (ErrorKind::Sqlite, Some(Source::Io(source))) => write!(formatter, ": {source}"),
+            (ErrorKind::Sqlite, Some(Underlying::Sqlite(source))) => write!(formatter, ": {source}"),
+            (ErrorKind::Sqlite, Some(Underlying::Io(source))) => write!(formatter, ": {source}"),
             (kind, _) => write!(formatter, ": {kind}"),
         }
     }

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     session: u32,
-    rows: FxHashMap<String, Place>,
+    rows: FxHashMap<String, FactRow>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FactRow {
     row: i64,
     committed: bool,
 }
@@ -35,7 +35,7 @@ impl Facts {
             return Ok(());
         }
         let row = insert(connection, &format!("session::{}::{key}", self.session), value)?;
-        self.rows.insert(key.to_owned(), Place { row, committed: !in_transaction });
+        self.rows.insert(key.to_owned(), FactRow { row, committed: !in_transaction });
         Ok(())
     }
 

@@ -27,14 +27,14 @@ const INTERIOR_HEADER: usize = 12;
 
 /// The image of the empty tables, and their roots.
 #[derive(Debug)]
-pub(crate) struct Template {
+pub(crate) struct EmptyImage {
     bytes: Vec<u8>,
     roots: Vec<(&'static str, u32)>,
 }
 
-impl Template {
+impl EmptyImage {
     /// Asks SQLite for it.
-    pub(crate) fn new(tables: &[&'static Insert]) -> rusqlite::Result<Template> {
+    pub(crate) fn new(tables: &[&'static Insert]) -> rusqlite::Result<EmptyImage> {
         let whole = Connection::open_in_memory()?;
         for text in rpd_sql::FRESH.into_iter().chain(rpd_sql::ext::RECORDERS) {
             whole.execute_batch(text)?;
@@ -49,21 +49,21 @@ impl Template {
             let root = "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = ?";
             roots.push((*table, image.query_row(root, [table], |row| row.get(0))?));
         }
-        Ok(Template { bytes: image.serialize("main")?.to_vec(), roots })
+        Ok(EmptyImage { bytes: image.serialize("main")?.to_vec(), roots })
     }
 }
 
 /// See the module.
-pub(crate) struct Image<'a> {
-    template: &'a Template,
+pub(crate) struct TableImage<'a> {
+    template: &'a EmptyImage,
     bytes: &'a mut Vec<u8>,
 }
 
-impl<'a> Image<'a> {
+impl<'a> TableImage<'a> {
     /// Empty tables, in place of what is in `bytes`.
-    pub(crate) fn new(template: &'a Template, bytes: &'a mut Vec<u8>) -> Image<'a> {
+    pub(crate) fn new(template: &'a EmptyImage, bytes: &'a mut Vec<u8>) -> TableImage<'a> {
         bytes.clone_from(&template.bytes);
-        Image { template, bytes }
+        TableImage { template, bytes }
     }
 
     /// Fills a table with rows, by ascending keys; none is longer than [`MOST`].
@@ -187,7 +187,7 @@ mod tests {
     use rpd_sql::insert::{API_OPS, STRING};
 
     /// The image with these texts, opened by SQLite.
-    fn open(template: &Template, texts: &[(i64, Vec<u8>)]) -> Connection {
+    fn open(template: &EmptyImage, texts: &[(i64, Vec<u8>)]) -> Connection {
         let records: Vec<(i64, Vec<u8>)> = texts
             .iter()
             .map(|(key, text)| {
@@ -199,7 +199,7 @@ mod tests {
             })
             .collect();
         let mut bytes = vec![];
-        let mut image = Image::new(template, &mut bytes);
+        let mut image = TableImage::new(template, &mut bytes);
         image.fill("rocpd_string", records.iter().map(|(key, record)| (*key, &record[..])));
         image.finish();
         let mut connection = Connection::open_in_memory().unwrap();
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn sqlite_finds_nothing_wrong_with_images_of_all_depths() {
-        let template = Template::new(&[&API_OPS, &STRING]).unwrap();
+        let template = EmptyImage::new(&[&API_OPS, &STRING]).unwrap();
         // Rows, their first key, the length of their texts: an only leaf, leaves below a root, and pages between.
         let cases = [
             (0, 1, 9),

@@ -31,7 +31,7 @@ pub(crate) enum Interned {
 
 /// Where a remembered text stands, and its local id.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownText {
     start: u32,
     length: u32,
     id: u32,
@@ -42,12 +42,12 @@ struct Known {
 /// Some texts.
 #[derive(Clone, Debug, Default)]
 struct Generation {
-    known: FxHashMap<u64, Known>,
+    known: FxHashMap<u64, KnownText>,
     texts: String,
 }
 
 impl Generation {
-    fn find(&self, hash: u64, text: &str) -> Option<Known> {
+    fn find(&self, hash: u64, text: &str) -> Option<KnownText> {
         let known = self.known.get(&hash)?;
         let there = &self.texts[known.start as usize..][..known.length as usize];
         (there == text).then_some(*known)
@@ -56,7 +56,7 @@ impl Generation {
     fn insert(&mut self, hash: u64, text: &str, id: u32, seen: u32) {
         let (start, length) = (self.texts.len() as u32, text.len() as u32);
         self.texts.push_str(text);
-        self.known.insert(hash, Known { start, length, id, seen });
+        self.known.insert(hash, KnownText { start, length, id, seen });
     }
 
     fn bytes(&self) -> usize {
@@ -213,7 +213,7 @@ mod tests {
     /// Bytes that the texts and the maps really take, by the maps' own account of their room. Room behind a generation's texts
     /// is only an address.
     fn bytes(interner: &Interner) -> usize {
-        let entry = size_of::<(u64, Known)>() + 1;
+        let entry = size_of::<(u64, KnownText)>() + 1;
         let of =
             |generation: &Generation| generation.texts.len() + generation.known.capacity() * entry * 8 / 7;
         of(&interner.young) + of(&interner.old)

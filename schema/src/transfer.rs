@@ -1,6 +1,6 @@
-//! From waiting rows to the file: a few one by one, many by way of an [`Image`], whose module says what that brings.
+//! From waiting rows to the file: a few one by one, many by way of a [`TableImage`], whose module says what that brings.
 
-use crate::image::{Image, Template};
+use crate::image::{EmptyImage, TableImage};
 use crate::pending::Pending;
 use rusqlite::Connection;
 
@@ -11,14 +11,14 @@ const MOST_IMAGES: usize = 8;
 
 /// The images of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Transfer {
-    template: Option<Template>,
+pub(crate) struct ImageTransfer {
+    template: Option<EmptyImage>,
     /// The last image: memory for the next.
     image: Vec<u8>,
     attached: usize,
 }
 
-impl Transfer {
+impl ImageTransfer {
     /// Writes every row, inside of a transaction. After a failure some may be written.
     pub(crate) fn write(&mut self, connection: &mut Connection, rows: &mut Pending) -> rusqlite::Result<()> {
         rows.all().filter(|batch| !batch.fits()).try_for_each(|batch| batch.write_each(connection))?;
@@ -36,9 +36,9 @@ impl Transfer {
     fn attach(&mut self, connection: &mut Connection, rows: &mut Pending) -> rusqlite::Result<String> {
         let template = match &mut self.template {
             Some(template) => template,
-            none => none.insert(Template::new(Pending::TABLES)?),
+            none => none.insert(EmptyImage::new(Pending::TABLES)?),
         };
-        let mut image = Image::new(template, &mut self.image);
+        let mut image = TableImage::new(template, &mut self.image);
         rows.all().for_each(|batch| batch.fill(&mut image));
         image.finish();
         let name = format!("rows{}", self.attached);

@@ -12,7 +12,7 @@ use rpd_transport::correlation;
 
 /// What a packet or a copy keeps of the call that submits it.
 #[derive(Clone, Copy)]
-pub(crate) struct Cause {
+pub(crate) struct CausingCall {
     /// Id of the call, `correlation::NONE` for none.
     pub(crate) call: u64,
     /// The stream it names, 0 for the default stream.
@@ -21,9 +21,9 @@ pub(crate) struct Cause {
     pub(crate) launches: bool,
 }
 
-impl Cause {
+impl CausingCall {
     /// No call.
-    pub(crate) const NONE: Cause = Cause { call: correlation::NONE, stream: 0, launches: false };
+    pub(crate) const NONE: CausingCall = CausingCall { call: correlation::NONE, stream: 0, launches: false };
 }
 
 /// Where the stream stands that a call names. It is read when something is submitted: a source may begin a call before its arguments
@@ -91,26 +91,26 @@ pub(crate) fn end() -> bool {
 
 /// The call that this thread is in.
 #[inline]
-pub(crate) fn cause() -> Cause {
+pub(crate) fn cause() -> CausingCall {
     let cause = CURRENT.try_with(|current| {
         let call = current.id.get();
         // SAFETY: the memory was marked when the call began, and stays mapped: see `begin`.
         if call == correlation::NONE || !unsafe { frame::is_marked(current.mark.get(), call) } {
-            return Cause::NONE;
+            return CausingCall::NONE;
         }
         let stream = match current.stream.get() {
             StreamAt::Known(stream) => stream,
             // SAFETY: an argument's place, which stays mapped.
             StreamAt::Argument(place) => unsafe { place.read_unaligned() },
         };
-        Cause { call, stream, launches: current.launches.get() }
+        CausingCall { call, stream, launches: current.launches.get() }
     });
-    cause.unwrap_or(Cause::NONE)
+    cause.unwrap_or(CausingCall::NONE)
 }
 
 /// What the call that this thread is in means to packets, of which it is about to submit some.
 #[inline]
-pub(crate) fn submits() -> Cause {
+pub(crate) fn submits() -> CausingCall {
     let _ = CURRENT.try_with(|current| current.submitted.set(true));
     cause()
 }

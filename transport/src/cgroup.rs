@@ -16,7 +16,7 @@ pub fn memory_limit() -> Option<u64> {
 fn limit_in(root: &Path) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
-    let groups: Vec<Group<'_>> = groups.lines().filter_map(Group::of).collect();
+    let groups: Vec<ControlGroup<'_>> = groups.lines().filter_map(ControlGroup::of).collect();
     let mounts = mounts.lines().filter_map(Mount::of);
     let pairs = mounts.filter_map(|mount| {
         let group = groups.iter().find(|group| group.is_unified == mount.is_unified)?;
@@ -26,18 +26,18 @@ fn limit_in(root: &Path) -> Option<u64> {
 }
 
 /// A line of /proc/self/cgroup: `0::/a/b` of version 2, or one of version 1 that has memory, `4:memory:/a/b`.
-struct Group<'a> {
+struct ControlGroup<'a> {
     is_unified: bool,
     path: &'a str,
 }
 
-impl Group<'_> {
-    fn of(line: &str) -> Option<Group<'_>> {
+impl ControlGroup<'_> {
+    fn of(line: &str) -> Option<ControlGroup<'_>> {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         let is_unified = number == "0" && controllers.is_empty();
         let has_memory = is_unified || controllers.split(',').any(|name| name == "memory");
-        has_memory.then_some(Group { is_unified, path })
+        has_memory.then_some(ControlGroup { is_unified, path })
     }
 }
 

@@ -6,10 +6,10 @@ mod ids;
 
 use crate::atomic::AtomicU64;
 use crate::records::ring::Producer;
-use ids::Ids;
+use ids::NextId;
 pub use ids::{OPENING, may_be};
 
-static IDS: Ids = Ids(AtomicU64::new(1));
+static IDS: NextId = NextId(AtomicU64::new(1));
 
 /// An operation that no recorded call caused.
 pub const NONE: u64 = 0;

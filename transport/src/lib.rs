@@ -4,7 +4,7 @@
 //! makes rows of records and owns the file. What it must know beyond a record, it asks the record's [`source`].
 //!
 //! - [`recorder`]: the one process-wide object, made of [`config`] ([`mod@env`]), [`switch`], [`counters`], [`failure`], rings and writer
-//! - [`requests`], [`progress`]: what the writer is asked for, and how far it is; `ending`: how long the end of the process waits for it
+//! - [`requests`], [`progress`]: what the writer is asked for, and how far it is; `exit_wait`: how long the end of the process waits for it
 //! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
 //! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application
 //! - [`stack`]: who made a call, RPDT_STACKFRAMES
@@ -21,8 +21,8 @@ pub mod cgroup;
 pub mod config;
 pub mod correlation;
 pub mod counters;
-mod ending;
 pub mod env;
+mod exit_wait;
 pub mod failure;
 pub mod host;
 pub mod log;

@@ -8,12 +8,12 @@ use crate::records::{Kind, Marker, Stack};
 /// See the module.
 #[derive(Default)]
 pub struct Paused {
-    ranges: Vec<Range>,
+    ranges: Vec<PausedRange>,
     /// The ranges' texts, one behind the other.
     text: Vec<u8>,
 }
 
-struct Range {
+struct PausedRange {
     stack: Stack,
     /// Where its text ends.
     end: usize,
@@ -37,7 +37,7 @@ impl Paused {
     pub fn push(&mut self, stack: Stack, name: &[u8], args: &[u8]) {
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(args);
-        self.ranges.push(Range { stack, end: self.text.len(), name_len: name.len(), popped: false });
+        self.ranges.push(PausedRange { stack, end: self.text.len(), name_len: name.len(), popped: false });
     }
 
     /// The innermost range of that stack ends. False: it was opened before the pause.

@@ -8,7 +8,7 @@ use rpd_preload::lock::lock;
 use rpd_schema::Appender;
 
 /// Written by the writer after each commit.
-pub struct Progress {
+pub struct FileProgress {
     /// -1 before there is a file.
     session: AtomicI64,
     events: AtomicU64,
@@ -16,14 +16,14 @@ pub struct Progress {
     file: Mutex<PathBuf>,
 }
 
-impl Default for Progress {
-    fn default() -> Progress {
+impl Default for FileProgress {
+    fn default() -> FileProgress {
         let (events, launches_without_op) = (AtomicU64::new(0), AtomicU64::new(0));
-        Progress { session: AtomicI64::new(-1), events, launches_without_op, file: Mutex::default() }
+        FileProgress { session: AtomicI64::new(-1), events, launches_without_op, file: Mutex::default() }
     }
 }
 
-impl Progress {
+impl FileProgress {
     /// A commit: what is in the file by now.
     pub(crate) fn committed(&self, appender: &Appender, events: u64, launches_without_op: u64) {
         let session = i64::from(appender.session());

@@ -21,7 +21,7 @@ use crate::records::ring::{self, Consumer, Producer, Tally};
 use crate::requests::Requests;
 use crate::source::{GpuTable, Source};
 use crate::stack::{Demangle, Stacks};
-use crate::switch::{Switch, Window};
+use crate::switch::{Period, Switch};
 use crate::thread::Orphans;
 use crate::{cgroup, log};
 
@@ -93,7 +93,7 @@ pub fn install(config: Config, setup: Setup) -> &'static Recorder {
     let from = began + config.delay.as_nanos() as u64;
     let to = config.duration.map_or(u64::MAX, |duration| from.saturating_add(duration.as_nanos() as u64));
     // Without a delay the window is open from the beginning of time.
-    let window = Window { from: if config.delay.is_zero() { 0 } else { from }, to };
+    let window = Period { from: if config.delay.is_zero() { 0 } else { from }, to };
     let switch = Switch::new(config.autostart, window);
     let stacks = config.stack_frames.then(|| Stacks::new(setup.demangle));
     put(config, setup, switch, stacks)

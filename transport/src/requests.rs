@@ -11,9 +11,9 @@ use rpd_preload::threads;
 use rpd_schema::check_name;
 
 use crate::config::Template;
-use crate::ending::Ending;
+use crate::exit_wait::ExitWait;
 use crate::log::{self, Complaint};
-use crate::progress::Progress;
+use crate::progress::FileProgress;
 use crate::recorder::Recorder;
 
 /// What others want of the writer, and how far it is.
@@ -45,13 +45,13 @@ pub struct Requests {
     /// What is said of names that no trace can have, before there is a thread.
     refused: Mutex<Complaint>,
     /// How far the file is.
-    pub progress: Progress,
+    pub progress: FileProgress,
     /// Somebody waits for the file to be there.
     file_wanted: AtomicBool,
     /// When a flush of a program that is about to come down leaves a note instead, ns of CLOCK_MONOTONIC; 0: no such flush.
     note_at: AtomicU64,
     /// How long the process waits for the writer at its end.
-    pub(crate) ending: Ending,
+    pub(crate) exit_wait: ExitWait,
 }
 
 impl Requests {
@@ -65,10 +65,10 @@ impl Requests {
             done: Condvar::new(),
             ops: AtomicU64::new(0),
             refused: Mutex::default(),
-            progress: Progress::default(),
+            progress: FileProgress::default(),
             file_wanted: AtomicBool::new(false),
             note_at: AtomicU64::new(0),
-            ending: Ending::new(exit_wait),
+            exit_wait: ExitWait::new(exit_wait),
         }
     }
 
@@ -173,14 +173,14 @@ impl Requests {
         if !self.is_started() {
             return true;
         }
-        self.ending.begin();
+        self.exit_wait.begin();
         let Some(mut wanted) = lock_within(&self.wanted, recorder.config.exit_wait) else { return false };
         wanted.finish = true;
         self.unpark();
-        while !wanted.finished && !self.ending.rest().is_zero() {
+        while !wanted.finished && !self.exit_wait.rest().is_zero() {
             wanted = self
                 .done
-                .wait_timeout_while(wanted, self.ending.rest(), |w| !w.finished)
+                .wait_timeout_while(wanted, self.exit_wait.rest(), |w| !w.finished)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }

@@ -9,7 +9,7 @@ use rpd_preload::lock::lock;
 
 /// One change, at `time` in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SwitchChange {
     /// When.
     pub time: u64,
     /// Recording from here on, or paused.
@@ -18,19 +18,19 @@ pub struct Change {
 
 /// When recording may run, ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub struct Period {
     /// Not before.
     pub from: u64,
     /// Not from here on.
     pub to: u64,
 }
 
-struct State {
+struct SwitchState {
     depth: u32,
     paused: bool,
     disabled: bool,
     /// Those that nobody has taken; the first of all tells how it began.
-    changes: Vec<Change>,
+    changes: Vec<SwitchChange>,
     resumed_at: u64,
 }
 
@@ -47,18 +47,19 @@ pub struct Switch {
     wanted: AtomicBool,
     /// The trace is to be something that is none. Written with the state locked.
     fileless: AtomicBool,
-    window: Window,
-    state: Mutex<State>,
+    window: Period,
+    state: Mutex<SwitchState>,
 }
 
 impl Switch {
     /// A switch that was started once, or not. It is as it is now from the beginning of time.
-    pub fn new(wanted: bool, window: Window) -> Switch {
+    pub fn new(wanted: bool, window: Period) -> Switch {
         let now = clock::monotonic();
         let on = wanted && (window.from..window.to).contains(&now);
-        let changes = vec![Change { time: 0, on }];
+        let changes = vec![SwitchChange { time: 0, on }];
         let timed = window.from > now || window.to != u64::MAX;
-        let state = State { depth: wanted.into(), paused: false, disabled: false, changes, resumed_at: 0 };
+        let state =
+            SwitchState { depth: wanted.into(), paused: false, disabled: false, changes, resumed_at: 0 };
         let state = Mutex::new(state);
         let [on, timed, wanted, fileless] = [on, timed, wanted, false].map(AtomicBool::new);
         Switch { on, timed, wanted, fileless, window, state }
@@ -152,7 +153,7 @@ impl Switch {
     }
 
     /// The changes since the last call, oldest first.
-    pub fn take_changes(&self) -> Vec<Change> {
+    pub fn take_changes(&self) -> Vec<SwitchChange> {
         std::mem::take(&mut lock(&self.state).changes)
     }
 
@@ -161,7 +162,7 @@ impl Switch {
         lock(&self.state).resumed_at
     }
 
-    fn update(&self, state: &mut State) {
+    fn update(&self, state: &mut SwitchState) {
         let now = clock::monotonic();
         let wanted = state.depth > 0 && !state.paused && !state.disabled;
         self.wanted.store(wanted, Ordering::Relaxed);
@@ -171,7 +172,7 @@ impl Switch {
             if state.changes.len() >= MOST_CHANGES {
                 state.changes.remove(0);
             }
-            state.changes.push(Change { time: now, on });
+            state.changes.push(SwitchChange { time: now, on });
             if on {
                 state.resumed_at = now;
             }
@@ -195,13 +196,13 @@ mod tests {
             }
             switch.keep_time();
         };
-        let opening = Switch::new(true, Window { from: edge, to: u64::MAX });
-        let closing = Switch::new(true, Window { from: 0, to: edge });
+        let opening = Switch::new(true, Period { from: edge, to: u64::MAX });
+        let closing = Switch::new(true, Period { from: 0, to: edge });
         pass(&opening);
         pass(&closing);
         assert!(opening.is_on() && !closing.is_on());
         // A machine that has nothing else to do has come here before the edge.
-        let early = |change: &Change| change.time > 0 && change.time < edge;
+        let early = |change: &SwitchChange| change.time > 0 && change.time < edge;
         assert!(!opening.take_changes().iter().chain(&closing.take_changes()).any(early));
         closing.start();
         assert!(!closing.is_on(), "the window is over");
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn pauses_are_not_counted() {
-        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
+        let switch = Switch::new(true, Period { from: 0, to: u64::MAX });
         switch.pause();
         switch.pause();
         switch.start();
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_wrong_file_keeps_it_off_until_there_is_another() {
-        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
+        let switch = Switch::new(true, Period { from: 0, to: u64::MAX });
         switch.lose_file();
         switch.start();
         assert!(!switch.is_on());
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn starts_and_stops_are_counted() {
-        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
+        let switch = Switch::new(true, Period { from: 0, to: u64::MAX });
         switch.start();
         switch.stop();
         assert!(switch.is_on());
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn changes_that_nobody_takes_are_bounded() {
-        let switch = Switch::new(true, Window { from: 0, to: u64::MAX });
+        let switch = Switch::new(true, Period { from: 0, to: u64::MAX });
         for _ in 0..MOST_CHANGES {
             switch.stop();
             switch.start();

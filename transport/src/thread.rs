@@ -311,13 +311,13 @@ impl Orphans {
             std::thread::sleep(ORPHAN_PAUSE);
         }
         // Given back also where `act` panics.
-        struct Held<'a>(&'a AtomicU32);
-        impl Drop for Held<'_> {
+        struct Holding<'a>(&'a AtomicU32);
+        impl Drop for Holding<'_> {
             fn drop(&mut self) {
                 self.0.store(0, Ordering::Release);
             }
         }
-        let _held = Held(&self.holder);
+        let _held = Holding(&self.holder);
         // Nobody waits here: who holds it has said so above.
         Ok(act(&mut lock(&self.ring)))
     }

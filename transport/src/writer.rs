@@ -28,7 +28,7 @@ use rpd_preload::threads;
 
 use crate::recorder::Recorder;
 use crate::{log, provoked};
-use file::File;
+use file::TraceFile;
 pub use turn::GATE;
 
 /// Ends the session and closes the file, waiting up to RPDT_EXIT_MS.
@@ -50,7 +50,7 @@ pub fn run(recorder: &'static Recorder) {
 
 fn serve(recorder: &'static Recorder) {
     recorder.fit_into_memory();
-    let mut file = File::new(recorder);
+    let mut file = TraceFile::new(recorder);
     let mut cpu = clock::read(Clock::ThreadCpu);
     let mut account = || {
         let now = clock::read(Clock::ThreadCpu);

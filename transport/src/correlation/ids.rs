@@ -7,9 +7,9 @@ use crate::records::ring::Producer;
 pub const OPENING: u64 = 1 << 63;
 
 /// The id that comes next.
-pub(super) struct Ids(pub(super) AtomicU64);
+pub(super) struct NextId(pub(super) AtomicU64);
 
-impl Ids {
+impl NextId {
     #[inline]
     pub(super) fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::AcqRel)

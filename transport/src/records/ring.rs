@@ -71,12 +71,12 @@ pub struct Consumer {
     /// The producer was gone and the ring empty at the last drain.
     pub gone: bool,
     /// Where the next drain ends, if that was noted.
-    noted: Option<End>,
+    noted: Option<DrainEnd>,
 }
 
 /// The end of what a ring held at some time.
 #[derive(Clone, Copy)]
-struct End {
+struct DrainEnd {
     /// The last chunk, and how far it was written.
     last: *const Chunk,
     written: usize,
@@ -205,7 +205,7 @@ impl Consumer {
 
     /// Nothing is for the next drain.
     pub fn note_nothing(&mut self) {
-        self.noted = Some(End { last: self.chunk, written: self.read, closed: false });
+        self.noted = Some(DrainEnd { last: self.chunk, written: self.read, closed: false });
     }
 
     /// Everything is for the next drain.
@@ -218,7 +218,7 @@ impl Consumer {
     ///
     /// What is pushed meanwhile waits for the next drain: one that chased a busy producer would never end.
     pub fn drain(&mut self, mut each: impl FnMut(Entry<'_>)) -> bool {
-        let End { last, written: until, closed } = self.noted.take().unwrap_or_else(|| self.end());
+        let DrainEnd { last, written: until, closed } = self.noted.take().unwrap_or_else(|| self.end());
         loop {
             // SAFETY: `chunk` is live until this consumer frees it below.
             let chunk = unsafe { &*self.chunk };
@@ -250,7 +250,7 @@ impl Consumer {
 
     /// How many records wait for a drain.
     pub fn waiting(&self) -> u64 {
-        let End { last, written: until, .. } = self.end();
+        let DrainEnd { last, written: until, .. } = self.end();
         let (mut at, mut read, mut count) = (self.chunk.cast_const(), self.read, 0);
         loop {
             // SAFETY: chunks from `chunk` on are live: only this consumer frees them.
@@ -271,7 +271,7 @@ impl Consumer {
         }
     }
 
-    fn end(&self) -> End {
+    fn end(&self) -> DrainEnd {
         // Asked first: a producer that is gone pushes nothing more.
         let closed = self.shared.closed.load(Ordering::Acquire);
         let mut at = self.chunk;
@@ -280,7 +280,7 @@ impl Consumer {
             let chunk = unsafe { &*at };
             let next = chunk.next.load(Ordering::Acquire);
             if next.is_null() {
-                return End { last: at, written: chunk.written.load(Ordering::Acquire), closed };
+                return DrainEnd { last: at, written: chunk.written.load(Ordering::Acquire), closed };
             }
             at = next;
         }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// An object in memory. Addresses are those of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Object {
+pub(super) struct LoadedObject {
     /// First address of its first segment: where its ELF header lies.
     pub(super) start: usize,
     /// One past its last segment.
@@ -31,7 +31,7 @@ struct LinkMap {
 
 /// `struct dl_find_object` of x86-64 (dlfcn.h, glibc 2.35).
 #[repr(C)]
-struct Found {
+struct DlFindObject {
     flags: u64,
     start: usize,
     end: usize,
@@ -40,7 +40,7 @@ struct Found {
     reserved: [u64; 7],
 }
 
-type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
+type FindObject = unsafe extern "C" fn(*mut c_void, *mut DlFindObject) -> c_int;
 
 /// The way to ask.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ impl Loader {
 
     /// The object that `address` lies in, when it lies in one.
     #[inline]
-    pub(super) fn find(self, address: usize) -> Option<Object> {
+    pub(super) fn find(self, address: usize) -> Option<LoadedObject> {
         match self.find_object {
             Some(find) => quickly(find, address),
             None => by_list(address).map(|listed| listed.object),
@@ -74,16 +74,22 @@ impl Loader {
 }
 
 #[inline]
-fn quickly(find: FindObject, address: usize) -> Option<Object> {
-    let mut found =
-        Found { flags: 0, start: 0, end: 0, link_map: std::ptr::null(), eh_frame_hdr: 0, reserved: [0; 7] };
+fn quickly(find: FindObject, address: usize) -> Option<LoadedObject> {
+    let mut found = DlFindObject {
+        flags: 0,
+        start: 0,
+        end: 0,
+        link_map: std::ptr::null(),
+        eh_frame_hdr: 0,
+        reserved: [0; 7],
+    };
     // SAFETY: any address may be asked for; the place to fill has the size that x86-64 has had since 2.35.
     if unsafe { find(address as *mut c_void, &mut found) } != 0 {
         return None;
     }
     // SAFETY: the link map of a loaded object.
     let (bias, name) = unsafe { ((*found.link_map).bias, (*found.link_map).name) };
-    Some(Object {
+    Some(LoadedObject {
         start: found.start,
         end: found.end,
         bias,
@@ -101,7 +107,7 @@ fn by_list(address: usize) -> Option<Listed> {
 
 /// An object as the loader lists it.
 struct Listed {
-    object: Object,
+    object: LoadedObject,
     /// Place and number of its program headers.
     headers: (*const libc::Elf64_Phdr, usize),
 }
@@ -124,7 +130,7 @@ unsafe extern "C" fn holds(info: *mut libc::dl_phdr_info, _size: usize, search: 
         return 0;
     }
     let unwind = all.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME);
-    let object = Object {
+    let object = LoadedObject {
         // A segment begins anywhere in a page; its mapping begins with the page.
         start: start & !0xfff,
         end,
@@ -136,7 +142,7 @@ unsafe extern "C" fn holds(info: *mut libc::dl_phdr_info, _size: usize, search: 
     1
 }
 
-impl Object {
+impl LoadedObject {
     /// Its program headers; none for an object of another namespace (dlmopen). Takes the loader's lock.
     ///
     /// # Safety

@@ -12,7 +12,7 @@ use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
 use object::elf::{FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::NoteIterator;
 
-use super::loader::Object;
+use super::loader::LoadedObject;
 
 /// An object as symbols are looked up in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub(crate) struct Module {
     /// Its file when it was first met; a name without a slash has no file.
     pub(crate) path: PathBuf,
     /// What its file must be for its symbols to be these; None: nothing is known of it.
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<FileIdentity>,
 }
 
 /// By what a file is known to be the one that was loaded.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Identity {
+pub(crate) enum FileIdentity {
     /// The linker's build id.
     BuildId(Vec<u8>),
     /// The program headers, where there is no build id.
@@ -39,7 +39,7 @@ pub(super) struct Parts {
     /// By what it is told from others.
     pub(super) sign: Sign,
     /// For [`Module`].
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<FileIdentity>,
     /// Its unwind tables. To be read only while it stays loaded.
     pub(super) unwind: ExplicitModuleSectionInfo<&'static [u8]>,
 }
@@ -49,7 +49,7 @@ impl Parts {
     ///
     /// # Safety
     /// The object is loaded, and stays so during the call. What `unwind` refers to may be read only while it is.
-    pub(super) unsafe fn of(object: &Object) -> Parts {
+    pub(super) unsafe fn of(object: &LoadedObject) -> Parts {
         // SAFETY: the caller's promise.
         let headers = unsafe { object.headers() };
         let text = headers
@@ -71,10 +71,10 @@ impl Parts {
         let name = unsafe { object.name() }.to_owned();
         let sign = Sign { name, build_id: build_id.map(|id| (id.as_ptr() as usize, id.to_vec())) };
         let identity = match build_id {
-            Some(id) => Some(Identity::BuildId(id.to_vec())),
+            Some(id) => Some(FileIdentity::BuildId(id.to_vec())),
             None if headers.is_empty() => None,
             // SAFETY: plain bytes.
-            None => Some(Identity::Headers(unsafe {
+            None => Some(FileIdentity::Headers(unsafe {
                 slice::from_raw_parts(headers.as_ptr().cast::<u8>(), size_of_val(headers)).to_vec()
             })),
         };
@@ -96,7 +96,7 @@ impl Sign {
     /// # Safety
     /// The object is loaded, and has the size and place of that one.
     #[inline]
-    pub(super) unsafe fn is_of(&self, object: &Object) -> bool {
+    pub(super) unsafe fn is_of(&self, object: &LoadedObject) -> bool {
         let same_id = self.build_id.as_ref().is_none_or(|(place, id)| {
             // SAFETY: inside the object (the caller's promise), which is as large as the one that had its build id there.
             unsafe { bytes(object, *place, id.len()) }.is_some_and(|found| found == id)
@@ -110,7 +110,7 @@ impl Sign {
 ///
 /// # Safety
 /// The bytes are mapped, and read only while they are.
-unsafe fn bytes(object: &Object, address: usize, size: usize) -> Option<&'static [u8]> {
+unsafe fn bytes(object: &LoadedObject, address: usize, size: usize) -> Option<&'static [u8]> {
     let inside = object.start <= address && address.checked_add(size)? <= object.end;
     // SAFETY: the caller's promise.
     inside.then(|| unsafe { slice::from_raw_parts(address as *const u8, size) })
@@ -118,7 +118,7 @@ unsafe fn bytes(object: &Object, address: usize, size: usize) -> Option<&'static
 
 /// # Safety
 /// As [`Parts::of`].
-unsafe fn build_id(object: &Object, headers: &[libc::Elf64_Phdr]) -> Option<&'static [u8]> {
+unsafe fn build_id(object: &LoadedObject, headers: &[libc::Elf64_Phdr]) -> Option<&'static [u8]> {
     let endian = object::LittleEndian;
     headers.iter().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
         let address = object.bias.wrapping_add(header.p_vaddr as usize);
@@ -133,7 +133,7 @@ unsafe fn build_id(object: &Object, headers: &[libc::Elf64_Phdr]) -> Option<&'st
 /// # Safety
 /// As [`Parts::of`].
 unsafe fn unwind_tables(
-    object: &Object,
+    object: &LoadedObject,
     headers: &[libc::Elf64_Phdr],
 ) -> Option<ExplicitModuleSectionInfo<&'static [u8]>> {
     let stated = |address: usize| address.wrapping_sub(object.bias) as u64;

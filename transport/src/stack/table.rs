@@ -14,19 +14,19 @@ use framehop::{MustNotAllocateDuringUnwind, Unwinder};
 
 use rpd_preload::lock::{lock, lock_within};
 
-use super::loader::{Loader, Object};
+use super::loader::{LoadedObject, Loader};
 use super::module::{Module, Parts, Sign};
 
 /// Finds the caller of a frame.
-pub(super) type Frames = UnwinderX86_64<&'static [u8], MustNotAllocateDuringUnwind>;
+pub(super) type FrameUnwinder = UnwinderX86_64<&'static [u8], MustNotAllocateDuringUnwind>;
 
 /// How long a thread waits for another one that makes a table.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// An object in a table.
 #[derive(Clone)]
-pub(super) struct Entry {
-    object: Object,
+pub(super) struct KnownObject {
+    object: LoadedObject,
     sign: Arc<Sign>,
     /// Place in the list of modules, from 1.
     pub(super) id: u16,
@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub(super) text: Arc<[Range<u64>]>,
 }
 
-impl Entry {
+impl KnownObject {
     /// Address in this process minus address in the file.
     pub(super) fn bias(&self) -> u64 {
         self.object.bias as u64
@@ -44,19 +44,19 @@ impl Entry {
 }
 
 /// See the module.
-pub(super) struct Table {
+pub(super) struct ObjectTable {
     generation: u32,
     /// By address.
-    entries: Vec<Entry>,
-    pub(super) frames: Frames,
+    entries: Vec<KnownObject>,
+    pub(super) frames: FrameUnwinder,
 }
 
-impl Table {
+impl ObjectTable {
     /// The entry of `object`, as it is loaded now.
     ///
     /// # Safety
     /// The object is loaded, and stays so during the call.
-    pub(super) unsafe fn get(&self, object: &Object) -> Option<&Entry> {
+    pub(super) unsafe fn get(&self, object: &LoadedObject) -> Option<&KnownObject> {
         let place = self.entries.binary_search_by_key(&object.start, |entry| entry.object.start).ok()?;
         let entry = &self.entries[place];
         // SAFETY: the caller's promise.
@@ -64,10 +64,10 @@ impl Table {
     }
 }
 
-struct Known {
-    current: Arc<Table>,
+struct KnownObjects {
+    current: Arc<ObjectTable>,
     /// Tables that threads may still hold. They are freed here and nowhere else, so that no thread frees memory in a hook.
-    retired: Vec<Arc<Table>>,
+    retired: Vec<Arc<ObjectTable>>,
     modules: Vec<Arc<Module>>,
 }
 
@@ -81,7 +81,7 @@ pub struct Stacks {
     own: usize,
     pub(super) demangle: Demangle,
     generation: AtomicU32,
-    known: Mutex<Known>,
+    known: Mutex<KnownObjects>,
     /// Calls recorded without frames.
     without: AtomicU64,
 }
@@ -99,14 +99,14 @@ impl Stacks {
 
     /// For a recorder that `own` lies in.
     pub(super) fn with(loader: Loader, own: usize, demangle: Demangle) -> Stacks {
-        let current = Arc::new(Table { generation: 0, entries: vec![], frames: Frames::new() });
-        let known = Mutex::new(Known { current, retired: vec![], modules: vec![] });
+        let current = Arc::new(ObjectTable { generation: 0, entries: vec![], frames: FrameUnwinder::new() });
+        let known = Mutex::new(KnownObjects { current, retired: vec![], modules: vec![] });
         Stacks { loader, own, demangle, generation: AtomicU32::new(0), known, without: AtomicU64::new(0) }
     }
 
     /// Brings `table` up to date, unless another thread is busy with that.
     #[inline]
-    pub(super) fn refresh(&self, table: &mut Arc<Table>) {
+    pub(super) fn refresh(&self, table: &mut Arc<ObjectTable>) {
         if table.generation != self.generation.load(Ordering::Acquire)
             && let Some(known) = lock_within(&self.known, Duration::ZERO)
         {
@@ -115,7 +115,7 @@ impl Stacks {
     }
 
     /// The newest table; for a thread that has none yet.
-    pub(super) fn table(&self) -> Option<Arc<Table>> {
+    pub(super) fn table(&self) -> Option<Arc<ObjectTable>> {
         lock_within(&self.known, PATIENCE).map(|known| known.current.clone())
     }
 
@@ -124,7 +124,7 @@ impl Stacks {
     /// # Safety
     /// The object is loaded and stays so: its code is on the calling thread's stack.
     #[cold]
-    pub(super) unsafe fn learn(&self, object: &Object) -> Option<Arc<Table>> {
+    pub(super) unsafe fn learn(&self, object: &LoadedObject) -> Option<Arc<ObjectTable>> {
         let mut known = lock_within(&self.known, PATIENCE)?;
         // SAFETY: the caller's promise.
         if unsafe { known.current.get(object) }.is_none() {
@@ -141,7 +141,7 @@ impl Stacks {
             );
             let id = known.number(Module { path, identity: parts.identity })?;
             let (sign, text) = (parts.sign.into(), parts.text.into());
-            let entry = Entry { object: *object, sign, id, between, text };
+            let entry = KnownObject { object: *object, sign, id, between, text };
             let next = known.current.with(entry, module, self.loader);
             self.generation.store(next.generation, Ordering::Release);
             known.replace(next);
@@ -165,9 +165,14 @@ impl Stacks {
     }
 }
 
-impl Table {
+impl ObjectTable {
     /// This table with one object more, and without those that are gone.
-    fn with(&self, entry: Entry, module: framehop::Module<&'static [u8]>, loader: Loader) -> Table {
+    fn with(
+        &self,
+        entry: KnownObject,
+        module: framehop::Module<&'static [u8]>,
+        loader: Loader,
+    ) -> ObjectTable {
         let mut frames = self.frames.clone();
         let (mut entries, gone): (Vec<_>, Vec<_>) = self.entries.iter().cloned().partition(|old| {
             old.object.start != entry.object.start && loader.find(old.object.start) == Some(old.object)
@@ -178,11 +183,11 @@ impl Table {
         frames.add_module(module);
         let place = entries.partition_point(|other| other.object.start < entry.object.start);
         entries.insert(place, entry);
-        Table { generation: self.generation.wrapping_add(1), entries, frames }
+        ObjectTable { generation: self.generation.wrapping_add(1), entries, frames }
     }
 }
 
-impl Known {
+impl KnownObjects {
     /// The number of a module: the one it had when it was loaded before, also at another address.
     fn number(&mut self, module: Module) -> Option<u16> {
         let place = self.modules.iter().position(|known| **known == module);
@@ -194,7 +199,7 @@ impl Known {
         Some(id)
     }
 
-    fn replace(&mut self, next: Table) {
+    fn replace(&mut self, next: ObjectTable) {
         let old = std::mem::replace(&mut self.current, Arc::new(next));
         self.retired.push(old);
         self.retired.retain(|table| Arc::strong_count(table) > 1);

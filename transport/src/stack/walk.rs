@@ -7,7 +7,7 @@ use std::sync::Arc;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64};
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 
-use super::table::{Entry, Frames, Stacks, Table};
+use super::table::{FrameUnwinder, KnownObject, ObjectTable, Stacks};
 use super::word;
 use rpd_preload::stack_bounds;
 
@@ -39,10 +39,10 @@ pub(super) struct Walker {
 
 /// Made when a thread walks its stack for the first time.
 struct Tools {
-    table: Arc<Table>,
+    table: Arc<ObjectTable>,
     /// For code outside of objects: knows none, so it goes by frame pointers. The table may still hold an object that lay there once,
     /// whose unwind tables are gone.
-    bare: Frames,
+    bare: FrameUnwinder,
     cache: Box<CacheX86_64<MustNotAllocateDuringUnwind>>,
 }
 
@@ -73,7 +73,7 @@ impl Tools {
     #[inline(never)]
     fn new(stacks: &Stacks) -> Option<Tools> {
         let cache = Box::new(CacheX86_64::new_in());
-        Some(Tools { table: stacks.table()?, bare: Frames::new(), cache })
+        Some(Tools { table: stacks.table()?, bare: FrameUnwinder::new(), cache })
     }
 
     /// As [`Walker::walk`]; memory is read in `live` only.
@@ -87,7 +87,7 @@ impl Tools {
         };
         let mut registers = UnwindRegsX86_64::new(from.ip, from.sp, from.bp);
         let mut at = FrameAddress::from_instruction_pointer(from.ip);
-        let mut place = Place::Unknown;
+        let mut place = Location::Unknown;
         let (mut count, mut between) = (0, true);
         for _ in 0..MOST + MOST_BETWEEN {
             let code = at.address_for_lookup();
@@ -95,11 +95,11 @@ impl Tools {
                 place = self.place(stacks, code);
             }
             let word = match &place {
-                Place::Code(code_of) => {
+                Location::Code(code_of) => {
                     between &= code_of.between;
                     word::new(code_of.id, code.wrapping_sub(code_of.bias))
                 }
-                Place::Unknown if !live.contains(&code) => {
+                Location::Unknown if !live.contains(&code) => {
                     between = false;
                     word::new(0, code)
                 }
@@ -119,7 +119,7 @@ impl Tools {
                     FrameAddress::from_instruction_pointer(before.ip())
                 }
                 None => {
-                    let known = matches!(place, Place::Code(_));
+                    let known = matches!(place, Location::Code(_));
                     let frames = if known { &self.table.frames } else { &self.bare };
                     let caller = frames.unwind_frame(at, &mut registers, &mut self.cache, &mut read);
                     let Ok(Some(address)) = caller else { break };
@@ -135,16 +135,16 @@ impl Tools {
     }
 
     /// Where `code` lies, as the loader says.
-    fn place(&mut self, stacks: &Stacks, code: u64) -> Place {
-        let Some(object) = stacks.loader.find(code as usize) else { return Place::Unknown };
+    fn place(&mut self, stacks: &Stacks, code: u64) -> Location {
+        let Some(object) = stacks.loader.find(code as usize) else { return Location::Unknown };
         // SAFETY: an address of its code is on this stack; whoever unloaded it now would unload what is about to run.
         if unsafe { self.table.get(&object) }.is_none() {
             // SAFETY: as above.
-            let Some(table) = (unsafe { stacks.learn(&object) }) else { return Place::Unknown };
+            let Some(table) = (unsafe { stacks.learn(&object) }) else { return Location::Unknown };
             self.table = table;
         }
         // SAFETY: as above.
-        unsafe { self.table.get(&object) }.map_or(Place::Unknown, |entry| Place::of(entry, code))
+        unsafe { self.table.get(&object) }.map_or(Location::Unknown, |entry| Location::of(entry, code))
     }
 }
 
@@ -154,9 +154,9 @@ fn has_room(stack: &Range<u64>, sp: u64, bytes: usize) -> bool {
 }
 
 /// What lies at an address.
-enum Place {
+enum Location {
     /// Code of an object.
-    Code(Code),
+    Code(ObjectCode),
     /// No object, or one that could not be learned: code made at run time.
     Unknown,
     /// An object, but not its code.
@@ -164,29 +164,31 @@ enum Place {
 }
 
 /// Code of an object.
-struct Code {
+struct ObjectCode {
     segment: Range<u64>,
     bias: u64,
     id: u16,
     between: bool,
 }
 
-impl Place {
-    fn of(entry: &Entry, code: u64) -> Place {
-        let Some(segment) = entry.text.iter().find(|text| text.contains(&code)) else { return Place::NoCode };
+impl Location {
+    fn of(entry: &KnownObject, code: u64) -> Location {
+        let Some(segment) = entry.text.iter().find(|text| text.contains(&code)) else {
+            return Location::NoCode;
+        };
         let (bias, id, between) = (entry.bias(), entry.id, entry.between);
-        Place::Code(Code { segment: segment.clone(), bias, id, between })
+        Location::Code(ObjectCode { segment: segment.clone(), bias, id, between })
     }
 
     /// Whether this is also the place of `code`.
     fn holds(&self, code: u64) -> bool {
-        matches!(self, Place::Code(here) if here.segment.contains(&code))
+        matches!(self, Location::Code(here) if here.segment.contains(&code))
     }
 }
 
 /// What was running when a signal came, if `at` is where its handler returns to: the C library's call of rt_sigreturn.
 fn interrupted(
-    place: &Place,
+    place: &Location,
     at: FrameAddress,
     registers: &UnwindRegsX86_64,
     read: &mut impl FnMut(u64) -> Result<u64, ()>,
@@ -198,7 +200,7 @@ fn interrupted(
     const SP: u64 = 160;
     const IP: u64 = 168;
     let code = at.address();
-    let Place::Code(Code { segment, .. }) = place else { return None };
+    let Location::Code(ObjectCode { segment, .. }) = place else { return None };
     let inside = segment.contains(&code) && segment.end - code >= RETURN.len() as u64;
     // SAFETY: inside an executable segment of an object that is loaded.
     if !inside || unsafe { (code as *const [u8; RETURN.len()]).read_unaligned() } != RETURN {

@@ -15,7 +15,7 @@ use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::access::Access;
 use super::held::Held;
-use super::history::History;
+use super::history::FileHistory;
 use super::inputs::Inputs;
 use super::reported::Reported;
 use super::rows::Rows;
@@ -27,7 +27,7 @@ use crate::counters::{Cause, Lost};
 use crate::recorder::Recorder;
 
 /// See the module.
-pub(super) struct File {
+pub(super) struct TraceFile {
     recorder: &'static Recorder,
     inputs: Inputs,
     held: Held,
@@ -37,7 +37,7 @@ pub(super) struct File {
     /// State of the file after this process's last transaction.
     state: u64,
     access: Access,
-    history: History,
+    history: FileHistory,
     reported: Reported,
 }
 
@@ -52,10 +52,10 @@ pub(super) enum Until {
     ProcessEnds,
 }
 
-impl File {
+impl TraceFile {
     /// Touches nothing yet.
-    pub(super) fn new(recorder: &'static Recorder) -> File {
-        File {
+    pub(super) fn new(recorder: &'static Recorder) -> TraceFile {
+        TraceFile {
             recorder,
             inputs: Inputs::new(recorder),
             held: Held::default(),
@@ -64,7 +64,7 @@ impl File {
             turns: Turns::default(),
             state: 0,
             access: Access::default(),
-            history: History::default(),
+            history: FileHistory::default(),
             reported: Reported::new(recorder),
         }
     }
@@ -105,7 +105,7 @@ impl File {
     /// Works out the names of stack frames that came with the last drain; true: there are some to be written. May take long, and
     /// holds up nobody but this thread.
     pub(super) fn name_frames(&mut self) -> bool {
-        !self.recorder.requests.ending.is_late() && self.rows.name_stacks()
+        !self.recorder.requests.exit_wait.is_late() && self.rows.name_stacks()
     }
 
     /// The session's end: open ranges end now, the counts are final.
@@ -279,7 +279,7 @@ impl File {
         let ended = self.held.end_lost_launches(self.recorder.lost_launches.take());
         self.rows.end_launches(ended.all);
         self.history.end_launches(ended.committed);
-        let File { recorder, turns, rows, held, history, .. } = self;
+        let TraceFile { recorder, turns, rows, held, history, .. } = self;
         let mut sink = Sink::new(recorder, appender, turns, rows, held, history);
         sink.waiting_stacks();
         self.inputs.drain(&mut sink, now, until);

@@ -31,7 +31,7 @@ impl Operation {
 }
 
 /// Which calls have ended: all below `watermark` but `open`.
-pub(super) struct Calls {
+pub(super) struct EndedCalls {
     pub(super) watermark: u64,
     pub(super) open: Vec<u64>,
 }
@@ -68,7 +68,7 @@ pub(super) struct Held {
 
 impl Held {
     /// A drain begins. The records of the calls in `lost` will never come.
-    pub(super) fn begin(&mut self, calls: Calls, lost: Vec<u64>, is_last: bool) {
+    pub(super) fn begin(&mut self, calls: EndedCalls, lost: Vec<u64>, is_last: bool) {
         self.links.begin(calls.watermark, calls.open);
         lost.into_iter().for_each(|call| self.links.lose(call));
         self.earlier.append(&mut self.operations);

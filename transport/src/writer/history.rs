@@ -12,7 +12,7 @@ use crate::recorder::Recorder;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct History {
+pub(super) struct FileHistory {
     /// In this session, as of the last commit: a rollback goes back to it.
     committed: Recorded,
     /// In sessions before this one, in this file.
@@ -36,7 +36,7 @@ struct Gone {
     before: Sums,
 }
 
-impl History {
+impl FileHistory {
     /// Operations in the file, and in those before it.
     pub(super) fn operations(&self) -> u64 {
         self.left + self.in_file().operations()

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::file::Until;
-use super::held::{Calls, Discarded, Held, Operation};
+use super::held::{Discarded, EndedCalls, Held, Operation};
 use super::process_ranges::ProcessRanges;
 use super::ranges::{RangePart, Ranges};
 use super::sink::{Added, Sink};
@@ -12,7 +12,7 @@ use crate::correlation;
 use crate::recorder::Recorder;
 use crate::records::ring::{Consumer, Entry};
 use crate::records::{Call, Kind};
-use crate::switch::Change;
+use crate::switch::SwitchChange;
 
 /// Changes of the switch to remember.
 const CHANGES_REMEMBERED: usize = 64;
@@ -39,7 +39,7 @@ impl ThreadInput {
     }
 
     /// Drains the ring, and gives up what is in it.
-    fn discard(&mut self, shared: &mut Shared, held: &mut Held) -> Discarded {
+    fn discard(&mut self, shared: &mut SharedRanges, held: &mut Held) -> Discarded {
         let ThreadInput { consumer, ranges, .. } = self;
         let (tid, mut discarded) = (consumer.tid, Discarded::default());
         consumer.gone = consumer.drain(|entry| {
@@ -65,12 +65,12 @@ impl ThreadInput {
 
 /// Ranges that any thread may end, and the changes of the switch that some range has not seen yet.
 #[derive(Default)]
-struct Shared {
+struct SharedRanges {
     ranges: ProcessRanges,
-    changes: Vec<Change>,
+    changes: Vec<SwitchChange>,
 }
 
-impl Shared {
+impl SharedRanges {
     /// What the record of thread `tid` means to its ranges and to all threads'.
     fn follow(
         &mut self,
@@ -90,15 +90,15 @@ impl Shared {
 pub(super) struct Inputs {
     recorder: &'static Recorder,
     threads: Vec<ThreadInput>,
-    shared: Shared,
+    shared: SharedRanges,
     /// The calls of the next transaction, and with them the records that are for it.
-    calls: Option<Calls>,
+    calls: Option<EndedCalls>,
 }
 
 impl Inputs {
     /// Of all threads that record.
     pub(super) fn new(recorder: &'static Recorder) -> Inputs {
-        Inputs { recorder, threads: Vec::new(), shared: Shared::default(), calls: None }
+        Inputs { recorder, threads: Vec::new(), shared: SharedRanges::default(), calls: None }
     }
 
     /// Takes the rings and the changes of the switch that have come since this was last done. True: the switch has changed.
@@ -117,7 +117,7 @@ impl Inputs {
 
     /// Changes of the switch that every range has seen, but for the latest: a record may come in late.
     fn forget_changes(&mut self) {
-        let Shared { ranges, changes } = &mut self.shared;
+        let SharedRanges { ranges, changes } = &mut self.shared;
         let applied = self.threads.iter().map(|thread| thread.ranges.applied()).min().unwrap_or(usize::MAX);
         let old = applied.min(ranges.applied()).min(changes.len().saturating_sub(CHANGES_REMEMBERED));
         changes.drain(..old);
@@ -163,17 +163,17 @@ impl Inputs {
     }
 
     /// Which calls are open, before it is said where the rings are drained to (see [`super::links`]).
-    fn note_calls(&mut self) -> Calls {
+    fn note_calls(&mut self) -> EndedCalls {
         let watermark = correlation::watermark();
         self.take_new_rings();
         let open = self.threads.iter().map(|thread| thread.consumer.open_call());
         let open = open.filter(|call| *call != correlation::NONE).collect();
         self.threads.iter_mut().for_each(|thread| thread.consumer.forget_end());
-        Calls { watermark, open }
+        EndedCalls { watermark, open }
     }
 
     /// The rings are drained next: `as_noted` by [`Inputs::collect_operations`], or all that they have by now. Which calls have ended.
-    pub(super) fn begin(&mut self, as_noted: bool) -> Calls {
+    pub(super) fn begin(&mut self, as_noted: bool) -> EndedCalls {
         let noted = self.calls.take().filter(|_| as_noted);
         noted.unwrap_or_else(|| self.note_calls())
     }
@@ -251,12 +251,12 @@ mod tests {
         producer.open_call(5);
         drop(producer);
         let mut held = Held::default();
-        held.begin(Calls { watermark: 10, open: vec![5] }, vec![], false);
+        held.begin(EndedCalls { watermark: 10, open: vec![5] }, vec![], false);
         let mut thread = ThreadInput::new(consumer);
-        assert_eq!(thread.discard(&mut Shared::default(), &mut held).records, 0);
+        assert_eq!(thread.discard(&mut SharedRanges::default(), &mut held).records, 0);
         held.forget_calls();
 
-        held.begin(Calls { watermark: 20, open: vec![] }, vec![], false);
+        held.begin(EndedCalls { watermark: 20, open: vec![] }, vec![], false);
         let copy = Copy { correlation: 5, ..bytemuck::Zeroable::zeroed() };
         let passed = held.pass_or_hold(Operation::Copy(copy));
         assert_eq!(passed.map(|(_, linked)| linked), Some(false), "that call has no row");

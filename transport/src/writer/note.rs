@@ -22,11 +22,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The writer's note.
 #[derive(Default)]
-pub(super) struct Note {
+pub(super) struct WriterNote {
     is_there: bool,
 }
 
-impl Note {
+impl WriterNote {
     /// Whether it was left, and nobody but its readers may have removed it.
     pub(super) fn is_there(&self) -> bool {
         self.is_there

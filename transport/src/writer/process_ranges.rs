@@ -10,9 +10,9 @@ use crate::marker::USER_MARKER;
 use crate::process_range::Begun;
 use crate::records::ring::Entry;
 use crate::records::{Kind, ProcessRange, Stack};
-use crate::switch::Change;
+use crate::switch::SwitchChange;
 
-struct Open {
+struct OpenProcessRange {
     tid: u32,
     /// The one range, and the stretches of it that are rows already.
     range: Ranges,
@@ -28,7 +28,7 @@ struct Early {
 /// See the module.
 #[derive(Default)]
 pub(super) struct ProcessRanges {
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenProcessRange>,
     early: Vec<Early>,
 }
 
@@ -38,7 +38,7 @@ impl ProcessRanges {
         &mut self,
         tid: u32,
         entry: &Entry<'_>,
-        changes: &[Change],
+        changes: &[SwitchChange],
         emit: impl FnMut(u32, RangePart<'_>),
     ) {
         let ProcessRange { time, id } = bytemuck::pod_read_unaligned(entry.body);
@@ -54,7 +54,7 @@ impl ProcessRanges {
     pub(super) fn start(
         &mut self,
         begun: Begun,
-        changes: &[Change],
+        changes: &[SwitchChange],
         mut emit: impl FnMut(u32, RangePart<'_>),
     ) {
         let Begun { id, tid, time, name, args } = begun;
@@ -67,7 +67,7 @@ impl ProcessRanges {
         };
         range.push(is_on.then_some(time), Stack::RPD, name, args);
         // An id that comes again means that the stop of the first was lost.
-        if let Some(mut lost) = self.open.insert(id, Open { tid, range }) {
+        if let Some(mut lost) = self.open.insert(id, OpenProcessRange { tid, range }) {
             lost.range.end(time, |stretch| emit(lost.tid, stretch));
         }
     }
@@ -77,11 +77,11 @@ impl ProcessRanges {
         &mut self,
         id: u64,
         time: u64,
-        changes: &[Change],
+        changes: &[SwitchChange],
         mut emit: impl FnMut(u32, RangePart<'_>),
     ) {
         match self.open.remove(&id) {
-            Some(Open { tid, mut range }) => {
+            Some(OpenProcessRange { tid, mut range }) => {
                 range.apply(changes, time, |stretch| emit(tid, stretch));
                 range.end(time, |stretch| emit(tid, stretch));
             }
@@ -100,7 +100,12 @@ impl ProcessRanges {
     }
 
     /// All rings were drained, at `now`: early stops find their starts, pauses end what is open.
-    pub(super) fn drained(&mut self, now: u64, changes: &[Change], mut emit: impl FnMut(u32, RangePart<'_>)) {
+    pub(super) fn drained(
+        &mut self,
+        now: u64,
+        changes: &[SwitchChange],
+        mut emit: impl FnMut(u32, RangePart<'_>),
+    ) {
         for early in std::mem::take(&mut self.early) {
             if self.open.contains_key(&early.id) {
                 self.stop(early.id, early.time, changes, &mut emit);
@@ -108,14 +113,14 @@ impl ProcessRanges {
                 self.early.push(Early { waited: true, ..early });
             }
         }
-        for Open { tid, range } in self.open.values_mut() {
+        for OpenProcessRange { tid, range } in self.open.values_mut() {
             range.apply(changes, now, |stretch| emit(*tid, stretch));
         }
     }
 
     /// The session ends at `now`, and every range with it.
     pub(super) fn end(&mut self, now: u64, mut emit: impl FnMut(u32, RangePart<'_>)) {
-        for (_, Open { tid, mut range }) in self.open.drain() {
+        for (_, OpenProcessRange { tid, mut range }) in self.open.drain() {
             range.end(now, |stretch| emit(tid, stretch));
         }
     }
@@ -160,7 +165,8 @@ mod tests {
 
     #[test]
     fn pauses_cut_it() {
-        let changes = [(0, true), (10, false), (20, true), (30, false)].map(|(time, on)| Change { time, on });
+        let changes =
+            [(0, true), (10, false), (20, true), (30, false)].map(|(time, on)| SwitchChange { time, on });
         let (mut ranges, mut rows) = (ProcessRanges::default(), Rows::new());
         ranges.start(begun(1, 7, 5), &changes, to(&mut rows));
         ranges.start(begun(2, 8, 15), &changes, to(&mut rows));
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_range_may_be_older_than_the_changes_that_are_known() {
-        let changes = [Change { time: 20, on: true }];
+        let changes = [SwitchChange { time: 20, on: true }];
         let (mut ranges, mut rows) = (ProcessRanges::default(), Rows::new());
         ranges.start(begun(1, 7, 15), &changes, to(&mut rows));
         ranges.stop(1, 30, &changes, to(&mut rows));

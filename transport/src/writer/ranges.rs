@@ -5,7 +5,7 @@
 
 use crate::records::ring::Entry;
 use crate::records::{Kind, Marker, Stack};
-use crate::switch::Change;
+use crate::switch::SwitchChange;
 
 /// A finished stretch of a range: the row's content.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct RangePart<'a> {
     pub(super) end: u64,
 }
 
-struct Open {
+struct OpenRange {
     stack: Stack,
     /// Start of the stretch being recorded; none while recording is paused.
     since: Option<u64>,
@@ -29,7 +29,7 @@ struct Open {
 /// See the module.
 #[derive(Default)]
 pub(super) struct Ranges {
-    open: Vec<Open>,
+    open: Vec<OpenRange>,
     /// Changes of the switch already applied.
     applied: usize,
 }
@@ -39,7 +39,7 @@ impl Ranges {
     pub(super) fn follow(
         &mut self,
         entry: &Entry<'_>,
-        changes: &[Change],
+        changes: &[SwitchChange],
         mut emit: impl FnMut(RangePart<'_>),
     ) {
         let marker: Marker = bytemuck::pod_read_unaligned(entry.body);
@@ -59,7 +59,7 @@ impl Ranges {
 
     /// A range begins; `since` is when, nothing while recording is paused.
     pub(super) fn push(&mut self, since: Option<u64>, stack: Stack, name: String, args: String) {
-        self.open.push(Open { stack, since, name, args });
+        self.open.push(OpenRange { stack, since, name, args });
     }
 
     /// The innermost range of `stack` ends at `time`. A pop without a push does nothing.
@@ -74,7 +74,7 @@ impl Ranges {
         self.innermost(stack);
     }
 
-    fn innermost(&mut self, stack: Stack) -> Option<Open> {
+    fn innermost(&mut self, stack: Stack) -> Option<OpenRange> {
         let place = self.open.iter().rposition(|range| range.stack == stack)?;
         Some(self.open.remove(place))
     }
@@ -90,7 +90,7 @@ impl Ranges {
     }
 
     /// Recording stopped or resumed; `all` are the changes so far, those up to `until` are applied.
-    pub(super) fn apply(&mut self, all: &[Change], until: u64, mut emit: impl FnMut(RangePart<'_>)) {
+    pub(super) fn apply(&mut self, all: &[SwitchChange], until: u64, mut emit: impl FnMut(RangePart<'_>)) {
         while let Some(change) = all.get(self.applied).filter(|change| change.time <= until) {
             self.applied += 1;
             for range in &mut self.open {
@@ -112,7 +112,7 @@ impl Ranges {
     }
 }
 
-impl Open {
+impl OpenRange {
     fn end(&self, time: u64, emit: impl FnOnce(RangePart<'_>)) {
         if let Some(start) = self.since {
             emit(RangePart { name: &self.name, args: &self.args, start, end: time.max(start) });
@@ -156,7 +156,7 @@ mod tests {
     fn a_pause_cuts_a_range_in_two() {
         let mut ranges = Ranges::default();
         let mut rows = Vec::new();
-        let changes = [(0, true), (10, false), (20, true)].map(|(time, on)| Change { time, on });
+        let changes = [(0, true), (10, false), (20, true)].map(|(time, on)| SwitchChange { time, on });
         ranges.apply(&changes, 5, |s| rows.push(row(s)));
         ranges.push(Some(5), Stack::RPD, "a".into(), String::new());
         ranges.push(Some(6), Stack::RPD, "b".into(), String::new());
@@ -173,7 +173,7 @@ mod tests {
         ranges.push(Some(5), Stack::RPD, "a".into(), String::new());
         ranges.end(9, |s| rows.push(row(s)));
         ranges.push(Some(10), Stack::RPD, "b".into(), String::new());
-        ranges.apply(&[Change { time: 11, on: false }], 12, |s| rows.push(row(s)));
+        ranges.apply(&[SwitchChange { time: 11, on: false }], 12, |s| rows.push(row(s)));
         ranges.end(20, |s| rows.push(row(s)));
         assert_eq!(rows, [("a".into(), 5, 9), ("b".into(), 10, 11)]);
     }

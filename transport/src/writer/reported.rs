@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use rpd_preload::lock::lock;
 use rpd_schema::{Appender, Error};
 
-use super::note::Note;
+use super::note::WriterNote;
 use super::rows::Recorded;
-use super::session::{self, State, Sums};
+use super::session::{self, AddFact, Sums};
 use crate::counters::Lost;
 use crate::recorder::Recorder;
 
@@ -39,7 +39,7 @@ pub(super) struct Reported {
     failures: u32,
     /// How many launches had not completed.
     without_op: u64,
-    note: Note,
+    note: WriterNote,
 }
 
 impl Reported {
@@ -56,7 +56,7 @@ impl Reported {
             before_file,
             failures: 0,
             without_op: 0,
-            note: Note::default(),
+            note: WriterNote::default(),
         }
     }
 
@@ -113,7 +113,7 @@ impl Reported {
         self.introduce_to(&mut |key, value| appender.session_fact(key, value))
     }
 
-    fn introduce_to(&self, state: &mut State<'_>) -> Result<(), Error> {
+    fn introduce_to(&self, state: &mut AddFact<'_>) -> Result<(), Error> {
         if self.introduced { Ok(()) } else { session::begin(state, self.recorder) }
     }
 
@@ -163,7 +163,7 @@ impl Reported {
 
     fn all_to(
         &self,
-        state: &mut State<'_>,
+        state: &mut AddFact<'_>,
         recorded: &Recorded,
         sums: Sums,
         ends: bool,

@@ -78,7 +78,7 @@ impl Recorded {
 
 /// The next local ids of a session.
 #[derive(Clone, Copy)]
-struct Ids {
+struct SessionIds {
     /// How often the ids of calls had gone through a session's, when it began.
     lap: u64,
     marker: u64,
@@ -90,7 +90,7 @@ pub(super) struct Rows {
     recorder: &'static Recorder,
     pid: u32,
     ticks: bool,
-    ids: Ids,
+    ids: SessionIds,
     names: Names,
     frames: Option<Frames>,
     /// Since the session began, the open transaction included.
@@ -168,7 +168,7 @@ impl Rows {
             recorder,
             pid: recorder.pid,
             ticks: recorder.config.ticks,
-            ids: Ids::first(),
+            ids: SessionIds::first(),
             names: Names::new(recorder.setup.gpus),
             frames: recorder.stacks.as_ref().map(Frames::new),
             recorded: Recorded::default(),
@@ -179,7 +179,7 @@ impl Rows {
 
     /// Whether a new session must be taken before the next transaction.
     pub(super) fn exhausted(&self) -> bool {
-        Ids::first().lap != self.ids.lap
+        SessionIds::first().lap != self.ids.lap
             || self.ids.marker + ID_RESERVE > CALL_IDS
             || self.ids.op + ID_RESERVE > 1 << 32
     }
@@ -207,7 +207,7 @@ impl Rows {
     /// A new session was taken.
     pub(super) fn begin_session(&mut self) {
         self.forget_counts();
-        self.ids = Ids::first();
+        self.ids = SessionIds::first();
         self.names.forget();
         if let Some(frames) = &mut self.frames {
             frames.forget();
@@ -511,9 +511,9 @@ fn launch_of(api: ApiId, record: &Dispatch, kernel: Named) -> KernelApiRow {
     }
 }
 
-impl Ids {
-    fn first() -> Ids {
-        Ids { lap: (correlation::watermark() + ID_RESERVE) / CALL_IDS, marker: 0, op: 1 }
+impl SessionIds {
+    fn first() -> SessionIds {
+        SessionIds { lap: (correlation::watermark() + ID_RESERVE) / CALL_IDS, marker: 0, op: 1 }
     }
 }
 

@@ -7,7 +7,7 @@ use rpd_preload::clock::{self, Clock};
 use rpd_schema::{Appender, Error, session_fact as fact};
 
 /// Where a fact about the session goes.
-pub(super) type State<'a> = dyn FnMut(&str, &str) -> Result<(), Error> + 'a;
+pub(super) type AddFact<'a> = dyn FnMut(&str, &str) -> Result<(), Error> + 'a;
 
 use super::rows::Recorded;
 use crate::counters::{Counters, Lost};
@@ -16,7 +16,7 @@ use crate::recorder::Recorder;
 use crate::stack::Stacks;
 
 /// Facts that are known when a session begins.
-pub(super) fn begin(state: &mut State<'_>, recorder: &Recorder) -> Result<(), Error> {
+pub(super) fn begin(state: &mut AddFact<'_>, recorder: &Recorder) -> Result<(), Error> {
     // SAFETY: no arguments, cannot fail.
     let parent = unsafe { libc::getppid() };
     let facts = [
@@ -77,7 +77,7 @@ pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder) -> Result<bool,
 }
 
 /// Which sources have found what they observe, and what they say of it. A later start or another profiler can change that.
-fn sources(state: &mut State<'_>, recorder: &Recorder) -> Result<(), Error> {
+fn sources(state: &mut AddFact<'_>, recorder: &Recorder) -> Result<(), Error> {
     let used = recorder.setup.sources.iter().filter(|source| source.is_used());
     let names: Vec<&str> = used.map(|source| source.name()).collect();
     if !names.is_empty() {
@@ -136,7 +136,7 @@ impl Sums {
 
 /// What the session has recorded and lost so far.
 pub(super) fn counts(
-    state: &mut State<'_>,
+    state: &mut AddFact<'_>,
     recorder: &Recorder,
     recorded: &Recorded,
     sums: Sums,
@@ -180,7 +180,7 @@ pub(super) fn committed(appender: &mut Appender, recorded: &Recorded) -> Result<
 }
 
 /// How many launches have not completed; also a zero, where it was more before.
-pub(super) fn launches_without_op(state: &mut State<'_>, recorded: &Recorded) -> Result<(), Error> {
+pub(super) fn launches_without_op(state: &mut AddFact<'_>, recorded: &Recorded) -> Result<(), Error> {
     if recorded.launches == 0 {
         return Ok(());
     }
@@ -188,7 +188,7 @@ pub(super) fn launches_without_op(state: &mut State<'_>, recorded: &Recorded) ->
 }
 
 /// The session ends well.
-pub(super) fn end(state: &mut State<'_>) -> Result<(), Error> {
+pub(super) fn end(state: &mut AddFact<'_>) -> Result<(), Error> {
     state(fact::END_MONOTONIC_NS, &clock::monotonic().to_string())?;
     state(fact::END_REALTIME_NS, &clock::read(Clock::Realtime).to_string())
 }

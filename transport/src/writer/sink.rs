@@ -3,7 +3,7 @@
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::held::{Held, Operation};
-use super::history::History;
+use super::history::FileHistory;
 use super::ranges::RangePart;
 use super::rows::Rows;
 use super::session;
@@ -52,7 +52,7 @@ struct Time {
 
 impl Time {
     fn new(recorder: &Recorder) -> Time {
-        Time { is_over: recorder.requests.ending.is_late(), rows: 0 }
+        Time { is_over: recorder.requests.exit_wait.is_late(), rows: 0 }
     }
 
     /// Whether there is no time for another row.
@@ -60,7 +60,7 @@ impl Time {
         self.rows += 1;
         // Now and then: the question reads the clock.
         if self.rows.is_multiple_of(64) {
-            self.is_over = recorder.requests.ending.is_late();
+            self.is_over = recorder.requests.exit_wait.is_late();
         }
         self.is_over
     }
@@ -73,7 +73,7 @@ pub(super) struct Sink<'a> {
     turns: &'a mut Turns,
     rows: &'a mut Rows,
     held: &'a mut Held,
-    history: &'a mut History,
+    history: &'a mut FileHistory,
     at_stake: AtStake,
     time: Time,
     failed: Option<Error>,
@@ -87,7 +87,7 @@ impl<'a> Sink<'a> {
         turns: &'a mut Turns,
         rows: &'a mut Rows,
         held: &'a mut Held,
-        history: &'a mut History,
+        history: &'a mut FileHistory,
     ) -> Sink<'a> {
         let (at_stake, time) = (AtStake::default(), Time::new(recorder));
         Sink { recorder, appender, turns, rows, held, history, at_stake, time, failed: None }

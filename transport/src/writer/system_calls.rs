@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use rusqlite::ffi;
 
 /// A descriptor that SQLite has, and the file it was opened for.
-struct Open {
+struct OpenFile {
     /// [`NONE`]: the place is free.
     descriptor: AtomicI32,
     device: AtomicU64,
@@ -29,17 +29,17 @@ const NONE: c_int = -1;
 
 /// The files that SQLite has open: trace, journal, and those of a look at it, so there is room for many more. Without a lock: one
 /// thread changes it, and a child may be forked while it does.
-static OPEN: [Open; 64] = [const {
-    Open { descriptor: AtomicI32::new(NONE), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
+static OPEN: [OpenFile; 64] = [const {
+    OpenFile { descriptor: AtomicI32::new(NONE), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
 }; 64];
 
-impl Open {
+impl OpenFile {
     /// Those of all descriptors.
-    fn all() -> impl Iterator<Item = &'static Open> {
+    fn all() -> impl Iterator<Item = &'static OpenFile> {
         OPEN.iter().filter(|open| open.descriptor() != NONE)
     }
 
-    fn find(descriptor: c_int) -> Option<&'static Open> {
+    fn find(descriptor: c_int) -> Option<&'static OpenFile> {
         OPEN.iter().find(|open| open.descriptor() == descriptor)
     }
 
@@ -89,7 +89,7 @@ pub(super) fn replace() {
 
 /// Whether SQLite has that (device, inode) open.
 pub(super) fn has_open(file: Option<(u64, u64)>) -> bool {
-    file.is_some() && Open::all().any(|open| Some(open.file()) == file)
+    file.is_some() && OpenFile::all().any(|open| Some(open.file()) == file)
 }
 
 /// The byte of the trace by which recorders take turns, behind those that SQLite locks (sqlite3.c, PENDING_BYTE to SHARED_SIZE).
@@ -105,9 +105,9 @@ pub(super) fn is_trace(path: &Path) {
     TRACE[1].store(inode, Ordering::Relaxed);
 }
 
-fn trace() -> Option<&'static Open> {
+fn trace() -> Option<&'static OpenFile> {
     let file = (TRACE[0].load(Ordering::Relaxed), TRACE[1].load(Ordering::Relaxed));
-    Open::all().find(|open| open.file() == file).filter(|open| open.is_ours())
+    OpenFile::all().find(|open| open.file() == file).filter(|open| open.is_ours())
 }
 
 /// Whether the trace has no name any more, or nothing in it. Where its descriptor was lost nobody knows.
@@ -148,13 +148,13 @@ fn lock_turn(kind: c_int) -> bool {
 
 /// Whether every descriptor of SQLite's still is the file it was opened for.
 pub(super) fn descriptors_are_ours() -> bool {
-    Open::all().all(Open::is_ours)
+    OpenFile::all().all(OpenFile::is_ours)
 }
 
 /// In a forked child, which has no thread that uses SQLite: the parent's files are not this process's. A lock of an open file ends
 /// with the last descriptor, so the child must have none when the parent ends.
 pub(super) fn close_inherited() {
-    for open in Open::all() {
+    for open in OpenFile::all() {
         if open.is_ours() {
             // SAFETY: still the parent's file, and nobody in this process uses it. Its locks stay with the parent's descriptor:
             // closing one of two descriptors gives none of them up.
@@ -177,7 +177,7 @@ fn stat(descriptor: c_int) -> Option<libc::stat> {
 
 /// Whether `descriptor` is what it was; otherwise errno says that it is not open.
 fn is_ours(descriptor: c_int) -> bool {
-    let ours = Open::find(descriptor).is_some_and(Open::is_ours);
+    let ours = OpenFile::find(descriptor).is_some_and(OpenFile::is_ours);
     if !ours {
         set_errno(libc::EBADF);
     }
@@ -188,7 +188,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     // SAFETY: SQLite's arguments.
     let descriptor = unsafe { libc::open(path, flags, mode) };
     let Some((device, inode)) = identity(descriptor) else { return descriptor };
-    let Some(free) = Open::find(NONE) else {
+    let Some(free) = OpenFile::find(NONE) else {
         // SAFETY: opened above, and known to nobody.
         unsafe { libc::close(descriptor) };
         set_errno(libc::EMFILE);
@@ -205,7 +205,7 @@ unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     // A child that is forked in between has its descriptor closed by the number that still stands here.
     // SAFETY: closed only while it is SQLite's own.
     let closed = if ours { unsafe { libc::close(descriptor) } } else { 0 };
-    if let Some(open) = Open::find(descriptor) {
+    if let Some(open) = OpenFile::find(descriptor) {
         open.forget();
     }
     closed

@@ -70,7 +70,7 @@ fn wait_for_turn() -> bool {
         if SEEN.swap(state, Ordering::Relaxed) != state
             && let Some(recorder) = recorder::get()
         {
-            recorder.requests.ending.others_wrote();
+            recorder.requests.exit_wait.others_wrote();
         }
     }
 }
@@ -100,15 +100,15 @@ fn pause() {
 
 /// Whether to give up waiting for the file this time; at the end there is no other time.
 fn is_too_long(waited: Duration) -> bool {
-    recorder::get().is_none_or(|recorder| match recorder.requests.ending.has_begun() {
-        true => recorder.requests.ending.is_over(),
+    recorder::get().is_none_or(|recorder| match recorder.requests.exit_wait.has_begun() {
+        true => recorder.requests.exit_wait.is_over(),
         false => waited > BUSY_TIME || recorder.requests.note_is_due(),
     })
 }
 
 /// Whether the process ends and has waited long enough for it.
 fn is_over() -> bool {
-    recorder::get().is_some_and(|recorder| recorder.requests.ending.is_over())
+    recorder::get().is_some_and(|recorder| recorder.requests.exit_wait.is_over())
 }
 
 /// Opens the file; forks happen while others have it.
@@ -117,7 +117,7 @@ pub(super) fn open(path: &Path) -> Result<Appender, Error> {
     loop {
         // What is left of RPDT_EXIT_MS then is for the note beside the file.
         let left =
-            recorder::get().map_or(Duration::ZERO, |recorder| recorder.requests.ending.time_for_file());
+            recorder::get().map_or(Duration::ZERO, |recorder| recorder.requests.exit_wait.time_for_file());
         let patience = OPEN.min(left);
         match Appender::open_without_session(path, patience) {
             Err(error) if *error.kind() == ErrorKind::Locked && !is_too_long(begin.elapsed()) => {
@@ -220,7 +220,7 @@ impl Turns {
             self.over();
         }
         // There is no time for that at the end.
-        if self.had > TURN && !recorder.requests.ending.is_late() {
+        if self.had > TURN && !recorder.requests.exit_wait.is_late() {
             self.had = Duration::ZERO;
             self.away_until = Some(Instant::now() + APART);
         }

@@ -15,7 +15,7 @@ use place::Place;
 
 use super::queue::HwQueue;
 use super::state::get;
-use crate::call::{self, Cause};
+use crate::call::{self, CausingCall};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::Queue;
 
@@ -35,15 +35,15 @@ impl Reservations {
         &self.0[index as usize & (self.0.len() - 1)]
     }
 
-    fn put(&self, index: u64, cause: &Cause) {
+    fn put(&self, index: u64, cause: &CausingCall) {
         let call = cause.call | if cause.launches { LAUNCHES } else { 0 };
         self.place(index).put(index, [call, cause.stream]);
     }
 
     /// What is known of packet `index`.
-    pub(super) fn cause(&self, index: u64) -> Cause {
-        let Some([call, stream]) = self.place(index).get(index) else { return Cause::NONE };
-        Cause { call: call & !LAUNCHES, stream, launches: call & LAUNCHES != 0 }
+    pub(super) fn cause(&self, index: u64) -> CausingCall {
+        let Some([call, stream]) = self.place(index).get(index) else { return CausingCall::NONE };
+        CausingCall { call: call & !LAUNCHES, stream, launches: call & LAUNCHES != 0 }
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_place_is_known_by_its_index() {
         let reservations = Reservations::new(4);
-        let cause = |call| Cause { call, stream: 7, launches: call % 2 == 1 };
+        let cause = |call| CausingCall { call, stream: 7, launches: call % 2 == 1 };
         reservations.put(3, &cause(31));
         reservations.put(11, &cause(40));
         assert_eq!(reservations.cause(3).call, correlation::NONE, "two rings later");

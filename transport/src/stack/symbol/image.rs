@@ -9,9 +9,9 @@ use object::{LittleEndian, Object, ReadCache};
 
 use super::demangle::demangle;
 use super::lines::Lines;
-use super::source::Source;
+use super::source::FileReader;
 use super::table::SymbolTable;
-use crate::stack::module::{Identity, Module};
+use crate::stack::module::{FileIdentity, Module};
 use crate::stack::table::Demangle;
 
 /// An ELF file of this machine, read piece by piece.
@@ -36,7 +36,7 @@ impl Image {
             return Image::default();
         };
         // Distributions put debug information, and symbols that nobody links to, into files of their own.
-        if image.lines.is_none() && matches!(identity, Identity::BuildId(_)) {
+        if image.lines.is_none() && matches!(identity, FileIdentity::BuildId(_)) {
             let separate = elsewhere.iter().find_map(|path| Image::read(path, identity));
             if let Some((separate, _)) = separate {
                 image.lines = separate.lines;
@@ -48,8 +48,8 @@ impl Image {
     }
 
     /// What the file at `path` says if it is the one that was loaded, and where there may be more.
-    fn read(path: &Path, identity: &Identity) -> Option<(Image, Vec<PathBuf>)> {
-        let (source, file) = Source::open(path)?;
+    fn read(path: &Path, identity: &FileIdentity) -> Option<(Image, Vec<PathBuf>)> {
+        let (source, file) = FileReader::open(path)?;
         let cache = ReadCache::new(&file);
         let elf = Elf::parse(&cache).ok().filter(|elf| is(elf, identity))?;
         let image = Image {
@@ -87,10 +87,10 @@ impl Image {
 }
 
 /// Whether this is the file that was loaded.
-fn is(elf: &Elf<'_>, identity: &Identity) -> bool {
+fn is(elf: &Elf<'_>, identity: &FileIdentity) -> bool {
     match identity {
-        Identity::BuildId(id) => elf.build_id().is_ok_and(|found| found == Some(id)),
-        Identity::Headers(headers) => {
+        FileIdentity::BuildId(id) => elf.build_id().is_ok_and(|found| found == Some(id)),
+        FileIdentity::Headers(headers) => {
             let found: &[ProgramHeader64<LittleEndian>] = elf.elf_program_headers();
             object::pod::bytes_of_slice(found) == headers
         }

@@ -30,16 +30,16 @@ const SECTIONS: [SectionId; 11] = [
     SectionId::DebugTypes,
 ];
 
-type Bytes = EndianArcSlice<LittleEndian>;
+type SectionBytes = EndianArcSlice<LittleEndian>;
 
 /// See the module.
 pub(super) struct Lines {
-    context: Context<Bytes>,
+    context: Context<SectionBytes>,
     size: usize,
 }
 
 /// One function at an address.
-pub(super) struct Frame {
+pub(super) struct FunctionAt {
     /// As the linker knows it.
     pub(super) function: Option<String>,
     /// `file:line`, `file` where the line is not known.
@@ -54,18 +54,18 @@ impl Lines {
         if size > MOST || elf.section_by_name(SectionId::DebugInfo.name()).is_none() {
             return None;
         }
-        let load = |id: SectionId| -> Result<Bytes, Error> {
+        let load = |id: SectionId| -> Result<SectionBytes, Error> {
             let wanted = SECTIONS.contains(&id);
             let section = wanted.then(|| elf.section_by_name(id.name())).flatten();
             let bytes = section.and_then(|section| contents(&section.compressed_file_range().ok()?, file));
-            Ok(Bytes::new(bytes.unwrap_or_else(|| Arc::new([])), LittleEndian))
+            Ok(SectionBytes::new(bytes.unwrap_or_else(|| Arc::new([])), LittleEndian))
         };
         let context = Context::from_dwarf(Dwarf::load(load).ok()?).ok()?;
         Some(Lines { context, size: size as usize })
     }
 
     /// The functions at an address of the file, the innermost first.
-    pub(super) fn at(&self, address: u64) -> Vec<Frame> {
+    pub(super) fn at(&self, address: u64) -> Vec<FunctionAt> {
         let mut found = vec![];
         let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return found };
         while let Ok(Some(frame)) = frames.next() {
@@ -74,7 +74,7 @@ impl Lines {
                 Some(location.line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}")))
             });
             let function = frame.function.and_then(|name| name.raw_name().map(Cow::into_owned).ok());
-            found.push(Frame { function, place });
+            found.push(FunctionAt { function, place });
         }
         found
     }

@@ -5,17 +5,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file as it was when it was first opened.
-pub(super) struct Source {
+pub(super) struct FileReader {
     path: PathBuf,
     identity: (u64, u64, u64, i64, i64),
 }
 
-impl Source {
+impl FileReader {
     /// Opens a file. Others than regular ones might not end.
-    pub(super) fn open(path: &Path) -> Option<(Source, File)> {
+    pub(super) fn open(path: &Path) -> Option<(FileReader, File)> {
         let file = File::open(path).ok()?;
         let metadata = file.metadata().ok()?;
-        let source = Source { path: path.to_path_buf(), identity: identity(&metadata) };
+        let source = FileReader { path: path.to_path_buf(), identity: identity(&metadata) };
         metadata.is_file().then_some((source, file))
     }
 

@@ -7,14 +7,14 @@ use object::read::elf::{SectionHeader, Sym};
 use object::{LittleEndian, elf};
 
 use super::image::Elf;
-use super::source::Source;
+use super::source::FileReader;
 
 /// A larger table is not read: two and a half million symbols.
 const MOST: u64 = 64 << 20;
 /// Bytes of a name.
 const LONGEST: usize = 16 << 10;
 
-struct Function {
+struct SymbolRange {
     start: u64,
     size: u64,
     /// Place of its name among the names.
@@ -24,15 +24,15 @@ struct Function {
 /// See the module. Names stay in the file until they are asked for.
 pub(super) struct SymbolTable {
     /// By address.
-    functions: Vec<Function>,
-    source: Source,
+    functions: Vec<SymbolRange>,
+    source: FileReader,
     /// Where the names begin in it.
     names: u64,
 }
 
 impl SymbolTable {
     /// The full table if the file has it, otherwise that of exported symbols; none where neither has a function.
-    pub(super) fn read(elf: &Elf<'_>, file: &File, source: Source) -> Option<SymbolTable> {
+    pub(super) fn read(elf: &Elf<'_>, file: &File, source: FileReader) -> Option<SymbolTable> {
         let kinds = [elf::SHT_SYMTAB, elf::SHT_DYNSYM].into_iter();
         let (functions, names) = kinds
             .filter_map(|kind| functions(elf, file, kind))
@@ -55,12 +55,12 @@ impl SymbolTable {
 
     /// Bytes of memory it takes.
     pub(super) fn size(&self) -> usize {
-        self.functions.capacity() * size_of::<Function>()
+        self.functions.capacity() * size_of::<SymbolRange>()
     }
 }
 
 /// The functions of one table, and where their names begin.
-fn functions(elf: &Elf<'_>, file: &File, kind: elf::SectionType) -> Option<(Vec<Function>, u64)> {
+fn functions(elf: &Elf<'_>, file: &File, kind: elf::SectionType) -> Option<(Vec<SymbolRange>, u64)> {
     let endian = LittleEndian;
     let sections = elf.elf_section_table();
     let section = sections.iter().find(|section| section.sh_type(endian) == kind)?;
@@ -73,7 +73,7 @@ fn functions(elf: &Elf<'_>, file: &File, kind: elf::SectionType) -> Option<(Vec<
         .iter()
         .filter(|symbol| matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC))
         .filter(|symbol| symbol.st_shndx(endian) != elf::SHN_UNDEF)
-        .map(|symbol| Function {
+        .map(|symbol| SymbolRange {
             start: symbol.st_value(endian),
             size: symbol.st_size(endian),
             name: symbol.st_name(endian),

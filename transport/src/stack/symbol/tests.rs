@@ -6,7 +6,7 @@ use std::process::Command;
 use object::{Object, ObjectSymbol};
 
 use super::*;
-use crate::stack::module::Identity;
+use crate::stack::module::FileIdentity;
 
 const SOURCE: &str = "
 static inline __attribute__((always_inline)) int inner(volatile int *p) {
@@ -33,8 +33,8 @@ fn module(path: &Path) -> (Module, u64) {
     let elf = object::read::elf::ElfFile64::<object::LittleEndian>::parse(&*bytes).unwrap();
     let outer = elf.dynamic_symbols().find(|symbol| symbol.name() == Ok("outer")).unwrap().address();
     let identity = match elf.build_id().unwrap() {
-        Some(id) => Identity::BuildId(id.to_vec()),
-        None => Identity::Headers(object::pod::bytes_of_slice(elf.elf_program_headers()).to_vec()),
+        Some(id) => FileIdentity::BuildId(id.to_vec()),
+        None => FileIdentity::Headers(object::pod::bytes_of_slice(elf.elf_program_headers()).to_vec()),
     };
     (Module { path: path.to_path_buf(), identity: Some(identity) }, outer)
 }

@@ -3,12 +3,12 @@
 use rpd_preload::clock;
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::{AtStake, File};
+use super::{AtStake, TraceFile};
 use crate::counters::Cause;
 use crate::writer::access::Meanwhile;
 use crate::writer::held::Discarded;
 
-impl File {
+impl TraceFile {
     /// A transaction failed: nothing of it is in the file.
     pub(super) fn fail(&mut self, mut appender: Appender, error: &Error, at_stake: AtStake) {
         self.turns.roll_back(&mut appender);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rpd_preload::lock::lock;
 use rpd_schema::{Appender, Error, ErrorKind};
 
-use super::{AtStake, File};
+use super::{AtStake, TraceFile};
 use crate::config::Template;
 use crate::log;
 use crate::recorder::text_bytes;
@@ -29,7 +29,7 @@ const MOST_OWN_IDS: u64 = 1 << 29;
 /// How long a look at a file that is to be the trace waits for others who write it.
 const CHECK: Duration = Duration::from_millis(100);
 
-impl File {
+impl TraceFile {
     /// The open file, opened now if it has to be.
     pub(super) fn take_appender(&mut self) -> Option<Appender> {
         if self.access.is_to_wait() {

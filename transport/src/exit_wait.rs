@@ -9,7 +9,7 @@ use rpd_preload::clock;
 const MOST_WAITS: u32 = 6;
 
 /// See the module.
-pub(crate) struct Ending {
+pub(crate) struct ExitWait {
     /// RPDT_EXIT_MS.
     most: Duration,
     /// When the wait began, ns of CLOCK_MONOTONIC; 0 before. The time in which others got on is left out.
@@ -18,10 +18,10 @@ pub(crate) struct Ending {
     called: AtomicU64,
 }
 
-impl Ending {
+impl ExitWait {
     /// The process does not end yet.
-    pub(crate) fn new(most: Duration) -> Ending {
-        Ending { most, began: AtomicU64::new(0), called: AtomicU64::new(0) }
+    pub(crate) fn new(most: Duration) -> ExitWait {
+        ExitWait { most, began: AtomicU64::new(0), called: AtomicU64::new(0) }
     }
 
     /// The wait begins.
