@@ -14,9 +14,6 @@ use std::ffi::{c_char, c_int, c_void};
 use forward::Forward;
 use rpd_preload::cancellation;
 
-type Text = *const c_char;
-type Object = *const c_void;
-
 /// What the functions that only accept something return.
 const DONE: c_int = 0;
 
@@ -55,8 +52,8 @@ pub extern "C-unwind" fn roctx_version_minor() -> u32 {
 /// # Safety
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxMarkA(message: Text) {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text)> = Forward::new(c"roctxMarkA");
+pub unsafe extern "C-unwind" fn roctxMarkA(message: *const c_char) {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_char)> = Forward::new(c"roctxMarkA");
     if let Some(mark) = FORWARD.get() {
         // SAFETY: the caller's promise.
         unsafe { mark(message) };
@@ -68,8 +65,9 @@ pub unsafe extern "C-unwind" fn roctxMarkA(message: Text) {
 /// # Safety
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxRangePushA(message: Text) -> c_int {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text) -> c_int> = Forward::new(c"roctxRangePushA");
+pub unsafe extern "C-unwind" fn roctxRangePushA(message: *const c_char) -> c_int {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_char) -> c_int> =
+        Forward::new(c"roctxRangePushA");
     // SAFETY: the caller's promise.
     FORWARD.get().map_or_else(alone::push, |push| unsafe { push(message) })
 }
@@ -86,8 +84,9 @@ pub extern "C-unwind" fn roctxRangePop() -> c_int {
 /// # Safety
 /// `message` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxRangeStartA(message: Text) -> u64 {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text) -> u64> = Forward::new(c"roctxRangeStartA");
+pub unsafe extern "C-unwind" fn roctxRangeStartA(message: *const c_char) -> u64 {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_char) -> u64> =
+        Forward::new(c"roctxRangeStartA");
     // SAFETY: the caller's promise.
     FORWARD.get().map_or_else(alone::start, |start| unsafe { start(message) })
 }
@@ -106,8 +105,8 @@ pub extern "C-unwind" fn roctxRangeStop(id: u64) {
 /// # Safety
 /// As AMD's library demands (roctracer_roctx.h).
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxRegisterTracerCallback(callback: Object) {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Object)> =
+pub unsafe extern "C-unwind" fn roctxRegisterTracerCallback(callback: *const c_void) {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_void)> =
         Forward::new(c"roctxRegisterTracerCallback");
     if let Some(register) = FORWARD.get() {
         // SAFETY: the caller's promise.
@@ -153,8 +152,9 @@ pub extern "C-unwind" fn roctxProfilerResume(tid: u64) -> c_int {
 /// # Safety
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxNameOsThread(name: Text) -> c_int {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text) -> c_int> = Forward::new(c"roctxNameOsThread");
+pub unsafe extern "C-unwind" fn roctxNameOsThread(name: *const c_char) -> c_int {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_char) -> c_int> =
+        Forward::new(c"roctxNameOsThread");
     // SAFETY: the caller's promise.
     FORWARD.get().map_or(DONE, |call| unsafe { call(name) })
 }
@@ -164,8 +164,8 @@ pub unsafe extern "C-unwind" fn roctxNameOsThread(name: Text) -> c_int {
 /// # Safety
 /// `name` is null or NUL-terminated, `agent` null or a live `hsa_agent_t`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxNameHsaAgent(name: Text, agent: Object) -> c_int {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
+pub unsafe extern "C-unwind" fn roctxNameHsaAgent(name: *const c_char, agent: *const c_void) -> c_int {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_char, *const c_void) -> c_int> =
         Forward::new(c"roctxNameHsaAgent");
     // SAFETY: the caller's promise.
     FORWARD.get().map_or(DONE, |call| unsafe { call(name, agent) })
@@ -176,8 +176,8 @@ pub unsafe extern "C-unwind" fn roctxNameHsaAgent(name: Text, agent: Object) -> 
 /// # Safety
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxNameHipDevice(name: Text, device: c_int) -> c_int {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text, c_int) -> c_int> =
+pub unsafe extern "C-unwind" fn roctxNameHipDevice(name: *const c_char, device: c_int) -> c_int {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_char, c_int) -> c_int> =
         Forward::new(c"roctxNameHipDevice");
     // SAFETY: the caller's promise.
     FORWARD.get().map_or(DONE, |call| unsafe { call(name, device) })
@@ -188,8 +188,8 @@ pub unsafe extern "C-unwind" fn roctxNameHipDevice(name: Text, device: c_int) ->
 /// # Safety
 /// `name` is null or NUL-terminated, `stream` null or a live stream.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn roctxNameHipStream(name: Text, stream: Object) -> c_int {
-    static FORWARD: Forward<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
+pub unsafe extern "C-unwind" fn roctxNameHipStream(name: *const c_char, stream: *const c_void) -> c_int {
+    static FORWARD: Forward<unsafe extern "C-unwind" fn(*const c_char, *const c_void) -> c_int> =
         Forward::new(c"roctxNameHipStream");
     // SAFETY: the caller's promise.
     FORWARD.get().map_or(DONE, |call| unsafe { call(name, stream) })

@@ -26,16 +26,16 @@ struct Dynamic {
 #[repr(C)]
 struct Debug {
     version: c_int,
-    first: *const Library,
+    first: *const LoadedLibrary,
 }
 
 /// A library in the loader's list (glibc link.h, struct link_map).
 #[repr(C)]
-struct Library {
+struct LoadedLibrary {
     base: u64,
     file: *const c_char,
     dynamic: *const Dynamic,
-    next: *const Library,
+    next: *const LoadedLibrary,
 }
 
 // Tags of entries (ELF gABI, and glibc elf.h for those of GNU).
@@ -56,13 +56,13 @@ unsafe extern "C" {
 }
 
 #[derive(Clone, Copy)]
-struct Name<'a> {
+struct HashedName<'a> {
     text: &'a CStr,
     hash: u32,
 }
 
-struct Search<'a> {
-    name: Name<'a>,
+struct SymbolSearch<'a> {
+    name: HashedName<'a>,
     begun: bool,
     found: usize,
 }
@@ -91,16 +91,16 @@ pub(crate) unsafe fn compare(one: *const c_char, other: *const c_char) -> Orderi
     }
 }
 
-impl Name<'_> {
-    fn of(text: &CStr) -> Name<'_> {
+impl HashedName<'_> {
+    fn of(text: &CStr) -> HashedName<'_> {
         let add = |hash: u32, byte: &u8| hash.wrapping_mul(33).wrapping_add((*byte).into());
-        Name { text, hash: text.to_bytes().iter().fold(5381, add) }
+        HashedName { text, hash: text.to_bytes().iter().fold(5381, add) }
     }
 }
 
 /// The function called `name` of the first library in the loader's list that has one.
 pub(crate) fn function(name: &CStr, from: From) -> Option<usize> {
-    let mut search = Search { name: Name::of(name), begun: from == From::Start, found: 0 };
+    let mut search = SymbolSearch { name: HashedName::of(name), begun: from == From::Start, found: 0 };
     // SAFETY: `look` gets the search it expects.
     unsafe { iterate(look, (&raw mut search).cast()) };
     (search.found != 0).then_some(search.found)
@@ -142,13 +142,13 @@ pub(crate) fn first_function(name: &CStr) -> Option<usize> {
     if debug.is_null() {
         return None;
     }
-    let (name, this) = (Name::of(name), (&raw const __ehdr_start) as u64);
+    let (name, this) = (HashedName::of(name), (&raw const __ehdr_start) as u64);
     // SAFETY: the loader's own list, of which the beginning does not change.
     unsafe {
         let mut library = (*debug).first;
         let mut begun = false;
         while !library.is_null() {
-            let Library { base, dynamic, next, .. } = library.read();
+            let LoadedLibrary { base, dynamic, next, .. } = library.read();
             if base == this {
                 begun = true;
             } else if begun && let Some(found) = look_up(base, dynamic, name) {
@@ -162,7 +162,7 @@ pub(crate) fn first_function(name: &CStr) -> Option<usize> {
 
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
     // SAFETY: the loader's own entry, and the search above.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<'_>>()) };
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<SymbolSearch<'_>>()) };
     if info.dlpi_addr == (&raw const __ehdr_start) as u64 {
         search.begun = true;
     } else if search.begun {
@@ -197,7 +197,7 @@ unsafe extern "C" fn contains(info: *mut libc::dl_phdr_info, _: usize, question:
 ///
 /// # Safety
 /// The library is loaded, and stays; the section is null or its own.
-unsafe fn look_up(base: u64, section: *const Dynamic, name: Name<'_>) -> Option<usize> {
+unsafe fn look_up(base: u64, section: *const Dynamic, name: HashedName<'_>) -> Option<usize> {
     if section.is_null() {
         return None;
     }

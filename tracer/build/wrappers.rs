@@ -72,7 +72,7 @@ impl Parameter<'_> {
         let mut parts = cell.split(':');
         let (offset, class, size) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
         let (size, kind) = match (class, size) {
-            ("d", _) => (12, "Dim3"),
+            ("d", _) => (12, "HipDim3"),
             ("t", _) => (24, "Extent"),
             ("z", _) => (8, "usize"),
             // Addresses of results and structures, texts.

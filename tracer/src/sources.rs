@@ -16,12 +16,12 @@ use crate::intercept;
 
 /// All of them, in the order in which they are told of anything: markers, which wait for nothing; then the runtime before what is built
 /// upon it.
-pub(crate) static ALL: &[&dyn Source] = &[&roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd, &hsa::Hsa, &hip::Hip];
+pub(crate) static ALL: &[&dyn Source] = &[&roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd, &hsa::HsaSource, &hip::Hip];
 
 /// What is known of GPUs and kernels, whichever source found it out.
-pub(crate) struct Gpus;
+pub(crate) struct KnownGpus;
 
-impl GpuTable for Gpus {
+impl GpuTable for KnownGpus {
     fn kernel(&self, id: KernelId) -> Option<KernelText> {
         kernels::text(id)
     }

@@ -12,7 +12,7 @@ use crate::process::finish;
 
 /// `struct rpd_state` of include/rpd_tracer.h.
 #[repr(C)]
-pub struct State {
+pub struct RpdState {
     /// Bytes of the caller's structure.
     size: u32,
     /// 1 while it records, otherwise 0.
@@ -36,10 +36,10 @@ pub struct State {
 /// # Safety
 /// `state` is null or points to as many writable bytes as its first member says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn rpd_state(state: *mut State) {
+pub unsafe extern "C-unwind" fn rpd_state(state: *mut RpdState) {
     guard((), || {
         // SAFETY: the caller's promise; the size is looked at before anything else.
-        let fits = !state.is_null() && unsafe { (*state).size } as usize >= size_of::<State>();
+        let fits = !state.is_null() && unsafe { (*state).size } as usize >= size_of::<RpdState>();
         let Some(recorder) = recorder::get().filter(|_| fits) else { return };
         // SAFETY: as large as a State, by the caller's promise.
         let state = unsafe { &mut *state };

@@ -37,7 +37,7 @@ pub(crate) fn is_there() -> bool {
 /// runtime for us. It may have to wait for longer than we do, who may hold locks that the other thread needs: then it has HIP looked
 /// for again itself.
 fn while_initialised(act: impl FnOnce()) -> bool {
-    let Some(runtime) = Runtime::exported().filter(Runtime::is_begun) else { return false };
+    let Some(runtime) = RuntimeHold::exported().filter(RuntimeHold::is_begun) else { return false };
     let holder: &'static Holder = Box::leak(Box::new(Holder { runtime, state: AtomicU32::new(WAITS) }));
     // No closure: where the recorder is being loaded, a new thread that reaches for thread-local data of it waits until that is done.
     let argument = std::ptr::from_ref(holder).cast_mut().cast();
@@ -72,7 +72,7 @@ fn while_initialised(act: impl FnOnce()) -> bool {
 
 /// A thread of ours that keeps the runtime initialised. A few bytes, never freed: there are as many as starts before HIP is found.
 struct Holder {
-    runtime: Runtime,
+    runtime: RuntimeHold,
     state: AtomicU32,
 }
 
@@ -116,17 +116,17 @@ extern "C" fn hold(holder: *mut c_void) -> *mut c_void {
 }
 
 /// The functions by which a runtime is kept initialised.
-struct Runtime {
+struct RuntimeHold {
     init: NoArguments,
     shut_down: NoArguments,
     system_get_info: SystemGetInfo,
 }
 
-impl Runtime {
-    fn exported() -> Option<Runtime> {
+impl RuntimeHold {
+    fn exported() -> Option<RuntimeHold> {
         // SAFETY: functions of these names have these types (HSA 1.2).
         unsafe {
-            Some(Runtime {
+            Some(RuntimeHold {
                 init: std::mem::transmute::<*mut c_void, NoArguments>(exported(c"hsa_init")?),
                 shut_down: std::mem::transmute::<*mut c_void, NoArguments>(exported(c"hsa_shut_down")?),
                 system_get_info: std::mem::transmute::<*mut c_void, SystemGetInfo>(exported(

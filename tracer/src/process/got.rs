@@ -21,7 +21,7 @@ pub(crate) struct Replacement {
 
 // Elf64_Dyn, Elf64_Rela and Elf64_Sym (System V ABI, x86-64 supplement).
 #[repr(C)]
-struct Dynamic {
+struct DynamicEntry {
     tag: u64,
     value: u64,
 }
@@ -90,8 +90,8 @@ unsafe fn replace_in(module: &libc::dl_phdr_info, replacements: &[Replacement]) 
     if replacements.iter().any(|replacement| is_in(replacement.ours) || is_in(replacement.theirs)) {
         return;
     }
-    let entries = (base + dynamic.p_vaddr) as *const Dynamic;
-    let count = dynamic.p_memsz as usize / size_of::<Dynamic>();
+    let entries = (base + dynamic.p_vaddr) as *const DynamicEntry;
+    let count = dynamic.p_memsz as usize / size_of::<DynamicEntry>();
     // SAFETY: the library's dynamic section.
     let entries = unsafe { std::slice::from_raw_parts(entries, count) };
     let entry = |tag| entries.iter().find(|entry| entry.tag == tag).map(|entry| entry.value);

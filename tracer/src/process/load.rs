@@ -44,7 +44,7 @@ extern "C-unwind" fn constructor() {
         config.autostart &= !late;
         let setup = Setup {
             sources: sources::ALL,
-            gpus: &sources::Gpus,
+            gpus: &sources::KnownGpus,
             demangle: rpd_codeobject::demangle,
             writer: writer::run,
         };

@@ -39,7 +39,7 @@ use rpd_transport::source::{Answer, CallText, Detail, Loading, Offer, Source, Wa
 
 use crate::hsa_runtime::late;
 use arguments::Arguments;
-use description::Row;
+use description::RowKind;
 
 /// The source of HIP's calls, and of commands as HIP times them.
 pub(crate) struct Hip;
@@ -112,8 +112,8 @@ impl Source for Hip {
         let api = description::get().apis.get(usize::from(call.function))?;
         let detail = match api.row {
             // What was submitted tells it better.
-            Row::Kernel if call.submitted == 0 => Detail::Launch(launch::launch(api, arguments)),
-            Row::Copy { .. } => launch::transfer(api, arguments).map_or(Detail::Nothing, Detail::Copy),
+            RowKind::Kernel if call.submitted == 0 => Detail::Launch(launch::launch(api, arguments)),
+            RowKind::Copy { .. } => launch::transfer(api, arguments).map_or(Detail::Nothing, Detail::Copy),
             _ => Detail::Nothing,
         };
         let text = Arguments::new(api, arguments).text();

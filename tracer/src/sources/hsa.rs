@@ -40,9 +40,9 @@ use load::TableOrigin;
 use state::get;
 
 /// The source of dispatches and copies.
-pub(crate) struct Hsa;
+pub(crate) struct HsaSource;
 
-impl Source for Hsa {
+impl Source for HsaSource {
     fn name(&self) -> &'static str {
         "hsa"
     }

@@ -9,7 +9,7 @@ mod next;
 mod table;
 
 use std::cell::Cell;
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rpd_transport::marker;
@@ -19,7 +19,7 @@ use rpd_transport::source::{Answer, Loading, Offer, Source};
 use rpd_transport::thread;
 
 use crate::guard::{bytes, guard, with_recorder};
-use next::Next;
+use next::NextFunction;
 
 /// The source of roctx's markers.
 pub(crate) struct Roctx;
@@ -45,42 +45,42 @@ impl Source for Roctx {
     }
 }
 
-type Text = *const c_char;
-type Object = *const std::ffi::c_void;
 /// roctxMarkA.
-pub(crate) type Mark = unsafe extern "C-unwind" fn(Text);
+pub(crate) type Mark = unsafe extern "C-unwind" fn(*const c_char);
 /// roctxRangePushA.
-pub(crate) type RangePush = unsafe extern "C-unwind" fn(Text) -> c_int;
+pub(crate) type RangePush = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 /// roctxRangePop.
 pub(crate) type RangePop = extern "C-unwind" fn() -> c_int;
 /// roctxRangeStartA.
-pub(crate) type RangeStart = unsafe extern "C-unwind" fn(Text) -> u64;
+pub(crate) type RangeStart = unsafe extern "C-unwind" fn(*const c_char) -> u64;
 /// roctxRangeStop.
 pub(crate) type RangeStop = extern "C-unwind" fn(u64);
 /// roctxProfilerPause, roctxProfilerResume.
-pub(crate) type Control = extern "C-unwind" fn(u64) -> c_int;
+pub(crate) type ProfilerControl = extern "C-unwind" fn(u64) -> c_int;
 
 // What stands behind our own symbols.
-pub(crate) static MARK: Next<Mark> = Next::new(c"roctxMarkA");
-pub(crate) static RANGE_PUSH: Next<RangePush> = Next::new(c"roctxRangePushA");
-pub(crate) static RANGE_POP: Next<RangePop> = Next::new(c"roctxRangePop");
-pub(crate) static RANGE_START: Next<RangeStart> = Next::new(c"roctxRangeStartA");
-pub(crate) static RANGE_STOP: Next<RangeStop> = Next::new(c"roctxRangeStop");
-static THREAD_ID: Next<unsafe extern "C-unwind" fn(*mut u64) -> c_int> = Next::new(c"roctxGetThreadId");
-pub(crate) static PAUSE: Next<Control> = Next::new(c"roctxProfilerPause");
-pub(crate) static RESUME: Next<Control> = Next::new(c"roctxProfilerResume");
-static NAME_OS_THREAD: Next<unsafe extern "C-unwind" fn(Text) -> c_int> = Next::new(c"roctxNameOsThread");
-static NAME_HSA_AGENT: Next<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
-    Next::new(c"roctxNameHsaAgent");
-static NAME_HIP_DEVICE: Next<unsafe extern "C-unwind" fn(Text, c_int) -> c_int> =
-    Next::new(c"roctxNameHipDevice");
-static NAME_HIP_STREAM: Next<unsafe extern "C-unwind" fn(Text, Object) -> c_int> =
-    Next::new(c"roctxNameHipStream");
+pub(crate) static MARK: NextFunction<Mark> = NextFunction::new(c"roctxMarkA");
+pub(crate) static RANGE_PUSH: NextFunction<RangePush> = NextFunction::new(c"roctxRangePushA");
+pub(crate) static RANGE_POP: NextFunction<RangePop> = NextFunction::new(c"roctxRangePop");
+pub(crate) static RANGE_START: NextFunction<RangeStart> = NextFunction::new(c"roctxRangeStartA");
+pub(crate) static RANGE_STOP: NextFunction<RangeStop> = NextFunction::new(c"roctxRangeStop");
+static THREAD_ID: NextFunction<unsafe extern "C-unwind" fn(*mut u64) -> c_int> =
+    NextFunction::new(c"roctxGetThreadId");
+pub(crate) static PAUSE: NextFunction<ProfilerControl> = NextFunction::new(c"roctxProfilerPause");
+pub(crate) static RESUME: NextFunction<ProfilerControl> = NextFunction::new(c"roctxProfilerResume");
+static NAME_OS_THREAD: NextFunction<unsafe extern "C-unwind" fn(*const c_char) -> c_int> =
+    NextFunction::new(c"roctxNameOsThread");
+static NAME_HSA_AGENT: NextFunction<unsafe extern "C-unwind" fn(*const c_char, *const c_void) -> c_int> =
+    NextFunction::new(c"roctxNameHsaAgent");
+static NAME_HIP_DEVICE: NextFunction<unsafe extern "C-unwind" fn(*const c_char, c_int) -> c_int> =
+    NextFunction::new(c"roctxNameHipDevice");
+static NAME_HIP_STREAM: NextFunction<unsafe extern "C-unwind" fn(*const c_char, *const c_void) -> c_int> =
+    NextFunction::new(c"roctxNameHipStream");
 
 /// Version of the interface, where no library says another.
 const VERSION: (u32, u32) = (4, 1);
-static VERSION_MAJOR: Next<extern "C-unwind" fn() -> u32> = Next::new(c"roctx_version_major");
-static VERSION_MINOR: Next<extern "C-unwind" fn() -> u32> = Next::new(c"roctx_version_minor");
+static VERSION_MAJOR: NextFunction<extern "C-unwind" fn() -> u32> = NextFunction::new(c"roctx_version_major");
+static VERSION_MINOR: NextFunction<extern "C-unwind" fn() -> u32> = NextFunction::new(c"roctx_version_minor");
 
 /// The last id given to a range that `roctxRangeStop` ends.
 static LAST_RANGE: AtomicU64 = AtomicU64::new(0);
@@ -99,7 +99,7 @@ pub(crate) fn version_minor() -> u32 {
 ///
 /// # Safety
 /// `message` is null or NUL-terminated.
-pub(crate) unsafe fn mark(next: Option<Mark>, message: Text) {
+pub(crate) unsafe fn mark(next: Option<Mark>, message: *const c_char) {
     with_recorder(|recorder| {
         // SAFETY: the caller's promise.
         marker::mark(recorder, marker::USER_MARKER.as_bytes(), unsafe { bytes(message) });
@@ -114,7 +114,7 @@ pub(crate) unsafe fn mark(next: Option<Mark>, message: Text) {
 ///
 /// # Safety
 /// `message` is null or NUL-terminated.
-pub(crate) unsafe fn range_push(next: Option<RangePush>, message: Text) -> c_int {
+pub(crate) unsafe fn range_push(next: Option<RangePush>, message: *const c_char) -> c_int {
     with_recorder(|recorder| {
         // SAFETY: the caller's promise.
         let text = unsafe { bytes(message) };
@@ -138,7 +138,7 @@ pub(crate) fn range_pop(next: Option<RangePop>) -> c_int {
 ///
 /// # Safety
 /// `message` is null or NUL-terminated.
-pub(crate) unsafe fn range_start(next: Option<RangeStart>, message: Text) -> u64 {
+pub(crate) unsafe fn range_start(next: Option<RangeStart>, message: *const c_char) -> u64 {
     let id = match next {
         // SAFETY: the caller's promise.
         Some(next) => hand_on(|| unsafe { next(message) }),
@@ -174,7 +174,7 @@ pub(crate) unsafe fn thread_id(tid: *mut u64) -> c_int {
 }
 
 /// Recording pauses until [`resume`]. Only whole processes can: asked for one thread, nothing happens.
-pub(crate) fn pause(next: Option<Control>, tid: u64) -> c_int {
+pub(crate) fn pause(next: Option<ProfilerControl>, tid: u64) -> c_int {
     if tid == 0 {
         with_recorder(|recorder| recorder.switch.pause());
     }
@@ -182,7 +182,7 @@ pub(crate) fn pause(next: Option<Control>, tid: u64) -> c_int {
 }
 
 /// Recording goes on, or begins if nobody has asked for it yet.
-pub(crate) fn resume(next: Option<Control>, tid: u64) -> c_int {
+pub(crate) fn resume(next: Option<ProfilerControl>, tid: u64) -> c_int {
     if tid == 0 {
         with_recorder(|recorder| {
             recorder.switch.resume();
@@ -196,7 +196,7 @@ pub(crate) fn resume(next: Option<Control>, tid: u64) -> c_int {
 ///
 /// # Safety
 /// As the next library demands.
-pub(crate) unsafe fn name_os_thread(name: Text) -> c_int {
+pub(crate) unsafe fn name_os_thread(name: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     NAME_OS_THREAD.get().map_or(0, |next| unsafe { next(name) })
 }
@@ -205,7 +205,7 @@ pub(crate) unsafe fn name_os_thread(name: Text) -> c_int {
 ///
 /// # Safety
 /// As the next library demands.
-pub(crate) unsafe fn name_hsa_agent(name: Text, agent: Object) -> c_int {
+pub(crate) unsafe fn name_hsa_agent(name: *const c_char, agent: *const c_void) -> c_int {
     // SAFETY: the caller's promise.
     NAME_HSA_AGENT.get().map_or(0, |next| unsafe { next(name, agent) })
 }
@@ -214,7 +214,7 @@ pub(crate) unsafe fn name_hsa_agent(name: Text, agent: Object) -> c_int {
 ///
 /// # Safety
 /// As the next library demands.
-pub(crate) unsafe fn name_hip_device(name: Text, device: c_int) -> c_int {
+pub(crate) unsafe fn name_hip_device(name: *const c_char, device: c_int) -> c_int {
     // SAFETY: the caller's promise.
     NAME_HIP_DEVICE.get().map_or(0, |next| unsafe { next(name, device) })
 }
@@ -223,7 +223,7 @@ pub(crate) unsafe fn name_hip_device(name: Text, device: c_int) -> c_int {
 ///
 /// # Safety
 /// As the next library demands.
-pub(crate) unsafe fn name_hip_stream(name: Text, stream: Object) -> c_int {
+pub(crate) unsafe fn name_hip_stream(name: *const c_char, stream: *const c_void) -> c_int {
     // SAFETY: the caller's promise.
     NAME_HIP_STREAM.get().map_or(0, |next| unsafe { next(name, stream) })
 }

@@ -56,7 +56,7 @@ struct Callbacks {
 
 /// A completed command (ROCclr 5.2 prof_protocol.h, activity_record_t).
 #[repr(C)]
-struct Record {
+struct ActivityRecord {
     domain: u32,
     kind: u32,
     operation: u32,
@@ -191,7 +191,7 @@ unsafe extern "C-unwind" fn created(id: u64) {
 
 /// Whether HIP began to make the command before recording was started: then it has no times, or those of an older command that was in
 /// its place.
-fn is_straggler(record: &Record, created: &Created) -> bool {
+fn is_straggler(record: &ActivityRecord, created: &Created) -> bool {
     let given_at = CALLBACKS.get().map_or(0, |callbacks| callbacks.given_at.load(Ordering::Relaxed));
     let is_its_own = |begin| known::monotonic(begin).is_some_and(|begin| begin >= created.time);
     created.call == correlation::NONE
@@ -200,7 +200,7 @@ fn is_straggler(record: &Record, created: &Created) -> bool {
 }
 
 /// A command has completed.
-unsafe extern "C-unwind" fn completed(_: u32, record: *const Record, _: *mut c_void) {
+unsafe extern "C-unwind" fn completed(_: u32, record: *const ActivityRecord, _: *mut c_void) {
     guard((), || {
         // SAFETY: HIP's record, valid during the call.
         let record = unsafe { &*record };

@@ -9,7 +9,7 @@ use std::ptr;
 
 use rpd_preload::memory::{self, Copied};
 
-use super::description::{Api, Class, Field, Row, Structure};
+use super::description::{Api, Class, Field, RowKind, Structure};
 
 /// Bytes kept of one call at most.
 pub(super) const MOST: usize = 768;
@@ -20,7 +20,7 @@ const FIRST_ADDRESS: u64 = 4096;
 
 /// What is known of the call whose arguments are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum CallState {
     /// It is under way: what its arguments point to is there.
     Open,
     /// It may have been left without returning: what its arguments point to may be gone. Texts are not looked at.
@@ -31,7 +31,7 @@ pub(super) enum Call {
 ///
 /// # Safety
 /// `data` is a hip_api_data_t that HIP has filled for this function, or such memory with anything in it if `call` may have been left.
-pub(super) unsafe fn keep(api: &Api, data: *const u8, call: Call, into: &mut [u8; MOST]) -> usize {
+pub(super) unsafe fn keep(api: &Api, data: *const u8, call: CallState, into: &mut [u8; MOST]) -> usize {
     let mut end = 0;
     for field in &api.fields {
         let size = kept(field);
@@ -44,7 +44,7 @@ pub(super) unsafe fn keep(api: &Api, data: *const u8, call: Call, into: &mut [u8
         if field.class == Class::Text {
             // SAFETY: as above, a pointer.
             let text = unsafe { at.cast::<*const c_char>().read_unaligned() };
-            let text = if call == Call::Open { text } else { ptr::null() };
+            let text = if call == CallState::Open { text } else { ptr::null() };
             // SAFETY: null, or HIP has read this text in the call.
             end += unsafe { keep_text(text, to) };
             continue;
@@ -59,7 +59,7 @@ pub(super) unsafe fn keep(api: &Api, data: *const u8, call: Call, into: &mut [u8
         };
         if from.is_null() {
             to[..size].fill(0);
-        } else if call == Call::MaybeLeft && from != at {
+        } else if call == CallState::MaybeLeft && from != at {
             if memory::copy(from as usize, &mut to[..size]) != Copied::All {
                 to[..size].fill(0);
             }
@@ -135,10 +135,10 @@ impl<'a> Arguments<'a> {
             });
             return shown.collect::<Vec<_>>().join(" | ");
         }
-        let in_row = matches!(self.api.row, Row::Kernel | Row::Copy { .. });
+        let in_row = matches!(self.api.row, RowKind::Kernel | RowKind::Copy { .. });
         let mut text = String::new();
         for (field, bytes) in self.each() {
-            let launch_arguments = self.api.row == Row::Kernel && is_argument_list(field.name);
+            let launch_arguments = self.api.row == RowKind::Kernel && is_argument_list(field.name);
             if field.class == Class::Opaque || in_row && field.role.is_some() || launch_arguments {
                 continue;
             }

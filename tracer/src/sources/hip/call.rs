@@ -18,7 +18,7 @@ use rpd_transport::thread;
 
 use super::arguments::{self, Arguments, MOST, unsigned};
 use super::command::Created;
-use super::description::{Api, Role, Row, StreamPlace};
+use super::description::{Api, ArgumentRole, RowKind, StreamPlace};
 use super::launch::{LAUNCH_CONFIG_STREAM, launch, transfer};
 use super::{functions, kernel, pointer};
 use crate::call::frame::{self, Frame};
@@ -27,7 +27,7 @@ use crate::call::{self as open_call, StreamAt};
 /// u64s of the room for HIP's data of one call: more than any version known writes there (1520 bytes in 6.x).
 pub(super) const ROOM: usize = 256;
 
-struct Current {
+struct CurrentCall {
     /// Id of the call, `correlation::NONE` outside.
     id: Cell<u64>,
     start: Cell<u64>,
@@ -43,7 +43,7 @@ struct Current {
     room: UnsafeCell<[u64; ROOM]>,
 }
 
-impl Current {
+impl CurrentCall {
     /// The function of the call, if it is recorded.
     fn recorded(&self) -> Option<&'static Api> {
         self.api.get().filter(|_| self.id.get() != correlation::NONE).map(|(_, api)| api)
@@ -66,8 +66,8 @@ impl Current {
 }
 
 thread_local! {
-    static CURRENT: Current = const {
-        Current {
+    static CURRENT: CurrentCall = const {
+        CurrentCall {
             id: Cell::new(correlation::NONE),
             start: Cell::new(0),
             api: Cell::new(None),
@@ -167,7 +167,7 @@ pub(super) fn stands() {
 }
 
 /// Looks at once into a structure that names the stream: it is the application's until the call returns, however that comes about.
-fn look_into_config(current: &Current, api: &Api) {
+fn look_into_config(current: &CurrentCall, api: &Api) {
     let Some(StreamPlace::Config(offset)) = api.stream else { return };
     // SAFETY: an argument's place.
     let config = unsafe { current.argument(offset) } as *const u8;
@@ -188,9 +188,14 @@ pub(super) fn find_kernel() {
         }
         let mut room = [0; MOST];
         // SAFETY: the data was filled just now, at the beginning of this very call.
-        let length = unsafe { arguments::keep(api, current.data.get(), arguments::Call::Open, &mut room) };
+        let length =
+            unsafe { arguments::keep(api, current.data.get(), arguments::CallState::Open, &mut room) };
         let argument = |role| argument(api, &room[..length], role);
-        current.kernel.set(kernel::named_by(api, argument(Role::Function), argument(Role::Stream)));
+        current.kernel.set(kernel::named_by(
+            api,
+            argument(ArgumentRole::Function),
+            argument(ArgumentRole::Stream),
+        ));
     });
 }
 
@@ -201,15 +206,15 @@ pub(super) fn created() -> Created {
         let Some(api) = current.recorded() else { return };
         created.call = current.id.get();
         created.launch = api.is_launch();
-        if !matches!(api.row, Row::Kernel | Row::Copy { .. }) {
+        if !matches!(api.row, RowKind::Kernel | RowKind::Copy { .. }) {
             return;
         }
         let mut room = [0; MOST];
-        let call = arguments::Call::MaybeLeft;
+        let call = arguments::CallState::MaybeLeft;
         // SAFETY: mapped, whatever has become of the call: the thread may have left it, and be in one that is not recorded.
         let length = unsafe { arguments::keep(api, current.data.get(), call, &mut room) };
         if let Some(copy) = transfer(api, &room[..length]) {
-            let ends = pointer::Ends::of(&copy);
+            let ends = pointer::CopyEnds::of(&copy);
             created.ends = Some((ends.dst_gpu, ends.src_gpu));
         } else {
             let launch = launch(api, &room[..length]);
@@ -258,17 +263,18 @@ pub(super) fn exit(index: u16, data: *const u8) {
 unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: &mut records::Call) {
     let mut room = [0; MOST];
     // SAFETY: the caller's promise.
-    let length = unsafe { arguments::keep(api, data, arguments::Call::Open, &mut room) };
+    let length = unsafe { arguments::keep(api, data, arguments::CallState::Open, &mut room) };
     let bytes = &room[..length];
     call.arguments = length as u32;
     let argument = |role| argument(api, bytes, role);
     match api.row {
         // A dispatch knows its kernel better; only a launch without one (a captured one, one that failed) must say it.
-        Row::Kernel if call.submitted == 0 && call.kernel == NO_KERNEL => {
-            call.kernel = kernel::named_by(api, argument(Role::Function), argument(Role::Stream));
+        RowKind::Kernel if call.submitted == 0 && call.kernel == NO_KERNEL => {
+            call.kernel =
+                kernel::named_by(api, argument(ArgumentRole::Function), argument(ArgumentRole::Stream));
         }
-        Row::Copy { .. } => {
-            let ends = pointer::Ends::of(&transfer(api, bytes).unwrap_or_default());
+        RowKind::Copy { .. } => {
+            let ends = pointer::CopyEnds::of(&transfer(api, bytes).unwrap_or_default());
             (call.dst_gpu, call.src_gpu, call.pinned) = (ends.dst_gpu, ends.src_gpu, ends.pinned.into());
         }
         _ => {}
@@ -284,7 +290,7 @@ unsafe fn record(recorder: &'static Recorder, api: &Api, data: *const u8, call: 
 }
 
 /// The argument of a call to `api` that has that role, 0 without one.
-fn argument(api: &Api, bytes: &[u8], role: Role) -> u64 {
+fn argument(api: &Api, bytes: &[u8], role: ArgumentRole) -> u64 {
     let mut each = Arguments::new(api, bytes).each();
     each.find(|(field, _)| field.role == Some(role)).map_or(0, |(_, bytes)| unsigned(bytes))
 }

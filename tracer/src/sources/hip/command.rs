@@ -93,7 +93,7 @@ pub(super) struct Completed {
     pub(super) kernel: Option<KernelId>,
 }
 
-struct Place {
+struct CommandSlot {
     /// 0: free; `BUSY`; otherwise key + 1.
     state: AtomicU64,
     created: UnsafeCell<Option<Created>>,
@@ -103,7 +103,7 @@ const BUSY: u64 = u64::MAX;
 /// How often to try a place that another thread is at, which takes it some ns; it may have lost its processor.
 const TRIES: u32 = 1000;
 
-impl Place {
+impl CommandSlot {
     /// Takes the place, if it is in such a state as `wanted` says.
     fn take(&self, wanted: impl Fn(u64) -> bool) -> bool {
         for _ in 0..TRIES {
@@ -120,13 +120,13 @@ impl Place {
     }
 }
 
-struct Places(Box<[Place]>);
+struct Places(Box<[CommandSlot]>);
 
 // SAFETY: `created` is touched only by whoever set `state` to BUSY.
 unsafe impl Sync for Places {}
 
 static TABLE: LazyLock<Places> = LazyLock::new(|| {
-    let place = || Place { state: AtomicU64::new(0), created: UnsafeCell::new(None) };
+    let place = || CommandSlot { state: AtomicU64::new(0), created: UnsafeCell::new(None) };
     Places(std::iter::repeat_with(place).take(PLACES).collect())
 });
 

@@ -29,32 +29,34 @@ impl HipCalls {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Config {
+pub(super) struct HipConfig {
     /// Functions of the HIP API whose calls are recorded.
     pub(super) apis: Filter,
     /// How calls are observed; the recorder's choice if None.
     pub(super) calls: Option<HipCalls>,
 }
 
-static CONFIG: OnceLock<Config> = OnceLock::new();
+static CONFIG: OnceLock<HipConfig> = OnceLock::new();
 
 /// What the user asked for.
-pub(super) fn get() -> &'static Config {
-    CONFIG.get_or_init(Config::default)
+pub(super) fn get() -> &'static HipConfig {
+    CONFIG.get_or_init(HipConfig::default)
 }
 
 /// Reads the variables.
 pub(super) fn configure(env: &mut Env<'_>) {
-    let config = Config::read(env);
+    let config = HipConfig::read(env);
     CONFIG.get_or_init(|| config);
 }
 
-impl Config {
-    fn read(env: &mut Env<'_>) -> Config {
+impl HipConfig {
+    fn read(env: &mut Env<'_>) -> HipConfig {
         // The second is the name of an earlier version.
         let name = ["RPDT_HIP_CALLS", "RPDT_HIP_DOOR"].into_iter().find(|name| env.text(name).is_some());
         let calls = name.and_then(|name| env.choice(name, ALL.map(HipCalls::name))).map(|place| ALL[place]);
-        let Some(text) = env.text("RPDT_HIP_APIS") else { return Config { calls, ..Config::default() } };
+        let Some(text) = env.text("RPDT_HIP_APIS") else {
+            return HipConfig { calls, ..HipConfig::default() };
+        };
         let (apis, unknown) = Filter::read(&text.to_string_lossy());
         if !unknown.is_empty() {
             env.complain(format!(
@@ -62,7 +64,7 @@ impl Config {
                 unknown.join(" and ")
             ));
         }
-        Config { apis, calls }
+        HipConfig { apis, calls }
     }
 }
 
@@ -75,7 +77,7 @@ mod tests {
         let read = |vars: &[(&str, &str)]| {
             let get = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
             let mut env = Env::new(&get);
-            let config = Config::read(&mut env);
+            let config = HipConfig::read(&mut env);
             (config, env.complaints().to_vec())
         };
         let (config, complaints) =

@@ -9,7 +9,7 @@ static TEXT: &str = include_str!("description/hip_api.tsv");
 
 /// A HIP version as its own table of names tells it.
 #[derive(Debug)]
-pub(super) struct Version {
+pub(super) struct HipVersion {
     /// Such as `5.2`, or `5.6-5.7`.
     pub(super) name: &'static str,
     /// sizeof(hip_api_data_t).
@@ -22,7 +22,7 @@ pub(super) struct Version {
 
 /// Which row of the file a call fills beside rocpd_api.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Row {
+pub(crate) enum RowKind {
     /// None.
     None,
     /// rocpd_kernelapi: the call launches one kernel.
@@ -82,7 +82,7 @@ pub(crate) enum Structure {
 
 /// The column that an argument fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ArgumentRole {
     /// Host function or hipFunction_t of a kernel.
     Function,
     /// Workgroups, all dimensions.
@@ -133,7 +133,7 @@ pub(crate) struct Field {
     /// The parameter's name.
     pub(crate) name: &'static str,
     /// The column it fills.
-    pub(crate) role: Option<Role>,
+    pub(crate) role: Option<ArgumentRole>,
 }
 
 /// Where a call's stream stands.
@@ -153,7 +153,7 @@ pub(crate) struct Api {
     /// First version with this layout.
     since: &'static str,
     /// What it fills.
-    pub(crate) row: Row,
+    pub(crate) row: RowKind,
     /// Where the stream stands, of launches and copies.
     pub(crate) stream: Option<StreamPlace>,
     /// Its arguments in order.
@@ -163,19 +163,19 @@ pub(crate) struct Api {
 impl Api {
     /// Whether calls launch kernels, of their own or of a graph.
     pub(super) fn launches(&self) -> bool {
-        matches!(self.row, Row::Kernel | Row::Kernels | Row::Graph)
+        matches!(self.row, RowKind::Kernel | RowKind::Kernels | RowKind::Graph)
     }
 
     /// Whether calls launch one kernel.
     pub(crate) fn is_launch(&self) -> bool {
-        self.row == Row::Kernel
+        self.row == RowKind::Kernel
     }
 }
 
 /// All of it.
 #[derive(Debug)]
 pub(crate) struct Description {
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Vec<HipVersion>,
     /// By name; of one name, later versions last.
     pub(super) apis: Vec<Api>,
 }
@@ -201,7 +201,7 @@ impl Description {
     }
 
     /// The version whose functions are these; `names` are (id, name) in ascending order.
-    pub(super) fn version_of<'a>(&self, names: impl Iterator<Item = (u32, &'a str)>) -> Option<&Version> {
+    pub(super) fn version_of<'a>(&self, names: impl Iterator<Item = (u32, &'a str)>) -> Option<&HipVersion> {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for (id, name) in names {
             for byte in format!("{id} {name}\n").bytes() {
@@ -212,7 +212,7 @@ impl Description {
     }
 
     /// Place in `apis` of the function `name` as `version` has it.
-    pub(super) fn find(&self, name: &str, version: &Version) -> Option<u16> {
+    pub(super) fn find(&self, name: &str, version: &HipVersion) -> Option<u16> {
         let place = |name: &str| self.versions.iter().position(|known| known.name == name);
         let end = self.apis.partition_point(|api| api.name <= name);
         let begin = self.apis.partition_point(|api| api.name < name);
@@ -234,30 +234,30 @@ impl Description {
     }
 }
 
-fn version(mut cells: impl Iterator<Item = &'static str>) -> Option<Version> {
+fn version(mut cells: impl Iterator<Item = &'static str>) -> Option<HipVersion> {
     let name = cells.next()?;
     let [data_size, last_id] = [cells.next()?, cells.next()?].map(|number| number.parse().ok());
     let hash = u64::from_str_radix(cells.next()?, 16).ok()?;
-    Some(Version { name, data_size: data_size? as usize, last_id: last_id?, hash })
+    Some(HipVersion { name, data_size: data_size? as usize, last_id: last_id?, hash })
 }
 
 fn api(mut cells: impl Iterator<Item = &'static str>) -> Option<Api> {
     let (name, since, row) = (cells.next()?, cells.next()?, cells.next()?);
     let mut words = row.split(',');
     let row = match words.next()? {
-        "kernel" => Row::Kernel,
-        "kernels" => Row::Kernels,
-        "graph" => Row::Graph,
+        "kernel" => RowKind::Kernel,
+        "kernels" => RowKind::Kernels,
+        "graph" => RowKind::Graph,
         "copy" => {
             let words: Vec<&str> = words.collect();
             let kind = words.iter().find_map(|word| word.strip_prefix("kind=")?.parse().ok());
-            Row::Copy { sync: words.contains(&"sync"), kind }
+            RowKind::Copy { sync: words.contains(&"sync"), kind }
         }
-        _ => Row::None,
+        _ => RowKind::None,
     };
     let fields = cells.map(field).collect::<Option<Vec<Field>>>()?;
     let stream = fields.iter().find_map(|field| match (field.role, field.class) {
-        (Some(Role::Stream), _) => Some(StreamPlace::Argument(field.offset)),
+        (Some(ArgumentRole::Stream), _) => Some(StreamPlace::Argument(field.offset)),
         (_, Class::Structure(Structure::LaunchConfig)) => Some(StreamPlace::Config(field.offset)),
         _ => None,
     });
@@ -295,7 +295,7 @@ fn field(text: &'static str) -> Option<Field> {
     Some(Field { offset, class, result, size, name, role })
 }
 
-fn role(word: &str) -> Option<Role> {
+fn role(word: &str) -> Option<ArgumentRole> {
     let axis = |prefix: &str| match word.strip_prefix(prefix)? {
         "X" => Some(0),
         "Y" => Some(1),
@@ -303,24 +303,24 @@ fn role(word: &str) -> Option<Role> {
         _ => None,
     };
     Some(match word {
-        "function" => Role::Function,
-        "grid" => Role::Grid,
-        "block" => Role::Block,
-        "shared" => Role::Shared,
-        "stream" => Role::Stream,
-        "dst" => Role::Dst,
-        "src" => Role::Src,
-        "size" => Role::Bytes,
-        "width" => Role::Width,
-        "height" => Role::Height,
-        "kind" => Role::Kind,
-        "dstDevice" => Role::DstDevice,
-        "srcDevice" => Role::SrcDevice,
-        "what" | "launches" => Role::What,
+        "function" => ArgumentRole::Function,
+        "grid" => ArgumentRole::Grid,
+        "block" => ArgumentRole::Block,
+        "shared" => ArgumentRole::Shared,
+        "stream" => ArgumentRole::Stream,
+        "dst" => ArgumentRole::Dst,
+        "src" => ArgumentRole::Src,
+        "size" => ArgumentRole::Bytes,
+        "width" => ArgumentRole::Width,
+        "height" => ArgumentRole::Height,
+        "kind" => ArgumentRole::Kind,
+        "dstDevice" => ArgumentRole::DstDevice,
+        "srcDevice" => ArgumentRole::SrcDevice,
+        "what" | "launches" => ArgumentRole::What,
         _ => match (axis("grid"), axis("items"), axis("block")) {
-            (Some(axis), _, _) => Role::GridAxis(axis),
-            (_, Some(axis), _) => Role::ItemsAxis(axis),
-            (_, _, Some(axis)) => Role::BlockAxis(axis),
+            (Some(axis), _, _) => ArgumentRole::GridAxis(axis),
+            (_, Some(axis), _) => ArgumentRole::ItemsAxis(axis),
+            (_, _, Some(axis)) => ArgumentRole::BlockAxis(axis),
             _ => return None,
         },
     })
@@ -345,17 +345,30 @@ mod tests {
     #[test]
     fn launches_and_copies_have_what_their_rows_need() {
         for api in &get().apis {
-            let has = |role: Role| api.fields.iter().any(|field| field.role == Some(role));
+            let has = |role: ArgumentRole| api.fields.iter().any(|field| field.role == Some(role));
             match api.row {
-                Row::Kernel if has(Role::What) => assert!(has(Role::Function), "{api:?}"),
-                Row::Kernel => {
-                    assert!(has(Role::Function) && has(Role::Shared) && has(Role::Stream), "{api:?}");
-                    assert!(has(Role::Grid) || has(Role::GridAxis(2)) || has(Role::ItemsAxis(2)), "{api:?}");
-                    assert!(has(Role::Block) || has(Role::BlockAxis(2)), "{api:?}");
+                RowKind::Kernel if has(ArgumentRole::What) => assert!(has(ArgumentRole::Function), "{api:?}"),
+                RowKind::Kernel => {
+                    assert!(
+                        has(ArgumentRole::Function) && has(ArgumentRole::Shared) && has(ArgumentRole::Stream),
+                        "{api:?}"
+                    );
+                    assert!(
+                        has(ArgumentRole::Grid)
+                            || has(ArgumentRole::GridAxis(2))
+                            || has(ArgumentRole::ItemsAxis(2)),
+                        "{api:?}"
+                    );
+                    assert!(has(ArgumentRole::Block) || has(ArgumentRole::BlockAxis(2)), "{api:?}");
                 }
-                Row::Copy { kind, .. } => {
-                    let plain = has(Role::Dst) && has(Role::Src) && (has(Role::Bytes) || has(Role::Height));
-                    assert!(has(Role::What) || plain && (kind.is_some() || has(Role::Kind)), "{api:?}");
+                RowKind::Copy { kind, .. } => {
+                    let plain = has(ArgumentRole::Dst)
+                        && has(ArgumentRole::Src)
+                        && (has(ArgumentRole::Bytes) || has(ArgumentRole::Height));
+                    assert!(
+                        has(ArgumentRole::What) || plain && (kind.is_some() || has(ArgumentRole::Kind)),
+                        "{api:?}"
+                    );
                 }
                 _ => {}
             }

@@ -3,23 +3,23 @@
 use rpd_transport::source::{Launch, Transfer};
 
 use super::arguments::{Arguments, unsigned};
-use super::description::{Api, Class, Role, Row, Structure};
+use super::description::{Api, ArgumentRole, Class, RowKind, Structure};
 
-/// From the arguments kept of a call to `api`, whose row is [`Row::Kernel`].
+/// From the arguments kept of a call to `api`, whose row is [`RowKind::Kernel`].
 pub(super) fn launch(api: &Api, bytes: &[u8]) -> Launch {
     let mut launch = Launch::default();
     let mut items = None;
     for (field, bytes) in Arguments::new(api, bytes).each() {
         let number = unsigned(bytes) as u32;
         match field.role {
-            Some(Role::Grid) => launch.grid = dimensions(bytes),
-            Some(Role::Block) => launch.workgroup = dimensions(bytes),
-            Some(Role::GridAxis(axis)) => launch.grid[usize::from(axis)] = number,
-            Some(Role::ItemsAxis(axis)) => items.get_or_insert([0; 3])[usize::from(axis)] = number,
-            Some(Role::BlockAxis(axis)) => launch.workgroup[usize::from(axis)] = number,
-            Some(Role::Shared) => launch.shared = number,
-            Some(Role::Stream) => launch.stream = unsigned(bytes),
-            Some(Role::What) => look_into_config(&mut launch, bytes),
+            Some(ArgumentRole::Grid) => launch.grid = dimensions(bytes),
+            Some(ArgumentRole::Block) => launch.workgroup = dimensions(bytes),
+            Some(ArgumentRole::GridAxis(axis)) => launch.grid[usize::from(axis)] = number,
+            Some(ArgumentRole::ItemsAxis(axis)) => items.get_or_insert([0; 3])[usize::from(axis)] = number,
+            Some(ArgumentRole::BlockAxis(axis)) => launch.workgroup[usize::from(axis)] = number,
+            Some(ArgumentRole::Shared) => launch.shared = number,
+            Some(ArgumentRole::Stream) => launch.stream = unsigned(bytes),
+            Some(ArgumentRole::What) => look_into_config(&mut launch, bytes),
             _ => {}
         }
     }
@@ -44,23 +44,23 @@ fn dimensions(bytes: &[u8]) -> [u32; 3] {
     std::array::from_fn(|axis| unsigned(bytes.get(4 * axis..4 * axis + 4).unwrap_or_default()) as u32)
 }
 
-/// From the arguments kept of a call to `api`; nothing unless its row is [`Row::Copy`].
+/// From the arguments kept of a call to `api`; nothing unless its row is [`RowKind::Copy`].
 pub(super) fn transfer(api: &Api, bytes: &[u8]) -> Option<Transfer> {
-    let Row::Copy { sync, kind } = api.row else { return None };
+    let RowKind::Copy { sync, kind } = api.row else { return None };
     let mut copy = Transfer { sync, kind, ..Transfer::default() };
     for (field, bytes) in Arguments::new(api, bytes).each() {
         let number = unsigned(bytes);
         match (field.role, field.class) {
-            (Some(Role::Dst), _) => copy.dst = number,
-            (Some(Role::Src), _) => copy.src = number,
-            (Some(Role::Bytes), _) => copy.bytes = number,
-            (Some(Role::Width), _) => copy.width = number,
-            (Some(Role::Height), _) => copy.height = number,
-            (Some(Role::Kind), _) => copy.kind = Some(number as u32),
-            (Some(Role::Stream), _) => copy.stream = number,
-            (Some(Role::DstDevice), _) => copy.dst_device = Some(number as i32),
-            (Some(Role::SrcDevice), _) => copy.src_device = Some(number as i32),
-            (Some(Role::What), Class::Structure(structure)) => look_into(&mut copy, structure, bytes),
+            (Some(ArgumentRole::Dst), _) => copy.dst = number,
+            (Some(ArgumentRole::Src), _) => copy.src = number,
+            (Some(ArgumentRole::Bytes), _) => copy.bytes = number,
+            (Some(ArgumentRole::Width), _) => copy.width = number,
+            (Some(ArgumentRole::Height), _) => copy.height = number,
+            (Some(ArgumentRole::Kind), _) => copy.kind = Some(number as u32),
+            (Some(ArgumentRole::Stream), _) => copy.stream = number,
+            (Some(ArgumentRole::DstDevice), _) => copy.dst_device = Some(number as i32),
+            (Some(ArgumentRole::SrcDevice), _) => copy.src_device = Some(number as i32),
+            (Some(ArgumentRole::What), Class::Structure(structure)) => look_into(&mut copy, structure, bytes),
             _ => {}
         }
     }

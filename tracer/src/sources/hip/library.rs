@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_void};
 
 use rpd_preload::library;
 
-use super::description::{self, Version};
+use super::description::{self, HipVersion};
 
 /// hipRegisterActivityCallback (HIP 5.2 hip_intercept.cpp): `function` is called as
 /// `void *(u32 id, void *record, const void *data, void *argument)`.
@@ -149,6 +149,6 @@ pub(super) fn names(library: &Library) -> impl Iterator<Item = (u32, &'static st
 }
 
 /// Which version it is, if it is one that the description knows.
-pub(super) fn version(library: &Library) -> Option<&'static Version> {
+pub(super) fn version(library: &Library) -> Option<&'static HipVersion> {
     description::get().version_of(names(library))
 }

@@ -31,7 +31,7 @@ struct PointerInfo {
 /// HSA_EXT_POINTER_TYPE_UNKNOWN: memory that the runtime has nothing to do with.
 const UNKNOWN: u32 = 0;
 
-type Ask = unsafe extern "C-unwind" fn(
+type PointerInfoFunction = unsafe extern "C-unwind" fn(
     *const c_void,
     *mut PointerInfo,
     *const c_void,
@@ -40,7 +40,7 @@ type Ask = unsafe extern "C-unwind" fn(
 ) -> u32;
 
 /// Where a copy goes and comes from.
-pub(super) struct Ends {
+pub(super) struct CopyEnds {
     /// GPU of the destination, `NO_GPU` for the host.
     pub(super) dst_gpu: u32,
     /// GPU of the source, `NO_GPU` for the host.
@@ -49,9 +49,9 @@ pub(super) struct Ends {
     pub(super) pinned: bool,
 }
 
-impl Ends {
+impl CopyEnds {
     /// Those of a copy whose call has not returned.
-    pub(super) fn of(copy: &Transfer) -> Ends {
+    pub(super) fn of(copy: &Transfer) -> CopyEnds {
         let [to_device, from_device] = match copy.kind {
             Some(HOST_TO_DEVICE) => [true, false],
             Some(DEVICE_TO_HOST) => [false, true],
@@ -64,7 +64,7 @@ impl Ends {
         );
         let host = || [&dst, &src].into_iter().filter(|owner| owner.gpu == NO_GPU);
         let pinned = host().next().is_some() && host().all(|owner| owner.known);
-        Ends { dst_gpu: dst.gpu, src_gpu: src.gpu, pinned }
+        CopyEnds { dst_gpu: dst.gpu, src_gpu: src.gpu, pinned }
     }
 }
 
@@ -121,11 +121,11 @@ impl Owner {
 }
 
 /// hsa_amd_pointer_info of the runtime in this process.
-fn function() -> Option<Ask> {
-    static FUNCTION: OnceLock<Option<Ask>> = OnceLock::new();
+fn function() -> Option<PointerInfoFunction> {
+    static FUNCTION: OnceLock<Option<PointerInfoFunction>> = OnceLock::new();
     *FUNCTION.get_or_init(|| {
         let address = exported(c"hsa_amd_pointer_info")?;
         // SAFETY: the function of this name has this type (ROCr 5.2 hsa_ext_amd.h).
-        Some(unsafe { std::mem::transmute::<*mut c_void, Ask>(address) })
+        Some(unsafe { std::mem::transmute::<*mut c_void, PointerInfoFunction>(address) })
     })
 }

@@ -12,13 +12,13 @@ use super::config::{self, HipCalls};
 use super::library::version;
 use super::library::{self, Library};
 use super::state::{self, Event, State};
-use super::wrapper::{Target, Wrapper};
+use super::wrapper::{OriginalsOf, Wrapper};
 use crate::gpu::timing::{self, Timing};
 
 /// What is to be called for `name`, whose own function in HIP is `original`.
 pub(crate) fn function(name: &CStr, original: usize) -> usize {
     let (Some(_), Ok(name)) = (recorder::get(), name.to_str()) else { return original };
-    let wrapper = Wrapper::of(name, Target::Symbols);
+    let wrapper = Wrapper::of(name, OriginalsOf::Symbols);
     let Some(wrapper) = wrapper.filter(|wrapper| config::get().apis.contains(wrapper.recorded_as)) else {
         return original;
     };

@@ -7,7 +7,7 @@ use rpd_transport::log;
 
 use super::config;
 use super::state::{self, Event};
-use super::wrapper::{Target, Wrapper};
+use super::wrapper::{OriginalsOf, Wrapper};
 use crate::sized_table::SizedTable;
 
 /// Place, offset in bytes and name of each entry of HipDispatchTable, which only ever grows at its end: hip_api_trace.hpp of ROCm/clr
@@ -20,8 +20,8 @@ static ENTRIES: &str = include_str!("description/dispatch.txt");
 /// `table` is the live dispatch table of a HIP library, which offers it to tools at this moment.
 pub(super) unsafe fn patch(instance: u64, table: *mut c_void) {
     let target = match instance {
-        0 => Target::FirstTable,
-        1 => Target::SecondTable,
+        0 => OriginalsOf::FirstTable,
+        1 => OriginalsOf::SecondTable,
         _ => return log::problem("a third copy of HIP in this process: its calls are not recorded"),
     };
     // SAFETY: the caller's promise.

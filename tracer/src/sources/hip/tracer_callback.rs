@@ -34,7 +34,7 @@ const NO: i32 = 1;
 
 /// A completed command (ROCclr 5.3 prof_protocol.h, activity_record_t).
 #[repr(C)]
-struct Record {
+struct CommandRecord {
     domain: u32,
     kind: u32,
     operation: u32,
@@ -75,7 +75,7 @@ unsafe extern "C-unwind" fn on_event(domain: u32, operation: u32, data: *mut c_v
             // A record; newer versions say by a 1 that commands were handed over. Of commands with events HIP tells unasked.
             (COMMANDS, 2..) if hip.times_commands => {
                 // SAFETY: HIP's record, valid during the call.
-                completed(unsafe { &*data.cast::<Record>() }, hip.library.numbers_devices);
+                completed(unsafe { &*data.cast::<CommandRecord>() }, hip.library.numbers_devices);
                 YES
             }
             // SAFETY: the room that HIP offers for a call, in a version that the description knows.
@@ -136,7 +136,7 @@ unsafe extern "C-unwind" fn on_return(id: u32, data: *mut c_void) {
     });
 }
 
-fn completed(record: &Record, numbers_devices: bool) {
+fn completed(record: &CommandRecord, numbers_devices: bool) {
     /// Commands that have completed before.
     static COMPLETED: AtomicU64 = AtomicU64::new(0);
     let Some(recorder) = recorder::get() else { return };

@@ -15,7 +15,7 @@ use crate::guard::guard;
 /// dim3.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Dim3([u32; 3]);
+struct HipDim3([u32; 3]);
 /// hipExtent.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -28,7 +28,7 @@ struct Bytes<const N: usize>([u64; N]);
 /// Whose originals a wrapper calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub(super) enum Target {
+pub(super) enum OriginalsOf {
     /// The registered table of the first copy of HIP in the process.
     FirstTable,
     /// That of the second copy.
@@ -37,9 +37,9 @@ pub(super) enum Target {
     Symbols,
 }
 const TARGETS: usize = 3;
-const FIRST: usize = Target::FirstTable as usize;
-const SECOND: usize = Target::SecondTable as usize;
-const SYMBOLS: usize = Target::Symbols as usize;
+const FIRST: usize = OriginalsOf::FirstTable as usize;
+const SECOND: usize = OriginalsOf::SecondTable as usize;
+const SYMBOLS: usize = OriginalsOf::Symbols as usize;
 
 /// hipErrorNotInitialized: what a function answers that has no original, which does not happen.
 const NO_ORIGINAL: i32 = 3;
@@ -53,7 +53,7 @@ static ORIGINALS: [[AtomicUsize; MOST]; TARGETS] = [const { [const { AtomicUsize
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wrapper {
     slot: u16,
-    target: Target,
+    target: OriginalsOf,
     /// Its address.
     pub(super) address: usize,
     /// The name under which its calls are recorded.
@@ -62,14 +62,14 @@ pub(super) struct Wrapper {
 
 impl Wrapper {
     /// The one for the function `name`; nothing for functions that are not described, and for the few that return no status.
-    pub(super) fn of(name: &str, target: Target) -> Option<Wrapper> {
+    pub(super) fn of(name: &str, target: OriginalsOf) -> Option<Wrapper> {
         let description = description::get();
         let other = || Some(PER_THREAD_STREAM + description.newest(name.strip_suffix("_spt")?)?);
         let slot = description.newest(name).or_else(other)?;
         let address = match target {
-            Target::FirstTable => address::<FIRST>(slot),
-            Target::SecondTable => address::<SECOND>(slot),
-            Target::Symbols => address::<SYMBOLS>(slot),
+            OriginalsOf::FirstTable => address::<FIRST>(slot),
+            OriginalsOf::SecondTable => address::<SECOND>(slot),
+            OriginalsOf::Symbols => address::<SYMBOLS>(slot),
         };
         let recorded_as = description.apis[usize::from(slot % PER_THREAD_STREAM)].name;
         Some(Wrapper { slot, target, address: address?, recorded_as })
@@ -156,16 +156,16 @@ mod tests {
     #[test]
     fn every_function_that_returns_a_status_has_a_wrapper() {
         assert!(description::get().apis.len() < PER_THREAD_STREAM.into());
-        let all = [Target::FirstTable, Target::SecondTable, Target::Symbols];
+        let all = [OriginalsOf::FirstTable, OriginalsOf::SecondTable, OriginalsOf::Symbols];
         let has = |name: &&str| all.iter().all(|target| Wrapper::of(name, *target).is_some());
         let without: Vec<&str> = description::get().names().filter(|name| !has(name)).collect();
         assert_eq!(without, ["hipGetErrorString"]);
-        assert!(Wrapper::of("hipNoSuchFunction_spt", Target::Symbols).is_none());
+        assert!(Wrapper::of("hipNoSuchFunction_spt", OriginalsOf::Symbols).is_none());
     }
 
     #[test]
     fn each_has_an_original_of_its_own() {
-        let of = |name| Wrapper::of(name, Target::Symbols).unwrap();
+        let of = |name| Wrapper::of(name, OriginalsOf::Symbols).unwrap();
         let (one, other) = (of("hipMemcpyAsync"), of("hipMemcpyAsync_spt"));
         assert!(one.slot != other.slot && one.address != other.address);
         assert_eq!(of("hipEventRecord_spt").recorded_as, "hipEventRecord", "which is left out by default");

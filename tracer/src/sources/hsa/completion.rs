@@ -46,7 +46,7 @@ const LONG: u64 = 1_000_000_000;
 const MOST_TOLD: usize = 10_000;
 
 #[derive(Default)]
-struct Requests {
+struct CompletionRequests {
     looks_wanted: u64,
     looks_done: u64,
     /// Stop when nothing is in flight, or at this time.
@@ -84,7 +84,7 @@ pub(super) struct Completion {
     recorded: AtomicUsize,
     new_queues: Mutex<Vec<Ends>>,
     new_copies: Mutex<Vec<CopyInFlight>>,
-    requests: Mutex<Requests>,
+    requests: Mutex<CompletionRequests>,
     changed: Condvar,
     /// Held while signals are looked at.
     looking: Mutex<()>,
@@ -227,7 +227,7 @@ pub(crate) fn is_thread(tid: u32) -> bool {
 fn run(hsa: &'static Hsa) {
     TID.store(thread::tid(), Ordering::Relaxed);
     let _ = hsa.completion.thread.set(std::thread::current());
-    let body = std::panic::AssertUnwindSafe(|| Watch::new(hsa).serve());
+    let body = std::panic::AssertUnwindSafe(|| Watcher::new(hsa).serve());
     if std::panic::catch_unwind(body).is_err() {
         hsa.recorder.switch.disable();
         hsa.completion.failed.store(true, Ordering::Relaxed);
@@ -254,7 +254,7 @@ struct Watched {
 }
 
 /// The thread's own state.
-struct Watch {
+struct Watcher {
     hsa: &'static Hsa,
     queues: Vec<Watched>,
     copies: Vec<CopyInFlight>,
@@ -263,9 +263,9 @@ struct Watch {
     relayed: usize,
 }
 
-impl Watch {
-    fn new(hsa: &'static Hsa) -> Watch {
-        Watch { hsa, queues: Vec::new(), copies: Vec::new(), looks: 0, relayed: 0 }
+impl Watcher {
+    fn new(hsa: &'static Hsa) -> Watcher {
+        Watcher { hsa, queues: Vec::new(), copies: Vec::new(), looks: 0, relayed: 0 }
     }
 
     fn serve(&mut self) {

@@ -8,7 +8,7 @@ use super::app_signal::{self, AppSignals};
 use super::completion::Completion;
 use super::queue::{self, Queues};
 use super::state::{self, Hsa, get};
-use super::table::{self, AmdEntry, Originals, Table, core_entry};
+use super::table::{self, AmdEntry, LiveTable, Originals, core_entry};
 use super::{code_object, copy, life, queue_descriptor, reservation};
 use crate::gpu::timing;
 use crate::hsa_runtime::abi::ApiTable;
@@ -42,7 +42,7 @@ pub(super) unsafe fn load(table: *mut ApiTable, origin: TableOrigin) -> bool {
         return hsa.core == root.core as usize;
     }
     // SAFETY: members of the live root table.
-    let (core, amd) = unsafe { (Table::new(root.core), Table::new(root.amd_ext)) };
+    let (core, amd) = unsafe { (LiveTable::new(root.core), LiveTable::new(root.amd_ext)) };
     if table::address(core, core_entry::EXECUTABLE_FREEZE) == code_object::freeze as *const () as usize {
         return true;
     }

@@ -21,18 +21,18 @@ const QUEUE_CREATE: usize = 704;
 
 /// One table in the runtime.
 #[derive(Clone, Copy)]
-pub(crate) struct Table {
+pub(crate) struct LiveTable {
     base: *mut TableVersion,
     size: usize,
 }
 
-impl Table {
+impl LiveTable {
     /// # Safety
     /// `base` is null or the address of a live table of the runtime.
-    pub(crate) unsafe fn new(base: *mut TableVersion) -> Table {
+    pub(crate) unsafe fn new(base: *mut TableVersion) -> LiveTable {
         // SAFETY: the caller's promise. major_id 0 means "not provided".
         let size = unsafe { base.as_ref() }.filter(|v| v.major_id != 0).map_or(0, |v| v.minor_id as usize);
-        Table { base, size }
+        LiveTable { base, size }
     }
 
     /// The place of the entry at byte `offset`, if this runtime's table reaches that far.
@@ -160,7 +160,7 @@ macro_rules! originals {
             ///
             /// # Safety
             /// The tables are those of the calling runtime, and `amd` has the layout that `entry` describes.
-            pub(crate) unsafe fn read(core: Table, amd: Table, $entry: &AmdEntry) -> Result<Originals, &'static str> {
+            pub(crate) unsafe fn read(core: LiveTable, amd: LiveTable, $entry: &AmdEntry) -> Result<Originals, &'static str> {
                 Ok(Originals {
                     // SAFETY: each type is the one the headers give for that entry.
                     $($name: unsafe { originals!(@$table core amd).get($offset) }.ok_or(stringify!($name))?,)*
@@ -223,7 +223,7 @@ originals! { entry:
 ///
 /// # Safety
 /// The tables are those of the calling runtime, which offers them to tools at this moment; `hooks` have the types of their entries.
-pub(crate) unsafe fn patch(table: Table, hooks: &[(usize, usize)]) {
+pub(crate) unsafe fn patch(table: LiveTable, hooks: &[(usize, usize)]) {
     for (offset, function) in hooks {
         // SAFETY: the caller's promise.
         unsafe { table.set(*offset, *function) };
@@ -231,7 +231,7 @@ pub(crate) unsafe fn patch(table: Table, hooks: &[(usize, usize)]) {
 }
 
 /// The function at `offset` as an address, 0 where there is none.
-pub(crate) fn address(table: Table, offset: usize) -> usize {
+pub(crate) fn address(table: LiveTable, offset: usize) -> usize {
     // SAFETY: usize stands for any function pointer here; it is only compared.
     unsafe { table.get::<usize>(offset) }.unwrap_or(0)
 }
@@ -279,14 +279,14 @@ mod tests {
     use super::*;
 
     /// A table of `size` bytes in a buffer that is larger: what lies behind belongs to somebody else.
-    fn table(buffer: &mut [usize; 64], size: u32) -> Table {
+    fn table(buffer: &mut [usize; 64], size: u32) -> LiveTable {
         buffer.fill(0xdead);
         let version = TableVersion { major_id: 1, minor_id: size, step_id: 0, reserved: 0 };
         let base = buffer.as_mut_ptr().cast::<TableVersion>();
         // SAFETY: the buffer is large enough and aligned for the version, and lives as long as the table.
         unsafe {
             base.write(version);
-            Table::new(base)
+            LiveTable::new(base)
         }
     }
 
@@ -307,11 +307,11 @@ mod tests {
     #[test]
     fn a_table_that_is_not_provided_has_no_entries() {
         // SAFETY: null is allowed.
-        assert_eq!(address(unsafe { Table::new(std::ptr::null_mut()) }, 16), 0);
+        assert_eq!(address(unsafe { LiveTable::new(std::ptr::null_mut()) }, 16), 0);
         let mut buffer = [0usize; 64];
         buffer[2] = 1;
         // SAFETY: a version of zeros: major_id 0.
-        assert_eq!(address(unsafe { Table::new(buffer.as_mut_ptr().cast()) }, 16), 0);
+        assert_eq!(address(unsafe { LiveTable::new(buffer.as_mut_ptr().cast()) }, 16), 0);
     }
 
     /// Offsets by offsetof over the headers of each release.

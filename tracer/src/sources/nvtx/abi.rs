@@ -12,7 +12,7 @@ pub(super) type Slot = *const c_void;
 
 /// `NvtxExportTableCallbacks`.
 #[repr(C)]
-pub(super) struct Callbacks {
+pub(super) struct CallbacksTable {
     pub(super) struct_size: usize,
     /// Places of a module's functions by callback id, and how many there are; 0: no such module.
     pub(super) get_module_function_table: Option<
@@ -23,7 +23,7 @@ pub(super) struct Callbacks {
 /// `NvtxCallbackModule`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(super) enum Module {
+pub(super) enum CallbackModule {
     /// The default domain.
     Core = 1,
     /// Domains.
@@ -74,7 +74,7 @@ pub(super) mod payload_type {
 pub(super) union Message {
     pub(super) ascii: *const c_char,
     pub(super) unicode: *const u32,
-    pub(super) registered: *const super::registry::Text,
+    pub(super) registered: *const super::registry::RegisteredText,
 }
 
 /// `nvtxMessageType_t`.

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_void};
 
-use super::abi::{self, Callbacks, GetExportTable, Module, Slot};
+use super::abi::{self, CallbackModule, CallbacksTable, GetExportTable, Slot};
 use super::callbacks;
 
 use rpd_transport::log;
@@ -18,18 +18,20 @@ const ENTRY: &CStr = c"InitializeInjectionNvtx2";
 /// `get_export_table` is the one that NVTX passes.
 pub(super) unsafe fn attach(get_export_table: GetExportTable) -> bool {
     // SAFETY: the id of a table that NVTX has had since version 2; it answers null for what it does not have.
-    let callbacks = unsafe { get_export_table(abi::ETID_CALLBACKS) }.cast::<Callbacks>();
+    let callbacks = unsafe { get_export_table(abi::ETID_CALLBACKS) }.cast::<CallbacksTable>();
     if callbacks.is_null() {
         return false;
     }
     // SAFETY: NVTX's own static table, whose first field is its size.
     let get_module = match unsafe { (*callbacks).struct_size } {
-        size if size < size_of::<Callbacks>() => return false,
+        size if size < size_of::<CallbacksTable>() => return false,
         // SAFETY: the table is as large as this structure.
         _ => unsafe { (*callbacks).get_module_function_table },
     };
     let Some(get_module) = get_module else { return false };
-    for (module, functions) in [(Module::Core, callbacks::CORE), (Module::Core2, callbacks::CORE2)] {
+    for (module, functions) in
+        [(CallbackModule::Core, callbacks::CORE), (CallbackModule::Core2, callbacks::CORE2)]
+    {
         let (mut slots, mut count) = (std::ptr::null_mut::<*mut Slot>(), 0);
         // SAFETY: both places are valid. 0 means that this copy has no such module.
         if unsafe { get_module(module as u32, &mut slots, &mut count) } == 0 || slots.is_null() {

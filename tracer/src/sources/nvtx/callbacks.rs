@@ -13,47 +13,47 @@ use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::Stack;
 
 use super::abi::EventAttributes;
-use super::registry::{self, Domain, Text};
+use super::registry::{self, Domain, RegisteredText};
 use super::text;
 use crate::guard::guard;
 
 /// A function, whatever its signature: its callback id says that.
 #[derive(Clone, Copy)]
-pub(super) struct Function(pub(super) *const c_void);
+pub(super) struct FunctionAddress(pub(super) *const c_void);
 
 // SAFETY: the address of a function is the same for every thread.
-unsafe impl Sync for Function {}
+unsafe impl Sync for FunctionAddress {}
 
-type Event = *const EventAttributes;
+type EventPointer = *const EventAttributes;
 type Wide = *const u32;
 type Narrow = *const c_char;
 
 /// `NvtxCallbackIdCore`.
-pub(super) static CORE: &[(u32, Function)] = &[
-    (1, Function(mark_ex as *const c_void)),
-    (2, Function(mark_a as *const c_void)),
-    (3, Function(mark_w as *const c_void)),
-    (4, Function(range_start_ex as *const c_void)),
-    (5, Function(range_start_a as *const c_void)),
-    (6, Function(range_start_w as *const c_void)),
-    (7, Function(range_end as *const c_void)),
-    (8, Function(range_push_ex as *const c_void)),
-    (9, Function(range_push_a as *const c_void)),
-    (10, Function(range_push_w as *const c_void)),
-    (11, Function(range_pop as *const c_void)),
+pub(super) static CORE: &[(u32, FunctionAddress)] = &[
+    (1, FunctionAddress(mark_ex as *const c_void)),
+    (2, FunctionAddress(mark_a as *const c_void)),
+    (3, FunctionAddress(mark_w as *const c_void)),
+    (4, FunctionAddress(range_start_ex as *const c_void)),
+    (5, FunctionAddress(range_start_a as *const c_void)),
+    (6, FunctionAddress(range_start_w as *const c_void)),
+    (7, FunctionAddress(range_end as *const c_void)),
+    (8, FunctionAddress(range_push_ex as *const c_void)),
+    (9, FunctionAddress(range_push_a as *const c_void)),
+    (10, FunctionAddress(range_push_w as *const c_void)),
+    (11, FunctionAddress(range_pop as *const c_void)),
 ];
 
 /// `NvtxCallbackIdCore2`.
-pub(super) static CORE2: &[(u32, Function)] = &[
-    (1, Function(domain_mark_ex as *const c_void)),
-    (2, Function(domain_range_start_ex as *const c_void)),
-    (3, Function(domain_range_end as *const c_void)),
-    (4, Function(domain_range_push_ex as *const c_void)),
-    (5, Function(domain_range_pop as *const c_void)),
-    (10, Function(domain_register_string_a as *const c_void)),
-    (11, Function(domain_register_string_w as *const c_void)),
-    (12, Function(domain_create_a as *const c_void)),
-    (13, Function(domain_create_w as *const c_void)),
+pub(super) static CORE2: &[(u32, FunctionAddress)] = &[
+    (1, FunctionAddress(domain_mark_ex as *const c_void)),
+    (2, FunctionAddress(domain_range_start_ex as *const c_void)),
+    (3, FunctionAddress(domain_range_end as *const c_void)),
+    (4, FunctionAddress(domain_range_push_ex as *const c_void)),
+    (5, FunctionAddress(domain_range_pop as *const c_void)),
+    (10, FunctionAddress(domain_register_string_a as *const c_void)),
+    (11, FunctionAddress(domain_register_string_w as *const c_void)),
+    (12, FunctionAddress(domain_create_a as *const c_void)),
+    (13, FunctionAddress(domain_create_w as *const c_void)),
 ];
 
 /// Process ranges of NVTX and of roctx have ids of their own; this tells them apart.
@@ -96,7 +96,7 @@ unsafe fn stack_of(domain: *const Domain) -> Stack {
     unsafe { domain.as_ref() }.map_or(Stack::NVTX, |domain| domain.stack)
 }
 
-extern "C-unwind" fn mark_ex(event: Event) {
+extern "C-unwind" fn mark_ex(event: EventPointer) {
     // SAFETY: what NVTX passes on of the application's.
     mark(&unsafe { text::of_event(event) });
 }
@@ -111,7 +111,7 @@ extern "C-unwind" fn mark_w(message: Wide) {
     mark(&unsafe { text::wide(message) });
 }
 
-extern "C-unwind" fn range_start_ex(event: Event) -> u64 {
+extern "C-unwind" fn range_start_ex(event: EventPointer) -> u64 {
     // SAFETY: as above.
     start(&unsafe { text::of_event(event) })
 }
@@ -130,7 +130,7 @@ extern "C-unwind" fn range_end(id: u64) {
     with(|recorder| process_range::stop(recorder, id | NVTX_RANGE));
 }
 
-extern "C-unwind" fn range_push_ex(event: Event) -> c_int {
+extern "C-unwind" fn range_push_ex(event: EventPointer) -> c_int {
     // SAFETY: as above.
     push(Stack::NVTX, &unsafe { text::of_event(event) })
 }
@@ -149,11 +149,11 @@ extern "C-unwind" fn range_pop() -> c_int {
     pop(Stack::NVTX)
 }
 
-extern "C-unwind" fn domain_mark_ex(_domain: *const Domain, event: Event) {
+extern "C-unwind" fn domain_mark_ex(_domain: *const Domain, event: EventPointer) {
     mark_ex(event);
 }
 
-extern "C-unwind" fn domain_range_start_ex(_domain: *const Domain, event: Event) -> u64 {
+extern "C-unwind" fn domain_range_start_ex(_domain: *const Domain, event: EventPointer) -> u64 {
     range_start_ex(event)
 }
 
@@ -161,7 +161,7 @@ extern "C-unwind" fn domain_range_end(_domain: *const Domain, id: u64) {
     range_end(id);
 }
 
-extern "C-unwind" fn domain_range_push_ex(domain: *const Domain, event: Event) -> c_int {
+extern "C-unwind" fn domain_range_push_ex(domain: *const Domain, event: EventPointer) -> c_int {
     // SAFETY: as above.
     unsafe { push(stack_of(domain), &text::of_event(event)) }
 }
@@ -171,12 +171,15 @@ extern "C-unwind" fn domain_range_pop(domain: *const Domain) -> c_int {
     pop(unsafe { stack_of(domain) })
 }
 
-extern "C-unwind" fn domain_register_string_a(_domain: *const Domain, string: Narrow) -> *const Text {
+extern "C-unwind" fn domain_register_string_a(
+    _domain: *const Domain,
+    string: Narrow,
+) -> *const RegisteredText {
     // SAFETY: as above.
     guard(ptr::null(), || registry::text(unsafe { text::narrow(string) }))
 }
 
-extern "C-unwind" fn domain_register_string_w(_domain: *const Domain, string: Wide) -> *const Text {
+extern "C-unwind" fn domain_register_string_w(_domain: *const Domain, string: Wide) -> *const RegisteredText {
     // SAFETY: as above.
     guard(ptr::null(), || registry::text(&unsafe { text::wide(string) }))
 }

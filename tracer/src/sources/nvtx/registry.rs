@@ -13,7 +13,7 @@ use rpd_preload::lock::lock_within;
 use rpd_transport::records::Stack;
 
 /// A registered string: `nvtxStringHandle_t` points to it.
-pub(crate) struct Text(pub(super) Box<[u8]>);
+pub(crate) struct RegisteredText(pub(super) Box<[u8]>);
 
 /// A domain: `nvtxDomainHandle_t` points to it. Ranges nest within each.
 pub(crate) struct Domain {
@@ -24,21 +24,21 @@ pub(crate) struct Domain {
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The string with that text.
-pub(super) fn text(bytes: &[u8]) -> &'static Text {
-    static TEXTS: Known<Box<[u8]>, Text> = Known(Mutex::new(None));
-    TEXTS.get(bytes.into(), |bytes| Text(bytes.clone()))
+pub(super) fn text(bytes: &[u8]) -> &'static RegisteredText {
+    static TEXTS: Registrations<Box<[u8]>, RegisteredText> = Registrations(Mutex::new(None));
+    TEXTS.get(bytes.into(), |bytes| RegisteredText(bytes.clone()))
 }
 
 /// The domain of that name.
 pub(super) fn domain(name: &[u8]) -> &'static Domain {
-    static DOMAINS: Known<Box<[u8]>, Domain> = Known(Mutex::new(None));
+    static DOMAINS: Registrations<Box<[u8]>, Domain> = Registrations(Mutex::new(None));
     static NEXT: AtomicU32 = AtomicU32::new(Stack::FIRST_DOMAIN.0);
     DOMAINS.get(name.into(), |_| Domain { stack: Stack(NEXT.fetch_add(1, Ordering::Relaxed)) })
 }
 
-struct Known<K, V: 'static>(Mutex<Option<HashMap<K, &'static V>>>);
+struct Registrations<K, V: 'static>(Mutex<Option<HashMap<K, &'static V>>>);
 
-impl<K: Eq + Hash, V> Known<K, V> {
+impl<K: Eq + Hash, V> Registrations<K, V> {
     fn get(&self, key: K, make: impl FnOnce(&K) -> V) -> &'static V {
         let Some(mut known) = lock_within(&self.0, PATIENCE) else { return Box::leak(Box::new(make(&key))) };
         let known = known.get_or_insert_default();

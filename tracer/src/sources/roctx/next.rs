@@ -39,7 +39,7 @@ pub(crate) fn arrived() {
 }
 
 /// One function, of type `F`, a function pointer.
-pub(crate) struct Next<F> {
+pub(crate) struct NextFunction<F> {
     name: &'static CStr,
     /// Null: not looked for yet. [`NONE`]: there is none.
     found: AtomicPtr<c_void>,
@@ -49,11 +49,11 @@ pub(crate) struct Next<F> {
 /// Stands for "there is none".
 static NONE: u8 = 0;
 
-impl<F: Copy> Next<F> {
+impl<F: Copy> NextFunction<F> {
     /// The function of that name, whose signature is `F`.
-    pub(super) const fn new(name: &'static CStr) -> Next<F> {
+    pub(super) const fn new(name: &'static CStr) -> NextFunction<F> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
-        Next { name, found: AtomicPtr::new(ptr::null_mut()), signature: PhantomData }
+        NextFunction { name, found: AtomicPtr::new(ptr::null_mut()), signature: PhantomData }
     }
 
     /// The function. Threads that look for it at the same time find the same: there is no lock, because one of them may hold the

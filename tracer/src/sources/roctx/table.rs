@@ -14,7 +14,7 @@ const INSTANCES: usize = 2;
 
 /// Entries that are replaced, by their place in the originals.
 #[derive(Clone, Copy)]
-enum Entry {
+enum RoctxEntry {
     Mark,
     Push,
     Pop,
@@ -50,13 +50,13 @@ pub(super) unsafe fn patch(instance: u64, core: *mut c_void, control: *mut c_voi
 unsafe fn patch_as<const I: usize>(core: SizedTable, control: SizedTable) {
     // Offsets in bytes: rocprofiler-sdk-roctx/api_trace.h.
     let hooks = [
-        (core, 8, Entry::Mark, mark::<I> as *const () as usize),
-        (core, 16, Entry::Push, push::<I> as *const () as usize),
-        (core, 24, Entry::Pop, pop::<I> as *const () as usize),
-        (core, 32, Entry::Start, start::<I> as *const () as usize),
-        (core, 40, Entry::Stop, stop::<I> as *const () as usize),
-        (control, 8, Entry::Pause, pause::<I> as *const () as usize),
-        (control, 16, Entry::Resume, resume::<I> as *const () as usize),
+        (core, 8, RoctxEntry::Mark, mark::<I> as *const () as usize),
+        (core, 16, RoctxEntry::Push, push::<I> as *const () as usize),
+        (core, 24, RoctxEntry::Pop, pop::<I> as *const () as usize),
+        (core, 32, RoctxEntry::Start, start::<I> as *const () as usize),
+        (core, 40, RoctxEntry::Stop, stop::<I> as *const () as usize),
+        (control, 8, RoctxEntry::Pause, pause::<I> as *const () as usize),
+        (control, 16, RoctxEntry::Resume, resume::<I> as *const () as usize),
     ];
     for (table, offset, entry, hook) in hooks {
         let keep = |original| ORIGINALS[I][entry as usize].store(original, Ordering::Release);
@@ -66,7 +66,7 @@ unsafe fn patch_as<const I: usize>(core: SizedTable, control: SizedTable) {
 }
 
 /// The function that stood at `entry`. There is one: a hook is put in after its original was kept.
-fn original<F: Copy>(instance: usize, entry: Entry) -> Option<F> {
+fn original<F: Copy>(instance: usize, entry: RoctxEntry) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<usize>(), "a function pointer") };
     let address = ORIGINALS[instance][entry as usize].load(Ordering::Acquire);
     // SAFETY: the caller names the type of the entry; not null.
@@ -74,7 +74,7 @@ fn original<F: Copy>(instance: usize, entry: Entry) -> Option<F> {
 }
 
 unsafe extern "C-unwind" fn mark<const I: usize>(message: *const c_char) {
-    let next: Option<roctx::Mark> = original(I, Entry::Mark);
+    let next: Option<roctx::Mark> = original(I, RoctxEntry::Mark);
     match next.filter(|_| roctx::is_handed_on()) {
         // SAFETY: the application's argument.
         Some(next) => unsafe { next(message) },
@@ -84,7 +84,7 @@ unsafe extern "C-unwind" fn mark<const I: usize>(message: *const c_char) {
 }
 
 unsafe extern "C-unwind" fn push<const I: usize>(message: *const c_char) -> c_int {
-    let next: Option<roctx::RangePush> = original(I, Entry::Push);
+    let next: Option<roctx::RangePush> = original(I, RoctxEntry::Push);
     match next.filter(|_| roctx::is_handed_on()) {
         // SAFETY: the application's argument.
         Some(next) => unsafe { next(message) },
@@ -94,7 +94,7 @@ unsafe extern "C-unwind" fn push<const I: usize>(message: *const c_char) -> c_in
 }
 
 extern "C-unwind" fn pop<const I: usize>() -> c_int {
-    let next: Option<roctx::RangePop> = original(I, Entry::Pop);
+    let next: Option<roctx::RangePop> = original(I, RoctxEntry::Pop);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(),
         None => roctx::range_pop(next),
@@ -102,7 +102,7 @@ extern "C-unwind" fn pop<const I: usize>() -> c_int {
 }
 
 unsafe extern "C-unwind" fn start<const I: usize>(message: *const c_char) -> u64 {
-    let next: Option<roctx::RangeStart> = original(I, Entry::Start);
+    let next: Option<roctx::RangeStart> = original(I, RoctxEntry::Start);
     match next.filter(|_| roctx::is_handed_on()) {
         // SAFETY: the application's argument.
         Some(next) => unsafe { next(message) },
@@ -112,7 +112,7 @@ unsafe extern "C-unwind" fn start<const I: usize>(message: *const c_char) -> u64
 }
 
 extern "C-unwind" fn stop<const I: usize>(id: u64) {
-    let next: Option<roctx::RangeStop> = original(I, Entry::Stop);
+    let next: Option<roctx::RangeStop> = original(I, RoctxEntry::Stop);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(id),
         None => roctx::range_stop(next, id),
@@ -120,7 +120,7 @@ extern "C-unwind" fn stop<const I: usize>(id: u64) {
 }
 
 extern "C-unwind" fn pause<const I: usize>(tid: u64) -> c_int {
-    let next: Option<roctx::Control> = original(I, Entry::Pause);
+    let next: Option<roctx::ProfilerControl> = original(I, RoctxEntry::Pause);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(tid),
         None => roctx::pause(next, tid),
@@ -128,7 +128,7 @@ extern "C-unwind" fn pause<const I: usize>(tid: u64) -> c_int {
 }
 
 extern "C-unwind" fn resume<const I: usize>(tid: u64) -> c_int {
-    let next: Option<roctx::Control> = original(I, Entry::Resume);
+    let next: Option<roctx::ProfilerControl> = original(I, RoctxEntry::Resume);
     match next.filter(|_| roctx::is_handed_on()) {
         Some(next) => next(tid),
         None => roctx::resume(next, tid),
