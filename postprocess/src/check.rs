@@ -31,7 +31,7 @@ mod verdict;
 pub(crate) mod writer;
 
 pub use finding::{EXAMPLES, Example, Finding};
-pub use kind::{Kind, Severity};
+pub use kind::{FindingKind, Severity};
 pub use repair::{Repair, obstacle, repair};
 pub use verdict::Verdict;
 pub use writer::recorded_by;

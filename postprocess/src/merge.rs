@@ -31,7 +31,7 @@ use rpd_schema::Version;
 use serde::Serialize;
 
 use crate::notes::SharedNotes;
-use crate::rewrite::derive::{Announced, Making, Place, SOURCE, derive};
+use crate::rewrite::derive::{Announced, NewTrace, SOURCE, TracePlace, derive};
 use crate::rewrite::{duplicate_texts, objects};
 use crate::text;
 use crate::trace::layout::{Layout, same};
@@ -47,7 +47,7 @@ pub struct Merged {
     /// The result, as it was named.
     pub output: String,
     /// The traces in their order.
-    pub inputs: Vec<Part>,
+    pub inputs: Vec<MergedPart>,
     /// Names of the hosts by node; empty where nothing says it.
     pub nodes: Vec<String>,
     /// Texts that were there already.
@@ -60,7 +60,7 @@ pub struct Merged {
 
 /// One of the traces in the result.
 #[derive(Debug, Serialize)]
-pub struct Part {
+pub struct MergedPart {
     /// The trace, as it was named.
     pub file: String,
     /// Its session 0 is this one now.
@@ -80,9 +80,9 @@ pub fn merge(out: &Path, files: &[PathBuf], options: &Options, notes: &SharedNot
     distinct(out, &inputs)?;
     let plan = Plan::of(&inputs, options)?;
     let tables = Tables::of(&inputs)?;
-    let Done { equal_texts, lost_views, shared_pids } =
-        derive(Place::New(out), &inputs[0].path, notes, |making| {
-            let merge = Merge { making, plan: &plan, tables: &tables };
+    let Filled { equal_texts, lost_views, shared_pids } =
+        derive(TracePlace::New(out), &inputs[0].path, notes, |making| {
+            let merge = MergeRun { making, plan: &plan, tables: &tables };
             let done = merge.run()?;
             let announced = merge.announced(done.equal_texts);
             Ok((done, announced))
@@ -96,7 +96,7 @@ pub fn merge(out: &Path, files: &[PathBuf], options: &Options, notes: &SharedNot
             .collect();
         moved.sort_by_key(|moved| moved.to);
         moved.dedup();
-        Part {
+        MergedPart {
             file: input.path.to_string_lossy().into_owned(),
             first_session: plan.offsets[number] >> 32,
             nodes: moved.iter().map(|moved| moved.to).collect(),
@@ -152,21 +152,21 @@ fn distinct(out: &Path, inputs: &[Input]) -> Result<()> {
 }
 
 /// What filling the new trace found.
-struct Done {
+struct Filled {
     equal_texts: u64,
     lost_views: Vec<String>,
     shared_pids: Vec<i64>,
 }
 
-struct Merge<'a> {
-    making: &'a Making<'a>,
+struct MergeRun<'a> {
+    making: &'a NewTrace<'a>,
     plan: &'a Plan<'a>,
     tables: &'a Tables,
 }
 
-impl Merge<'_> {
+impl MergeRun<'_> {
     /// Fills the new trace.
-    fn run(&self) -> Result<Done> {
+    fn run(&self) -> Result<Filled> {
         let made = self.making.made;
         let inputs = self.plan.inputs;
         let is_v2 = inputs[0].version == Version::V2;
@@ -198,7 +198,7 @@ impl Merge<'_> {
         let shared_pids = facts::finish(self.making, self.plan, self.tables)?;
         lost.sort();
         lost.dedup();
-        Ok(Done { equal_texts, lost_views: lost, shared_pids })
+        Ok(Filled { equal_texts, lost_views: lost, shared_pids })
     }
 
     /// What the new trace must have by the traces that it is made of, `equal_texts` of whose texts are not written again.

@@ -24,8 +24,8 @@ pub(crate) mod report;
 pub(crate) mod sorted;
 pub(crate) mod texts;
 
-pub use apply::{Outcome, apply};
+pub use apply::{ApplyOutcome, apply};
 pub use change::{Change, change};
 pub use definition::{Definition, Pass};
-pub use mark::{Freshness, State};
-pub use report::{Remark, Report};
+pub use mark::{Freshness, PassState};
+pub use report::{PassReport, Remark};

@@ -30,7 +30,7 @@ use rusqlite::Connection;
 
 use crate::notes::Notes;
 use crate::pass::change::explain;
-use crate::pass::{Change, Definition, Freshness, State, mark};
+use crate::pass::{Change, Definition, Freshness, PassState, mark};
 use crate::trace;
 use deserialize::Deserialized;
 use subclass::{Made, Subclass};
@@ -50,7 +50,7 @@ pub struct Applied {
     /// The pass.
     pub definition: &'static Definition,
     /// How far it has been made.
-    pub state: State,
+    pub state: PassState,
     /// Its tables.
     pub tables: Vec<String>,
     /// Its views.
@@ -69,11 +69,11 @@ pub fn states(file: &Path, notes: &dyn Notes) -> Result<Vec<Applied>> {
         let is_one = |pass: &&&Definition| subclasses.is_empty() || **pass != &subclass::DEFINITION;
         for definition in PASSES.iter().filter(is_one) {
             let (tables, views) = (owned(definition.tables), owned(definition.views));
-            all.push(Applied { definition, state: State::of(&trace, definition)?, tables, views });
+            all.push(Applied { definition, state: PassState::of(&trace, definition)?, tables, views });
         }
         all.extend(subclasses.into_iter().map(|(table, view, freshness)| Applied {
             definition: &subclass::DEFINITION,
-            state: State::Applied(freshness),
+            state: PassState::Applied(freshness),
             tables: vec![table],
             views: vec![view],
         }));
@@ -119,7 +119,7 @@ pub(crate) fn spoil_graph(trace: &Connection) -> rusqlite::Result<()> {
 /// When the files cannot be read or written.
 pub(crate) fn renew_marks(original: &Connection, made: &Connection) -> rusqlite::Result<()> {
     for definition in PASSES {
-        if State::of(original, definition)? == State::Applied(Freshness::Current) {
+        if PassState::of(original, definition)? == PassState::Applied(Freshness::Current) {
             mark::renew(made, definition)?;
         }
     }

@@ -31,7 +31,7 @@ use crate::moment::Stretch;
 use crate::notes::SharedNotes;
 use crate::pass::change::explain;
 use crate::pass::object::require;
-use crate::rewrite::derive::{Announced, Making, Place, Source, derive, has_log};
+use crate::rewrite::derive::{Announced, NewTrace, SourceTrace, TracePlace, derive, has_log};
 use crate::trace::contents::Span;
 use crate::trace::layout::{Layout, metadata};
 use crate::trace::row_count;
@@ -83,17 +83,19 @@ pub struct Share {
 /// What failed and what to do about it; the trace is as it was, and nothing is left of a new one.
 pub fn trim(file: &Path, output: Output<'_>, stretch: &Stretch, notes: &SharedNotes) -> Result<Trimmed> {
     let place = match output {
-        Output::New(out) => Place::New(out),
-        Output::InPlace => Place::Of(file),
-        Output::None => return Choice::of(file, &Source::open(file)?, stretch).map(|choice| choice.trimmed),
+        Output::New(out) => TracePlace::New(out),
+        Output::InPlace => TracePlace::Of(file),
+        Output::None => {
+            return Choice::of(file, &SourceTrace::open(file)?, stretch).map(|choice| choice.trimmed);
+        }
     };
     if matches!(output, Output::InPlace)
-        && let Some(obstacle) = obstacle(file, &Source::open(file)?)?
+        && let Some(obstacle) = obstacle(file, &SourceTrace::open(file)?)?
     {
         bail!("{} is as it was: {obstacle}", file.display());
     }
     let beside = rpd_schema::note_files(file);
-    let trimmed = derive(place, file, notes, |making: &Making<'_>| {
+    let trimmed = derive(place, file, notes, |making: &NewTrace<'_>| {
         let source = making.open(file)?;
         making.show("calls and operations that stay");
         let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &source, stretch)?;
@@ -125,7 +127,7 @@ fn origin(trace: &Connection, layout: &Layout, trimmed: &Trimmed) -> rusqlite::R
 }
 
 /// Why another file must not take the place of this one, if something speaks against it.
-fn obstacle(file: &Path, source: &Source) -> rusqlite::Result<Option<String>> {
+fn obstacle(file: &Path, source: &SourceTrace) -> rusqlite::Result<Option<String>> {
     // Its write-ahead log would be taken for the new file's.
     if has_log(&source.trace)? {
         return Ok(Some(
@@ -145,7 +147,7 @@ struct Choice {
 
 impl Choice {
     /// Chooses what stays of `file`.
-    fn of(file: &Path, source: &Source, stretch: &Stretch) -> Result<Choice> {
+    fn of(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<Choice> {
         if source.version == Version::V1 {
             bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
         }
@@ -163,7 +165,7 @@ impl Choice {
         Ok(choice)
     }
 
-    fn made(file: &Path, source: &Source, stretch: &Stretch) -> Result<Choice> {
+    fn made(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<Choice> {
         let trace = &source.trace;
         // The same rows for every question, also while a recorder adds some. Each is a scan, for which pages are not kept.
         trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -2048; BEGIN")?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use rpd_postprocess::notes::{Interrupted, Notes, SharedNotes};
-use rpd_postprocess::pass::{Change, Definition, Freshness, Outcome, Pass, Report, apply, change};
+use rpd_postprocess::pass::{ApplyOutcome, Change, Definition, Freshness, Pass, PassReport, apply, change};
 use rpd_postprocess::passes::autograd::Autograd;
 use rpd_postprocess::passes::callstack::Callstack;
 use rusqlite::Connection;
@@ -62,7 +62,7 @@ fn what_a_reader_has_to_know_is_told_to_the_caller() {
     let program = Arc::new(Program::default());
     let notes: SharedNotes = program.clone();
     let made = apply(&file, &Callstack, false, &notes).unwrap();
-    assert!(matches!(made, Outcome::Made(report) if report.rows["ext_callstack"] == 3));
+    assert!(matches!(made, ApplyOutcome::Made(report) if report.rows["ext_callstack"] == 3));
     let told = program.notes.lock().unwrap().clone();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
@@ -105,11 +105,11 @@ impl Pass for Toy {
         &TOY
     }
 
-    fn run(&self, change: &Change<'_>) -> Result<Report> {
+    fn run(&self, change: &Change<'_>) -> Result<PassReport> {
         change.trace.execute_batch(
             "CREATE TABLE ext_toy AS SELECT pid, tid, count(*) AS calls FROM rocpd_api GROUP BY pid, tid",
         )?;
-        Ok(Report::default())
+        Ok(PassReport::default())
     }
 }
 
@@ -118,16 +118,16 @@ fn a_pass_of_another_crate_is_made_once_marked_and_made_anew() {
     let dir = tempfile::tempdir().unwrap();
     let file = trace(&dir, "");
     let notes: SharedNotes = Arc::new(Program::default());
-    assert!(matches!(apply(&file, &Toy, false, &notes).unwrap(), Outcome::Made(_)));
+    assert!(matches!(apply(&file, &Toy, false, &notes).unwrap(), ApplyOutcome::Made(_)));
     assert_eq!(number(&file, "SELECT calls FROM ext_toy"), 2);
     let again = apply(&file, &Toy, false, &notes).unwrap();
-    assert!(matches!(again, Outcome::AlreadyThere(Freshness::Current)));
+    assert!(matches!(again, ApplyOutcome::AlreadyThere(Freshness::Current)));
     let added =
         "INSERT INTO rocpd_api SELECT 3, pid, tid, 60, 70, apiName_id, args_id FROM rocpd_api WHERE id = 2";
     Connection::open(&file).unwrap().execute_batch(&format!("PRAGMA foreign_keys = OFF; {added}")).unwrap();
     let stale = apply(&file, &Toy, false, &notes).unwrap();
-    assert!(matches!(stale, Outcome::AlreadyThere(Freshness::Stale)));
-    assert!(matches!(apply(&file, &Toy, true, &notes).unwrap(), Outcome::Made(_)));
+    assert!(matches!(stale, ApplyOutcome::AlreadyThere(Freshness::Stale)));
+    assert!(matches!(apply(&file, &Toy, true, &notes).unwrap(), ApplyOutcome::Made(_)));
     assert_eq!(number(&file, "SELECT calls FROM ext_toy"), 3);
     // Those of this crate are made beside it.
     apply(&file, &Autograd::PLAIN, false, &notes).unwrap();

@@ -26,7 +26,7 @@ const GAP: &str = "  ";
 /// Rows under a header line. Cells are plain text: they are escaped here, once, for the terminal.
 pub(crate) struct Table {
     header: Vec<(&'static str, Align)>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
     /// Columns that a narrow terminal does without, the first to go first.
     spare: Vec<&'static str>,
     /// How many columns at the end are put below the rows where they have no room: sentences, which are never shortened.
@@ -34,7 +34,7 @@ pub(crate) struct Table {
 }
 
 /// A row, and a line of its own below it if it has one.
-struct Row {
+struct TableRow {
     cells: Vec<String>,
     below: Option<Below>,
 }
@@ -47,12 +47,12 @@ enum Below {
     Prose(String),
 }
 
-impl Row {
+impl TableRow {
     /// This row with its cells from `kept` on below it.
-    fn folded(&self, kept: usize) -> Row {
+    fn folded(&self, kept: usize) -> TableRow {
         let (cells, below) = self.cells.split_at(kept);
         let below: Vec<&str> = below.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
-        Row { cells: cells.to_vec(), below: Some(Below::Prose(below.join(": "))) }
+        TableRow { cells: cells.to_vec(), below: Some(Below::Prose(below.join(": "))) }
     }
 }
 
@@ -80,7 +80,7 @@ impl Table {
     /// Adds a row: one cell per column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.header.len());
-        self.rows.push(Row {
+        self.rows.push(TableRow {
             cells: cells.iter().map(|cell| text::escape(cell).into_owned()).collect(),
             below: None,
         });

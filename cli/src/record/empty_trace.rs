@@ -6,7 +6,7 @@ use rpd_postprocess::text::{self, counted};
 
 use crate::record::executable;
 use crate::record::launch;
-use crate::record::report::{Ended, Hsa, Kfd, Loaded, Report, Runtime};
+use crate::record::report::{EndedProcess, HsaStage, Kfd, LoadedProcess, OtherRuntime, RunReport};
 
 /// Bytes of its name that the kernel keeps of a process.
 const LONGEST_NAME: usize = 15;
@@ -15,7 +15,12 @@ const LONGEST_NAME: usize = 15;
 /// command's file.
 ///
 /// `started` is false where recording was to wait for the program to start it.
-pub(crate) fn reason(report: &Report, command: &Path, at_end: &launch::Ended, started: bool) -> String {
+pub(crate) fn reason(
+    report: &RunReport,
+    command: &Path,
+    at_end: &launch::EndedCommand,
+    started: bool,
+) -> String {
     if report.loaded.is_empty() {
         return not_loaded(command);
     }
@@ -24,7 +29,7 @@ pub(crate) fn reason(report: &Report, command: &Path, at_end: &launch::Ended, st
     let furthest =
         report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost, ended.runtime));
     match (furthest, report.silent()) {
-        (Some(ended), _) if ended.hsa > Hsa::Absent || ended.runtime.is_some() => {
+        (Some(ended), _) if ended.hsa > HsaStage::Absent || ended.runtime.is_some() => {
             in_process(report, ended, started)
         }
         (_, Some(silent)) => unheard(silent, at_end),
@@ -34,7 +39,7 @@ pub(crate) fn reason(report: &Report, command: &Path, at_end: &launch::Ended, st
 }
 
 /// What became of a process that did not tell how it ended.
-fn unheard(silent: &Loaded, at_end: &launch::Ended) -> String {
+fn unheard(silent: &LoadedProcess, at_end: &launch::EndedCommand) -> String {
     let exe = named(&silent.exe, silent.pid);
     let file = silent.exe.file_name().unwrap_or_default().as_encoded_bytes();
     let is_same = file.starts_with(&at_end.name) && at_end.name.len() >= file.len().min(LONGEST_NAME);
@@ -60,7 +65,7 @@ fn not_loaded(command: &Path) -> String {
     format!("the recorder was not loaded: {}", text::escape(&why))
 }
 
-fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
+fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String {
     let program = report
         .program(ended.pid)
         .map_or_else(|| format!("process {}", ended.pid), |exe| named(exe, ended.pid));
@@ -74,10 +79,10 @@ fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
         Kfd::Usable => None,
     };
     match (ended.hsa, ended.runtime) {
-        (Hsa::Absent, Some(Runtime::Cuda)) => {
+        (HsaStage::Absent, Some(OtherRuntime::Cuda)) => {
             return format!("{program} uses an NVIDIA GPU, of which only NVTX markers are recorded");
         }
-        (Hsa::Absent, Some(Runtime::Itself)) => {
+        (HsaStage::Absent, Some(OtherRuntime::Itself)) => {
             return format!(
                 "{program} drives the GPU by /dev/kfd itself, without the HSA runtime, in which the recorder sits; \
                  run it on HIP (tinygrad: HIP=1 instead of AMD=1)"
@@ -86,30 +91,30 @@ fn in_process(report: &Report, ended: &Ended, started: bool) -> String {
         _ => {}
     }
     match (ended.hsa, &ended.tool, no_driver) {
-        (Hsa::Absent, ..) => match report.loaded.len() {
+        (HsaStage::Absent, ..) => match report.loaded.len() {
             1 => format!("no GPU runtime was loaded: libhsa-runtime64 is not in {program}"),
             more => format!("no GPU runtime was loaded: libhsa-runtime64 is in none of {more} processes"),
         },
-        (Hsa::Mapped, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
-        (Hsa::Mapped, Some(tool), None) => format!(
+        (HsaStage::Mapped, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
+        (HsaStage::Mapped, Some(tool), None) => format!(
             "another tool took the GPU runtime's table in {program}: {}; run without it",
             text::escape(tool)
         ),
-        (Hsa::Mapped, None, None) => {
+        (HsaStage::Mapped, None, None) => {
             format!("{program} loaded the GPU runtime but did not initialise it, or hsa_init failed")
         }
-        (Hsa::Loaded, ..) if ended.ops > 0 => {
+        (HsaStage::Loaded, ..) if ended.ops > 0 => {
             format!(
                 "{program} says it recorded {}, but they are not in the file",
                 counted(ended.ops, "operation", "operations")
             )
         }
-        (Hsa::Loaded, ..) if ended.lost > 0 => format!("every record of {program} was lost"),
-        (Hsa::Loaded, ..) if !started => {
+        (HsaStage::Loaded, ..) if ended.lost > 0 => format!("every record of {program} was lost"),
+        (HsaStage::Loaded, ..) if !started => {
             format!("recording was off, and {program} did not turn it on with rpdstart()")
         }
-        (Hsa::Loaded, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
-        (Hsa::Loaded, _, None) => {
+        (HsaStage::Loaded, _, Some(why)) => format!("hsa_init failed in {program}: {why}"),
+        (HsaStage::Loaded, _, None) => {
             format!("{program} initialised the GPU runtime but dispatched no kernel and copied nothing")
         }
     }
@@ -121,12 +126,12 @@ mod tests {
     use crate::record::launch::Ending;
 
     /// Process 1 is the command's own, and was called that at its end.
-    fn ended_as(name: &str) -> launch::Ended {
-        launch::Ended { ending: Ending::Exited(0), pid: 1, name: name.into() }
+    fn ended_as(name: &str) -> launch::EndedCommand {
+        launch::EndedCommand { ending: Ending::Exited(0), pid: 1, name: name.into() }
     }
 
     fn told_at_end(name: &str, lines: &str) -> String {
-        reason(&Report::parse(lines.as_bytes()), Path::new("/bin/sh"), &ended_as(name), true)
+        reason(&RunReport::parse(lines.as_bytes()), Path::new("/bin/sh"), &ended_as(name), true)
     }
 
     fn told(lines: &str) -> String {
@@ -197,7 +202,7 @@ mod tests {
             let same = told_at_end(name, &format!("loaded pid=1 exe={exe}\n"));
             assert!(same.starts_with(&format!("{exe} (process 1) was killed")), "{same}");
         }
-        let off = Report::parse(
+        let off = RunReport::parse(
             b"loaded pid=7 exe=/a\nended pid=7 start=1 hsa=loaded tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );
         assert!(reason(&off, Path::new("/a"), &ended_as("a"), false).contains("rpdstart()"));

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use rpd_postprocess::check::liveness::{State, state};
+use rpd_postprocess::check::liveness::{SessionState, state};
 use rpd_schema::{SessionInfo, session_fact};
 
 /// Variables that together name one run of a launcher: all of a line must be set and equal.
@@ -45,7 +45,7 @@ fn is_same_launch(session: &SessionInfo) -> bool {
 }
 
 fn is_beside(session: &SessionInfo) -> bool {
-    let Some(pid) = session.pid().filter(|_| state(session) == State::Running) else { return false };
+    let Some(pid) = session.pid().filter(|_| state(session) == SessionState::Running) else { return false };
     let group = process_group(&pid.to_string());
     (group.is_some() && group == process_group("self")) || meets_here(pid)
 }

@@ -13,7 +13,7 @@ use crate::system::signals::{self, Signals};
 
 /// How a command ended, and as what.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedCommand {
     /// How.
     pub(crate) ending: Ending,
     /// Its process.
@@ -46,7 +46,7 @@ pub(crate) enum Failure {
 ///
 /// # Errors
 /// When it cannot be started; nothing of it has run then.
-pub(crate) fn run(command: &[OsString], environment: &[(&OsStr, OsString)]) -> Result<Ended, Failure> {
+pub(crate) fn run(command: &[OsString], environment: &[(&OsStr, OsString)]) -> Result<EndedCommand, Failure> {
     let (program, arguments) = command.split_first().ok_or(Failure::NotRunnable(NotRunnable::Missing))?;
     let mut child = process::Command::new(program);
     child.args(arguments).envs(environment.iter().map(|(key, value)| (key, value)));
@@ -66,7 +66,7 @@ pub(crate) fn run(command: &[OsString], environment: &[(&OsStr, OsString)]) -> R
         (Some(code), _) => Ending::Exited(code.to_le_bytes()[0]),
         (None, signal) => Ending::Killed(signal.unwrap_or(libc::SIGKILL)),
     };
-    Ok(Ended { ending, pid, name })
+    Ok(EndedCommand { ending, pid, name })
 }
 
 fn not_started(program: &OsStr, error: io::Error) -> Failure {

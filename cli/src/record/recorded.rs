@@ -3,18 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context, Result};
-use rpd_postprocess::check::liveness::{self, State};
+use rpd_postprocess::check::liveness::{self, SessionState};
 use rpd_postprocess::trace::Strings;
 use rpd_postprocess::trace::op_kind::OpKind;
 use rpd_schema::session_fact;
 use rusqlite::Connection;
 
 use crate::record::destination::Destination;
-use crate::record::report::Report;
+use crate::record::report::RunReport;
 
 /// Counts over the sessions of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Recorded {
+pub(crate) struct RunCounts {
     /// Kernels of the program.
     pub(crate) kernels: u64,
     /// Copies between host and devices.
@@ -39,21 +39,21 @@ pub(crate) struct Recorded {
 
 /// What one process says of itself, in the file or at its end.
 #[derive(Debug, Default)]
-struct Process {
+struct ProcessCounts {
     lost: u64,
     cpu_ns: u64,
     cut_off: bool,
 }
 
 /// By id and start: containers have processes of equal ids, and ids come back.
-type Processes = HashMap<(u32, u64), Process>;
+type CountsByProcess = HashMap<(u32, u64), ProcessCounts>;
 
-impl Recorded {
+impl RunCounts {
     /// Counts what the sessions of `run` left in the file or files, whichever process of it they are of.
     ///
     /// # Errors
     /// When a trace cannot be read.
-    pub(crate) fn by_run(destination: &Destination, run: &str, report: &Report) -> Result<Recorded> {
+    pub(crate) fn by_run(destination: &Destination, run: &str, report: &RunReport) -> Result<RunCounts> {
         let files = match destination {
             Destination::File(trace) => vec![(trace.path().to_path_buf(), trace.first_session())],
             // Which sessions are older is not known of these, but other runs made them.
@@ -61,8 +61,8 @@ impl Recorded {
                 report.files().into_iter().filter(|file| file.exists()).map(|file| (file, 0)).collect()
             }
         };
-        let mut recorded = Recorded::default();
-        let mut processes = Processes::default();
+        let mut recorded = RunCounts::default();
+        let mut processes = CountsByProcess::default();
         for (file, first_session) in files {
             rpd_schema::open_read(&file)
                 .map_err(Into::into)
@@ -78,7 +78,7 @@ impl Recorded {
         trace: &Connection,
         first_session: u32,
         run: &str,
-        processes: &mut Processes,
+        processes: &mut CountsByProcess,
     ) -> Result<()> {
         let mut foreign = HashSet::new();
         for session in rpd_schema::sessions(trace)?.iter().filter(|session| session.session >= first_session)
@@ -96,7 +96,7 @@ impl Recorded {
             self.launches_without_op = self.launches_without_op.saturating_add(open);
             let cpu = session.number(session_fact::RECORDER_CPU_NS).unwrap_or(0);
             process.cpu_ns = process.cpu_ns.saturating_add(cpu);
-            process.cut_off |= liveness::state(session) == State::Killed;
+            process.cut_off |= liveness::state(session) == SessionState::Killed;
             let failed = session.get(session_fact::QUEUE_ERROR).map(|what| format!("failed: {what}"));
             let running = || {
                 session
@@ -118,7 +118,7 @@ impl Recorded {
     }
 
     /// With what the processes say of themselves, in files and at their ends.
-    fn with(mut self, mut processes: Processes, report: &Report) -> Recorded {
+    fn with(mut self, mut processes: CountsByProcess, report: &RunReport) -> RunCounts {
         // A killed process reports nothing but left its counts in the file; one that could not write to the file any more
         // reports what the file does not have.
         for ended in &report.ended {

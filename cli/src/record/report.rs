@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// How far the HSA runtime came in a process, from nothing to everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hsa {
+pub(crate) enum HsaStage {
     /// libhsa-runtime64 is not in the process.
     Absent,
     /// It is, and never called the recorder.
@@ -32,7 +32,7 @@ pub(crate) enum Kfd {
 
 /// What drives a GPU without the HSA runtime, in which the recorder sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Runtime {
+pub(crate) enum OtherRuntime {
     /// The program itself, by /dev/kfd.
     Itself,
     /// CUDA.
@@ -41,7 +41,7 @@ pub(crate) enum Runtime {
 
 /// A process the recorder was loaded into.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedProcess {
     /// Process id.
     pub(crate) pid: u32,
     /// The program it ran.
@@ -52,19 +52,19 @@ pub(crate) struct Loaded {
 
 /// A process that came to an orderly end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedProcess {
     /// Process id.
     pub(crate) pid: u32,
     /// When its recorder was made, ns of CLOCK_MONOTONIC, as its sessions say.
     pub(crate) start: u64,
     /// How far the HSA runtime came.
-    pub(crate) hsa: Hsa,
+    pub(crate) hsa: HsaStage,
     /// Another tool that has the runtime's table, by the name of its library.
     pub(crate) tool: Option<String>,
     /// What was found of the driver.
     pub(crate) kfd: Kfd,
     /// What it drives a GPU with that is not the HSA runtime.
-    pub(crate) runtime: Option<Runtime>,
+    pub(crate) runtime: Option<OtherRuntime>,
     /// Operations recorded.
     pub(crate) ops: u64,
     /// Records lost.
@@ -75,23 +75,23 @@ pub(crate) struct Ended {
 
 /// All lines of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct RunReport {
     /// One per process (and per program a process executed), in the order of loading.
-    pub(crate) loaded: Vec<Loaded>,
+    pub(crate) loaded: Vec<LoadedProcess>,
     /// One per process that ended in order: a killed one has none.
-    pub(crate) ended: Vec<Ended>,
+    pub(crate) ended: Vec<EndedProcess>,
 }
 
-impl Report {
+impl RunReport {
     /// Reads the lines. Unknown kinds of lines and unknown fields are passed over, and so is a line that
     /// a process was killed in the middle of writing: what is left is still worth telling.
-    pub(crate) fn parse(text: &[u8]) -> Report {
-        let mut report = Report::default();
+    pub(crate) fn parse(text: &[u8]) -> RunReport {
+        let mut report = RunReport::default();
         for line in String::from_utf8_lossy(text).lines() {
             let mut words = line.split_ascii_whitespace();
             match words.next() {
-                Some("loaded") => report.loaded.extend(Loaded::parse(&Fields::new(words))),
-                Some("ended") => report.ended.extend(Ended::parse(&Fields::new(words))),
+                Some("loaded") => report.loaded.extend(LoadedProcess::parse(&Fields::new(words))),
+                Some("ended") => report.ended.extend(EndedProcess::parse(&Fields::new(words))),
                 _ => {}
             }
         }
@@ -99,7 +99,7 @@ impl Report {
     }
 
     /// The process loaded last of those that never told how they ended.
-    pub(crate) fn silent(&self) -> Option<&Loaded> {
+    pub(crate) fn silent(&self) -> Option<&LoadedProcess> {
         self.loaded.iter().rev().find(|loaded| self.ended.iter().all(|ended| ended.pid != loaded.pid))
     }
 
@@ -120,9 +120,9 @@ impl Report {
     }
 }
 
-impl Loaded {
-    fn parse(fields: &Fields<'_>) -> Option<Loaded> {
-        Some(Loaded {
+impl LoadedProcess {
+    fn parse(fields: &Fields<'_>) -> Option<LoadedProcess> {
+        Some(LoadedProcess {
             pid: fields.number("pid")?,
             exe: path(fields.text("exe")?),
             file: fields.text("file").map(path),
@@ -130,15 +130,15 @@ impl Loaded {
     }
 }
 
-impl Ended {
-    fn parse(fields: &Fields<'_>) -> Option<Ended> {
-        Some(Ended {
+impl EndedProcess {
+    fn parse(fields: &Fields<'_>) -> Option<EndedProcess> {
+        Some(EndedProcess {
             pid: fields.number("pid")?,
             start: fields.number("start")?,
             hsa: match fields.text("hsa")? {
-                "loaded" => Hsa::Loaded,
-                "mapped" => Hsa::Mapped,
-                _ => Hsa::Absent,
+                "loaded" => HsaStage::Loaded,
+                "mapped" => HsaStage::Mapped,
+                _ => HsaStage::Absent,
             },
             tool: fields
                 .text("tool")
@@ -150,8 +150,8 @@ impl Ended {
                 _ => Kfd::Usable,
             },
             runtime: match fields.text("runtime") {
-                Some("cuda") => Some(Runtime::Cuda),
-                Some("kfd") => Some(Runtime::Itself),
+                Some("cuda") => Some(OtherRuntime::Cuda),
+                Some("kfd") => Some(OtherRuntime::Itself),
                 _ => None,
             },
             ops: fields.number("ops")?,
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn both_kinds_of_lines_are_read() {
-        let report = Report::parse(
+        let report = RunReport::parse(
             b"loaded pid=7 exe=/bin/my%20prog%25\n\
               ended pid=7 start=1 hsa=loaded tool=librocprofiler.so kfd=denied ops=3 lost=2 cpu_ns=1500 later=1\n\
               loaded pid=8 exe=/bin/sh file=/t/8%251.rpd\n\
@@ -213,14 +213,14 @@ mod tests {
         assert_eq!(report.files(), [PathBuf::from("/t/8%1.rpd")]);
         let first = &report.ended[0];
         assert_eq!((first.start, first.lost, first.cpu_ns), (1, 2, 1500));
-        assert_eq!((first.hsa, first.kfd, first.ops), (Hsa::Loaded, Kfd::Denied, 3));
+        assert_eq!((first.hsa, first.kfd, first.ops), (HsaStage::Loaded, Kfd::Denied, 3));
         assert_eq!(first.tool.as_deref(), Some("librocprofiler.so"));
         assert_eq!(report.ended[1].tool, None);
     }
 
     #[test]
     fn torn_and_foreign_lines_are_passed_over() {
-        let report = Report::parse(
+        let report = RunReport::parse(
             b"\xff\xfe\nnews pid=1\nended pid=2 start=3 hsa=loaded tool=none kf\nloaded pid=x exe=/\n",
         );
         assert!(report.loaded.is_empty() && report.ended.is_empty());

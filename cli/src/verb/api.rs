@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
 use rpd_postprocess::moment::Stretch;
-use rpd_postprocess::report::calls::{self, Call};
+use rpd_postprocess::report::calls::{self, ReportedCall};
 use rpd_postprocess::trim::window::{Window, span};
 use rpd_postprocess::{text, trace};
 use rpd_schema::Version;
@@ -103,7 +103,7 @@ impl Api {
         let (mut shown, mut failed) = (0, None);
         let most = self.rows.map_or(usize::MAX, NonZeroUsize::get);
         output::write(|out| {
-            let mut writer = Writer { out, form, zero: span.start_ns, is_first: true };
+            let mut writer = CallWriter { out, form, zero: span.start_ns, is_first: true };
             writer.begin()?;
             let read = calls::each(&trace, version, &conditions.join(" AND "), |call| {
                 let line = format!("{}({})", call.name, call.arguments);
@@ -134,7 +134,7 @@ impl Api {
 }
 
 /// Where calls are written, and how.
-struct Writer<'a, W> {
+struct CallWriter<'a, W> {
     out: &'a mut W,
     form: Form,
     /// What times for people are counted from, ns.
@@ -142,7 +142,7 @@ struct Writer<'a, W> {
     is_first: bool,
 }
 
-impl<W: Write> Writer<'_, W> {
+impl<W: Write> CallWriter<'_, W> {
     fn begin(&mut self) -> io::Result<()> {
         match self.form {
             Form::Lines => Ok(()),
@@ -154,13 +154,13 @@ impl<W: Write> Writer<'_, W> {
         }
     }
 
-    fn call(&mut self, call: &Call, line: &str) -> io::Result<()> {
+    fn call(&mut self, call: &ReportedCall, line: &str) -> io::Result<()> {
         match self.form {
             Form::Lines => write_call(self.out, call, line, self.zero),
             Form::Json => {
                 let separator = if self.is_first { "\n" } else { ",\n" };
                 self.is_first = false;
-                write!(self.out, "{separator}{}", json(serde_json::to_string(&Object::of(call))?))
+                write!(self.out, "{separator}{}", json(serde_json::to_string(&CallObject::of(call))?))
             }
             Form::Csv => write_records(self.out, call),
         }
@@ -173,7 +173,7 @@ impl<W: Write> Writer<'_, W> {
 
 /// A call as `--json` has it; times in ns on the trace's clock.
 #[derive(Serialize)]
-struct Object<'a> {
+struct CallObject<'a> {
     pid: i64,
     tid: i64,
     start_ns: i64,
@@ -196,8 +196,8 @@ fn took((start, end): (i64, i64)) -> i64 {
     end.saturating_sub(start).max(0)
 }
 
-impl Object<'_> {
-    fn of(call: &Call) -> Object<'_> {
+impl CallObject<'_> {
+    fn of(call: &ReportedCall) -> CallObject<'_> {
         let operations = call.operations.iter().map(|operation| OperationObject {
             gpu: operation.place.0,
             queue: operation.place.1,
@@ -205,7 +205,7 @@ impl Object<'_> {
             duration_ns: took(operation.times),
             name: &operation.name,
         });
-        Object {
+        CallObject {
             pid: call.pid,
             tid: call.tid,
             start_ns: call.times.0,
@@ -217,7 +217,7 @@ impl Object<'_> {
     }
 }
 
-fn write_records(out: &mut impl Write, call: &Call) -> io::Result<()> {
+fn write_records(out: &mut impl Write, call: &ReportedCall) -> io::Result<()> {
     let start = [call.pid, call.tid, call.times.0, took(call.times)].map(|number| number.to_string());
     let texts = [&call.name, &call.arguments].map(|text| csv_field(text).into_owned());
     let start: Vec<String> = start.into_iter().chain(texts).collect();
@@ -244,7 +244,7 @@ fn write_records(out: &mut impl Write, call: &Call) -> io::Result<()> {
     Ok(())
 }
 
-fn write_call(out: &mut impl Write, call: &Call, line: &str, zero: i64) -> io::Result<()> {
+fn write_call(out: &mut impl Write, call: &ReportedCall, line: &str, zero: i64) -> io::Result<()> {
     let after = |time: i64| (time.saturating_sub(zero)) as f64 / 1e9;
     let took = |times| duration(took(times) as f64);
     let (start, _) = call.times;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use rpd_postprocess::pass::{self, Freshness, Outcome, Pass, Report};
+use rpd_postprocess::pass::{self, ApplyOutcome, Freshness, Pass, PassReport};
 use rpd_postprocess::text;
 use serde::Serialize;
 
@@ -28,12 +28,12 @@ pub(crate) struct Making {
 
 /// What is written with `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct PassObject<'a> {
     pass: &'static str,
     /// `made` by this command, or how one stands that was there: `current`, `stale`, `unknown`.
     state: &'static str,
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a PassReport,
 }
 
 impl Making {
@@ -45,14 +45,14 @@ impl Making {
         let name = pass.definition().name;
         let file = text::escape(&self.file.to_string_lossy()).into_owned();
         let outcome = pass::apply(&self.file, pass, self.redo, &notes())?;
-        let empty = Report::default();
+        let empty = PassReport::default();
         let (report, freshness) = match &outcome {
-            Outcome::Made(report) => (report, None),
-            Outcome::AlreadyThere(freshness) => (&empty, Some(*freshness)),
+            ApplyOutcome::Made(report) => (report, None),
+            ApplyOutcome::AlreadyThere(freshness) => (&empty, Some(*freshness)),
         };
         if self.json {
             let state = freshness.map_or("made", Freshness::word);
-            output::write_json(&Answer { pass: name, state, report })?;
+            output::write_json(&PassObject { pass: name, state, report })?;
             return Ok(ExitCode::SUCCESS);
         }
         match freshness {

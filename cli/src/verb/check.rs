@@ -46,7 +46,7 @@ pub(crate) struct Check {
 
 /// What is written with `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CheckObject<'a> {
     #[serde(flatten)]
     verdict: &'a Verdict,
     errors: u64,
@@ -77,7 +77,13 @@ impl Check {
         if self.json {
             let [errors, warnings, notes] =
                 [Severity::Error, Severity::Warning, Severity::Note].map(|severity| verdict.count(severity));
-            output::write_json(&Answer { verdict: &verdict, errors, warnings, notes, repairs: &repairs })?;
+            output::write_json(&CheckObject {
+                verdict: &verdict,
+                errors,
+                warnings,
+                notes,
+                repairs: &repairs,
+            })?;
         } else {
             output::write(|out| write_text(&verdict, &repairs, out))?;
         }

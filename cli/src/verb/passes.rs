@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use rpd_postprocess::pass::State;
+use rpd_postprocess::pass::PassState;
 use rpd_postprocess::passes::{self, Applied, subclass};
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub(crate) struct Passes {
 
 /// A pass in a file, as it is told.
 #[derive(Serialize)]
-struct Entry {
+struct PassEntry {
     pass: &'static str,
     state: &'static str,
     tables: Vec<String>,
@@ -47,7 +47,7 @@ impl Passes {
     /// When the trace cannot be read or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let entries = passes::states(&self.file, &*notes())?.into_iter().map(
-            |Applied { definition, state, tables, views }| Entry {
+            |Applied { definition, state, tables, views }| PassEntry {
                 pass: definition.name,
                 state: word(&state),
                 tables,
@@ -55,7 +55,7 @@ impl Passes {
                 about: definition.about,
             },
         );
-        let entries: Vec<Entry> = entries.collect();
+        let entries: Vec<PassEntry> = entries.collect();
         if self.json {
             output::write_json(&entries)?;
             return Ok(ExitCode::SUCCESS);
@@ -77,10 +77,10 @@ impl Passes {
     }
 }
 
-fn word(state: &State) -> &'static str {
+fn word(state: &PassState) -> &'static str {
     match state {
-        State::Absent => "absent",
-        State::Partial => "partial",
-        State::Applied(freshness) => freshness.word(),
+        PassState::Absent => "absent",
+        PassState::Partial => "partial",
+        PassState::Applied(freshness) => freshness.word(),
     }
 }

@@ -20,8 +20,8 @@ use crate::record::executable::{self, NotRunnable};
 use crate::record::hip_library;
 use crate::record::launch::{self, Ending, Failure};
 use crate::record::preload;
-use crate::record::recorded::Recorded;
-use crate::record::report::Report;
+use crate::record::recorded::RunCounts;
+use crate::record::report::RunReport;
 use crate::record::roctx;
 use crate::system::signals;
 
@@ -240,12 +240,12 @@ impl Record {
             }
         };
 
-        let report = Report::parse(&fs::read(report_file.path()).unwrap_or_default());
+        let report = RunReport::parse(&fs::read(report_file.path()).unwrap_or_default());
         let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         drop(report_file);
         let started = !self.no_start && env::var_os("RPDT_AUTOSTART").is_none_or(|value| value != "0");
         // From here on only the command's own end counts: a trace that cannot be read back is a note.
-        match Recorded::by_run(&destination, &run, &report) {
+        match RunCounts::by_run(&destination, &run, &report) {
             Ok(recorded) => {
                 let mut line = summary(&named(&destination, &written, &report), &recorded);
                 if recorded.operations() == 0 {
@@ -273,7 +273,7 @@ fn written(output: Option<&Path>) -> Result<PathBuf> {
 }
 
 /// The trace, or the traces, for people.
-fn named(destination: &Destination, written: &Path, report: &Report) -> String {
+fn named(destination: &Destination, written: &Path, report: &RunReport) -> String {
     let made: Vec<PathBuf> = match destination {
         Destination::File(trace) if file_name::has(written, b'h') || file_name::has(written, b'r') => {
             return text::escape(&trace.path().to_string_lossy()).into_owned();
@@ -310,7 +310,7 @@ fn not_runnable(name: &OsStr, why: NotRunnable) -> ExitCode {
 }
 
 /// The line at the end: files, kernels, copies, lost records, the recorder's CPU time.
-fn summary(files: &str, recorded: &Recorded) -> String {
+fn summary(files: &str, recorded: &RunCounts) -> String {
     let mut parts =
         vec![counted(recorded.kernels, "kernel", "kernels"), counted(recorded.copies, "copy", "copies")];
     if recorded.fills > 0 {

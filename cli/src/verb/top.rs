@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use rpd_postprocess::report::ranking::{By, Group, Ranking};
+use rpd_postprocess::report::ranking::{By, NameGroup, Ranking};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
@@ -133,7 +133,7 @@ impl Top {
     }
 }
 
-fn write_table(by: By, groups: &[Group], room: Option<usize>) -> Result<()> {
+fn write_table(by: By, groups: &[NameGroup], room: Option<usize>) -> Result<()> {
     use Align::{Left, Right};
     let mut columns = vec![
         ("calls", Right),
@@ -162,7 +162,7 @@ fn write_table(by: By, groups: &[Group], room: Option<usize>) -> Result<()> {
     output::write(|out| table.write(out, 0, room))
 }
 
-fn write_csv(by: By, groups: &[Group]) -> Result<()> {
+fn write_csv(by: By, groups: &[NameGroup]) -> Result<()> {
     output::write(|out| {
         let mut header =
             vec!["name", "calls", "total_ns", "self_ns", "average_ns", "min_ns", "max_ns", "percent"];
@@ -172,7 +172,7 @@ fn write_csv(by: By, groups: &[Group]) -> Result<()> {
     })
 }
 
-fn record(group: &Group) -> Vec<String> {
+fn record(group: &NameGroup) -> Vec<String> {
     let mut record =
         vec![csv_field(&group.name).into_owned(), group.calls.to_string(), group.total_ns.to_string()];
     record.extend(group.self_ns.map(|ns| ns.to_string()));

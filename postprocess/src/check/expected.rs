@@ -3,7 +3,7 @@
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use super::kind::Kind;
+use super::kind::FindingKind;
 use crate::trace::layout::Layout;
 
 /// The tables of schema 3.
@@ -41,11 +41,11 @@ pub(crate) struct Expected {
 
 impl Expected {
     /// What it is when a file lacks it, unless it is a later addition.
-    pub(crate) fn kind_if_missing(&self) -> Kind {
+    pub(crate) fn kind_if_missing(&self) -> FindingKind {
         match self.kind.as_str() {
-            "table" => Kind::MissingTable,
-            "view" => Kind::MissingView,
-            _ => Kind::MissingIndex,
+            "table" => FindingKind::MissingTable,
+            "view" => FindingKind::MissingView,
+            _ => FindingKind::MissingIndex,
         }
     }
 }

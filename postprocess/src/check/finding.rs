@@ -3,7 +3,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::kind::Kind;
+use super::kind::FindingKind;
 
 /// How many rows a finding names.
 pub const EXAMPLES: usize = 5;
@@ -15,7 +15,7 @@ const SHOWN: usize = 3;
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// Table, column, cause of loss ... that it is about.
     pub place: String,
     /// How many rows (sessions, records, messages).
@@ -38,7 +38,7 @@ pub enum Example {
 
 impl Finding {
     /// A finding of `count` things at `place`.
-    pub fn new(kind: Kind, place: impl Into<String>, count: u64) -> Finding {
+    pub fn new(kind: FindingKind, place: impl Into<String>, count: u64) -> Finding {
         Finding { kind, place: place.into(), count, detail: None, examples: Vec::new() }
     }
 

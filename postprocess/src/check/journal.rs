@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::finding::{Example, Finding};
-use super::kind::Kind;
+use super::kind::FindingKind;
 
 /// Names of the journals beside a file.
 pub(crate) fn beside(file: &Path) -> Vec<String> {
@@ -38,10 +38,10 @@ pub(crate) fn awaits_rollback(file: &Path) -> bool {
 
 /// What opening a file did to the journals that were `before` beside it.
 pub(crate) fn findings(file: &Path, before: &[String], rolled_back: bool) -> Vec<Finding> {
-    let rolled_back = rolled_back.then(|| Finding::new(Kind::JournalRolledBack, "file", 1));
+    let rolled_back = rolled_back.then(|| Finding::new(FindingKind::JournalRolledBack, "file", 1));
     // One that came only now is a writer's at work, or this connection's own.
     let left = beside(file).into_iter().filter(|name| before.contains(name));
-    let left =
-        left.map(|name| Finding::new(Kind::LeftoverJournal, "file", 1).examples([Example::Text(name)]));
+    let left = left
+        .map(|name| Finding::new(FindingKind::LeftoverJournal, "file", 1).examples([Example::Text(name)]));
     rolled_back.into_iter().chain(left).collect()
 }

@@ -33,38 +33,38 @@ macro_rules! kinds {
     ($($kind:ident $name:literal $severity:ident $repair:literal $meaning:literal, $advice:literal;)*) => {
         /// What can be found; each kind's meaning stands in its entry below.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Kind {
+        pub enum FindingKind {
             $(#[doc = $meaning] $kind,)*
         }
 
-        impl Kind {
+        impl FindingKind {
             /// Every kind.
             #[cfg(test)]
-            const ALL: &[Kind] = &[$(Kind::$kind,)*];
+            const ALL: &[FindingKind] = &[$(FindingKind::$kind,)*];
 
             /// Its stable name.
             pub fn name(self) -> &'static str {
-                match self { $(Kind::$kind => $name,)* }
+                match self { $(FindingKind::$kind => $name,)* }
             }
 
             /// How bad it is.
             pub fn severity(self) -> Severity {
-                match self { $(Kind::$kind => Severity::$severity,)* }
+                match self { $(FindingKind::$kind => Severity::$severity,)* }
             }
 
             /// Whether `--repair` can do something about it.
             pub fn is_repairable(self) -> bool {
-                match self { $(Kind::$kind => $repair,)* }
+                match self { $(FindingKind::$kind => $repair,)* }
             }
 
             /// What it means, as the end of a sentence about the place where it was found.
             pub fn meaning(self) -> &'static str {
-                match self { $(Kind::$kind => $meaning,)* }
+                match self { $(FindingKind::$kind => $meaning,)* }
             }
 
             /// What to do.
             pub fn advice(self) -> &'static str {
-                match self { $(Kind::$kind => $advice,)* }
+                match self { $(FindingKind::$kind => $advice,)* }
             }
         }
     };
@@ -154,19 +154,19 @@ kinds! {
 
 #[cfg(test)]
 mod tests {
-    use super::Kind;
+    use super::FindingKind;
     use std::collections::BTreeSet;
 
     #[test]
     fn names_are_words_and_unique() {
-        let names: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names.len(), Kind::ALL.len());
+        let names: BTreeSet<&str> = FindingKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), FindingKind::ALL.len());
         assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')));
     }
 
     #[test]
     fn what_can_be_repaired_says_so_and_nothing_else_does() {
-        for kind in Kind::ALL {
+        for kind in FindingKind::ALL {
             assert_eq!(kind.is_repairable(), kind.advice().contains("--repair"), "{}", kind.name());
         }
     }

@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 
 use super::finding::{EXAMPLES, Example, Finding};
-use super::kind::Kind;
+use super::kind::FindingKind;
 use crate::trace::layout::Layout;
 
 /// Ops with no call, with several, and links that are there more than once. `running`: sessions whose ops are
@@ -19,7 +19,8 @@ pub(crate) fn compare(
     layout: &Layout,
     running: &[u32],
 ) -> rusqlite::Result<Vec<Finding>> {
-    let [mut unlinked, mut shared, mut doubled] = [Tally::default(), Tally::default(), Tally::default()];
+    let [mut unlinked, mut shared, mut doubled] =
+        [FirstRows::default(), FirstRows::default(), FirstRows::default()];
     if !["rocpd_op", "rocpd_api_ops"]
         .iter()
         .all(|name| layout.table(name).is_some_and(|table| table.key.is_some()))
@@ -63,32 +64,32 @@ pub(crate) fn compare(
         }
     }
     let found = [
-        doubled.finding(Kind::DuplicateLink, "rocpd_api_ops"),
-        unlinked.finding(Kind::UnlinkedOp, "rocpd_op"),
-        shared.finding(Kind::SharedOp, "rocpd_op"),
+        doubled.finding(FindingKind::DuplicateLink, "rocpd_api_ops"),
+        unlinked.finding(FindingKind::UnlinkedOp, "rocpd_op"),
+        shared.finding(FindingKind::SharedOp, "rocpd_op"),
     ];
     Ok(found.into_iter().flatten().collect())
 }
 
 #[derive(Clone, Copy)]
-struct Link {
+struct LinkRow {
     op: i64,
     call: i64,
     id: i64,
 }
 
-fn next_link(links: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Option<Link>> {
-    links.next()?.map(|row| Ok(Link { op: row.get(0)?, call: row.get(1)?, id: row.get(2)? })).transpose()
+fn next_link(links: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Option<LinkRow>> {
+    links.next()?.map(|row| Ok(LinkRow { op: row.get(0)?, call: row.get(1)?, id: row.get(2)? })).transpose()
 }
 
 /// How many, and the first few.
 #[derive(Default)]
-struct Tally {
+struct FirstRows {
     count: u64,
     first: Vec<i64>,
 }
 
-impl Tally {
+impl FirstRows {
     fn add(&mut self, id: i64, running: &[u32]) {
         if running.iter().any(|&session| i64::from(session) == id >> 32) {
             return;
@@ -99,7 +100,7 @@ impl Tally {
         }
     }
 
-    fn finding(self, kind: Kind, place: &str) -> Option<Finding> {
+    fn finding(self, kind: FindingKind, place: &str) -> Option<Finding> {
         let examples = self.first.into_iter().map(Example::Id);
         (self.count > 0).then(|| Finding::new(kind, place, self.count).examples(examples))
     }

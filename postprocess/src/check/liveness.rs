@@ -12,7 +12,7 @@ use crate::system;
 
 /// How a session stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum SessionState {
     /// It says when it ended, or never said anything of itself.
     Ended,
     /// Its process runs on this host.
@@ -26,11 +26,11 @@ pub enum State {
 }
 
 /// How a session stands, as far as can be seen from here.
-pub fn state(session: &SessionInfo) -> State {
+pub fn state(session: &SessionInfo) -> SessionState {
     if session.get(session_fact::END_MONOTONIC_NS).is_some() {
-        return State::Ended;
+        return SessionState::Ended;
     }
-    let Some(pid) = session.pid() else { return State::Ended };
+    let Some(pid) = session.pid() else { return SessionState::Ended };
     // Containers of one machine share the boot, some the name too, but not the process ids.
     let here = session
         .get(session_fact::BOOT_ID)
@@ -38,10 +38,12 @@ pub fn state(session: &SessionInfo) -> State {
         && session.host().is_none_or(|host| is_content(host, "/proc/sys/kernel/hostname"))
         && session.get(session_fact::PID_NAMESPACE).is_none_or(is_own_namespace);
     match here {
-        false => State::Elsewhere,
-        true if is_same_process(pid, session.number(session_fact::START_MONOTONIC_NS)) => State::Running,
-        true if session.get(session_fact::ABORT_MONOTONIC_NS).is_some() => State::Aborted,
-        true => State::Killed,
+        false => SessionState::Elsewhere,
+        true if is_same_process(pid, session.number(session_fact::START_MONOTONIC_NS)) => {
+            SessionState::Running
+        }
+        true if session.get(session_fact::ABORT_MONOTONIC_NS).is_some() => SessionState::Aborted,
+        true => SessionState::Killed,
     }
 }
 

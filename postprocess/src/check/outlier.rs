@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::Connection;
 
 use super::finding::{EXAMPLES, Example, Finding};
-use super::kind::Kind;
+use super::kind::FindingKind;
 use super::rule::has_sound_times;
 use super::scan::judged;
 use crate::trace::layout::{Layout, TableLayout, quote};
@@ -107,7 +107,7 @@ pub(crate) fn times(
         let (counts, ids): (Vec<u64>, Vec<Example>) =
             rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
         if let Some(&count) = counts.first() {
-            found.push(Finding::new(Kind::FarTime, table.name.clone(), count).examples(ids));
+            found.push(Finding::new(FindingKind::FarTime, table.name.clone(), count).examples(ids));
         }
     }
     Ok(found)

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use serde::Serialize;
 
 use super::expected::{Expected, expected};
-use super::kind::Kind;
+use super::kind::FindingKind;
 use super::rule::{Mend, Rule, rules};
 use super::verdict::Verdict;
 use super::writer::obstacle_of;
@@ -42,7 +42,7 @@ pub fn obstacle(file: &Path, verdict: &Verdict) -> Option<String> {
     if let Some(writer) = obstacle_of(file, verdict.recorder) {
         return Some(writer);
     }
-    if found(Kind::DamagedDatabase) || found(Kind::UnreadableTable) {
+    if found(FindingKind::DamagedDatabase) || found(FindingKind::UnreadableTable) {
         return Some("the database is damaged; save what can be saved with: sqlite3 FILE .recover".into());
     }
     (verdict.schema == Version::V1.to_string())
@@ -64,7 +64,7 @@ fn mend(file: &Path) -> Result<Vec<Repair>> {
     if let Some(writer) = obstacle_of(file, sessions::Sessions::of(&transaction)?.running_pid()) {
         bail!("{writer}");
     }
-    let mut done = Done { transaction: &transaction, repairs: Vec::new() };
+    let mut done = Repairs { transaction: &transaction, repairs: Vec::new() };
     let layout = Layout::of(&transaction)?;
     let format = expected(layout.version())?;
     done.objects(&layout, &format)?;
@@ -100,13 +100,13 @@ fn open(file: &Path) -> Result<Connection> {
     Ok(trace)
 }
 
-struct Done<'a> {
+struct Repairs<'a> {
     transaction: &'a Transaction<'a>,
     repairs: Vec<Repair>,
 }
 
-impl Done<'_> {
-    fn add(&mut self, kind: Kind, place: impl Into<String>, rows: u64, done: impl Into<String>) {
+impl Repairs<'_> {
+    fn add(&mut self, kind: FindingKind, place: impl Into<String>, rows: u64, done: impl Into<String>) {
         self.repairs.push(Repair { kind: kind.name(), place: place.into(), done: done.into(), rows });
     }
 
@@ -133,7 +133,8 @@ impl Done<'_> {
 
     fn indexes(&mut self) -> rusqlite::Result<()> {
         let findings = structure::pages(self.transaction)?;
-        if let Some(found) = findings.into_iter().find(|finding| finding.kind == Kind::IndexOutOfStep) {
+        if let Some(found) = findings.into_iter().find(|finding| finding.kind == FindingKind::IndexOutOfStep)
+        {
             self.transaction.execute_batch("REINDEX")?;
             self.add(found.kind, found.place, found.count, "built anew");
         }
@@ -227,7 +228,7 @@ impl Done<'_> {
             [],
         )?;
         if rows > 0 {
-            self.add(Kind::DuplicateLink, "rocpd_api_ops", rows as u64, "removed");
+            self.add(FindingKind::DuplicateLink, "rocpd_api_ops", rows as u64, "removed");
         }
         Ok(())
     }
@@ -236,7 +237,7 @@ impl Done<'_> {
         for unknown in structure::unknown_references(self.transaction, layout)? {
             self.transaction.execute("DELETE FROM rocpd_metadata WHERE id = ?1", [unknown.row])?;
             let place = format!("{}.{}", unknown.table, unknown.column);
-            self.add(Kind::UnknownReference, place, 1, "declaration removed");
+            self.add(FindingKind::UnknownReference, place, 1, "declaration removed");
         }
         Ok(())
     }
@@ -251,7 +252,7 @@ impl Done<'_> {
                 [needed.to_string()],
             )?;
             let done = format!("session_count set to {needed}");
-            self.add(Kind::UnclaimedId, "rocpd_metadata", 1, done);
+            self.add(FindingKind::UnclaimedId, "rocpd_metadata", 1, done);
         }
         Ok(())
     }

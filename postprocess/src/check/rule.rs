@@ -2,7 +2,7 @@
 //!
 //! A condition sees its row as `t`. It may look other rows up by their keys, never search for them.
 
-use super::kind::Kind;
+use super::kind::FindingKind;
 use super::structure::own_id;
 use crate::trace::layout::{Column, Layout, Reference, TableLayout, quote, same};
 use crate::trace::op_kind::KERNEL_TYPES;
@@ -11,7 +11,7 @@ use crate::trace::op_kind::KERNEL_TYPES;
 #[derive(Debug)]
 pub(crate) struct Rule {
     /// What it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: FindingKind,
     /// Table, or table and column.
     pub(crate) place: String,
     /// True for the rows in question.
@@ -107,7 +107,7 @@ fn dangling(table: &TableLayout, reference: &Reference) -> Rule {
         Mend::Remove
     };
     Rule {
-        kind: Kind::DanglingId,
+        kind: FindingKind::DanglingId,
         place: format!("{}.{column}", table.name),
         condition,
         detail: Some(format!("no such row in {to}")),
@@ -131,8 +131,8 @@ fn times(table: &TableLayout) -> [Rule; 2] {
     let possible =
         format!("t.start > 0 AND t.start < {END_OF_TIME} AND t.\"end\" > 0 AND t.\"end\" < {END_OF_TIME}");
     [
-        rule(Kind::ImpossibleTime, format!("{ARE_INTEGERS} AND NOT ({possible})")),
-        rule(Kind::NegativeDuration, format!("{ARE_INTEGERS} AND {possible} AND t.\"end\" < t.start")),
+        rule(FindingKind::ImpossibleTime, format!("{ARE_INTEGERS} AND NOT ({possible})")),
+        rule(FindingKind::NegativeDuration, format!("{ARE_INTEGERS} AND {possible} AND t.\"end\" < t.start")),
     ]
 }
 
@@ -154,14 +154,18 @@ fn numbers(table: &TableLayout, column: &str) -> Vec<Rule> {
     };
     if is_reference {
         // What is no id is dangling, unless empty stands for "not known".
-        return if may_be_unknown(column) { vec![rule(Kind::EmptyNumber, is_empty)] } else { Vec::new() };
+        return if may_be_unknown(column) {
+            vec![rule(FindingKind::EmptyNumber, is_empty)]
+        } else {
+            Vec::new()
+        };
     }
     if is_time(table, column) {
-        return vec![rule(Kind::NotANumber, is_other)];
+        return vec![rule(FindingKind::NotANumber, is_other)];
     }
     vec![
-        rule(Kind::NotANumber, format!("{is_other} AND t.{quoted} IS NOT ''")),
-        rule(Kind::EmptyNumber, is_empty),
+        rule(FindingKind::NotANumber, format!("{is_other} AND t.{quoted} IS NOT ''")),
+        rule(FindingKind::EmptyNumber, is_empty),
     ]
 }
 
@@ -179,12 +183,12 @@ fn names(layout: &Layout, table: &TableLayout, with_dispatches: &[i64]) -> Vec<R
     if table.has("description_id") && table.has("opType_id") {
         let empty = "t.description_id IN (SELECT id FROM rocpd_string WHERE string = '')";
         let types = of_type(&format!("'', {KERNEL_TYPES}"));
-        rules.push(rule(Kind::UnnamedOp, format!("{empty} AND {types}")));
+        rules.push(rule(FindingKind::UnnamedOp, format!("{empty} AND {types}")));
     }
     if !with_dispatches.is_empty() && layout.table("ext_dispatch").is_some_and(|table| table.key.is_some()) {
         let sessions: Vec<String> = with_dispatches.iter().map(i64::to_string).collect();
         rules.push(rule(
-            Kind::MissingDispatch,
+            FindingKind::MissingDispatch,
             format!(
                 "{} AND t.id >> 32 IN ({}) AND NOT EXISTS (SELECT 1 FROM ext_dispatch AS x WHERE x.op_id = t.id)",
                 of_type(KERNEL_TYPES),

@@ -4,8 +4,8 @@ use rpd_schema::{SessionInfo, session_fact};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::finding::{EXAMPLES, Example, Finding};
-use super::kind::Kind;
-use super::liveness::{self, State};
+use super::kind::FindingKind;
+use super::liveness::{self, SessionState};
 use crate::text;
 use crate::trace::layout::{Layout, metadata, quote};
 
@@ -24,7 +24,7 @@ const NUMBERED: [&str; 8] = [
 /// The sessions of a file, and which of them are being recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    all: Vec<(SessionInfo, State)>,
+    all: Vec<(SessionInfo, SessionState)>,
 }
 
 impl Sessions {
@@ -42,7 +42,7 @@ impl Sessions {
 
     /// Numbers of those that are being recorded.
     pub(crate) fn running(&self) -> Vec<u32> {
-        self.in_state(State::Running).map(|session| session.session).collect()
+        self.in_state(SessionState::Running).map(|session| session.session).collect()
     }
 
     /// The process of one that is being recorded.
@@ -52,20 +52,20 @@ impl Sessions {
 
     /// The processes of all that are being recorded.
     pub(crate) fn running_pids(&self) -> impl Iterator<Item = u32> {
-        self.in_state(State::Running).filter_map(SessionInfo::pid)
+        self.in_state(SessionState::Running).filter_map(SessionInfo::pid)
     }
 
-    fn in_state(&self, state: State) -> impl Iterator<Item = &SessionInfo> {
+    fn in_state(&self, state: SessionState) -> impl Iterator<Item = &SessionInfo> {
         self.all.iter().filter(move |(_, found)| *found == state).map(|(session, _)| session)
     }
 
     /// Sessions without an end, records lost, and launches that were not known to have completed.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let states = [
-            (State::Killed, Kind::SessionKilled),
-            (State::Aborted, Kind::SessionAborted),
-            (State::Elsewhere, Kind::SessionUnfinished),
-            (State::Running, Kind::SessionRunning),
+            (SessionState::Killed, FindingKind::SessionKilled),
+            (SessionState::Aborted, FindingKind::SessionAborted),
+            (SessionState::Elsewhere, FindingKind::SessionUnfinished),
+            (SessionState::Running, FindingKind::SessionRunning),
         ];
         let mut found = Vec::new();
         for (state, kind) in states {
@@ -79,7 +79,9 @@ impl Sessions {
         let failed: Vec<String> = self.all.iter().filter_map(|(session, _)| failed_queue(session)).collect();
         if !failed.is_empty() {
             let examples = failed.iter().take(EXAMPLES).cloned().map(Example::Text);
-            found.push(Finding::new(Kind::QueueFailed, "sessions", failed.len() as u64).examples(examples));
+            found.push(
+                Finding::new(FindingKind::QueueFailed, "sessions", failed.len() as u64).examples(examples),
+            );
         }
         let mut lost = std::collections::BTreeMap::<String, u64>::new();
         for (cause, count) in self.all.iter().flat_map(|(session, _)| session.lost()) {
@@ -87,13 +89,13 @@ impl Sessions {
             *sum = sum.saturating_add(count);
         }
         let lost = lost.into_iter().filter(|(_, count)| *count > 0);
-        found.extend(lost.map(|(cause, count)| Finding::new(Kind::LostRecords, cause, count)));
-        let open = |(session, _): &(SessionInfo, State)| {
+        found.extend(lost.map(|(cause, count)| Finding::new(FindingKind::LostRecords, cause, count)));
+        let open = |(session, _): &(SessionInfo, SessionState)| {
             session.number(session_fact::LAUNCHES_WITHOUT_OP).unwrap_or(0)
         };
         let open = self.all.iter().map(open).fold(0, u64::saturating_add);
         if open > 0 {
-            found.push(Finding::new(Kind::LaunchWithoutOp, "sessions", open));
+            found.push(Finding::new(FindingKind::LaunchWithoutOp, "sessions", open));
         }
         found
     }
@@ -140,7 +142,8 @@ pub(crate) fn unclaimed(trace: &Connection, layout: &Layout) -> rusqlite::Result
             let ids = ids.query_map([first], |row| row.get(0).map(Example::Id))?;
             let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
             found.push(
-                Finding::new(Kind::UnclaimedId, table.name.clone(), count.unsigned_abs()).examples(ids),
+                Finding::new(FindingKind::UnclaimedId, table.name.clone(), count.unsigned_abs())
+                    .examples(ids),
             );
         }
     }

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::expected::Expected;
 use super::finding::{EXAMPLES, Example, Finding};
-use super::kind::Kind;
+use super::kind::FindingKind;
 use crate::trace::is_damage;
 use crate::trace::layout::{self, Declaration, Layout, TableLayout, metadata, quote, same};
 
@@ -36,8 +36,10 @@ pub(crate) fn pages(trace: &Connection) -> rusqlite::Result<Vec<Finding>> {
             Finding::new(kind, place, count).examples(examples)
         })
     };
-    let found =
-        [finding(Kind::DamagedDatabase, "file", damages), finding(Kind::IndexOutOfStep, "indexes", indexes)];
+    let found = [
+        finding(FindingKind::DamagedDatabase, "file", damages),
+        finding(FindingKind::IndexOutOfStep, "indexes", indexes),
+    ];
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -69,7 +71,7 @@ pub(crate) fn version(trace: &Connection, layout: &Layout) -> rusqlite::Result<O
         Some(told) => format!("it says {told}, the tables are of schema {real}"),
         None => format!("it says none, the tables are of schema {real}"),
     };
-    Ok(Some(Finding::new(Kind::SchemaVersion, "rocpd_metadata", 1).detail(detail)))
+    Ok(Some(Finding::new(FindingKind::SchemaVersion, "rocpd_metadata", 1).detail(detail)))
 }
 
 /// Tables, views and indexes that files of this version have and this one lacks; later additions to the
@@ -84,12 +86,14 @@ pub(crate) fn missing(layout: &Layout, expected: &[Expected]) -> Vec<Finding> {
         let Some(table) = layout.table(&object.name) else { continue };
         let missing = object.columns.iter().filter(|column| !table.has(column));
         found.extend(
-            missing.map(|column| Finding::new(Kind::MissingColumn, format!("{}.{column}", table.name), 1)),
+            missing.map(|column| {
+                Finding::new(FindingKind::MissingColumn, format!("{}.{column}", table.name), 1)
+            }),
         );
     }
     if !later.is_empty() {
         let names = later.iter().map(|object| Example::Text(object.name.clone()));
-        found.push(Finding::new(Kind::OlderLayout, "file", later.len() as u64).examples(names));
+        found.push(Finding::new(FindingKind::OlderLayout, "file", later.len() as u64).examples(names));
     }
     found
 }
@@ -103,7 +107,7 @@ pub(crate) fn broken_views(trace: &Connection, layout: &Layout) -> rusqlite::Res
     for view in &layout.views {
         match trace.prepare(&format!("SELECT * FROM {}", quote(view))) {
             Err(error) if is_damage(&error) => {
-                found.push(Finding::new(Kind::BrokenView, view.clone(), 1).detail(reason(&error)));
+                found.push(Finding::new(FindingKind::BrokenView, view.clone(), 1).detail(reason(&error)));
             }
             prepared => drop(prepared?),
         }
@@ -127,7 +131,7 @@ pub(crate) fn keys(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<
     let mut found = Vec::new();
     for table in layout.tables.iter().filter(|table| table.key.is_none()) {
         let Some(id) = own_id(table) else { continue };
-        found.push(Finding::new(Kind::NoPrimaryKey, table.name.clone(), 1));
+        found.push(Finding::new(FindingKind::NoPrimaryKey, table.name.clone(), 1));
         let query = format!(
             "SELECT count(*) OVER (), id FROM (SELECT {0} AS id FROM {1} GROUP BY {0} HAVING count(*) > 1)
              ORDER BY id LIMIT {EXAMPLES}",
@@ -141,7 +145,7 @@ pub(crate) fn keys(trace: &Connection, layout: &Layout) -> rusqlite::Result<Vec<
         let (counts, ids): (Vec<u64>, Vec<Example>) =
             doubles.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
         if let Some(&count) = counts.first() {
-            found.push(Finding::new(Kind::DuplicateId, table.name.clone(), count).examples(ids));
+            found.push(Finding::new(FindingKind::DuplicateId, table.name.clone(), count).examples(ids));
         }
     }
     Ok(found)
@@ -176,7 +180,7 @@ pub(crate) fn references(trace: &Connection, layout: &Layout) -> rusqlite::Resul
     let unknown = unknown_references(trace, layout)?.into_iter();
     let finding = |Declaration { row, table, column }: Declaration| {
         let place = format!("{table}.{column}");
-        Finding::new(Kind::UnknownReference, place, 1)
+        Finding::new(FindingKind::UnknownReference, place, 1)
             .detail("in rocpd_metadata")
             .examples([Example::Id(row)])
     };

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::finding::Finding;
-use super::kind::{Kind, Severity};
+use super::kind::{FindingKind, Severity};
 use super::sessions::{self, Sessions};
 use super::{expected, journal, links, outlier, rule, scan, structure};
 use crate::notes::Notes;
@@ -71,7 +71,7 @@ fn examine(
 
     notes.show("pages");
     if !running.is_empty() && fs::metadata(file)?.len() > LARGE {
-        findings.push(Finding::new(Kind::PagesNotChecked, "file", 1));
+        findings.push(Finding::new(FindingKind::PagesNotChecked, "file", 1));
     } else {
         findings.extend(structure::pages(trace)?);
     }
@@ -158,11 +158,12 @@ fn settle<T>(
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if trace::is_damage(&error) => {
-            let told =
-                findings.iter().any(|known| known.kind == Kind::UnreadableTable && known.place == place);
+            let told = findings
+                .iter()
+                .any(|known| known.kind == FindingKind::UnreadableTable && known.place == place);
             if !told {
                 let reason = structure::reason(&error);
-                findings.push(Finding::new(Kind::UnreadableTable, place, 1).detail(reason));
+                findings.push(Finding::new(FindingKind::UnreadableTable, place, 1).detail(reason));
             }
             Ok(None)
         }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use super::gpu::GPU_STRIDE;
 use super::node::Moved;
 use super::plan::Plan;
-use crate::rewrite::derive::{Making, SOURCE};
+use crate::rewrite::derive::{NewTrace, SOURCE};
 use crate::rewrite::duplicate_texts;
 use crate::trace::layout::{Reference, TableLayout, quote, same};
 
@@ -21,7 +21,7 @@ const MOVABLE: i64 = 1 << 61;
 /// # Errors
 /// When the trace cannot be read or the new one not be written.
 pub(super) fn rows(
-    making: &Making<'_>,
+    making: &NewTrace<'_>,
     plan: &Plan<'_>,
     input: usize,
     table: &TableLayout,

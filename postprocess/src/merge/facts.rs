@@ -14,7 +14,7 @@ use super::{Plan, node};
 use crate::pass::{Freshness, Pass, mark};
 use crate::passes::callstack::Callstack;
 use crate::passes::{PASSES, subclass};
-use crate::rewrite::derive::{Making, SOURCE};
+use crate::rewrite::derive::{NewTrace, SOURCE};
 use crate::trace::contents::Span;
 
 /// Tags of which there is one in a file, and which are written for the whole of it.
@@ -24,7 +24,7 @@ const OWN: [&str; 5] = ["schema_version", "session_count", "node::", "trim::", "
 ///
 /// # Errors
 /// When it cannot be read or the new trace not be written.
-pub(super) fn copy(making: &Making<'_>, plan: &Plan<'_>, input: usize) -> Result<()> {
+pub(super) fn copy(making: &NewTrace<'_>, plan: &Plan<'_>, input: usize) -> Result<()> {
     let made = making.made;
     let passes: Vec<String> = PASSES.iter().map(|pass| format!("{}::", pass.tag)).collect();
     let is_own = |tag: &str| {
@@ -150,7 +150,7 @@ fn processes(plan: &Plan<'_>, number: usize, input: &Input) -> Vec<(String, Stri
 ///
 /// # Errors
 /// When the new trace cannot be written.
-pub(super) fn finish(making: &Making<'_>, plan: &Plan<'_>, tables: &Tables) -> Result<Vec<i64>> {
+pub(super) fn finish(making: &NewTrace<'_>, plan: &Plan<'_>, tables: &Tables) -> Result<Vec<i64>> {
     let made = making.made;
     let last = plan.inputs.len() - 1;
     let sessions = (plan.offsets[last] >> 32) + plan.inputs[last].session_span;

@@ -15,24 +15,24 @@ pub(super) const GPU_STRIDE: i64 = 1000;
 
 /// The numbers that GPUs of the traces have in the result where they differ from `number + node strides`.
 #[derive(Debug, Default)]
-pub(super) struct Gpus {
+pub(super) struct GpuNumbers {
     /// By trace and number there.
     renumbered: BTreeMap<(usize, i64), i64>,
 }
 
 /// A GPU that says what it is.
-struct Known {
+struct IdentifiedGpu {
     node: i64,
     number: i64,
     uuid: Option<String>,
     bus: Option<String>,
 }
 
-impl Gpus {
+impl GpuNumbers {
     /// Finds what is the same.
-    pub(super) fn of(inputs: &[Input], nodes: &Nodes) -> Gpus {
-        let mut gpus = Gpus::default();
-        let mut known: Vec<Known> = Vec::new();
+    pub(super) fn of(inputs: &[Input], nodes: &Nodes) -> GpuNumbers {
+        let mut gpus = GpuNumbers::default();
+        let mut known: Vec<IdentifiedGpu> = Vec::new();
         let mut taken: BTreeSet<(i64, i64)> = BTreeSet::new();
         for (input, trace) in inputs.iter().enumerate() {
             for gpu in &trace.gpus {
@@ -58,7 +58,7 @@ impl Gpus {
                             true => (0..).find(|free| !taken.contains(&(node, *free))).unwrap_or(local),
                             false => local,
                         };
-                        known.push(Known { node, number, uuid, bus });
+                        known.push(IdentifiedGpu { node, number, uuid, bus });
                         number
                     }
                 };

@@ -11,7 +11,7 @@ use rpd_schema::{GpuInfo, SessionInfo, Version};
 use rusqlite::{Connection, Row};
 
 use crate::check::writer::recorder;
-use crate::pass::{Freshness, State};
+use crate::pass::{Freshness, PassState};
 use crate::passes::PASSES;
 use crate::text;
 use crate::trace::layout::{Layout, metadata as metadata_value, quote};
@@ -76,14 +76,14 @@ impl Input {
         let rows = rows.collect::<rusqlite::Result<_>>()?;
         let mut passes = BTreeMap::new();
         for definition in PASSES {
-            match State::of(trace, definition)? {
-                State::Absent => {}
-                State::Partial => bail!(
+            match PassState::of(trace, definition)? {
+                PassState::Absent => {}
+                PassState::Partial => bail!(
                     "{} was begun in it by a tool that did not come to its end; make it anew with: rpd {} --redo FILE",
                     definition.name,
                     definition.name
                 ),
-                State::Applied(freshness) => {
+                PassState::Applied(freshness) => {
                     passes.insert(definition.name, freshness);
                 }
             }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use super::gpu::Gpus;
+use super::gpu::GpuNumbers;
 use super::input::Input;
 use super::node::{self, Moved, Nodes, Timeline};
 use crate::text;
@@ -28,7 +28,7 @@ pub(super) struct Plan<'a> {
     /// What is added to the ids of each trace.
     pub(super) offsets: Vec<i64>,
     pub(super) nodes: Nodes,
-    pub(super) gpus: Gpus,
+    pub(super) gpus: GpuNumbers,
     pub(super) shifts: BTreeMap<Timeline, i64>,
     /// By trace, in place of the above.
     pub(super) given: BTreeMap<usize, i64>,
@@ -77,6 +77,6 @@ impl<'a> Plan<'a> {
             Some(name) => node::by_marker(inputs, &nodes, &exempt, name)?,
             None => node::by_clocks(inputs, &nodes, &exempt)?,
         };
-        Ok(Plan { inputs, offsets, gpus: Gpus::of(inputs, &nodes), nodes, shifts, given })
+        Ok(Plan { inputs, offsets, gpus: GpuNumbers::of(inputs, &nodes), nodes, shifts, given })
     }
 }

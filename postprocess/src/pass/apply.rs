@@ -6,34 +6,34 @@ use anyhow::Result;
 
 use super::change::{Change, change, explain};
 use super::definition::Pass;
-use super::mark::{Freshness, State};
-use super::report::Report;
+use super::mark::{Freshness, PassState};
+use super::report::PassReport;
 use super::{mark, object};
 use crate::notes::SharedNotes;
 use crate::trace;
 
 /// What became of asking for a pass.
-pub enum Outcome {
+pub enum ApplyOutcome {
     /// It had been made before, and was left as it is.
     AlreadyThere(Freshness),
     /// It was made.
-    Made(Report),
+    Made(PassReport),
 }
 
 /// Makes a pass in `file`; one that is there is made anew if `redo` says so, else left.
 ///
 /// # Errors
 /// What failed and what to do about it. The file is as it was then.
-pub fn apply(file: &Path, pass: &dyn Pass, redo: bool, notes: &SharedNotes) -> Result<Outcome> {
+pub fn apply(file: &Path, pass: &dyn Pass, redo: bool, notes: &SharedNotes) -> Result<ApplyOutcome> {
     let name = pass.definition().name;
     // A file that has it already need not be writable.
     let (trace, _) = trace::open(file, &**notes)?;
-    let state = State::of(&trace, pass.definition()).map_err(|error| explain(error.into(), file))?;
+    let state = PassState::of(&trace, pass.definition()).map_err(|error| explain(error.into(), file))?;
     drop(trace);
     match state {
-        State::Applied(freshness) if !redo => Ok(Outcome::AlreadyThere(freshness)),
+        PassState::Applied(freshness) if !redo => Ok(ApplyOutcome::AlreadyThere(freshness)),
         _ => change(file, &format!("{name} was not made"), notes, |change| make(change, pass))
-            .map(Outcome::Made),
+            .map(ApplyOutcome::Made),
     }
 }
 
@@ -41,7 +41,7 @@ pub fn apply(file: &Path, pass: &dyn Pass, redo: bool, notes: &SharedNotes) -> R
 ///
 /// # Errors
 /// Whatever stops it.
-pub(crate) fn make(change: &Change<'_>, pass: &dyn Pass) -> Result<Report> {
+pub(crate) fn make(change: &Change<'_>, pass: &dyn Pass) -> Result<PassReport> {
     let definition = pass.definition();
     object::require(change.trace, definition.reads)?;
     pass.put_back(change)?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::change::Change;
-use super::report::Report;
+use super::report::PassReport;
 
 /// What a pass is called, reads and owns.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub trait Pass: Sync {
     ///
     /// # Errors
     /// Whatever stops it; the whole change is undone then.
-    fn run(&self, change: &Change<'_>) -> Result<Report>;
+    fn run(&self, change: &Change<'_>) -> Result<PassReport>;
 
     /// Puts back what it once changed outside of its own tables, before those go.
     ///

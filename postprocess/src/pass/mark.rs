@@ -12,7 +12,7 @@ use super::object::has_table;
 
 /// How far a pass has been made in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PassState {
     /// Not at all.
     Absent,
     /// Begun by a tool that did not come to its end.
@@ -43,19 +43,19 @@ impl Freshness {
     }
 }
 
-impl State {
+impl PassState {
     /// How far this pass has been made.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn of(trace: &Connection, pass: &Definition) -> rusqlite::Result<State> {
+    pub(crate) fn of(trace: &Connection, pass: &Definition) -> rusqlite::Result<PassState> {
         let is_generated = value(trace, pass, "Generated")?.is_some();
         let has_table = pass.tables.first().map_or(Ok(is_generated), |table| has_table(trace, table))?;
         if !is_generated || !has_table {
             let is_begun = is_generated || has_table || value(trace, pass, "Table")?.is_some();
-            return Ok(if is_begun { State::Partial } else { State::Absent });
+            return Ok(if is_begun { PassState::Partial } else { PassState::Absent });
         }
-        Ok(State::Applied(match value(trace, pass, "Source")? {
+        Ok(PassState::Applied(match value(trace, pass, "Source")? {
             None => Freshness::Unknown,
             Some(then) if then == source(trace, pass)? => Freshness::Current,
             Some(_) => Freshness::Stale,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// What a pass made.
 #[derive(Debug, Default, Serialize)]
-pub struct Report {
+pub struct PassReport {
     /// Rows by table.
     pub rows: BTreeMap<&'static str, u64>,
     /// What could not be taken as it stands in the file, worst first.
@@ -27,7 +27,7 @@ pub struct Remark {
     pub text: String,
 }
 
-impl Report {
+impl PassReport {
     /// Adds a remark unless there is nothing to remark.
     pub fn remark(&mut self, kind: &'static str, count: u64, text: impl Into<String>) {
         if count > 0 {

@@ -79,9 +79,9 @@ impl<T: Pod + Ord> Sorter<T> {
         };
         drop(self.run);
         let room = (MEMORY / self.runs.len()).clamp(READ.1, READ.0) / size_of::<T>();
-        let mut merge = Merge { file, sources: Vec::new(), heads: BinaryHeap::new() };
+        let mut merge = MergedRuns { file, sources: Vec::new(), heads: BinaryHeap::new() };
         for (at, run) in self.runs.into_iter().enumerate() {
-            merge.sources.push(Source { run, read: Vec::new(), at: 0, room: room.max(1) });
+            merge.sources.push(RunReader { run, read: Vec::new(), at: 0, room: room.max(1) });
             if let Some(first) = merge.sources[at].next(&merge.file)? {
                 merge.heads.push(Reverse((first, at)));
             }
@@ -93,16 +93,16 @@ impl<T: Pod + Ord> Sorter<T> {
 /// Sorted records, from the smallest to the largest.
 pub(crate) struct Sorted<T> {
     memory: vec::IntoIter<T>,
-    merge: Option<Merge<T>>,
+    merge: Option<MergedRuns<T>>,
 }
 
-struct Merge<T> {
+struct MergedRuns<T> {
     file: File,
-    sources: Vec<Source<T>>,
+    sources: Vec<RunReader<T>>,
     heads: BinaryHeap<Reverse<(T, usize)>>,
 }
 
-struct Source<T> {
+struct RunReader<T> {
     run: Run,
     read: Vec<T>,
     at: usize,
@@ -128,7 +128,7 @@ impl<T: Pod + Ord> Sorted<T> {
     }
 }
 
-impl<T: Pod + NoUninit> Source<T> {
+impl<T: Pod + NoUninit> RunReader<T> {
     fn next(&mut self, file: &File) -> Result<Option<T>> {
         if self.at == self.read.len() {
             let left = (self.run.end - self.run.next) as usize / size_of::<T>();

@@ -13,7 +13,7 @@ use super::kernel_views::add_kernel_views;
 use crate::pass::apply::make;
 use crate::pass::object::has_table;
 use crate::pass::texts::remove_unused;
-use crate::pass::{Change, Definition, Freshness, Pass, Report, State};
+use crate::pass::{Change, Definition, Freshness, Pass, PassReport, PassState};
 
 /// The pass.
 pub struct Autograd {
@@ -53,12 +53,12 @@ impl Pass for Autograd {
         &DEFINITION
     }
 
-    fn run(&self, change: &Change<'_>) -> Result<Report> {
+    fn run(&self, change: &Change<'_>) -> Result<PassReport> {
         change.trace.execute_batch(rpd_sql::ext::AUTOGRAD)?;
         let taken = operators::take(change, self.keep_args)?;
         // Before the call stacks are written, which take up the room.
         remove_unused(change, change.args_table(), taken.cut)?;
-        let mut report = Report::default();
+        let mut report = PassReport::default();
         report.rows.insert("ext_autogradapi", taken.operators);
         report.remark(
             "look-alikes",
@@ -86,6 +86,6 @@ impl Pass for Autograd {
 }
 
 fn has_callstacks(change: &Change<'_>) -> Result<bool> {
-    let state = State::of(change.trace, Callstack.definition())?;
-    Ok(matches!(state, State::Applied(Freshness::Current | Freshness::Unknown)))
+    let state = PassState::of(change.trace, Callstack.definition())?;
+    Ok(matches!(state, PassState::Applied(Freshness::Current | Freshness::Unknown)))
 }

@@ -9,9 +9,9 @@ use anyhow::{Result, bail};
 
 use super::kernel_views::add_kernel_views;
 use crate::pass::batch::Batch;
-use crate::pass::{Change, Definition, Pass, Report};
+use crate::pass::{Change, Definition, Pass, PassReport};
 use calls::Calls;
-use stack::{DEEPEST, Stack};
+use stack::{DEEPEST, OpenCalls};
 
 /// The pass.
 pub struct Callstack;
@@ -39,11 +39,11 @@ impl Pass for Callstack {
         &DEFINITION
     }
 
-    fn run(&self, change: &Change<'_>) -> Result<Report> {
+    fn run(&self, change: &Change<'_>) -> Result<PassReport> {
         let mut calls = Calls::of(change)?;
         change.trace.execute_batch(&change.of_its_schema(rpd_sql::ext::CALLSTACK))?;
         let mut rows = Batch::new(change.trace, &rpd_sql::insert::EXT_CALLSTACK)?;
-        let mut stack = Stack::default();
+        let mut stack = OpenCalls::default();
         let mut done = 0;
         while let Some(call) = calls.sorted.next()? {
             if done % STRETCH == 0 {
@@ -62,7 +62,7 @@ impl Pass for Callstack {
         }
         stack.finish(|row| rows.push(row))?;
         add_kernel_views(change)?;
-        let mut report = Report::default();
+        let mut report = PassReport::default();
         report.rows.insert("ext_callstack", rows.finish()?);
         report.remark(
             "overlapping-calls",

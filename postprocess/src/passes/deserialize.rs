@@ -98,7 +98,7 @@ pub(super) fn make_rows(change: &Change<'_>, names: &[String]) -> Result<Deseria
     let mut made = Deserialized::default();
     let mut gone = Ids::default();
     {
-        let mut rows = Rows::of(change)?;
+        let mut rows = MadeRows::of(change)?;
         let mut markers =
             trace.prepare("SELECT id, start, \"end\", text FROM temp.serialised ORDER BY rowid")?;
         let mut markers = markers.query([])?;
@@ -157,7 +157,7 @@ fn remove(trace: &Connection, calls: Ids) -> Result<()> {
 }
 
 /// The rows that come of markers.
-struct Rows<'a> {
+struct MadeRows<'a> {
     trace: &'a Connection,
     version: Version,
     texts: Texts<'a>,
@@ -165,10 +165,10 @@ struct Rows<'a> {
     last_op: HashMap<i64, i64>,
 }
 
-impl<'a> Rows<'a> {
-    fn of(change: &Change<'a>) -> rusqlite::Result<Rows<'a>> {
+impl<'a> MadeRows<'a> {
+    fn of(change: &Change<'a>) -> rusqlite::Result<MadeRows<'a>> {
         let texts = Texts::of(change.trace, "rocpd_string")?;
-        Ok(Rows { trace: change.trace, version: change.version, texts, last_op: HashMap::new() })
+        Ok(MadeRows { trace: change.trace, version: change.version, texts, last_op: HashMap::new() })
     }
 
     fn call(&mut self, id: i64, name: &str) -> Result<()> {

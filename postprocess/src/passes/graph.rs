@@ -16,11 +16,11 @@ use super::subclass::{Base, Subclass};
 use crate::pass::batch::Batch;
 use crate::pass::object::{has_table, has_view};
 use crate::pass::sorted::Sorted;
-use crate::pass::{Change, Definition, Pass, Report};
-use call::{Calls, Names};
-use captured::{Captured, Launch};
+use crate::pass::{Change, Definition, Pass, PassReport};
+use call::{FunctionNames, GraphCalls};
+use captured::{Captured, CapturedLaunch};
 use composed::Composition;
-use history::History;
+use history::GraphHistory;
 
 /// The pass.
 pub struct Graph;
@@ -49,15 +49,15 @@ impl Pass for Graph {
         &DEFINITION
     }
 
-    fn run(&self, change: &Change<'_>) -> Result<Report> {
+    fn run(&self, change: &Change<'_>) -> Result<PassReport> {
         let trace = change.trace;
-        let names = Names::of(change)?;
-        let mut report = Report::default();
+        let names = FunctionNames::of(change)?;
+        let mut report = PassReport::default();
         if !has_view(trace, "api")? {
             trace.execute_batch(&change.of_its_schema(rpd_sql::API_VIEW))?;
         }
         change.show("graphs: calls");
-        let calls = Calls::of(change, names.functions)?;
+        let calls = GraphCalls::of(change, names.functions)?;
         calls.list(change)?;
         let subclasses = [
             ("graph", "rocpd_graphapi", &names.captures, &["stream", "graph", "graphExec"][..]),
@@ -81,13 +81,13 @@ impl Pass for Graph {
         trace.execute_batch(if has_dispatches { ext::GRAPH_KERNEL } else { ext::GRAPH_KERNEL_PLAIN })?;
 
         let mut launch = trace.prepare("SELECT 1 FROM rocpd_kernelapi WHERE api_ptr_id = ?1")?;
-        let history = History::of(&calls.others, |api| {
+        let history = GraphHistory::of(&calls.others, |api| {
             launch.query_row([api], |_| Ok(())).optional().map(|found| found.is_some())
         })?;
         let captured = Captured::of(change, &calls, &history)?;
         let composition = Composition::of(change, &calls, &history)?;
         remark(&mut report, &calls, &history, &captured, &composition);
-        let Tables { graphs, kernel_apis, kernel_ops } =
+        let WrittenRows { graphs, kernel_apis, kernel_ops } =
             fill(change, &calls, &history, captured, composition)?;
         report.rows.insert("ext_graph", graphs);
         report.rows.insert("ext_graph_kernelapis", kernel_apis);
@@ -97,7 +97,7 @@ impl Pass for Graph {
 }
 
 /// Rows written.
-struct Tables {
+struct WrittenRows {
     graphs: u64,
     kernel_apis: u64,
     kernel_ops: u64,
@@ -105,11 +105,11 @@ struct Tables {
 
 fn fill(
     change: &Change<'_>,
-    calls: &Calls,
-    history: &History,
+    calls: &GraphCalls,
+    history: &GraphHistory,
     captured: Captured,
     composition: Composition,
-) -> Result<Tables> {
+) -> Result<WrittenRows> {
     let trace = change.trace;
     let mut rows = Batch::new(trace, &EXT_GRAPH)?;
     let text = |text: &str| Value::Text(text.to_string());
@@ -143,7 +143,7 @@ fn fill(
         ])?;
     }
     let composed_ids: Vec<Vec<i64>> = (first_composed..=id).map(|id| vec![id]).collect();
-    Ok(Tables {
+    Ok(WrittenRows {
         graphs: rows.finish()?,
         kernel_apis: number(Batch::new(trace, &EXT_GRAPH_KERNELAPIS)?, captured.sorted, &ids)?,
         kernel_ops: number(Batch::new(trace, &EXT_GRAPH_KERNELOPS)?, composition.kernels, &composed_ids)?,
@@ -151,7 +151,7 @@ fn fill(
 }
 
 /// Writes the kernels of each graph, numbered from 1, once for each of its `ids`.
-fn number(mut rows: Batch<'_, i64, 3>, mut kernels: Sorted<Launch>, ids: &[Vec<i64>]) -> Result<u64> {
+fn number(mut rows: Batch<'_, i64, 3>, mut kernels: Sorted<CapturedLaunch>, ids: &[Vec<i64>]) -> Result<u64> {
     let (mut graph, mut sequence) = (-1, 0);
     while let Some([of, _, kernel]) = kernels.next()? {
         sequence = if of == graph { sequence + 1 } else { 1 };
@@ -164,9 +164,9 @@ fn number(mut rows: Batch<'_, i64, 3>, mut kernels: Sorted<Launch>, ids: &[Vec<i
 }
 
 fn remark(
-    report: &mut Report,
-    calls: &Calls,
-    history: &History,
+    report: &mut PassReport,
+    calls: &GraphCalls,
+    history: &GraphHistory,
     captured: &Captured,
     composition: &Composition,
 ) {

@@ -14,7 +14,7 @@ use crate::pass::sorted::{Sorted, Sorter};
 
 /// A call or a marker.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct ReportedCall {
     /// Its process.
     pub pid: i64,
     /// Its thread.
@@ -26,12 +26,12 @@ pub struct Call {
     /// Its arguments: those of the call, then those that a launch or copy has in a row of its own.
     pub arguments: String,
     /// What it caused, in order of time.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<ReportedOperation>,
 }
 
 /// Something that a GPU did.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct ReportedOperation {
     /// GPU and queue.
     pub place: (i64, i64),
     /// Begin and end, ns.
@@ -48,7 +48,7 @@ pub fn each(
     trace: &Connection,
     version: Version,
     condition: &str,
-    mut each: impl FnMut(Call) -> Result<ControlFlow<()>>,
+    mut each: impl FnMut(ReportedCall) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     trace.execute_batch(
         "PRAGMA temp_store = FILE;
@@ -94,7 +94,7 @@ pub fn each(
     while let Some([_, _, id]) = order.next()? {
         let mut call = calls.query_row([id], call)?;
         let caused = operations.query_map([id], |row| {
-            Ok(Operation {
+            Ok(ReportedOperation {
                 place: (number(row, 0)?, number(row, 1)?),
                 times: (number(row, 2)?, number(row, 3)?),
                 name: text(row, 4)?,
@@ -141,7 +141,7 @@ fn in_order(trace: &Connection, condition: &str) -> Result<Sorted<[i64; 3]>> {
     order.sorted()
 }
 
-fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
+fn call(row: &Row<'_>) -> rusqlite::Result<ReportedCall> {
     let mut arguments: Vec<String> = vec![text(row, 5)?];
     let mut add = |names: &[&str], from: usize| -> rusqlite::Result<()> {
         for (place, name) in names.iter().enumerate() {
@@ -156,7 +156,7 @@ fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
         add(&["dst", "src", "size", "kind", "stream"], 13)?;
     }
     arguments.retain(|argument| !argument.is_empty());
-    Ok(Call {
+    Ok(ReportedCall {
         pid: number(row, 18)?,
         tid: number(row, 1)?,
         times: (number(row, 2)?, number(row, 3)?),

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
-use self::nested::{Name, Range, Stack};
+use self::nested::{NameIds, NestedCall, OpenCalls};
 use crate::check::outlier::Stretching;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
@@ -84,7 +84,7 @@ impl By {
 
 /// Rows of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Group {
+pub struct NameGroup {
     /// The ops' description (a kernel's name), or their type where that is empty (copies); the calls' function; the markers' text.
     pub name: String,
     /// How many there are.
@@ -108,7 +108,7 @@ pub struct Group {
 #[derive(Debug, Default)]
 pub struct Ranking {
     /// Ordered by total time (by self time where there is one), then by name.
-    pub groups: Vec<Group>,
+    pub groups: Vec<NameGroup>,
     /// Rows left out because of their times: those that `rpd check` has as impossible, negative or missing, and those that stretch
     /// the trace to times far from all others.
     pub impossible: u64,
@@ -118,7 +118,7 @@ pub struct Ranking {
 
 /// Running sums of one pair of string ids, then of one name.
 #[derive(Clone, Copy)]
-struct Sums {
+struct RunningSums {
     calls: u64,
     /// Of all durations.
     all_ns: u64,
@@ -129,15 +129,16 @@ struct Sums {
     max_ns: u64,
 }
 
-impl Sums {
-    const NONE: Sums = Sums { calls: 0, all_ns: 0, total_ns: 0, self_ns: 0, min_ns: u64::MAX, max_ns: 0 };
+impl RunningSums {
+    const NONE: RunningSums =
+        RunningSums { calls: 0, all_ns: 0, total_ns: 0, self_ns: 0, min_ns: u64::MAX, max_ns: 0 };
 
     /// One row that contains none and is inside none.
-    fn of(ns: u64) -> Sums {
-        Sums { calls: 1, all_ns: ns, total_ns: ns, self_ns: ns, min_ns: ns, max_ns: ns }
+    fn of(ns: u64) -> RunningSums {
+        RunningSums { calls: 1, all_ns: ns, total_ns: ns, self_ns: ns, min_ns: ns, max_ns: ns }
     }
 
-    fn add(&mut self, other: Sums) {
+    fn add(&mut self, other: RunningSums) {
         self.calls += other.calls;
         self.all_ns = self.all_ns.saturating_add(other.all_ns);
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
@@ -156,7 +157,7 @@ impl Ranking {
         let mut ranking = Ranking::default();
         let by_ids = ranking.scan(trace, by)?;
         let (mut strings, mut texts) = (Strings::of(trace)?, Strings::in_table(trace, by.texts(version))?);
-        let mut by_name: HashMap<String, Sums> = HashMap::new();
+        let mut by_name: HashMap<String, RunningSums> = HashMap::new();
         for ((first, second), sums) in by_ids {
             let name = match texts.get(first)?.filter(|text| !text.is_empty()) {
                 Some(name) => Some(name),
@@ -166,13 +167,14 @@ impl Ranking {
                 ranking.nameless += sums.calls;
                 "(no name in the file)".to_string()
             });
-            by_name.entry(name).or_insert(Sums::NONE).add(sums);
+            by_name.entry(name).or_insert(RunningSums::NONE).add(sums);
         }
         // Of operations the two are the same.
         let all: f64 = by_name.values().map(|sums| sums.self_ns as f64).sum();
-        let mut groups: Vec<(Sums, String)> = by_name.into_iter().map(|(name, sums)| (sums, name)).collect();
+        let mut groups: Vec<(RunningSums, String)> =
+            by_name.into_iter().map(|(name, sums)| (sums, name)).collect();
         groups.sort_by(|(a, name), (b, other)| (Reverse(a.self_ns), name).cmp(&(Reverse(b.self_ns), other)));
-        let group = |(sums, name): (Sums, String)| Group {
+        let group = |(sums, name): (RunningSums, String)| NameGroup {
             name,
             calls: sums.calls,
             total_ns: sums.total_ns,
@@ -186,8 +188,8 @@ impl Ranking {
         Ok(ranking)
     }
 
-    fn scan(&mut self, trace: &Connection, by: By) -> Result<HashMap<Name, Sums>> {
-        let mut sums: HashMap<Name, Sums> = HashMap::new();
+    fn scan(&mut self, trace: &Connection, by: By) -> Result<HashMap<NameIds, RunningSums>> {
+        let mut sums: HashMap<NameIds, RunningSums> = HashMap::new();
         let processes = Processes::of(trace)?;
         let mut nested = Sorter::new();
         let mut stretching = Stretching::new();
@@ -208,13 +210,13 @@ impl Ranking {
             let name = (id(2)?, id(3)?);
             if by.nests() {
                 let thread = [processes.of_row(id(4)?), id(5)?, id(6)?];
-                nested.push(Range::new(thread, (start, end), id(4)?, name))?;
+                nested.push(NestedCall::new(thread, (start, end), id(4)?, name))?;
             } else {
-                sums.entry(name).or_insert(Sums::NONE).add(Sums::of(duration));
+                sums.entry(name).or_insert(RunningSums::NONE).add(RunningSums::of(duration));
             }
         }
         let mut nested = nested.sorted()?;
-        let mut stack = Stack::default();
+        let mut stack = OpenCalls::default();
         while let Some(range) = nested.next()? {
             stack.enter(range, &mut sums);
         }
@@ -248,7 +250,7 @@ mod tests {
         let ranking =
             Ranking::of(&trace("(1,31,2,3), (5,15,5,3), (5,15,5,3), (1,51,1,4)"), Version::V2, By::Operation)
                 .unwrap();
-        let gemm = Group {
+        let gemm = NameGroup {
             name: "gemm".into(),
             calls: 3,
             total_ns: 50,

@@ -22,7 +22,7 @@ pub(crate) const SOURCE: &str = "source";
 
 /// Where the made trace will stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum TracePlace<'a> {
     /// Where nothing is yet.
     New(&'a Path),
     /// In place of the trace that is there.
@@ -30,7 +30,7 @@ pub(crate) enum Place<'a> {
 }
 
 /// A trace that is being made.
-pub(crate) struct Making<'a> {
+pub(crate) struct NewTrace<'a> {
     /// It, as the main database of a connection.
     pub(crate) made: &'a Connection,
     notes: &'a SharedNotes,
@@ -38,7 +38,7 @@ pub(crate) struct Making<'a> {
 }
 
 /// A trace that is read while another is made of it.
-pub(crate) struct Source {
+pub(crate) struct SourceTrace {
     /// Where it can be read.
     pub(crate) path: PathBuf,
     /// It, for reading only; signals stop what it does.
@@ -47,18 +47,18 @@ pub(crate) struct Source {
     pub(crate) version: Version,
 }
 
-impl Source {
+impl SourceTrace {
     /// The trace `file`, read where it is.
     ///
     /// # Errors
     /// When it is no trace or cannot be read.
-    pub(crate) fn open(file: &Path) -> Result<Source> {
+    pub(crate) fn open(file: &Path) -> Result<SourceTrace> {
         let (trace, version) = rpd_schema::open_read(file)?;
-        Ok(Source { path: file.to_path_buf(), trace, version })
+        Ok(SourceTrace { path: file.to_path_buf(), trace, version })
     }
 }
 
-impl Making<'_> {
+impl NewTrace<'_> {
     /// Says what is being worked on, for a terminal.
     pub(crate) fn show(&self, what: &str) {
         self.notes.show(what);
@@ -69,8 +69,8 @@ impl Making<'_> {
     ///
     /// # Errors
     /// When it is no trace, cannot be read, or not be copied.
-    pub(crate) fn open(&self, file: &Path) -> Result<Source> {
-        let mut source = Source::open(file)?;
+    pub(crate) fn open(&self, file: &Path) -> Result<SourceTrace> {
+        let mut source = SourceTrace::open(file)?;
         // Readers of a write-ahead log keep nobody waiting.
         if recorder(&source.trace)?.is_some() && !has_log(&source.trace)? {
             self.show("a copy of what has been recorded");
@@ -81,7 +81,7 @@ impl Making<'_> {
         Ok(source)
     }
 
-    fn copy(&self, source: &Source) -> Result<PathBuf> {
+    fn copy(&self, source: &SourceTrace) -> Result<PathBuf> {
         let copy = self.growing.file("recorded.rpd", 0o600)?;
         let reading = source.trace.unchecked_transaction()?;
         // With this the transaction has begun, and nobody writes.
@@ -144,10 +144,10 @@ impl Announced {
 /// # Errors
 /// What failed and what to do about it.
 pub(crate) fn derive<T>(
-    place: Place<'_>,
+    place: TracePlace<'_>,
     like: &Path,
     notes: &SharedNotes,
-    work: impl FnOnce(&Making<'_>) -> Result<(T, Announced)>,
+    work: impl FnOnce(&NewTrace<'_>) -> Result<(T, Announced)>,
 ) -> Result<T> {
     let path = target(place)?;
     let _held = notes.hold_signals().context("cannot install signal handlers")?;
@@ -165,23 +165,23 @@ pub(crate) fn derive<T>(
     };
     let shown = |path: &Path| text::escape(&path.to_string_lossy()).into_owned();
     let outcome = match place {
-        Place::New(path) => format!("{} was not made", shown(path)),
-        Place::Of(path) => format!("{} is as it was", shown(path)),
+        TracePlace::New(path) => format!("{} was not made", shown(path)),
+        TracePlace::Of(path) => format!("{} is as it was", shown(path)),
     };
     Err(undone(explain(error, &path), &**notes, outcome))
 }
 
 /// The file that will be there: through symbolic links where it replaces one.
-fn target(place: Place<'_>) -> Result<PathBuf> {
+fn target(place: TracePlace<'_>) -> Result<PathBuf> {
     match place {
-        Place::New(path) if fs::symlink_metadata(path).is_ok() => {
+        TracePlace::New(path) if fs::symlink_metadata(path).is_ok() => {
             bail!(
                 "{}: the file exists already; name another or remove it",
                 text::escape(&path.to_string_lossy())
             )
         }
-        Place::New(path) => Ok(std::path::absolute(path)?),
-        Place::Of(path) => Ok(path.canonicalize()?),
+        TracePlace::New(path) => Ok(std::path::absolute(path)?),
+        TracePlace::Of(path) => Ok(path.canonicalize()?),
     }
 }
 
@@ -189,12 +189,12 @@ fn fill<T>(
     growing: &Growing,
     like: &Path,
     notes: &SharedNotes,
-    work: impl FnOnce(&Making<'_>) -> Result<(T, Announced)>,
+    work: impl FnOnce(&NewTrace<'_>) -> Result<(T, Announced)>,
 ) -> Result<(TempPath, T)> {
     let file = growing.file("made.rpd", 0o666)?;
     let mut made = rpd_schema::derive(&file, &encoding(like)?)?;
     watch(&mut made, notes)?;
-    let (result, announced) = work(&Making { made: &made, notes, growing })?;
+    let (result, announced) = work(&NewTrace { made: &made, notes, growing })?;
     notes.show("checking what was made");
     made.close().map_err(|(_, error)| error)?;
     announced.check(&file).context("an error of rpd, or of the disk")?;
@@ -214,10 +214,10 @@ pub(crate) fn has_log(trace: &Connection) -> rusqlite::Result<bool> {
     trace.query_row("PRAGMA journal_mode", [], |row| Ok(row.get::<_, String>(0)? == "wal"))
 }
 
-fn put(file: TempPath, place: Place<'_>, path: &Path) -> Result<()> {
+fn put(file: TempPath, place: TracePlace<'_>, path: &Path) -> Result<()> {
     match place {
-        Place::New(_) => file.persist_noclobber(path)?,
-        Place::Of(_) => {
+        TracePlace::New(_) => file.persist_noclobber(path)?,
+        TracePlace::Of(_) => {
             fs::set_permissions(&file, fs::metadata(path)?.permissions())?;
             // It will be all that there is.
             File::open(&file)?.sync_all()?;

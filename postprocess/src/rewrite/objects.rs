@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rusqlite::Connection;
 
-use super::derive::Making;
+use super::derive::NewTrace;
 use crate::trace::is_damage;
 use crate::trace::layout::quote;
 
@@ -37,7 +37,7 @@ pub(crate) fn left_out(made: &Connection, source: &str) -> rusqlite::Result<Vec<
 ///
 /// # Errors
 /// When the source cannot be read or the new file not be written.
-pub(crate) fn indexes(making: &Making<'_>, source: &str) -> Result<()> {
+pub(crate) fn indexes(making: &NewTrace<'_>, source: &str) -> Result<()> {
     let query = format!(
         "SELECT name, sql FROM {source}.sqlite_master AS i WHERE type = 'index' AND sql IS NOT NULL
              AND EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND lower(name) = lower(i.tbl_name))

@@ -29,7 +29,7 @@ pub struct Contents {
     /// By number.
     pub sessions: Vec<Session>,
     /// By index.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuContents>,
     /// By type, most frequent first.
     pub operations: Vec<OpType>,
     /// Rows of every table of the format, its extensions included.
@@ -89,7 +89,7 @@ pub struct Session {
 
 /// One GPU of the recording node (or nodes, in a merged trace).
 #[derive(Debug, Serialize)]
-pub struct Gpu {
+pub struct GpuContents {
     /// Its index: `gpuId` of its operations.
     pub gpu: i64,
     /// Product name, if the recorder noted it; so with all that follow.
@@ -101,12 +101,12 @@ pub struct Gpu {
     /// Unique id.
     pub uuid: Option<String>,
     /// Its queues that have operations, by number.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<QueueContents>,
 }
 
 /// A hardware queue.
 #[derive(Debug, Serialize)]
-pub struct Queue {
+pub struct QueueContents {
     /// `queueId` of its operations.
     pub queue: i64,
     /// How many it has.
@@ -239,12 +239,12 @@ fn utc(trace: &Connection, realtime_ns: u64) -> rusqlite::Result<Option<String>>
     trace.query_row("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ?1, 'unixepoch')", [seconds], |row| row.get(0))
 }
 
-fn gpus(trace: &Connection, queues: &BTreeMap<(i64, i64), u64>) -> rusqlite::Result<Vec<Gpu>> {
-    let mut gpus: BTreeMap<i64, Gpu> = rpd_schema::gpus(trace)?
+fn gpus(trace: &Connection, queues: &BTreeMap<(i64, i64), u64>) -> rusqlite::Result<Vec<GpuContents>> {
+    let mut gpus: BTreeMap<i64, GpuContents> = rpd_schema::gpus(trace)?
         .into_iter()
         .map(|gpu| {
             let fact = |key| gpu.get(key).map(str::to_string);
-            let described = Gpu {
+            let described = GpuContents {
                 gpu: i64::from(gpu.gpu),
                 name: fact(session_fact::GPU_NAME),
                 target: fact(session_fact::GPU_TARGET),
@@ -257,7 +257,7 @@ fn gpus(trace: &Connection, queues: &BTreeMap<(i64, i64), u64>) -> rusqlite::Res
         .collect();
     for (&(gpu, queue), &operations) in queues {
         gpus.entry(gpu)
-            .or_insert_with(|| Gpu {
+            .or_insert_with(|| GpuContents {
                 gpu,
                 name: None,
                 target: None,
@@ -266,7 +266,7 @@ fn gpus(trace: &Connection, queues: &BTreeMap<(i64, i64), u64>) -> rusqlite::Res
                 queues: Vec::new(),
             })
             .queues
-            .push(Queue { queue, operations });
+            .push(QueueContents { queue, operations });
     }
     Ok(gpus.into_values().collect())
 }

@@ -12,7 +12,7 @@ use super::plan::{Fate, Planned, plan};
 use super::selection::Selection;
 use super::window::Window;
 use crate::passes;
-use crate::rewrite::derive::{Making, SOURCE};
+use crate::rewrite::derive::{NewTrace, SOURCE};
 use crate::rewrite::objects;
 use crate::trace::ids::Ids;
 use crate::trace::layout::{Layout, TableLayout, declared_texts, quote, same};
@@ -23,7 +23,7 @@ pub(crate) const ORIGIN: &str = "trim::origin";
 /// What is to be copied, from where.
 pub(super) struct Copy<'a> {
     /// The new trace, to which the old one is attached.
-    pub(super) making: &'a Making<'a>,
+    pub(super) making: &'a NewTrace<'a>,
     /// The old one by itself.
     pub(super) trace: &'a Connection,
     /// Its tables.

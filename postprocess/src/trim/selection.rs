@@ -16,12 +16,12 @@ pub(crate) struct Selection {
     /// Ops that one of these calls caused, and ops that no call caused and that start in the window.
     pub(crate) ops: Arc<Ids>,
     /// How many rows these calls and ops are: other recorders may have used an id twice, or a text for one.
-    pub(crate) rows: Rows,
+    pub(crate) rows: SelectedRows,
 }
 
 /// Rows of calls and ops.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rows {
+pub(crate) struct SelectedRows {
     pub(crate) calls: u64,
     pub(crate) ops: u64,
 }
@@ -56,7 +56,7 @@ impl Selection {
         let count = |query: &str| -> rusqlite::Result<u64> {
             trace.query_row(query, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
         };
-        let rows = Rows {
+        let rows = SelectedRows {
             calls: count(&format!("SELECT count(*) FROM rocpd_api WHERE {in_window}"))?,
             ops: count("SELECT count(*) FROM rocpd_op WHERE is_staying(id)")?,
         };

@@ -4,7 +4,7 @@ use anyhow::Result;
 use rpd_schema::Processes;
 use rusqlite::Connection;
 
-use super::stack::Call;
+use super::stack::StackCall;
 use crate::pass::Change;
 use crate::pass::sorted::{Sorted, Sorter};
 
@@ -17,7 +17,7 @@ const LONGEST_OP: i64 = 1 << 53;
 /// The calls, and what could not be one of them.
 pub(crate) struct Calls {
     /// In the order in which a stack takes them.
-    pub(crate) sorted: Sorted<Call>,
+    pub(crate) sorted: Sorted<StackCall>,
     /// How many there are.
     pub(crate) count: u64,
     /// Calls whose times, process or thread cannot be.
@@ -60,7 +60,7 @@ impl Calls {
             let number = |column| row.get_ref(column).ok().and_then(|value| value.as_i64().ok());
             let call = (|| {
                 let thread = [processes.of_row(id?), number(1)?, number(2)?];
-                Call::new(id?, thread, (number(3)?, number(4)?), gpu_time)
+                StackCall::new(id?, thread, (number(3)?, number(4)?), gpu_time)
             })();
             match call {
                 Some(call) => calls.push(call)?,

@@ -16,7 +16,7 @@ pub(crate) const DEEPEST: usize = 2000;
 /// A call; ordered as a stack takes them, thread after thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Call {
+pub(crate) struct StackCall {
     /// Process: process ids alone may be equal ([`rpd_schema::Processes`]).
     process: i64,
     /// Its id.
@@ -33,16 +33,16 @@ pub(crate) struct Call {
     pub(crate) gpu_time: i64,
 }
 
-impl Call {
+impl StackCall {
     /// A call, unless its times cannot be: it ends before it starts, or takes longer than can be told.
     pub(crate) fn new(
         id: i64,
         [process, pid, tid]: [i64; 3],
         (start, end): (i64, i64),
         gpu_time: i64,
-    ) -> Option<Call> {
+    ) -> Option<StackCall> {
         let is_possible = end.checked_sub(start).is_some_and(|duration| duration >= 0);
-        is_possible.then_some(Call { process, pid, tid, start, not_end: !end, id, gpu_time })
+        is_possible.then_some(StackCall { process, pid, tid, start, not_end: !end, id, gpu_time })
     }
 
     fn thread(&self) -> [i64; 3] {
@@ -55,18 +55,18 @@ impl Call {
 }
 
 /// A row of `ext_callstack`: caller, call, levels between them, the call's own CPU and GPU time in ns.
-pub(crate) type Row = [i64; 5];
+pub(crate) type CallstackRow = [i64; 5];
 
 /// An open call.
 struct Level {
-    call: Call,
+    call: StackCall,
     /// Its duration without the calls directly below it, ns.
     own: i64,
 }
 
 /// The open calls of one thread, outermost first.
 #[derive(Default)]
-pub(crate) struct Stack {
+pub(crate) struct OpenCalls {
     levels: Vec<Level>,
     /// Most levels there ever were.
     pub(crate) deepest: usize,
@@ -74,12 +74,16 @@ pub(crate) struct Stack {
     pub(crate) overlapping: u64,
 }
 
-impl Stack {
+impl OpenCalls {
     /// Takes the next call and gives `row` the rows of those that have ended by then.
     ///
     /// # Errors
     /// Those of `row`.
-    pub(crate) fn call<E>(&mut self, call: Call, mut row: impl FnMut(Row) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn call<E>(
+        &mut self,
+        call: StackCall,
+        mut row: impl FnMut(CallstackRow) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.levels.last().is_some_and(|top| top.call.thread() != call.thread()) {
             self.finish(&mut row)?;
         }
@@ -105,7 +109,7 @@ impl Stack {
     ///
     /// # Errors
     /// Those of `row`.
-    pub(crate) fn finish<E>(&mut self, mut row: impl FnMut(Row) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn finish<E>(&mut self, mut row: impl FnMut(CallstackRow) -> Result<(), E>) -> Result<(), E> {
         while !self.levels.is_empty() {
             self.leave(&mut row)?;
         }
@@ -113,7 +117,7 @@ impl Stack {
     }
 
     /// Ends the innermost call.
-    fn leave<E>(&mut self, row: &mut impl FnMut(Row) -> Result<(), E>) -> Result<(), E> {
+    fn leave<E>(&mut self, row: &mut impl FnMut(CallstackRow) -> Result<(), E>) -> Result<(), E> {
         let Some(Level { call, own }) = self.levels.last() else { return Ok(()) };
         let below = self.levels.len() - 1;
         for (level, caller) in self.levels.iter().enumerate() {

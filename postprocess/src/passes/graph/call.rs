@@ -11,22 +11,22 @@ use crate::pass::Change;
 use crate::trace::arguments;
 
 /// A number for a handle that occurs in the file; [`NO_HANDLE`] where there is none or it is null.
-pub(crate) type Handle = u32;
+pub(crate) type HandleNumber = u32;
 
 /// No handle, or null.
-pub(crate) const NO_HANDLE: Handle = 0;
+pub(crate) const NO_HANDLE: HandleNumber = 0;
 
 /// A process: its first session and its process id, because containers and hosts have process ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Process {
+pub(crate) struct GraphProcess {
     session: i64,
     pid: i64,
 }
 
 /// A call to a [`Function`]. Ordered as things happen in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
-    pub(crate) process: Process,
+pub(crate) struct GraphCall {
+    pub(crate) process: GraphProcess,
     /// Times of the call, ns.
     pub(crate) start: i64,
     pub(crate) end: i64,
@@ -34,21 +34,21 @@ pub(crate) struct Call {
     pub(crate) id: i64,
     pub(crate) tid: i64,
     pub(crate) function: Function,
-    pub(crate) stream: Handle,
-    pub(crate) graph: Handle,
-    pub(crate) exec: Handle,
+    pub(crate) stream: HandleNumber,
+    pub(crate) graph: HandleNumber,
+    pub(crate) exec: HandleNumber,
 }
 
 /// Texts of handles and their numbers.
 #[derive(Default)]
 pub(crate) struct Handles {
-    numbers: HashMap<String, Handle>,
+    numbers: HashMap<String, HandleNumber>,
     texts: Vec<String>,
 }
 
 impl Handles {
     /// The number of a stream's text; the default stream, `0x0`, is a stream.
-    pub(crate) fn stream(&mut self, text: &str) -> Handle {
+    pub(crate) fn stream(&mut self, text: &str) -> HandleNumber {
         let text = text.trim();
         if text.is_empty() {
             return NO_HANDLE;
@@ -57,33 +57,33 @@ impl Handles {
             return *number;
         }
         self.texts.push(text.to_string());
-        let number = self.texts.len() as Handle;
+        let number = self.texts.len() as HandleNumber;
         self.numbers.insert(text.to_string(), number);
         number
     }
 
     /// The number of a graph's text.
-    fn graph(&mut self, text: &str) -> Handle {
+    fn graph(&mut self, text: &str) -> HandleNumber {
         if matches!(text.trim(), "0x0" | "0" | "(nil)") { NO_HANDLE } else { self.stream(text) }
     }
 
     /// The number of a stream's text, if that has occurred.
-    pub(crate) fn known(&self, text: &str) -> Handle {
+    pub(crate) fn known(&self, text: &str) -> HandleNumber {
         self.numbers.get(text.trim()).copied().unwrap_or(NO_HANDLE)
     }
 
     /// The text of a number.
-    pub(crate) fn text(&self, handle: Handle) -> &str {
+    pub(crate) fn text(&self, handle: HandleNumber) -> &str {
         (handle as usize).checked_sub(1).and_then(|at| self.texts.get(at)).map_or("", String::as_str)
     }
 }
 
 /// What a file has of calls about graphs.
-pub(crate) struct Calls {
+pub(crate) struct GraphCalls {
     /// Launches, by process and time.
-    pub(crate) launches: Vec<Call>,
+    pub(crate) launches: Vec<GraphCall>,
     /// All others, by process and time.
-    pub(crate) others: Vec<Call>,
+    pub(crate) others: Vec<GraphCall>,
     /// Ids of the texts that are names of such functions, and their functions.
     pub(crate) functions: HashMap<i64, Function>,
     pub(crate) handles: Handles,
@@ -93,7 +93,7 @@ pub(crate) struct Calls {
 }
 
 /// The names of functions that are in the file.
-pub(crate) struct Names {
+pub(crate) struct FunctionNames {
     /// By id of their text; one text may have several ids.
     pub(crate) functions: HashMap<i64, Function>,
     /// Of the subclass `graph`.
@@ -102,17 +102,18 @@ pub(crate) struct Names {
     pub(crate) launches: Vec<String>,
 }
 
-impl Names {
+impl FunctionNames {
     /// Looks for them.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn of(change: &Change<'_>) -> Result<Names> {
+    pub(crate) fn of(change: &Change<'_>) -> Result<FunctionNames> {
         // A range, so that an index on texts is of use.
         let mut select = change.trace.prepare(
             "SELECT id, string FROM rocpd_string WHERE string >= ?1 AND string < ?1 || char(1114111)",
         )?;
-        let mut names = Names { functions: HashMap::new(), captures: Vec::new(), launches: Vec::new() };
+        let mut names =
+            FunctionNames { functions: HashMap::new(), captures: Vec::new(), launches: Vec::new() };
         for prefix in PREFIXES {
             let mut rows = select.query([prefix])?;
             while let Some(row) = rows.next()? {
@@ -132,12 +133,12 @@ impl Names {
     }
 }
 
-impl Calls {
+impl GraphCalls {
     /// Reads every call whose name's id is among `functions`.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn of(change: &Change<'_>, functions: HashMap<i64, Function>) -> Result<Calls> {
+    pub(crate) fn of(change: &Change<'_>, functions: HashMap<i64, Function>) -> Result<GraphCalls> {
         let texts = change.args_table();
         let names: Vec<String> = functions.keys().map(i64::to_string).collect();
         let mut select = change.trace.prepare(&format!(
@@ -146,7 +147,7 @@ impl Calls {
             text::arguments("T.string"),
             names.join(", ")
         ))?;
-        let mut calls = Calls {
+        let mut calls = GraphCalls {
             launches: Vec::new(),
             others: Vec::new(),
             functions,
@@ -166,7 +167,7 @@ impl Calls {
             let Some(&function) = calls.functions.get(&name) else { continue };
             let [stream, graph, exec] = calls.handles_of(row.get_ref(6)?);
             let process = calls.process(id, pid);
-            let call = Call { process, start, end, id, tid, function, stream, graph, exec };
+            let call = GraphCall { process, start, end, id, tid, function, stream, graph, exec };
             if function == Function::Launch { calls.launches.push(call) } else { calls.others.push(call) }
         }
         for list in [&mut calls.launches, &mut calls.others] {
@@ -176,8 +177,8 @@ impl Calls {
     }
 
     /// The process of the call with this row of `rocpd_api`.
-    pub(crate) fn process(&self, api: i64, pid: i64) -> Process {
-        Process { session: self.processes.of_row(api), pid }
+    pub(crate) fn process(&self, api: i64, pid: i64) -> GraphProcess {
+        GraphProcess { session: self.processes.of_row(api), pid }
     }
 
     /// Writes the ids of all calls into a table `temp.graph_call`: one look at every call of a file is enough.
@@ -195,7 +196,7 @@ impl Calls {
     }
 
     /// Stream, graph and executable graph of a call's arguments.
-    fn handles_of(&mut self, args: ValueRef<'_>) -> [Handle; 3] {
+    fn handles_of(&mut self, args: ValueRef<'_>) -> [HandleNumber; 3] {
         let mut found = [NO_HANDLE; 3];
         for (key, value) in arguments::pairs(args.as_str().unwrap_or_default()) {
             match key {

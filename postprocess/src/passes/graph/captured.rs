@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use anyhow::Result;
 use roaring::RoaringTreemap;
 
-use super::call::{Calls, NO_HANDLE, Process};
-use super::history::{Graph, History};
+use super::call::{GraphCalls, GraphProcess, NO_HANDLE};
+use super::history::{GraphHistory, HistoryGraph};
 use crate::pass::Change;
 use crate::pass::sorted::{Sorted, Sorter};
 
@@ -18,7 +18,7 @@ use crate::pass::sorted::{Sorted, Sorter};
 const STRETCH: u64 = 1 << 17;
 
 /// A captured launch: its graph's place among the graphs, its begin, its call.
-pub(crate) type Launch = [i64; 3];
+pub(crate) type CapturedLaunch = [i64; 3];
 
 /// Captures of one process, by their begin.
 #[derive(Default)]
@@ -31,7 +31,7 @@ struct Captures {
 
 /// The captured launches by graph and time, and how many could not be told to be of one graph.
 pub(crate) struct Captured {
-    pub(crate) sorted: Sorted<Launch>,
+    pub(crate) sorted: Sorted<CapturedLaunch>,
     pub(crate) ambiguous: u64,
 }
 
@@ -40,7 +40,7 @@ impl Captured {
     ///
     /// # Errors
     /// When the file or a temporary file fails.
-    pub(crate) fn of(change: &Change<'_>, calls: &Calls, history: &History) -> Result<Captured> {
+    pub(crate) fn of(change: &Change<'_>, calls: &GraphCalls, history: &GraphHistory) -> Result<Captured> {
         let mut sorter = Sorter::new();
         for node in &history.nodes {
             sorter.push([node.graph as i64, node.start, node.api])?;
@@ -95,7 +95,7 @@ impl Captured {
 }
 
 /// The capture that a launch of thread `tid` outside of the captured streams belongs to, if that can be told.
-fn only(under_way: &[usize], tid: Option<i64>, graphs: &[Graph]) -> Option<usize> {
+fn only(under_way: &[usize], tid: Option<i64>, graphs: &[HistoryGraph]) -> Option<usize> {
     // The last one under way is first.
     let own_thread = under_way.iter().find(|graph| Some(graphs[**graph].tid) == tid);
     own_thread.or(if let [only] = under_way { Some(only) } else { None }).copied()
@@ -116,10 +116,10 @@ fn remove_with_ops(change: &Change<'_>, calls: &mut RoaringTreemap) -> Result<()
     Ok(())
 }
 
-fn captures(graphs: &[Graph]) -> HashMap<Process, Captures> {
+fn captures(graphs: &[HistoryGraph]) -> HashMap<GraphProcess, Captures> {
     let mut order: Vec<usize> = (0..graphs.len()).filter(|at| graphs[*at].stream != NO_HANDLE).collect();
     order.sort_by_key(|at| graphs[*at].start);
-    let mut captures: HashMap<Process, Captures> = HashMap::new();
+    let mut captures: HashMap<GraphProcess, Captures> = HashMap::new();
     for at in order {
         let process = captures.entry(graphs[at].process).or_default();
         let latest = process.latest_ends.last().map_or(i64::MIN, |end| *end).max(graphs[at].end);
@@ -131,7 +131,7 @@ fn captures(graphs: &[Graph]) -> HashMap<Process, Captures> {
 
 impl Captures {
     /// The captures that are under way at a time, the one that was begun last first.
-    fn at(&self, time: i64, graphs: &[Graph]) -> Vec<usize> {
+    fn at(&self, time: i64, graphs: &[HistoryGraph]) -> Vec<usize> {
         let begun = self.graphs.partition_point(|graph| graphs[*graph].start <= time);
         let open = (0..begun).rev().take_while(|at| self.latest_ends[*at] >= time);
         open.map(|at| self.graphs[at]).filter(|graph| graphs[*graph].end >= time).collect()

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use anyhow::Result;
 use rusqlite::OptionalExtension;
 
-use super::call::{Calls, Handle, Process};
-use super::history::History;
+use super::call::{GraphCalls, GraphProcess, HandleNumber};
+use super::history::GraphHistory;
 use crate::pass::Change;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::trace::op_kind::OpKind;
@@ -17,8 +17,8 @@ use crate::trace::op_kind::OpKind;
 /// A composed graph.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Composed {
-    pub(crate) exec: Handle,
-    pub(crate) stream: Handle,
+    pub(crate) exec: HandleNumber,
+    pub(crate) stream: HandleNumber,
     /// Of the launch that it is composed of: times, ns, and row of `rocpd_api`.
     pub(crate) start: i64,
     pub(crate) end: i64,
@@ -41,8 +41,8 @@ impl Composition {
     ///
     /// # Errors
     /// When the file or a temporary file fails.
-    pub(crate) fn of(change: &Change<'_>, calls: &Calls, history: &History) -> Result<Composition> {
-        let mut groups: HashMap<(Process, Handle, usize), usize> = HashMap::new();
+    pub(crate) fn of(change: &Change<'_>, calls: &GraphCalls, history: &GraphHistory) -> Result<Composition> {
+        let mut groups: HashMap<(GraphProcess, HandleNumber, usize), usize> = HashMap::new();
         // By call: its graph, and its operations.
         let mut launches: HashMap<i64, (usize, u64)> = HashMap::new();
         for launch in &calls.launches {

@@ -5,19 +5,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::call::{Call, Handle, NO_HANDLE, Process};
+use super::call::{GraphCall, GraphProcess, HandleNumber, NO_HANDLE};
 use super::function::Function;
 
 /// A graph as it came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Graph {
-    pub(crate) process: Process,
+pub(crate) struct HistoryGraph {
+    pub(crate) process: GraphProcess,
     /// Thread that began it.
     pub(crate) tid: i64,
     /// None of a capture that did not come to its end, or failed.
-    pub(crate) handle: Handle,
+    pub(crate) handle: HandleNumber,
     /// The stream that was captured; none of a graph that was put together by hand.
-    pub(crate) stream: Handle,
+    pub(crate) stream: HandleNumber,
     /// From the begin of the first call to the end of the last, ns.
     pub(crate) start: i64,
     pub(crate) end: i64,
@@ -28,9 +28,9 @@ pub(crate) struct Graph {
 /// A graph under the handle it is launched by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instance {
-    /// Its graph among [`History::graphs`].
+    /// Its graph among [`GraphHistory::graphs`].
     pub(crate) graph: usize,
-    pub(crate) exec: Handle,
+    pub(crate) exec: HandleNumber,
 }
 
 /// A kernel put into a graph by hand.
@@ -44,13 +44,13 @@ pub(crate) struct Node {
 
 /// All of it.
 #[derive(Debug, Default)]
-pub(crate) struct History {
-    pub(crate) graphs: Vec<Graph>,
+pub(crate) struct GraphHistory {
+    pub(crate) graphs: Vec<HistoryGraph>,
     pub(crate) nodes: Vec<Node>,
     /// In the order in which they were made in each process.
     pub(crate) instances: Vec<Instance>,
     /// When each executable handle was made, ns, and whether its kernels are known, in order of time.
-    execs: HashMap<(Process, Handle), Vec<(i64, bool)>>,
+    execs: HashMap<(GraphProcess, HandleNumber), Vec<(i64, bool)>>,
     /// Captures whose begin or end is not in the file.
     pub(crate) unfinished: u64,
     /// Captures that gave no graph.
@@ -62,23 +62,23 @@ pub(crate) struct History {
 /// What the handles of one process mean at a time.
 #[derive(Default)]
 struct Now {
-    /// By stream, place among [`History::graphs`].
-    captures: HashMap<Handle, usize>,
+    /// By stream, place among [`GraphHistory::graphs`].
+    captures: HashMap<HandleNumber, usize>,
     /// By their own handle, the same.
-    graphs: HashMap<Handle, usize>,
+    graphs: HashMap<HandleNumber, usize>,
 }
 
-impl History {
+impl GraphHistory {
     /// Goes through the calls, which are in order of process and time. `has_launch` says whether a call that puts a
     /// kernel into a graph has the arguments of a launch.
     ///
     /// # Errors
     /// Those of `has_launch`.
     pub(crate) fn of<E>(
-        calls: &[Call],
+        calls: &[GraphCall],
         mut has_launch: impl FnMut(i64) -> Result<bool, E>,
-    ) -> Result<History, E> {
-        let mut history = History::default();
+    ) -> Result<GraphHistory, E> {
+        let mut history = GraphHistory::default();
         for calls in calls.chunk_by(|one, other| one.process == other.process) {
             let mut now = Now::default();
             for call in calls {
@@ -94,7 +94,7 @@ impl History {
         Ok(history)
     }
 
-    fn take(&mut self, call: &Call, has_launch: bool, now: &mut Now) {
+    fn take(&mut self, call: &GraphCall, has_launch: bool, now: &mut Now) {
         match call.function {
             Function::BeginCapture => {
                 let unfinished = now.captures.insert(call.stream, self.graphs.len());
@@ -103,7 +103,11 @@ impl History {
                     self.graphs[at].end = call.start;
                 }
                 // Until its end is found it goes on, and gives no graph.
-                self.graphs.push(Graph { handle: NO_HANDLE, end: i64::MAX, ..graph(call, call.stream) });
+                self.graphs.push(HistoryGraph {
+                    handle: NO_HANDLE,
+                    end: i64::MAX,
+                    ..graph(call, call.stream)
+                });
             }
             Function::EndCapture => match now.captures.remove(&call.stream) {
                 Some(at) => {
@@ -138,7 +142,7 @@ impl History {
         }
     }
 
-    fn add_node(&mut self, call: &Call, has_launch: bool, now: &mut Now) {
+    fn add_node(&mut self, call: &GraphCall, has_launch: bool, now: &mut Now) {
         let at = *now.graphs.entry(call.graph).or_insert_with(|| {
             self.graphs.push(graph(call, NO_HANDLE));
             self.graphs.len() - 1
@@ -153,7 +157,7 @@ impl History {
 
     /// Which making of this executable handle a launch at `start` launches, counted from 1, or 0 if none is in the file; and
     /// whether its kernels are known.
-    pub(crate) fn made_before(&self, launch: &Call) -> (usize, bool) {
+    pub(crate) fn made_before(&self, launch: &GraphCall) -> (usize, bool) {
         let made = self.execs.get(&(launch.process, launch.exec)).map_or(&[][..], Vec::as_slice);
         let count = made.partition_point(|(start, _)| *start <= launch.start);
         (count, count > 0 && made[count - 1].1)
@@ -161,7 +165,7 @@ impl History {
 }
 
 /// A graph of which this is the only call so far.
-fn graph(call: &Call, stream: Handle) -> Graph {
-    let &Call { process, tid, graph: handle, start, end, .. } = call;
-    Graph { process, tid, handle, stream, start, end, nodes: 0 }
+fn graph(call: &GraphCall, stream: HandleNumber) -> HistoryGraph {
+    let &GraphCall { process, tid, graph: handle, start, end, .. } = call;
+    HistoryGraph { process, tid, handle, stream, start, end, nodes: 0 }
 }

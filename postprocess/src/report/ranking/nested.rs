@@ -6,15 +6,15 @@ use std::collections::HashMap;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::Sums;
+use super::RunningSums;
 
 /// Two ids of texts.
-pub(super) type Name = (i64, i64);
+pub(super) type NameIds = (i64, i64);
 
 /// A call or marker; ordered as a stack takes them, thread after thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Range {
+pub(super) struct NestedCall {
     /// Process, its id, and thread: ids alone may be equal.
     thread: [i64; 3],
     start: i64,
@@ -25,10 +25,10 @@ pub(super) struct Range {
     name: [i64; 2],
 }
 
-impl Range {
+impl NestedCall {
     /// One that does not end before it starts.
-    pub(super) fn new(thread: [i64; 3], (start, end): (i64, i64), id: i64, name: Name) -> Range {
-        Range { thread, start, not_end: !end, id, name: name.into() }
+    pub(super) fn new(thread: [i64; 3], (start, end): (i64, i64), id: i64, name: NameIds) -> NestedCall {
+        NestedCall { thread, start, not_end: !end, id, name: name.into() }
     }
 
     fn end(&self) -> i64 {
@@ -42,15 +42,15 @@ impl Range {
 
 /// The open ones of a thread, outermost first, each with its duration without those directly inside it.
 #[derive(Default)]
-pub(super) struct Stack {
-    open: Vec<(Range, u64)>,
+pub(super) struct OpenCalls {
+    open: Vec<(NestedCall, u64)>,
     /// How many of a name are open.
     names: HashMap<[i64; 2], usize>,
 }
 
-impl Stack {
+impl OpenCalls {
     /// Takes the next one, and adds to `sums` what has ended by then.
-    pub(super) fn enter(&mut self, range: Range, sums: &mut HashMap<Name, Sums>) {
+    pub(super) fn enter(&mut self, range: NestedCall, sums: &mut HashMap<NameIds, RunningSums>) {
         if self.open.last().is_some_and(|(top, _)| top.thread != range.thread) {
             self.leave_all(sums);
         }
@@ -65,13 +65,13 @@ impl Stack {
     }
 
     /// Ends all that are open.
-    pub(super) fn leave_all(&mut self, sums: &mut HashMap<Name, Sums>) {
+    pub(super) fn leave_all(&mut self, sums: &mut HashMap<NameIds, RunningSums>) {
         while !self.open.is_empty() {
             self.leave(sums);
         }
     }
 
-    fn leave(&mut self, sums: &mut HashMap<Name, Sums>) {
+    fn leave(&mut self, sums: &mut HashMap<NameIds, RunningSums>) {
         let Some((range, own)) = self.open.pop() else { return };
         let outer = self.names.get_mut(&range.name).map_or(0, |open| {
             *open -= 1;
@@ -79,10 +79,10 @@ impl Stack {
         });
         let duration = range.duration();
         let total_ns = if outer == 0 { duration } else { 0 };
-        sums.entry(range.name.into()).or_insert(Sums::NONE).add(Sums {
+        sums.entry(range.name.into()).or_insert(RunningSums::NONE).add(RunningSums {
             total_ns,
             self_ns: own,
-            ..Sums::of(duration)
+            ..RunningSums::of(duration)
         });
     }
 }
@@ -93,15 +93,15 @@ mod tests {
 
     /// Calls, total and self time of the names 1, 2 and 3.
     fn sums(ranges: &[(i64, i64, i64, i64)]) -> [(u64, u64, u64); 3] {
-        let mut ranges: Vec<Range> = ranges
+        let mut ranges: Vec<NestedCall> = ranges
             .iter()
             .enumerate()
             .map(|(at, &(thread, start, end, name))| {
-                Range::new([0, 1, thread], (start, end), at as i64, (name, 0))
+                NestedCall::new([0, 1, thread], (start, end), at as i64, (name, 0))
             })
             .collect();
         ranges.sort_unstable();
-        let (mut stack, mut sums) = (Stack::default(), HashMap::new());
+        let (mut stack, mut sums) = (OpenCalls::default(), HashMap::new());
         for range in ranges {
             stack.enter(range, &mut sums);
         }
