@@ -5,7 +5,7 @@ use goblin::elf::sym::STT_OBJECT;
 
 use crate::container::EM_AMDGPU;
 use crate::descriptor::{self, Descriptor};
-use crate::elf::{Image, Symbol};
+use crate::elf::{ElfImage, ElfSymbol};
 use crate::{Error, Kernel, Target, metadata};
 
 /// `EI_OSABI` of code objects for the HSA runtime.
@@ -15,7 +15,7 @@ pub(crate) const METADATA_NOTE: (&[u8], u32) = (b"AMDGPU", 32);
 
 /// Where the facts about kernels were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum FactsFrom {
     /// The metadata notes: all there is.
     Metadata,
     /// Kernel descriptors: memory sizes, and registers rounded up to what the hardware allots. No arguments, no spills.
@@ -33,7 +33,7 @@ pub struct CodeObject {
     /// Version of the metadata (1.0 for ABI version 3, 1.1 for 4, 1.2 for 5), where there is any.
     pub metadata_version: Option<(u32, u32)>,
     /// Where the kernels' facts come from.
-    pub source: Source,
+    pub source: FactsFrom,
     /// In the order of the file.
     pub kernels: Vec<Kernel>,
 }
@@ -45,7 +45,7 @@ impl CodeObject {
     /// [`Error::UnknownFormat`] and [`Error::OtherMachine`] for what is not a code object, [`Error::Unsupported`] for
     /// ABI versions outside of 3 to 6, [`Error::Malformed`] and [`Error::TooLarge`] for damage.
     pub fn parse(bytes: &[u8]) -> Result<CodeObject, Error> {
-        let image = Image::open(bytes)?;
+        let image = ElfImage::open(bytes)?;
         if image.header.e_machine != EM_AMDGPU {
             return Err(Error::OtherMachine { machine: image.header.e_machine });
         }
@@ -64,12 +64,18 @@ impl CodeObject {
                 target,
                 abi_version,
                 metadata_version: first.version,
-                source: Source::Metadata,
+                source: FactsFrom::Metadata,
                 kernels: notes.into_iter().flat_map(|note| note.kernels).collect(),
             });
         }
         let kernels = described(&image, &target)?;
-        Ok(CodeObject { target, abi_version, metadata_version: None, source: Source::Descriptors, kernels })
+        Ok(CodeObject {
+            target,
+            abi_version,
+            metadata_version: None,
+            source: FactsFrom::Descriptors,
+            kernels,
+        })
     }
 
     /// The kernel of that symbol, with or without `.kd`.
@@ -81,7 +87,7 @@ impl CodeObject {
     }
 }
 
-fn abi_version(image: &Image<'_>) -> Result<u8, Error> {
+fn abi_version(image: &ElfImage<'_>) -> Result<u8, Error> {
     let ident = &image.header.e_ident;
     let unsupported = |what: String| Error::Unsupported {
         what,
@@ -101,7 +107,7 @@ fn abi_version(image: &Image<'_>) -> Result<u8, Error> {
 }
 
 /// Kernels by their descriptors, which are data symbols of the right size and suffix.
-fn described(image: &Image<'_>, target: &Target) -> Result<Vec<Kernel>, Error> {
+fn described(image: &ElfImage<'_>, target: &Target) -> Result<Vec<Kernel>, Error> {
     let symbols = image.symbols()?;
     let kernels = symbols.iter().filter(|symbol| is_descriptor(symbol)).map(|symbol| {
         let bytes = image.at_address(symbol.address, symbol.size);
@@ -115,6 +121,6 @@ fn described(image: &Image<'_>, target: &Target) -> Result<Vec<Kernel>, Error> {
 }
 
 /// Whether a symbol is that of a kernel descriptor.
-pub(crate) fn is_descriptor(symbol: &Symbol<'_>) -> bool {
+pub(crate) fn is_descriptor(symbol: &ElfSymbol<'_>) -> bool {
     symbol.kind == STT_OBJECT && symbol.size == descriptor::SIZE as u64 && symbol.name.ends_with(".kd")
 }

@@ -3,7 +3,7 @@
 use std::str;
 
 use crate::Error;
-use crate::elf::{self, Image};
+use crate::elf::{self, ElfImage};
 
 /// ELF machine number of AMDGPU.
 pub(crate) const EM_AMDGPU: u16 = 224;
@@ -34,7 +34,7 @@ pub fn code_objects(bytes: &[u8]) -> Result<Vec<Part<'_>>, Error> {
     if !elf::is_elf(bytes) {
         return bundles(bytes);
     }
-    let image = Image::open(bytes)?;
+    let image = ElfImage::open(bytes)?;
     if image.header.e_machine == EM_AMDGPU {
         return Ok(vec![Part { target: None, bytes }]);
     }
@@ -80,9 +80,9 @@ fn compressed(bytes: &[u8]) -> Error {
 }
 
 /// Takes fields off the front of a bundle's header.
-struct Fields<'a>(&'a [u8]);
+struct HeaderFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> HeaderFields<'a> {
     fn bytes(&mut self, length: u64) -> Result<&'a [u8], Error> {
         let split = usize::try_from(length).ok().and_then(|length| self.0.split_at_checked(length));
         let (taken, rest) =
@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
 
 /// Adds the AMD GPU parts of the bundle that `bytes` begins with, and returns where its last part ends.
 fn bundle<'a>(bytes: &'a [u8], parts: &mut Vec<Part<'a>>) -> Result<usize, Error> {
-    let mut fields = Fields(&bytes[BUNDLE.len()..]);
+    let mut fields = HeaderFields(&bytes[BUNDLE.len()..]);
     let count = fields.number()?;
     if count > MAX_ENTRIES {
         return Err(Error::TooLarge { part: "the list of an offload bundle", limit: MAX_ENTRIES as usize });

@@ -34,9 +34,9 @@ fn without_suffix(symbol: &str) -> &str {
 }
 
 /// Text with an end.
-struct Text(String);
+struct BoundedText(String);
 
-impl DemangleWrite for Text {
+impl DemangleWrite for BoundedText {
     fn write_string(&mut self, part: &str) -> fmt::Result {
         if self.0.len() + part.len() > MAX_TEXT {
             return Err(fmt::Error);
@@ -56,7 +56,7 @@ fn itanium(name: &str) -> Option<String> {
     }
     let options = DemangleOptions::new().recursion_limit(MAX_RECURSION);
     let print = |options: &DemangleOptions| {
-        let mut text = Text(String::new());
+        let mut text = BoundedText(String::new());
         symbol.structured_demangle(&mut text, options).ok().map(|()| text.0)
     };
     let full = print(&options)?;

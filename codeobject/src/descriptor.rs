@@ -30,7 +30,7 @@ pub struct Descriptor {
 
 /// Registers as the hardware allots them: the need, rounded up to the granule of the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Registers {
+pub struct AllottedRegisters {
     /// Vector registers; where they share a file with accumulation registers, both together.
     pub vgprs: u32,
     /// Accumulation registers.
@@ -57,7 +57,7 @@ impl Descriptor {
     }
 
     /// Registers, whose encoding depends on the processor. `None` for one this crate does not know.
-    pub fn registers(&self, target: &Target) -> Option<Registers> {
+    pub fn registers(&self, target: &Target) -> Option<AllottedRegisters> {
         let vector = self.rsrc1 & 0x3f;
         let scalar = (self.rsrc1 >> 6 & 0xf) / 2 * 16 + 16;
         let processor = target.processor.strip_prefix("gfx")?;
@@ -67,17 +67,21 @@ impl Descriptor {
             "90a" | "940" | "941" | "942" | "950" | "9-4-generic" => {
                 let vgprs = granule(8);
                 let begin = ((self.rsrc3 & 0x3f) + 1) * 4;
-                Registers { vgprs, agprs: vgprs.saturating_sub(begin), sgprs: scalar }
+                AllottedRegisters { vgprs, agprs: vgprs.saturating_sub(begin), sgprs: scalar }
             }
             // Two files of equal size.
-            "908" => Registers { vgprs: granule(4), agprs: granule(4), sgprs: scalar },
-            _ if processor.starts_with('9') => Registers { vgprs: granule(4), agprs: 0, sgprs: scalar },
+            "908" => AllottedRegisters { vgprs: granule(4), agprs: granule(4), sgprs: scalar },
+            _ if processor.starts_with('9') => {
+                AllottedRegisters { vgprs: granule(4), agprs: 0, sgprs: scalar }
+            }
             _ if ["10", "11", "12"].iter().any(|family| processor.starts_with(family)) => {
                 let registers = if self.wavefront_size == 32 { 8 } else { 4 };
-                Registers { vgprs: granule(registers), agprs: 0, sgprs: 128 }
+                AllottedRegisters { vgprs: granule(registers), agprs: 0, sgprs: 128 }
             }
             // Before gfx9 the scalar registers come in granules of 8.
-            "803" => Registers { vgprs: granule(4), agprs: 0, sgprs: (self.rsrc1 >> 6 & 0xf) * 8 + 8 },
+            "803" => {
+                AllottedRegisters { vgprs: granule(4), agprs: 0, sgprs: (self.rsrc1 >> 6 & 0xf) * 8 + 8 }
+            }
             _ => return None,
         };
         Some(registers)

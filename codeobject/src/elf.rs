@@ -20,7 +20,7 @@ const MAX_NAME: usize = 64 * 1024;
 const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
 
 /// A 64-bit little-endian ELF file whose header tables lie inside the bytes.
-pub(crate) struct Image<'a> {
+pub(crate) struct ElfImage<'a> {
     bytes: &'a [u8],
     pub(crate) header: Header,
     pub(crate) programs: Vec<ProgramHeader>,
@@ -28,7 +28,7 @@ pub(crate) struct Image<'a> {
 }
 
 /// A defined symbol.
-pub(crate) struct Symbol<'a> {
+pub(crate) struct ElfSymbol<'a> {
     pub(crate) name: &'a str,
     /// Virtual address.
     pub(crate) address: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Symbol<'a> {
 }
 
 /// One entry of a note segment.
-pub(crate) struct Note<'a> {
+pub(crate) struct NoteEntry<'a> {
     pub(crate) owner: &'a [u8],
     pub(crate) kind: u32,
     pub(crate) descriptor: &'a [u8],
@@ -50,8 +50,8 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&ELFMAG[..SELFMAG])
 }
 
-impl<'a> Image<'a> {
-    pub(crate) fn open(bytes: &'a [u8]) -> Result<Image<'a>, Error> {
+impl<'a> ElfImage<'a> {
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<ElfImage<'a>, Error> {
         if !is_elf(bytes) {
             return Err(Error::UnknownFormat);
         }
@@ -72,7 +72,7 @@ impl<'a> Image<'a> {
             start => SectionHeader::parse(bytes, offset(start)?, usize::from(header.e_shnum), CTX)
                 .map_err(|error| Error::malformed("ELF section headers", error.to_string()))?,
         };
-        Ok(Image { bytes, header, programs, sections })
+        Ok(ElfImage { bytes, header, programs, sections })
     }
 
     pub(crate) fn slice(&self, start: u64, length: u64) -> Option<&'a [u8]> {
@@ -113,7 +113,7 @@ impl<'a> Image<'a> {
     }
 
     /// All notes of one place in the file.
-    pub(crate) fn notes_at(&self, start: u64, length: u64) -> Result<Vec<Note<'a>>, Error> {
+    pub(crate) fn notes_at(&self, start: u64, length: u64) -> Result<Vec<NoteEntry<'a>>, Error> {
         let mut rest = self
             .slice(start, length)
             .ok_or_else(|| Error::malformed("ELF note", "it reaches beyond the end of the file"))?;
@@ -149,7 +149,7 @@ impl<'a> Image<'a> {
     }
 
     /// Defined symbols, of the dynamic table, which the loader uses, or else of the static one.
-    pub(crate) fn symbols(&self) -> Result<Vec<Symbol<'a>>, Error> {
+    pub(crate) fn symbols(&self) -> Result<Vec<ElfSymbol<'a>>, Error> {
         let of_kind = |kind| self.sections.iter().find(move |section| section.sh_type == kind);
         let Some(table) = of_kind(SHT_DYNSYM).or_else(|| of_kind(SHT_SYMTAB)) else { return Ok(Vec::new()) };
         let damaged = |why: &str| Error::malformed("ELF symbol table", why);
@@ -166,7 +166,7 @@ impl<'a> Image<'a> {
             let name = text_at(names, entry.st_name).ok_or_else(|| damaged("a name is not a string"))?;
             budget =
                 budget.checked_sub(name.len()).ok_or_else(|| damaged("its names overlap one another"))?;
-            symbols.push(Symbol {
+            symbols.push(ElfSymbol {
                 name,
                 address: entry.st_value,
                 size: entry.st_size,
@@ -202,14 +202,14 @@ pub(crate) fn text_at(strings: &[u8], start: usize) -> Option<&str> {
 }
 
 /// First note of a segment, and what follows it. Owner and descriptor are padded to 4 bytes.
-fn split_note(bytes: &[u8]) -> Result<Option<(Note<'_>, &[u8])>, Error> {
+fn split_note(bytes: &[u8]) -> Result<Option<(NoteEntry<'_>, &[u8])>, Error> {
     let Some((head, rest)) = bytes.split_first_chunk::<12>() else { return Ok(None) };
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let cut = || Error::malformed("ELF note", "its length goes beyond its segment");
     let (owner, rest) = split_padded(rest, word(0)).ok_or_else(cut)?;
     let (descriptor, rest) = split_padded(rest, word(4)).ok_or_else(cut)?;
     let owner = owner.strip_suffix(b"\0").unwrap_or(owner);
-    Ok(Some((Note { owner, kind: word(8), descriptor }, rest)))
+    Ok(Some((NoteEntry { owner, kind: word(8), descriptor }, rest)))
 }
 
 fn split_padded(bytes: &[u8], length: u32) -> Option<(&[u8], &[u8])> {

@@ -5,7 +5,7 @@ use crate::demangle;
 /// One kernel of a code object.
 ///
 /// Where the object has no metadata note, counts come from the kernel descriptor; what a descriptor does not hold
-/// (spills, work-group limit, arguments) is then 0 or empty: see [`crate::Source`].
+/// (spills, work-group limit, arguments) is then 0 or empty: see [`crate::FactsFrom`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kernel {

@@ -32,7 +32,7 @@ mod metadata;
 mod replacement;
 mod target;
 
-pub use code_object::{CodeObject, Source};
+pub use code_object::{CodeObject, FactsFrom};
 pub use demangle::demangle;
 pub use error::Error;
 pub use kernel::{Argument, Kernel};

@@ -15,7 +15,7 @@ use goblin::elf::{ProgramHeader, SectionHeader};
 
 use crate::code_object::{METADATA_NOTE, is_descriptor};
 use crate::descriptor::{self, Descriptor};
-use crate::elf::Image;
+use crate::elf::ElfImage;
 use crate::{CodeObject, Error};
 
 /// Bytes that a code object may take on a device, and at which it may begin.
@@ -55,7 +55,7 @@ fn damaged(part: &'static str, why: impl Into<String>) -> Error {
 /// What the runtime might stumble over, or what [`CodeObject::parse`] cannot read.
 pub fn loadable(bytes: &[u8]) -> Result<CodeObject, Error> {
     let code = CodeObject::parse(bytes)?;
-    let image = Image::open(bytes)?;
+    let image = ElfImage::open(bytes)?;
     header(&image)?;
     let segments = segments(&image)?;
     sections(&image, &segments)?;
@@ -84,7 +84,7 @@ pub fn loadable(bytes: &[u8]) -> Result<CodeObject, Error> {
 /// # Errors
 /// The tables of the code object are damaged.
 pub fn variables(bytes: &[u8]) -> Result<Vec<String>, Error> {
-    let image = Image::open(bytes)?;
+    let image = ElfImage::open(bytes)?;
     let is_writable = |address: u64| {
         let at = |load: &&ProgramHeader| load.p_vaddr <= address && address - load.p_vaddr < load.p_memsz;
         let mut loads = image.programs.iter().filter(|program| program.p_type == PT_LOAD);
@@ -97,7 +97,7 @@ pub fn variables(bytes: &[u8]) -> Result<Vec<String>, Error> {
     Ok(own.map(|symbol| symbol.name.to_string()).collect())
 }
 
-fn header(image: &Image<'_>) -> Result<(), Error> {
+fn header(image: &ElfImage<'_>) -> Result<(), Error> {
     let header = &image.header;
     let sizes = (header.e_ehsize, header.e_phentsize, header.e_shentsize);
     let is_usual = header.e_type == ET_DYN && header.e_version == 1 && header.e_ident[6] == 1;
@@ -108,7 +108,7 @@ fn header(image: &Image<'_>) -> Result<(), Error> {
 }
 
 /// The segments that are loaded, by their addresses.
-fn segments<'a>(image: &'a Image<'_>) -> Result<Vec<&'a ProgramHeader>, Error> {
+fn segments<'a>(image: &'a ElfImage<'_>) -> Result<Vec<&'a ProgramHeader>, Error> {
     let wrong = |why: &str| damaged("ELF program headers", why);
     let mut segments = Vec::new();
     let mut end = 0;
@@ -150,7 +150,7 @@ fn segment_of<'a>(segments: &[&'a ProgramHeader], address: u64, length: u64) -> 
     segments.iter().copied().find(|load| load.p_vaddr <= address && end <= load.p_vaddr + load.p_memsz)
 }
 
-fn sections(image: &Image<'_>, segments: &[&ProgramHeader]) -> Result<(), Error> {
+fn sections(image: &ElfImage<'_>, segments: &[&ProgramHeader]) -> Result<(), Error> {
     let wrong = |number: usize, why: &str| damaged("ELF section headers", format!("section {number}: {why}"));
     let names = image.sections.get(usize::from(image.header.e_shstrndx));
     let names = names.filter(|names| names.sh_type == SHT_STRTAB).and_then(|names| image.contents(names));
@@ -224,7 +224,7 @@ fn sections(image: &Image<'_>, segments: &[&ProgramHeader]) -> Result<(), Error>
 }
 
 /// Notes of other owners or kinds are those of older code objects, which the runtime would follow.
-fn notes(image: &Image<'_>) -> Result<(), Error> {
+fn notes(image: &ElfImage<'_>) -> Result<(), Error> {
     let (owner, kind) = METADATA_NOTE;
     let segments = image.programs.iter().filter(|program| program.p_type == PT_NOTE);
     let sections = image.sections.iter().filter(|section| section.sh_type == SHT_NOTE);
@@ -239,7 +239,7 @@ fn notes(image: &Image<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn symbols(image: &Image<'_>, table: &SectionHeader, segments: &[&ProgramHeader]) -> Result<(), Error> {
+fn symbols(image: &ElfImage<'_>, table: &SectionHeader, segments: &[&ProgramHeader]) -> Result<(), Error> {
     let wrong = |why: String| damaged("ELF symbol table", why);
     let names = image.contents(&image.sections[table.sh_link as usize]).unwrap_or_default();
     let entries = image.contents(table).unwrap_or_default();
@@ -274,7 +274,11 @@ fn symbols(image: &Image<'_>, table: &SectionHeader, segments: &[&ProgramHeader]
     Ok(())
 }
 
-fn relocations(image: &Image<'_>, table: &SectionHeader, segments: &[&ProgramHeader]) -> Result<(), Error> {
+fn relocations(
+    image: &ElfImage<'_>,
+    table: &SectionHeader,
+    segments: &[&ProgramHeader],
+) -> Result<(), Error> {
     let wrong = |why: String| damaged("ELF relocations", why);
     let symbols = &image.sections[table.sh_link as usize];
     for entry in image.contents(table).unwrap_or_default().chunks_exact(RELOCATION as usize) {
@@ -296,7 +300,7 @@ fn relocations(image: &Image<'_>, table: &SectionHeader, segments: &[&ProgramHea
 }
 
 /// The symbols of kernel descriptors whose kernels begin in code.
-fn described<'a>(image: &Image<'a>, segments: &[&ProgramHeader]) -> Result<Vec<&'a str>, Error> {
+fn described<'a>(image: &ElfImage<'a>, segments: &[&ProgramHeader]) -> Result<Vec<&'a str>, Error> {
     let mut described = Vec::new();
     for symbol in image.symbols()?.iter().filter(|symbol| is_descriptor(symbol)) {
         let wrong = |why: &str| damaged("kernel descriptor", format!("{} {why}", symbol.name));

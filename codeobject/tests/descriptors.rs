@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use rpd_codeobject::{CodeObject, Kernel, Source};
+use rpd_codeobject::{CodeObject, FactsFrom, Kernel};
 
 fn bytes(file: &str) -> Vec<u8> {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "data", file].iter().collect();
@@ -21,7 +21,7 @@ fn without_note(file: &str) -> CodeObject {
 fn compare(file: &str, vgpr_granule: u32) {
     let full = CodeObject::parse(&bytes(file)).expect(file);
     let bare = without_note(file);
-    assert_eq!((full.source, bare.source), (Source::Metadata, Source::Descriptors));
+    assert_eq!((full.source, bare.source), (FactsFrom::Metadata, FactsFrom::Descriptors));
     assert_eq!((&bare.target, bare.abi_version), (&full.target, full.abi_version));
     let symbols = |object: &CodeObject| {
         let mut symbols: Vec<String> = object.kernels.iter().map(|kernel| kernel.symbol.clone()).collect();

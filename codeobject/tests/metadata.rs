@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use rpd_codeobject::{Argument, CodeObject, Feature, Kernel, Source};
+use rpd_codeobject::{Argument, CodeObject, FactsFrom, Feature, Kernel};
 
 fn data(file: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "data", file].iter().collect()
@@ -112,7 +112,7 @@ fn argument_fields(argument: &Argument) -> Fields {
 fn same_as_readelf(name: &str, kernels: usize) {
     let object = object(&format!("{name}.co"));
     let shown = shown(&fs::read_to_string(data(&format!("{name}.notes"))).expect(name));
-    assert_eq!(object.source, Source::Metadata);
+    assert_eq!(object.source, FactsFrom::Metadata);
     assert_eq!((shown.len(), object.kernels.len()), (kernels, kernels), "{name}");
     for (kernel, (fields, arguments)) in object.kernels.iter().zip(&shown) {
         assert_eq!(&kernel_fields(kernel, fields), fields, "{name}: {}", kernel.name);
@@ -169,7 +169,7 @@ fn a_note_of_each_object_that_was_linked() {
     let object = object("linked-v4.co");
     let symbols: Vec<_> = object.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
     assert_eq!(symbols, ["first.kd", "second.kd"]);
-    assert_eq!((object.source, object.metadata_version), (Source::Metadata, Some((1, 1))));
+    assert_eq!((object.source, object.metadata_version), (FactsFrom::Metadata, Some((1, 1))));
     let bytes = fs::read(data("linked-v4.co")).unwrap();
     let owners: Vec<_> = (0..bytes.len() - 8).filter(|&at| &bytes[at..at + 8] == b"AMDGPU\0\0").collect();
     assert_eq!(owners.len(), 2);

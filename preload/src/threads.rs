@@ -11,12 +11,12 @@ use std::ptr;
 /// Bytes of a thread's stack.
 const STACK: usize = 1 << 20;
 
-type Body = Box<dyn FnOnce() + Send>;
+type ThreadBody = Box<dyn FnOnce() + Send>;
 
 /// What a new thread gets.
-struct Start {
+struct ThreadStart {
     name: &'static CStr,
-    body: Body,
+    body: ThreadBody,
 }
 
 /// Starts a thread, called `rpd-...`, on which no signal handler of the application ever runs.
@@ -27,7 +27,7 @@ struct Start {
 /// # Errors
 /// The system has no room for another thread.
 pub fn spawn(name: &'static CStr, body: impl FnOnce() + Send + 'static) -> Result<()> {
-    let start = Box::into_raw(Box::new(Start { name, body: Box::new(body) }));
+    let start = Box::into_raw(Box::new(ThreadStart { name, body: Box::new(body) }));
     let mut creation = Creation { start, failed: 0 };
     // SAFETY: a creation. A signal that came while this thread is on another stack would take that of a handler it has left for unused.
     without_signals(|| unsafe { on_own_stack(create, (&raw mut creation).cast()) });
@@ -82,7 +82,7 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 
 /// A thread to be made, and what came of it.
 struct Creation {
-    start: *mut Start,
+    start: *mut ThreadStart,
     failed: c_int,
 }
 
@@ -152,7 +152,7 @@ unsafe extern "C" fn switch(
 
 extern "C" fn run(start: *mut c_void) -> *mut c_void {
     // SAFETY: what `spawn` has made for this thread.
-    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    let start = unsafe { Box::from_raw(start.cast::<ThreadStart>()) };
     // SAFETY: the calling thread, and a NUL-terminated name.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
     // An error of ours ends our thread, not the program.

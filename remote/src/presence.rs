@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use rpd_preload::stderr;
-use rpd_remote_block::{Block, Known};
+use rpd_remote_block::{Block, Reading};
 
 use crate::memory::Memory;
 use crate::{fork, settings, signal, thread};
@@ -61,8 +61,8 @@ fn make() -> std::io::Result<()> {
     let settings = settings::get();
     let memory = Memory::new()?;
     memory.block.takes_requests.store(settings.flag.into(), Ordering::Relaxed);
-    let known = block().and_then(|block| block.status.read()).unwrap_or_else(Known::nothing);
-    memory.block.status.write(&Known { signals: signal::owners(), ..known });
+    let known = block().and_then(|block| block.status.read()).unwrap_or_else(Reading::nothing);
+    memory.block.status.write(&Reading { signals: signal::owners(), ..known });
     let old = block();
     MEMORY.store(Box::into_raw(Box::new(memory)), Ordering::Release);
     // A thread that sleeps on the old block moves over.

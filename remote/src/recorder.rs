@@ -15,7 +15,7 @@ const PATH_VARIABLE: &str = "RPD_TRACER_PATH";
 /// `struct rpd_state` of include/rpd_tracer.h.
 #[repr(C)]
 #[derive(Clone)]
-pub(crate) struct RecorderState {
+pub(crate) struct ReportedState {
     size: u32,
     /// 1: recording.
     pub(crate) recording: u32,
@@ -29,7 +29,7 @@ pub(crate) struct RecorderState {
     problem: [c_char; 512],
 }
 
-impl RecorderState {
+impl ReportedState {
     /// The trace.
     pub(crate) fn file(&self) -> Vec<u8> {
         text(&self.file)
@@ -49,7 +49,7 @@ fn text(bytes: &[c_char]) -> Vec<u8> {
 type OnLoad = unsafe extern "C" fn(*mut c_void, u64, u64, *const *const c_char) -> bool;
 
 /// The recorder's functions.
-pub(crate) struct Recorder {
+pub(crate) struct RecorderFunctions {
     pub(crate) start: extern "C" fn(),
     pub(crate) stop: extern "C" fn(),
     pub(crate) flush: extern "C" fn(),
@@ -58,13 +58,13 @@ pub(crate) struct Recorder {
     finish: extern "C" fn(),
     on_load: OnLoad,
     on_unload: extern "C" fn(),
-    state: unsafe extern "C" fn(*mut RecorderState),
+    state: unsafe extern "C" fn(*mut ReportedState),
     set_filename: unsafe extern "C" fn(*const c_char) -> c_int,
 }
 
-static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(std::ptr::null_mut());
+static RECORDER: AtomicPtr<RecorderFunctions> = AtomicPtr::new(std::ptr::null_mut());
 
-fn known() -> Option<&'static Recorder> {
+fn known() -> Option<&'static RecorderFunctions> {
     // SAFETY: null or a leaked box.
     unsafe { RECORDER.load(Ordering::Acquire).as_ref() }
 }
@@ -101,7 +101,7 @@ pub(crate) fn is_known() -> bool {
 }
 
 /// The recorder, if it is in the process, whoever loaded it.
-pub(crate) fn present() -> Option<&'static Recorder> {
+pub(crate) fn present() -> Option<&'static RecorderFunctions> {
     known().or_else(|| fork::without(|| open(Path::new(LIBRARY), libc::RTLD_NOLOAD))?.ok())
 }
 
@@ -109,12 +109,12 @@ pub(crate) fn present() -> Option<&'static Recorder> {
 ///
 /// # Errors
 /// Why none of these could be loaded.
-pub(crate) fn load() -> Result<&'static Recorder, String> {
+pub(crate) fn load() -> Result<&'static RecorderFunctions, String> {
     if let Some(recorder) = present() {
         return Ok(recorder);
     }
     be_found();
-    let _loading = Loading::begin();
+    let _loading = LoadingFlag::begin();
     let loaded = fork::without(|| {
         let mut reasons = Vec::new();
         for place in places() {
@@ -129,17 +129,17 @@ pub(crate) fn load() -> Result<&'static Recorder, String> {
 }
 
 /// RPD_REMOTE_LOADING is set, also when loading panics.
-struct Loading;
+struct LoadingFlag;
 
-impl Loading {
-    fn begin() -> Loading {
+impl LoadingFlag {
+    fn begin() -> LoadingFlag {
         // SAFETY: no arguments, cannot fail.
         RPD_REMOTE_LOADING.store(unsafe { libc::gettid() }, Ordering::Release);
-        Loading
+        LoadingFlag
     }
 }
 
-impl Drop for Loading {
+impl Drop for LoadingFlag {
     fn drop(&mut self) {
         RPD_REMOTE_LOADING.store(0, Ordering::Release);
     }
@@ -164,7 +164,7 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-fn open(path: &Path, how: c_int) -> Result<&'static Recorder, String> {
+fn open(path: &Path, how: c_int) -> Result<&'static RecorderFunctions, String> {
     let name =
         CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path with a NUL in it".to_string())?;
     // Global, so that programs that look for the marker functions by name find them from now on.
@@ -183,7 +183,7 @@ fn open(path: &Path, how: c_int) -> Result<&'static Recorder, String> {
     Ok(unsafe { &*recorder })
 }
 
-fn interface(library: *mut c_void) -> Result<Recorder, String> {
+fn interface(library: *mut c_void) -> Result<RecorderFunctions, String> {
     let find = |name: &'static CStr| {
         // SAFETY: a handle of dlopen, which stays open for ever, and a NUL-terminated name.
         let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
@@ -198,7 +198,7 @@ fn interface(library: *mut c_void) -> Result<Recorder, String> {
     // SAFETY: functions of these types under these names, by include/rpd_tracer.h.
     unsafe {
         use std::mem::transmute;
-        Ok(Recorder {
+        Ok(RecorderFunctions {
             start: transmute::<*mut c_void, extern "C" fn()>(start),
             stop: transmute::<*mut c_void, extern "C" fn()>(stop),
             flush: transmute::<*mut c_void, extern "C" fn()>(flush),
@@ -207,7 +207,7 @@ fn interface(library: *mut c_void) -> Result<Recorder, String> {
             finish: transmute::<*mut c_void, extern "C" fn()>(finish),
             on_load: transmute::<*mut c_void, OnLoad>(on_load),
             on_unload: transmute::<*mut c_void, extern "C" fn()>(on_unload),
-            state: transmute::<*mut c_void, unsafe extern "C" fn(*mut RecorderState)>(state),
+            state: transmute::<*mut c_void, unsafe extern "C" fn(*mut ReportedState)>(state),
             set_filename: transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> c_int>(
                 set_filename,
             ),
@@ -223,12 +223,12 @@ fn dl_error() -> String {
     }
 }
 
-impl Recorder {
+impl RecorderFunctions {
     /// What it is at.
-    pub(crate) fn state(&self) -> RecorderState {
+    pub(crate) fn state(&self) -> ReportedState {
         // SAFETY: all-zero is a valid state.
-        let mut state: RecorderState = unsafe { std::mem::zeroed() };
-        state.size = size_of::<RecorderState>() as u32;
+        let mut state: ReportedState = unsafe { std::mem::zeroed() };
+        state.size = size_of::<ReportedState>() as u32;
         // SAFETY: writable, of the size that it says.
         unsafe { (self.state)(&mut state) };
         state

@@ -9,12 +9,13 @@ use std::mem::zeroed;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use rpd_remote_block::{SIGNAL_MARK, Signal, Verb};
+use rpd_remote_block::{RequestVerb, SIGNAL_MARK, SignalOwner};
 
 use crate::{fork, presence};
 
 /// The signals, and what they ask for.
-const SIGNALS: [(c_int, Verb); 2] = [(libc::SIGUSR1, Verb::Start), (libc::SIGUSR2, Verb::Stop)];
+const SIGNALS: [(c_int, RequestVerb); 2] =
+    [(libc::SIGUSR1, RequestVerb::Start), (libc::SIGUSR2, RequestVerb::Stop)];
 
 /// The channel is in use.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -203,30 +204,30 @@ fn pass_on(place: usize, signal: c_int, info: *mut libc::siginfo_t, context: *mu
 
 /// Whether a start has been asked for and not been taken yet.
 pub(crate) fn asks_for_start() -> bool {
-    COMMAND.load(Ordering::SeqCst) == Verb::Start as u32
+    COMMAND.load(Ordering::SeqCst) == RequestVerb::Start as u32
 }
 
 /// What a signal asked for since the last call.
-pub(crate) fn take_command() -> Option<Verb> {
-    Verb::from_number(COMMAND.swap(0, Ordering::SeqCst))
+pub(crate) fn take_command() -> Option<RequestVerb> {
+    RequestVerb::from_number(COMMAND.swap(0, Ordering::SeqCst))
 }
 
 /// Whose the signals are now.
-pub(crate) fn owners() -> [Signal; 2] {
+pub(crate) fn owners() -> [SignalOwner; 2] {
     std::array::from_fn(|place| {
         if !TAKEN.load(Ordering::Acquire) {
-            return Signal::Off;
+            return SignalOwner::Off;
         }
         // SAFETY: all-zero is a valid action to be overwritten.
         let mut now: libc::sigaction = unsafe { zeroed() };
         // SAFETY: a valid place; only asks.
         unsafe { system(SIGNALS[place].0, ptr::null(), &mut now) };
         if now.sa_sigaction != handler as *const () as usize {
-            Signal::Taken
+            SignalOwner::Taken
         } else if Own::from_word(OWN[place].load(Ordering::Acquire)).is_handler() {
-            Signal::Chained
+            SignalOwner::Chained
         } else {
-            Signal::Ours
+            SignalOwner::Ours
         }
     })
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_preload::{clock, threads};
-use rpd_remote_block::{Block, Command, DRAIN, Known, Outcome, State, Verb, futex};
+use rpd_remote_block::{Block, Command, DRAIN, Reading, RecorderState, RequestOutcome, RequestVerb, futex};
 
-use crate::recorder::{self, Recorder, RecorderState};
+use crate::recorder::{self, RecorderFunctions, ReportedState};
 use crate::{end, load, presence, signal};
 
 /// One start of ours is counted by the recorder.
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks whether it is alone, once the program's first thread has ended.
 const GLANCE: Duration = Duration::from_millis(200);
 
-type Answer = (Outcome, Vec<u8>);
+type Answered = (RequestOutcome, Vec<u8>);
 
 /// Starts the thread, on which no signal handler of the program ever runs.
 ///
@@ -62,8 +62,11 @@ fn serve() {
         let bell = block.bell.load(Ordering::Acquire);
         BUSY.store(true, Ordering::SeqCst);
         if let Some(verb) = signal::take_command() {
-            let command =
-                if verb == Verb::Stop { stop() } else { Command { verb, duration_ns: 0, file: vec![] } };
+            let command = if verb == RequestVerb::Stop {
+                stop()
+            } else {
+                Command { verb, duration_ns: 0, file: vec![] }
+            };
             let (outcome, text) = act(block, &command);
             let number = block.signals_done.load(Ordering::Relaxed) + 1;
             block.signal_answer.write(number, outcome, &text);
@@ -72,7 +75,7 @@ fn serve() {
         } else if let Some((number, verb, command)) = block.asked() {
             block.taken(number);
             let (outcome, text) =
-                if verb.is_some() { act(block, &command) } else { (Outcome::Unknown, vec![]) };
+                if verb.is_some() { act(block, &command) } else { (RequestOutcome::Unknown, vec![]) };
             block.reply(number, outcome, &text);
         } else {
             BUSY.store(false, Ordering::SeqCst);
@@ -91,7 +94,7 @@ fn serve() {
 }
 
 fn stop() -> Command {
-    Command { verb: Verb::Stop, duration_ns: DRAIN.as_nanos() as u64, file: vec![] }
+    Command { verb: RequestVerb::Stop, duration_ns: DRAIN.as_nanos() as u64, file: vec![] }
 }
 
 /// How long until recording stops by itself.
@@ -101,38 +104,39 @@ fn remaining() -> Option<Duration> {
 }
 
 /// Does what is asked and tells the block how things stand then.
-fn act(block: &Block, command: &Command) -> Answer {
+fn act(block: &Block, command: &Command) -> Answered {
     let answer = match command.verb {
-        Verb::Look => (Outcome::Done, vec![]),
-        _ if load::is_ending() => (Outcome::Ending, vec![]),
-        Verb::Start => start_recording(block, command),
-        Verb::Stop => recorder::present()
-            .map_or((Outcome::Already, vec![]), |recorder| stop_recording(recorder, command)),
-        Verb::Flush => recorder::present().map_or((Outcome::Already, vec![]), |recorder| {
+        RequestVerb::Look => (RequestOutcome::Done, vec![]),
+        _ if load::is_ending() => (RequestOutcome::Ending, vec![]),
+        RequestVerb::Start => start_recording(block, command),
+        RequestVerb::Stop => recorder::present()
+            .map_or((RequestOutcome::Already, vec![]), |recorder| stop_recording(recorder, command)),
+        RequestVerb::Flush => recorder::present().map_or((RequestOutcome::Already, vec![]), |recorder| {
             let before = recorder.state().problems;
             (recorder.flush)();
-            complaint_since(before, &recorder.state()).unwrap_or((Outcome::Done, vec![]))
+            complaint_since(before, &recorder.state()).unwrap_or((RequestOutcome::Done, vec![]))
         }),
     };
     publish(block);
     answer
 }
 
-fn start_recording(block: &Block, command: &Command) -> Answer {
+fn start_recording(block: &Block, command: &Command) -> Answered {
     if recorder::present().is_none() {
-        block.status.write(&Known { state: State::Loading, wanted: true, ..known() });
+        block.status.write(&Reading { state: RecorderState::Loading, wanted: true, ..known() });
     }
     let recorder = match recorder::load() {
         Ok(recorder) => recorder,
-        Err(reason) => return (Outcome::NoRecorder, reason.into_bytes()),
+        Err(reason) => return (RequestOutcome::NoRecorder, reason.into_bytes()),
     };
     let before = recorder.state();
     if !command.file.is_empty() && !is_named(&command.file) {
         if before.session >= 0 && before.file() != command.file {
-            return (Outcome::OtherFile, before.file());
+            return (RequestOutcome::OtherFile, before.file());
         }
         if !recorder.set_filename(&command.file) {
-            return complaint_since(before.problems, &recorder.state()).unwrap_or((Outcome::Problem, vec![]));
+            return complaint_since(before.problems, &recorder.state())
+                .unwrap_or((RequestOutcome::Problem, vec![]));
         }
         if let Ok(mut named) = NAMED.try_lock() {
             named.clone_from(&command.file);
@@ -140,7 +144,7 @@ fn start_recording(block: &Block, command: &Command) -> Answer {
     }
     if before.recording != 0 && STARTED.load(Ordering::Relaxed) {
         set_end(command);
-        return (Outcome::Already, vec![]);
+        return (RequestOutcome::Already, vec![]);
     }
     // A file that cannot be made is better known now than when the first kernel is through.
     (recorder.open)();
@@ -153,12 +157,12 @@ fn start_recording(block: &Block, command: &Command) -> Answer {
     }
     let after = recorder.state();
     if after.recording == 0 {
-        return (Outcome::Problem, after.problem());
+        return (RequestOutcome::Problem, after.problem());
     }
     set_end(command);
     match complaint_since(before.problems, &after) {
-        Some((_, complaint)) => (Outcome::Partly, complaint),
-        None => (Outcome::Done, vec![]),
+        Some((_, complaint)) => (RequestOutcome::Partly, complaint),
+        None => (RequestOutcome::Done, vec![]),
     }
 }
 
@@ -173,11 +177,11 @@ fn set_end(command: &Command) {
     UNTIL.store(until, Ordering::Relaxed);
 }
 
-fn stop_recording(recorder: &Recorder, command: &Command) -> Answer {
+fn stop_recording(recorder: &RecorderFunctions, command: &Command) -> Answered {
     UNTIL.store(0, Ordering::Relaxed);
     let before = recorder.state();
     if before.recording == 0 && !STARTED.load(Ordering::Relaxed) {
-        return (Outcome::Already, vec![]);
+        return (RequestOutcome::Already, vec![]);
     }
     // Also where the program itself began it: whoever says stop means this recording.
     STARTED.store(false, Ordering::Relaxed);
@@ -186,25 +190,25 @@ fn stop_recording(recorder: &Recorder, command: &Command) -> Answer {
     let patience = if recorder.state().recording == 0 { command.duration_ns } else { 0 };
     WITHOUT_OP.store((recorder.drain)(patience), Ordering::Relaxed);
     let after = recorder.state();
-    let still = (after.recording != 0).then_some((Outcome::StillRecording, vec![]));
-    complaint_since(before.problems, &after).or(still).unwrap_or((Outcome::Done, vec![]))
+    let still = (after.recording != 0).then_some((RequestOutcome::StillRecording, vec![]));
+    complaint_since(before.problems, &after).or(still).unwrap_or((RequestOutcome::Done, vec![]))
 }
 
 /// What the recorder complained of since it had complained `before` times.
-fn complaint_since(before: u64, state: &RecorderState) -> Option<Answer> {
-    (state.problems > before).then(|| (Outcome::Problem, state.problem()))
+fn complaint_since(before: u64, state: &ReportedState) -> Option<Answered> {
+    (state.problems > before).then(|| (RequestOutcome::Problem, state.problem()))
 }
 
 fn publish(block: &Block) {
     block.status.write(&known());
 }
 
-fn known() -> Known {
-    let nothing = Known { signals: signal::owners(), ..Known::nothing() };
+fn known() -> Reading {
+    let nothing = Reading { signals: signal::owners(), ..Reading::nothing() };
     let Some(recorder) = recorder::present() else { return nothing };
     let state = recorder.state();
-    Known {
-        state: if state.recording != 0 { State::Recording } else { State::Stopped },
+    Reading {
+        state: if state.recording != 0 { RecorderState::Recording } else { RecorderState::Stopped },
         wanted: STARTED.load(Ordering::Relaxed),
         session: u32::try_from(state.session).ok(),
         events: state.events,

@@ -22,7 +22,7 @@ type Real = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *
 
 /// What becomes of a look-up, in the two registers of a result.
 #[repr(C)]
-struct Answer {
+struct LookupAnswer {
     /// The function to go on in, 0 for none.
     jump: usize,
     /// Without one: what is returned.
@@ -39,9 +39,9 @@ unsafe extern "C" fn answer(
     version: *const c_char,
     which: usize,
     caller: usize,
-) -> Answer {
-    let Some(address) = real(which) else { return Answer { jump: 0, value: 0 } };
-    let leave = Answer { jump: address, value: 0 };
+) -> LookupAnswer {
+    let Some(address) = real(which) else { return LookupAnswer { jump: 0, value: 0 } };
+    let leave = LookupAnswer { jump: address, value: 0 };
     if name.is_null() {
         return leave;
     }
@@ -72,7 +72,7 @@ unsafe extern "C" fn answer(
             found => found,
         },
     };
-    Answer { jump: 0, value }
+    LookupAnswer { jump: 0, value }
 }
 
 /// Place of HIP's function `name`. Found without a function of the C library: somebody else's may be in front of that, not ready yet.

@@ -17,7 +17,7 @@ Example:
   rpd remote start --for 10s PID")]
 pub(crate) struct Remote {
     #[command(flatten)]
-    arguments: rpd_remote_command::Arguments,
+    arguments: rpd_remote_command::RemoteArguments,
 }
 
 impl Remote {

@@ -5,7 +5,7 @@
 //! shrinking, so that no access to it can fault.
 //!
 //! A command writes one [`Request`] at a time, numbers it, and rings the bell; the loader's thread sleeps on that bell, does what
-//! is asked, leaves an [`Answer`] under the same number and wakes the command. What is known of the recorder stands in [`Status`].
+//! is asked, leaves an [`AnswerSlot`] under the same number and wakes the command. What is known of the recorder stands in [`SharedStatus`].
 //!
 //! Either side may read what a stranger of the same user wrote: all of it is atomics, every byte pattern is a value, and every
 //! length is checked.
@@ -17,8 +17,8 @@ mod text;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use status::{Known, Signal, State, Status};
-pub use text::Text;
+pub use status::{Reading, RecorderState, SharedStatus, SignalOwner};
+pub use text::SharedText;
 
 /// Name of the memfd: `/proc/PID/fd` shows it as `/memfd:rpd-remote (deleted)`.
 pub const NAME: &std::ffi::CStr = c"rpd-remote";
@@ -38,8 +38,8 @@ const ANSWERS: usize = 4;
 /// What a command may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Verb {
-    /// Renew what [`Status`] says.
+pub enum RequestVerb {
+    /// Renew what [`SharedStatus`] says.
     Look = 1,
     /// Load the recorder if it is not there, and record.
     Start,
@@ -52,7 +52,7 @@ pub enum Verb {
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// It was done.
     Done = 1,
     /// There was nothing to do: it was as asked for already.
@@ -86,27 +86,27 @@ macro_rules! from_number {
 }
 pub(crate) use from_number;
 
-from_number!(Verb: Look Start Stop Flush);
-from_number!(Outcome: Done Already StillRecording NoRecorder OtherFile Problem Ending Unknown Partly);
+from_number!(RequestVerb: Look Start Stop Flush);
+from_number!(RequestOutcome: Done Already StillRecording NoRecorder OtherFile Problem Ending Unknown Partly);
 
 /// What is asked for. Commands write it, one at a time: they hold a lock (flock) on the block meanwhile.
 #[repr(C)]
 pub struct Request {
     verb: AtomicU32,
     _unused: AtomicU32,
-    /// For [`Verb::Start`]: stop again after that long, ns; 0 for never. For [`Verb::Stop`]: how long to wait for GPU work, ns.
+    /// For [`RequestVerb::Start`]: stop again after that long, ns; 0 for never. For [`RequestVerb::Stop`]: how long to wait for GPU work, ns.
     duration_ns: AtomicU64,
-    /// For [`Verb::Start`]: absolute path of the trace; empty for the recorder's own choice.
-    file: Text<4096>,
+    /// For [`RequestVerb::Start`]: absolute path of the trace; empty for the recorder's own choice.
+    file: SharedText<4096>,
 }
 
 /// What became of a request.
 #[repr(C)]
-pub struct Answer {
+pub struct AnswerSlot {
     number: AtomicU64,
     outcome: AtomicU32,
     _unused: AtomicU32,
-    text: Text<512>,
+    text: SharedText<512>,
 }
 
 /// See the crate.
@@ -130,13 +130,13 @@ pub struct Block {
     seen: AtomicU64,
     done: AtomicU64,
     request: Request,
-    answers: [Answer; ANSWERS],
+    answers: [AnswerSlot; ANSWERS],
     /// Commands that came as signals and were carried out.
     pub signals_done: AtomicU64,
     /// What became of the last of those.
-    pub signal_answer: Answer,
+    pub signal_answer: AnswerSlot,
     /// What the loader knows.
-    pub status: Status,
+    pub status: SharedStatus,
 }
 
 const _: () = assert!(size_of::<Block>() <= SIZE);
@@ -144,17 +144,17 @@ const _: () = assert!(size_of::<Block>() <= SIZE);
 /// What a command asks for.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// See [`Verb`].
-    pub verb: Verb,
+    /// See [`RequestVerb`].
+    pub verb: RequestVerb,
     /// Of a start: stop again after that long, ns. Of a stop: how long to wait for the GPU work that was launched before it, ns.
     pub duration_ns: u64,
     /// Absolute path of the trace, or nothing.
     pub file: Vec<u8>,
 }
 
-impl Answer {
+impl AnswerSlot {
     /// Writes the answer to request `number`.
-    pub fn write(&self, number: u64, outcome: Outcome, text: &[u8]) {
+    pub fn write(&self, number: u64, outcome: RequestOutcome, text: &[u8]) {
         self.number.store(0, Ordering::Relaxed);
         std::sync::atomic::fence(Ordering::Release);
         self.text.set(text);
@@ -163,12 +163,12 @@ impl Answer {
     }
 
     /// Outcome and text of request `number`; nothing when a later answer has taken the place.
-    pub fn read(&self, number: u64) -> Option<(Outcome, Vec<u8>)> {
+    pub fn read(&self, number: u64) -> Option<(RequestOutcome, Vec<u8>)> {
         let is_it = || self.number.load(Ordering::Acquire) == number;
         if !is_it() {
             return None;
         }
-        let found = (Outcome::from_number(self.outcome.load(Ordering::Relaxed))?, self.text.get());
+        let found = (RequestOutcome::from_number(self.outcome.load(Ordering::Relaxed))?, self.text.get());
         std::sync::atomic::fence(Ordering::Acquire);
         is_it().then_some(found)
     }
@@ -228,23 +228,23 @@ impl Block {
     }
 
     /// The answer to request `number`: nothing yet, or what became of it (nothing again when that was long ago).
-    pub fn answer(&self, number: u64) -> Option<Option<(Outcome, Vec<u8>)>> {
+    pub fn answer(&self, number: u64) -> Option<Option<(RequestOutcome, Vec<u8>)>> {
         let answered = self.done.load(Ordering::Acquire) >= number;
         answered.then(|| self.answers[number as usize % ANSWERS].read(number))
     }
 
     /// The request that has no answer yet. Its verb is `None` where this loader does not know it.
-    pub fn asked(&self) -> Option<(u64, Option<Verb>, Command)> {
+    pub fn asked(&self) -> Option<(u64, Option<RequestVerb>, Command)> {
         let number = self.asked.load(Ordering::Acquire);
         if number == self.done.load(Ordering::Relaxed) {
             return None;
         }
-        let verb = Verb::from_number(self.request.verb.load(Ordering::Relaxed));
+        let verb = RequestVerb::from_number(self.request.verb.load(Ordering::Relaxed));
         let duration_ns = self.request.duration_ns.load(Ordering::Relaxed);
         Some((
             number,
             verb,
-            Command { verb: verb.unwrap_or(Verb::Look), duration_ns, file: self.request.file.get() },
+            Command { verb: verb.unwrap_or(RequestVerb::Look), duration_ns, file: self.request.file.get() },
         ))
     }
 
@@ -259,7 +259,7 @@ impl Block {
     }
 
     /// Answers request `number`.
-    pub fn reply(&self, number: u64, outcome: Outcome, text: &[u8]) {
+    pub fn reply(&self, number: u64, outcome: RequestOutcome, text: &[u8]) {
         self.answers[number as usize % ANSWERS].write(number, outcome, text);
         self.done.store(number, Ordering::Release);
         self.answered();

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::text::Text;
+use crate::text::SharedText;
 
 /// How far the recorder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum State {
+pub enum RecorderState {
     /// Not loaded: nobody has asked for a recording.
     Ready = 1,
     /// Being loaded.
@@ -17,12 +17,12 @@ pub enum State {
     /// Loaded, not recording.
     Stopped,
 }
-crate::from_number!(State: Ready Loading Recording Stopped);
+crate::from_number!(RecorderState: Ready Loading Recording Stopped);
 
 /// Whose a signal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Signal {
+pub enum SignalOwner {
     /// Nobody asked for this channel.
     Off = 1,
     /// The loader's alone.
@@ -32,17 +32,17 @@ pub enum Signal {
     /// The program has put its own handler in the place of the loader's.
     Taken,
 }
-crate::from_number!(Signal: Off Ours Chained Taken);
+crate::from_number!(SignalOwner: Off Ours Chained Taken);
 
-/// One consistent reading of a [`Status`].
+/// One consistent reading of a [`SharedStatus`].
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct Reading {
     /// How far it is.
-    pub state: State,
+    pub state: RecorderState,
     /// A start was asked for last, not a stop.
     pub wanted: bool,
     /// Whose SIGUSR1 (start) and SIGUSR2 (stop) are.
-    pub signals: [Signal; 2],
+    pub signals: [SignalOwner; 2],
     /// Number of the recording in the file, if there is one yet.
     pub session: Option<u32>,
     /// Calls, operations and markers in the file.
@@ -57,13 +57,13 @@ pub struct Known {
     pub problem: Vec<u8>,
 }
 
-impl Known {
+impl Reading {
     /// Before anybody asked for anything.
-    pub fn nothing() -> Known {
-        Known {
-            state: State::Ready,
+    pub fn nothing() -> Reading {
+        Reading {
+            state: RecorderState::Ready,
             wanted: false,
-            signals: [Signal::Off; 2],
+            signals: [SignalOwner::Off; 2],
             session: None,
             events: 0,
             lost: 0,
@@ -74,9 +74,9 @@ impl Known {
     }
 }
 
-/// A [`Known`] in shared memory. One thread writes it; an odd `version` says that it is doing so.
+/// A [`Reading`] in shared memory. One thread writes it; an odd `version` says that it is doing so.
 #[repr(C)]
-pub struct Status {
+pub struct SharedStatus {
     pub(crate) version: AtomicU32,
     state: AtomicU32,
     wanted: AtomicU32,
@@ -87,16 +87,16 @@ pub struct Status {
     events: AtomicU64,
     lost: AtomicU64,
     launches_without_op: AtomicU64,
-    file: Text<4096>,
-    problem: Text<512>,
+    file: SharedText<4096>,
+    problem: SharedText<512>,
 }
 
 /// Readings that are tried before the writer counts as stuck.
 const TRIES: u32 = 1000;
 
-impl Status {
+impl SharedStatus {
     /// Writes all of it.
-    pub fn write(&self, known: &Known) {
+    pub fn write(&self, known: &Reading) {
         self.version.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::Release);
         self.state.store(known.state as u32, Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl Status {
     }
 
     /// Reads all of it; nothing where the process stands still in the middle of writing, or what it wrote makes no sense.
-    pub fn read(&self) -> Option<Known> {
+    pub fn read(&self) -> Option<Reading> {
         for _ in 0..TRIES {
             let before = self.version.load(Ordering::Acquire);
             let known = self.contents();
@@ -127,10 +127,10 @@ impl Status {
         None
     }
 
-    fn contents(&self) -> Option<Known> {
-        let signal = |place: usize| Signal::from_number(self.signals[place].load(Ordering::Relaxed));
-        Some(Known {
-            state: State::from_number(self.state.load(Ordering::Relaxed))?,
+    fn contents(&self) -> Option<Reading> {
+        let signal = |place: usize| SignalOwner::from_number(self.signals[place].load(Ordering::Relaxed));
+        Some(Reading {
+            state: RecorderState::from_number(self.state.load(Ordering::Relaxed))?,
             wanted: self.wanted.load(Ordering::Relaxed) != 0,
             signals: [signal(0)?, signal(1)?],
             session: self.session.load(Ordering::Relaxed).checked_sub(1).and_then(|n| u32::try_from(n).ok()),

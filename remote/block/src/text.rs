@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// At most `N` bytes.
 #[repr(C)]
-pub struct Text<const N: usize> {
+pub struct SharedText<const N: usize> {
     length: AtomicU32,
     bytes: [AtomicU8; N],
 }
 
-impl<const N: usize> Text<N> {
+impl<const N: usize> SharedText<N> {
     /// Puts `text` in, as far as there is room.
     pub fn set(&self, text: &[u8]) {
         let text = &text[..text.len().min(N)];

@@ -11,13 +11,13 @@ use rpd_settings::quantity::{self, SECOND};
 
 /// What is to be done, and where.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct RemoteArguments {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: RemoteVerb,
 }
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum Verb {
+pub(crate) enum RemoteVerb {
     /// Begin recording
     ///
     /// The trace is the one that the process's RPDT_FILENAME names, trace.rpd in its working directory without
@@ -76,7 +76,7 @@ pub(crate) struct Stop {
 #[derive(Args, Debug)]
 pub(crate) struct Acting {
     #[command(flatten)]
-    pub(crate) processes: Processes,
+    pub(crate) processes: ProcessArguments,
     /// Return when recording has begun, or when the data is in the file [default on a terminal]
     ///
     /// A start waits for a process that does not use a GPU yet until it does.
@@ -99,7 +99,7 @@ impl Acting {
 #[derive(Args, Debug)]
 pub(crate) struct Looking {
     #[command(flatten)]
-    pub(crate) processes: Processes,
+    pub(crate) processes: ProcessArguments,
     /// Write a JSON array with one object per process
     #[arg(long)]
     pub(crate) json: bool,
@@ -114,7 +114,7 @@ pub(crate) struct List {
 
 #[derive(Args, Debug)]
 #[group(skip)]
-pub(crate) struct Processes {
+pub(crate) struct ProcessArguments {
     /// Process ids
     #[arg(value_name = "PID", required_unless_present = "all", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pids: Vec<u32>,
@@ -151,10 +151,10 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: RemoteArguments,
     }
 
-    fn parse(arguments: &[&str]) -> Result<Arguments, clap::Error> {
+    fn parse(arguments: &[&str]) -> Result<RemoteArguments, clap::Error> {
         Cli::try_parse_from(["rpdRemote"].iter().chain(arguments)).map(|cli| cli.arguments)
     }
 

@@ -16,5 +16,5 @@ mod run;
 mod signals;
 mod targets;
 
-pub use cli::Arguments;
+pub use cli::RemoteArguments;
 pub use run::run;

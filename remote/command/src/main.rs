@@ -20,11 +20,11 @@ Example:
   rpdRemote list
   rpdRemote start --for 10s PID"
 )]
-struct Cli {
+struct CommandLine {
     #[command(flatten)]
-    arguments: rpd_remote_command::Arguments,
+    arguments: rpd_remote_command::RemoteArguments,
 }
 
 fn main() -> ExitCode {
-    rpd_remote_command::run(&Cli::parse().arguments, "rpdRemote")
+    rpd_remote_command::run(&CommandLine::parse().arguments, "rpdRemote")
 }

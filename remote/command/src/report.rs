@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use rpd_remote_block::{Known, Signal, State};
+use rpd_remote_block::{Reading, RecorderState, SignalOwner};
 use serde::Serialize;
 
 use crate::attach::Process;
-use crate::cli::Verb;
+use crate::cli::RemoteVerb;
 use crate::refusal::Refusal;
 use crate::request::Done;
 use crate::{process, signals};
@@ -70,11 +70,11 @@ impl Report {
 
     /// About a process of which something was asked.
     pub(crate) fn of(process: &Process, result: Result<Done, Refusal>) -> Report {
-        let known = process.status.read().unwrap_or_else(Known::nothing);
+        let known = process.status.read().unwrap_or_else(Reading::nothing);
         let own = process.number();
         let text =
             |bytes: &[u8]| Some(String::from_utf8_lossy(bytes).into_owned()).filter(|text| !text.is_empty());
-        let takes_signals = known.signals != [Signal::Off; 2];
+        let takes_signals = known.signals != [SignalOwner::Off; 2];
         let channels =
             [(process.takes_requests.load(Ordering::Relaxed) != 0, "flag"), (takes_signals, "signal")];
         Report {
@@ -114,7 +114,7 @@ impl Report {
     }
 
     /// One line about what was done.
-    pub(crate) fn line(&self, verb: &Verb) -> Option<String> {
+    pub(crate) fn line(&self, verb: &RemoteVerb) -> Option<String> {
         let file = escape(self.file.as_deref().unwrap_or("no file"));
         let rows = format!("{} events in {file}{}", self.events, self.losses());
         let (done, but) = match self.done? {
@@ -122,14 +122,14 @@ impl Report {
             done => (done, String::new()),
         };
         let what = match (verb, done) {
-            (Verb::Start(_), Done::Now) if self.state == Some("stopped") => format!("recorded; {rows}"),
-            (Verb::Start(_), Done::Now) => format!("recording into {file}"),
-            (Verb::Start(_), Done::Already) => format!("is recording already, into {file}"),
-            (Verb::Stop(_), Done::Now) => format!("stopped; {rows}"),
-            (Verb::Flush(_), Done::Now) => rows,
-            (Verb::Stop(_) | Verb::Flush(_), Done::Already) => "was not recording".to_string(),
+            (RemoteVerb::Start(_), Done::Now) if self.state == Some("stopped") => format!("recorded; {rows}"),
+            (RemoteVerb::Start(_), Done::Now) => format!("recording into {file}"),
+            (RemoteVerb::Start(_), Done::Already) => format!("is recording already, into {file}"),
+            (RemoteVerb::Stop(_), Done::Now) => format!("stopped; {rows}"),
+            (RemoteVerb::Flush(_), Done::Now) => rows,
+            (RemoteVerb::Stop(_) | RemoteVerb::Flush(_), Done::Already) => "was not recording".to_string(),
             (_, Done::Asked | Done::Partly) => "asked".to_string(),
-            (Verb::Status(_) | Verb::List(_), _) => return Some(self.paragraph()),
+            (RemoteVerb::Status(_) | RemoteVerb::List(_), _) => return Some(self.paragraph()),
         };
         Some(format!("{}: {what}{but}", self.pid))
     }
@@ -180,20 +180,22 @@ impl Report {
     }
 }
 
-fn state(state: State) -> &'static str {
+fn state(state: RecorderState) -> &'static str {
     match state {
-        State::Ready => "ready",
-        State::Loading => "loading",
-        State::Recording => "recording",
-        State::Stopped => "stopped",
+        RecorderState::Ready => "ready",
+        RecorderState::Loading => "loading",
+        RecorderState::Recording => "recording",
+        RecorderState::Stopped => "stopped",
     }
 }
 
-fn owner(process: &Process, place: usize, owner: Signal) -> String {
+fn owner(process: &Process, place: usize, owner: SignalOwner) -> String {
     let how = signals::keeps(process, place, owner);
     match (how, owner) {
         (Some(how), _) => format!("taken by the program: {how}"),
-        (None, Signal::Chained) => "taken by the loader, and passed on to the program's handler".to_string(),
+        (None, SignalOwner::Chained) => {
+            "taken by the loader, and passed on to the program's handler".to_string()
+        }
         (None, _) => "taken by the loader".to_string(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rpd_remote_block::{Command, Outcome, Verb, futex};
+use rpd_remote_block::{Command, RequestOutcome, RequestVerb, futex};
 use std::sync::atomic::Ordering;
 
 use crate::attach::Process;
@@ -49,7 +49,7 @@ impl Process {
     pub(crate) fn outcome(&self, number: u64, patience: Duration) -> Result<Done, Refusal> {
         // One that other answers have taken the place of was done long ago.
         let answer = self.until(patience, || self.answer(number))?;
-        let (outcome, text) = answer.unwrap_or((Outcome::Done, vec![]));
+        let (outcome, text) = answer.unwrap_or((RequestOutcome::Done, vec![]));
         settle(outcome, &text)
     }
 
@@ -84,23 +84,23 @@ impl Process {
     /// # Errors
     /// There is no answer.
     pub(crate) fn look(&self) -> Result<(), Refusal> {
-        let number = self.request(&Command { verb: Verb::Look, duration_ns: 0, file: vec![] })?;
+        let number = self.request(&Command { verb: RequestVerb::Look, duration_ns: 0, file: vec![] })?;
         self.outcome(number, PATIENCE).map(|_| ())
     }
 }
 
 /// What an answer means.
-pub(crate) fn settle(outcome: Outcome, text: &[u8]) -> Result<Done, Refusal> {
+pub(crate) fn settle(outcome: RequestOutcome, text: &[u8]) -> Result<Done, Refusal> {
     let text = || String::from_utf8_lossy(text).into_owned();
     match outcome {
-        Outcome::Done => Ok(Done::Now),
-        Outcome::Partly => Ok(Done::Partly),
-        Outcome::Already => Ok(Done::Already),
-        Outcome::StillRecording => Err(Refusal::StillRecording),
-        Outcome::NoRecorder => Err(Refusal::NoRecorder(text())),
-        Outcome::OtherFile => Err(Refusal::OtherFile(text())),
-        Outcome::Problem => Err(Refusal::Problem(text())),
-        Outcome::Ending => Err(Refusal::Ending),
-        Outcome::Unknown => Err(Refusal::Unknown),
+        RequestOutcome::Done => Ok(Done::Now),
+        RequestOutcome::Partly => Ok(Done::Partly),
+        RequestOutcome::Already => Ok(Done::Already),
+        RequestOutcome::StillRecording => Err(Refusal::StillRecording),
+        RequestOutcome::NoRecorder => Err(Refusal::NoRecorder(text())),
+        RequestOutcome::OtherFile => Err(Refusal::OtherFile(text())),
+        RequestOutcome::Problem => Err(Refusal::Problem(text())),
+        RequestOutcome::Ending => Err(Refusal::Ending),
+        RequestOutcome::Unknown => Err(Refusal::Unknown),
     }
 }

@@ -6,22 +6,22 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rpd_remote_block::{Command, DRAIN, State, Verb as Asked};
+use rpd_remote_block::{Command, DRAIN, RecorderState, RequestVerb};
 
 use crate::attach::Process;
-use crate::cli::{Acting, Arguments, Start, Stop, Verb};
+use crate::cli::{Acting, RemoteArguments, RemoteVerb, Start, Stop};
 use crate::refusal::Refusal;
 use crate::report::{self, Report};
 use crate::request::{Done, PATIENCE};
 use crate::signals;
-use crate::targets::{self, Target};
+use crate::targets::{self, Attached};
 
 /// How often it is looked whether a process has its GPU by now, or has stopped recording.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Does what the arguments say. `program` stands in front of every line on standard error. The status is 0 when all was done, 1
 /// when something failed for at least one process.
-pub fn run(arguments: &Arguments, program: &str) -> ExitCode {
+pub fn run(arguments: &RemoteArguments, program: &str) -> ExitCode {
     let done = reports(&arguments.verb, program).and_then(|reports| {
         let failed = reports.iter().any(Report::failed);
         show(&arguments.verb, &reports, program)?;
@@ -48,17 +48,17 @@ fn note(program: &str, line: &str) {
     let _ = writeln!(io::stderr(), "{program}: {line}");
 }
 
-fn reports(verb: &Verb, program: &str) -> anyhow::Result<Vec<Report>> {
+fn reports(verb: &RemoteVerb, program: &str) -> anyhow::Result<Vec<Report>> {
     match verb {
-        Verb::Start(start) => act(&start.acting, &wish_of(start)?, program),
-        Verb::Stop(stop) => act(&stop.acting, &wish_to_stop(stop), program),
-        Verb::Flush(acting) => act(acting, &plain(Asked::Flush), program),
-        Verb::Status(looking) => Ok(look(targets::of(&looking.processes)?)),
-        Verb::List(_) => Ok(look(targets::all()?)),
+        RemoteVerb::Start(start) => act(&start.acting, &wish_of(start)?, program),
+        RemoteVerb::Stop(stop) => act(&stop.acting, &wish_to_stop(stop), program),
+        RemoteVerb::Flush(acting) => act(acting, &plain(RequestVerb::Flush), program),
+        RemoteVerb::Status(looking) => Ok(look(targets::of(&looking.processes)?)),
+        RemoteVerb::List(_) => Ok(look(targets::all()?)),
     }
 }
 
-fn plain(verb: Asked) -> Command {
+fn plain(verb: RequestVerb) -> Command {
     Command { verb, duration_ns: 0, file: vec![] }
 }
 
@@ -68,19 +68,19 @@ fn wish_of(start: &Start) -> anyhow::Result<Command> {
     let file = start.output.as_deref().map(std::path::absolute).transpose()?.unwrap_or_default();
     let file = file.as_os_str().as_bytes().to_vec();
     anyhow::ensure!(file.len() < 4096, "the name of the file is too long");
-    Ok(Command { verb: Asked::Start, duration_ns: duration, file })
+    Ok(Command { verb: RequestVerb::Start, duration_ns: duration, file })
 }
 
 fn wish_to_stop(stop: &Stop) -> Command {
-    Command { verb: Asked::Stop, duration_ns: stop.drain.as_nanos() as u64, file: vec![] }
+    Command { verb: RequestVerb::Stop, duration_ns: stop.drain.as_nanos() as u64, file: vec![] }
 }
 
 /// What is done with each process, all at the same time: they start and stop together, and one that does not answer keeps nobody waiting
 /// for the others.
-fn each(targets: Vec<Target>, act: impl Fn(u32, Result<Process, Refusal>) -> Report + Sync) -> Vec<Report> {
+fn each(targets: Vec<Attached>, act: impl Fn(u32, Result<Process, Refusal>) -> Report + Sync) -> Vec<Report> {
     std::thread::scope(|scope| {
         let act = &act;
-        let start = |(pid, process): Target| scope.spawn(move || act(pid, process));
+        let start = |(pid, process): Attached| scope.spawn(move || act(pid, process));
         let threads: Vec<_> = targets.into_iter().map(start).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     })
@@ -89,32 +89,35 @@ fn each(targets: Vec<Target>, act: impl Fn(u32, Result<Process, Refusal>) -> Rep
 fn act(acting: &Acting, command: &Command, program: &str) -> anyhow::Result<Vec<Report>> {
     let wait = acting.waits();
     Ok(each(targets::of(&acting.processes)?, |pid, process| {
-        let process =
-            if wait && command.verb == Asked::Start { with_gpu(pid, process, program) } else { process };
+        let process = if wait && command.verb == RequestVerb::Start {
+            with_gpu(pid, process, program)
+        } else {
+            process
+        };
         report(pid, process, command, wait)
     }))
 }
 
 /// A request on its way, or one that was waited for.
-enum Pending {
+enum PendingRequest {
     Number(u64),
     Settled(Done),
 }
 
-fn ask(process: &Process, command: &Command, wait: bool) -> Result<Pending, Refusal> {
+fn ask(process: &Process, command: &Command, wait: bool) -> Result<PendingRequest, Refusal> {
     if process.takes_requests.load(Ordering::Relaxed) != 0 {
-        return process.request(command).map(Pending::Number);
+        return process.request(command).map(PendingRequest::Number);
     }
-    if command.verb == Asked::Start && command.duration_ns != 0 {
+    if command.verb == RequestVerb::Start && command.duration_ns != 0 {
         return Err(Refusal::NeedsFlag("--for"));
     }
-    if command.verb == Asked::Stop && Duration::from_nanos(command.duration_ns) != DRAIN {
+    if command.verb == RequestVerb::Stop && Duration::from_nanos(command.duration_ns) != DRAIN {
         return Err(Refusal::NeedsFlag("--drain"));
     }
     if !command.file.is_empty() {
         return Err(Refusal::NeedsFlag("-o"));
     }
-    signals::ask(process, command.verb, wait).map(Pending::Settled)
+    signals::ask(process, command.verb, wait).map(PendingRequest::Settled)
 }
 
 fn report(pid: u32, process: Result<Process, Refusal>, command: &Command, wait: bool) -> Report {
@@ -123,15 +126,15 @@ fn report(pid: u32, process: Result<Process, Refusal>, command: &Command, wait: 
         Err(refusal) => return Report::refused(pid, &refusal),
     };
     let patience = match command.verb {
-        Asked::Stop => PATIENCE.saturating_add(Duration::from_nanos(command.duration_ns)),
+        RequestVerb::Stop => PATIENCE.saturating_add(Duration::from_nanos(command.duration_ns)),
         _ => PATIENCE,
     };
     let result = ask(&process, command, wait).and_then(|pending| match pending {
-        Pending::Settled(done) => Ok(done),
-        Pending::Number(_) if !wait => Ok(Done::Asked),
-        Pending::Number(number) => process.outcome(number, patience),
+        PendingRequest::Settled(done) => Ok(done),
+        PendingRequest::Number(_) if !wait => Ok(Done::Asked),
+        PendingRequest::Number(number) => process.outcome(number, patience),
     });
-    if wait && command.verb == Asked::Start && command.duration_ns != 0 && result.is_ok() {
+    if wait && command.verb == RequestVerb::Start && command.duration_ns != 0 && result.is_ok() {
         let ended = end_of_recording(&process);
         let done = result.ok().filter(|done| *done == Done::Partly).unwrap_or(Done::Now);
         return Report::of(&process, ended.map(|()| done));
@@ -141,7 +144,7 @@ fn report(pid: u32, process: Result<Process, Refusal>, command: &Command, wait: 
 
 /// Waits until the process has stopped recording: by itself, or because another command said so.
 fn end_of_recording(process: &Process) -> Result<(), Refusal> {
-    while process.status.read().is_some_and(|known| known.state == State::Recording) {
+    while process.status.read().is_some_and(|known| known.state == RecorderState::Recording) {
         process.stat().ok_or(Refusal::Gone)?;
         std::thread::sleep(GLANCE);
     }
@@ -163,24 +166,24 @@ fn with_gpu(pid: u32, mut process: Result<Process, Refusal>, program: &str) -> R
     process
 }
 
-fn look(targets: Vec<Target>) -> Vec<Report> {
-    each(targets, |pid, process| report(pid, process, &plain(Asked::Look), true))
+fn look(targets: Vec<Attached>) -> Vec<Report> {
+    each(targets, |pid, process| report(pid, process, &plain(RequestVerb::Look), true))
 }
 
-fn show(verb: &Verb, reports: &[Report], program: &str) -> anyhow::Result<()> {
+fn show(verb: &RemoteVerb, reports: &[Report], program: &str) -> anyhow::Result<()> {
     let json = match verb {
-        Verb::Start(start) => start.acting.json,
-        Verb::Stop(stop) => stop.acting.json,
-        Verb::Flush(acting) => acting.json,
-        Verb::Status(looking) => looking.json,
-        Verb::List(list) => list.json,
+        RemoteVerb::Start(start) => start.acting.json,
+        RemoteVerb::Stop(stop) => stop.acting.json,
+        RemoteVerb::Flush(acting) => acting.json,
+        RemoteVerb::Status(looking) => looking.json,
+        RemoteVerb::List(list) => list.json,
     };
     let mut out = io::stdout().lock();
     if json {
         writeln!(out, "{}", ascii(&serde_json::to_string_pretty(reports)?))?;
         return Ok(out.flush()?);
     }
-    if matches!(verb, Verb::List(_)) {
+    if matches!(verb, RemoteVerb::List(_)) {
         write_table(&mut out, reports)?;
     } else {
         for line in reports.iter().filter_map(|report| report.line(verb)) {

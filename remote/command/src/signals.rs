@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use rpd_remote_block::{SIGNAL_MARK, Signal, Verb};
+use rpd_remote_block::{RequestVerb, SIGNAL_MARK, SignalOwner};
 
 use crate::attach::Process;
 use crate::process;
@@ -13,9 +13,9 @@ use crate::request::{Done, PATIENCE, settle};
 const SIGNALS: [(libc::c_int, &str); 2] = [(libc::SIGUSR1, "SIGUSR1"), (libc::SIGUSR2, "SIGUSR2")];
 
 /// How the program keeps the signal at `place` from the loader, if it does.
-pub(crate) fn keeps(process: &Process, place: usize, owner: Signal) -> Option<&'static str> {
+pub(crate) fn keeps(process: &Process, place: usize, owner: SignalOwner) -> Option<&'static str> {
     let (signal, _) = SIGNALS[place];
-    if owner == Signal::Taken {
+    if owner == SignalOwner::Taken {
         Some("its own handler is in the place of the loader's")
     } else if process::reads(process.pid, signal) {
         Some("it reads it by signalfd")
@@ -30,12 +30,12 @@ pub(crate) fn keeps(process: &Process, place: usize, owner: Signal) -> Option<&'
 ///
 /// # Errors
 /// The program has the signal for itself, or it could not be done, or there is no answer.
-pub(crate) fn ask(process: &Process, verb: Verb, wait: bool) -> Result<Done, Refusal> {
+pub(crate) fn ask(process: &Process, verb: RequestVerb, wait: bool) -> Result<Done, Refusal> {
     let place = match verb {
-        Verb::Start => 0,
-        Verb::Stop => 1,
-        Verb::Flush => return Err(Refusal::NeedsFlag("flush")),
-        Verb::Look => return process.look().map(|()| Done::Now),
+        RequestVerb::Start => 0,
+        RequestVerb::Stop => 1,
+        RequestVerb::Flush => return Err(Refusal::NeedsFlag("flush")),
+        RequestVerb::Look => return process.look().map(|()| Done::Now),
     };
     process.look()?;
     let known = process.status.read().ok_or(Refusal::NoAnswer(0))?;

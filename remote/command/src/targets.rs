@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attach::Process;
-use crate::cli::Processes;
+use crate::cli::ProcessArguments;
 use crate::process;
 use crate::refusal::Refusal;
 
 /// A process and its block, or why there is none.
-pub(crate) type Target = (u32, Result<Process, Refusal>);
+pub(crate) type Attached = (u32, Result<Process, Refusal>);
 
 /// The processes meant, in ascending order, each once.
 ///
 /// # Errors
 /// There is none.
-pub(crate) fn of(processes: &Processes) -> anyhow::Result<Vec<Target>> {
+pub(crate) fn of(processes: &ProcessArguments) -> anyhow::Result<Vec<Attached>> {
     if processes.all {
         let all = all()?;
         anyhow::ensure!(
@@ -30,7 +30,8 @@ pub(crate) fn of(processes: &Processes) -> anyhow::Result<Vec<Target>> {
     }
     let mut targets = Vec::new();
     for root in named {
-        let family: Vec<Target> = family(root)?.into_iter().map(|pid| (pid, Process::attach(pid))).collect();
+        let family: Vec<Attached> =
+            family(root)?.into_iter().map(|pid| (pid, Process::attach(pid))).collect();
         let (able, unable): (Vec<_>, Vec<_>) = family.into_iter().partition(|(_, process)| process.is_ok());
         if able.is_empty() {
             // What is wrong with the root is as good a reason as any.
@@ -47,7 +48,7 @@ pub(crate) fn of(processes: &Processes) -> anyhow::Result<Vec<Target>> {
 ///
 /// # Errors
 /// /proc cannot be read.
-pub(crate) fn all() -> anyhow::Result<Vec<Target>> {
+pub(crate) fn all() -> anyhow::Result<Vec<Attached>> {
     let user = process::own_user();
     let own = process::all()?.into_iter().filter(|pid| process::owner(*pid) == Some(user));
     Ok(own.map(|pid| (pid, Process::attach(pid))).filter(|(_, process)| process.is_ok()).collect())

@@ -543,7 +543,7 @@ fn check(
     original: &rpd_codeobject::Kernel,
     kernel: &rpd_codeobject::Kernel,
 ) -> Result<Plan, String> {
-    if part.code.source != rpd_codeobject::Source::Metadata {
+    if part.code.source != rpd_codeobject::FactsFrom::Metadata {
         return Err("its code object does not say what arguments it has".into());
     }
     if let Some(variable) = part.variables.first() {

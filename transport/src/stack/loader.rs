@@ -44,23 +44,23 @@ type FindObject = unsafe extern "C" fn(*mut c_void, *mut DlFindObject) -> c_int;
 
 /// The way to ask.
 #[derive(Clone, Copy)]
-pub(super) struct Loader {
+pub(super) struct DynamicLoader {
     find_object: Option<FindObject>,
 }
 
-impl Loader {
+impl DynamicLoader {
     /// Looks for what this C library offers.
-    pub(super) fn new() -> Loader {
+    pub(super) fn new() -> DynamicLoader {
         // SAFETY: a valid name.
         let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
         // SAFETY: the only function of that name is glibc's, of that type; null becomes None.
-        Loader { find_object: unsafe { mem::transmute::<*mut c_void, Option<FindObject>>(symbol) } }
+        DynamicLoader { find_object: unsafe { mem::transmute::<*mut c_void, Option<FindObject>>(symbol) } }
     }
 
     /// One that walks the list, as under an older glibc.
     #[cfg(test)]
-    pub(super) fn old() -> Loader {
-        Loader { find_object: None }
+    pub(super) fn old() -> DynamicLoader {
+        DynamicLoader { find_object: None }
     }
 
     /// The object that `address` lies in, when it lies in one.
@@ -189,21 +189,22 @@ mod tests {
         let here = both_ways_find_the_same_objects as *const () as usize;
         let in_libc = libc::getpid as *const () as usize;
         for address in [here, in_libc] {
-            let (new, old) = (Loader::new().find(address).unwrap(), Loader::old().find(address).unwrap());
+            let (new, old) =
+                (DynamicLoader::new().find(address).unwrap(), DynamicLoader::old().find(address).unwrap());
             assert!((new.start..new.end).contains(&address));
             assert_eq!((new.start, new.bias, new.eh_frame_hdr), (old.start, old.bias, old.eh_frame_hdr));
             // SAFETY: the test program and the C library stay loaded.
             assert_eq!(unsafe { new.path() }, unsafe { old.path() });
         }
         // SAFETY: as above.
-        let path = unsafe { Loader::new().find(here).unwrap().path() };
+        let path = unsafe { DynamicLoader::new().find(here).unwrap().path() };
         assert_eq!(path, std::env::current_exe().unwrap());
     }
 
     #[test]
     fn other_memory_is_no_object() {
         let heap = Box::new(0);
-        for loader in [Loader::new(), Loader::old()] {
+        for loader in [DynamicLoader::new(), DynamicLoader::old()] {
             assert_eq!(loader.find(&raw const *heap as usize), None);
             assert_eq!(loader.find(usize::MAX), None);
         }

@@ -14,7 +14,7 @@ use framehop::{MustNotAllocateDuringUnwind, Unwinder};
 
 use rpd_preload::lock::{lock, lock_within};
 
-use super::loader::{LoadedObject, Loader};
+use super::loader::{DynamicLoader, LoadedObject};
 use super::module::{Module, Parts, Sign};
 
 /// Finds the caller of a frame.
@@ -76,7 +76,7 @@ pub type Demangle = fn(&str) -> String;
 
 /// The stacks of one process.
 pub struct Stacks {
-    pub(super) loader: Loader,
+    pub(super) loader: DynamicLoader,
     /// An address inside the recorder.
     own: usize,
     pub(super) demangle: Demangle,
@@ -89,7 +89,7 @@ pub struct Stacks {
 impl Stacks {
     /// Nothing is known yet. C++ names are worked out by `demangle`.
     pub fn new(demangle: Demangle) -> Stacks {
-        Stacks::with(Loader::new(), Stacks::new as *const () as usize, demangle)
+        Stacks::with(DynamicLoader::new(), Stacks::new as *const () as usize, demangle)
     }
 
     /// For a forked child, in which the loader had better not be asked for anything new.
@@ -98,7 +98,7 @@ impl Stacks {
     }
 
     /// For a recorder that `own` lies in.
-    pub(super) fn with(loader: Loader, own: usize, demangle: Demangle) -> Stacks {
+    pub(super) fn with(loader: DynamicLoader, own: usize, demangle: Demangle) -> Stacks {
         let current = Arc::new(ObjectTable { generation: 0, entries: vec![], frames: FrameUnwinder::new() });
         let known = Mutex::new(KnownObjects { current, retired: vec![], modules: vec![] });
         Stacks { loader, own, demangle, generation: AtomicU32::new(0), known, without: AtomicU64::new(0) }
@@ -171,7 +171,7 @@ impl ObjectTable {
         &self,
         entry: KnownObject,
         module: framehop::Module<&'static [u8]>,
-        loader: Loader,
+        loader: DynamicLoader,
     ) -> ObjectTable {
         let mut frames = self.frames.clone();
         let (mut entries, gone): (Vec<_>, Vec<_>) = self.entries.iter().cloned().partition(|old| {

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::sync::Mutex;
 
-use super::loader::Loader;
+use super::loader::DynamicLoader;
 use super::symbol::Symbols;
 use super::*;
 
@@ -18,7 +18,7 @@ fn names(stacks: &Stacks) -> Vec<String> {
 }
 
 fn stacks() -> Stacks {
-    Stacks::with(Loader::new(), 0, rpd_codeobject::demangle)
+    Stacks::with(DynamicLoader::new(), 0, rpd_codeobject::demangle)
 }
 
 /// Where the first name that contains this is.
@@ -40,7 +40,7 @@ fn the_outer_one(stacks: &Stacks) -> Vec<String> {
 #[test]
 #[inline(never)]
 fn callers_come_in_order_by_either_loader() {
-    for loader in [Loader::new(), Loader::old()] {
+    for loader in [DynamicLoader::new(), DynamicLoader::old()] {
         let stacks = Stacks::with(loader, 0, rpd_codeobject::demangle);
         let names = the_outer_one(&stacks);
         assert!(place(&names, "the_inner_one") < place(&names, "the_outer_one"), "{names:#?}");
@@ -162,7 +162,7 @@ fn code_made_at_run_time_is_an_address() {
     let without: &[u8] = &[0x48, 0x83, 0xec, 0x38, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x38, 0xc3];
     static STACKS: Mutex<Option<Vec<u64>>> = Mutex::new(None);
     extern "C" fn from_made_code() {
-        let stacks = Stacks::with(Loader::new(), 0, rpd_codeobject::demangle);
+        let stacks = Stacks::with(DynamicLoader::new(), 0, rpd_codeobject::demangle);
         let mut words = [0; MOST];
         *STACKS.lock().unwrap() = Some(frames(&stacks, &mut words).to_vec());
     }

@@ -32,9 +32,9 @@ pub(super) struct SignalTimes {
     end: AtomicU64,
 }
 
-/// What has become of an operation.
+/// The times of an operation, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(super) enum OperationTimes {
     /// Not completed yet.
     Pending,
     /// (start, end): device ticks of a dispatch, ns of the system clock of a copy.
@@ -47,12 +47,14 @@ const DONE: u32 = 1;
 const OVERWRITTEN: u32 = 2;
 
 impl SignalTimes {
-    /// See [`Outcome`].
-    pub(super) fn outcome(&self) -> Outcome {
+    /// See [`OperationTimes`].
+    pub(super) fn outcome(&self) -> OperationTimes {
         match self.state.load(Ordering::Acquire) {
-            DONE => Outcome::Done(self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed)),
-            OVERWRITTEN => Outcome::Overwritten,
-            _ => Outcome::Pending,
+            DONE => {
+                OperationTimes::Done(self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed))
+            }
+            OVERWRITTEN => OperationTimes::Overwritten,
+            _ => OperationTimes::Pending,
         }
     }
 
@@ -69,7 +71,7 @@ impl SignalTimes {
 
 /// What is about to happen to a signal when its times are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextUse {
     /// Nothing known.
     Unknown,
     /// Another operation, or its end: the application is through with the last one.
@@ -78,7 +80,7 @@ enum Next {
 
 /// How to see that the operation on a signal has completed.
 #[derive(Clone, Copy)]
-enum Until {
+enum CompletionSign {
     /// A dispatch: the end tick is no longer the one of the signal's previous use.
     EndTick { previous: u64 },
     /// A copy: the value fell below the one at submission. Where the application has set the signal up again before
@@ -86,8 +88,8 @@ enum Until {
     Value { at_submission: i64, submitted: u64 },
 }
 
-struct Pending {
-    until: Until,
+struct PendingOperation {
+    until: CompletionSign,
     times: Arc<SignalTimes>,
 }
 
@@ -101,7 +103,7 @@ pub(super) enum Claim {
 
 /// What an operation is, as far as its times go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum OperationKind {
     Dispatch,
     /// With the time of submission, ns of the system clock.
     Copy {
@@ -115,7 +117,7 @@ const PARTS: usize = 64;
 
 /// All signals of the application that an operation in flight will complete.
 pub(super) struct AppSignals {
-    parts: [Part; PARTS],
+    parts: [SignalPart; PARTS],
     /// Copies whose completion is passed on.
     relays: Mutex<Vec<Relay>>,
 }
@@ -123,15 +125,15 @@ pub(super) struct AppSignals {
 /// One of the parts, on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Part {
-    pending: Mutex<HashMap<Signal, Pending>>,
+struct SignalPart {
+    pending: Mutex<HashMap<Signal, PendingOperation>>,
     /// Size of `pending`, so that hooks need no lock where there is none.
     count: AtomicUsize,
 }
 
-impl Part {
+impl SignalPart {
     /// Runs `act` on the signals, alone.
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Signal, Pending>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Signal, PendingOperation>) -> T) -> T {
         let mut pending = lock(&self.pending);
         let result = act(&mut pending);
         self.count.store(pending.len(), Ordering::Release);
@@ -145,7 +147,7 @@ impl Part {
 
 impl Default for AppSignals {
     fn default() -> AppSignals {
-        AppSignals { parts: std::array::from_fn(|_| Part::default()), relays: Mutex::default() }
+        AppSignals { parts: std::array::from_fn(|_| SignalPart::default()), relays: Mutex::default() }
     }
 }
 
@@ -157,16 +159,16 @@ struct Relay {
 }
 
 impl AppSignals {
-    fn part(&self, signal: Signal) -> &Part {
+    fn part(&self, signal: Signal) -> &SignalPart {
         // Signals are some hundred bytes apart from each other: the highest bits of the product are as good as drawn.
         &self.parts[(signal.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % PARTS]
     }
 
     /// Prepares an operation that completes `signal`. Call before it is submitted.
-    pub(super) fn claim(&self, hsa: &'static Hsa, signal: Signal, operation: Operation) -> Claim {
+    pub(super) fn claim(&self, hsa: &'static Hsa, signal: Signal, operation: OperationKind) -> Claim {
         self.part(signal).with(|pending| {
             if let Some(earlier) = pending.get(&signal)
-                && read_times(hsa, signal, earlier, Next::Reuse)
+                && read_times(hsa, signal, earlier, NextUse::Reuse)
             {
                 pending.remove(&signal);
             }
@@ -177,11 +179,15 @@ impl AppSignals {
                 return Claim::Shared;
             }
             let until = match operation {
-                Operation::Dispatch => Until::EndTick { previous: memory.end_ts.load(Ordering::Relaxed) },
-                Operation::Copy { submitted } => Until::Value { at_submission: value, submitted },
+                OperationKind::Dispatch => {
+                    CompletionSign::EndTick { previous: memory.end_ts.load(Ordering::Relaxed) }
+                }
+                OperationKind::Copy { submitted } => {
+                    CompletionSign::Value { at_submission: value, submitted }
+                }
             };
             let times = Arc::new(SignalTimes::default());
-            pending.insert(signal, Pending { until, times: times.clone() });
+            pending.insert(signal, PendingOperation { until, times: times.clone() });
             Claim::InPlace(times)
         })
     }
@@ -199,7 +205,7 @@ impl AppSignals {
     fn release_slowly(&self, hsa: &'static Hsa, signal: Signal) {
         self.part(signal).with(|pending| {
             if let Some(earlier) = pending.remove(&signal)
-                && !read_times(hsa, signal, &earlier, Next::Reuse)
+                && !read_times(hsa, signal, &earlier, NextUse::Reuse)
             {
                 earlier.times.overwritten();
             }
@@ -255,7 +261,7 @@ impl AppSignals {
     /// Reads the times of all operations that have completed. `last`: nobody will ask again, so a signal that was set up
     /// again since is looked at more closely.
     pub(super) fn poll(&self, hsa: &'static Hsa, last: bool) {
-        let next = if last { Next::Reuse } else { Next::Unknown };
+        let next = if last { NextUse::Reuse } else { NextUse::Unknown };
         for part in self.parts.iter().filter(|part| !part.is_empty()) {
             part.with(|pending| {
                 pending
@@ -266,9 +272,9 @@ impl AppSignals {
 }
 
 /// Reads the times if the operation has completed. True: it has.
-fn read_times(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool {
+fn read_times(hsa: &Hsa, signal: Signal, pending: &PendingOperation, next: NextUse) -> bool {
     match pending.until {
-        Until::EndTick { previous } => {
+        CompletionSign::EndTick { previous } => {
             // SAFETY: destroying the signal passes our hook, which removes it from the map first.
             let (start, end) = unsafe { signal.ticks() };
             if end == previous {
@@ -276,11 +282,11 @@ fn read_times(hsa: &Hsa, signal: Signal, pending: &Pending, next: Next) -> bool 
             }
             pending.times.done((start, end));
         }
-        Until::Value { at_submission, submitted } => {
+        CompletionSign::Value { at_submission, submitted } => {
             // SAFETY: as above.
             let fell = unsafe { signal.memory() }.value.load(Ordering::Acquire) < at_submission;
             // Not asked for earlier: the runtime complains on stderr about signals without times.
-            if !fell && next == Next::Unknown {
+            if !fell && next == NextUse::Unknown {
                 return false;
             }
             let mut times = Times::default();

@@ -19,7 +19,7 @@ use rpd_transport::provoked;
 use rpd_transport::records::{KernelId, Kind};
 use rpd_transport::thread;
 
-use super::app_signal::Outcome;
+use super::app_signal::OperationTimes;
 use super::in_flight::{CopyInFlight, InFlight, Timing};
 use super::queue::{Ends, HwQueue};
 use super::state::Hsa;
@@ -430,7 +430,7 @@ impl Watched {
         let (mut place, mut ended) = (0, 0);
         while place < self.waiting.len().min(behind) && hsa.lives() {
             let outcome = self.waiting[place].timing.outcome();
-            if outcome == Outcome::Pending {
+            if outcome == OperationTimes::Pending {
                 place += 1;
                 continue;
             }

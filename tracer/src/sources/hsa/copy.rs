@@ -10,7 +10,7 @@ use rpd_transport::counters::Cause;
 use rpd_transport::records::{self, NO_GPU};
 use rpd_transport::thread;
 
-use super::app_signal::{Claim, Operation};
+use super::app_signal::{Claim, OperationKind};
 use super::functions;
 use super::in_flight::CopyInFlight;
 use super::state::{Hsa, get};
@@ -152,7 +152,8 @@ fn timed(
     }
     let start = clock::monotonic();
     let submitted = hsa.known.clock.system(start);
-    let claim = guard(None, || Some(hsa.app_signals.claim(hsa, completion, Operation::Copy { submitted })));
+    let claim =
+        guard(None, || Some(hsa.app_signals.claim(hsa, completion, OperationKind::Copy { submitted })));
     let (signal, times) = match claim {
         Some(Claim::InPlace(times)) => (completion, Some(times)),
         Some(Claim::Shared) => match guard(None, || hsa.app_signals.stand_in(hsa, completion)) {

@@ -14,7 +14,7 @@ use rpd_transport::counters::Cause;
 use rpd_transport::records;
 use rpd_transport::thread;
 
-use super::app_signal::{Claim, Operation};
+use super::app_signal::{Claim, OperationKind};
 use super::functions;
 use super::in_flight::{InFlight, Timing};
 use super::queue::{Ends, HwQueue};
@@ -65,7 +65,7 @@ impl QueueInterceptor {
         if own.0 == 0 {
             return self.signal(hsa).map(|signal| (signal, Timing::Own(signal)));
         }
-        match hsa.app_signals.claim(hsa, own, Operation::Dispatch) {
+        match hsa.app_signals.claim(hsa, own, OperationKind::Dispatch) {
             Claim::InPlace(times) => Some((own, Timing::Application(times))),
             Claim::Shared => self.signal(hsa).map(|signal| (signal, Timing::Own(signal))),
         }

@@ -6,17 +6,17 @@ use rpd_transport::counters::Cause;
 use rpd_transport::records::{self, Kind};
 use rpd_transport::thread::{self, Patience};
 
-use super::app_signal::Outcome;
+use super::app_signal::OperationTimes;
 use super::in_flight::CopyInFlight;
 use super::state::Hsa;
 use crate::hsa_runtime::abi::SUCCESS;
 use crate::hsa_runtime::agent::Gpu;
 
 /// Times of a completed dispatch, and its record.
-pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: records::Dispatch, outcome: Outcome) {
+pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: records::Dispatch, outcome: OperationTimes) {
     let without = match outcome {
         // A kernel may start and end in the same tick.
-        Outcome::Done(start, end) if start != 0 && end >= start => {
+        OperationTimes::Done(start, end) if start != 0 && end >= start => {
             (record.start_tick, record.end_tick) = (start, end);
             // End first: the runtime may synchronise its clocks for the later tick, and the earlier then uses the same pair.
             match (translate(hsa, gpu, end), translate(hsa, gpu, start)) {
@@ -27,8 +27,8 @@ pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: records::Dispatch, outc
                 _ => Some(Cause::NoTimes),
             }
         }
-        Outcome::Done(..) => Some(Cause::NoTimes),
-        Outcome::Overwritten | Outcome::Pending => Some(Cause::SharedSignal),
+        OperationTimes::Done(..) => Some(Cause::NoTimes),
+        OperationTimes::Overwritten | OperationTimes::Pending => Some(Cause::SharedSignal),
     };
     let pushed = push_dispatch(hsa, &record);
     // What is lost is counted once.
@@ -49,14 +49,14 @@ pub(super) fn push_dispatch(hsa: &Hsa, record: &records::Dispatch) -> bool {
 /// Times of a copy if it has completed, and its record. True: it is through.
 pub(super) fn copy(hsa: &Hsa, copy: &mut CopyInFlight) -> bool {
     let without = match copy.times.outcome() {
-        Outcome::Pending => return false,
-        Outcome::Done(start, end) if start != 0 && end != 0 => {
+        OperationTimes::Pending => return false,
+        OperationTimes::Done(start, end) if start != 0 && end != 0 => {
             let (start, end) = (hsa.known.clock.monotonic(start), hsa.known.clock.monotonic(end));
             (copy.record.start, copy.record.end) = clamped(hsa, start, end);
             None
         }
-        Outcome::Done(..) => Some(Cause::NoTimes),
-        Outcome::Overwritten => Some(Cause::SharedSignal),
+        OperationTimes::Done(..) => Some(Cause::NoTimes),
+        OperationTimes::Overwritten => Some(Cause::SharedSignal),
     };
     let pushed = push(hsa, Kind::Copy, bytemuck::bytes_of(&copy.record));
     if let Some(cause) = without.filter(|_| pushed) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rpd_transport::records;
 
-use super::app_signal::{Outcome, SignalTimes};
+use super::app_signal::{OperationTimes, SignalTimes};
 use super::signal;
 use crate::hsa_runtime::abi::Signal;
 use crate::intercept::packet::InUse;
@@ -19,12 +19,12 @@ pub(super) enum Timing {
 
 impl Timing {
     /// What has become of the dispatch.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> OperationTimes {
         match self {
             // SAFETY: our own signal of a live runtime.
             Timing::Own(own) => match unsafe { signal::completed(*own) } {
-                Some((start, end)) => Outcome::Done(start, end),
-                None => Outcome::Pending,
+                Some((start, end)) => OperationTimes::Done(start, end),
+                None => OperationTimes::Pending,
             },
             Timing::Application(times) => times.outcome(),
         }
