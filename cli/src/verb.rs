@@ -1,6 +1,8 @@
 //! The command line, and the one list of verbs.
 //!
 //! Each verb is a module here: its arguments, and what it does, readable from top to bottom. A new verb is a file and a line in the list.
+//! The struct of its arguments has the verb's name, also where a library has something else of that name: `graph::Graph` is what the
+//! command line says, `rpd_postprocess::passes::graph::Graph` is the pass.
 
 mod api;
 mod apply;

@@ -1,4 +1,5 @@
-//! Why bytes could not be read as a code object: one kind per thing a caller may want to do about it.
+//! Why bytes could not be read as a code object: one kind per thing a caller may want to do about it. The `Error` of `rpd_schema` is about a
+//! trace.
 
 /// What is wrong with the bytes. The texts do not name a file: whoever read the bytes knows it and adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

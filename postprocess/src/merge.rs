@@ -37,8 +37,8 @@ use crate::text;
 use crate::trace::layout::{Layout, same};
 use input::Input;
 use node::Moved;
+use plan::MergePlan;
 pub use plan::Options;
-use plan::Plan;
 use tables::Tables;
 
 /// What was merged.
@@ -78,7 +78,7 @@ pub struct MergedPart {
 pub fn merge(out: &Path, files: &[PathBuf], options: &Options, notes: &SharedNotes) -> Result<Merged> {
     let inputs: Vec<Input> = files.iter().map(|file| Input::of(file)).collect::<Result<_>>()?;
     distinct(out, &inputs)?;
-    let plan = Plan::of(&inputs, options)?;
+    let plan = MergePlan::of(&inputs, options)?;
     let tables = Tables::of(&inputs)?;
     let Filled { equal_texts, lost_views, shared_pids } =
         derive(TracePlace::New(out), &inputs[0].path, notes, |making| {
@@ -160,7 +160,7 @@ struct Filled {
 
 struct MergeRun<'a> {
     making: &'a NewTrace<'a>,
-    plan: &'a Plan<'a>,
+    plan: &'a MergePlan<'a>,
     tables: &'a Tables,
 }
 

@@ -36,7 +36,7 @@ use crate::trace::contents::Span;
 use crate::trace::layout::{Layout, metadata};
 use crate::trace::row_count;
 pub(crate) use copy::ORIGIN;
-use copy::{Copied, Copy};
+use copy::{CopiedRows, TrimCopy};
 use selection::Selection;
 use window::Window;
 
@@ -86,7 +86,7 @@ pub fn trim(file: &Path, output: Output<'_>, stretch: &Stretch, notes: &SharedNo
         Output::New(out) => TracePlace::New(out),
         Output::InPlace => TracePlace::Of(file),
         Output::None => {
-            return Choice::of(file, &SourceTrace::open(file)?, stretch).map(|choice| choice.trimmed);
+            return TrimChoice::of(file, &SourceTrace::open(file)?, stretch).map(|choice| choice.trimmed);
         }
     };
     if matches!(output, Output::InPlace)
@@ -98,12 +98,13 @@ pub fn trim(file: &Path, output: Output<'_>, stretch: &Stretch, notes: &SharedNo
     let trimmed = derive(place, file, notes, |making: &NewTrace<'_>| {
         let source = making.open(file)?;
         making.show("calls and operations that stay");
-        let Choice { layout, window, kept, mut trimmed } = Choice::of(file, &source, stretch)?;
+        let TrimChoice { layout, window, kept, mut trimmed } = TrimChoice::of(file, &source, stretch)?;
         let origin = origin(&source.trace, &layout, &trimmed)?;
         // Of the file itself: none are beside a copy.
         let noted = rpd_schema::noted_sessions(&source.trace, file)?;
-        let copy = Copy { making, trace: &source.trace, layout: &layout, window, kept: &kept, origin, noted };
-        let Copied { dropped, rows } = making.with(&source.path, || copy.run())?;
+        let copy =
+            TrimCopy { making, trace: &source.trace, layout: &layout, window, kept: &kept, origin, noted };
+        let CopiedRows { dropped, rows } = making.with(&source.path, || copy.run())?;
         trimmed.dropped = dropped;
         // Who came in the meantime would go on writing into a file that has no name any more.
         if matches!(output, Output::InPlace)
@@ -138,20 +139,20 @@ fn obstacle(file: &Path, source: &SourceTrace) -> rusqlite::Result<Option<String
 }
 
 /// What is decided before anything is copied.
-struct Choice {
+struct TrimChoice {
     layout: Layout,
     window: Window,
     kept: Selection,
     trimmed: Trimmed,
 }
 
-impl Choice {
+impl TrimChoice {
     /// Chooses what stays of `file`.
-    fn of(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<Choice> {
+    fn of(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<TrimChoice> {
         if source.version == Version::V1 {
             bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
         }
-        let choice = Choice::made(file, source, stretch)
+        let choice = TrimChoice::made(file, source, stretch)
             .map_err(|error| explain(error, file))
             .with_context(|| format!("cannot trim {}", file.display()))?;
         if choice.kept.calls.is_empty() && choice.kept.ops.is_empty() {
@@ -165,7 +166,7 @@ impl Choice {
         Ok(choice)
     }
 
-    fn made(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<Choice> {
+    fn made(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<TrimChoice> {
         let trace = &source.trace;
         // The same rows for every question, also while a recorder adds some. Each is a scan, for which pages are not kept.
         trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -2048; BEGIN")?;
@@ -184,6 +185,6 @@ impl Choice {
             operations: share(kept.rows.ops, "rocpd_op")?,
             dropped: Vec::new(),
         };
-        Ok(Choice { layout, window, kept, trimmed })
+        Ok(TrimChoice { layout, window, kept, trimmed })
     }
 }

@@ -3,6 +3,8 @@
 //! A source observes one runtime, library or interface (HSA, HIP, roctx, ...). It pushes records from its hooks. All that the writer must
 //! know beyond the records it asks here: what a function is called, what its arguments mean, what is known of a kernel. Every function has
 //! a default, so a source names the moments that it needs and no others.
+//!
+//! [`Launch`] is what a call was given; `rpd_codeobject::Launch` is the packet that comes of it.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! `rpd record`: runs a command with the recorder in it and says what came of it.
+//!
+//! `HipCalls` and `Timing` are the values of options. The recorder gets their words in variables, and has types of these names for what it
+//! makes of them.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use super::gpu::GPU_STRIDE;
 use super::node::Moved;
-use super::plan::Plan;
+use super::plan::MergePlan;
 use crate::rewrite::derive::{NewTrace, SOURCE};
 use crate::rewrite::duplicate_texts;
 use crate::trace::layout::{Reference, TableLayout, quote, same};
@@ -22,13 +22,13 @@ const MOVABLE: i64 = 1 << 61;
 /// When the trace cannot be read or the new one not be written.
 pub(super) fn rows(
     making: &NewTrace<'_>,
-    plan: &Plan<'_>,
+    plan: &MergePlan<'_>,
     input: usize,
     table: &TableLayout,
     target: &TableLayout,
 ) -> Result<()> {
     making.show(&format!("{}: {}", plan.inputs[input].path.display(), table.name));
-    let change = Change { plan, input, table };
+    let change = ColumnChange { plan, input, table };
     let values: Vec<String> = target.columns.iter().map(|column| change.value(&column.name)).collect();
     let quoted: Vec<String> = target.columns.iter().map(|column| quote(&column.name)).collect();
     let name = quote(&table.name);
@@ -48,8 +48,8 @@ pub(super) fn rows(
 
 /// The query for the texts of trace `input`, which is attached, that may stand for others, with their ids in the result. Local id 1
 /// of each session stays the empty text.
-pub(super) fn texts(plan: &Plan<'_>, input: usize, table: &TableLayout) -> String {
-    let id = Change { plan, input, table }.own_id();
+pub(super) fn texts(plan: &MergePlan<'_>, input: usize, table: &TableLayout) -> String {
+    let id = ColumnChange { plan, input, table }.own_id();
     let key = table.key.as_deref().map_or_else(|| "rowid".to_string(), quote);
     format!(
         "SELECT t.string AS string, {id} AS id FROM {SOURCE}.rocpd_string AS t WHERE NOT (t.{key} & 0xffffffff = 1 AND t.string = '')"
@@ -57,13 +57,13 @@ pub(super) fn texts(plan: &Plan<'_>, input: usize, table: &TableLayout) -> Strin
 }
 
 /// What becomes of the columns of a table.
-struct Change<'a> {
-    plan: &'a Plan<'a>,
+struct ColumnChange<'a> {
+    plan: &'a MergePlan<'a>,
     input: usize,
     table: &'a TableLayout,
 }
 
-impl Change<'_> {
+impl ColumnChange<'_> {
     /// The value of a column in the result, as an SQL expression.
     fn value(&self, column: &str) -> String {
         let value = format!("t.{}", quote(column));

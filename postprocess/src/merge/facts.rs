@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::gpu::GPU_STRIDE;
 use super::input::{Input, metadata};
 use super::tables::Tables;
-use super::{Plan, node};
+use super::{MergePlan, node};
 use crate::pass::{Freshness, Pass, mark};
 use crate::passes::callstack::Callstack;
 use crate::passes::{PASSES, subclass};
@@ -24,7 +24,7 @@ const OWN: [&str; 5] = ["schema_version", "session_count", "node::", "trim::", "
 ///
 /// # Errors
 /// When it cannot be read or the new trace not be written.
-pub(super) fn copy(making: &NewTrace<'_>, plan: &Plan<'_>, input: usize) -> Result<()> {
+pub(super) fn copy(making: &NewTrace<'_>, plan: &MergePlan<'_>, input: usize) -> Result<()> {
     let made = making.made;
     let passes: Vec<String> = PASSES.iter().map(|pass| format!("{}::", pass.tag)).collect();
     let is_own = |tag: &str| {
@@ -50,7 +50,7 @@ pub(super) fn copy(making: &NewTrace<'_>, plan: &Plan<'_>, input: usize) -> Resu
 }
 
 /// A row of the metadata of trace `input` as it stands in the result, if it does.
-fn moved(plan: &Plan<'_>, input: usize, tag: &str, value: &str) -> Option<(String, String)> {
+fn moved(plan: &MergePlan<'_>, input: usize, tag: &str, value: &str) -> Option<(String, String)> {
     if let Some((session, key)) = numbered(tag, "session::") {
         if key == node::NODE {
             return None;
@@ -91,7 +91,7 @@ fn is_count(key: &str) -> bool {
 
 /// What to write of a count of a session. Traces may be parts of one recording, each with the counts of the whole as they were when it
 /// was cut out: the first that has the count gets the largest, the others none.
-fn counted_once(plan: &Plan<'_>, input: usize, session: i64, key: &str, value: &str) -> Option<String> {
+fn counted_once(plan: &MergePlan<'_>, input: usize, session: i64, key: &str, value: &str) -> Option<String> {
     let of = |input: usize| plan.inputs[input].sessions.iter();
     let Some(this) = of(input).find(|found| i64::from(found.session) == session) else {
         return Some(value.to_string());
@@ -133,7 +133,7 @@ fn is_same_session(one: &SessionInfo, other: &SessionInfo) -> bool {
 }
 
 /// The processes of sessions that say nothing of themselves, of parts of one trace: a session of each part was one before.
-fn processes(plan: &Plan<'_>, number: usize, input: &Input) -> Vec<(String, String)> {
+fn processes(plan: &MergePlan<'_>, number: usize, input: &Input) -> Vec<(String, String)> {
     let Some(origin) = &input.origin else { return Vec::new() };
     let is_silent = |session: &&i64| {
         let mut known = input.sessions.iter().filter(|known| i64::from(known.session) == **session);
@@ -150,7 +150,7 @@ fn processes(plan: &Plan<'_>, number: usize, input: &Input) -> Vec<(String, Stri
 ///
 /// # Errors
 /// When the new trace cannot be written.
-pub(super) fn finish(making: &NewTrace<'_>, plan: &Plan<'_>, tables: &Tables) -> Result<Vec<i64>> {
+pub(super) fn finish(making: &NewTrace<'_>, plan: &MergePlan<'_>, tables: &Tables) -> Result<Vec<i64>> {
     let made = making.made;
     let last = plan.inputs.len() - 1;
     let sessions = (plan.offsets[last] >> 32) + plan.inputs[last].session_span;
@@ -217,7 +217,7 @@ struct Threads {
 }
 
 impl Threads {
-    fn of(made: &Connection, plan: &Plan<'_>) -> rusqlite::Result<Threads> {
+    fn of(made: &Connection, plan: &MergePlan<'_>) -> rusqlite::Result<Threads> {
         let spans = spans(made, plan)?;
         let mut processes: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
         for [process, pid, _] in spans.keys() {
@@ -234,7 +234,10 @@ impl Threads {
 }
 
 /// From the first start to the last end of the calls that each trace has of each thread: by process, process id and thread id.
-fn spans(made: &Connection, plan: &Plan<'_>) -> rusqlite::Result<HashMap<[i64; 3], BTreeMap<usize, Span>>> {
+fn spans(
+    made: &Connection,
+    plan: &MergePlan<'_>,
+) -> rusqlite::Result<HashMap<[i64; 3], BTreeMap<usize, Span>>> {
     let processes = Processes::of(made)?;
     let mut threads: HashMap<[i64; 3], BTreeMap<usize, Span>> = HashMap::new();
     let mut calls = made.prepare("SELECT id, pid, tid, start, \"end\" FROM rocpd_api")?;

@@ -23,7 +23,7 @@ pub struct Options {
 }
 
 /// Everything that is decided before a row is copied.
-pub(super) struct Plan<'a> {
+pub(super) struct MergePlan<'a> {
     pub(super) inputs: &'a [Input],
     /// What is added to the ids of each trace.
     pub(super) offsets: Vec<i64>,
@@ -34,7 +34,7 @@ pub(super) struct Plan<'a> {
     pub(super) given: BTreeMap<usize, i64>,
 }
 
-impl Plan<'_> {
+impl MergePlan<'_> {
     /// What is added to the times of a node of trace `input`, ns.
     pub(super) fn shift(&self, input: usize, moved: Moved) -> i64 {
         let found = || self.shifts.get(&node::timeline(self.inputs, input, moved.to));
@@ -42,12 +42,12 @@ impl Plan<'_> {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> MergePlan<'a> {
     /// Decides how `inputs` are put together.
     ///
     /// # Errors
     /// What does not fit, or was asked for and cannot be found.
-    pub(super) fn of(inputs: &'a [Input], options: &Options) -> Result<Plan<'a>> {
+    pub(super) fn of(inputs: &'a [Input], options: &Options) -> Result<MergePlan<'a>> {
         let mut given = BTreeMap::new();
         for (file, shift) in &options.offsets {
             let wanted = fs::canonicalize(file).ok();
@@ -77,6 +77,6 @@ impl<'a> Plan<'a> {
             Some(name) => node::by_marker(inputs, &nodes, &exempt, name)?,
             None => node::by_clocks(inputs, &nodes, &exempt)?,
         };
-        Ok(Plan { inputs, offsets, gpus: GpuNumbers::of(inputs, &nodes), nodes, shifts, given })
+        Ok(MergePlan { inputs, offsets, gpus: GpuNumbers::of(inputs, &nodes), nodes, shifts, given })
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Statement};
 const ROWS: usize = 100;
 
 /// Rows of one table that wait for their statement, `N` columns each.
-pub(crate) struct Batch<'a, T, const N: usize> {
+pub(crate) struct InsertBatch<'a, T, const N: usize> {
     trace: &'a Connection,
     table: &'static Insert,
     full: Statement<'a>,
@@ -16,15 +16,18 @@ pub(crate) struct Batch<'a, T, const N: usize> {
     count: u64,
 }
 
-impl<'a, T: ToSql, const N: usize> Batch<'a, T, N> {
+impl<'a, T: ToSql, const N: usize> InsertBatch<'a, T, N> {
     /// No rows yet.
     ///
     /// # Errors
     /// When there is no such table.
-    pub(crate) fn new(trace: &'a Connection, table: &'static Insert) -> rusqlite::Result<Batch<'a, T, N>> {
+    pub(crate) fn new(
+        trace: &'a Connection,
+        table: &'static Insert,
+    ) -> rusqlite::Result<InsertBatch<'a, T, N>> {
         debug_assert_eq!(table.columns.len(), N, "one value per column");
         let full = trace.prepare(&table.statement(ROWS))?;
-        Ok(Batch { trace, table, full, rows: Vec::with_capacity(ROWS), count: 0 })
+        Ok(InsertBatch { trace, table, full, rows: Vec::with_capacity(ROWS), count: 0 })
     }
 
     /// Adds a row.

@@ -8,7 +8,7 @@ mod stack;
 use anyhow::{Result, bail};
 
 use super::kernel_views::add_kernel_views;
-use crate::pass::batch::Batch;
+use crate::pass::batch::InsertBatch;
 use crate::pass::{Change, Definition, Pass, PassReport};
 use calls::Calls;
 use stack::{DEEPEST, OpenCalls};
@@ -42,7 +42,7 @@ impl Pass for Callstack {
     fn run(&self, change: &Change<'_>) -> Result<PassReport> {
         let mut calls = Calls::of(change)?;
         change.trace.execute_batch(&change.of_its_schema(rpd_sql::ext::CALLSTACK))?;
-        let mut rows = Batch::new(change.trace, &rpd_sql::insert::EXT_CALLSTACK)?;
+        let mut rows = InsertBatch::new(change.trace, &rpd_sql::insert::EXT_CALLSTACK)?;
         let mut stack = OpenCalls::default();
         let mut done = 0;
         while let Some(call) = calls.sorted.next()? {

@@ -13,7 +13,7 @@ use rusqlite::OptionalExtension;
 use rusqlite::types::Value;
 
 use super::subclass::{Base, Subclass};
-use crate::pass::batch::Batch;
+use crate::pass::batch::InsertBatch;
 use crate::pass::object::{has_table, has_view};
 use crate::pass::sorted::Sorted;
 use crate::pass::{Change, Definition, Pass, PassReport};
@@ -111,7 +111,7 @@ fn fill(
     composition: Composition,
 ) -> Result<WrittenRows> {
     let trace = change.trace;
-    let mut rows = Batch::new(trace, &EXT_GRAPH)?;
+    let mut rows = InsertBatch::new(trace, &EXT_GRAPH)?;
     let text = |text: &str| Value::Text(text.to_string());
     let handle = |handle| text(calls.handles.text(handle));
     // Ids of the instances of each graph.
@@ -145,13 +145,21 @@ fn fill(
     let composed_ids: Vec<Vec<i64>> = (first_composed..=id).map(|id| vec![id]).collect();
     Ok(WrittenRows {
         graphs: rows.finish()?,
-        kernel_apis: number(Batch::new(trace, &EXT_GRAPH_KERNELAPIS)?, captured.sorted, &ids)?,
-        kernel_ops: number(Batch::new(trace, &EXT_GRAPH_KERNELOPS)?, composition.kernels, &composed_ids)?,
+        kernel_apis: number(InsertBatch::new(trace, &EXT_GRAPH_KERNELAPIS)?, captured.sorted, &ids)?,
+        kernel_ops: number(
+            InsertBatch::new(trace, &EXT_GRAPH_KERNELOPS)?,
+            composition.kernels,
+            &composed_ids,
+        )?,
     })
 }
 
 /// Writes the kernels of each graph, numbered from 1, once for each of its `ids`.
-fn number(mut rows: Batch<'_, i64, 3>, mut kernels: Sorted<CapturedLaunch>, ids: &[Vec<i64>]) -> Result<u64> {
+fn number(
+    mut rows: InsertBatch<'_, i64, 3>,
+    mut kernels: Sorted<CapturedLaunch>,
+    ids: &[Vec<i64>],
+) -> Result<u64> {
     let (mut graph, mut sequence) = (-1, 0);
     while let Some([of, _, kernel]) = kernels.next()? {
         sequence = if of == graph { sequence + 1 } else { 1 };

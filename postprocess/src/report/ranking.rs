@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
-use self::nested::{NameIds, NestedCall, OpenCalls};
+use self::nested::{NameIds, NestedCall, NestedCalls};
 use crate::check::outlier::Stretching;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
@@ -216,7 +216,7 @@ impl Ranking {
             }
         }
         let mut nested = nested.sorted()?;
-        let mut stack = OpenCalls::default();
+        let mut stack = NestedCalls::default();
         while let Some(range) = nested.next()? {
             stack.enter(range, &mut sums);
         }

@@ -16,7 +16,7 @@ use rusqlite::types::Value;
 /// # Errors
 /// When the source cannot be read.
 pub(crate) fn name_own_time(made: &Connection, source: &str, window_end: i64) -> rusqlite::Result<()> {
-    let mut cut: HashMap<i64, Cut> = HashMap::new();
+    let mut cut: HashMap<i64, CutCall> = HashMap::new();
     if window_end < i64::MAX {
         let mut open = made.prepare(&format!(
             "SELECT id, \"end\" - start FROM {source}.rocpd_api
@@ -25,7 +25,7 @@ pub(crate) fn name_own_time(made: &Connection, source: &str, window_end: i64) ->
         let mut open = open.query([window_end])?;
         while let Some(row) = open.next()? {
             if let Ok(duration) = row.get(1) {
-                cut.insert(row.get(0)?, Cut { duration, regained: 0 });
+                cut.insert(row.get(0)?, CutCall { duration, regained: 0 });
             }
         }
     }
@@ -55,13 +55,13 @@ pub(crate) fn name_own_time(made: &Connection, source: &str, window_end: i64) ->
 }
 
 /// A call that goes on behind the window; ns.
-struct Cut {
+struct CutCall {
     duration: i64,
     /// What its removed children took.
     regained: i64,
 }
 
-impl Cut {
+impl CutCall {
     /// Never more than it took: the original's outermost calls have had all of it from the beginning.
     fn own_time(&self, before: i64) -> i64 {
         before.saturating_add(self.regained).min(self.duration.max(before))

@@ -8,7 +8,7 @@ use rpd_schema::SessionInfo;
 use rusqlite::Connection;
 
 use super::callstack::name_own_time;
-use super::plan::{Fate, Planned, plan};
+use super::plan::{Fate, PlannedTable, plan};
 use super::selection::Selection;
 use super::window::Window;
 use crate::passes;
@@ -21,7 +21,7 @@ use crate::trace::layout::{Layout, TableLayout, declared_texts, quote, same};
 pub(crate) const ORIGIN: &str = "trim::origin";
 
 /// What is to be copied, from where.
-pub(super) struct Copy<'a> {
+pub(super) struct TrimCopy<'a> {
     /// The new trace, to which the old one is attached.
     pub(super) making: &'a NewTrace<'a>,
     /// The old one by itself.
@@ -39,19 +39,19 @@ pub(super) struct Copy<'a> {
 }
 
 /// What was copied.
-pub(super) struct Copied {
+pub(super) struct CopiedRows {
     /// What went altogether, and why.
     pub(super) dropped: Vec<String>,
     /// Rows of the tables that stay.
     pub(super) rows: BTreeMap<String, u64>,
 }
 
-impl Copy<'_> {
+impl TrimCopy<'_> {
     /// Copies all that stays.
     ///
     /// # Errors
     /// When the trace cannot be read or the new one not be written.
-    pub(super) fn run(&self) -> Result<Copied> {
+    pub(super) fn run(&self) -> Result<CopiedRows> {
         let made = self.making.made;
         self.kept.name(made)?;
         self.name_graphs()?;
@@ -61,7 +61,7 @@ impl Copy<'_> {
         let planned = plan(self.layout, self.window);
         let mut dropped = objects::left_out(made, SOURCE)?;
         let mut rows = BTreeMap::new();
-        for Planned { table, fate } in &planned {
+        for PlannedTable { table, fate } in &planned {
             self.making.show(&table.name);
             let copied = match fate {
                 Fate::Dropped(reason) => {
@@ -92,7 +92,7 @@ impl Copy<'_> {
             passes::spoil_graph(made)?;
             dropped.push("graphs whose captures the window cuts, though launches of them stay: rpd graph --redo composes them".into());
         }
-        Ok(Copied { dropped, rows })
+        Ok(CopiedRows { dropped, rows })
     }
 
     /// Whether a launch stays of a graph that went.
@@ -182,10 +182,10 @@ impl Copy<'_> {
     }
 
     /// Copies the texts that rows in the new trace refer to, and the empty one of each session.
-    fn texts(&self, table: &TableLayout, planned: &[Planned<'_>]) -> Result<usize> {
+    fn texts(&self, table: &TableLayout, planned: &[PlannedTable<'_>]) -> Result<usize> {
         let made = self.making.made;
         let mut used = Ids::default();
-        for Planned { table: user, fate } in planned {
+        for PlannedTable { table: user, fate } in planned {
             let references = user.references.iter().filter(|reference| table.is(&reference.table));
             let references = references.map(|reference| reference.column.as_str());
             let columns: Vec<String> = references.chain(user.undeclared_texts()).map(quote).collect();
@@ -204,13 +204,15 @@ impl Copy<'_> {
     }
 
     /// Takes out what is said of tables that are gone, and adds what was done.
-    fn metadata(&self, planned: &[Planned<'_>]) -> Result<()> {
+    fn metadata(&self, planned: &[PlannedTable<'_>]) -> Result<()> {
         let made = self.making.made;
         if self.layout.table("rocpd_metadata").is_none() {
             return Ok(());
         }
         let is_gone = |name: &str| {
-            planned.iter().any(|Planned { table, fate }| matches!(fate, Fate::Dropped(_)) && table.is(name))
+            planned
+                .iter()
+                .any(|PlannedTable { table, fate }| matches!(fate, Fate::Dropped(_)) && table.is(name))
         };
         for declaration in declared_texts(made)?.iter().filter(|declaration| is_gone(&declaration.table)) {
             made.execute("DELETE FROM rocpd_metadata WHERE id = ?1", [declaration.row])?;

@@ -27,7 +27,7 @@ pub(crate) enum Fate {
 
 /// A table and its fate.
 #[derive(Debug)]
-pub(crate) struct Planned<'a> {
+pub(crate) struct PlannedTable<'a> {
     /// The table.
     pub(crate) table: &'a TableLayout,
     /// What becomes of it.
@@ -36,20 +36,20 @@ pub(crate) struct Planned<'a> {
 
 /// The tables in the order in which they can be copied: what is referred to first, what depends on all that
 /// stays last.
-pub(crate) fn plan(layout: &Layout, window: Window) -> Vec<Planned<'_>> {
-    let mut planned: Vec<Planned<'_>> = Vec::new();
+pub(crate) fn plan(layout: &Layout, window: Window) -> Vec<PlannedTable<'_>> {
+    let mut planned: Vec<PlannedTable<'_>> = Vec::new();
     let mut waiting: Vec<&TableLayout> = layout.tables.iter().collect();
     while !waiting.is_empty() {
         let before = waiting.len();
         waiting.retain(|table| {
             let fate = fate(table, window, &planned);
             let is_decided = fate.is_some();
-            planned.extend(fate.map(|fate| Planned { table, fate }));
+            planned.extend(fate.map(|fate| PlannedTable { table, fate }));
             !is_decided
         });
         if waiting.len() == before {
             let reason = || Fate::Dropped("its rows refer to each other in a circle".to_string());
-            planned.extend(waiting.drain(..).map(|table| Planned { table, fate: reason() }));
+            planned.extend(waiting.drain(..).map(|table| PlannedTable { table, fate: reason() }));
         }
     }
     planned.sort_by_key(|planned| match planned.fate {
@@ -61,7 +61,7 @@ pub(crate) fn plan(layout: &Layout, window: Window) -> Vec<Planned<'_>> {
 }
 
 /// What becomes of a table, if that of all that it refers to is known.
-fn fate(table: &TableLayout, window: Window, planned: &[Planned<'_>]) -> Option<Fate> {
+fn fate(table: &TableLayout, window: Window, planned: &[PlannedTable<'_>]) -> Option<Fate> {
     if TEXTS.iter().any(|texts| table.is(texts)) {
         return Some(Fate::Texts);
     }
@@ -96,7 +96,7 @@ fn fate(table: &TableLayout, window: Window, planned: &[Planned<'_>]) -> Option<
 }
 
 /// When a row with this reference stays: none where any does. An error is the table that goes; None is not known yet.
-fn condition(reference: &Reference, planned: &[Planned<'_>]) -> Option<Result<Option<String>, String>> {
+fn condition(reference: &Reference, planned: &[PlannedTable<'_>]) -> Option<Result<Option<String>, String>> {
     let column = quote(&reference.column);
     let target = planned.iter().find(|planned| planned.table.is(&reference.table))?;
     let is_kept = match &target.fate {

@@ -7,7 +7,7 @@ use rpd_preload::next::Next;
 
 use crate::guard::guard;
 use crate::process::finish;
-use crate::process::got::{self, Replacement};
+use crate::process::got::{self, GotEntry};
 
 static EXIT: Next = Next::new(c"_exit");
 static EXIT_C99: Next = Next::new(c"_Exit");
@@ -16,11 +16,11 @@ static ASSERT_FAIL: Next = Next::new(c"__assert_fail");
 
 /// Looks for the next function. Where the program's calls pass `ours` by and go to the same function: what is to be replaced for them to
 /// come here first. Where they go to somebody else's, that may pass them on to us.
-fn look_up(next: &Next, ours: usize) -> Option<Replacement> {
+fn look_up(next: &Next, ours: usize) -> Option<GotEntry> {
     let theirs = next.look_up()?;
     // SAFETY: a NUL-terminated name.
     let passed_by = theirs == unsafe { libc::dlsym(libc::RTLD_DEFAULT, next.name().as_ptr()) };
-    passed_by.then(|| Replacement { name: next.name(), theirs: theirs.addr(), ours })
+    passed_by.then(|| GotEntry { name: next.name(), theirs: theirs.addr(), ours })
 }
 
 /// Looks up what stands behind ours, and asks to be called at `quick_exit`.
@@ -31,7 +31,7 @@ pub(super) fn watch() {
         (&ABORT, abort_now as *const () as usize),
         (&ASSERT_FAIL, assertion_failed as *const () as usize),
     ];
-    let late: Vec<Replacement> = ours.into_iter().filter_map(|(next, ours)| look_up(next, ours)).collect();
+    let late: Vec<GotEntry> = ours.into_iter().filter_map(|(next, ours)| look_up(next, ours)).collect();
     if !late.is_empty() {
         got::replace(&late);
     }

@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One function to be replaced.
-pub(crate) struct Replacement {
+pub(crate) struct GotEntry {
     pub(crate) name: &'static CStr,
     /// What the program finds under that name.
     pub(crate) theirs: usize,
@@ -55,11 +55,11 @@ const JUMP_SLOT: u64 = 7;
 const UNDEFINED: u16 = 0;
 
 /// Puts functions of ours into the tables of all libraries that are loaded.
-pub(crate) fn replace(replacements: &[Replacement]) {
+pub(crate) fn replace(replacements: &[GotEntry]) {
     unsafe extern "C" fn each(module: *mut libc::dl_phdr_info, _: usize, replacements: *mut c_void) -> c_int {
         // SAFETY: what is passed below, and the loader's own description of a library that stays while this runs.
         unsafe {
-            let replacements = &*replacements.cast::<&[Replacement]>();
+            let replacements = &*replacements.cast::<&[GotEntry]>();
             replace_in(&*module, replacements);
         }
         0
@@ -71,7 +71,7 @@ pub(crate) fn replace(replacements: &[Replacement]) {
 
 /// # Safety
 /// The description of a library that is loaded and stays.
-unsafe fn replace_in(module: &libc::dl_phdr_info, replacements: &[Replacement]) {
+unsafe fn replace_in(module: &libc::dl_phdr_info, replacements: &[GotEntry]) {
     let base = module.dlpi_addr;
     // SAFETY: the loader's own table.
     let headers = unsafe { std::slice::from_raw_parts(module.dlpi_phdr, module.dlpi_phnum.into()) };

@@ -13,7 +13,7 @@ const INPUT_OP_IDS: &str = ", input_op_ids = ";
 
 /// What a marker's text is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Marker<'a> {
+pub(crate) enum MarkerText<'a> {
     /// Has no field of an operator.
     Plain,
     /// Has the beginning of one, but is no operator.
@@ -37,13 +37,13 @@ pub(crate) struct Operator<'a> {
     pub(crate) input_op_ids: Option<&'a str>,
 }
 
-impl<'a> Marker<'a> {
+impl<'a> MarkerText<'a> {
     /// What this text is.
-    pub(crate) fn of(text: &'a str) -> Marker<'a> {
+    pub(crate) fn of(text: &'a str) -> MarkerText<'a> {
         let has_field =
             |text: &str| [SEQ, OP_ID, SIZES, INPUT_OP_IDS].iter().any(|field| text.contains(field));
         if !has_field(text) {
-            return Marker::Plain;
+            return MarkerText::Plain;
         }
         let mut name = text;
         let input_op_ids = take(&mut name, INPUT_OP_IDS, |value| is_list(value).then_some(value));
@@ -51,9 +51,9 @@ impl<'a> Marker<'a> {
         let op_id = take(&mut name, OP_ID, number);
         let seq = take(&mut name, SEQ, number);
         if name.is_empty() || has_field(name) {
-            return Marker::LookAlike;
+            return MarkerText::LookAlike;
         }
-        Marker::Operator(Operator { name, seq, op_id, sizes, input_op_ids })
+        MarkerText::Operator(Operator { name, seq, op_id, sizes, input_op_ids })
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
                     input_op_ids: field(3).then_some("[(7,0), (8,1)]"),
                 };
                 let text = operator.to_string();
-                assert_eq!(Marker::of(&text), Marker::Operator(operator), "{text}");
+                assert_eq!(MarkerText::of(&text), MarkerText::Operator(operator), "{text}");
             }
         }
     }
@@ -144,10 +144,10 @@ mod tests {
             ", seq = 1",
             "x, input_op_ids = [], sizes = []",
         ] {
-            assert_eq!(Marker::of(text), Marker::LookAlike, "{text}");
+            assert_eq!(MarkerText::of(text), MarkerText::LookAlike, "{text}");
         }
         for text in ["", "x", "x,seq = 1", "seq = 1", "x, seq=1", "forward"] {
-            assert_eq!(Marker::of(text), Marker::Plain, "{text}");
+            assert_eq!(MarkerText::of(text), MarkerText::Plain, "{text}");
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let mut operators = 0;
         for _ in 0..200_000 {
             let text: String = (0..random(9)).map(|_| parts[random(parts.len())]).collect();
-            if let Marker::Operator(operator) = Marker::of(&text) {
+            if let MarkerText::Operator(operator) = MarkerText::of(&text) {
                 operators += 1;
                 assert_eq!(operator.to_string(), text);
             }

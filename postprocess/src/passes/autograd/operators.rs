@@ -6,9 +6,9 @@ use rpd_schema::text::arguments;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row};
 
-use super::marker::{Marker, Operator};
+use super::marker::{MarkerText, Operator};
 use crate::pass::Change;
-use crate::pass::batch::Batch;
+use crate::pass::batch::InsertBatch;
 use crate::pass::texts::Texts;
 use crate::text;
 
@@ -23,7 +23,7 @@ const EXAMPLE_WIDTH: usize = 60;
 
 /// What became of the markers of a file.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenMarkers {
     /// Rows of `ext_autogradapi`.
     pub(crate) operators: u64,
     /// Markers that have the beginning of a field but are no operators.
@@ -35,7 +35,7 @@ pub(crate) struct Taken {
 }
 
 /// A marker whose arguments are cut: its row, and what they are then.
-struct Cut {
+struct CutMarker {
     row: i64,
     name: i64,
 }
@@ -44,7 +44,7 @@ struct Cut {
 ///
 /// # Errors
 /// When the file cannot be read or written.
-pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<Taken> {
+pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<TakenMarkers> {
     let trace = change.trace;
     let texts = change.args_table();
     let mut select = trace.prepare(&format!(
@@ -55,9 +55,9 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<Taken> {
     ))?;
     let mut names = Texts::of(trace, "rocpd_string")?;
     let mut args = (texts != "rocpd_string").then(|| Texts::of(trace, texts)).transpose()?;
-    let mut operators = Batch::new(trace, &rpd_sql::insert::EXT_AUTOGRADAPI)?;
+    let mut operators = InsertBatch::new(trace, &rpd_sql::insert::EXT_AUTOGRADAPI)?;
     let mut update = trace.prepare("UPDATE rocpd_api SET args_id = ?2 WHERE rowid = ?1")?;
-    let mut taken = Taken::default();
+    let mut taken = TakenMarkers::default();
     let (mut after, mut done) = (i64::MIN, 0);
     let mut cuts = Vec::new();
     loop {
@@ -73,10 +73,10 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<Taken> {
                 ValueRef::Null => continue,
                 text => text_of(text),
             };
-            let operator = match text.as_deref().map_or(Marker::LookAlike, Marker::of) {
-                Marker::Plain => continue,
-                Marker::Operator(operator) => operator,
-                Marker::LookAlike => {
+            let operator = match text.as_deref().map_or(MarkerText::LookAlike, MarkerText::of) {
+                MarkerText::Plain => continue,
+                MarkerText::Operator(operator) => operator,
+                MarkerText::LookAlike => {
                     taken.look_alike(row)?;
                     continue;
                 }
@@ -85,14 +85,14 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<Taken> {
             operators.push(cells(row.get(1)?, name, &operator))?;
             if !keep_args {
                 let name = args.as_mut().map_or(Ok(name), |args| args.id(operator.name))?;
-                cuts.push(Cut { row: after, name });
+                cuts.push(CutMarker { row: after, name });
                 if let Ok(id) = row.get_ref(2)?.as_i64() {
                     taken.cut.insert(id.cast_unsigned());
                 }
             }
         }
         drop(rows);
-        for Cut { row, name } in cuts.drain(..) {
+        for CutMarker { row, name } in cuts.drain(..) {
             update.execute([row, name])?;
         }
         done += read;
@@ -121,7 +121,7 @@ fn cells(api: i64, name: i64, operator: &Operator<'_>) -> [Value; 6] {
     ]
 }
 
-impl Taken {
+impl TakenMarkers {
     fn look_alike(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
         self.look_alikes += 1;
         if self.examples.len() < EXAMPLES {

@@ -42,13 +42,13 @@ impl NestedCall {
 
 /// The open ones of a thread, outermost first, each with its duration without those directly inside it.
 #[derive(Default)]
-pub(super) struct OpenCalls {
+pub(super) struct NestedCalls {
     open: Vec<(NestedCall, u64)>,
     /// How many of a name are open.
     names: HashMap<[i64; 2], usize>,
 }
 
-impl OpenCalls {
+impl NestedCalls {
     /// Takes the next one, and adds to `sums` what has ended by then.
     pub(super) fn enter(&mut self, range: NestedCall, sums: &mut HashMap<NameIds, RunningSums>) {
         if self.open.last().is_some_and(|(top, _)| top.thread != range.thread) {
@@ -101,7 +101,7 @@ mod tests {
             })
             .collect();
         ranges.sort_unstable();
-        let (mut stack, mut sums) = (OpenCalls::default(), HashMap::new());
+        let (mut stack, mut sums) = (NestedCalls::default(), HashMap::new());
         for range in ranges {
             stack.enter(range, &mut sums);
         }

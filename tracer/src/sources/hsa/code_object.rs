@@ -24,26 +24,26 @@ use crate::hsa_runtime::code::KernelSymbol;
 use crate::intercept::{self, Original, Runtime};
 
 /// Where the bytes of a reader are.
-enum Source {
+enum CodeSource {
     Memory { address: usize, size: usize },
     File(OwnedFd),
 }
 
 #[derive(Default)]
-struct State {
-    readers: HashMap<Reader, Source>,
+struct CodeState {
+    readers: HashMap<Reader, CodeSource>,
     /// Facts read so far about the kernels of an executable that is not frozen yet, each with the agent it is for.
     loaded: HashMap<Executable, Vec<(Agent, rpd_codeobject::Kernel)>>,
     /// Kernel objects of frozen executables.
     frozen: HashMap<Executable, Vec<u64>>,
 }
 
-static STATE: std::sync::LazyLock<Mutex<State>> = std::sync::LazyLock::new(Mutex::default);
+static STATE: std::sync::LazyLock<Mutex<CodeState>> = std::sync::LazyLock::new(Mutex::default);
 /// How long to wait for it. A handler may have interrupted its holder, and HIP destroys its executables when the process ends.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The state. Nothing in a forked child, whose copy of the lock may be held by a thread that it does not have.
-fn state(hsa: &Hsa) -> Option<MutexGuard<'static, State>> {
+fn state(hsa: &Hsa) -> Option<MutexGuard<'static, CodeState>> {
     if hsa.is_own() { lock_within(&STATE, PATIENCE) } else { None }
 }
 
@@ -66,7 +66,7 @@ pub(super) unsafe extern "C-unwind" fn reader_from_memory(
             let reader = unsafe { *reader };
             guard((), || {
                 if let Some(mut state) = state(hsa) {
-                    state.readers.insert(reader, Source::Memory { address: bytes as usize, size });
+                    state.readers.insert(reader, CodeSource::Memory { address: bytes as usize, size });
                 }
             });
         }
@@ -86,7 +86,7 @@ pub(super) unsafe extern "C-unwind" fn reader_from_file(file: i32, reader: *mut 
             let copy = unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned();
             guard((), || {
                 if let (Ok(file), Some(mut state)) = (copy, state(hsa)) {
-                    state.readers.insert(reader, Source::File(file));
+                    state.readers.insert(reader, CodeSource::File(file));
                 }
             });
         }
@@ -129,12 +129,12 @@ pub(super) unsafe extern "C-unwind" fn load_agent_code_object(
 fn remember(hsa: &Hsa, executable: Executable, agent: Agent, reader: Reader) {
     let Some(mut state) = state(hsa) else { return };
     let parsed = match state.readers.get(&reader) {
-        Some(Source::Memory { address, size }) => {
+        Some(CodeSource::Memory { address, size }) => {
             // SAFETY: the application keeps the bytes until it destroys the reader, and it is using the reader now
             // (hsa_code_object_reader_create_from_memory, HSA 1.2 §2.10.2).
             CodeObject::parse(unsafe { std::slice::from_raw_parts(*address as *const u8, *size) })
         }
-        Some(Source::File(file)) => match contents(file) {
+        Some(CodeSource::File(file)) => match contents(file) {
             Ok(bytes) => CodeObject::parse(&bytes),
             Err(error) => return log::info(|| format!("a code object file cannot be read again ({error})")),
         },

@@ -20,7 +20,7 @@ use rpd_transport::records::{KernelId, Kind};
 use rpd_transport::thread;
 
 use super::app_signal::OperationTimes;
-use super::in_flight::{CopyInFlight, InFlight, Timing};
+use super::in_flight::{CopyInFlight, InFlight, TimesFrom};
 use super::queue::{Ends, HwQueue};
 use super::state::Hsa;
 use super::{finished, signal};
@@ -439,7 +439,7 @@ impl Watched {
                 self.recorded -= 1;
                 finished::dispatch(hsa, queue.gpu, dispatch.record, outcome);
             }
-            if let Timing::Own(own) = dispatch.timing {
+            if let TimesFrom::Own(own) = dispatch.timing {
                 // SAFETY: the dispatch that carried it has completed and its ticks were read.
                 unsafe { signal::rearm(own) };
                 if !self.ends.return_signal(own) {
@@ -481,12 +481,12 @@ impl Watched {
         self.recorded = 0;
         for dispatch in self.waiting.drain(..) {
             match &dispatch.timing {
-                Timing::Application(times) => {
+                TimesFrom::Application(times) => {
                     hsa.app_signals.withdraw(Signal(dispatch.record.completion), times);
                 }
                 // SAFETY: the queue is gone, and with it every packet that carried our signal.
-                Timing::Own(own) if destroyed => unsafe { signal::destroy(&hsa.originals, *own) },
-                Timing::Own(_) => {}
+                TimesFrom::Own(own) if destroyed => unsafe { signal::destroy(&hsa.originals, *own) },
+                TimesFrom::Own(_) => {}
             }
             // What finds no room is counted as that.
             if dispatch.recorded && finished::push_dispatch(hsa, &dispatch.record) {

@@ -16,7 +16,7 @@ use rpd_transport::thread;
 
 use super::app_signal::{Claim, OperationKind};
 use super::functions;
-use super::in_flight::{InFlight, Timing};
+use super::in_flight::{InFlight, TimesFrom};
 use super::queue::{Ends, HwQueue};
 use super::signal;
 use super::state::Hsa;
@@ -61,13 +61,13 @@ impl QueueInterceptor {
     }
 
     /// A signal for one dispatch, and where its times will be.
-    fn timing(&mut self, hsa: &'static Hsa, own: Signal) -> Option<(Signal, Timing)> {
+    fn timing(&mut self, hsa: &'static Hsa, own: Signal) -> Option<(Signal, TimesFrom)> {
         if own.0 == 0 {
-            return self.signal(hsa).map(|signal| (signal, Timing::Own(signal)));
+            return self.signal(hsa).map(|signal| (signal, TimesFrom::Own(signal)));
         }
         match hsa.app_signals.claim(hsa, own, OperationKind::Dispatch) {
-            Claim::InPlace(times) => Some((own, Timing::Application(times))),
-            Claim::Shared => self.signal(hsa).map(|signal| (signal, Timing::Own(signal))),
+            Claim::InPlace(times) => Some((own, TimesFrom::Application(times))),
+            Claim::Shared => self.signal(hsa).map(|signal| (signal, TimesFrom::Own(signal))),
         }
     }
 

@@ -10,23 +10,23 @@ use crate::hsa_runtime::abi::Signal;
 use crate::intercept::packet::InUse;
 
 /// Where the times of a dispatch will be.
-pub(super) enum Timing {
+pub(super) enum TimesFrom {
     /// In a signal of ours.
     Own(Signal),
     /// In the application's signal.
     Application(Arc<SignalTimes>),
 }
 
-impl Timing {
+impl TimesFrom {
     /// What has become of the dispatch.
     pub(super) fn outcome(&self) -> OperationTimes {
         match self {
             // SAFETY: our own signal of a live runtime.
-            Timing::Own(own) => match unsafe { signal::completed(*own) } {
+            TimesFrom::Own(own) => match unsafe { signal::completed(*own) } {
                 Some((start, end)) => OperationTimes::Done(start, end),
                 None => OperationTimes::Pending,
             },
-            Timing::Application(times) => times.outcome(),
+            TimesFrom::Application(times) => times.outcome(),
         }
     }
 }
@@ -34,7 +34,7 @@ impl Timing {
 /// A dispatch that the hardware has.
 pub(super) struct InFlight {
     pub(super) record: records::Dispatch,
-    pub(super) timing: Timing,
+    pub(super) timing: TimesFrom,
     /// False: submitted while recording was paused, watched only to know how far execution is.
     pub(super) recorded: bool,
     /// What runs in the place of the application's kernel, until it has completed.
