@@ -122,12 +122,12 @@ class rpdTracerControl:
         self.loadLibrary()
 
     def start(self):
-        """One more wish to record."""
+        """One more start of recording."""
         if self._recorder is not None:
             self._recorder.rpdstart()
 
     def stop(self):
-        """One wish less."""
+        """One start less."""
         if self._recorder is not None:
             self._recorder.rpdstop()
 

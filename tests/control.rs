@@ -79,7 +79,7 @@ fn without_autostart_nothing_is_recorded_until_asked_for() {
 fn a_range_that_ends_in_a_pause_does_not_go_on_after_it() {
     let dir = Dir::new();
     control(&dir, &["push=a", "stop", "pop", "start", "spin=20"]).run().expect(0).expect_silent();
-    assert_eq!(names(&dir, "trace.rpd"), ["a"], "one stretch, up to the stop");
+    assert_eq!(names(&dir, "trace.rpd"), ["a"], "one range, up to the stop");
 }
 
 #[test]

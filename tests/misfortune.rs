@@ -8,8 +8,8 @@ const LAUNCHES: &str = "select count(*) from rocpd_kernelapi join rocpd_string S
 
 const HANGS: &str = "[[fault]]\nkind = \"hang\"\nkernel = \"hanging_kernel\"\n";
 
-fn hanging<'a>(dir: &'a Dir, way: &str) -> Run<'a> {
-    Run::new(dir, program("hang")).arg(way).config(HANGS).recorded(Loading::Preload)
+fn hanging<'a>(dir: &'a Dir, how: &str) -> Run<'a> {
+    Run::new(dir, program("hang")).arg(how).config(HANGS).recorded(Loading::Preload)
 }
 
 /// Eight kernels and their copy and fill are there; of the one that never ended only its launch is.
@@ -39,9 +39,9 @@ fn a_kernel_that_never_ends_and_an_alarm() {
 
 #[test]
 fn a_kernel_that_never_ends_and_an_exit() {
-    for way in ["exit", "_exit"] {
+    for how in ["exit", "_exit"] {
         let dir = Dir::new();
-        let ran = hanging(&dir, way).run();
+        let ran = hanging(&dir, how).run();
         ran.expect(3);
         let trace = dir.trace("trace.rpd");
         check_hung(&trace, &ran);

@@ -225,8 +225,8 @@ fn a_program_with_a_dl_iterate_phdr_of_its_own() {
 fn names_of_others_in_front_are_not_taken_for_ours() {
     let preload = [recorder(), program("in_front"), hip_symbols()];
     counts_devices("own_iterate", COUNTED, |run| run.preload(&preload));
-    let told = "finds its own 1 1\nstatus 0, 1 devices\n";
-    counts_devices("in_a_variable", told, |run| run.recorded(Loading::Symbols));
+    let printed = "finds its own 1 1\nstatus 0, 1 devices\n";
+    counts_devices("in_a_variable", printed, |run| run.recorded(Loading::Symbols));
 }
 
 #[test]

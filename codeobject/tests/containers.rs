@@ -94,7 +94,7 @@ fn compressed_bundles_are_recognised() {
 }
 
 #[test]
-fn other_files_are_told_apart() {
+fn other_files_are_distinguished() {
     let host = fs::read(std::env::current_exe().unwrap()).unwrap();
     assert!(matches!(code_objects(&host), Err(Error::OtherMachine { .. })));
     assert!(matches!(CodeObject::parse(&host), Err(Error::OtherMachine { .. })));

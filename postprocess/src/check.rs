@@ -8,7 +8,7 @@
 //! | `expected.rs` | the tables there should be |
 //! | `structure.rs` | pages, version, tables, views, keys |
 //! | `rule.rs`, `scan.rs` | conditions on rows, and one pass over a table that counts them all |
-//! | `links.rs`, `far.rs` | ops beside their calls; times far from all others |
+//! | `links.rs`, `outlier.rs` | ops beside their calls; times far from all others |
 //! | `sessions.rs`, `liveness.rs` | sessions without an end, lost records, ids out of order; whether a process lives |
 //! | `writer.rs` | who records into a file or has it open for writing |
 //! | `repair.rs` | what can be mended without inventing anything, in one transaction |

@@ -12,7 +12,7 @@
 //! | `merge/`, `trim/` | several traces in one; a part of one |
 //! | `moment/` | times as people name them |
 //! | `report/` | rankings, calls in their order |
-//! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; what the caller is told; system calls |
+//! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
 //! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`. No circle across folders.
 

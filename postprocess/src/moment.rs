@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::text;
 use crate::trace::contents::Span;
 use crate::trace::ids::Ids;
-pub use expression::{Moment, Stretch, duration_ns};
+pub use expression::{Moment, TimeRange, duration_ns};
 
 /// Which end of something that takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Reports: what is told of a trace, read only.
+//! Reports on a trace, read only.
 
 pub mod calls;
 pub mod ranking;

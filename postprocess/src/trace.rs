@@ -102,7 +102,7 @@ pub fn session_count(file: &Path) -> Result<u32> {
 /// When the file cannot be read.
 pub fn rows_by_session(trace: &Connection, table: &str, id: &str) -> rusqlite::Result<BTreeMap<i64, u64>> {
     let mut found = BTreeMap::new();
-    // The ids of most tables are in order, so that a session's are a stretch that SQLite counts fast. In others, and in those
+    // The ids of most tables are in order, so that a session's are a range that SQLite counts fast. In others, and in those
     // whose ids may be anything, finding the next session would be a look at every row each time.
     if is_row_number(trace, table, id)? {
         let mut next = trace

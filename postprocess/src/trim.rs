@@ -1,9 +1,9 @@
-//! A stretch of a trace as a trace of its own.
+//! A part of a trace as a trace of its own.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `window.rs` | the stretch of time |
-//! | `kept.rs` | which calls and ops stay |
+//! | `window.rs` | the range of time |
+//! | `selection.rs` | which calls and ops stay |
 //! | `plan.rs` | what becomes of each table |
 //! | `copy.rs` | the copy of what stays |
 //! | `callstack.rs` | the own time of calls that the window cuts |
@@ -27,7 +27,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::check::writer::writer;
-use crate::moment::Stretch;
+use crate::moment::TimeRange;
 use crate::notes::SharedNotes;
 use crate::pass::change::explain;
 use crate::pass::object::require;
@@ -47,7 +47,7 @@ pub enum Output<'a> {
     New(&'a Path),
     /// Into the trace's own place.
     InPlace,
-    /// Nowhere: it is only told what would remain.
+    /// Nowhere: the result only says what would remain.
     None,
 }
 
@@ -77,16 +77,16 @@ pub struct Share {
     pub of: u64,
 }
 
-/// Trims `file` to `stretch`.
+/// Trims `file` to `range`.
 ///
 /// # Errors
 /// What failed and what to do about it; the trace is as it was, and nothing is left of a new one.
-pub fn trim(file: &Path, output: Output<'_>, stretch: &Stretch, notes: &SharedNotes) -> Result<Trimmed> {
+pub fn trim(file: &Path, output: Output<'_>, range: &TimeRange, notes: &SharedNotes) -> Result<Trimmed> {
     let place = match output {
         Output::New(out) => TracePlace::New(out),
         Output::InPlace => TracePlace::Of(file),
         Output::None => {
-            return TrimChoice::of(file, &SourceTrace::open(file)?, stretch).map(|choice| choice.trimmed);
+            return TrimChoice::of(file, &SourceTrace::open(file)?, range).map(|choice| choice.trimmed);
         }
     };
     if matches!(output, Output::InPlace)
@@ -98,12 +98,19 @@ pub fn trim(file: &Path, output: Output<'_>, stretch: &Stretch, notes: &SharedNo
     let trimmed = derive(place, file, notes, |making: &NewTrace<'_>| {
         let source = making.open(file)?;
         making.show("calls and operations that stay");
-        let TrimChoice { layout, window, kept, mut trimmed } = TrimChoice::of(file, &source, stretch)?;
+        let TrimChoice { layout, window, selection, mut trimmed } = TrimChoice::of(file, &source, range)?;
         let origin = origin(&source.trace, &layout, &trimmed)?;
         // Of the file itself: none are beside a copy.
         let noted = rpd_schema::noted_sessions(&source.trace, file)?;
-        let copy =
-            TrimCopy { making, trace: &source.trace, layout: &layout, window, kept: &kept, origin, noted };
+        let copy = TrimCopy {
+            making,
+            trace: &source.trace,
+            layout: &layout,
+            window,
+            selection: &selection,
+            origin,
+            noted,
+        };
         let CopiedRows { dropped, rows } = making.with(&source.path, || copy.run())?;
         trimmed.dropped = dropped;
         // Who came in the meantime would go on writing into a file that has no name any more.
@@ -142,20 +149,20 @@ fn obstacle(file: &Path, source: &SourceTrace) -> rusqlite::Result<Option<String
 struct TrimChoice {
     layout: Layout,
     window: Window,
-    kept: Selection,
+    selection: Selection,
     trimmed: Trimmed,
 }
 
 impl TrimChoice {
     /// Chooses what stays of `file`.
-    fn of(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<TrimChoice> {
+    fn of(file: &Path, source: &SourceTrace, range: &TimeRange) -> Result<TrimChoice> {
         if source.version == Version::V1 {
             bail!("{}: a trace of schema 1, and only schema 2 and 3 can be worked on", file.display());
         }
-        let choice = TrimChoice::made(file, source, stretch)
+        let choice = TrimChoice::made(file, source, range)
             .map_err(|error| explain(error, file))
             .with_context(|| format!("cannot trim {}", file.display()))?;
-        if choice.kept.calls.is_empty() && choice.kept.ops.is_empty() {
+        if choice.selection.calls.is_empty() && choice.selection.ops.is_empty() {
             bail!(
                 "nothing in {} starts in that window: its calls run from {} to {} ns",
                 file.display(),
@@ -166,25 +173,25 @@ impl TrimChoice {
         Ok(choice)
     }
 
-    fn made(file: &Path, source: &SourceTrace, stretch: &Stretch) -> Result<TrimChoice> {
+    fn made(file: &Path, source: &SourceTrace, range: &TimeRange) -> Result<TrimChoice> {
         let trace = &source.trace;
         // The same rows for every question, also while a recorder adds some. Each is a scan, for which pages are not kept.
         trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -2048; BEGIN")?;
         require(trace, &["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_string"])?;
         let layout = Layout::everything(trace)?;
         let span = window::span(trace)?;
-        let window = Window::resolve(trace, source.version, span, stretch)?;
-        let kept = Selection::of(trace, window)?;
+        let window = Window::resolve(trace, source.version, span, range)?;
+        let selection = Selection::of(trace, window)?;
         let share =
             |kept, table| -> rusqlite::Result<Share> { Ok(Share { kept, of: row_count(trace, table)? }) };
         let trimmed = Trimmed {
             file: file.to_string_lossy().into_owned(),
             span,
             window: window.within(span),
-            calls: share(kept.rows.calls, "rocpd_api")?,
-            operations: share(kept.rows.ops, "rocpd_op")?,
+            calls: share(selection.rows.calls, "rocpd_api")?,
+            operations: share(selection.rows.ops, "rocpd_op")?,
             dropped: Vec::new(),
         };
-        Ok(TrimChoice { layout, window, kept, trimmed })
+        Ok(TrimChoice { layout, window, selection, trimmed })
     }
 }

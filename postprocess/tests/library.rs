@@ -55,7 +55,7 @@ fn number(file: &Path, query: &str) -> i64 {
 }
 
 #[test]
-fn what_a_reader_has_to_know_is_told_to_the_caller() {
+fn what_a_reader_has_to_know_reaches_the_caller() {
     let dir = tempfile::tempdir().unwrap();
     let file =
         trace(&dir, "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::lost::buffer_full', '3')");
@@ -63,11 +63,11 @@ fn what_a_reader_has_to_know_is_told_to_the_caller() {
     let notes: SharedNotes = program.clone();
     let made = apply(&file, &Callstack, false, &notes).unwrap();
     assert!(matches!(made, ApplyOutcome::Made(report) if report.rows["ext_callstack"] == 3));
-    let told = program.notes.lock().unwrap().clone();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let notes_of_pass = program.notes.lock().unwrap().clone();
+    assert_eq!(notes_of_pass.len(), 1, "{notes_of_pass:?}");
     assert!(
-        told[0].ends_with("is incomplete: 3 records were lost while recording (3 buffer_full)"),
-        "{told:?}"
+        notes_of_pass[0].ends_with("is incomplete: 3 records were lost while recording (3 buffer_full)"),
+        "{notes_of_pass:?}"
     );
     assert!(program.shown.lock().unwrap()[0].starts_with("call stacks"));
 }

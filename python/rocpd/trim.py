@@ -1,4 +1,4 @@
-"""python3 -m rocpd.trim FILE [--start T] [--end T] [--dryrun]: keeps a stretch of time, in FILE itself, with the arguments of
+"""python3 -m rocpd.trim FILE [--start T] [--end T] [--dryrun]: keeps a range of time, in FILE itself, with the arguments of
 rocmProfileData's rpd_trim.py; `rpd trim` can do more."""
 
 import argparse
@@ -8,7 +8,7 @@ from rpd.command import run_verb
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="rocpd.trim", description="Remove from FILE, for good, what lies outside a stretch of time."
+        prog="rocpd.trim", description="Remove from FILE, for good, what lies outside a range of time."
     )
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--start", metavar="T", help="ns, a percentage (25%%), or +ns from the beginning")

@@ -23,7 +23,7 @@ pub unsafe extern "C" fn sigaction(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        if signal::is_kept(number) {
+        if signal::is_held_here(number) {
             signal::keep(number, new, old)
         } else {
             signal::system(number, new, old)
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn sigaction(
 /// That of signal.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signal(number: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
-    if !signal::is_kept(number) {
+    if !signal::is_held_here(number) {
         // SAFETY: the caller's promise.
         return unsafe { ssignal(number, handler) };
     }

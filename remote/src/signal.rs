@@ -103,7 +103,7 @@ fn place(signal: c_int) -> Option<usize> {
 }
 
 /// Whether the program's actions for this signal are kept here instead of in the kernel.
-pub(crate) fn is_kept(signal: c_int) -> bool {
+pub(crate) fn is_held_here(signal: c_int) -> bool {
     place(signal).is_some() && TAKEN.load(Ordering::Acquire) && presence::is_own_process()
 }
 

@@ -53,8 +53,8 @@ fn handles() -> [*mut c_void; NAMES.len()] {
 fn open(name: &str) -> Option<*mut c_void> {
     let own = own_file();
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let told = std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
-    told.chain(FOLDERS.iter().map(PathBuf::from)).map(|folder| folder.join(name)).find_map(|file| {
+    let named = std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
+    named.chain(FOLDERS.iter().map(PathBuf::from)).map(|folder| folder.join(name)).find_map(|file| {
         let there = std::fs::metadata(&file).ok()?;
         if own.as_ref().is_some_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino())) {
             return None;

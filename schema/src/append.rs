@@ -200,7 +200,7 @@ impl Appender {
         push!(self, replacements, *row)
     }
 
-    /// Adds a stretch of a sensor's value.
+    /// Adds a part of a sensor's value.
     ///
     /// # Errors
     ///

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::iter;
 
-/// Bytes of memory kept for the next rows after a giant text.
-const KEPT: usize = 1 << 20;
+/// Bytes of memory that stay for the next rows after a giant text.
+const SPARE_BYTES: usize = 1 << 20;
 
 /// See the module.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Batch {
     /// Forgets every row.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(KEPT);
+        self.bytes.shrink_to(SPARE_BYTES);
         self.places.clear();
         self.longest = 0;
     }

@@ -374,8 +374,8 @@ mod tests {
         leave_note(&link, "one", None, &facts("7")).unwrap();
         let real = super::directory(&trace);
         assert!(real.ends_with("t.rpd-lost"));
-        let told = |error: io::Error| (error.kind(), error.to_string());
-        let (kind, text) = told(leave_note(&link, "one", None, &facts("7")).unwrap_err());
+        let parts = |error: io::Error| (error.kind(), error.to_string());
+        let (kind, text) = parts(leave_note(&link, "one", None, &facts("7")).unwrap_err());
         assert_eq!(
             (kind, text.starts_with(&*real.to_string_lossy())),
             (io::ErrorKind::AlreadyExists, true),
@@ -383,7 +383,7 @@ mod tests {
         );
         fs::remove_dir_all(&real).unwrap();
         fs::write(&real, "").unwrap();
-        let (kind, text) = told(leave_note(&link, "one", None, &facts("7")).unwrap_err());
+        let (kind, text) = parts(leave_note(&link, "one", None, &facts("7")).unwrap_err());
         assert_eq!(
             (kind, text.starts_with(&*real.to_string_lossy())),
             (io::ErrorKind::NotADirectory, true),

@@ -1,5 +1,5 @@
 //! `dlsym` and `dlvsym`: whoever looks HIP's functions up in HIP's own handle (ctypes, Julia) gets those of this library, and whoever asks
-//! whether HIP is there is told the truth.
+//! whether HIP is there gets the truth.
 //!
 //! What `RTLD_NEXT` means depends on the code that asks, which the real function knows by its return address: there, and for all other
 //! names, it is jumped to as if it had been called itself; for `RTLD_DEFAULT` where what it finds may depend on that code.
@@ -29,7 +29,7 @@ struct LookupAnswer {
     value: usize,
 }
 
-/// What the code at `caller` is told.
+/// What the code at `caller` gets.
 ///
 /// # Safety
 /// As the real function demands; `version` is used for `dlvsym` only.

@@ -5,7 +5,7 @@ use crate::harness::{Dir, PATIENCE, Run, program, recorder};
 
 #[test]
 fn nothing_is_lost_when_a_process_ends_by_itself() {
-    for (way, status, marks) in [
+    for (how, status, marks) in [
         ("return", 5, 100),
         ("exit", 5, 100),
         ("_exit", 5, 100),
@@ -16,20 +16,20 @@ fn nothing_is_lost_when_a_process_ends_by_itself() {
         ("pthread_exit", 0, 101),
     ] {
         let dir = Dir::new();
-        let ran = recorded(&dir, "ends").arg(way).run();
+        let ran = recorded(&dir, "ends").arg(how).run();
         ran.expect(status).expect_silent();
         assert_eq!(ran.stdout, "marked\n", "{ran}");
-        assert_eq!(marker_count(&assert_clean(&dir, 1)), marks, "{way}");
+        assert_eq!(marker_count(&assert_clean(&dir, 1)), marks, "{how}");
     }
 }
 
 /// Nothing catches the signal, but the call of abort() is seen, also that of the C++ library. The commits between come once a second.
 #[test]
 fn nothing_is_lost_when_a_process_aborts() {
-    for way in ["abort at once", "abort in two threads", "throw at once", "assert at once"] {
+    for how in ["abort at once", "abort in two threads", "throw at once", "assert at once"] {
         let (dir, without) = (Dir::new(), Dir::new());
-        let plain = Run::new(&without, super::hazard("ends")).arg(way).run();
-        let ran = recorded(&dir, "ends").arg(way).env("RPDT_AUTOFLUSH", "1").run();
+        let plain = Run::new(&without, super::hazard("ends")).arg(how).run();
+        let ran = recorded(&dir, "ends").arg(how).env("RPDT_AUTOFLUSH", "1").run();
         ran.expect_signal(libc::SIGABRT);
         assert_eq!(
             (ran.status, &ran.stdout, &ran.stderr),
@@ -38,8 +38,8 @@ fn nothing_is_lost_when_a_process_aborts() {
         );
         let trace = dir.trace("trace.rpd");
         trace.check_integrity();
-        assert_eq!((marker_count(&trace), ended_sessions(&trace)), (100, 0), "{way}");
-        assert_eq!(trace.metadata("session::0::abort_monotonic_ns").len(), 1, "{way}");
+        assert_eq!((marker_count(&trace), ended_sessions(&trace)), (100, 0), "{how}");
+        assert_eq!(trace.metadata("session::0::abort_monotonic_ns").len(), 1, "{how}");
     }
     let dir = Dir::new();
     recorded(&dir, "ends").arg("abort and go on").run().expect(5).expect_silent();
@@ -148,14 +148,14 @@ fn an_exit_in_a_handler_that_interrupted_a_push() {
 /// The ways that give nobody a chance to do anything: what was written is there, and the process ends as it would.
 #[test]
 fn a_process_that_is_killed_keeps_what_it_had() {
-    let ways = ["abort", "throw", "SIGTERM", "SIGINT", "SIGKILL", "SIGSEGV", "exec"];
+    let ends = ["abort", "throw", "SIGTERM", "SIGINT", "SIGKILL", "SIGSEGV", "exec"];
     let dirs: Vec<_> =
-        ways.iter().flat_map(|way| [(way, true), (way, false)]).map(|w| (w, Dir::new())).collect();
+        ends.iter().flat_map(|how| [(how, true), (how, false)]).map(|w| (w, Dir::new())).collect();
     let runs: Vec<_> = dirs
         .iter()
-        .map(|((way, with), dir)| {
+        .map(|((how, with), dir)| {
             let run = if *with { recorded(dir, "ends") } else { Run::new(dir, super::hazard("ends")) };
-            run.arg(**way)
+            run.arg(**how)
         })
         .collect();
     let running = Run::start_all(&runs);
@@ -166,7 +166,7 @@ fn a_process_that_is_killed_keeps_what_it_had() {
         dir.touch("go");
     }
     let ran: Vec<_> = running.into_iter().map(|running| running.finish()).collect();
-    for (((way, _), dir), pair) in dirs.iter().step_by(2).zip(ran.chunks(2)) {
+    for (((how, _), dir), pair) in dirs.iter().step_by(2).zip(ran.chunks(2)) {
         let (with, plain) = (&pair[0], &pair[1]);
         assert_eq!(
             (with.status, &with.stdout, &with.stderr),
@@ -175,6 +175,6 @@ fn a_process_that_is_killed_keeps_what_it_had() {
         );
         let trace = dir.trace("trace.rpd");
         trace.check_integrity();
-        assert_eq!((marker_count(&trace), ended_sessions(&trace)), (100, 0), "{way}");
+        assert_eq!((marker_count(&trace), ended_sessions(&trace)), (100, 0), "{how}");
     }
 }

@@ -502,16 +502,16 @@ fn made_read_only_while_recording() {
 
 #[test]
 fn descriptors_that_the_program_closes_or_replaces() {
-    for way in ["close", "replace"] {
+    for how in ["close", "replace"] {
         let dir = Dir::new();
-        let ran = recorded(&dir, "descriptors").arg(way).run();
-        assert_eq!(ran.expect(0).expect_silent().stdout, "untouched\n", "{way}: {ran}");
+        let ran = recorded(&dir, "descriptors").arg(how).run();
+        assert_eq!(ran.expect(0).expect_silent().stdout, "untouched\n", "{how}: {ran}");
         assert_eq!(fs::read_to_string(dir.path("victim")).unwrap(), "untouched");
         fs::remove_file(dir.path("victim")).unwrap();
         assert_eq!(dir.names(), ["trace.rpd"]);
         let trace = dir.trace("trace.rpd");
         trace.check_integrity();
-        assert_eq!(markers(&trace).len(), 3000, "{way}");
-        assert!(trace.lost().is_empty(), "{way}: {:?}", trace.lost());
+        assert_eq!(markers(&trace).len(), 3000, "{how}");
+        assert!(trace.lost().is_empty(), "{how}: {:?}", trace.lost());
     }
 }

@@ -173,7 +173,7 @@ fn queues_that_wait_for_each_other() {
 fn a_hundred_thousand_kernels_in_flight() {
     let run = |dir| Run::new(dir, hazard("in_flight")).arg(aql_code_object("gfx900"));
     // Events of the driver, and CPU time while all wait, ms.
-    let told = |ran: &Ran| {
+    let printed = |ran: &Ran| {
         let words: Vec<&str> = ran.stdout.split([' ', ',']).collect();
         assert!(ran.stdout.ends_with(", 100000 kernels\n"), "{ran}");
         (words[0].parse::<u32>().unwrap(), words[3].parse::<u32>().unwrap())
@@ -183,7 +183,7 @@ fn a_hundred_thousand_kernels_in_flight() {
     plain.expect(0);
     let ran = run(&dir).recorded(Loading::Preload).env("RPDT_TICKS", "1").run();
     ran.expect(0).expect_silent();
-    let ((events, cpu), (plain_events, plain_cpu)) = (told(&ran), told(&plain));
+    let ((events, cpu), (plain_events, plain_cpu)) = (printed(&ran), printed(&plain));
     assert!((1..=plain_events + 256).contains(&events), "{plain}{ran}");
     assert!(cpu < plain_cpu + 300, "a thread that never rests would take a second: {plain}{ran}");
     assert_clean(&dir, 1);

@@ -27,10 +27,10 @@ fn a_standard_error_that_cannot_be_written() {
         ("handled", "pending 0 0, handled 1\n"),
         ("file", "pending 0 0, handled 0\n"),
     ];
-    for (how, told) in cases {
+    for (how, printed) in cases {
         let dir = Dir::new();
         let ran = recorded(&dir, "broken_stderr").arg(how).env("RPDT_BUFFER_MB", "x").run();
-        assert_eq!(ran.expect(0).stdout, told, "{how}");
+        assert_eq!(ran.expect(0).stdout, printed, "{how}");
         assert_eq!(dir.trace("trace.rpd").number("select count(*) from api"), 1, "{how}");
     }
     // The loader complains when it is loaded.
@@ -45,10 +45,10 @@ fn a_standard_error_that_cannot_be_written() {
 /// No function of ours is a cancellation point, and none is unwound.
 #[test]
 fn threads_that_are_cancelled() {
-    let cancelled = |how: &str, buffer: &str, told: &str| {
+    let cancelled = |how: &str, buffer: &str, printed: &str| {
         let dir = Dir::new();
         let ran = recorded(&dir, "cancelled").arg(how).env("RPDT_BUFFER_MB", buffer).run();
-        assert_eq!(ran.expect(0).stdout, told, "{how}");
+        assert_eq!(ran.expect(0).stdout, printed, "{how}");
         dir.trace("trace.rpd").check_integrity();
     };
     cancelled("marks", "1", "20 cancelled, 0 came out\n");

@@ -17,7 +17,7 @@ fn recorded_by(dir: &Dir, name: &str, loading: Loading, variables: &[(&str, &str
 /// Of these HIP 5.2 does not tell, so that they are known by its symbols only.
 const UNTOLD: [&str; 2] = ["hipGetDeviceCount", "hipMemcpyFromArray"];
 
-fn is_told(call: &&str) -> bool {
+fn is_described(call: &&str) -> bool {
     !UNTOLD.iter().any(|name| call.split(['|', ' ']).next() == Some(name))
 }
 
@@ -42,8 +42,8 @@ fn every_call_with_its_arguments_in_order() {
         let dir = Dir::new();
         let (ran, trace) = recorded_by(&dir, name, loading, &[]);
         let calls = calls(&trace);
-        let calls: Vec<&str> = calls.iter().map(String::as_str).filter(is_told).collect();
-        let said: Vec<&str> = ran.stdout.lines().filter(is_told).collect();
+        let calls: Vec<&str> = calls.iter().map(String::as_str).filter(is_described).collect();
+        let said: Vec<&str> = ran.stdout.lines().filter(is_described).collect();
         for (said, call) in said.iter().zip(&calls) {
             assert!(is(said, call), "the program says {said}, the file {call}");
         }
@@ -138,7 +138,7 @@ fn rows_of_rare_launches_and_copies() {
              || ' ' || sync || ' ' || (select count(*) from rocpd_api_ops where api_id = copy.id) from copy \
              where apiName like '%Array%' or apiName like '%to_' order by id",
         );
-        let copies: Vec<&str> = copies.iter().map(String::as_str).filter(is_told).collect();
+        let copies: Vec<&str> = copies.iter().map(String::as_str).filter(is_described).collect();
         assert_eq!(
             copies,
             [

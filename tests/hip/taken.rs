@@ -44,7 +44,7 @@ fn calls_go_on_by_the_names_of_functions() {
 }
 
 #[test]
-fn without_those_the_user_is_told() {
+fn without_those_the_user_gets_a_line() {
     let dir = Dir::new();
     let ran = Run::new(&dir, program("hip_taken")).recorded(Loading::Preload).run();
     expect_line(&ran, "its calls are not recorded from now on");

@@ -1,4 +1,4 @@
-//! Recordings that end while the GPU is behind: every launch without an operation is told.
+//! Recordings that end while the GPU is behind: every launch without an operation is reported.
 
 use std::process::Command;
 
@@ -109,6 +109,6 @@ fn a_run_tells_at_its_end() {
     let ran = running.finish();
     ran.expect(0);
     // At its end the process counts them itself.
-    let told = ["21 GPU operations had not completed", "21 records lost"];
-    assert!(told.iter().all(|words| ran.stderr.contains(words)), "{ran}");
+    let reported = ["21 GPU operations had not completed", "21 records lost"];
+    assert!(reported.iter().all(|words| ran.stderr.contains(words)), "{ran}");
 }

@@ -18,9 +18,9 @@ fn now() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// One stretch of recording: what began after the start was acknowledged and ended before the stop was asked for is in the
+/// One recording of recording: what began after the start was acknowledged and ended before the stop was asked for is in the
 /// file; what ended before the start was asked for or began after the stop was acknowledged is not.
-struct Stretch {
+struct Recording {
     asked: i64,
     begun: i64,
     end_asked: i64,
@@ -35,7 +35,7 @@ fn memory(running: &Running) -> i64 {
 }
 
 /// Lasts for a few steps of the program: at least one of them begins and ends in it.
-fn cycle(dir: &Dir, running: &Running) -> Stretch {
+fn cycle(dir: &Dir, running: &Running) -> Recording {
     let written = || std::fs::metadata(dir.path("steps")).unwrap().len();
     let asked = now();
     ask("start", &["--wait"], running).done();
@@ -43,17 +43,17 @@ fn cycle(dir: &Dir, running: &Running) -> Stretch {
     wait_for("steps of the program", || (written() > before + 1000).then_some(()));
     let end_asked = now();
     ask("stop", &["--wait"], running).done();
-    Stretch { asked, begun, end_asked, ended: now() }
+    Recording { asked, begun, end_asked, ended: now() }
 }
 
-fn recorded_in_stretches(channel: &str) {
+fn recorded_in_parts(channel: &str) {
     let dir = Dir::new();
     // Small buffers also mean few remembered texts: what memory grows by then is a leak.
     let mut running = service(&dir).env("RPD_REMOTE", channel).env("RPDT_BUFFER_MB", "8").start();
     running.wait_for_output("ready");
-    let (mut stretches, mut footprint) = (vec![], None);
+    let (mut recordings, mut footprint) = (vec![], None);
     for number in 0..cycles() {
-        stretches.push(cycle(&dir, &running));
+        recordings.push(cycle(&dir, &running));
         // By then everything that comes once has come.
         if number == 20 {
             footprint = Some((threads(&running), descriptors(&running), memory(&running)));
@@ -80,10 +80,10 @@ fn recorded_in_stretches(channel: &str) {
     let launches = launches(&trace);
     let mut expected = 0;
     for step in &steps {
-        // The only stretch that it can lie in, by either measure: they come one after the other.
-        let stretch = stretches.get(stretches.partition_point(|one| one.ended < step.before));
-        let must = stretch.is_some_and(|one| one.begun <= step.before && step.after <= one.end_asked);
-        let may = stretch.is_some_and(|one| one.asked <= step.after);
+        // The only recording that it can lie in, by either measure: they come one after the other.
+        let recording = recordings.get(recordings.partition_point(|one| one.ended < step.before));
+        let must = recording.is_some_and(|one| one.begun <= step.before && step.after <= one.end_asked);
+        let may = recording.is_some_and(|one| one.asked <= step.after);
         let marked = marks.binary_search(&step.mark).is_ok();
         let ops = launches.get(&step.tid).and_then(|calls| {
             let next = calls.get(calls.partition_point(|call| call.start < step.before));
@@ -98,7 +98,7 @@ fn recorded_in_stretches(channel: &str) {
         }
         expected += usize::from(must);
     }
-    assert!(expected >= cycles(), "{expected} launches in {} stretches", cycles());
+    assert!(expected >= cycles(), "{expected} launches in {} recordings", cycles());
     // What was recorded is what the device did: every launch is a packet in its log, every op has the times of one.
     let log: Vec<_> =
         dir.logs().remove(0).1.into_iter().filter(|packet| packet.name.contains("work")).collect();
@@ -159,10 +159,10 @@ fn launches(trace: &Trace) -> BTreeMap<u32, Vec<Launch>> {
 
 #[test]
 fn a_hundred_times_by_the_flag() {
-    recorded_in_stretches("flag");
+    recorded_in_parts("flag");
 }
 
 #[test]
 fn a_hundred_times_by_signals() {
-    recorded_in_stretches("signal");
+    recorded_in_parts("signal");
 }

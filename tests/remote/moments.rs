@@ -11,7 +11,7 @@ const MOMENTS: [&str; 5] = ["load", "before", "during", "after", "exit"];
 
 /// How a recording is begun.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum Begun {
     /// The recorder was there from the beginning, and was offered the runtime's tables.
     Tables,
     /// The program loads the recorder, which may have nothing but HIP's callbacks.
@@ -22,26 +22,26 @@ enum Way {
     Signal,
 }
 
-fn run<'a>(dir: &'a Dir, way: Way, moment: &str) -> Run<'a> {
+fn run<'a>(dir: &'a Dir, begun_by: Begun, moment: &str) -> Run<'a> {
     let run = Run::new(dir, program("moments"));
-    let (run, by) = match way {
-        Way::Tables => (run.recorded(Loading::Preload).env("RPDT_AUTOSTART", "0"), "start"),
-        Way::Callbacks => (run.env("RECORDER", recorder()), "load"),
-        Way::Block => (with_loader(dir, program("moments")).env("RPD_REMOTE_FROM", "start"), "outside"),
-        Way::Signal => (with_loader(dir, program("moments")).env("RPD_REMOTE", "signal"), "outside"),
+    let (run, by) = match begun_by {
+        Begun::Tables => (run.recorded(Loading::Preload).env("RPDT_AUTOSTART", "0"), "start"),
+        Begun::Callbacks => (run.env("RECORDER", recorder()), "load"),
+        Begun::Block => (with_loader(dir, program("moments")).env("RPD_REMOTE_FROM", "start"), "outside"),
+        Begun::Signal => (with_loader(dir, program("moments")).env("RPD_REMOTE", "signal"), "outside"),
     };
     let run = run.env("RPDT_FILENAME", dir.path("trace.rpd"));
     run.arg(moment).arg(by).arg(program("moments_kernels"))
 }
 
 /// Starts from outside, when the program says that it is there.
-fn start(dir: &Dir, running: &mut Running, way: Way, moment: &str) {
+fn start(dir: &Dir, running: &mut Running, begun_by: Begun, moment: &str) {
     running.wait_for_output(moment);
-    let command = (way == Way::Block).then(|| {
+    let command = (begun_by == Begun::Block).then(|| {
         let mut command = command(&["start", "--wait", &running.pid().to_string()]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     });
-    if way == Way::Signal {
+    if begun_by == Begun::Signal {
         running.signal(libc::SIGUSR1);
     }
     // Where this is too short the start comes a little after that moment, and nothing fails for it.
@@ -57,20 +57,20 @@ fn start(dir: &Dir, running: &mut Running, way: Way, moment: &str) {
 }
 
 #[track_caller]
-fn begin(way: Way, moment: &str) {
+fn begin(begun_by: Begun, moment: &str) {
     let dir = Dir::new();
-    let mut running = run(&dir, way, moment).start();
-    let is_outside = matches!(way, Way::Block | Way::Signal);
+    let mut running = run(&dir, begun_by, moment).start();
+    let is_outside = matches!(begun_by, Begun::Block | Begun::Signal);
     if moment == "exit" {
         end(&dir);
     }
     if is_outside {
-        start(&dir, &mut running, way, moment);
+        start(&dir, &mut running, begun_by, moment);
     }
     if moment != "exit" {
         let kernels = || Trace::count_so_far(&dir.path("trace.rpd"), "select count(*) from ext_dispatch");
-        wait_for(&format!("kernel in the file, {way:?} at {moment}"), || {
-            assert!(running.is_alive(), "{way:?} at {moment}: it has ended");
+        wait_for(&format!("kernel in the file, {begun_by:?} at {moment}"), || {
+            assert!(running.is_alive(), "{begun_by:?} at {moment}: it has ended");
             (kernels() > 0).then_some(())
         });
         end(&dir);
@@ -88,36 +88,36 @@ fn begin(way: Way, moment: &str) {
     let recorded = trace.number("select count(*) from ext_dispatch");
     let launches = trace.number("select count(*) from api where apiName = 'hipLaunchKernel'");
     // A signal's start may come when a launch has begun: then its kernel is recorded, and it is not.
-    let begun = i64::from(way == Way::Signal);
+    let begun = i64::from(begun_by == Begun::Signal);
     assert!(
         (launches..=launches + begun).contains(&recorded),
-        "{way:?} at {moment}: {recorded} operations for {launches} launches{ran}"
+        "{begun_by:?} at {moment}: {recorded} operations for {launches} launches{ran}"
     );
-    assert!(trace.lost().is_empty(), "{way:?} at {moment}: {:?}", trace.lost());
-    assert!(recorded <= after + before * i64::from(moment == "after"), "{way:?} at {moment}{ran}");
+    assert!(trace.lost().is_empty(), "{begun_by:?} at {moment}: {:?}", trace.lost());
+    assert!(recorded <= after + before * i64::from(moment == "after"), "{begun_by:?} at {moment}{ran}");
     // Where a start has returned before the first launch, all are there.
-    let is_before = matches!(moment, "load" | "before") || (moment == "during" && way == Way::Tables);
-    if is_before && way != Way::Signal || moment == "during" && way == Way::Block {
-        assert_eq!(recorded, after, "{way:?} at {moment}{ran}");
+    let is_before = matches!(moment, "load" | "before") || (moment == "during" && begun_by == Begun::Tables);
+    if is_before && begun_by != Begun::Signal || moment == "during" && begun_by == Begun::Block {
+        assert_eq!(recorded, after, "{begun_by:?} at {moment}{ran}");
     }
 }
 
 #[test]
 fn by_the_runtimes_tables() {
-    MOMENTS.iter().for_each(|moment| begin(Way::Tables, moment));
+    MOMENTS.iter().for_each(|moment| begin(Begun::Tables, moment));
 }
 
 #[test]
 fn by_hips_callbacks() {
-    MOMENTS.iter().for_each(|moment| begin(Way::Callbacks, moment));
+    MOMENTS.iter().for_each(|moment| begin(Begun::Callbacks, moment));
 }
 
 #[test]
 fn by_the_block() {
-    MOMENTS.iter().for_each(|moment| begin(Way::Block, moment));
+    MOMENTS.iter().for_each(|moment| begin(Begun::Block, moment));
 }
 
 #[test]
 fn by_a_signal() {
-    MOMENTS.iter().for_each(|moment| begin(Way::Signal, moment));
+    MOMENTS.iter().for_each(|moment| begin(Begun::Signal, moment));
 }

@@ -54,7 +54,7 @@ fn call_all(dir: &Dir, version: &str, unknown: Option<&str>) -> Ran {
 }
 
 #[test]
-fn every_function_of_every_version_is_told_of_once() {
+fn every_function_of_every_version_is_reported_once() {
     for (version, _) in &VERSIONS[1..] {
         let (dir, functions) = (Dir::new(), functions(version));
         let ran = call_all(&dir, version, None);

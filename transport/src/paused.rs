@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_still_open_is_told() {
+    fn what_is_still_open_is_replayed() {
         let mut paused = Paused::new();
         assert!(!paused.pop(Stack::RPD), "nothing was opened in the pause");
         paused.push(Stack::RPD, b"outer", b"x=1");
@@ -81,12 +81,12 @@ mod tests {
         assert!(paused.pop(Stack::RPD));
         assert!(paused.pop(Stack::ROCTX), "below a range of another stack");
         assert!(!paused.pop(Stack::ROCTX));
-        let mut told = Vec::new();
+        let mut replayed = Vec::new();
         paused.replay(9, |kind, body, [name, args]| {
             assert_eq!(body.time, 9);
-            told.push((kind, body.stack, String::from_utf8([name, b"|", args].concat()).unwrap()));
+            replayed.push((kind, body.stack, String::from_utf8([name, b"|", args].concat()).unwrap()));
         });
-        assert_eq!(told, [(Kind::Push, 0, "outer|x=1".into()), (Kind::Push, 0, "inner|".into())]);
+        assert_eq!(replayed, [(Kind::Push, 0, "outer|x=1".into()), (Kind::Push, 0, "inner|".into())]);
     }
 
     #[test]

@@ -274,7 +274,7 @@ fn length(body: &[u8], text: [&[u8]; 2]) -> usize {
     body.len() + text.iter().map(|text| text.len()).sum::<usize>()
 }
 
-/// The way in for threads that record after their thread-local storage was destroyed: one ring for all of them, taken over from the
+/// What threads use that record after their thread-local storage was destroyed: one ring for all of them, taken over from the
 /// last such thread, because a ring's records carry the thread it was made for.
 #[derive(Default)]
 pub struct Orphans {

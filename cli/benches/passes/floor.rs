@@ -11,7 +11,7 @@ use rusqlite::types::Value;
 use crate::measured::Measured;
 
 /// Rows that are read before they are inserted.
-const STRETCH: usize = 500_000;
+const ROWS_PER_STATEMENT: usize = 500_000;
 
 /// Rows of one INSERT.
 const ROWS: usize = 100;
@@ -42,7 +42,7 @@ pub(crate) fn of(made: &Path, trace: &Path, tables: &[&str]) -> Measured {
         let mut rows = select.query([]).unwrap();
         loop {
             let mut values: Vec<Value> = Vec::new();
-            while values.len() < STRETCH * (names.len() - first) {
+            while values.len() < ROWS_PER_STATEMENT * (names.len() - first) {
                 let Some(row) = rows.next().unwrap() else { break };
                 values.extend((first..names.len()).map(|column| row.get::<_, Value>(column).unwrap()));
             }

@@ -25,7 +25,7 @@ pub(crate) fn reason(
         return not_loaded(command);
     }
     // A command is often a shell or a launcher around the program that matters: the process in which the
-    // GPU runtime came furthest is the one to explain, unless one that never told may have come further.
+    // GPU runtime came furthest is the one to explain, unless one that never said how far it came may have come further.
     let furthest =
         report.ended.iter().max_by_key(|ended| (ended.hsa, ended.tool.is_some(), ended.lost, ended.runtime));
     match (furthest, report.silent()) {
@@ -130,16 +130,16 @@ mod tests {
         launch::EndedCommand { ending: Ending::Exited(0), pid: 1, name: name.into() }
     }
 
-    fn told_at_end(name: &str, lines: &str) -> String {
+    fn reason_at_end(name: &str, lines: &str) -> String {
         reason(&RunReport::parse(lines.as_bytes()), Path::new("/bin/sh"), &ended_as(name), true)
     }
 
-    fn told(lines: &str) -> String {
-        told_at_end("sh", lines)
+    fn reason_of(lines: &str) -> String {
+        reason_at_end("sh", lines)
     }
 
     fn ended(fields: &str) -> String {
-        told(&format!("loaded pid=7 exe=/opt/app\nended pid=7 start=1 {fields} cpu_ns=0\n"))
+        reason_of(&format!("loaded pid=7 exe=/opt/app\nended pid=7 start=1 {fields} cpu_ns=0\n"))
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_program_behind_a_wrapper_is_the_one_explained() {
-        let reason = told(
+        let reason = reason_of(
             "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
              ended pid=2 start=1 hsa=mapped tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n\
              ended pid=1 start=1 hsa=no tool=none kfd=denied ops=0 lost=0 cpu_ns=0\n",
@@ -187,19 +187,19 @@ mod tests {
 
     #[test]
     fn silence_is_explained_too() {
-        assert!(told("").contains("the recorder was not loaded"));
-        assert!(told("loaded pid=1 exe=/bin/sh\n").contains("/bin/sh (process 1) was killed"));
-        let wrapped = told(
+        assert!(reason_of("").contains("the recorder was not loaded"));
+        assert!(reason_of("loaded pid=1 exe=/bin/sh\n").contains("/bin/sh (process 1) was killed"));
+        let wrapped = reason_of(
             "loaded pid=1 exe=/bin/sh\nloaded pid=2 exe=/opt/app\n\
              ended pid=1 start=1 hsa=no tool=none kfd=ok ops=0 lost=0 cpu_ns=0\n",
         );
         assert!(wrapped.contains("/opt/app (process 2) was killed"), "{wrapped}");
-        let replaced = told_at_end("trainer", "loaded pid=1 exe=/usr/bin/env\n");
+        let replaced = reason_at_end("trainer", "loaded pid=1 exe=/usr/bin/env\n");
         assert!(replaced.starts_with("/usr/bin/env (process 1) became trainer, into which"), "{replaced}");
         for (name, exe) in
             [("a-long-program-", "/bin/a-long-program-name"), ("", "/usr/bin/env"), ("env", "/usr/bin/env")]
         {
-            let same = told_at_end(name, &format!("loaded pid=1 exe={exe}\n"));
+            let same = reason_at_end(name, &format!("loaded pid=1 exe={exe}\n"));
             assert!(same.starts_with(&format!("{exe} (process 1) was killed")), "{same}");
         }
         let off = RunReport::parse(

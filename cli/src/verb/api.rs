@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
-use rpd_postprocess::moment::Stretch;
+use rpd_postprocess::moment::TimeRange;
 use rpd_postprocess::report::calls::{self, ReportedCall};
 use rpd_postprocess::trim::window::{Window, span};
 use rpd_postprocess::{text, trace};
@@ -50,7 +50,7 @@ pub(crate) struct Api {
     thread: Option<i64>,
     /// Calls that begin in this range of time only
     #[arg(long = "in", value_name = "RANGE", allow_hyphen_values = true)]
-    within: Option<Stretch>,
+    within: Option<TimeRange>,
     /// Calls only whose function or arguments match this regular expression
     #[arg(long, value_name = "REGEX")]
     grep: Option<Regex>,
@@ -80,7 +80,7 @@ impl Api {
     /// Writes the calls to standard output.
     ///
     /// # Errors
-    /// When the trace cannot be read, has no such stretch, or standard output cannot be written.
+    /// When the trace cannot be read, has no such part, or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let name = self.file.display();
         let (trace, version) = trace::open(&self.file, &*notes())?;
@@ -89,8 +89,8 @@ impl Api {
         }
         let span = span(&trace).with_context(|| name.to_string())?;
         let mut conditions = vec!["1".to_string()];
-        if let Some(stretch) = &self.within {
-            let window = Window::resolve(&trace, version, span, stretch)?;
+        if let Some(range) = &self.within {
+            let window = Window::resolve(&trace, version, span, range)?;
             conditions.push(window.condition("A.start"));
         }
         conditions.extend(self.pid.map(|pid| format!("A.pid = {pid}")));

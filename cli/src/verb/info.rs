@@ -38,7 +38,7 @@ impl Info {
     /// # Errors
     /// When the trace cannot be read or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        // Lost records are part of what is told, so there is no note about them.
+        // Lost records are part of what is printed, so there is no note about them.
         let file = &self.file;
         let (trace, version) = rpd_schema::open_read(file)?;
         let contents =
@@ -88,10 +88,10 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
 
 /// How many operations are linked to no call, where calls of HIP were recorded and some are.
 fn links(contents: &Contents) -> Option<String> {
-    let told = |session: &Session| -> Option<(u64, u64)> {
+    let unlinked = |session: &Session| -> Option<(u64, u64)> {
         Some((session.facts.get("ops_without_call")?.parse().ok()?, session.operations))
     };
-    let sums = contents.sessions.iter().filter_map(told);
+    let sums = contents.sessions.iter().filter_map(unlinked);
     let (without, all) = sums.fold((0, 0), |sums: (u64, u64), (without, all)| {
         (sums.0.saturating_add(without), sums.1.saturating_add(all))
     });

@@ -29,7 +29,7 @@ pub(crate) struct Passes {
     json: bool,
 }
 
-/// A pass in a file, as it is told.
+/// A pass in a file, as it is printed.
 #[derive(Serialize)]
 struct PassEntry {
     pass: &'static str,

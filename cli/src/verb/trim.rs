@@ -1,11 +1,11 @@
-//! `rpd trim`: a stretch of a trace as a trace of its own.
+//! `rpd trim`: a part of a trace as a trace of its own.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use rpd_postprocess::moment::{Moment, Stretch};
+use rpd_postprocess::moment::{Moment, TimeRange};
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trim::{Output, Trimmed, trim};
 
@@ -70,8 +70,8 @@ impl Trim {
             None if self.in_place => Output::InPlace,
             None => Output::None,
         };
-        let stretch = Stretch { start: self.start, end: self.end };
-        let trimmed = trim(&self.file, destination, &stretch, &notes())?;
+        let range = TimeRange { start: self.start, end: self.end };
+        let trimmed = trim(&self.file, destination, &range, &notes())?;
         for dropped in &trimmed.dropped {
             note(format_args!("left out: {}", text::escape(dropped)));
         }
@@ -79,13 +79,13 @@ impl Trim {
             output::write_json(&trimmed)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let told = told(&trimmed);
+        let summary = summary(&trimmed);
         match destination {
-            Output::New(out) => note(format_args!("{}: {told}", text::escape(&out.to_string_lossy()))),
-            Output::InPlace => note(format_args!("{}: {told}", text::escape(&trimmed.file))),
+            Output::New(out) => note(format_args!("{}: {summary}", text::escape(&out.to_string_lossy()))),
+            Output::InPlace => note(format_args!("{}: {summary}", text::escape(&trimmed.file))),
             Output::None => output::write(|out| {
                 use std::io::Write;
-                writeln!(out, "{}: {told}", text::escape(&trimmed.file))?;
+                writeln!(out, "{}: {summary}", text::escape(&trimmed.file))?;
                 writeln!(out, "calls run from {} to {} ns", trimmed.span.start_ns, trimmed.span.end_ns)?;
                 writeln!(out, "the window is  {} to {} ns", trimmed.window.start_ns, trimmed.window.end_ns)
             })?,
@@ -94,7 +94,7 @@ impl Trim {
     }
 }
 
-fn told(trimmed: &Trimmed) -> String {
+fn summary(trimmed: &Trimmed) -> String {
     format!(
         "{} of {}, {} of {}; {} of {}",
         trimmed.calls.kept,

@@ -122,7 +122,7 @@ fn ties_have_one_answer_whatever_the_order_of_the_rows() {
 }
 
 #[test]
-fn calls_that_overlap_are_placed_by_the_rule_and_told() {
+fn calls_that_overlap_are_placed_by_the_rule_and_reported() {
     let (rows, notes) =
         of("overlap.rpd", &calls(&[(1, 0, 100), (2, 10, 50), (3, 40, 80), (4, 45, 48), (5, 90, 120)]));
     assert!(notes.contains("2 overlapping-calls"), "{notes}");

@@ -43,7 +43,7 @@ pub(crate) struct Repair {
 
 impl Answer {
     /// `kind place count` of every finding.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn found(&self) -> Vec<String> {
         let line = |finding: &Finding| format!("{} {} {}", finding.kind, finding.place, finding.count);
         self.findings.iter().map(line).collect()
     }
@@ -79,7 +79,7 @@ fn finds(damage: &str, expected: &[&str]) -> Answer {
     let trace = sound(&dir, "t.rpd");
     dir.open(&trace).execute_batch(damage).unwrap();
     let answer = check(&dir, &[&trace]);
-    assert_eq!(answer.told(), expected, "{damage}");
+    assert_eq!(answer.found(), expected, "{damage}");
     answer
 }
 
@@ -87,9 +87,9 @@ fn finds(damage: &str, expected: &[&str]) -> Answer {
 fn a_sound_trace_is_clean_in_both_forms() {
     let dir = Dir::new();
     let trace = sound(&dir, "t.rpd");
-    let told = dir.run(&["check", &trace]);
-    assert_eq!(told.expect(0).stdout, "t.rpd: schema 2, 0 errors, 0 warnings, 0 notes\n");
-    assert!(told.stderr.is_empty(), "{told}");
+    let result = dir.run(&["check", &trace]);
+    assert_eq!(result.expect(0).stdout, "t.rpd: schema 2, 0 errors, 0 warnings, 0 notes\n");
+    assert!(result.stderr.is_empty(), "{result}");
     let answer = check(&dir, &[&trace]);
     assert_eq!((answer.file.as_str(), answer.schema.as_str()), ("t.rpd", "2"));
     assert!(answer.findings.is_empty() && answer.repairs.is_empty(), "{answer:?}");
@@ -249,7 +249,7 @@ fn tables_views_and_indexes() {
 
 #[test]
 fn a_version_that_is_not_the_tables() {
-    for (damage, told) in [
+    for (damage, result) in [
         (
             "UPDATE rocpd_metadata SET value = '3' WHERE tag = 'schema_version'",
             "it says 3, the tables are of schema 2",
@@ -260,7 +260,7 @@ fn a_version_that_is_not_the_tables() {
         ),
     ] {
         let answer = finds(damage, &["schema-version rocpd_metadata 1"]);
-        assert_eq!(answer.findings[0].detail.as_deref(), Some(told));
+        assert_eq!(answer.findings[0].detail.as_deref(), Some(result));
         assert_eq!(answer.schema, "2");
     }
 }
@@ -293,7 +293,7 @@ fn ids_that_are_there_twice() {
 }
 
 #[test]
-fn lost_records_are_told_by_cause() {
+fn lost_records_are_reported_by_cause() {
     let answer = finds(
         "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::lost::buffer_full', '5'),
              ('session::1::lost::buffer_full', '2'), ('session::1::lost::late', '1'), ('session::1::lost::x', '0')",
@@ -314,10 +314,13 @@ fn names_out_of_the_file_are_harmless() {
         )
         .unwrap();
     for form in [&["check", &trace][..], &["check", "--json", &trace]] {
-        let told = dir.run(form);
+        let result = dir.run(form);
         let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!told.expect(1).stdout.contains(harmful), "{:?}", told.stdout);
-        assert!(told.stdout.contains("negative-duration") && told.stdout.contains("not-a-number"), "{told}");
+        assert!(!result.expect(1).stdout.contains(harmful), "{:?}", result.stdout);
+        assert!(
+            result.stdout.contains("negative-duration") && result.stdout.contains("not-a-number"),
+            "{result}"
+        );
     }
 }
 
@@ -370,16 +373,16 @@ fn a_renamed_column_is_named_in_a_few_words_by_every_verb() {
     let dir = Dir::new();
     let trace = sound(&dir, "t.rpd");
     dir.open(&trace).execute_batch("ALTER TABLE rocpd_op RENAME COLUMN start TO begin").unwrap();
-    let told = dir.run(&["check", &trace]);
-    assert!(told.expect(1).stdout.contains("missing-column"), "{told}");
-    assert!(told.stdout.contains("rocpd_op.start"), "{told}");
+    let result = dir.run(&["check", &trace]);
+    assert!(result.expect(1).stdout.contains("missing-column"), "{result}");
+    assert!(result.stdout.contains("rocpd_op.start"), "{result}");
     for verb in ["info", "top", "api", "callstack", "graph", "autograd", "passes", "deserialize"] {
-        let told = dir.run(&[verb, &trace]);
-        let longest = told.stderr.lines().map(str::len).max().unwrap_or(0);
-        assert!(longest < 250, "{told}");
-        assert!(!told.stderr.contains("SELECT"), "{told}");
-        if told.status.code() != Some(0) {
-            told.expect(1).says(&["rpd check", "start"]);
+        let result = dir.run(&[verb, &trace]);
+        let longest = result.stderr.lines().map(str::len).max().unwrap_or(0);
+        assert!(longest < 250, "{result}");
+        assert!(!result.stderr.contains("SELECT"), "{result}");
+        if result.status.code() != Some(0) {
+            result.expect(1).says(&["rpd check", "start"]);
         }
     }
 }

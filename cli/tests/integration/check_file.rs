@@ -25,10 +25,10 @@ fn a_corrupt_page_is_an_error_and_the_rest_is_still_checked() {
     dir.open(&trace).execute("UPDATE rocpd_api SET \"end\" = 1 WHERE id = 3", []).unwrap();
     let before = fs::read(&trace_at).unwrap();
     let answer = check(&dir, &[&trace]);
-    let told = answer.told();
-    assert!(told[0].starts_with("damaged-database file "), "{told:?}");
-    assert!(told.contains(&"unreadable-table rocpd_op 1".to_string()), "{told:?}");
-    assert!(told.contains(&"negative-duration rocpd_api 1".to_string()), "{told:?}");
+    let result = answer.found();
+    assert!(result[0].starts_with("damaged-database file "), "{result:?}");
+    assert!(result.contains(&"unreadable-table rocpd_op 1".to_string()), "{result:?}");
+    assert!(result.contains(&"negative-duration rocpd_api 1".to_string()), "{result:?}");
     assert!(answer.finding("damaged-database").advice.contains(".recover"));
     let refused = dir.run(&["check", "--repair", &trace]);
     refused.expect(1).says(&["t.rpd", "not repaired", "damaged", ".recover"]);
@@ -77,7 +77,7 @@ fn an_index_that_misses_rows_is_built_anew() {
         .unwrap();
     drop(connection);
     let answer = check(&dir, &[&trace]);
-    assert_eq!(answer.told(), ["index-out-of-step indexes 2"]);
+    assert_eq!(answer.found(), ["index-out-of-step indexes 2"]);
     let answer = check(&dir, &["--repair", &trace]);
     assert!(answer.findings.is_empty(), "{answer:?}");
     assert_eq!(
@@ -103,21 +103,21 @@ fn killed_in_mid_transaction(dir: &Dir) -> String {
 }
 
 #[test]
-fn a_journal_of_a_killed_writer_is_rolled_back_and_told() {
+fn a_journal_of_a_killed_writer_is_rolled_back_and_reported() {
     let dir = Dir::new();
     let trace = killed_in_mid_transaction(&dir);
-    assert_eq!(check(&dir, &[&trace]).told(), ["journal-rolled-back file 1"]);
+    assert_eq!(check(&dir, &[&trace]).found(), ["journal-rolled-back file 1"]);
     assert_eq!(dir.names(), ["t.rpd"]);
     assert!(check(&dir, &[&trace]).findings.is_empty(), "once is enough");
 }
 
 #[test]
-fn a_journal_that_says_nothing_stays_and_is_told() {
+fn a_journal_that_says_nothing_stays_and_is_reported() {
     let dir = Dir::new();
     let trace = sound(&dir, "t.rpd");
     dir.write("t.rpd-journal", "");
     let answer = check(&dir, &[&trace]);
-    assert_eq!(answer.told(), ["leftover-journal file 1"]);
+    assert_eq!(answer.found(), ["leftover-journal file 1"]);
     assert_eq!(answer.findings[0].examples, ["t.rpd-journal"]);
 }
 
@@ -173,9 +173,9 @@ fn a_killed_writers_file_in_a_read_only_directory_says_what_to_do() {
     dir.install(RPD, "rpd");
     let mut command = bound_rpd(&dir, &["check", &trace]);
     fs::set_permissions(dir.path(""), fs::Permissions::from_mode(0o555)).unwrap();
-    let told = ran(&mut command);
+    let result = ran(&mut command);
     fs::set_permissions(dir.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-    told.expect(1).says(&["t.rpd", "rolled back"]);
+    result.expect(1).says(&["t.rpd", "rolled back"]);
 }
 
 /// SQL that says a session is process `pid` of this host, recorded since `began` ns and without an end.
@@ -194,7 +194,7 @@ fn session_here(session: u32, pid: u32, began: u64) -> String {
 const NOW_OR_LATER: u64 = u64::MAX / 2;
 
 #[test]
-fn sessions_without_an_end_are_told_apart() {
+fn sessions_without_an_end_are_distinguished() {
     let dir = Dir::new();
     let trace = sound(&dir, "t.rpd");
     let mut child = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
@@ -232,7 +232,7 @@ fn sessions_without_an_end_are_told_apart() {
     ] {
         dir.open(&trace).execute_batch(&facts).unwrap();
         let answer = check(&dir, &[&trace]);
-        assert_eq!(answer.told(), [format!("{kind} sessions 1")], "{facts}");
+        assert_eq!(answer.found(), [format!("{kind} sessions 1")], "{facts}");
         assert_eq!(answer.findings[0].severity, severity);
         assert!(answer.findings[0].examples[0].as_str().unwrap().starts_with("session 1 process"));
     }
@@ -246,7 +246,7 @@ fn queues_that_failed_are_named() {
         "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::queue_error', 'queue 1 of GPU 0: X')";
     dir.open(&trace).execute_batch(fact).unwrap();
     let answer = check(&dir, &[&trace]);
-    assert_eq!(answer.told(), ["queue-failed sessions 1"]);
+    assert_eq!(answer.found(), ["queue-failed sessions 1"]);
     assert_eq!(answer.findings[0].examples[0].as_str(), Some("session 1: queue 1 of GPU 0: X"));
 }
 
@@ -260,7 +260,7 @@ fn a_session_that_is_being_recorded_is_neither_judged_nor_repaired() {
     dir.open(&trace).execute_batch(&(facts + damage)).unwrap();
     let answer = check(&dir, &[&trace]);
     assert_eq!(
-        answer.told(),
+        answer.found(),
         [
             "dangling-id rocpd_api_ops.api_id 1",
             "dangling-id rocpd_kernelapi.api_ptr_id 1",
@@ -280,7 +280,7 @@ fn a_large_file_that_is_being_recorded_is_not_read_page_by_page() {
     let facts = session_here(1, std::process::id(), NOW_OR_LATER);
     let large = "CREATE TABLE ballast (x); INSERT INTO ballast VALUES (zeroblob(70000000));";
     dir.open(&trace).execute_batch(&(facts + large)).unwrap();
-    assert_eq!(check(&dir, &[&trace]).told(), ["pages-not-checked file 1", "session-running sessions 1"]);
+    assert_eq!(check(&dir, &[&trace]).found(), ["pages-not-checked file 1", "session-running sessions 1"]);
 }
 
 #[test]
@@ -314,9 +314,9 @@ fn a_trace_of_schema_1_is_checked_but_not_repaired() {
         .unwrap();
     let answer = check(&dir, &["v1.rpd"]);
     assert_eq!(answer.schema, "1");
-    let told = answer.told();
+    let result = answer.found();
     assert_eq!(
-        told[..2],
+        result[..2],
         ["dangling-id rocpd_op.description_id 1", "dangling-id rocpd_kernelop.op_ptr_id 1"]
     );
     dir.run(&["check", "--repair", "v1.rpd"]).expect(1).says(&["v1.rpd", "schema 2 and 3"]);

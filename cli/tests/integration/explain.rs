@@ -39,8 +39,8 @@ fn a_static_program() {
 fn a_program_that_another_one_became() {
     let dir = Dir::new();
     dir.compile("real-one", EMPTY_PROGRAM, &["-static"]);
-    let told = dir.run(&["record", "--", "env", "./real-one"]);
-    told.expect(0).says(&["/env (process ", "became real-one", "statically linked"]);
+    let result = dir.run(&["record", "--", "env", "./real-one"]);
+    result.expect(0).says(&["/env (process ", "became real-one", "statically linked"]);
     let killed = dir.run(&["record", "--", "env", "-u", "LD_PRELOAD", "sh", "-c", "kill -KILL $$"]);
     killed.expect_signal(9).says(&["/env (process ", "became sh", "LD_PRELOAD was cleared", "SIGKILL"]);
 }
@@ -73,15 +73,15 @@ fn a_command_that_does_not_let_the_recorder_in() {
     // A library that is no recorder stands for one that never gets to speak.
     let library = dir.compile("mute.so", "int nothing;", &["-shared", "-fPIC"]);
     let mut command = dir.rpd(&["record", "--", "true"]);
-    let told = ran(command.env("RPD_TRACER_PATH", &library));
-    told.expect(0).says(&["the recorder was not loaded", "LD_PRELOAD"]);
+    let result = ran(command.env("RPD_TRACER_PATH", &library));
+    result.expect(0).says(&["the recorder was not loaded", "LD_PRELOAD"]);
 }
 
 #[test]
 fn a_command_that_is_killed() {
     let dir = Dir::new();
-    let told = dir.run(&["record", "--", "sh", "-c", "kill -KILL $$"]);
-    told.expect_signal(9).says(&["0 kernels", "killed"]);
+    let result = dir.run(&["record", "--", "sh", "-c", "kill -KILL $$"]);
+    result.expect_signal(9).says(&["0 kernels", "killed"]);
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_gpu_runtime_that_finds_no_gpu() {
     let dir = Dir::new();
     let runtime = dir.compile("libhsa-runtime64.so.1", "int hsa_nothing;", &["-shared", "-fPIC"]);
     dir.compile("program", EMPTY_PROGRAM, &["-Wl,--no-as-needed", runtime.to_str().unwrap()]);
-    let told = dir.run(&["record", "--", "./program"]);
+    let result = dir.run(&["record", "--", "./program"]);
     // What the program's own /dev/kfd is like decides which of the causes it is.
     let usable = fs::File::options().read(true).write(true).open("/dev/kfd").is_ok();
-    told.expect(0).says(&["/program (process", if usable { "did not initialise it" } else { "/dev/kfd" }]);
+    result.expect(0).says(&["/program (process", if usable { "did not initialise it" } else { "/dev/kfd" }]);
 }

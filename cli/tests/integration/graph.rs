@@ -243,7 +243,7 @@ fn launches_alone_make_a_composed_graph() {
 }
 
 #[test]
-fn what_is_cut_off_or_fails_is_told() {
+fn what_is_cut_off_or_fails_is_reported() {
     let mut calls = Calls::new();
     calls.call("hipStreamEndCapture", "stream = 0x4 | graph = 0x9");
     calls.call("hipGraphInstantiate", "graphExec = 0xa | graph = 0x9");

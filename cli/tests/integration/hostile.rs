@@ -177,15 +177,15 @@ fn what_cannot_be_is_counted_and_the_rest_is_right() {
             .map(|remark| (remark["kind"].as_str().unwrap().to_string(), remark["count"].as_u64().unwrap()))
             .collect()
     };
-    let told = |remarks: &[(&str, u64)]| {
+    let result = |remarks: &[(&str, u64)]| {
         remarks.iter().map(|(kind, count)| (kind.to_string(), *count)).collect::<Vec<_>>()
     };
     assert_eq!(
         remarks("callstack"),
-        told(&[("impossible-calls", 5), ("impossible-ops", 4), ("dangling-links", 4)])
+        result(&[("impossible-calls", 5), ("impossible-ops", 4), ("dangling-links", 4)])
     );
-    assert_eq!(remarks("graph"), told(&[("unfinished-captures", 1), ("composed-graphs", 1)]));
-    assert_eq!(remarks("autograd"), told(&[("look-alikes", 1)]));
+    assert_eq!(remarks("graph"), result(&[("unfinished-captures", 1), ("composed-graphs", 1)]));
+    assert_eq!(remarks("autograd"), result(&[("look-alikes", 1)]));
     let connection = dir.open(&trace);
     let text = |query: &str| connection.query_row(query, [], |row| row.get::<_, String>(0)).unwrap();
     assert_eq!(text("SELECT autogradName FROM autograd"), "line\nbreak");
@@ -211,7 +211,7 @@ fn calls_nested_without_end_are_refused() {
 }
 
 #[test]
-fn a_read_only_file_or_directory_is_told() {
+fn a_read_only_file_or_directory_is_reported() {
     for (pass, _) in PASSES {
         let dir = Dir::new();
         let trace = dir.unpacked("mytrace_raw.rpd");
@@ -389,12 +389,12 @@ fn progress_is_shown_on_a_terminal_only() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
     // Work that has to wait takes long, however fast the machine. A slow one may have it wait for too long, or not at all: again, then.
-    let told = |on_a_terminal, is_enough: &dyn Fn(&Ran) -> bool| {
+    let result = |on_a_terminal, is_enough: &dyn Fn(&Ran) -> bool| {
         let mut tries = (0..20).map(|_| callstack_that_waits(&dir, &trace, on_a_terminal));
         tries.find(is_enough).expect("what is told of long work")
     };
-    let seen = told(true, &|ran| ran.status.success() && ran.stdout.contains(LINE));
+    let seen = result(true, &|ran| ran.status.success() && ran.stdout.contains(LINE));
     assert!(seen.stdout.contains("rows in ext_callstack"), "{seen}");
-    let unseen = told(false, &|ran| ran.status.success());
+    let unseen = result(false, &|ran| ran.status.success());
     assert!(unseen.stderr.contains("rows in ext_callstack") && !unseen.stderr.contains(LINE), "{unseen}");
 }

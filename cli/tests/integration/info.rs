@@ -100,9 +100,9 @@ fn a_real_trace_in_both_forms() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
     for (form, name) in [(&[][..], "info.txt"), (&["--json"], "info.json")] {
-        let told = dir.run(&[&["info", &trace], form].concat());
-        golden(name, &told.expect(0).stdout);
-        assert!(told.stderr.is_empty(), "{told}");
+        let result = dir.run(&[&["info", &trace], form].concat());
+        golden(name, &result.expect(0).stdout);
+        assert!(result.stderr.is_empty(), "{result}");
     }
 }
 
@@ -114,9 +114,9 @@ fn a_command_is_whole() {
     let whole = dir.run(&["info", &trace]);
     assert!(whole.expect(0).stdout.lines().any(|line| line.trim() == command), "{whole}");
     for columns in [60, 80] {
-        let told = ran(dir.rpd(&["info", &trace]).env("COLUMNS", columns.to_string()));
-        assert!(told.expect(0).stdout.contains("python3 train.py --mod"), "{told}");
-        assert!(told.stdout.lines().all(|line| line.chars().count() <= columns), "{columns}: {told}");
+        let result = ran(dir.rpd(&["info", &trace]).env("COLUMNS", columns.to_string()));
+        assert!(result.expect(0).stdout.contains("python3 train.py --mod"), "{result}");
+        assert!(result.stdout.lines().all(|line| line.chars().count() <= columns), "{columns}: {result}");
     }
 }
 
@@ -168,7 +168,7 @@ fn everything_a_trace_says_of_itself() {
         "    0      1           2",
         "      2  KernelExecution",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line:?} is missing in:\n{text}");
+        assert!(text.lines().any(|result| result == line), "{line:?} is missing in:\n{text}");
     }
 }
 
@@ -176,8 +176,8 @@ fn everything_a_trace_says_of_itself() {
 fn an_empty_trace_says_so() {
     let dir = Dir::new();
     dir.run(&["create", "t.rpd"]).expect(0);
-    let told = dir.run(&["info", "t.rpd"]);
-    assert!(told.expect(0).stdout.contains("nothing recorded"), "{told}");
+    let result = dir.run(&["info", "t.rpd"]);
+    assert!(result.expect(0).stdout.contains("nothing recorded"), "{result}");
     let info = info(&dir, "t.rpd");
     assert!(
         info.span.is_none() && info.sessions.is_empty() && info.gpus.is_empty() && info.operations.is_empty()
@@ -185,15 +185,15 @@ fn an_empty_trace_says_so() {
 }
 
 #[test]
-fn lost_records_are_told_by_cause() {
+fn lost_records_are_reported_by_cause() {
     let dir = Dir::new();
     let lost = "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::lost::buffer_full', '10'),
         ('session::1::lost::buffer_full', '1'), ('session::1::lost::late', '2'), ('session::1::lost::other', '0'),
         ('session::0::launches_without_op', '2'), ('session::1::launches_without_op', '1')";
     let trace = dir.trace("t.rpd", lost);
-    let told = dir.run(&["info", &trace]);
-    assert!(told.expect(0).stdout.contains("\nopen    3 launches without an operation"), "{told}");
-    assert!(told.expect(0).stdout.contains("13 records: 11 buffer_full, 2 late\n"), "{told}");
+    let result = dir.run(&["info", &trace]);
+    assert!(result.expect(0).stdout.contains("\nopen    3 launches without an operation"), "{result}");
+    assert!(result.expect(0).stdout.contains("13 records: 11 buffer_full, 2 late\n"), "{result}");
     let info = info(&dir, &trace);
     assert_eq!(info.lost, BTreeMap::from([("buffer_full".into(), 11), ("late".into(), 2)]));
     assert_eq!(info.launches_without_op, 3);
@@ -209,10 +209,10 @@ fn facts_cannot_disturb_the_terminal() {
     let trace = dir.trace("t.rpd", facts);
     dir.open(&trace).execute_batch("CREATE TABLE \"rocpd_\u{1b}[1m\"\"\" (x)").unwrap();
     for form in [&[][..], &["--json"]] {
-        let told = dir.run(&[&["info", &trace], form].concat());
+        let result = dir.run(&[&["info", &trace], form].concat());
         let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!told.expect(0).stdout.contains(harmful), "{:?}", told.stdout);
-        assert!(!told.stderr.contains(harmful), "{:?}", told.stderr);
+        assert!(!result.expect(0).stdout.contains(harmful), "{:?}", result.stdout);
+        assert!(!result.stderr.contains(harmful), "{:?}", result.stderr);
     }
 }
 

@@ -5,14 +5,14 @@
 //! | `harness.rs` | running rpd in a directory of its own; traces to run it on |
 //! | `usage.rs` | help, exit statuses, closed pipes |
 //! | `untouched.rs` | files that are no trace, and traces that must not change |
-//! | `top.rs`, `info.rs` | what is told of a trace, in every form |
+//! | `top.rs`, `info.rs` | what is printed of a trace, in every form |
 //! | `check.rs`, `check_file.rs`, `repair.rs` | what is found in damaged traces and files, and mended |
 //! | `pass.rs` | what all passes have in common |
 //! | `callstack.rs`, `graph.rs`, `autograd.rs` | call stacks, graphs, PyTorch's operators |
 //! | `hostile.rs` | passes over damaged, odd, locked, read-only and full files |
 //! | `property.rs` | passes over generated traces: what must hold for every one |
 //! | `sound.rs` | the trace that they damage |
-//! | `trim.rs`, `trim_others.rs`, `trim_failure.rs` | a stretch of a trace as a trace of its own; what others put into it; failures, interruptions, kills |
+//! | `trim.rs`, `trim_others.rs`, `trim_failure.rs` | a part of a trace as a trace of its own; what others put into it; failures, interruptions, kills |
 //! | `rows_of_texts.rs` | each text once; rows that were written as markers |
 //! | `merge.rs` | traces of several ranks and hosts in one |
 //! | `generated.rs` | traces of random numbers for it |

@@ -55,8 +55,8 @@ fn the_parts_of_a_trace_make_the_whole() {
         cut(&dir, &trace);
         let before = [fs::read(dir.path("a.rpd")).unwrap(), fs::read(dir.path("b.rpd")).unwrap()];
         // One boot: no clock is moved, no number strided.
-        let told = dir.run(&["merge", "-o", "all.rpd", "a.rpd", "b.rpd"]);
-        assert!(told.expect(0).stderr.contains("b.rpd: from session 3, node 0, times +0 ns\n"), "{told}");
+        let result = dir.run(&["merge", "-o", "all.rpd", "a.rpd", "b.rpd"]);
+        assert!(result.expect(0).stderr.contains("b.rpd: from session 3, node 0, times +0 ns\n"), "{result}");
         assert_eq!(before, [fs::read(dir.path("a.rpd")).unwrap(), fs::read(dir.path("b.rpd")).unwrap()]);
         // An op that waited for one in the other part knows nothing of it any more.
         same_content(&dir, &trace, "all.rpd", &CONTENT[..6]);
@@ -135,10 +135,10 @@ fn hosts_get_numbers_and_one_clock() {
     let trace = generated(&dir, "t.rpd", 3, 120);
     elsewhere(&dir, &trace, "n2.rpd", 5_000_000_000);
     elsewhere(&dir, &trace, "n3.rpd", 77);
-    let told = dir.run(&["merge", "-o", "all.rpd", "--json", &trace, "n2.rpd", "n3.rpd"]);
-    let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-    assert_eq!(told["nodes"], serde_json::json!(["node1", "n2.rpd", "n3.rpd"]));
-    assert_eq!(told["inputs"][1]["shifts_ns"], serde_json::json!([-5_000_000_000_i64]));
+    let result = dir.run(&["merge", "-o", "all.rpd", "--json", &trace, "n2.rpd", "n3.rpd"]);
+    let result: serde_json::Value = serde_json::from_str(&result.expect(0).stdout).unwrap();
+    assert_eq!(result["nodes"], serde_json::json!(["node1", "n2.rpd", "n3.rpd"]));
+    assert_eq!(result["inputs"][1]["shifts_ns"], serde_json::json!([-5_000_000_000_i64]));
     sound(&dir, "all.rpd");
     let all = dir.open("all.rpd");
     let before = dir.open(&trace);
@@ -225,7 +225,7 @@ fn gpus_are_known_by_what_they_are() {
 }
 
 #[test]
-fn traces_that_say_nothing_are_aligned_as_told() {
+fn traces_that_say_nothing_are_aligned_as_given() {
     let dir = Dir::new();
     let with = |name: &str, start: i64| {
         dir.trace(
@@ -308,7 +308,7 @@ fn ids_that_lead_nowhere_do_not_lead_into_another_trace() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_told() {
+fn what_does_not_fit_together_is_reported() {
     let dir = Dir::new();
     let trace = generated(&dir, "t.rpd", 7, 60);
     generated(&dir, "u.rpd", 8, 60);
@@ -339,9 +339,9 @@ fn what_does_not_fit_together_is_told() {
     // A pass that one of them lacks goes; so does a subclass.
     dir.run(&["callstack", &trace]).expect(0);
     dir.run(&["subclass", "--base", "api", "--name", "mem", "--apis", "hipMalloc", "u.rpd"]).expect(0);
-    let told = dir.run(&["merge", "-o", "all.rpd", &trace, "u.rpd"]);
+    let result = dir.run(&["merge", "-o", "all.rpd", &trace, "u.rpd"]);
     for words in ["callstack: not made in u.rpd", "rocpd_memapi: not all traces have the same"] {
-        assert!(told.expect(0).stderr.contains(words), "{words}: {told}");
+        assert!(result.expect(0).stderr.contains(words), "{words}: {result}");
     }
     sound(&dir, "all.rpd");
     let all = dir.open("all.rpd");
@@ -417,8 +417,8 @@ fn a_trace_that_is_being_recorded_is_not_merged() {
     generated(&dir, "t.rpd", 31, 20);
     let live = dir.fixture("matmul_result.rpd");
     let _recorder = being_recorded(&dir, &live);
-    let told = dir.run(&["merge", "-o", "all.rpd", "--same-host", "t.rpd", &live]);
-    told.expect(1).says(&["matmul_result.rpd", "recording into it", "rpd trim"]);
+    let result = dir.run(&["merge", "-o", "all.rpd", "--same-host", "t.rpd", &live]);
+    result.expect(1).says(&["matmul_result.rpd", "recording into it", "rpd trim"]);
     dir.run(&["trim", &live, "-o", "copy.rpd"]).expect(0);
     dir.run(&["merge", "-o", "all.rpd", "--same-host", "t.rpd", "copy.rpd"]).expect(0);
 }

@@ -72,7 +72,7 @@ fn damage(dir: &Dir, trace: &str, (table, column, value, every): (usize, usize, 
 }
 
 #[test]
-fn a_cell_that_is_not_as_it_should_be_is_told_in_a_few_words() {
+fn a_cell_that_is_not_as_it_should_be_is_reported_in_a_few_words() {
     let damages = (0..TABLES.len(), 0..20_usize, 0..=VALUES.len(), 1..9_i64);
     let config =
         Config { cases: cases(), failure_persistence: None, max_shrink_iters: 40, ..Config::default() };

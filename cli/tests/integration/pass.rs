@@ -21,17 +21,17 @@ fn the_list_of_passes_is_the_one_tested_here() {
 }
 
 #[test]
-fn passes_that_change_rows_in_their_places_are_told_too() {
+fn passes_that_change_rows_in_their_places_are_reported_too() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
     let states = || {
         let listed = dir.run(&["passes", "--json", &trace]);
         let listed: serde_json::Value = serde_json::from_str(&listed.expect(0).stdout).unwrap();
-        let told =
+        let result =
             |entry: &serde_json::Value| format!("{} {} {}", entry["pass"], entry["state"], entry["tables"]);
         listed.as_array().unwrap()[PASSES.len()..]
             .iter()
-            .map(told)
+            .map(result)
             .collect::<Vec<_>>()
             .join("\n")
             .replace('"', "")
@@ -43,12 +43,12 @@ fn passes_that_change_rows_in_their_places_are_told_too() {
         dir.run(&["subclass", "--base", "api", "--name", name, "--apis", "hipMalloc,hipFree", &trace])
             .expect(0);
     }
-    let told = |state: &str| {
+    let result = |state: &str| {
         format!(
             "deserialize {state} []\nstrings {state} []\nsubclass {state} [rocpd_aapi]\nsubclass {state} [rocpd_bapi]"
         )
     };
-    assert_eq!(states(), told("current"));
+    assert_eq!(states(), result("current"));
     dir.run(&["trim", &trace, "-o", "out.rpd", "--end", "60%"]).expect(0);
     let listed = dir.run(&["passes", "out.rpd"]);
     assert!(
@@ -62,7 +62,7 @@ fn passes_that_change_rows_in_their_places_are_told_too() {
              INSERT INTO rocpd_string VALUES (1000000, 'more')",
         )
         .unwrap();
-    assert_eq!(states(), told("stale"));
+    assert_eq!(states(), result("stale"));
     dir.run(&["deserialize", &trace]).expect(0);
     dir.run(&["strings", "--dedupe", &trace]).expect(0);
     assert!(states().starts_with("deserialize current []\nstrings current []\nsubclass stale"));

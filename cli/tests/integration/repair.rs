@@ -48,7 +48,7 @@ fn links_and_arguments_of_what_is_not_there_go() {
         ],
     );
     // The op whose call was gone is still there: it ran.
-    assert_eq!(answer.told(), ["unlinked-op rocpd_op 1"]);
+    assert_eq!(answer.found(), ["unlinked-op rocpd_op 1"]);
     let trace = dir.open("t.rpd");
     assert_eq!(number(&trace, "SELECT count(*) FROM rocpd_op"), 2 * (KERNELS as i64 + 2) - 1);
 }
@@ -72,7 +72,7 @@ fn rows_with_impossible_times_go_with_what_hangs_off_them() {
             "dangling-id rocpd_copyapi.api_ptr_id 1 removed",
         ],
     );
-    assert_eq!(answer.told(), ["unlinked-op rocpd_op 1"]);
+    assert_eq!(answer.found(), ["unlinked-op rocpd_op 1"]);
     let trace = dir.open("t.rpd");
     assert_eq!(number(&trace, "SELECT count(*) FROM rocpd_op WHERE \"end\" < start OR start = 0"), 0);
     assert_eq!(number(&trace, "SELECT min(start) FROM rocpd_api WHERE id = 3"), 3000, "nothing else changed");
@@ -130,7 +130,7 @@ fn what_the_format_has_is_added_and_replaced() {
             "broken-view top 1 replaced by that of a fresh file",
         ],
     );
-    assert_eq!(answer.told(), ["broken-view mine 1"], "the user's own views are the user's");
+    assert_eq!(answer.found(), ["broken-view mine 1"], "the user's own views are the user's");
     let trace = dir.open("t.rpd");
     assert_eq!(number(&trace, "SELECT sum(TotalCalls) FROM top"), 2 * (KERNELS as i64 + 2));
     assert_eq!(number(&trace, "SELECT count(*) FROM busy"), 1);
@@ -180,7 +180,7 @@ fn nothing_is_invented() {
     let before = fs::read(dir.path(&trace)).unwrap();
     let answer = check(&dir, &["--repair", &trace]);
     assert_eq!(
-        answer.told(),
+        answer.found(),
         [
             "not-a-number rocpd_op.queueId 1",
             "unnamed-op rocpd_op 1",
@@ -207,7 +207,7 @@ fn a_sound_or_older_trace_is_not_touched() {
 }
 
 #[test]
-fn what_was_done_is_told_to_people_too() {
+fn what_was_done_is_reported_to_people_too() {
     let dir = Dir::new();
     let trace = sound(&dir, "t.rpd");
     dir.open(&trace)
@@ -215,9 +215,9 @@ fn what_was_done_is_told_to_people_too() {
             "DELETE FROM ext_tick; DELETE FROM rocpd_barrierop; UPDATE rocpd_monitor SET \"end\" = 1",
         )
         .unwrap();
-    let told = dir.run(&["check", "--repair", &trace]);
+    let result = dir.run(&["check", "--repair", &trace]);
     assert_eq!(
-        told.expect(0).stdout,
+        result.expect(0).stdout,
         "repaired           rows  place          what was done\n\
          negative-duration     2  rocpd_monitor  removed\n\n\
          severity  kind         count  place     what it means; what to do\n\
@@ -273,7 +273,7 @@ fn a_trace_of_schema_3_is_checked_and_repaired_by_its_own_rules() {
     let dir = Dir::new();
     dir.open("v3.rpd").execute_batch(V3).unwrap();
     let answer = check(&dir, &["v3.rpd"]);
-    assert_eq!((answer.schema.as_str(), answer.told()), ("3", vec![]));
+    assert_eq!((answer.schema.as_str(), answer.found()), ("3", vec![]));
     dir.open("v3.rpd")
         .execute_batch(
             "UPDATE rocpd_api SET args_id = 2 WHERE id = 1; UPDATE rocpd_api SET category_id = 50 WHERE id = 9;
@@ -282,7 +282,7 @@ fn a_trace_of_schema_3_is_checked_and_repaired_by_its_own_rules() {
         .unwrap();
     let answer = check(&dir, &["v3.rpd"]);
     assert_eq!(
-        answer.told(),
+        answer.found(),
         [
             "dangling-id rocpd_api.category_id 1",
             "dangling-id rocpd_api.args_id 1",

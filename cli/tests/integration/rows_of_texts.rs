@@ -39,9 +39,9 @@ fn each_text_is_there_once_and_every_reference_follows() {
         ];
         let answers = |dir: &Dir| questions.map(|question| rows(&dir.open(&trace), question));
         let before = answers(&dir);
-        let told = dir.run(&["strings", "--dedupe", "--json", &trace]);
-        let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-        assert!(told["equal"].as_i64().unwrap() > 50, "{told}");
+        let result = dir.run(&["strings", "--dedupe", "--json", &trace]);
+        let result: serde_json::Value = serde_json::from_str(&result.expect(0).stdout).unwrap();
+        assert!(result["equal"].as_i64().unwrap() > 50, "{result}");
         assert!(before == answers(&dir));
         let file = dir.open(&trace);
         let twice =
@@ -50,7 +50,7 @@ fn each_text_is_there_once_and_every_reference_follows() {
         assert_eq!(number(&file, "SELECT count(*) FROM rocpd_string WHERE string = 'never used'"), 0);
         assert_eq!(number(&file, "SELECT count(*) FROM rocpd_string WHERE id & 0xffffffff = 1"), 2);
         assert_eq!(number(&file, "SELECT count(*) FROM words WHERE word IS NULL OR word = ''"), 2);
-        assert_eq!(number(&file, "SELECT count(*) FROM rocpd_string"), told["after"].as_i64().unwrap());
+        assert_eq!(number(&file, "SELECT count(*) FROM rocpd_string"), result["after"].as_i64().unwrap());
         drop(file);
         dir.run(&["strings", "--dedupe", &trace]).expect(0).says(&["0 of "]);
     }
@@ -66,12 +66,12 @@ fn columns_that_may_refer_to_texts_keep_them() {
          INSERT INTO layer VALUES (2, 3, 6, 7), (3, 2, NULL, 4), (4, 99, 0, 4);",
     );
     let before = rows(&dir.open(&trace), "SELECT name_id, String, size FROM layer");
-    let told = dir.run(&["strings", "--dedupe", &trace]);
+    let result = dir.run(&["strings", "--dedupe", &trace]);
     // 2 and 3 for the one, 6 for the other.
-    let told = &told.expect(0).stderr;
-    assert!(told.contains("2 texts whose ids stand in (\"layer\", \"name_id\") stay; "), "{told}");
-    assert!(told.contains("1 text whose ids stand in (\"layer\", \"String\") stays; "), "{told}");
-    assert!(told.contains("references::rocpd_string.id"), "{told}");
+    let result = &result.expect(0).stderr;
+    assert!(result.contains("2 texts whose ids stand in (\"layer\", \"name_id\") stay; "), "{result}");
+    assert!(result.contains("1 text whose ids stand in (\"layer\", \"String\") stays; "), "{result}");
+    assert!(result.contains("references::rocpd_string.id"), "{result}");
     let left = |dir: &Dir| {
         number(
             &dir.open(&trace),
@@ -141,9 +141,9 @@ fn markers_become_what_they_stand_for() {
             dir.open(&trace).execute_batch("DELETE FROM rocpd_metadata WHERE tag = 'session_count'").unwrap();
             to_schema_3(&dir, &trace);
         }
-        let told = dir.run(&["deserialize", "--json", &trace]);
-        let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-        assert_eq!(told, serde_json::json!({"calls": 2, "ops": 3, "wrong": 2}));
+        let result = dir.run(&["deserialize", "--json", &trace]);
+        let result: serde_json::Value = serde_json::from_str(&result.expect(0).stdout).unwrap();
+        assert_eq!(result, serde_json::json!({"calls": 2, "ops": 3, "wrong": 2}));
         let file = dir.open(&trace);
         let shown = |query: &str| -> Vec<String> {
             rows(&file, query).iter().map(|row| format!("{row:?}")).collect()

@@ -21,8 +21,8 @@ fn a_misspelt_function_stops_before_the_command() {
     for (list, word) in
         [("+hipMaloc", "did you mean hipMalloc?"), ("hipFree", "neither +hipFree nor -hipFree")]
     {
-        let told = dir.run(&["record", "--hip-apis", list, "--", "touch", "ran"]);
-        told.expect(2).says(&["--hip-apis", word]);
+        let result = dir.run(&["record", "--hip-apis", list, "--", "touch", "ran"]);
+        result.expect(2).says(&["--hip-apis", word]);
     }
     assert!(dir.names().is_empty());
 }
@@ -80,11 +80,11 @@ fn limits_reach_the_recorder() {
 fn a_script_without_an_interpreter_line_runs_as_in_a_shell() {
     let dir = Dir::new();
     dir.script("script", "echo ran; exit 3\n");
-    let told = dir.run(&["record", "--", "./script"]);
-    assert_eq!(told.expect(3).stdout, "ran\n");
+    let result = dir.run(&["record", "--", "./script"]);
+    assert_eq!(result.expect(3).stdout, "ran\n");
     assert!(
-        told.stderr.lines().next().unwrap().contains("./script has no #! line, so /bin/sh runs it"),
-        "{told}"
+        result.stderr.lines().next().unwrap().contains("./script has no #! line, so /bin/sh runs it"),
+        "{result}"
     );
     dir.run(&["record", "--force", "--", "sh", "./script"]).expect(3).says(&["0 kernels"]);
 }
@@ -105,8 +105,8 @@ fn the_variable_names_the_trace_where_no_option_does() {
     // Ranks that a launcher below has, and processes, are the recorder's to replace.
     let show = ["--", "sh", "-c", "echo $RPDT_FILENAME"];
     for name in ["%p.rpd", "%h-%r.rpd"] {
-        let told = dir.run(&[&["record", "-o", name], &show[..]].concat());
-        assert_eq!(told.expect(0).stdout, path(name), "{told}");
+        let result = dir.run(&[&["record", "-o", name], &show[..]].concat());
+        assert_eq!(result.expect(0).stdout, path(name), "{result}");
     }
     dir.run(&["record", "-o", "no-such-place/%p.rpd", "--", "true"]).expect(1).says(&["no-such-place"]);
     dir.run(&["record", "--force", "-o", "%p.rpd", "--", "true"]).expect(1).says(&["--force"]);
@@ -178,36 +178,36 @@ fn the_streams_are_the_commands() {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(b"line one\nline two\n").unwrap();
-    let told = finished(child.wait_with_output().unwrap(), "record cat".into());
-    assert_eq!(told.expect(0).stdout, "line one\nline two\n");
-    let lines: Vec<&str> = told.stderr.lines().collect();
-    assert_eq!((lines.len(), lines[0]), (2, "to stderr"), "{told}");
+    let result = finished(child.wait_with_output().unwrap(), "record cat".into());
+    assert_eq!(result.expect(0).stdout, "line one\nline two\n");
+    let lines: Vec<&str> = result.stderr.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (2, "to stderr"), "{result}");
     assert!(
         lines[1].starts_with("rpd: trace.rpd: 0 kernels, 0 copies, 0 records lost, 0.00 s recorder CPU"),
-        "{told}"
+        "{result}"
     );
 }
 
 #[test]
 fn the_arguments_and_the_name_are_the_commands() {
     let dir = Dir::new();
-    let told =
+    let result =
         dir.run(&["record", "--", "sh", "-c", "printf '%s|' \"$0\" \"$@\"", "--force", "-o", "", "a b"]);
-    assert_eq!(told.expect(0).stdout, "--force|-o||a b|");
+    assert_eq!(result.expect(0).stdout, "--force|-o||a b|");
 }
 
 #[test]
-fn the_recorder_is_told_where_and_when() {
+fn the_recorder_learns_where_and_when() {
     let dir = Dir::new();
     let show = "echo \"$RPDT_FILENAME $RPDT_AUTOSTART ${LD_PRELOAD%%:*}\"; test -w \"$RPDT_REPORT\"";
-    let told = dir.run(&["record", "-o", "100%%p.rpd", "--no-start", "--", "sh", "-c", show]);
+    let result = dir.run(&["record", "-o", "100%%p.rpd", "--no-start", "--", "sh", "-c", show]);
     let expected = dir.path("100%%p.rpd").display().to_string();
-    let words: Vec<&str> = told.expect(0).stdout.split_whitespace().collect();
-    assert_eq!(words[..2], [expected.as_str(), "0"], "{told}");
-    assert!(words[2].ends_with("/librpd_tracer.so") && words[2].starts_with('/'), "{told}");
+    let words: Vec<&str> = result.expect(0).stdout.split_whitespace().collect();
+    assert_eq!(words[..2], [expected.as_str(), "0"], "{result}");
+    assert!(words[2].ends_with("/librpd_tracer.so") && words[2].starts_with('/'), "{result}");
     assert_eq!(dir.names(), ["100%p.rpd"]);
-    let told = dir.run(&["record", "--", "sh", "-c", "echo ${RPDT_AUTOSTART-unset}"]);
-    assert_eq!(told.expect(0).stdout, "unset\n");
+    let result = dir.run(&["record", "--", "sh", "-c", "echo ${RPDT_AUTOSTART-unset}"]);
+    assert_eq!(result.expect(0).stdout, "unset\n");
 }
 
 #[test]
@@ -215,10 +215,10 @@ fn other_preloaded_libraries_stay() {
     let dir = Dir::new();
     let library = dir.compile("other.so", "int other(void) { return 1; }", &["-shared", "-fPIC"]);
     let mut command = dir.rpd(&["record", "--", "sh", "-c", "echo $LD_PRELOAD"]);
-    let told = ran(command.env("LD_PRELOAD", &library));
-    let preloaded: Vec<&str> = told.expect(0).stdout.trim().split(':').collect();
+    let result = ran(command.env("LD_PRELOAD", &library));
+    let preloaded: Vec<&str> = result.expect(0).stdout.trim().split(':').collect();
     // Behind the recorder and HIP's names.
-    assert_eq!(preloaded.len(), 3, "{told}");
+    assert_eq!(preloaded.len(), 3, "{result}");
     assert_eq!(preloaded[2], library.to_str().unwrap());
 }
 
@@ -293,7 +293,7 @@ fn an_installed_recorder_is_found_and_blanks_in_its_path_are_refused() {
     for (prefix, runs) in [("prefix", true), ("a b", false)] {
         dir.install(RPD, &format!("{prefix}/bin/rpd"));
         dir.install(&library, &format!("{prefix}/lib/rpd/librpd_tracer.so"));
-        let told = ran(dir.command(dir.path(prefix).join("bin/rpd")).args([
+        let result = ran(dir.command(dir.path(prefix).join("bin/rpd")).args([
             "record",
             "--",
             "sh",
@@ -301,9 +301,9 @@ fn an_installed_recorder_is_found_and_blanks_in_its_path_are_refused() {
             "echo $LD_PRELOAD",
         ]));
         if runs {
-            assert!(told.expect(0).stdout.trim().ends_with("prefix/lib/rpd/librpd_tracer.so"), "{told}");
+            assert!(result.expect(0).stdout.trim().ends_with("prefix/lib/rpd/librpd_tracer.so"), "{result}");
         } else {
-            told.expect(1).says(&["LD_PRELOAD", "blanks and colons"]);
+            result.expect(1).says(&["LD_PRELOAD", "blanks and colons"]);
         }
     }
 }
@@ -331,7 +331,7 @@ fn only_this_runs_rows_are_counted() {
     dir.write("rows.sql", rows);
     let run =
         "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::run', '$(basename $RPDT_REPORT)')";
-    let told = dir.run(&[
+    let result = dir.run(&[
         "record",
         "--append",
         "-o",
@@ -341,9 +341,9 @@ fn only_this_runs_rows_are_counted() {
         "-c",
         &format!("sqlite3 {trace} < rows.sql; sqlite3 {trace} \"{run}\""),
     ]);
-    told.expect(0);
+    result.expect(0);
     assert_eq!(
-        told.stderr,
+        result.stderr,
         format!("rpd: {trace}: 2 kernels, 1 copy, 1 fill, 5 records lost, 1.25 s recorder CPU\n")
     );
 }

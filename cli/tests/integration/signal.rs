@@ -150,7 +150,7 @@ signal.alarm(600)
 #[test]
 fn ctrl_c_reaches_the_command_once() {
     let dir = Dir::new();
-    let told = on_a_terminal(
+    let result = on_a_terminal(
         &dir,
         r#"
 pid, term = spawn(RPD, "record", "--", sys.executable, "counter.py")
@@ -165,13 +165,13 @@ assert b"trace.rpd: " in text, text
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
 "#,
     );
-    told.expect(0);
+    result.expect(0);
 }
 
 #[test]
 fn ctrl_c_ends_a_command_that_does_not_handle_it_and_rpd_with_it() {
     let dir = Dir::new();
-    let told = on_a_terminal(
+    let result = on_a_terminal(
         &dir,
         r#"
 pid, term = spawn(RPD, "record", "--", "sh", "-c", "echo ready; exec sleep 600")
@@ -181,14 +181,14 @@ assert b"trace.rpd: " in rest(term)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGINT
 "#,
     );
-    told.expect(0);
+    result.expect(0);
 }
 
 #[test]
 fn ctrl_c_ends_long_work_that_was_seen_on_the_terminal() {
     let dir = Dir::new();
     long(&dir);
-    let told = on_a_terminal(
+    let result = on_a_terminal(
         &dir,
         r#"
 pid, term = spawn(RPD, "trim", "t.rpd", "-o", "out.rpd")
@@ -199,14 +199,14 @@ assert b"interrupted: out.rpd was not made" in rest(term)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGINT
 "#,
     );
-    told.expect(0);
+    result.expect(0);
     assert_eq!(dir.names(), ["counter.py", "t.rpd", "terminal.py"]);
 }
 
 #[test]
 fn a_shell_stops_and_continues_both() {
     let dir = Dir::new();
-    let told = on_a_terminal(
+    let result = on_a_terminal(
         &dir,
         r#"
 pid, term = spawn("/bin/bash", "--norc", "-i")
@@ -222,7 +222,7 @@ os.write(term, b"exit\n")
 rest(term)
 "#,
     );
-    told.expect(0);
+    result.expect(0);
 }
 
 #[test]

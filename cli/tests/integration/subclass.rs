@@ -63,10 +63,10 @@ fn columns_of_numbers_are_compared_as_numbers() {
     let arguments = ["subclass", "--base", "api", "--name", "mem", "--apis", "hipMalloc,hipFree", &trace];
     let types = ["--types", "size=integer,rate=double precision,ptr=varchar(18) NOT NULL,nothing=integer"];
     let made = dir.run(&[&arguments[..], &types].concat());
-    let told: Vec<&str> = made.expect(0).stderr.lines().collect();
-    assert!(told[0].contains("6 rows and 4 arguments"), "{made}");
-    assert!(told[1].contains("nothing has an argument nothing"), "{made}");
-    assert!(told[2].contains("1 argument is no number in columns of numbers and NULL there"), "{made}");
+    let result: Vec<&str> = made.expect(0).stderr.lines().collect();
+    assert!(result[0].contains("6 rows and 4 arguments"), "{made}");
+    assert!(result[1].contains("nothing has an argument nothing"), "{made}");
+    assert!(result[2].contains("1 argument is no number in columns of numbers and NULL there"), "{made}");
     let file = dir.open(&trace);
     assert_eq!(rows(&file, "SELECT api_ptr_id FROM rocpd_memapi WHERE size > 9 ORDER BY size"), ["20", "1"]);
     assert_eq!(rows(&file, "SELECT sum(size), count(size), count(*) FROM memapi"), ["45 3 6"]);

@@ -48,11 +48,11 @@ const OF_OPERATORS: &str =
     "SELECT autogradName, kernelName, calls, total_gpu FROM autogradKernel ORDER BY 1, 2";
 
 fn right(dir: &Dir, trace: &str, context: &str) {
-    let told = rows(&dir.open(trace), OF_OPERATORS);
-    let told: Vec<String> = told.iter().map(|row| format!("{row:?}")).collect();
+    let result = rows(&dir.open(trace), OF_OPERATORS);
+    let result: Vec<String> = result.iter().map(|row| format!("{row:?}")).collect();
     let expected =
         |name: &str| format!("[Text(\"aten::{name}\"), Text(\"k_{name}\"), Integer(12), Integer(84)]");
-    assert_eq!(told, [expected("one"), expected("two")], "{context}");
+    assert_eq!(result, [expected("one"), expected("two")], "{context}");
     let mixed = "SELECT count(*) FROM ext_callstack WHERE parent_id >> 32 <> child_id >> 32";
     assert_eq!(number(&dir.open(trace), mixed), 0, "{context}");
     assert_eq!(
@@ -80,7 +80,7 @@ fn two_processes_of_one_file_with_equal_ids_are_two() {
 }
 
 #[test]
-fn merged_traces_of_processes_with_equal_ids_are_told_apart() {
+fn merged_traces_of_processes_with_equal_ids_are_distinguished() {
     let dir = Dir::new();
     for (name, begin) in [("one", 1000), ("two", 1045)] {
         dir.trace(&format!("{name}.rpd"), &operators(0, begin, name));

@@ -61,10 +61,10 @@ fn a_real_trace_in_every_form() {
         (&["--csv"], "top.csv"),
         (&["--json"], "top.json"),
     ] {
-        let told = top(&dir, 100, &[&[trace.as_str()], form].concat());
-        golden(name, &told.expect(0).stdout);
+        let result = top(&dir, 100, &[&[trace.as_str()], form].concat());
+        golden(name, &result.expect(0).stdout);
         // 23 names: a table has 20 of them and says so.
-        assert_eq!(told.stderr.contains("3 names"), name.ends_with(".txt"), "{told}");
+        assert_eq!(result.stderr.contains("3 names"), name.ends_with(".txt"), "{result}");
     }
     for columns in [60, 80, 100, 200] {
         for line in top(&dir, columns, &[&trace]).stdout.lines() {
@@ -124,9 +124,9 @@ fn names_are_harmless_in_every_form() {
     let trace =
         dir.trace("t.rpd", &kernels(&[(evil, 0, 10), ("=HYPERLINK(\"http://x\")", 0, 9), ("a,\"b\"", 0, 8)]));
     for form in [&[][..], &["--wide"], &["--csv"], &["--json"]] {
-        let told = dir.run(&[&["top", &trace], form].concat());
+        let result = dir.run(&[&["top", &trace], form].concat());
         let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!told.expect(0).stdout.contains(harmful), "{form:?}: {:?}", told.stdout);
+        assert!(!result.expect(0).stdout.contains(harmful), "{form:?}: {:?}", result.stdout);
     }
     assert_eq!(rows(&dir, &trace)[0].name, evil, "JSON has the name itself");
     assert_eq!(dir.run(&["top", "--wide", &trace]).stdout.lines().count(), 4);
@@ -158,10 +158,10 @@ fn names_that_differ_look_different() {
     });
     let trace = dir.trace("t.rpd", &kernels(&[(&names[0], 0, 10), (&names[1], 0, 9), (&names[2], 0, 8)]));
     for columns in [60, 70, 80, 100, 120] {
-        let told = top(&dir, columns, &[&trace]);
+        let result = top(&dir, columns, &[&trace]);
         let shown: HashSet<&str> =
-            told.expect(0).stdout.lines().skip(1).map(|line| line.split_once("void").unwrap().1).collect();
-        assert_eq!(shown.len(), 3, "{columns}: {told}");
+            result.expect(0).stdout.lines().skip(1).map(|line| line.split_once("void").unwrap().1).collect();
+        assert_eq!(shown.len(), 3, "{columns}: {result}");
     }
 }
 
@@ -205,9 +205,9 @@ fn impossible_times_are_in_no_sum() {
     ];
     ops.extend(wrong.map(|(name, start, end)| (name.to_string(), start, end)));
     let bad = dir.trace("bad.rpd", &kernels_of(&ops));
-    let told = dir.run(&["top", "--csv", &bad]);
-    assert_eq!(told.expect(0).stdout, dir.run(&["top", "--csv", &good]).expect(0).stdout);
-    told.says(&["bad.rpd", "5 GPU operations are left out", "impossible times", "rpd check"]);
+    let result = dir.run(&["top", "--csv", &bad]);
+    assert_eq!(result.expect(0).stdout, dir.run(&["top", "--csv", &good]).expect(0).stdout);
+    result.says(&["bad.rpd", "5 GPU operations are left out", "impossible times", "rpd check"]);
     // All of them, and nothing else, are what check finds.
     let checked = dir.run(&["check", "--json", &bad]).stdout;
     let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
@@ -226,12 +226,12 @@ fn impossible_times_are_in_no_sum() {
     let calls = "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipMalloc'), (3, 'hipFree');
         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
             (1, 7, 7, 1000, 2000, 2, 1), (2, 7, 7, 0, 9000, 3, 1), (3, 7, 7, 3000, 2000, 3, 1), (4, 7, 7, 1500, 1600, 2, 1);";
-    let told = dir.run(&["top", "--by", "api", "--csv", &dir.trace("calls.rpd", calls)]);
+    let result = dir.run(&["top", "--by", "api", "--csv", &dir.trace("calls.rpd", calls)]);
     assert_eq!(
-        told.expect(0).stdout.lines().skip(1).collect::<Vec<_>>(),
+        result.expect(0).stdout.lines().skip(1).collect::<Vec<_>>(),
         ["hipMalloc,2,1000,1000,550.000,100,1000,100.0000"]
     );
-    told.says(&["2 calls are left out"]);
+    result.says(&["2 calls are left out"]);
 }
 
 #[test]
@@ -255,8 +255,8 @@ fn lost_records_are_repeated() {
         ('session::0::lost::buffer_full', '10'), ('session::1::lost::buffer_full', '1'), ('session::1::lost::late', '2')";
     let trace = dir.trace("t.rpd", &(kernels(&[("a", 0, 1)]) + lost));
     for form in ["--wide", "--json", "--csv"] {
-        let told = dir.run(&["top", form, &trace]);
-        told.expect(0).says(&["t.rpd is incomplete", "13 records", "11 buffer_full", "2 late"]);
+        let result = dir.run(&["top", form, &trace]);
+        result.expect(0).says(&["t.rpd is incomplete", "13 records", "11 buffer_full", "2 late"]);
     }
 }
 

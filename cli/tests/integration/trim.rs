@@ -190,9 +190,9 @@ fn texts_that_nothing_uses_go_and_sensors_are_cut() {
 
 /// What `--dry-run --json` says of a window.
 fn window(dir: &Dir, trace: &str, start: &str, end: &str) -> (i64, i64) {
-    let told = dir.run(&["trim", trace, "--dry-run", "--json", "--start", start, "--end", end]);
-    let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-    (told["window"]["start_ns"].as_i64().unwrap(), told["window"]["end_ns"].as_i64().unwrap())
+    let result = dir.run(&["trim", trace, "--dry-run", "--json", "--start", start, "--end", end]);
+    let result: serde_json::Value = serde_json::from_str(&result.expect(0).stdout).unwrap();
+    (result["window"]["start_ns"].as_i64().unwrap(), result["window"]["end_ns"].as_i64().unwrap())
 }
 
 #[test]
@@ -299,8 +299,8 @@ fn graphs_that_only_launches_are_left_of_can_be_composed() {
     let launches = format!("SELECT count(*) FROM graphLaunchapi WHERE start >= {start}");
     assert!(number(&dir.open(&trace), &launches) > 0);
     let start = start.to_string();
-    let told = dir.run(&["trim", &trace, "-o", "out.rpd", "--start", &start]);
-    assert!(told.expect(0).stderr.contains("rpd graph --redo"), "{told}");
+    let result = dir.run(&["trim", &trace, "-o", "out.rpd", "--start", &start]);
+    assert!(result.expect(0).stderr.contains("rpd graph --redo"), "{result}");
     assert_eq!(number(&dir.open("out.rpd"), "SELECT count(*) FROM ext_graph"), 0);
     dir.run(&["graph", "out.rpd"]).expect(0).says(&["stale"]);
     dir.run(&["graph", "--redo", "out.rpd"]).expect(0);
@@ -354,10 +354,10 @@ fn real_traces_too_have_left_what_the_rules_say() {
     let dir = Dir::new();
     for trace in [dir.fixture("matmul_result.rpd"), dir.unpacked("mytrace_raw.rpd")] {
         let window = ["--start", "10%", "--end", "92%"];
-        let told = dir.run(&[&["trim", &trace, "-o", "out.rpd", "--json"], &window[..]].concat());
-        let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-        assert!(told["calls"]["kept"].as_i64() < told["calls"]["of"].as_i64(), "{told}");
-        let ns = |edge: &str| told["window"][edge].as_i64().unwrap();
+        let result = dir.run(&[&["trim", &trace, "-o", "out.rpd", "--json"], &window[..]].concat());
+        let result: serde_json::Value = serde_json::from_str(&result.expect(0).stdout).unwrap();
+        assert!(result["calls"]["kept"].as_i64() < result["calls"]["of"].as_i64(), "{result}");
+        let ns = |edge: &str| result["window"][edge].as_i64().unwrap();
         must_be(&dir, &trace, "out.rpd", ns("start_ns"), ns("end_ns"));
         fs::remove_file(dir.path("out.rpd")).unwrap();
     }

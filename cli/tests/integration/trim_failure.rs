@@ -120,8 +120,8 @@ fn a_writer_that_comes_in_the_meantime_keeps_its_file() {
     let mut child = trim.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     begun(&dir, &mut child);
     let writer = fs::OpenOptions::new().append(true).open(dir.path(&trace)).unwrap();
-    let told = finished(child.wait_with_output().unwrap(), "trim and a writer".to_string());
-    told.expect(1).says(&["is as it was", "has it open for writing"]);
+    let result = finished(child.wait_with_output().unwrap(), "trim and a writer".to_string());
+    result.expect(1).says(&["is as it was", "has it open for writing"]);
     drop(writer);
     assert_eq!((dir.names(), fs::metadata(dir.path(&trace)).unwrap().ino()), (vec![trace], before));
 }
@@ -139,8 +139,8 @@ fn an_interrupted_trim_leaves_nothing() {
             .unwrap();
         begun(&dir, &mut child);
         ran(dir.command("kill").args([format!("-{signal}"), child.id().to_string()])).expect(0);
-        let told = finished(child.wait_with_output().unwrap(), format!("trim and {signal}"));
-        told.expect_signal(number).says(&["interrupted: ", "out.rpd was not made"]);
+        let result = finished(child.wait_with_output().unwrap(), format!("trim and {signal}"));
+        result.expect_signal(number).says(&["interrupted: ", "out.rpd was not made"]);
         assert_eq!(dir.names(), ["t.rpd"]);
     }
 }

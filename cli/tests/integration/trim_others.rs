@@ -27,11 +27,11 @@ fn tables_of_others_are_trimmed_or_go() {
                CREATE TRIGGER t AFTER INSERT ON loose BEGIN DELETE FROM rocpd_api; END;"#,
         )
         .unwrap();
-    let told = dir.run(&["trim", &trace, "-o", "out.rpd", "--end", &(BEGIN + 900).to_string()]);
+    let result = dir.run(&["trim", &trace, "-o", "out.rpd", "--end", &(BEGIN + 900).to_string()]);
     for words in
         ["table loose: nothing tells", "table tree: ", "trigger t: ", "table words: ", "view looser: "]
     {
-        assert!(told.expect(0).stderr.contains(&format!("left out: {words}")), "{words}: {told}");
+        assert!(result.expect(0).stderr.contains(&format!("left out: {words}")), "{words}: {result}");
     }
     let out = dir.open("out.rpd");
     for table in [r#""ext_my notes""#, "layer", "part"] {
@@ -78,8 +78,8 @@ fn rows_that_cannot_be_are_no_obstacle() {
         number(&out, "SELECT count(*) FROM rocpd_api_ops WHERE op_id NOT IN (SELECT id FROM rocpd_op)"),
         0
     );
-    let told = dir.run(&["trim", &trace, "--dry-run", "--start", "0%"]);
-    assert!(told.expect(0).stdout.contains("calls run from 10000"), "{told}");
+    let result = dir.run(&["trim", &trace, "--dry-run", "--start", "0%"]);
+    assert!(result.expect(0).stdout.contains("calls run from 10000"), "{result}");
 }
 
 #[test]

@@ -130,20 +130,20 @@ fn tables_of_sentences_fit_a_narrow_terminal() {
         let whole = words(&run(None).stdout);
         assert!(whole.len() > 30, "{whole:?}");
         for columns in [60, 80, 100] {
-            let told = run(Some(columns));
-            for line in told.stdout.lines() {
-                assert!(line.chars().count() <= columns, "{columns}: {line}: {told}");
+            let result = run(Some(columns));
+            for line in result.stdout.lines() {
+                assert!(line.chars().count() <= columns, "{columns}: {line}: {result}");
             }
             // Nothing is cut: but for the titles all words are there, if elsewhere.
-            let mut left = words(&told.stdout);
+            let mut left = words(&result.stdout);
             for word in &whole {
                 if let Some(at) = left.iter().position(|other| other == word) {
                     left.swap_remove(at);
                 }
             }
-            assert!(left.is_empty(), "{columns}: {left:?}: {told}");
+            assert!(left.is_empty(), "{columns}: {left:?}: {result}");
             let titles = ["place", "what", "it", "means;", "what", "to", "do"].len() * 2;
-            assert!(words(&told.stdout).len() + titles >= whole.len(), "{columns}: {told}");
+            assert!(words(&result.stdout).len() + titles >= whole.len(), "{columns}: {result}");
         }
     }
 }
@@ -163,8 +163,8 @@ fn a_file_that_may_not_be_read_is_there() {
         let mut other = dir.rpd(&["info", name]);
         // Only root can be somebody else.
         let Ok(output) = other.uid(65534).gid(65534).output() else { return };
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.contains("mine.rpd: permission denied"), "{name}: {told}");
+        let result = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(result.contains("mine.rpd: permission denied"), "{name}: {result}");
     }
 }
 

@@ -1,7 +1,7 @@
-//! Times far from all others: one such row stretches the span of a trace from seconds to weeks.
+//! Times far from all others: one such row spans the span of a trace from seconds to weeks.
 //!
 //! A day is far. Traces that were merged from hosts with different clocks have several spans with many rows
-//! each; those are none of our business, so only a stretch with less than a hundredth of the rows counts.
+//! each; those are none of our business, so only a span with less than a hundredth of the rows counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +15,24 @@ use crate::trace::layout::{Layout, TableLayout, quote};
 
 /// ns of a day.
 const DAY: i64 = 86_400_000_000_000;
-/// A stretch with fewer than one in this many rows is far from the others, rather than the others from it.
+/// A span with fewer than one in this many rows is far from the others, rather than the others from it.
 const SHARE: u64 = 100;
 
-/// Whether a span is so long that far times are worth looking for.
+/// Whether a span is so long that outliers are worth looking for.
 pub(crate) fn is_possible(span: Option<(i64, i64)>) -> bool {
     span.is_some_and(|(start, end)| end - start > DAY)
 }
 
 /// The rows of a trace that stretch it: longer than a day, and begun or ended far from nearly all others.
-pub(crate) struct Stretching {
-    /// The far days; looked for when the first row is met that is so long.
-    far: Option<BTreeSet<i64>>,
+pub(crate) struct Outliers {
+    /// The days of outliers; looked for when the first row is met that is so long.
+    days: Option<BTreeSet<i64>>,
 }
 
-impl Stretching {
+impl Outliers {
     /// Nothing is known yet.
-    pub(crate) fn new() -> Stretching {
-        Stretching { far: None }
+    pub(crate) fn new() -> Outliers {
+        Outliers { days: None }
     }
 
     /// Whether a row with these sound times is one.
@@ -43,18 +43,25 @@ impl Stretching {
         if end - start <= DAY {
             return Ok(false);
         }
-        if self.far.is_none() {
+        if self.days.is_none() {
             let layout = Layout::of(trace)?;
             let timed: Vec<&TableLayout> = layout.tables.iter().filter(|table| table.is_timed()).collect();
-            self.far = Some(far(trace, &timed, &[])?);
+            self.days = Some(outlier_days(trace, &timed, &[])?);
         }
-        Ok(self.far.as_ref().is_some_and(|far| far.contains(&(start / DAY)) || far.contains(&(end / DAY))))
+        Ok(self
+            .days
+            .as_ref()
+            .is_some_and(|days| days.contains(&(start / DAY)) || days.contains(&(end / DAY))))
     }
 }
 
 /// The days on which the timed tables have few of all times, but for those of the sessions in `running`. Needs a scan of each; memory
 /// for a number a day.
-fn far(trace: &Connection, tables: &[&TableLayout], running: &[u32]) -> rusqlite::Result<BTreeSet<i64>> {
+fn outlier_days(
+    trace: &Connection,
+    tables: &[&TableLayout],
+    running: &[u32],
+) -> rusqlite::Result<BTreeSet<i64>> {
     let mut days: BTreeMap<i64, u64> = BTreeMap::new();
     for table in tables {
         for column in ["start", "end"] {
@@ -85,8 +92,8 @@ pub(crate) fn times(
     tables: &[&TableLayout],
     running: &[u32],
 ) -> rusqlite::Result<Vec<Finding>> {
-    let far: Vec<String> = far(trace, tables, running)?.iter().map(i64::to_string).collect();
-    if far.is_empty() {
+    let days: Vec<String> = outlier_days(trace, tables, running)?.iter().map(i64::to_string).collect();
+    if days.is_empty() {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
@@ -98,7 +105,7 @@ pub(crate) fn times(
             quote(&table.name),
             has_sound_times(),
             judged(table, running),
-            days = far.join(", ")
+            days = days.join(", ")
         );
         let mut rows = trace.prepare(&query)?;
         let rows = rows.query_map([], |row| {
@@ -113,20 +120,20 @@ pub(crate) fn times(
     Ok(found)
 }
 
-/// The days of the stretches that have few of all rows. Days in a row are one stretch, as is a day's gap.
+/// The days of the spans that have few of all rows. Days in a row are one span, as is a day's gap.
 fn far_days(days: &BTreeMap<i64, u64>) -> BTreeSet<i64> {
     let total: u64 = days.values().sum();
-    let mut stretches: Vec<(u64, Vec<i64>)> = Vec::new();
+    let mut spans: Vec<(u64, Vec<i64>)> = Vec::new();
     for (&day, &count) in days {
-        match stretches.last_mut() {
+        match spans.last_mut() {
             Some((rows, members)) if members.last().is_some_and(|last| day - last <= 1) => {
                 *rows += count;
                 members.push(day);
             }
-            _ => stretches.push((count, vec![day])),
+            _ => spans.push((count, vec![day])),
         }
     }
-    stretches.into_iter().filter(|(rows, _)| rows * SHARE < total).flat_map(|(_, members)| members).collect()
+    spans.into_iter().filter(|(rows, _)| rows * SHARE < total).flat_map(|(_, members)| members).collect()
 }
 
 #[cfg(test)]
@@ -134,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_rows_elsewhere_are_far_but_not_another_host() {
+    fn a_few_rows_elsewhere_are_outliers_but_not_another_host() {
         let none: [i64; 0] = [];
         let far =
             |days: &[(i64, u64)]| far_days(&days.iter().copied().collect()).into_iter().collect::<Vec<_>>();

@@ -1,6 +1,6 @@
-//! Every row of a table looked at once, by all rules of the table together, a stretch of rows at a time.
+//! Every row of a table looked at once, by all rules of the table together, some rows at a time.
 //!
-//! Between stretches nothing is locked: a recorder that is at work waits for one of them at most. Memory does
+//! Between these steps nothing is locked: a recorder that is at work waits for one of them at most. Memory does
 //! not depend on the number of rows.
 
 use rusqlite::{Connection, OptionalExtension};
@@ -9,8 +9,8 @@ use super::finding::{EXAMPLES, Example, Finding};
 use super::rule::{Rule, has_sound_times};
 use crate::trace::layout::{TableLayout, quote};
 
-/// Rows of a stretch: a fraction of a second.
-const STRETCH: i64 = 200_000;
+/// Rows of a step: a fraction of a second.
+const ROWS_PER_STEP: i64 = 200_000;
 
 /// What a scan of one table found.
 #[derive(Debug, Default)]
@@ -38,13 +38,13 @@ pub(crate) fn scan(
     let mut bound = trace.prepare(&format!(
         "SELECT rowid FROM {} WHERE rowid >= ?1 ORDER BY rowid LIMIT 1 OFFSET {}",
         quote(&table.name),
-        STRETCH - 1
+        ROWS_PER_STEP - 1
     ))?;
     let mut count = trace.prepare(&format!("SELECT {} {from}", counts(table, rules)))?;
     let mut totals = vec![0_u64; rules.len()];
     let mut examples: Vec<Vec<i64>> = vec![Vec::new(); rules.len()];
     let mut scanned = Scanned::default();
-    let mut stretches = 0;
+    let mut steps = 0;
     let mut first = Some(i64::MIN);
     while let Some(start) = first {
         let end = bound.query_row([start], |row| row.get::<_, i64>(0)).optional()?.unwrap_or(i64::MAX);
@@ -71,8 +71,8 @@ pub(crate) fn scan(
             }
         }
         scanned.span = join(scanned.span, span);
-        stretches += 1;
-        progress(stretches * STRETCH.unsigned_abs());
+        steps += 1;
+        progress(steps * ROWS_PER_STEP.unsigned_abs());
         first = end.checked_add(1);
     }
     for ((rule, total), examples) in

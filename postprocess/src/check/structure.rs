@@ -64,11 +64,11 @@ fn is_about_an_index(message: &str) -> bool {
 /// When the metadata cannot be read.
 pub(crate) fn version(trace: &Connection, layout: &Layout) -> rusqlite::Result<Option<Finding>> {
     let real = layout.version();
-    let told = metadata(trace, layout, "schema_version")?;
-    let detail = match told.as_deref().map(str::trim) {
-        Some(told) if told == real.to_string() => return Ok(None),
+    let stated = metadata(trace, layout, "schema_version")?;
+    let detail = match stated.as_deref().map(str::trim) {
+        Some(stated) if stated == real.to_string() => return Ok(None),
         None if real == Version::V1 => return Ok(None),
-        Some(told) => format!("it says {told}, the tables are of schema {real}"),
+        Some(stated) => format!("it says {stated}, the tables are of schema {real}"),
         None => format!("it says none, the tables are of schema {real}"),
     };
     Ok(Some(Finding::new(FindingKind::SchemaVersion, "rocpd_metadata", 1).detail(detail)))

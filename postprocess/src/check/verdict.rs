@@ -66,7 +66,7 @@ fn examine(
     // What is sorted may be larger than memory.
     trace.execute_batch("PRAGMA temp_store = FILE")?;
     let layout = Layout::of(trace)?;
-    let sessions = settle(findings, "rocpd_metadata", Sessions::of(trace))?.unwrap_or_default();
+    let sessions = record_damage(findings, "rocpd_metadata", Sessions::of(trace))?.unwrap_or_default();
     let running = sessions.running();
 
     notes.show("pages");
@@ -109,7 +109,7 @@ fn rows(
         notes.show(&table.name);
         let tell = |rows| notes.show(&format!("{}: {rows} rows", table.name));
         let scanned = scan::scan(trace, table, &rules, running, tell);
-        if let Some(scanned) = settle(findings, &table.name, scanned)? {
+        if let Some(scanned) = record_damage(findings, &table.name, scanned)? {
             findings.extend(scanned.findings);
             span = scan::join(span, scanned.span);
         }
@@ -131,7 +131,7 @@ fn sessions_with_dispatches(
         return Ok(Vec::new());
     }
     let sessions = trace::rows_by_session(trace, "ext_dispatch", "op_id");
-    let sessions = settle(findings, "ext_dispatch", sessions)?.unwrap_or_default();
+    let sessions = record_damage(findings, "ext_dispatch", sessions)?.unwrap_or_default();
     Ok(sessions.into_keys().collect())
 }
 
@@ -141,7 +141,7 @@ fn gather(
     place: &str,
     found: rusqlite::Result<Vec<Finding>>,
 ) -> rusqlite::Result<()> {
-    let found = settle(findings, place, found)?.unwrap_or_default();
+    let found = record_damage(findings, place, found)?.unwrap_or_default();
     findings.extend(found);
     Ok(())
 }
@@ -150,7 +150,7 @@ fn gather(
 ///
 /// # Errors
 /// Failures that are not the file's.
-fn settle<T>(
+fn record_damage<T>(
     findings: &mut Vec<Finding>,
     place: &str,
     result: rusqlite::Result<T>,
@@ -158,10 +158,10 @@ fn settle<T>(
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if trace::is_damage(&error) => {
-            let told = findings
+            let is_reported = findings
                 .iter()
                 .any(|known| known.kind == FindingKind::UnreadableTable && known.place == place);
-            if !told {
+            if !is_reported {
                 let reason = structure::reason(&error);
                 findings.push(Finding::new(FindingKind::UnreadableTable, place, 1).detail(reason));
             }

@@ -26,29 +26,29 @@ pub enum Moment {
     Kernel(Regex),
 }
 
-/// A stretch of a trace, as it was named. An edge that was not is where the trace has it.
+/// A part of a trace, as it was named. An edge that was not is where the trace has it.
 #[derive(Debug, Clone)]
-pub struct Stretch {
+pub struct TimeRange {
     /// Where it begins.
     pub start: Option<Moment>,
     /// Where it ends.
     pub end: Option<Moment>,
 }
 
-impl FromStr for Stretch {
+impl FromStr for TimeRange {
     type Err = String;
 
     /// `FROM..TO`, or the text of a marker, which is what lies between its beginning and its end.
-    fn from_str(text: &str) -> Result<Stretch, String> {
+    fn from_str(text: &str) -> Result<TimeRange, String> {
         let edge = |text: &str| match text {
             "" => Ok(None),
             text => text.parse().map(Some),
         };
         match text.split_once("..") {
-            Some((start, end)) => Ok(Stretch { start: edge(start)?, end: edge(end)? }),
+            Some((start, end)) => Ok(TimeRange { start: edge(start)?, end: edge(end)? }),
             None => {
                 let marker = edge(&format!("marker:{text}"))?;
-                Ok(Stretch { start: marker.clone(), end: marker })
+                Ok(TimeRange { start: marker.clone(), end: marker })
             }
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Sorter<T> {
     file: Option<File>,
 }
 
-/// A sorted stretch of the file, bytes.
+/// A sorted part of the file, bytes.
 struct Run {
     next: u64,
     end: u64,

@@ -17,7 +17,7 @@ const REMEMBERED: usize = 4 << 20;
 const ENTRY: usize = 64;
 
 /// Rows between two lines of progress.
-const STRETCH: u64 = 1 << 18;
+const ROWS_PER_STEP: u64 = 1 << 18;
 
 /// Ids of texts of one table, in which each text is wanted once.
 pub(crate) struct Texts<'a> {
@@ -114,7 +114,7 @@ pub(crate) fn remove_unused(change: &Change<'_>, table: &str, mut candidates: Ro
         let mut rows = select.query([])?;
         let mut done = 0_u64;
         while let Some(row) = rows.next()? {
-            if done.is_multiple_of(STRETCH) {
+            if done.is_multiple_of(ROWS_PER_STEP) {
                 change.show(&format!("texts in use: {done} rows of {user}"));
                 change.check()?;
             }
@@ -186,12 +186,12 @@ fn users(trace: &Connection, table: &str) -> Result<BTreeMap<String, BTreeSet<St
         users.entry(row.get(0)?).or_default().insert(row.get(1)?);
     }
     if table == "rocpd_string" {
-        for told in declared_texts(trace)? {
+        for declared in declared_texts(trace)? {
             let found: Option<(String, String)> = trace
                 .query_row(
                     "SELECT M.name, C.name FROM sqlite_master M, pragma_table_info(M.name) C
                      WHERE M.type = 'table' AND lower(M.name) = lower(?1) AND lower(C.name) = lower(?2)",
-                    [told.table, told.column],
+                    [declared.table, declared.column],
                     |row| Ok((row.get(0)?, row.get(1)?)),
                 )
                 .optional()?;

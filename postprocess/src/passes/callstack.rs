@@ -32,7 +32,7 @@ pub static DEFINITION: Definition = Definition {
 };
 
 /// Calls between two lines of progress.
-const STRETCH: u64 = 1 << 16;
+const ROWS_PER_STEP: u64 = 1 << 16;
 
 impl Pass for Callstack {
     fn definition(&self) -> &'static Definition {
@@ -46,7 +46,7 @@ impl Pass for Callstack {
         let mut stack = OpenCalls::default();
         let mut done = 0;
         while let Some(call) = calls.sorted.next()? {
-            if done % STRETCH == 0 {
+            if done % ROWS_PER_STEP == 0 {
                 change.show(&format!("call stacks: {done} of {} calls", calls.count));
                 change.check()?;
             }

@@ -26,7 +26,7 @@ pub static DEFINITION: Definition = Definition {
 };
 
 /// Texts that are wanted whatever refers to them: local id 1 of each session is the empty text.
-const KEPT: &str = "id & 0xffffffff = 1 AND string = ''";
+const EMPTY_TEXTS: &str = "id & 0xffffffff = 1 AND string = ''";
 
 /// What became of the texts.
 #[derive(Debug, Serialize)]
@@ -61,9 +61,12 @@ pub fn dedupe(change: &Change<'_>) -> Result<Deduped> {
     let before = row_count(trace, "rocpd_string")?;
     change.show("equal texts");
     duplicate_texts::begin(trace)?;
-    duplicate_texts::gather(trace, &format!("SELECT string, id FROM rocpd_string WHERE NOT ({KEPT})"))?;
+    duplicate_texts::gather(
+        trace,
+        &format!("SELECT string, id FROM rocpd_string WHERE NOT ({EMPTY_TEXTS})"),
+    )?;
     let equal = duplicate_texts::find(trace)?;
-    let mut unused = Ids::of(trace, &format!("SELECT id FROM rocpd_string WHERE NOT ({KEPT})"), [])?;
+    let mut unused = Ids::of(trace, &format!("SELECT id FROM rocpd_string WHERE NOT ({EMPTY_TEXTS})"), [])?;
     let layout = Layout::declared(trace)?;
     for table in &layout.tables {
         let references = table.references.iter().filter(|reference| same(&reference.table, "rocpd_string"));

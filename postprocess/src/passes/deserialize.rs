@@ -30,7 +30,7 @@ pub static DEFINITION: Definition = Definition {
 };
 
 /// Rows between two lines of progress.
-const STRETCH: u64 = 1 << 16;
+const ROWS_PER_STEP: u64 = 1 << 16;
 
 /// What became of the markers.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -104,7 +104,7 @@ pub(super) fn make_rows(change: &Change<'_>, names: &[String]) -> Result<Deseria
         let mut markers = markers.query([])?;
         let mut done = 0_u64;
         while let Some(marker) = markers.next()? {
-            if done.is_multiple_of(STRETCH) {
+            if done.is_multiple_of(ROWS_PER_STEP) {
                 change.show(&format!("markers: {done}"));
                 change.check()?;
             }

@@ -17,7 +17,7 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use self::nested::{NameIds, NestedCall, NestedCalls};
-use crate::check::outlier::Stretching;
+use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::trace::Strings;
@@ -192,7 +192,7 @@ impl Ranking {
         let mut sums: HashMap<NameIds, RunningSums> = HashMap::new();
         let processes = Processes::of(trace)?;
         let mut nested = Sorter::new();
-        let mut stretching = Stretching::new();
+        let mut outliers = Outliers::new();
         let mut rows = trace.prepare(&by.query())?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
@@ -201,7 +201,7 @@ impl Ranking {
                 self.impossible += 1;
                 continue;
             };
-            if !are_sound((start, end)) || stretching.has(trace, (start, end))? {
+            if !are_sound((start, end)) || outliers.has(trace, (start, end))? {
                 self.impossible += 1;
                 continue;
             }

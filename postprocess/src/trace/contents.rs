@@ -40,7 +40,7 @@ pub struct Contents {
     pub launches_without_op: u64,
 }
 
-/// A stretch of time on the recording host's CLOCK_MONOTONIC, ns.
+/// A range of time on the recording host's CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// First start.

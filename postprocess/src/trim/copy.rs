@@ -28,10 +28,10 @@ pub(super) struct TrimCopy<'a> {
     pub(super) trace: &'a Connection,
     /// Its tables.
     pub(super) layout: &'a Layout,
-    /// The stretch of time that stays.
+    /// The range of time that stays.
     pub(super) window: Window,
     /// The calls and ops that stay.
-    pub(super) kept: &'a Selection,
+    pub(super) selection: &'a Selection,
     /// What tells the trace of which this is a part.
     pub(super) origin: String,
     /// What notes beside it say and it does not.
@@ -53,7 +53,7 @@ impl TrimCopy<'_> {
     /// When the trace cannot be read or the new one not be written.
     pub(super) fn run(&self) -> Result<CopiedRows> {
         let made = self.making.made;
-        self.kept.name(made)?;
+        self.selection.name(made)?;
         self.name_graphs()?;
         if self.layout.table("ext_callstack").is_some() {
             name_own_time(made, SOURCE, self.window.end_ns)?;
@@ -79,8 +79,8 @@ impl TrimCopy<'_> {
         }
         // By what was chosen before anything was copied.
         rows.extend([
-            ("rocpd_api".to_string(), self.kept.rows.calls),
-            ("rocpd_op".to_string(), self.kept.rows.ops),
+            ("rocpd_api".to_string(), self.selection.rows.calls),
+            ("rocpd_op".to_string(), self.selection.rows.ops),
         ]);
         objects::indexes(self.making, SOURCE)?;
         let views = objects::views(made, SOURCE, self.trace)?;

@@ -1,10 +1,10 @@
-//! The stretch of time that stays.
+//! The range of time that stays.
 
 use anyhow::{Result, bail};
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use crate::moment::{Edge, Moment, Stretch};
+use crate::moment::{Edge, Moment, TimeRange};
 use crate::trace::contents::Span;
 
 /// Times at or beyond this, in ns, are no times (146 years after a host's boot).
@@ -20,17 +20,17 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window that `stretch` is in a trace whose calls span `span`.
+    /// The window that `range` is in a trace whose calls span `span`.
     ///
     /// # Errors
     /// When an edge is not in the trace, the two are the wrong way round, or the trace cannot be read.
-    pub fn resolve(trace: &Connection, version: Version, span: Span, stretch: &Stretch) -> Result<Window> {
+    pub fn resolve(trace: &Connection, version: Version, span: Span, range: &TimeRange) -> Result<Window> {
         let edge = |moment: &Option<Moment>, edge, otherwise| {
             moment.as_ref().map_or(Ok(otherwise), |moment| moment.resolve(trace, version, span, edge))
         };
         let window = Window {
-            start_ns: edge(&stretch.start, Edge::Begin, i64::MIN)?,
-            end_ns: edge(&stretch.end, Edge::End, i64::MAX)?,
+            start_ns: edge(&range.start, Edge::Begin, i64::MIN)?,
+            end_ns: edge(&range.end, Edge::End, i64::MAX)?,
         };
         if window.end_ns < window.start_ns {
             bail!("the window ends ({} ns) before it starts ({} ns)", window.end_ns, window.start_ns);

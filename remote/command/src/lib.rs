@@ -2,7 +2,7 @@
 //!
 //! - `cli`: the command line; `targets`: which processes it means; `run`: what it does
 //! - `process`: what /proc says of a process; `attach`: finding its block; `request`, `signals`: the two ways to ask
-//! - `report`: what is told about each process; `refusal`: why something cannot be done
+//! - `report`: what is printed about each process; `refusal`: why something cannot be done
 //!
 //! Everything read from another process is untrusted: lengths are checked, texts are escaped.
 

@@ -1,4 +1,4 @@
-//! What is told about each process: a line for people, an object for programs.
+//! What is printed about each process: a line for people, an object for programs.
 
 use std::sync::atomic::Ordering;
 

@@ -50,7 +50,7 @@ impl Process {
         // One that other answers have taken the place of was done long ago.
         let answer = self.until(patience, || self.answer(number))?;
         let (outcome, text) = answer.unwrap_or((RequestOutcome::Done, vec![]));
-        settle(outcome, &text)
+        meaning(outcome, &text)
     }
 
     /// Waits up to `patience` until `there` gives something.
@@ -90,7 +90,7 @@ impl Process {
 }
 
 /// What an answer means.
-pub(crate) fn settle(outcome: RequestOutcome, text: &[u8]) -> Result<Done, Refusal> {
+pub(crate) fn meaning(outcome: RequestOutcome, text: &[u8]) -> Result<Done, Refusal> {
     let text = || String::from_utf8_lossy(text).into_owned();
     match outcome {
         RequestOutcome::Done => Ok(Done::Now),

@@ -101,7 +101,7 @@ fn act(acting: &Acting, command: &Command, program: &str) -> anyhow::Result<Vec<
 /// A request on its way, or one that was waited for.
 enum PendingRequest {
     Number(u64),
-    Settled(Done),
+    Answered(Done),
 }
 
 fn ask(process: &Process, command: &Command, wait: bool) -> Result<PendingRequest, Refusal> {
@@ -117,7 +117,7 @@ fn ask(process: &Process, command: &Command, wait: bool) -> Result<PendingReques
     if !command.file.is_empty() {
         return Err(Refusal::NeedsFlag("-o"));
     }
-    signals::ask(process, command.verb, wait).map(PendingRequest::Settled)
+    signals::ask(process, command.verb, wait).map(PendingRequest::Answered)
 }
 
 fn report(pid: u32, process: Result<Process, Refusal>, command: &Command, wait: bool) -> Report {
@@ -130,7 +130,7 @@ fn report(pid: u32, process: Result<Process, Refusal>, command: &Command, wait: 
         _ => PATIENCE,
     };
     let result = ask(&process, command, wait).and_then(|pending| match pending {
-        PendingRequest::Settled(done) => Ok(done),
+        PendingRequest::Answered(done) => Ok(done),
         PendingRequest::Number(_) if !wait => Ok(Done::Asked),
         PendingRequest::Number(number) => process.outcome(number, patience),
     });

@@ -7,7 +7,7 @@ use rpd_remote_block::{RequestVerb, SIGNAL_MARK, SignalOwner};
 use crate::attach::Process;
 use crate::process;
 use crate::refusal::Refusal;
-use crate::request::{Done, PATIENCE, settle};
+use crate::request::{Done, PATIENCE, meaning};
 
 /// The signals and what they ask for.
 const SIGNALS: [(libc::c_int, &str); 2] = [(libc::SIGUSR1, "SIGUSR1"), (libc::SIGUSR2, "SIGUSR2")];
@@ -68,6 +68,6 @@ pub(crate) fn ask(process: &Process, verb: RequestVerb, wait: bool) -> Result<Do
             (now > before).then(|| process.signal_answer.read(now)).flatten()
         });
         let (outcome, text) = done?;
-        settle(outcome, &text)
+        meaning(outcome, &text)
     })
 }

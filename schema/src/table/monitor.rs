@@ -4,7 +4,7 @@ use super::{Cells, Row};
 use crate::id::Offset;
 use rpd_sql::insert::{self, Insert};
 
-/// A stretch of time in which a sensor's value did not change.
+/// A time in which a sensor's value did not change.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorRow<'a> {
     /// `gpu`.

@@ -44,7 +44,7 @@ const VERSION_1: &str = "
     CREATE TABLE rocpd_metadata (id integer PRIMARY KEY, tag varchar(4096), value varchar(4096));";
 
 #[test]
-fn versions_are_told_apart() {
+fn versions_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     create(&path("2.rpd")).unwrap();
@@ -155,7 +155,7 @@ fn missing_and_empty_files_are_for_readers_an_error_and_for_writers_a_place() {
 }
 
 #[test]
-fn truncated_and_damaged_files_are_told_apart() {
+fn truncated_and_damaged_files_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();
     let whole = sample::real_trace("matmul_result.rpd", directory.path());
     let bytes = std::fs::read(&whole).unwrap();

@@ -16,4 +16,4 @@ mod session;
 #[path = "../../../tests/harness/skip.rs"]
 mod skip;
 mod skips;
-mod ways;
+mod transfer;

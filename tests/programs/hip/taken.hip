@@ -1,4 +1,4 @@
-// Plays another profiler: takes HIP's callbacks between two stretches of launches, whose kernels have different names.
+// Plays another profiler: takes HIP's callbacks between two rows of launches, whose kernels have different names.
 #include "../../../fixtures/programs/check.h"
 #include "../hazards/markers.h"
 

@@ -11,7 +11,7 @@ pub const CHUNK: usize = 64 << 10;
 /// from the system, while a transaction is still a tenth of a second's work.
 pub const ENOUGH: usize = 8 << 20;
 /// Chunks kept for that.
-const KEPT: usize = ENOUGH / CHUNK;
+const SPARE_CHUNKS: usize = ENOUGH / CHUNK;
 
 /// Memory that all rings of a process share.
 pub struct Budget {
@@ -27,7 +27,7 @@ pub struct Budget {
 impl Budget {
     /// At most `limit` bytes of chunks.
     pub fn new(limit: usize) -> Budget {
-        let spare = Mutex::new(Vec::with_capacity(KEPT));
+        let spare = Mutex::new(Vec::with_capacity(SPARE_CHUNKS));
         let (used, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Budget { limit: AtomicUsize::new(limit), used, taken, exhausted: AtomicBool::new(false), spare }
     }
@@ -96,7 +96,7 @@ impl Budget {
         if chunk.size() == CHUNK {
             chunk.reset();
             self.with_spare(|spare| {
-                if spare.len() < KEPT {
+                if spare.len() < SPARE_CHUNKS {
                     spare.push(chunk);
                 }
             });

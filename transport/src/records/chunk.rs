@@ -1,4 +1,4 @@
-//! One stretch of a ring's memory: a mapping of its own with the header in front, never from the allocator.
+//! One piece of a ring's memory: a mapping of its own with the header in front, never from the allocator.
 //!
 //! A record may be pushed by a signal handler, and a process may end in one, while the interrupted thread is inside malloc. What
 //! ring growth needs must not lie behind that lock; nor may a refused allocation end the process.

@@ -42,7 +42,7 @@ struct DlFindObject {
 
 type FindObject = unsafe extern "C" fn(*mut c_void, *mut DlFindObject) -> c_int;
 
-/// The way to ask.
+/// How the loader is asked.
 #[derive(Clone, Copy)]
 pub(super) struct DynamicLoader {
     find_object: Option<FindObject>,

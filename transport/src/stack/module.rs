@@ -36,7 +36,7 @@ pub(crate) enum FileIdentity {
 pub(super) struct Parts {
     /// Addresses of its code in this process.
     pub(super) text: Vec<Range<u64>>,
-    /// By what it is told from others.
+    /// By what it is distinguished from others.
     pub(super) sign: Sign,
     /// For [`Module`].
     pub(super) identity: Option<FileIdentity>,

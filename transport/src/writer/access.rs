@@ -1,4 +1,4 @@
-//! Whether the trace may be written, when it is tried again, and what the user is told where it may not.
+//! Whether the trace may be written, when it is tried again, and what the user reads where it may not.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};

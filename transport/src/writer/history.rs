@@ -29,9 +29,9 @@ struct Gone {
     /// The last session in it.
     session: u32,
     recorded: Recorded,
-    /// What sessions in files before it were told.
+    /// The sums that sessions in files before it have.
     reported: Sums,
-    /// Events of that session alone, and what sessions before it were told.
+    /// Events of that session alone, and the sums that sessions before it have.
     events: u64,
     before: Sums,
 }
@@ -132,7 +132,7 @@ impl FileHistory {
         self.gone = None;
     }
 
-    /// Counts what went with a file that is gone. The next session is told what sessions in that one had been told.
+    /// Counts what went with a file that is gone. The next session gets the sums that sessions in that one had.
     pub(super) fn count_gone(&mut self, recorder: &Recorder, reported: &mut Reported) {
         if let Some(gone) = self.gone.take() {
             recorder.counters.lose(Cause::FileGone, gone.recorded.events());

@@ -14,7 +14,7 @@ use crate::switch::SwitchChange;
 
 struct OpenProcessRange {
     tid: u32,
-    /// The one range, and the stretches of it that are rows already.
+    /// The one range, and the parts of it that are rows already.
     range: Ranges,
 }
 
@@ -68,7 +68,7 @@ impl ProcessRanges {
         range.push(is_on.then_some(time), Stack::RPD, name, args);
         // An id that comes again means that the stop of the first was lost.
         if let Some(mut lost) = self.open.insert(id, OpenProcessRange { tid, range }) {
-            lost.range.end(time, |stretch| emit(lost.tid, stretch));
+            lost.range.end(time, |part| emit(lost.tid, part));
         }
     }
 
@@ -82,8 +82,8 @@ impl ProcessRanges {
     ) {
         match self.open.remove(&id) {
             Some(OpenProcessRange { tid, mut range }) => {
-                range.apply(changes, time, |stretch| emit(tid, stretch));
-                range.end(time, |stretch| emit(tid, stretch));
+                range.apply(changes, time, |part| emit(tid, part));
+                range.end(time, |part| emit(tid, part));
             }
             None => self.early.push(Early { id, time, waited: false }),
         }
@@ -114,14 +114,14 @@ impl ProcessRanges {
             }
         }
         for OpenProcessRange { tid, range } in self.open.values_mut() {
-            range.apply(changes, now, |stretch| emit(*tid, stretch));
+            range.apply(changes, now, |part| emit(*tid, part));
         }
     }
 
     /// The session ends at `now`, and every range with it.
     pub(super) fn end(&mut self, now: u64, mut emit: impl FnMut(u32, RangePart<'_>)) {
         for (_, OpenProcessRange { tid, mut range }) in self.open.drain() {
-            range.end(now, |stretch| emit(tid, stretch));
+            range.end(now, |part| emit(tid, part));
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn to(rows: &mut Rows) -> impl FnMut(u32, RangePart<'_>) {
-        |tid, stretch| rows.push((tid, stretch.start, stretch.end))
+        |tid, part| rows.push((tid, part.start, part.end))
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The open ranges of one thread, as its push and pop records tell them, and the rows they become.
 //!
-//! A range is recorded in the stretches in which recording was on: one that is open when recording stops ends there, and
+//! A range is recorded in the parts in which recording was on: one that is open when recording stops ends there, and
 //! goes on as another row from the resume time when it is still open then.
 
 use crate::records::ring::Entry;
 use crate::records::{Kind, Marker, Stack};
 use crate::switch::SwitchChange;
 
-/// A finished stretch of a range: the row's content.
+/// A finished part of a range: the row's content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RangePart<'a> {
     pub(super) name: &'a str,
@@ -20,7 +20,7 @@ pub(super) struct RangePart<'a> {
 
 struct OpenRange {
     stack: Stack,
-    /// Start of the stretch being recorded; none while recording is paused.
+    /// Start of the part being recorded; none while recording is paused.
     since: Option<u64>,
     name: String,
     args: String,
@@ -124,8 +124,8 @@ impl OpenRange {
 mod tests {
     use super::*;
 
-    fn row(stretch: RangePart<'_>) -> (String, u64, u64) {
-        (stretch.name.to_string(), stretch.start, stretch.end)
+    fn row(part: RangePart<'_>) -> (String, u64, u64) {
+        (part.name.to_string(), part.start, part.end)
     }
 
     #[test]

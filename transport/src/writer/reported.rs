@@ -1,4 +1,4 @@
-//! What the session in the file has been told of itself, in the file or in a note beside it.
+//! What the file says of the session: in its metadata, or in a note beside it.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::recorder::Recorder;
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
 
-/// The counts that the session has, and when it was told them.
+/// The counts that the session has, and when they were written.
 #[derive(Clone, Copy)]
 struct Counts {
     at: Instant,
@@ -30,10 +30,10 @@ pub(super) struct Reported {
     /// What is known of the GPUs.
     gpus: bool,
     counts: Option<Counts>,
-    /// Sums that sessions in files have been told of, and those of them that were not this one.
+    /// Sums that sessions in files have, and those that sessions before this one have.
     sums: Sums,
     before_session: Sums,
-    /// Sums that sessions in files before this one have been told of.
+    /// Sums that sessions in files before this one have.
     before_file: Sums,
     /// How many failures.
     failures: u32,
@@ -60,38 +60,38 @@ impl Reported {
         }
     }
 
-    /// What sessions before this one have been told.
+    /// The sums that sessions before this one have.
     pub(super) fn before_session(&self) -> Sums {
         self.before_session
     }
 
-    /// What sessions in files before this one have been told.
+    /// The sums that sessions in files before this one have.
     pub(super) fn before_file(&self) -> Sums {
         self.before_file
     }
 
-    /// What is told next goes into another file.
+    /// What is reported next goes into another file.
     pub(super) fn begin_file(&mut self) {
         self.before_file = self.sums;
     }
 
-    /// What is told next goes into another session.
+    /// What is reported next goes into another session.
     pub(super) fn begin_session(&mut self) {
         (self.introduced, self.gpus, self.counts) = (false, false, None);
         self.before_session = self.sums;
     }
 
-    /// What was told after these sums is gone.
+    /// What was reported after these sums is gone.
     pub(super) fn forget_since(&mut self, sums: Sums) {
         self.sums = sums;
     }
 
-    /// Of losses, what was told after these is gone.
+    /// Of losses, what was reported after these is gone.
     pub(super) fn forget_lost_since(&mut self, lost: Lost) {
         self.sums = self.sums.with_lost(lost);
     }
 
-    /// Whether the session must be told more, though there may be no records: `recorded` is what it has by now.
+    /// Whether there is something to report, though there may be no records. `recorded` is what the session has by now.
     pub(super) fn is_due(&self, recorded: &Recorded) -> bool {
         self.has_new_failures() || self.counts_are_old(recorded)
     }
@@ -139,7 +139,7 @@ impl Reported {
             session::counts(&mut state, self.recorder, recorded, sums.since(self.before_session))?;
             self.counts = Some(Counts { at: Instant::now(), recorded: *recorded, sums });
         } else if self.without_op != recorded.launches_without_op() {
-            // A process that is killed must have told it with what it wrote last.
+            // A process that is killed must have reported it with what it wrote last.
             session::launches_without_op(&mut state, recorded)?;
         }
         session::committed(appender, recorded)?;

@@ -13,7 +13,7 @@ use crate::pass::texts::Texts;
 use crate::text;
 
 /// Calls that are read before what they change is written: SQLite does not change a table well that it is reading.
-const STRETCH: usize = 1 << 14;
+const ROWS_PER_STEP: usize = 1 << 14;
 
 /// Look-alikes that are named.
 const EXAMPLES: usize = 3;
@@ -50,7 +50,7 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<TakenMarkers>
     let mut select = trace.prepare(&format!(
         "SELECT A.rowid, A.id, A.args_id, {} FROM rocpd_api A JOIN {texts} T ON T.id = A.args_id
          WHERE A.rowid > ?1 AND A.apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')
-         ORDER BY A.rowid LIMIT {STRETCH}",
+         ORDER BY A.rowid LIMIT {ROWS_PER_STEP}",
         arguments("T.string")
     ))?;
     let mut names = Texts::of(trace, "rocpd_string")?;
@@ -96,7 +96,7 @@ pub(crate) fn take(change: &Change<'_>, keep_args: bool) -> Result<TakenMarkers>
             update.execute([row, name])?;
         }
         done += read;
-        if read < STRETCH {
+        if read < ROWS_PER_STEP {
             taken.operators = operators.finish()?;
             return Ok(taken);
         }
@@ -150,7 +150,7 @@ pub(crate) fn put_back(change: &Change<'_>) -> Result<()> {
              JOIN rocpd_api A ON A.id = E.api_ptr_id
              JOIN rocpd_string N ON N.id = E.autogradName_id
              JOIN {texts} T ON T.id = A.args_id AND T.string = N.string
-         WHERE E.rowid > ?1 ORDER BY E.rowid LIMIT {STRETCH}"
+         WHERE E.rowid > ?1 ORDER BY E.rowid LIMIT {ROWS_PER_STEP}"
     ))?;
     let mut args = Texts::of(trace, texts)?;
     let mut update = trace.prepare("UPDATE rocpd_api SET args_id = ?2 WHERE rowid = ?1")?;
@@ -178,7 +178,7 @@ pub(crate) fn put_back(change: &Change<'_>) -> Result<()> {
             update.execute([row, args.id(&text)?])?;
         }
         done += read;
-        if read < STRETCH {
+        if read < ROWS_PER_STEP {
             break;
         }
     }

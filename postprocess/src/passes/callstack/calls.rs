@@ -9,7 +9,7 @@ use crate::pass::Change;
 use crate::pass::sorted::{Sorted, Sorter};
 
 /// Rows between two lines of progress.
-const STRETCH: u64 = 1 << 17;
+const ROWS_PER_STEP: u64 = 1 << 17;
 
 /// No operation takes longer, ns: 104 days. Sums of what can be are in range then.
 const LONGEST_OP: i64 = 1 << 53;
@@ -43,7 +43,7 @@ impl Calls {
         let (mut count, mut impossible_calls) = (0, 0);
         let mut next = gpu_times.next()?;
         while let Some(row) = rows.next()? {
-            if (count + impossible_calls) % STRETCH == 0 {
+            if (count + impossible_calls) % ROWS_PER_STEP == 0 {
                 change.show(&format!("call stacks: {} calls read", count + impossible_calls));
                 change.check()?;
             }
@@ -84,7 +84,7 @@ fn gpu_times(change: &Change<'_>) -> Result<(u64, u64, Sorted<[i64; 2]>)> {
     let mut select = links(change.trace)?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        if count % STRETCH == 0 {
+        if count % ROWS_PER_STEP == 0 {
             change.show(&format!("call stacks: {count} operations read"));
             change.check()?;
         }

@@ -15,7 +15,7 @@ use crate::pass::Change;
 use crate::pass::sorted::{Sorted, Sorter};
 
 /// Rows between two lines of progress.
-const STRETCH: u64 = 1 << 17;
+const ROWS_PER_STEP: u64 = 1 << 17;
 
 /// A captured launch: its graph's place among the graphs, its begin, its call.
 pub(crate) type CapturedLaunch = [i64; 3];
@@ -59,7 +59,7 @@ impl Captured {
         let mut rows = select.query([])?;
         let mut done = 0_u64;
         while let Some(row) = rows.next()? {
-            if done.is_multiple_of(STRETCH) {
+            if done.is_multiple_of(ROWS_PER_STEP) {
                 change.show(&format!("graphs: {done} launches"));
                 change.check()?;
             }

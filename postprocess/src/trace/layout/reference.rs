@@ -53,7 +53,7 @@ pub(super) fn add(trace: &Connection, tables: &mut [TableLayout]) -> rusqlite::R
     let target = |name: &str| keys.iter().find(|(table, _)| same(table, name));
     let has_unique_texts = target("rocpd_ustring").is_some();
     let texts = match declared_texts(trace) {
-        // Damage is told by those who look for it.
+        // Those who look for damage report it.
         Err(error) if is_damage(&error) => Vec::new(),
         texts => texts?,
     };

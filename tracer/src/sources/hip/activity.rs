@@ -46,7 +46,7 @@ struct Callbacks {
     register: RegisterActivityCallback,
     /// Numbers of the functions.
     functions: Vec<u32>,
-    /// Where commands are told as well.
+    /// Where HIP reports commands as well.
     enable: Option<EnableActivityCallback>,
     /// HIP has them.
     given: Mutex<bool>,
@@ -60,7 +60,7 @@ struct ActivityRecord {
     domain: u32,
     kind: u32,
     operation: u32,
-    /// HIP's own number of the command, as it told it when the command was created.
+    /// HIP's own number of the command, as it gave it when the command was created.
     id: u64,
     begin: u64,
     end: u64,

@@ -34,7 +34,7 @@ pub(super) enum CallState {
 pub(super) unsafe fn keep(api: &Api, data: *const u8, call: CallState, into: &mut [u8; MOST]) -> usize {
     let mut end = 0;
     for field in &api.fields {
-        let size = kept(field);
+        let size = stored_size(field);
         if end + size.max(2 + TEXT) > MOST {
             break;
         }
@@ -92,7 +92,7 @@ unsafe fn keep_text(text: *const c_char, to: &mut [u8]) -> usize {
 }
 
 /// Bytes kept of `field`; of a text its length's.
-fn kept(field: &Field) -> usize {
+fn stored_size(field: &Field) -> usize {
     match field.class {
         Class::Opaque => 0,
         Class::Text => 2,
@@ -116,7 +116,7 @@ impl<'a> Arguments<'a> {
     pub(crate) fn each(&self) -> impl Iterator<Item = (&'a Field, &'a [u8])> + use<'a> {
         let mut rest = self.bytes;
         self.api.fields.iter().map_while(move |field| {
-            let mut size = kept(field);
+            let mut size = stored_size(field);
             if field.class == Class::Text {
                 size += usize::from(u16::from_le_bytes(rest.get(..2)?.try_into().ok()?));
             }

@@ -1,4 +1,4 @@
-//! Commands of HIP - kernels, copies, fills - as HIP itself times them: the way without intercepted queues.
+//! Commands of HIP - kernels, copies, fills - as HIP itself times them, where queues are not intercepted.
 //!
 //! A command is created inside a call and completes at any time on any thread. What the call knows waits here in between, in a
 //! table that never blocks; a command that never completes leaves its place to a later one.

@@ -40,10 +40,10 @@ const LINGER: Duration = Duration::from_millis(50);
 const LOOK_BEHIND: usize = 64;
 /// See [`LOOK_BEHIND`].
 const FULL_LOOK: u64 = 32;
-/// A kernel that has not completed so long after its launch may never do so: the file is told what it is, ns.
+/// A kernel that has not completed so long after its launch may never do so: the file then says what it is, ns.
 const LONG: u64 = 1_000_000_000;
-/// Launches of one queue that have not completed, of which the file is told at once at most: the oldest.
-const MOST_TOLD: usize = 10_000;
+/// Launches of one queue that have not completed, which the file names at once at most: the oldest.
+const MOST_NAMED: usize = 10_000;
 
 #[derive(Default)]
 struct CompletionRequests {
@@ -290,7 +290,7 @@ impl Watcher {
                 self.look(wanted > reported)
             };
             match aborting || telling || oldest_wanted {
-                true => self.queues.iter_mut().for_each(|queue| queue.tell(hsa, 0, MOST_TOLD)),
+                true => self.queues.iter_mut().for_each(|queue| queue.tell(hsa, 0, MOST_NAMED)),
                 false => self.tell_of_long_ones(),
             }
             if aborting {

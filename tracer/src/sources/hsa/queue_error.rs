@@ -64,7 +64,7 @@ unsafe extern "C-unwind" fn failed(status: Status, queue: *mut Queue, data: *mut
     }
 }
 
-/// The session is told, and what has completed is written out: the program may come down by it.
+/// The session says so, and what has completed is written out: the program may come down by it.
 fn tell(recorder: &'static Recorder, what: String) {
     recorder.failures.add(session_fact::QUEUE_ERROR, what);
     if recorder.switch.is_on() {

@@ -1,4 +1,4 @@
-//! The tables of rocprofiler-sdk-roctx: the way of markers that do not pass our own symbols, such as those of programs that load the
+//! The tables of rocprofiler-sdk-roctx: markers come through them that do not pass our own symbols, such as those of programs that load the
 //! library by dlopen. A call that did pass them comes here a second time, and is only handed on.
 
 use std::ffi::{c_char, c_int, c_void};

@@ -1,4 +1,4 @@
-//! Rows are those that were given whichever way they take: one by one, or many by way of a database in memory; copied whole, or
+//! Rows in the file are those that were given, however they are written: one by one, or many with a database in memory; copied whole, or
 //! value by value where the file's table is another.
 
 use rpd_schema::{
