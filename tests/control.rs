@@ -1,6 +1,6 @@
 //! What programs and variables control: starting, stopping, flushing, file names, wrong values.
 
-use crate::harness::{Dir, Loading, Ran, Run, program, tool};
+use crate::harness::{Dir, Loading, Ran, Run, program, rpd, tool};
 
 /// The program that does what its arguments say, with the recorder.
 fn control<'a>(dir: &'a Dir, acts: &[&str]) -> Run<'a> {
@@ -271,6 +271,19 @@ fn file_names() {
     let name = format!("a-{}-{}-7-100%.rpd", ran.pid, host.trim());
     assert_eq!(dir.names(), [&*name]);
     assert_eq!(dir.trace(&name).metadata("session::0::env::RANK").into_values().collect::<Vec<_>>(), ["7"]);
+}
+
+/// As of `mpirun` in a batch script of Slurm, whose variable all ranks have.
+#[test]
+fn the_rank_in_the_name_is_the_one_that_info_shows() {
+    let dir = Dir::new();
+    let run = control(&dir, &["mark=x"]).env("RPDT_FILENAME", "r%r.rpd").env("SLURM_PROCID", "0");
+    run.env("OMPI_COMM_WORLD_RANK", "3").run().expect(0).expect_silent();
+    assert_eq!(dir.names(), ["r3.rpd"]);
+    let info =
+        std::process::Command::new(rpd()).args(["info", "--json"]).arg(dir.path("r3.rpd")).output().unwrap();
+    let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+    assert_eq!(info["sessions"][0]["rank"], "3", "{info}");
 }
 
 #[test]

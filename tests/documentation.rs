@@ -343,3 +343,25 @@ fn pages_have_no_private_words() {
     }
     assert!(found.is_empty(), "words that docs/glossary.md has others for:\n{}", found.join("\n"));
 }
+
+/// Columns of a row of a table at most, without the targets of links.
+const WIDEST_ROW: usize = 120;
+
+#[test]
+fn rows_of_tables_fit_on_a_line() {
+    let shown = |row: &str| {
+        let mut parts = row.split("](");
+        let first = parts.next().unwrap_or_default().to_string();
+        let shown =
+            parts.fold(first, |shown, part| shown + part.split_once(')').map_or(part, |(_, text)| text));
+        shown.chars().filter(|c| !"`[".contains(*c)).count()
+    };
+    assert_eq!(shown("| `a` | [b](c.md) |"), "| a | b |".len());
+    let mut found = vec![];
+    for (page, text) in pages() {
+        let lines = text.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
+        let wide = lines.map(|(number, row)| (number, shown(row))).filter(|(_, width)| *width > WIDEST_ROW);
+        found.extend(wide.map(|(number, width)| format!("{page}:{}: {width} columns", number + 1)));
+    }
+    assert!(found.is_empty(), "say it below the table, in sentences:\n{}", found.join("\n"));
+}

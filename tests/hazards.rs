@@ -1,4 +1,4 @@
-//! What can go wrong around a recorder inside somebody else's process, one test for each row of docs/hazards.md. Short
+//! What can go wrong around a recorder inside somebody else's process, one test for each entry of docs/hazards.md. Short
 //! versions; the full ones with RPD_SOAK=1.
 
 mod build;

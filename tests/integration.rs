@@ -77,7 +77,7 @@ mod command;
 mod libraries;
 mod primitives;
 
-// What can go wrong around a recorder inside somebody else's process: docs/hazards.md row by row.
+// What can go wrong around a recorder inside somebody else's process: docs/hazards.md entry by entry.
 mod hazards;
 
 // README.md and docs/: their commands run, their links lead somewhere.

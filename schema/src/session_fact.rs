@@ -18,15 +18,15 @@ pub const PPID: &str = "ppid";
 pub const PROCESS: &str = "process";
 /// Command line.
 pub const COMMAND: &str = "command";
-/// When recording began, ns, CLOCK_MONOTONIC.
+/// When the recorder was loaded, or the process was forked from one that is recorded: ns, CLOCK_MONOTONIC. Recording may begin later.
 pub const START_MONOTONIC_NS: &str = "start_monotonic_ns";
-/// When recording began, ns since 1970, CLOCK_REALTIME.
+/// The same moment, ns since 1970, CLOCK_REALTIME.
 pub const START_REALTIME_NS: &str = "start_realtime_ns";
-/// When recording ended, ns, CLOCK_MONOTONIC. Absent if the process was killed.
+/// When the session ended, ns, CLOCK_MONOTONIC. Absent if the process was killed.
 pub const END_MONOTONIC_NS: &str = "end_monotonic_ns";
-/// When recording ended, ns since 1970, CLOCK_REALTIME. Absent if the process was killed.
+/// The same moment, ns since 1970, CLOCK_REALTIME.
 pub const END_REALTIME_NS: &str = "end_realtime_ns";
-/// What was recorded from: names separated by spaces.
+/// The sources that found what they observe: their names with commas between them, `hsa,hip`.
 pub const SOURCES: &str = "sources";
 /// Which run of `rpd record` the process belonged to: a name that no other run has.
 pub const RUN: &str = "run";
@@ -54,8 +54,8 @@ pub const ALTERNATE_SEED: &str = "alternate_seed";
 /// The note beside the trace from which facts were taken in.
 pub const TAKEN_IN: &str = "taken_in";
 
-/// Environment variables that tell the rank of a process in a job.
-pub const RANK_VARIABLES: [&str; 4] = ["RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"];
+/// Environment variables that name the rank of a process in its job. The first that is set counts, for `%r` in a name too.
+pub use rpd_settings::rank::VARIABLES as RANK_VARIABLES;
 
 /// Environment variables that name the job a process belongs to: no two runs of the launcher have the same.
 pub const JOB_VARIABLES: [&str; 7] = [

@@ -47,10 +47,10 @@ impl SessionInfo {
         self.get(fact::PID)?.trim().parse().ok()
     }
 
-    /// Rank of the process in its job: of the first rank variable that is set.
+    /// Rank of the process in its job: the first of [`fact::RANK_VARIABLES`] that has a value.
     #[must_use]
     pub fn rank(&self) -> Option<&str> {
-        fact::RANK_VARIABLES.iter().find_map(|variable| self.get(&fact::env(variable)))
+        rpd_settings::rank::first(|variable| self.get(&fact::env(variable)))
     }
 
     /// Counts of what was recorded, by kind.

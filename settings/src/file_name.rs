@@ -55,14 +55,6 @@ pub fn host() -> String {
     name.map(|name| name.trim().to_string()).unwrap_or_else(|_| "unknown".into())
 }
 
-/// The rank that a launcher gave this process, global ranks first: `%r`.
-#[must_use]
-pub fn rank() -> Option<String> {
-    ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
-}
-
 /// `text` as the name of a trace to be written.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 //! | `quantity.rs` | times (`1.5ms`) and sizes (`512MiB`) |
 //! | `nearest.rs` | the known name that a misspelt one is nearest to |
 //! | `variable.rs` | the names of the environment variables |
+//! | `rank.rs` | the rank of a process in its job |
 //! | `file_name.rs` | `%p`, `%h` and `%r` in the name of a trace, and names that no trace can have |
 
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@
 pub mod file_name;
 mod nearest;
 pub mod quantity;
+pub mod rank;
 pub mod variable;
 
 pub use nearest::{nearest, tip};

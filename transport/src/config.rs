@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rpd_settings::file_name;
 use rpd_settings::quantity::{MILLISECOND, SECOND};
+use rpd_settings::{file_name, rank};
 
 use crate::env::Env;
 
@@ -111,7 +111,7 @@ impl Template {
         file_name::expand(&self.0, |letter| match letter {
             b'p' => Some(std::process::id().to_string()),
             b'h' => Some(file_name::host()),
-            b'r' => Some(file_name::rank().unwrap_or_else(|| "0".to_string())),
+            b'r' => Some(rank::rank().unwrap_or_else(|| "0".to_string())),
             _ => None,
         })
     }

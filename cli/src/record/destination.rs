@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use rpd_postprocess::check::recorded_by;
 use rpd_postprocess::trace;
 use rpd_schema::{ErrorKind, Version};
-use rpd_settings::file_name;
+use rpd_settings::{file_name, rank};
 
 use crate::record::job;
 
@@ -57,7 +57,7 @@ impl Destination {
     /// # Errors
     /// Those of [`Trace::prepare`]; or when a name of its own for each process is to replace something, or has no directory.
     pub(crate) fn prepare(written: &Path, existing: Existing) -> Result<Destination> {
-        let rank = file_name::rank();
+        let rank = rank::rank();
         if !file_name::has(written, b'p') && (rank.is_some() || !file_name::has(written, b'r')) {
             let path = file_name::expand(written, |letter| match letter {
                 b'h' => Some(file_name::host()),
