@@ -348,6 +348,27 @@ fn files_come_and_go_while_the_program_runs() {
     assert!(files[1..].iter().all(|file| *file == files[1]), "{files:?}");
 }
 
+/// Without intercepted queues nothing can be replaced: one line says so.
+#[test]
+fn where_hip_times_its_commands_nothing_is_replaced() {
+    let dir = Dir::new();
+    let cache = cache(&dir, &[("a.hsaco", candidate("gfx900", VARIANT))]);
+    let ran = replaced(&dir, &cache).env("RPDT_TIMING", "hip").arg("2").run();
+    ran.expect(0);
+    assert_eq!(
+        ran.stderr.matches("kernels are not replaced where HIP's own records time them").count(),
+        1,
+        "{ran}"
+    );
+    let trace = dir.trace("trace.rpd");
+    let replaced =
+        trace.has_table("ext_replacement") && trace.number("select count(*) from ext_replacement") > 0;
+    assert!(
+        !replaced && trace.number("select count(*) from op where opType = 'KernelExecution'") > 0,
+        "{ran}"
+    );
+}
+
 /// Whose turn it is.
 #[test]
 fn candidates_run_by_turns() {

@@ -264,7 +264,14 @@ fn symbols(image: &ElfImage<'_>, table: &SectionHeader, segments: &[&ProgramHead
             return Err(wrong(format!("{name} is of a kind that code objects do not have")));
         }
         if of.sh_flags & u64::from(SHF_ALLOC) == 0 {
-            continue;
+            // Of debug information, say; the runtime gives kernels, functions and variables addresses in segments.
+            match kind {
+                STT_OBJECT | STT_FUNC => {
+                    return Err(wrong(format!("{name} is of a section that is not loaded")));
+                }
+                _ if table.sh_type == SHT_DYNSYM => return Err(wrong(format!("{name} is not loaded"))),
+                _ => continue,
+            }
         }
         let into = value.checked_sub(of.sh_addr).and_then(|into| into.checked_add(size));
         if into.is_none_or(|end| end > of.sh_size) || segment_of(segments, value, size).is_none() {

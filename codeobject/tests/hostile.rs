@@ -284,4 +284,12 @@ fn what_the_runtime_would_follow_outside_is_refused() {
         assert!(loadable(&bad).is_err(), "byte {place:#x}");
     }
     assert!(refused > 20, "{refused}");
+    // Kernel descriptors in a section that is not loaded.
+    let rodata = (1..section_count).map(|n| sections + n * 64).find(|at| {
+        let (kind, flags) = (good[at + 4], good[at + 8]);
+        kind == 1 && flags & 6 == 2
+    });
+    let mut bad = good.clone();
+    bad[rodata.expect("read-only data") + 8] = 0x80;
+    assert!(loadable(&bad).is_err_and(|error| error.to_string().contains("is not loaded")));
 }

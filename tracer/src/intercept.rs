@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rpd_schema::session_fact;
+use rpd_transport::log;
 use rpd_transport::source::CandidateText;
 
 use crate::gpu::kernels::Kernel;
@@ -36,6 +37,14 @@ static ON: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
+}
+
+/// Says once why kernels are not replaced although a cache was asked for.
+pub(crate) fn cannot(why: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if is_on() && !SAID.swap(true, Ordering::Relaxed) {
+        log::problem(&format!("kernels are not replaced {why}"));
+    }
 }
 
 /// What the session says of it.

@@ -13,6 +13,7 @@ use super::state::{self, Event, HipLibrary, State};
 use super::{activity, config, description, symbols, tracer_callback};
 use crate::gpu::timing;
 use crate::hsa_runtime::{known, late};
+use crate::intercept;
 
 /// How long a thread waits for another one that does the same.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -61,6 +62,11 @@ fn open(recorder: &'static Recorder, library: Library, late: bool) {
     recorder.in_use();
     let by_symbols = symbols::has_calls(Some(&library));
     let times_commands = timing::by_hip(late);
+    if times_commands {
+        intercept::cannot(
+            "where HIP's own records time them: start the program with the recorder, and RPDT_TIMING=hsa",
+        );
+    }
     let mut hip = HipLibrary { library, apis: Vec::new(), version: "", data_size: 0, times_commands };
     let wanted = !config::get().apis.is_empty();
     let known = wanted && describe(&mut hip);

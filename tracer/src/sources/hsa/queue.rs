@@ -20,6 +20,7 @@ use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
 use crate::hsa_runtime::agent::Gpu;
 use crate::hsa_runtime::known;
+use crate::intercept;
 
 /// Packets that an intercept queue gets at least where a full one aborts the program: before ROCr 6.0 a doorbell that covers
 /// several packets fails an assertion when the hardware ring has no room for them (intercept_queue.cpp; fixed in 6.0).
@@ -123,6 +124,7 @@ pub(super) unsafe extern "C-unwind" fn create(
         log::info(|| {
             "cooperative queues are shared in the runtime: their kernels are not recorded".to_string()
         });
+        intercept::cannot("on cooperative queues, which the runtime shares");
     }
     let mut refused = false;
     if let Some(gpu) = gpu.filter(|_| !cooperative) {
