@@ -369,6 +369,32 @@ fn where_hip_times_its_commands_nothing_is_replaced() {
     );
 }
 
+/// rocPRIM and rocRAND with a cache that has all of their kernels: the program itself, as the compiler made it.
+#[test]
+fn kernels_of_libraries_are_replaced_by_themselves() {
+    let (dir, without) = (Dir::new(), Dir::new());
+    let primitives = program("primitives");
+    let library = fs::canonicalize("/usr/lib/x86_64-linux-gnu/librocrand.so.1").unwrap();
+    let cache = cache(&dir, &[("program.hsaco", primitives.clone()), ("library.hsaco", library)]);
+    let plain = Run::new(&without, &primitives).run();
+    let run = Run::new(&dir, primitives).recorded(Loading::Preload);
+    let ran = run.env("LOGDUR_KERNEL_CACHE", cache).env("RPDT_TICKS", "1").run();
+    ran.expect(0);
+    assert_eq!(ran.stdout, plain.stdout);
+    let trace = dir.trace("trace.rpd");
+    let dispatches = dispatches(&dir, &trace);
+    assert_named(&dispatches);
+    let replaced = |pattern: &str| {
+        let of: Vec<bool> =
+            dispatches.iter().filter(|one| one.name.contains(pattern)).map(|one| one.replaced).collect();
+        (of.iter().filter(|replaced| **replaced).count(), of.len())
+    };
+    let (rocprim, of) = replaced("rocprim::");
+    assert!(rocprim == of && of >= 3, "{rocprim} of {of}{ran}");
+    let (rocrand, of) = replaced("rocrand");
+    assert!(rocrand == of && of >= 1, "{rocrand} of {of}{ran}");
+}
+
 /// Whose turn it is.
 #[test]
 fn candidates_run_by_turns() {

@@ -251,7 +251,8 @@ fn symbols(image: &ElfImage<'_>, table: &SectionHeader, segments: &[&ProgramHead
         let (value, size) = (long(8), long(16));
         let name = crate::elf::text_at(names, word(0) as usize);
         let name = name.ok_or_else(|| wrong("a name is not a string".into()))?;
-        if section == SHN_ABS {
+        // rocRAND has names of LDS that is defined nowhere; nothing refers to them.
+        if section == SHN_ABS || (section == SHN_UNDEF && (value, size, kind) == (0, 0, STT_NOTYPE)) {
             continue;
         }
         if section == SHN_UNDEF || section >= SHN_LORESERVE {
@@ -288,6 +289,12 @@ fn relocations(
 ) -> Result<(), Error> {
     let wrong = |why: String| damaged("ELF relocations", why);
     let symbols = &image.sections[table.sh_link as usize];
+    let entries = image.contents(symbols).unwrap_or_default();
+    let is_defined = |symbol: u32| {
+        let entry = entries.chunks_exact(SYMBOL as usize).nth(symbol as usize);
+        // Number 0 is no symbol.
+        entry.is_some_and(|entry| symbol == 0 || entry[6..8] != [0, 0])
+    };
     for entry in image.contents(table).unwrap_or_default().chunks_exact(RELOCATION as usize) {
         let word = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
