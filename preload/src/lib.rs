@@ -7,7 +7,8 @@
 //! - [`stderr`]: lines on standard error that raise no signal
 //!
 //! In the process:
-//! - [`library`]: where this library is, and which others are loaded; [`next`]: the function behind one that is interposed
+//! - [`library`]: where this library is, and which others are loaded; [`loaded`]: functions of those by name; [`next`]: the function behind
+//!   one that is interposed
 //! - [`environment`]: variables for the program's children; [`tools_list`]: the list of libraries that the HSA runtime loads
 //! - [`threads`]: our own threads; [`fork`]: what a fork must not happen in
 //!
@@ -19,6 +20,7 @@ pub mod environment;
 pub mod fork;
 pub mod guard;
 pub mod library;
+pub mod loaded;
 pub mod lock;
 pub mod memory;
 pub mod next;

@@ -1,8 +1,10 @@
 //! The function behind one of ours that stands in front of it: the C library's, or another library's in between.
 
 use std::ffi::{CStr, c_void};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::loaded;
 
 /// A function that a library of ours interposes.
 pub struct Next {
@@ -22,15 +24,19 @@ impl Next {
     }
 
     /// Looks for it, once and early: later, in a signal handler, it could not be done.
-    pub fn look_up(&self) -> Option<*mut c_void> {
+    pub fn look_up(&self) -> Option<NonNull<c_void>> {
         // SAFETY: a NUL-terminated name.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         self.function.store(found, Ordering::Relaxed);
-        self.get()
+        NonNull::new(found)
     }
 
     /// What was found.
-    pub fn get(&self) -> Option<*mut c_void> {
-        Some(self.function.load(Ordering::Relaxed)).filter(|function| !function.is_null())
+    ///
+    /// # Safety
+    /// `F` is the function pointer type of the function of that name.
+    pub unsafe fn get<F: Copy>(&self) -> Option<F> {
+        // SAFETY: the caller's promise.
+        NonNull::new(self.function.load(Ordering::Relaxed)).map(|found| unsafe { loaded::function(found) })
     }
 }

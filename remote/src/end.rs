@@ -36,9 +36,9 @@ fn end(status: c_int) -> ! {
     if presence::is_own_process() {
         guard(recorder::finish);
     }
-    if let Some(next) = EXIT.get() {
-        // SAFETY: a function of that name, and so of that type.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int)>(next)(status) };
+    // SAFETY: a function of that name, and so of that type.
+    if let Some(next) = unsafe { EXIT.get::<extern "C" fn(c_int)>() } {
+        next(status);
     }
     loop {
         // SAFETY: what the C library's _exit does: every thread ends here.
@@ -60,10 +60,14 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
             block.ring();
         }
     }
-    // The C library always has it.
-    let next = THREAD_EXIT.get().or_else(|| THREAD_EXIT.look_up()).unwrap_or_else(|| std::process::abort());
     // SAFETY: a function of that name, and so of that type.
-    unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn(*mut c_void) -> !>(next)(value) }
+    let find = || unsafe { THREAD_EXIT.get::<extern "C-unwind" fn(*mut c_void) -> !>() };
+    let late = || {
+        THREAD_EXIT.look_up();
+        find()
+    };
+    // The C library always has it.
+    find().or_else(late).unwrap_or_else(|| std::process::abort())(value)
 }
 
 /// Whether the program's first thread has ended before the others.

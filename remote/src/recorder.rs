@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use rpd_preload::loaded::Loaded;
+
 use crate::fork;
 use crate::load::{self, RPD_REMOTE_LOADING};
 
@@ -168,11 +170,9 @@ fn open(path: &Path, how: c_int) -> Result<&'static RecorderFunctions, String> {
     let name =
         CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path with a NUL in it".to_string())?;
     // Global, so that programs that look for the marker functions by name find them from now on.
-    // SAFETY: a NUL-terminated name. What the library's constructor does is its own business.
-    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL | how) };
-    if library.is_null() {
-        return Err(dl_error());
-    }
+    // SAFETY: what the library's constructor does is its own business.
+    let library =
+        unsafe { Loaded::open(&name, libc::RTLD_NOW | libc::RTLD_GLOBAL | how) }.ok_or_else(dl_error)?;
     let recorder = interface(library).map_err(|name| {
         let path = path.display();
         format!("{path} is another version than this loader: it has no {name}")
@@ -183,36 +183,31 @@ fn open(path: &Path, how: c_int) -> Result<&'static RecorderFunctions, String> {
     Ok(unsafe { &*recorder })
 }
 
-fn interface(library: *mut c_void) -> Result<RecorderFunctions, String> {
-    let find = |name: &'static CStr| {
-        // SAFETY: a handle of dlopen, which stays open for ever, and a NUL-terminated name.
-        let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
-        if symbol.is_null() { Err(name.to_string_lossy().into_owned()) } else { Ok(symbol) }
-    };
-    let (start, stop, flush, open) =
-        (find(c"rpdstart")?, find(c"rpdstop")?, find(c"rpdflush")?, find(c"rpdopen")?);
-    let (state, finish) = (find(c"rpd_state")?, find(c"rpdfinish")?);
-    let drain = find(c"rpddrain")?;
-    let (on_load, on_unload) = (find(c"OnLoad")?, find(c"OnUnload")?);
-    let set_filename = find(c"rpd_setFilename")?;
+fn interface(library: Loaded) -> Result<RecorderFunctions, String> {
     // SAFETY: functions of these types under these names, by include/rpd_tracer.h.
     unsafe {
-        use std::mem::transmute;
         Ok(RecorderFunctions {
-            start: transmute::<*mut c_void, extern "C" fn()>(start),
-            stop: transmute::<*mut c_void, extern "C" fn()>(stop),
-            flush: transmute::<*mut c_void, extern "C" fn()>(flush),
-            drain: transmute::<*mut c_void, extern "C" fn(u64) -> u64>(drain),
-            open: transmute::<*mut c_void, extern "C" fn()>(open),
-            finish: transmute::<*mut c_void, extern "C" fn()>(finish),
-            on_load: transmute::<*mut c_void, OnLoad>(on_load),
-            on_unload: transmute::<*mut c_void, extern "C" fn()>(on_unload),
-            state: transmute::<*mut c_void, unsafe extern "C" fn(*mut ReportedState)>(state),
-            set_filename: transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> c_int>(
-                set_filename,
-            ),
+            start: find(library, c"rpdstart")?,
+            stop: find(library, c"rpdstop")?,
+            flush: find(library, c"rpdflush")?,
+            drain: find(library, c"rpddrain")?,
+            open: find(library, c"rpdopen")?,
+            finish: find(library, c"rpdfinish")?,
+            on_load: find(library, c"OnLoad")?,
+            on_unload: find(library, c"OnUnload")?,
+            state: find(library, c"rpd_state")?,
+            set_filename: find(library, c"rpd_setFilename")?,
         })
     }
+}
+
+/// The function of that name, or the name.
+///
+/// # Safety
+/// `F` is its function pointer type.
+unsafe fn find<F: Copy>(library: Loaded, name: &CStr) -> Result<F, String> {
+    // SAFETY: the caller's promise.
+    unsafe { library.function(name) }.ok_or_else(|| name.to_string_lossy().into_owned())
 }
 
 fn dl_error() -> String {

@@ -2,10 +2,11 @@
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rpd_preload::cancellation;
+use rpd_preload::loaded::{self, Loaded};
 
 use crate::real;
 
@@ -32,7 +33,6 @@ pub(crate) struct Forward<F> {
 impl<F: Copy> Forward<F> {
     /// The function of that name, whose signature is `F`.
     pub(crate) const fn new(name: &'static CStr) -> Forward<F> {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
         let found = AtomicPtr::new(ptr::null_mut());
         Forward { name, found, generation: AtomicU32::new(0), signature: PhantomData }
     }
@@ -45,17 +45,12 @@ impl<F: Copy> Forward<F> {
             self.found.store(cancellation::disabled(|| look_for(self.name)), Ordering::Relaxed);
             self.generation.store(now, Ordering::Release);
         }
-        let found = self.found.load(Ordering::Relaxed);
-        // SAFETY: `found` is the function of that name, of whose signature the name speaks; the sizes are equal (see `new`).
-        (!found.is_null()).then(|| unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
+        // SAFETY: the function of that name, of whose signature the name speaks.
+        NonNull::new(self.found.load(Ordering::Relaxed)).map(|found| unsafe { loaded::function(found) })
     }
 }
 
 fn look_for(name: &CStr) -> *mut c_void {
-    // SAFETY: NUL-terminated names; RTLD_NOLOAD loads nothing. The recorder is never unloaded.
-    let recorder = unsafe {
-        let library = libc::dlopen(RECORDER.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
-        if library.is_null() { ptr::null_mut() } else { libc::dlsym(library, name.as_ptr()) }
-    };
-    if recorder.is_null() { real::function(name) } else { recorder }
+    let recorder = Loaded::find(RECORDER).and_then(|recorder| recorder.symbol(name));
+    recorder.map_or_else(|| real::function(name), NonNull::as_ptr)
 }

@@ -127,11 +127,9 @@ impl RuntimeHold {
         // SAFETY: functions of these names have these types (HSA 1.2).
         unsafe {
             Some(RuntimeHold {
-                init: std::mem::transmute::<*mut c_void, NoArguments>(exported(c"hsa_init")?),
-                shut_down: std::mem::transmute::<*mut c_void, NoArguments>(exported(c"hsa_shut_down")?),
-                system_get_info: std::mem::transmute::<*mut c_void, SystemGetInfo>(exported(
-                    c"hsa_system_get_info",
-                )?),
+                init: exported(c"hsa_init")?,
+                shut_down: exported(c"hsa_shut_down")?,
+                system_get_info: exported(c"hsa_system_get_info")?,
             })
         }
     }

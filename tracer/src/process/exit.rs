@@ -1,7 +1,7 @@
 //! The ends of a process that run no destructor: `_exit` and `_Exit`, by which data-loader and worker processes end, `abort` and a
 //! failed `assert`, by interposition (LD_PRELOAD, or late: see `got`); `quick_exit`, by a handler.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint};
 
 use rpd_preload::next::Next;
 
@@ -19,8 +19,8 @@ static ASSERT_FAIL: Next = Next::new(c"__assert_fail");
 fn look_up(next: &Next, ours: usize) -> Option<GotEntry> {
     let theirs = next.look_up()?;
     // SAFETY: a NUL-terminated name.
-    let passed_by = theirs == unsafe { libc::dlsym(libc::RTLD_DEFAULT, next.name().as_ptr()) };
-    passed_by.then(|| GotEntry { name: next.name(), theirs: theirs.addr(), ours })
+    let passed_by = theirs.as_ptr() == unsafe { libc::dlsym(libc::RTLD_DEFAULT, next.name().as_ptr()) };
+    passed_by.then(|| GotEntry { name: next.name(), theirs: theirs.addr().get(), ours })
 }
 
 /// Looks up what stands behind ours, and asks to be called at `quick_exit`.
@@ -93,9 +93,9 @@ extern "C-unwind" fn exit_c99_now(status: c_int) -> ! {
 
 fn end(next: &Next, status: c_int) -> ! {
     guard((), finish::process_end);
-    if let Some(next) = next.get() {
-        // SAFETY: a function of that name, and so of that type.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn(c_int)>(next)(status) };
+    // SAFETY: a function of that name, and so of that type.
+    if let Some(next) = unsafe { next.get::<extern "C-unwind" fn(c_int)>() } {
+        next(status);
     }
     loop {
         // SAFETY: what the C library's _exit does: every thread ends here (not SYS_exit, which ends only the caller).
@@ -105,9 +105,9 @@ fn end(next: &Next, status: c_int) -> ! {
 
 extern "C-unwind" fn abort_now() -> ! {
     guard((), finish::abort);
-    if let Some(next) = ABORT.get() {
-        // SAFETY: a function of that name, and so of that type.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C-unwind" fn()>(next)() };
+    // SAFETY: a function of that name, and so of that type.
+    if let Some(next) = unsafe { ABORT.get::<extern "C-unwind" fn()>() } {
+        next();
     }
     loop {
         // SAFETY: no pointers; what abort comes down to where nobody handles the signal.
@@ -127,11 +127,10 @@ unsafe extern "C-unwind" fn assertion_failed(
     function: *const c_char,
 ) -> ! {
     guard((), finish::abort);
-    if let Some(next) = ASSERT_FAIL.get() {
-        // SAFETY: a function of that name, and so of that type, with the caller's arguments.
-        unsafe {
-            std::mem::transmute::<*mut c_void, AssertFail>(next)(assertion, file, line, function);
-        }
+    // SAFETY: a function of that name, and so of that type.
+    if let Some(next) = unsafe { ASSERT_FAIL.get::<AssertFail>() } {
+        // SAFETY: the caller's arguments.
+        unsafe { next(assertion, file, line, function) };
     }
     abort_now()
 }

@@ -4,6 +4,8 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 
+use rpd_preload::loaded::{self, Loaded};
+
 /// rocprofiler_set_api_table.
 pub(crate) type SetApiTable =
     unsafe extern "C-unwind" fn(*const c_char, u64, u64, *mut *mut c_void, u64) -> c_int;
@@ -26,17 +28,8 @@ pub(crate) fn next(own: *const ()) -> Option<SetApiTable> {
 }
 
 fn entry(library: &CStr, mode: c_int, own: *const ()) -> Option<SetApiTable> {
-    // SAFETY: NUL-terminated names. The handle is not given back: the library stays for as long as its hooks may be called.
-    let found = unsafe {
-        let handle = libc::dlopen(library.as_ptr(), mode);
-        if handle.is_null() {
-            return None;
-        }
-        libc::dlsym(handle, c"rocprofiler_set_api_table".as_ptr())
-    };
-    if found.is_null() || std::ptr::addr_eq(found, own) {
-        return None;
-    }
+    // SAFETY: as rocprofiler-register itself would load it.
+    let found = unsafe { Loaded::open(library, mode) }?.symbol(c"rocprofiler_set_api_table")?;
     // SAFETY: the one signature of a function of that name (rocprofiler-register.cpp).
-    Some(unsafe { std::mem::transmute::<*mut c_void, SetApiTable>(found) })
+    (!std::ptr::addr_eq(found.as_ptr(), own)).then(|| unsafe { loaded::function(found) })
 }

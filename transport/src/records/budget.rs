@@ -1,4 +1,8 @@
 //! Memory for records that are not written yet: chunks, of which the rings of all threads together have so many bytes at most.
+//!
+//! Spare chunks lie in a vector behind a lock that nobody waits for. A queue without a lock (crossbeam's `ArrayQueue`) would be waited for:
+//! a thread that a signal handler has interrupted between the two steps of its push or pop holds up whoever comes to that place, which
+//! may be the handler itself, or the writer at the end of a process whose handler does not return.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, TryLockError};

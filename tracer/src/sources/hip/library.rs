@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use rpd_preload::library;
+use rpd_preload::loaded::Loaded;
 
 use super::description::{self, HipVersion};
 
@@ -47,37 +48,21 @@ impl Library {
         if !library::is_loaded("libamdhip64.so") {
             return None;
         }
-        // SAFETY: RTLD_NOLOAD runs no code of the library.
-        let open = |name: &&CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        let handle = NAMES.iter().map(open).find(|handle| !handle.is_null())?;
-        let symbol = |name: &CStr| {
-            // SAFETY: a handle that is never closed, a NUL-terminated name.
-            let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
-            (!address.is_null()).then_some(address)
-        };
+        let hip = NAMES.iter().find_map(|name| Loaded::find(name))?;
         // SAFETY: functions of these names have these types in every HIP version (HIP 5.2 and 6.4 hip_runtime_api.h,
         // hip_intercept.cpp).
         unsafe {
             Some(Library {
-                register_activity: symbol(c"hipRegisterActivityCallback")
-                    .map(|at| std::mem::transmute::<*mut c_void, RegisterActivityCallback>(at)),
-                register_api: symbol(c"hipRegisterApiCallback")
-                    .map(|at| std::mem::transmute::<*mut c_void, RegisterApiCallback>(at)),
-                init_commands: symbol(c"hipInitActivityCallback")
-                    .map(|at| std::mem::transmute::<*mut c_void, InitActivityCallback>(at)),
-                enable_commands: symbol(c"hipEnableActivityCallback")
-                    .map(|at| std::mem::transmute::<*mut c_void, EnableActivityCallback>(at)),
-                register_tracer: symbol(c"hipRegisterTracerCallback")
-                    .map(|at| std::mem::transmute::<*mut c_void, RegisterTracerCallback>(at)),
-                numbers_devices: symbol(c"hipLaunchHostFunc").is_none(),
-                api_name: std::mem::transmute::<*mut c_void, ApiName>(symbol(c"hipApiName")?),
-                stream_device: std::mem::transmute::<*mut c_void, StreamDevice>(symbol(
-                    c"hipGetStreamDeviceId",
-                )?),
-                kernel_name: std::mem::transmute::<*mut c_void, KernelName>(symbol(c"hipKernelNameRef")?),
-                kernel_name_by_host_function: std::mem::transmute::<*mut c_void, KernelNameByHostFunction>(
-                    symbol(c"hipKernelNameRefByPtr")?,
-                ),
+                register_activity: hip.function(c"hipRegisterActivityCallback"),
+                register_api: hip.function(c"hipRegisterApiCallback"),
+                init_commands: hip.function(c"hipInitActivityCallback"),
+                enable_commands: hip.function(c"hipEnableActivityCallback"),
+                register_tracer: hip.function(c"hipRegisterTracerCallback"),
+                numbers_devices: hip.symbol(c"hipLaunchHostFunc").is_none(),
+                api_name: hip.function(c"hipApiName")?,
+                stream_device: hip.function(c"hipGetStreamDeviceId")?,
+                kernel_name: hip.function(c"hipKernelNameRef")?,
+                kernel_name_by_host_function: hip.function(c"hipKernelNameRefByPtr")?,
             })
         }
     }

@@ -123,9 +123,6 @@ impl Owner {
 /// hsa_amd_pointer_info of the runtime in this process.
 fn function() -> Option<PointerInfoFunction> {
     static FUNCTION: OnceLock<Option<PointerInfoFunction>> = OnceLock::new();
-    *FUNCTION.get_or_init(|| {
-        let address = exported(c"hsa_amd_pointer_info")?;
-        // SAFETY: the function of this name has this type (ROCr 5.2 hsa_ext_amd.h).
-        Some(unsafe { std::mem::transmute::<*mut c_void, PointerInfoFunction>(address) })
-    })
+    // SAFETY: the function of this name has this type (ROCr 5.2 hsa_ext_amd.h).
+    *FUNCTION.get_or_init(|| unsafe { exported(c"hsa_amd_pointer_info") })
 }

@@ -100,9 +100,10 @@ impl Oldest {
 fn name(status: Status) -> String {
     type StatusString = unsafe extern "C-unwind" fn(Status, *mut *const c_char) -> Status;
     let mut text = std::ptr::null();
-    let known = exported(c"hsa_status_string").is_some_and(|function| {
-        // SAFETY: the function of that name, in a runtime that lives, with a place for the result.
-        unsafe { std::mem::transmute::<*mut c_void, StatusString>(function)(status, &mut text) == SUCCESS }
+    // SAFETY: the function of that name has that type (HSA 1.2).
+    let known = unsafe { exported::<StatusString>(c"hsa_status_string") }.is_some_and(|function| {
+        // SAFETY: in a runtime that lives, with a place for the result.
+        unsafe { function(status, &mut text) == SUCCESS }
     });
     if !known || text.is_null() {
         return format!("HSA status {status:#x}");

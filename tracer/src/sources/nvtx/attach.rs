@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_void};
 use super::abi::{self, CallbackModule, CallbacksTable, GetExportTable, Slot};
 use super::callbacks;
 
+use rpd_preload::loaded::{self, Loaded};
 use rpd_transport::log;
 
 /// Names the injection library; ours, or the one of a tool that the user wants instead.
@@ -60,16 +61,8 @@ pub(super) fn wanted_instead(own: *mut c_void) -> Option<unsafe extern "C-unwind
     if path.is_null() || unsafe { *path } == 0 {
         return None;
     }
-    // SAFETY: as NVTX itself would load it.
-    let entry = unsafe {
-        let library = libc::dlopen(path, libc::RTLD_LAZY);
-        if library.is_null() { std::ptr::null_mut() } else { libc::dlsym(library, ENTRY.as_ptr()) }
-    };
-    if entry.is_null() || entry == own {
-        return None;
-    }
+    // SAFETY: a NUL-terminated path, of a library that NVTX itself would load so.
+    let entry = unsafe { Loaded::open(CStr::from_ptr(path), libc::RTLD_LAZY) }?.symbol(ENTRY)?;
     // SAFETY: what NVTX takes a function of that name for.
-    Some(unsafe {
-        std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(GetExportTable) -> i32>(entry)
-    })
+    (entry.as_ptr() != own).then(|| unsafe { loaded::function(entry) })
 }

@@ -6,9 +6,10 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use rpd_preload::loaded::{self, Loaded};
 use rpd_preload::{cancellation, library};
 
 /// Names under which roctx libraries are loaded: programs link these sonames.
@@ -27,14 +28,11 @@ const REFRESH: &CStr = c"rpd_roctx_refresh";
 
 /// The recorder is in the process now. Our own libroctx64.so, where the program has it already, sends calls here from now on.
 pub(crate) fn arrived() {
-    // SAFETY: NUL-terminated names; RTLD_NOLOAD loads nothing; only our library has a function of that name, which takes nothing.
-    unsafe {
-        let library = libc::dlopen(LIBRARIES[0].as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
-        let refresh =
-            if library.is_null() { ptr::null_mut() } else { libc::dlsym(library, REFRESH.as_ptr()) };
-        if !refresh.is_null() {
-            std::mem::transmute::<*mut c_void, extern "C-unwind" fn()>(refresh)();
-        }
+    let library = Loaded::find(LIBRARIES[0]);
+    // SAFETY: only our library has a function of that name, which takes nothing.
+    let refresh = library.and_then(|library| unsafe { library.function::<extern "C-unwind" fn()>(REFRESH) });
+    if let Some(refresh) = refresh {
+        refresh();
     }
 }
 
@@ -52,7 +50,6 @@ static NONE: u8 = 0;
 impl<F: Copy> NextFunction<F> {
     /// The function of that name, whose signature is `F`.
     pub(super) const fn new(name: &'static CStr) -> NextFunction<F> {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
         NextFunction { name, found: AtomicPtr::new(ptr::null_mut()), signature: PhantomData }
     }
 
@@ -62,49 +59,33 @@ impl<F: Copy> NextFunction<F> {
         let none = (&raw const NONE).cast_mut().cast::<c_void>();
         let mut found = self.found.load(Ordering::Acquire);
         if found.is_null() {
-            found = cancellation::disabled(|| look_for(self.name)).unwrap_or(none);
+            found = cancellation::disabled(|| look_for(self.name)).map_or(none, NonNull::as_ptr);
             self.found.store(found, Ordering::Release);
         }
-        if found == none {
-            return None;
-        }
-        // SAFETY: `found` is the function of that name, of whose signature the name speaks; the sizes are equal (see `new`).
-        Some(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
+        // SAFETY: the function of that name, of whose signature the name speaks.
+        NonNull::new(found).filter(|_| found != none).map(|found| unsafe { loaded::function(found) })
     }
 }
 
-fn look_for(name: &CStr) -> Option<*mut c_void> {
+fn look_for(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: a NUL-terminated name.
     let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    let loaded = LIBRARIES.iter().map(|library| {
-        // SAFETY: NUL-terminated names; RTLD_NOLOAD loads nothing. The handle is not given back: the library stays for as long
-        // as its function may be called.
-        unsafe {
-            let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
-            if handle.is_null() { ptr::null_mut() } else { libc::dlsym(handle, name.as_ptr()) }
+    let loaded = LIBRARIES.iter().filter_map(|library| Loaded::find(library)?.symbol(name));
+    NonNull::new(next).into_iter().chain(loaded).find_map(|function| {
+        // SAFETY: libraries whose functions may be called from here on stay loaded.
+        match unsafe { library::of_address(function.as_ptr()) } {
+            Some(file) if Some(file) == library::own_path() => None,
+            Some(file) => behind(file, name).unwrap_or(Some(function)),
+            None => Some(function),
         }
-    });
-    let mut found = std::iter::once(next).chain(loaded).filter(|function| !function.is_null());
-    // SAFETY: libraries whose functions may be called from here on stay loaded.
-    found.find_map(|function| match unsafe { library::of_address(function) } {
-        Some(file) if Some(file) == library::own_path() => None,
-        Some(file) => behind(file, name).unwrap_or(Some(function)),
-        None => Some(function),
     })
 }
 
 /// What stands behind our own libroctx64.so. Nothing if `file` is another library.
-fn behind(file: &CStr, name: &CStr) -> Option<Option<*mut c_void>> {
+fn behind(file: &CStr, name: &CStr) -> Option<Option<NonNull<c_void>>> {
     type AskNext = unsafe extern "C-unwind" fn(*const c_char) -> *mut c_void;
-    // SAFETY: a NUL-terminated path of a library that is loaded.
-    let ask = unsafe {
-        let handle = libc::dlopen(file.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
-        if handle.is_null() { ptr::null_mut() } else { libc::dlsym(handle, OURS.as_ptr()) }
-    };
-    if ask.is_null() {
-        return None;
-    }
     // SAFETY: only our library has a function of that name, and that is its signature.
-    let next = unsafe { std::mem::transmute::<*mut c_void, AskNext>(ask)(name.as_ptr()) };
-    Some((!next.is_null()).then_some(next))
+    let ask = unsafe { Loaded::find(file)?.function::<AskNext>(OURS) }?;
+    // SAFETY: a NUL-terminated name.
+    Some(NonNull::new(unsafe { ask(name.as_ptr()) }))
 }
