@@ -67,6 +67,9 @@ mod remote;
 // Registers and sizes of kernels against LLVM's own reading of the code objects.
 mod resources;
 
+// `rpd code` against LLVM's tools.
+mod code;
+
 // Devices that hang, fail or run out; children; ends of all kinds.
 mod misfortune;
 

@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::harness::{Dir, Loading, Run, Trace, program, tool};
 
 /// Of one kernel: the keys of its metadata with a plain value.
-type Facts = BTreeMap<String, String>;
+pub(crate) type Facts = BTreeMap<String, String>;
 
 /// `amdhsa.kernels` of a code object by symbol, as llvm-readelf prints it (YAML; the keys of a kernel are indented by four).
-fn kernels(code_object: &Path) -> BTreeMap<String, Facts> {
+pub(crate) fn kernels(code_object: &Path) -> BTreeMap<String, Facts> {
     let notes = tool("llvm-readelf-15", &["--notes".as_ref(), code_object.as_os_str()]);
     let list = notes.split("amdhsa.kernels:").nth(1).unwrap_or_else(|| panic!("no kernels: {notes}"));
     let list = list.split("\namdhsa.").next().unwrap();

@@ -9,8 +9,10 @@ mod apply;
 mod autograd;
 mod callstack;
 mod check;
+mod code;
 mod create;
 mod deserialize;
+mod disassembler;
 mod graph;
 mod info;
 mod merge;
@@ -74,6 +76,7 @@ verbs! {
     Top(top::Top),
     Api(api::Api),
     Check(check::Check),
+    Code(code::Code),
     Trim(trim::Trim),
     Merge(merge::Merge),
     Subclass(subclass::Subclass),
@@ -84,6 +87,7 @@ verbs! {
     Autograd(autograd::Autograd),
     Passes(passes::Passes),
     Remote(remote::Remote),
+    Disassembler(disassembler::Disassembler),
 }
 
 /// Parses the command line, ending the process with status 2 when it is wrong, and does what it says.

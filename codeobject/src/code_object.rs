@@ -46,10 +46,7 @@ impl CodeObject {
     /// ABI versions outside of 3 to 6, [`Error::Malformed`] and [`Error::TooLarge`] for damage.
     pub fn parse(bytes: &[u8]) -> Result<CodeObject, Error> {
         let image = ElfImage::open(bytes)?;
-        if image.header.e_machine != EM_AMDGPU {
-            return Err(Error::OtherMachine { machine: image.header.e_machine });
-        }
-        let abi_version = abi_version(&image)?;
+        let abi_version = CodeObject::check(&image)?;
         let target = Target::from_flags(image.header.e_flags, abi_version);
         let (owner, kind) = METADATA_NOTE;
         // Linked of several objects it has a note of each, as rocBLAS has for its assembled kernels.
@@ -76,6 +73,14 @@ impl CodeObject {
             source: FactsFrom::Descriptors,
             kernels,
         })
+    }
+
+    /// The version of the ABI, of an ELF file that is a code object of a version that this crate reads.
+    pub(crate) fn check(image: &ElfImage<'_>) -> Result<u8, Error> {
+        match image.header.e_machine {
+            EM_AMDGPU => abi_version(image),
+            machine => Err(Error::OtherMachine { machine }),
+        }
     }
 
     /// The kernel of that symbol, with or without `.kd`.

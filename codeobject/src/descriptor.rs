@@ -24,6 +24,8 @@ pub struct Descriptor {
     pub wavefront_size: u32,
     /// The kernel's scratch is not known beforehand.
     pub uses_dynamic_stack: bool,
+    /// From gfx10 on: a work-group may use both CUs of a work-group processor. Means something else before.
+    pub workgroup_processor_mode: bool,
     rsrc1: u32,
     rsrc3: u32,
 }
@@ -51,6 +53,7 @@ impl Descriptor {
             code_entry_offset: (u64::from(word(16)) | u64::from(word(20)) << 32) as i64,
             wavefront_size: if properties & 1 << 10 != 0 { 32 } else { 64 },
             uses_dynamic_stack: properties & 1 << 11 != 0,
+            workgroup_processor_mode: word(48) & 1 << 29 != 0,
             rsrc1: word(48),
             rsrc3: word(44),
         }
@@ -64,7 +67,7 @@ impl Descriptor {
         let granule = |registers: u32| (vector + 1) * registers;
         let registers = match processor {
             // One file for both kinds: the descriptor holds the sum and where accumulation registers begin.
-            "90a" | "940" | "941" | "942" | "950" | "9-4-generic" => {
+            _ if target.has_one_register_file() => {
                 let vgprs = granule(8);
                 let begin = ((self.rsrc3 & 0x3f) + 1) * 4;
                 AllottedRegisters { vgprs, agprs: vgprs.saturating_sub(begin), sgprs: scalar }
@@ -96,6 +99,7 @@ impl Descriptor {
         kernel.kernarg_segment_size = self.kernarg_size;
         kernel.wavefront_size = self.wavefront_size;
         kernel.uses_dynamic_stack = self.uses_dynamic_stack;
+        kernel.workgroup_processor_mode = self.workgroup_processor_mode;
         if let Some(registers) = self.registers(target) {
             kernel.vgpr_count = registers.vgprs;
             kernel.agpr_count = registers.agprs;

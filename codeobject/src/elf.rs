@@ -5,18 +5,26 @@
 //! (notes, symbol names) are read against a budget of the file's own size, so that a small hostile file cannot
 //! cost more than a large honest one.
 
+use std::ops::Range;
+
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG, SELFMAG};
 use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
-use goblin::elf::section_header::{SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB};
+use goblin::elf::section_header::{SHN_UNDEF, SHN_XINDEX, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB};
 use goblin::elf::{Header, ProgramHeader, SectionHeader, Symtab};
 
 use crate::Error;
+use crate::container::ReadAt;
 
 /// Real code objects have about ten.
 const MAX_PROGRAM_HEADERS: usize = 256;
 /// A symbol name longer than this is damage; mangled names of template kernels reach some ten thousand bytes.
 const MAX_NAME: usize = 64 * 1024;
+/// Bytes of the ELF header, and of an entry of the section table.
+pub(crate) const HEADER: usize = 64;
+const SECTION_HEADER: u64 = 64;
+/// Bytes of the section table or of the sections' names: a million sections.
+const MAX_TABLE: u64 = 64 << 20;
 const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
 
 /// A 64-bit little-endian ELF file whose header tables lie inside the bytes.
@@ -50,16 +58,71 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&ELFMAG[..SELFMAG])
 }
 
+/// The header of a 64-bit little-endian ELF file.
+fn header(bytes: &[u8]) -> Result<Header, Error> {
+    if !is_elf(bytes) {
+        return Err(Error::UnknownFormat);
+    }
+    if bytes.get(EI_CLASS) != Some(&ELFCLASS64) || bytes.get(EI_DATA) != Some(&ELFDATA2LSB) {
+        return Err(Error::malformed("ELF header", "not 64-bit little-endian"));
+    }
+    goblin::elf::Elf::parse_header(bytes).map_err(|error| Error::malformed("ELF header", error.to_string()))
+}
+
+/// The machine that an ELF file is for, of which `bytes` are the first ones.
+pub(crate) fn machine(bytes: &[u8]) -> Result<u16, Error> {
+    header(bytes).map(|header| header.e_machine)
+}
+
+/// Where all sections of that name lie in a file of any size, of which the tables alone are read.
+pub(crate) fn places_of(file: &(impl ReadAt + ?Sized), name: &str) -> Result<Vec<Range<u64>>, Error> {
+    let damaged = |why: &str| Error::malformed("ELF section headers", why);
+    let size = file.size();
+    let read = |start: u64, length: u64| {
+        let inside = start.checked_add(length).is_some_and(|end| end <= size);
+        let length = Some(length).filter(|length| inside && *length <= MAX_TABLE);
+        let length = length.ok_or_else(|| damaged("they reach beyond the end of the file"))?;
+        file.read(start, length as usize).map_err(Error::unreadable)
+    };
+    let header = header(&read(0, HEADER as u64)?)?;
+    // The ELF crate takes a table at 0 for none, so it gets what is in front as well.
+    let sections = |count: u64| {
+        let start =
+            header.e_shoff.checked_sub(SECTION_HEADER).ok_or_else(|| damaged("they overlap the header"))?;
+        let table = read(start, count.saturating_mul(SECTION_HEADER).saturating_add(SECTION_HEADER))?;
+        SectionHeader::parse(&table, SECTION_HEADER as usize, count as usize, CTX)
+            .map_err(|error| damaged(&error.to_string()))
+    };
+    if header.e_shoff == 0 {
+        return Ok(Vec::new());
+    }
+    // A file with more sections than the header can count has the numbers in its first section.
+    let first = sections(1)?;
+    let count = if header.e_shnum == 0 { first[0].sh_size } else { header.e_shnum.into() };
+    let names = if u32::from(header.e_shstrndx) == SHN_XINDEX {
+        first[0].sh_link as usize
+    } else {
+        header.e_shstrndx.into()
+    };
+    let sections = sections(count)?;
+    let Some(names) = sections.get(names) else { return Ok(Vec::new()) };
+    let names = read(names.sh_offset, names.sh_size)?;
+    let mut places = Vec::new();
+    for section in sections.iter().filter(|section| is_named(section, &names, name)) {
+        let end = section.sh_offset.checked_add(section.sh_size).filter(|end| *end <= size);
+        places.push(section.sh_offset..end.ok_or_else(|| damaged("one reaches beyond the end of the file"))?);
+    }
+    Ok(places)
+}
+
+fn is_named(section: &SectionHeader, names: &[u8], name: &str) -> bool {
+    let rest = names.get(section.sh_name..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
+    rest.is_some_and(|rest| rest.first() == Some(&0))
+}
+
 impl<'a> ElfImage<'a> {
     pub(crate) fn open(bytes: &'a [u8]) -> Result<ElfImage<'a>, Error> {
-        if !is_elf(bytes) {
-            return Err(Error::UnknownFormat);
-        }
-        if bytes.get(EI_CLASS) != Some(&ELFCLASS64) || bytes.get(EI_DATA) != Some(&ELFDATA2LSB) {
-            return Err(Error::malformed("ELF header", "not 64-bit little-endian"));
-        }
-        let header = goblin::elf::Elf::parse_header(bytes)
-            .map_err(|error| Error::malformed("ELF header", error.to_string()))?;
+        let header = header(bytes)?;
         let count = usize::from(header.e_phnum);
         if count > MAX_PROGRAM_HEADERS {
             return Err(Error::TooLarge { part: "the ELF program header table", limit: MAX_PROGRAM_HEADERS });
@@ -91,13 +154,8 @@ impl<'a> ElfImage<'a> {
     /// Contents of the first section of that name; `None` when there is none inside the file.
     pub(crate) fn section(&self, name: &str) -> Option<&'a [u8]> {
         let names = self.contents(self.sections.get(usize::from(self.header.e_shstrndx))?)?;
-        let is_named = |section: &&SectionHeader| {
-            names
-                .get(section.sh_name..)
-                .and_then(|rest| rest.strip_prefix(name.as_bytes()))
-                .is_some_and(|rest| rest.first() == Some(&0))
-        };
-        self.sections.iter().find(is_named).and_then(|section| self.contents(section))
+        let section = self.sections.iter().find(|section| is_named(section, names, name))?;
+        self.contents(section)
     }
 
     /// Descriptors of all notes of that owner and kind, in segments, else in sections.
@@ -150,8 +208,24 @@ impl<'a> ElfImage<'a> {
 
     /// Defined symbols, of the dynamic table, which the loader uses, or else of the static one.
     pub(crate) fn symbols(&self) -> Result<Vec<ElfSymbol<'a>>, Error> {
-        let of_kind = |kind| self.sections.iter().find(move |section| section.sh_type == kind);
-        let Some(table) = of_kind(SHT_DYNSYM).or_else(|| of_kind(SHT_SYMTAB)) else { return Ok(Vec::new()) };
+        let table = self.table_of(SHT_DYNSYM).or_else(|| self.table_of(SHT_SYMTAB));
+        table.map_or(Ok(Vec::new()), |table| self.symbols_of(table))
+    }
+
+    /// Defined symbols of the dynamic table and of the static one, which has functions that no other object may call.
+    pub(crate) fn all_symbols(&self) -> Result<Vec<ElfSymbol<'a>>, Error> {
+        let mut symbols = Vec::new();
+        for table in [SHT_DYNSYM, SHT_SYMTAB].into_iter().filter_map(|kind| self.table_of(kind)) {
+            symbols.extend(self.symbols_of(table)?);
+        }
+        Ok(symbols)
+    }
+
+    fn table_of(&self, kind: u32) -> Option<&SectionHeader> {
+        self.sections.iter().find(|section| section.sh_type == kind)
+    }
+
+    fn symbols_of(&self, table: &SectionHeader) -> Result<Vec<ElfSymbol<'a>>, Error> {
         let damaged = |why: &str| Error::malformed("ELF symbol table", why);
         let entries = self.contents(table).ok_or_else(|| damaged("it reaches beyond the end of the file"))?;
         let names = self.sections.get(table.sh_link as usize).and_then(|strings| self.contents(strings));
@@ -178,13 +252,15 @@ impl<'a> ElfImage<'a> {
 
     /// Bytes that the file puts at a virtual address, `length` of them.
     pub(crate) fn at_address(&self, address: u64, length: u64) -> Option<&'a [u8]> {
-        let loads = self.programs.iter().filter(|program| program.p_type == PT_LOAD);
-        loads.into_iter().find_map(|load| {
+        self.loaded_from(address)?.get(..usize::try_from(length).ok()?)
+    }
+
+    /// Bytes that the file puts at a virtual address and behind it, to the end of the segment.
+    pub(crate) fn loaded_from(&self, address: u64) -> Option<&'a [u8]> {
+        let mut loads = self.programs.iter().filter(|program| program.p_type == PT_LOAD);
+        loads.find_map(|load| {
             let into = address.checked_sub(load.p_vaddr)?;
-            let end = into.checked_add(length)?;
-            if end > load.p_filesz {
-                return None;
-            }
+            let length = load.p_filesz.checked_sub(into).filter(|length| *length > 0)?;
             self.slice(load.p_offset.checked_add(into)?, length)
         })
     }

@@ -14,6 +14,17 @@ pub enum Error {
         /// `e_machine` of the file.
         machine: u16,
     },
+    /// A host program or library without kernels.
+    #[error(
+        "no kernels for AMD GPUs: an ELF file of the host without a section .hip_fatbin; give the library that has them"
+    )]
+    NoDeviceCode,
+    /// The file cannot be read.
+    #[error("it cannot be read: {why}")]
+    Unreadable {
+        /// What the system says.
+        why: String,
+    },
     /// Known and deliberately not read.
     #[error("{what} cannot be read: {advice}")]
     Unsupported {
@@ -41,6 +52,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn unreadable(error: std::io::Error) -> Error {
+        Error::Unreadable { why: error.to_string() }
+    }
+
     pub(crate) fn malformed(part: &'static str, why: impl Into<String>) -> Error {
         Error::Malformed { part, why: why.into() }
     }

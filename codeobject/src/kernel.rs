@@ -39,6 +39,8 @@ pub struct Kernel {
     pub reqd_workgroup_size: Option<[u32; 3]>,
     /// The kernel calls through pointers or recurses, so its scratch is not known beforehand.
     pub uses_dynamic_stack: bool,
+    /// From gfx10 on: a work-group may use both CUs of a work-group processor.
+    pub workgroup_processor_mode: bool,
     /// In the order of their offsets, hidden ones last.
     pub args: Vec<Argument>,
 }
@@ -62,6 +64,7 @@ impl Kernel {
             max_flat_workgroup_size: 0,
             reqd_workgroup_size: None,
             uses_dynamic_stack: false,
+            workgroup_processor_mode: false,
             args: Vec::new(),
         }
     }
@@ -69,6 +72,13 @@ impl Kernel {
     /// The name for people, with parameters: `vadd(float*)`.
     pub fn demangled(&self) -> String {
         demangle(&self.name)
+    }
+
+    /// Work-items of the largest work-group that it runs in: of the one that it insists on, or the most it allows. `None` where neither
+    /// is known.
+    pub fn largest_workgroup(&self) -> Option<u32> {
+        let required = self.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z));
+        required.or(Some(self.max_flat_workgroup_size)).filter(|size| *size > 0)
     }
 
     /// Bytes of the arguments the source names, from the start of the buffer: the end of the last one, rounded up

@@ -2,8 +2,8 @@
 //!
 //! A code object is an ELF file with the kernels of one processor. This crate says what is in it: the [`Target`] it was
 //! built for, and for each [`Kernel`] its names, registers, memory and arguments. [`container`] takes code objects out
-//! of what compilers wrap them in, [`descriptor`] decodes the hardware's view of a kernel, and [`demangle()`] makes names
-//! readable.
+//! of what compilers wrap them in, [`descriptor`] decodes the hardware's view of a kernel, [`functions()`] finds the code,
+//! [`occupancy`] says how many waves of a kernel a SIMD holds, and [`demangle()`] makes names readable.
 //!
 //! The bytes come from the program under observation and are not trusted: whatever they are, the result is an answer or
 //! an [`Error`], in time and memory proportional to their length.
@@ -11,7 +11,7 @@
 //! ```no_run
 //! let bytes = std::fs::read("vadd.hsaco")?;
 //! for part in rpd_codeobject::container::code_objects(&bytes)? {
-//!     for kernel in &rpd_codeobject::CodeObject::parse(part.bytes)?.kernels {
+//!     for kernel in &rpd_codeobject::CodeObject::parse(&part.bytes)?.kernels {
 //!         println!("{} uses {} vector registers", kernel.demangled(), kernel.vgpr_count);
 //!     }
 //! }
@@ -21,12 +21,16 @@
 
 pub mod container;
 pub mod descriptor;
+pub mod flow;
+pub mod occupancy;
 
 mod code_object;
 mod demangle;
 mod elf;
 mod error;
+mod functions;
 mod kernel;
+mod lines;
 mod loadable;
 mod metadata;
 mod replacement;
@@ -35,7 +39,9 @@ mod target;
 pub use code_object::{CodeObject, FactsFrom};
 pub use demangle::demangle;
 pub use error::Error;
+pub use functions::{Function, functions};
 pub use kernel::{Argument, Kernel};
+pub use lines::SourceLines;
 pub use loadable::{loadable, variables};
 pub use replacement::{Launch, Mismatch, Plan};
 pub use target::{Feature, Target};

@@ -182,6 +182,7 @@ fn kernel(value: ValueRef<'_>) -> Result<Kernel, Error> {
             ".wavefront_size" => kernel.wavefront_size = number(key, &value)?,
             ".max_flat_workgroup_size" => kernel.max_flat_workgroup_size = number(key, &value)?,
             ".uses_dynamic_stack" => kernel.uses_dynamic_stack = flag(key, &value)?,
+            ".workgroup_processor_mode" => kernel.workgroup_processor_mode = flag(key, &value)?,
             ".reqd_workgroup_size" => kernel.reqd_workgroup_size = Some(three(key, &value)?),
             ".args" => kernel.args = arguments(value)?,
             _ => {}

@@ -108,6 +108,12 @@ impl Target {
         let generic_version = if abi_version >= 6 { (flags >> 24) as u8 } else { 0 };
         Target { processor, sramecc, xnack, generic_version }
     }
+
+    /// Whether vector and accumulation registers share one file, and are counted together.
+    pub fn has_one_register_file(&self) -> bool {
+        ["gfx90a", "gfx940", "gfx941", "gfx942", "gfx950", "gfx9-4-generic"]
+            .contains(&self.processor.as_str())
+    }
 }
 
 /// The spelling of compilers and runtimes: `gfx90a:sramecc+:xnack-`, features that do not matter left out.

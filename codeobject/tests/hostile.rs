@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use rpd_codeobject::container::code_objects;
-use rpd_codeobject::{CodeObject, Error, demangle, loadable, variables};
+use rpd_codeobject::occupancy::{Need, Occupancy};
+use rpd_codeobject::{CodeObject, Error, SourceLines, demangle, functions, loadable, variables};
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 13] = [
     "gfx900-v3.co",
     "gfx906-v4.co",
     "gfx908-v4.co",
@@ -16,6 +17,10 @@ const FILES: [&str; 9] = [
     "named-v5.co",
     "linked-v4.co",
     "two_units.so",
+    "compressed-v2.bundle",
+    "compressed-v3.bundle",
+    "lines-dwarf4.co",
+    "lines-dwarf5.co",
 ];
 
 fn bytes(file: &str) -> Vec<u8> {
@@ -30,13 +35,19 @@ fn read(bytes: &[u8]) {
             kernel.demangled();
             kernel.explicit_length();
             object.kernel(&kernel.symbol);
+            let need = Need::of(kernel, None, &object.target);
+            Occupancy::of(&object.target.processor, &need);
         }
     }
     let _ = (loadable(bytes), variables(bytes));
+    let lines = SourceLines::of(bytes).unwrap_or_default();
+    for function in functions(bytes).unwrap_or_default() {
+        lines.at(function.address);
+    }
     for part in code_objects(bytes).unwrap_or_default() {
         // The parts of a bundle are ELF files; of anything else the part is the whole, which has been read above.
         if part.target.is_some() {
-            read(part.bytes);
+            read(&part.bytes);
         }
     }
 }

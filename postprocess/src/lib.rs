@@ -12,6 +12,7 @@
 //! | `merge/`, `trim/` | several traces in one; a part of one |
 //! | `moment/` | times as people name them |
 //! | `report/` | rankings, calls in their order |
+//! | `code/` | what kernels need, out of code objects |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
 //! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`. No circle across folders.
@@ -19,6 +20,7 @@
 #![deny(unsafe_code)]
 
 pub mod check;
+pub mod code;
 pub mod merge;
 pub mod moment;
 pub mod notes;

@@ -33,10 +33,10 @@ pub(crate) struct Table {
     folded: usize,
 }
 
-/// A row, and a line of its own below it if it has one.
+/// A row, and the lines below it.
 struct TableRow {
     cells: Vec<String>,
-    below: Option<Below>,
+    below: Vec<Below>,
 }
 
 /// What stands below a row, further in.
@@ -52,7 +52,7 @@ impl TableRow {
     fn folded(&self, kept: usize) -> TableRow {
         let (cells, below) = self.cells.split_at(kept);
         let below: Vec<&str> = below.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
-        TableRow { cells: cells.to_vec(), below: Some(Below::Prose(below.join(": "))) }
+        TableRow { cells: cells.to_vec(), below: vec![Below::Prose(below.join(": "))] }
     }
 }
 
@@ -82,14 +82,14 @@ impl Table {
         debug_assert_eq!(cells.len(), self.header.len());
         self.rows.push(TableRow {
             cells: cells.iter().map(|cell| text::escape(cell).into_owned()).collect(),
-            below: None,
+            below: Vec::new(),
         });
     }
 
-    /// Puts a line below the last row, further in: a text that would leave no room to the columns.
+    /// Puts a line below the last row and what is there, further in: a text that would leave no room to the columns.
     pub(crate) fn below(&mut self, line: &str) {
         if let Some(row) = self.rows.last_mut() {
-            row.below = Some(Below::Line(text::escape(line).into_owned()));
+            row.below.push(Below::Line(text::escape(line).into_owned()));
         }
     }
 
@@ -143,7 +143,7 @@ impl Table {
             line(out, &|column| {
                 if column == last { last_cell.to_string() } else { row.cells[column].clone() }
             })?;
-            if let Some(below) = &row.below {
+            for below in &row.below {
                 let indent = 2 * indent + GAP.len();
                 let room = room.map(|room| room.saturating_sub(indent).max(LEAST_ROOM));
                 let lines = match (below, room) {

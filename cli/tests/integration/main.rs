@@ -21,6 +21,7 @@
 //! | `odd_cells.rs` | values and names of columns that are not as the format has them |
 //! | `threads.rs` | processes with equal process and thread ids |
 //! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
+//! | `code.rs` | `rpd code`: what kernels need |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
@@ -33,6 +34,7 @@ mod autograd;
 mod callstack;
 mod check;
 mod check_file;
+mod code;
 mod encodings;
 mod explain;
 mod generated;

@@ -19,6 +19,10 @@ clang-15 --rocm-device-lib-path="$libraries" -x cl -cl-std=CL2.0 -cl-kernel-arg-
     -o named-v5.co named.cl
 clang-15 --rocm-device-lib-path="$libraries" -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa \
     -mcpu=gfx900 -mcode-object-version=2 -O2 -o named-v2.co named.cl
+for version in 4 5; do
+    clang-15 -gdwarf-$version -fdebug-compilation-dir=/src --rocm-device-lib-path="$libraries" -x cl -cl-std=CL2.0 \
+        -target amdgcn-amd-amdhsa -mcpu=gfx906 -mcode-object-version=4 -O2 -o lines-dwarf$version.co named.cl
+done
 # Two objects linked into one, with a note of each.
 for unit in first second; do
     echo "kernel void $unit(global int *p) { *p = 1; }" > $unit.cl
@@ -28,7 +32,8 @@ done
 ld.lld-15 -shared -o linked-v4.co first.o second.o
 rm first.cl second.cl first.o second.o
 for object in *.co; do
-    [ $object = named-v2.co ] || llvm-readelf-15 --notes $object > ${object%.co}.notes
+    case $object in named-v2.co | lines-*) continue ;; esac
+    llvm-readelf-15 --notes $object > ${object%.co}.notes
 done
 # A library of two translation units: two bundles in one section.
 printf '#include <hip/hip_runtime.h>\n__global__ void first(int *p) { *p = 1; }\n' > first.hip
@@ -42,3 +47,7 @@ clang-offload-bundler-15 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--
 llvm-readelf-15 --symbols --wide names.elf | sed -n 's/.* \(_Z.*\)\.kd$/\1/p' | sort -u | cat - names.real > names.mangled
 c++filt < names.mangled | paste names.mangled - > names.tsv
 rm names.bundle names.elf names.mangled
+# Compressed bundles are clang-offload-bundler's of LLVM 21 (Debian sid), with COMPRESSED_BUNDLE_FORMAT_VERSION=2 and 3:
+#   clang-offload-bundler-21 -compress -type=o -input=/dev/null -input=gfx906-v4.co -input=gfx900-v3.co -output=compressed-v2.bundle \
+#       -targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx906,hipv4-amdgcn-amd-amdhsa--gfx900
+# occupancy-llvm21.tsv is made by ../occupancy.py.

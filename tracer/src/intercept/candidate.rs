@@ -71,7 +71,7 @@ impl Candidate {
     pub(super) fn read(path: &Path) -> Result<Candidate, Failure> {
         let Contents { bytes, stamp } = contents(path)?;
         let parts = rpd_codeobject::container::code_objects(&bytes)?;
-        let parts = parts.iter().map(|part| Part::read(part.bytes)).collect::<Result<Vec<_>, _>>()?;
+        let parts = parts.iter().map(|part| Part::read(&part.bytes)).collect::<Result<Vec<_>, _>>()?;
         if parts.is_empty() {
             return Err("it has no code object for an AMD GPU".into());
         }

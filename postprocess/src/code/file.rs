@@ -1,0 +1,90 @@
+//! The code objects of a file: a code object, an offload bundle, a host program or library.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use rpd_codeobject::descriptor::Descriptor;
+use rpd_codeobject::{CodeObject, Kernel, container, functions};
+
+use super::kernel::{Assumed, KernelFacts};
+
+/// A code object, and where it was found.
+pub struct FoundObject {
+    /// In words: `vadd.hsaco`, or `libx.so at 4096` for a part of a larger file.
+    pub place: String,
+    /// The ELF file.
+    pub bytes: Vec<u8>,
+}
+
+/// Opens a regular file for reading; waits for nothing else, as a pipe that nobody writes.
+///
+/// # Errors
+/// When it cannot be opened, or is no regular file.
+pub fn open(path: &Path) -> Result<File> {
+    let shown = path.display();
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
+    let file = file.with_context(|| format!("cannot open {shown}"))?;
+    let metadata = file.metadata().with_context(|| format!("cannot open {shown}"))?;
+    if metadata.is_dir() {
+        bail!("{shown} is a directory; give a code object, a program, a library or a trace in it");
+    }
+    if !metadata.is_file() {
+        bail!("{shown} is not a regular file; give a code object, a program, a library or a trace");
+    }
+    Ok(file)
+}
+
+/// Hands each code object in the file to `visit`, until that says to stop or fails. One at a time is in memory.
+///
+/// # Errors
+/// When the file has none or is damaged (those in front of the damage have been visited), and those of `visit`.
+pub fn each_object(path: &Path, mut visit: impl FnMut(FoundObject) -> Result<ControlFlow<()>>) -> Result<()> {
+    let file = open(path)?;
+    let shown = path.display();
+    let (mut found, mut failed) = (0_u64, None);
+    let read = container::each(&file, |part| {
+        found += 1;
+        let place = match part.target {
+            Some(_) => format!("{shown} at {}", part.place.start),
+            None => shown.to_string(),
+        };
+        match visit(FoundObject { place, bytes: part.bytes.into_owned() }) {
+            Ok(flow) => flow,
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    read.with_context(|| shown.to_string())?;
+    if found == 0 {
+        bail!("{shown} has no code for AMD GPUs");
+    }
+    Ok(())
+}
+
+impl FoundObject {
+    /// Its kernels, in the order of the file, and their arguments if asked for.
+    ///
+    /// # Errors
+    /// When it cannot be read as a code object.
+    pub fn kernels(&self, assumed: Assumed, with_arguments: bool) -> Result<Vec<KernelFacts>> {
+        let object = CodeObject::parse(&self.bytes).with_context(|| self.place.clone())?;
+        let functions = functions(&self.bytes).with_context(|| self.place.clone())?;
+        let descriptors: HashMap<&str, Descriptor> =
+            functions.iter().filter_map(|function| Some((function.name, function.descriptor?))).collect();
+        let facts = |kernel: &Kernel| {
+            let name = kernel.symbol.strip_suffix(".kd").unwrap_or(&kernel.symbol);
+            let facts = KernelFacts::of(kernel, descriptors.get(name), &object.target, assumed);
+            if with_arguments { facts.with_arguments(kernel) } else { facts }
+        };
+        Ok(object.kernels.iter().map(facts).collect())
+    }
+}

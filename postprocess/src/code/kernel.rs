@@ -1,0 +1,171 @@
+//! The facts of one kernel as they are shown.
+
+use rpd_codeobject::descriptor::Descriptor;
+use rpd_codeobject::occupancy::{Need, Occupancy, OccupancyLimit};
+use rpd_codeobject::{Kernel, Target};
+use serde::Serialize;
+
+/// What whoever asks knows of a launch, in place of what the code object allows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Assumed {
+    /// Work-items of a workgroup.
+    pub workgroup: Option<u32>,
+    /// Bytes of LDS that the launch adds.
+    pub dynamic_lds: u32,
+}
+
+/// A kernel as a row. Sizes are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KernelFacts {
+    /// Its name with parameters.
+    pub kernel: String,
+    /// Its mangled name.
+    pub symbol: String,
+    /// The processor and the features that it is for.
+    pub target: String,
+    /// Vector registers of a work-item, accumulation registers not included.
+    pub vgpr: u32,
+    /// Accumulation registers of a work-item.
+    pub agpr: u32,
+    /// Scalar registers of a wave.
+    pub sgpr: u32,
+    /// LDS of a workgroup, what the launch adds not included.
+    pub lds: u32,
+    /// Scratch of a work-item.
+    pub scratch: u32,
+    /// Whether it may use more scratch than that, as its depth of calls is not known.
+    pub has_dynamic_stack: bool,
+    /// Vector registers that are kept in scratch for want of registers.
+    pub vgpr_spills: u32,
+    /// Scalar registers that are kept elsewhere for want of registers.
+    pub sgpr_spills: u32,
+    /// Arguments, hidden ones included.
+    pub kernarg: u32,
+    /// Work-items of a wave.
+    pub wavefront: u32,
+    /// Most work-items of a workgroup; 0 where the code object does not say.
+    pub max_workgroup: u32,
+    /// The only size of workgroup that it runs in, where there is one.
+    pub required_workgroup: Option<[u32; 3]>,
+    /// How many waves fit; `None` for a processor that is not known.
+    pub occupancy: Option<Fit>,
+    /// Where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Vec<KernelArgument>>,
+}
+
+/// How many waves of a kernel a SIMD holds, and why not more.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fit {
+    /// Waves that a SIMD holds.
+    pub waves: u32,
+    /// Waves that a SIMD holds of a kernel that needs next to nothing.
+    pub hardware: u32,
+    /// What allows no more: `VGPR`, `SGPR`, `LDS`, `workgroup`; `hardware` where a SIMD is full.
+    pub limited_by: Vec<&'static str>,
+    /// Waves that vector registers would allow alone.
+    pub by_vgpr: u32,
+    /// Waves that scalar registers would allow alone.
+    pub by_sgpr: u32,
+    /// Waves that LDS would allow alone, in whole workgroups.
+    pub by_lds: u32,
+    /// Waves that whole workgroups of that size would allow alone.
+    pub by_workgroup: u32,
+    /// Work-items of the workgroup that this is for.
+    pub workgroup: u32,
+    /// Bytes of LDS of it.
+    pub lds: u32,
+    /// Whole workgroups that a CU holds, or a WGP where a workgroup may use both CUs of it.
+    pub workgroups: u32,
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KernelArgument {
+    /// In the source; compilers of HIP leave it out.
+    pub name: Option<String>,
+    /// Bytes from the start of the arguments.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+    /// What is passed, in the words of the ABI: `by_value`, `global_buffer`, `hidden_block_count_x`.
+    pub kind: String,
+    /// Its type in the source; compilers of HIP leave it out.
+    pub r#type: Option<String>,
+    /// Where a pointer points: `global`, `local`, `generic`.
+    pub address_space: Option<String>,
+    /// What the kernel does through a pointer: `read_only`, `write_only`, `read_write`.
+    pub access: Option<String>,
+}
+
+impl KernelFacts {
+    /// Of a kernel of a code object for `target`; `descriptor` is that of the kernel, where it was found.
+    pub fn of(
+        kernel: &Kernel,
+        descriptor: Option<&Descriptor>,
+        target: &Target,
+        assumed: Assumed,
+    ) -> KernelFacts {
+        let mut need = Need::of(kernel, descriptor, target);
+        need.workgroup = assumed.workgroup.unwrap_or(need.workgroup);
+        need.lds = need.lds.saturating_add(assumed.dynamic_lds);
+        KernelFacts {
+            kernel: kernel.demangled(),
+            symbol: kernel.name.clone(),
+            target: target.to_string(),
+            vgpr: if target.has_one_register_file() {
+                kernel.vgpr_count.saturating_sub(kernel.agpr_count)
+            } else {
+                kernel.vgpr_count
+            },
+            agpr: kernel.agpr_count,
+            sgpr: kernel.sgpr_count,
+            lds: kernel.group_segment_fixed_size,
+            scratch: kernel.private_segment_fixed_size,
+            has_dynamic_stack: kernel.uses_dynamic_stack,
+            vgpr_spills: kernel.vgpr_spill_count,
+            sgpr_spills: kernel.sgpr_spill_count,
+            kernarg: kernel.kernarg_segment_size,
+            wavefront: kernel.wavefront_size,
+            max_workgroup: kernel.max_flat_workgroup_size,
+            required_workgroup: kernel.reqd_workgroup_size,
+            occupancy: Occupancy::of(&target.processor, &need).map(|occupancy| Fit::of(&occupancy, &need)),
+            arguments: None,
+        }
+    }
+
+    /// The same with the kernel's arguments.
+    pub fn with_arguments(self, kernel: &Kernel) -> KernelFacts {
+        let argument = |argument: &rpd_codeobject::Argument| KernelArgument {
+            name: argument.name.clone(),
+            offset: argument.offset,
+            size: argument.size,
+            kind: argument.value_kind.clone(),
+            r#type: argument.type_name.clone(),
+            address_space: argument.address_space.clone(),
+            access: argument.access.clone(),
+        };
+        KernelFacts { arguments: Some(kernel.args.iter().map(argument).collect()), ..self }
+    }
+}
+
+impl Fit {
+    fn of(occupancy: &Occupancy, need: &Need) -> Fit {
+        let by = |wanted: OccupancyLimit| {
+            let found = occupancy.allowed.iter().find(|(limit, _)| *limit == wanted);
+            found.map_or(occupancy.hardware, |(_, waves)| *waves)
+        };
+        Fit {
+            waves: occupancy.waves,
+            hardware: occupancy.hardware,
+            limited_by: occupancy.limits().into_iter().map(OccupancyLimit::name).collect(),
+            by_vgpr: by(OccupancyLimit::Vgpr),
+            by_sgpr: by(OccupancyLimit::Sgpr),
+            by_lds: by(OccupancyLimit::Lds),
+            by_workgroup: by(OccupancyLimit::Workgroup),
+            workgroup: need.workgroup,
+            lds: need.lds,
+            workgroups: occupancy.workgroups,
+        }
+    }
+}
