@@ -395,6 +395,19 @@ fn kernels_of_libraries_are_replaced_by_themselves() {
     assert!(rocrand == of && of >= 1, "{rocrand} of {of}{ran}");
 }
 
+/// A child that is forked while the loader is at work records its marks, and says nothing of the parent's candidates.
+#[test]
+fn a_forked_child_has_no_candidates() {
+    let dir = Dir::new();
+    let cache = cache(&dir, &[("a.hsaco", candidate("gfx900", VARIANT))]);
+    let ran = replaced(&dir, &cache).arg("2").arg("fork").arg("printf").run();
+    let trace = succeeded(&dir, &ran);
+    assert_eq!((trace.session_count(), ran.stdout.as_str()), (2, "the kernel says 42\n"));
+    assert_eq!(trace.number("select count(*) from ext_candidate where id < 1 << 32"), 1);
+    assert_eq!(trace.number("select count(*) from ext_candidate where id >= 1 << 32"), 0, "the child's");
+    assert!(dispatches(&dir, &trace).iter().all(|dispatch| dispatch.replaced));
+}
+
 /// Whose turn it is.
 #[test]
 fn candidates_run_by_turns() {

@@ -302,8 +302,7 @@ fn relocations(
         if !RELOCATIONS.contains(&kind) {
             return Err(wrong(format!("type {kind} is not one that the runtime knows")));
         }
-        if u64::from(symbol) >= symbols.sh_size / SYMBOL || addend.cast_signed().unsigned_abs() > MOST_MEMORY
-        {
+        if !is_defined(symbol) || addend.cast_signed().unsigned_abs() > MOST_MEMORY {
             return Err(wrong("one is of a symbol that is not there".into()));
         }
         if segment_of(segments, offset, 8).is_none() {

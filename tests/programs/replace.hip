@@ -2,13 +2,15 @@
 // -DVARIANT=2 they need other registers, LDS and scratch.
 //
 // Arguments: how often all kernels are launched (default 10), and what more is done: `graph`, `printf`, `two` GPUs, `wait`: before
-// each round it says so and waits for the file round.N, or graph.N; `many`: four threads launch one kernel that often. Status 0 only if all results are right.
+// each round it says so and waits for the file round.N, or graph.N; `many`: four threads launch one kernel that often; `fork`: a child. Status 0 only if all results are right.
 #ifndef VARIANT
 #define VARIANT 1
 #endif
 #if VARIANT == 1
 #include "../../fixtures/programs/check.h"
 #include <cstring>
+#include <dlfcn.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -223,6 +225,18 @@ int main(int argc, char **argv) {
         return 0;
     }
     for (int device = 0; device < (has("two") ? 2 : 1); device++) run(device, rounds, has("graph"), has("wait"));
+    if (has("fork")) {
+        // The child marks. HIP 5.2.3 aborts in its exit handlers, so it has none.
+        if (pid_t child = fork()) {
+            int status = 0;
+            waitpid(child, &status, 0);
+            expect(status == 0, "the child's status", status);
+        } else {
+            auto mark = (void (*)(const char *, const char *, const char *))dlsym(RTLD_DEFAULT, "rpd_mark");
+            if (mark) mark("", "child", "");
+            _exit(0);
+        }
+    }
     if (has("printf")) {
         HIP(hipSetDevice(0));
         say<<<1, 64>>>(42);

@@ -81,6 +81,13 @@ pub(crate) fn stop(deadline: Duration) {
     }
 }
 
+/// This is a forked child. Where its parent has a loader, the child has no use of the runtime, and may find the loader's locks taken.
+pub(crate) fn forked() {
+    if loader::STARTED.load(Ordering::Relaxed) {
+        ON.store(false, Ordering::Relaxed);
+    }
+}
+
 /// What became of files of the cache, from number `from` on, counted from 0.
 pub(crate) fn outcomes(from: usize) -> Vec<CandidateText> {
     if is_on() { outcomes::from(from) } else { Vec::new() }

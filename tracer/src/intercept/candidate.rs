@@ -1,12 +1,13 @@
 //! One file of the kernel cache, read: the code objects in it, and their kernels with their arguments.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rpd_codeobject::CodeObject;
+use rpd_codeobject::{CodeObject, Kernel};
 use sha2::{Digest, Sha256};
 
 use super::tree::Stamp;
@@ -31,6 +32,8 @@ pub(super) struct Part {
     pub(super) code: CodeObject,
     /// Its variables, if it has any that the program could set.
     pub(super) variables: Vec<String>,
+    /// Places of its kernels, by their symbols: libraries have thousands.
+    by_symbol: HashMap<String, usize>,
 }
 
 impl Part {
@@ -38,7 +41,14 @@ impl Part {
         // The runtime would end the process over what is damaged.
         let code = rpd_codeobject::loadable(bytes)?;
         let variables = rpd_codeobject::variables(bytes)?;
-        Ok(Arc::new(Part { code, variables }))
+        let places = code.kernels.iter().enumerate();
+        let by_symbol = places.map(|(place, kernel)| (kernel.symbol.clone(), place)).collect();
+        Ok(Arc::new(Part { code, variables, by_symbol }))
+    }
+
+    /// The kernel of that symbol.
+    pub(super) fn kernel(&self, symbol: &str) -> Option<&Kernel> {
+        self.code.kernels.get(*self.by_symbol.get(symbol)?)
     }
 }
 

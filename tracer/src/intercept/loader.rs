@@ -4,7 +4,7 @@
 //! A candidate that is gone stays in the runtime as long as something may run it: queues that know of it, and dispatches that have
 //! not completed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -70,6 +70,8 @@ struct Requests {
     finished: bool,
 }
 
+/// The thread was started in this process, or in the one that it was forked from.
+pub(super) static STARTED: AtomicBool = AtomicBool::new(false);
 static REQUESTS: LazyLock<Mutex<Requests>> = LazyLock::new(Mutex::default);
 /// There is something to do.
 static ASKED: Condvar = Condvar::new();
@@ -82,10 +84,14 @@ pub(super) fn loaded(runtime: Runtime, kernels: Vec<Original>) {
     let Some(mut requests) = lock_within(&REQUESTS, PATIENCE) else { return };
     if !requests.started {
         *requests = Requests { started: true, ..Requests::default() };
+        STARTED.store(true, Ordering::Relaxed);
         if let Err(error) = threads::spawn(c"rpd-candidates", move || run(runtime, config)) {
             log::problem(&format!("cannot start a thread ({error}): no kernel is replaced"));
             requests.finished = true;
         }
+    }
+    if requests.finished {
+        return;
     }
     requests.loaded.extend(kernels);
     requests.asked += 1;
@@ -105,7 +111,9 @@ pub(super) fn unloaded(objects: &[u64]) {
     // Their addresses may be those of other kernels at once.
     objects.iter().for_each(|object| packet::publish(*object, None));
     let Some(mut requests) = lock_within(&REQUESTS, PATIENCE) else { return };
-    requests.unloaded.extend(objects);
+    if !requests.finished {
+        requests.unloaded.extend(objects);
+    }
     ASKED.notify_all();
 }
 
@@ -179,6 +187,8 @@ struct Loader {
     outcomes: HashMap<(PathBuf, String, usize, u32), usize>,
     /// Those of them that are gone.
     removed: BTreeSet<usize>,
+    /// What was said of which bytes.
+    refused: HashSet<(String, String)>,
     /// Numbers in records, by the application's kernel and the candidate's outcome.
     replacements: HashMap<(KernelId, usize), KernelId>,
 }
@@ -196,6 +206,7 @@ impl Loader {
             slots: BTreeMap::new(),
             outcomes: HashMap::new(),
             removed: BTreeSet::new(),
+            refused: HashSet::new(),
             replacements: HashMap::new(),
         }
     }
@@ -368,7 +379,7 @@ impl Loader {
         known.settled = true;
         let sha256 = known.candidate.sha256.clone();
         let symbol = &wanted.facts.symbol;
-        let kernel = code.kernel(symbol)?;
+        let kernel = candidate.kernel(symbol)?;
         let plan = match check(&candidate, &wanted.facts, kernel) {
             Ok(plan) => plan,
             Err(why) => {
@@ -510,11 +521,8 @@ impl Loader {
         self.wanted.values().flatten().for_each(|wanted| packet::publish(wanted.object, None));
     }
 
-    fn refuse(&self, path: &std::path::Path, sha256: &str, target: &str, why: String) {
-        let is_known = outcomes::from(0)
-            .iter()
-            .any(|other| other.outcome == Outcome::Refused && other.reason == why && other.sha256 == sha256);
-        if !is_known {
+    fn refuse(&mut self, path: &std::path::Path, sha256: &str, target: &str, why: String) {
+        if self.refused.insert((sha256.to_string(), why.clone())) {
             self.outcome(path, sha256, target, 0, Outcome::Refused, why);
         }
     }

@@ -29,11 +29,15 @@ static GENERATION: AtomicU64 = AtomicU64::new(1);
 /// From now on `choice` says what runs in the place of `object`; nothing where there is none.
 pub(super) fn publish(object: u64, choice: Option<Choice>) {
     let mut table = write(&TABLE);
+    let is_new = choice.is_some();
     let replaced = match choice {
         Some(choice) => table.insert(object, Arc::new(choice)),
         None => table.remove(&object),
     };
     drop(table);
+    if !is_new && replaced.is_none() {
+        return;
+    }
     GENERATION.fetch_add(1, Ordering::Release);
     if let Some(replaced) = replaced {
         replaced.say_refusals();

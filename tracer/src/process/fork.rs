@@ -9,6 +9,7 @@ use rpd_transport::recorder;
 use rpd_transport::writer;
 
 use crate::guard::guard;
+use crate::intercept;
 
 /// Has the three steps below called around every fork.
 pub(crate) fn watch() {
@@ -29,6 +30,7 @@ unsafe extern "C" fn child() {
         let between_transactions = writer::GATE.child();
         // Whether or not this child records: an open file keeps its locks while anybody has a descriptor of it.
         writer::close_inherited();
+        intercept::forked();
         let Some(parent) = recorder::get() else { return };
         if !between_transactions {
             recorder::forget();
