@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use rpd_preload::stderr;
+use rpd_preload::{lock, stderr};
 use rpd_remote_block::{Block, Reading};
 
 use crate::memory::Memory;
@@ -39,17 +39,7 @@ pub(crate) fn is_own_process() -> bool {
 /// From here on commands find this process. Called again, it sees to it that they still do: a program that became a daemon may
 /// have closed the block's descriptor.
 pub(crate) fn appear() {
-    if APPEARING.swap(true, Ordering::Acquire) {
-        return;
-    }
-    /// Also when something panics.
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            APPEARING.store(false, Ordering::Release);
-        }
-    }
-    let _leave = Leave;
+    let Some(_appearing) = lock::take(&APPEARING) else { return };
     if !memory().is_some_and(Memory::is_open)
         && let Err(error) = make()
     {

@@ -31,6 +31,27 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two tries.
 const ORPHAN_PAUSE: Duration = Duration::from_micros(100);
 
+/// A record on its way into a ring.
+#[derive(Clone, Copy)]
+struct NewRecord<'a> {
+    kind: Kind,
+    body: &'a [u8],
+    text: [&'a [u8]; 2],
+    patience: Patience,
+}
+
+impl NewRecord<'_> {
+    fn length(&self) -> usize {
+        self.body.len() + self.text.iter().map(|text| text.len()).sum::<usize>()
+    }
+
+    /// False: there is no room.
+    #[inline]
+    fn put(&self, producer: &mut Producer) -> bool {
+        producer.push(self.kind, self.body, self.text)
+    }
+}
+
 struct ThreadBuffer {
     /// Recorder that `producer` belongs to.
     epoch: u32,
@@ -72,15 +93,16 @@ pub fn push(
     text: [&[u8]; 2],
     patience: Patience,
 ) -> bool {
+    let record = NewRecord { kind, body, text, patience };
     let pushed = BUFFER.try_with(|buffer| match buffer.try_borrow_mut() {
-        Ok(mut buffer) => buffer.push(recorder, kind, body, text, patience),
+        Ok(mut buffer) => buffer.push(recorder, record),
         // A signal handler interrupted a push of the same thread.
         Err(_) => {
             recorder.counters.lose(Cause::Reentered, 1);
             false
         }
     });
-    pushed.unwrap_or_else(|_| push_orphan(recorder, kind, body, text, patience))
+    pushed.unwrap_or_else(|_| push_orphan(recorder, record))
 }
 
 /// A call of this thread begins: its id, by which operations refer to it. The writer sees that it is open, and keeps what refers to
@@ -104,11 +126,13 @@ pub fn begin_call(recorder: &'static Recorder) -> Option<u64> {
 /// The call that this thread is in is over; its record, or that there is none.
 #[inline]
 pub fn end_call(recorder: &'static Recorder, call: &records::Call, text: [&[u8]; 2]) {
+    let body = bytemuck::bytes_of(call);
+    let record = NewRecord { kind: Kind::Call, body, text, patience: Patience::Waits };
     let _ = BUFFER.try_with(|buffer| {
         let Ok(mut buffer) = buffer.try_borrow_mut() else {
             return recorder.lost_calls.add(call.correlation);
         };
-        if !buffer.push(recorder, Kind::Call, bytemuck::bytes_of(call), text, Patience::Waits) {
+        if !buffer.push(recorder, record) {
             recorder.lost_calls.add(call.correlation);
         }
         if let Some(producer) = &buffer.producer {
@@ -137,18 +161,18 @@ pub fn has_recorded() -> bool {
 /// Puts a marker record of this thread into its ring, after what it owes from a pause.
 #[inline]
 pub fn push_marker(recorder: &'static Recorder, kind: Kind, body: records::Marker, text: [&[u8]; 2]) {
-    let body = bytemuck::bytes_of(&body);
+    let record = NewRecord { kind, body: bytemuck::bytes_of(&body), text, patience: Patience::Waits };
     let pushed = BUFFER.try_with(|buffer| match buffer.try_borrow_mut() {
         Ok(mut buffer) => {
             if !buffer.paused.is_empty() {
                 buffer.catch_up(recorder, kind);
             }
-            buffer.push(recorder, kind, body, text, Patience::Waits);
+            buffer.push(recorder, record);
         }
         Err(_) => recorder.counters.lose(Cause::Reentered, 1),
     });
     if pushed.is_err() {
-        push_orphan(recorder, kind, body, text, Patience::Waits);
+        push_orphan(recorder, record);
     }
 }
 
@@ -170,7 +194,8 @@ impl ThreadBuffer {
         if kind != Kind::Discard {
             let owed = std::mem::take(&mut self.paused);
             owed.replay(recorder.switch.resumed_at(), |kind, body, text| {
-                self.push(recorder, kind, bytemuck::bytes_of(&body), text, Patience::Waits);
+                let body = bytemuck::bytes_of(&body);
+                self.push(recorder, NewRecord { kind, body, text, patience: Patience::Waits });
             });
         }
     }
@@ -190,24 +215,17 @@ impl ThreadBuffer {
 
     /// False: the record is lost.
     #[inline]
-    fn push(
-        &mut self,
-        recorder: &'static Recorder,
-        kind: Kind,
-        body: &[u8],
-        text: [&[u8]; 2],
-        patience: Patience,
-    ) -> bool {
+    fn push(&mut self, recorder: &'static Recorder, record: NewRecord<'_>) -> bool {
         if let Some(producer) = &mut self.producer
             && self.epoch == epoch()
-            && producer.push(kind, body, text)
+            && record.put(producer)
         {
             if producer.many {
                 self.hurry(recorder);
             }
             return true;
         }
-        self.push_slowly(recorder, kind, body, text, patience)
+        self.push_slowly(recorder, record)
     }
 
     /// So much was recorded that the writer should not wait for its timer.
@@ -219,30 +237,23 @@ impl ThreadBuffer {
     }
 
     #[cold]
-    fn push_slowly(
-        &mut self,
-        recorder: &'static Recorder,
-        kind: Kind,
-        body: &[u8],
-        text: [&[u8]; 2],
-        patience: Patience,
-    ) -> bool {
+    fn push_slowly(&mut self, recorder: &'static Recorder, record: NewRecord<'_>) -> bool {
         self.refresh();
-        let pushed = persist(recorder, patience, length(body, text), || {
+        let pushed = persist(recorder, record, || {
             if self.producer.is_none() {
                 self.producer = recorder.add_ring(tid());
             }
-            self.producer.as_mut().is_some_and(|producer| producer.push(kind, body, text))
+            self.producer.as_mut().is_some_and(|producer| record.put(producer))
         });
         self.hurry(recorder);
         pushed
     }
 }
 
-/// Repeats `push` until it succeeds, hurrying the writer, for as long as `patience` allows; then the record is lost and counted, and
+/// Repeats `push` until it succeeds, hurrying the writer, for as long as the record's patience allows; then the record is lost and counted, and
 /// this answers false. A writer that is stuck is waited for once, not by every record, and what can never fit is not waited for.
-fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: impl FnMut() -> bool) -> bool {
-    if !ring::can_hold(&recorder.budget, length) {
+fn persist(recorder: &Recorder, record: NewRecord<'_>, mut push: impl FnMut() -> bool) -> bool {
+    if !ring::can_hold(&recorder.budget, record.length()) {
         recorder.counters.lose(Cause::BufferFull, 1);
         return false;
     }
@@ -257,7 +268,7 @@ fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: imp
         if out_of_patience {
             recorder.budget.mark_exhausted();
         }
-        if out_of_patience || patience == Patience::Drops || recorder.budget.is_exhausted() {
+        if out_of_patience || record.patience == Patience::Drops || recorder.budget.is_exhausted() {
             recorder.counters.lose(Cause::BufferFull, 1);
             break false;
         }
@@ -268,10 +279,6 @@ fn persist(recorder: &Recorder, patience: Patience, length: usize, mut push: imp
         recorder.counters.waited_ns.fetch_add(waited, Ordering::Relaxed);
     }
     pushed
-}
-
-fn length(body: &[u8], text: [&[u8]; 2]) -> usize {
-    body.len() + text.iter().map(|text| text.len()).sum::<usize>()
 }
 
 /// What threads use that record after their thread-local storage was destroyed: one ring for all of them, taken over from the
@@ -325,21 +332,15 @@ impl Orphans {
 
 /// See [`Orphans`]. False: the record is lost.
 #[cold]
-fn push_orphan(
-    recorder: &'static Recorder,
-    kind: Kind,
-    body: &[u8],
-    text: [&[u8]; 2],
-    patience: Patience,
-) -> bool {
+fn push_orphan(recorder: &'static Recorder, record: NewRecord<'_>) -> bool {
     let mine = tid();
     let mut refused = None;
-    let pushed = persist(recorder, patience, length(body, text), || {
+    let pushed = persist(recorder, record, || {
         let pushed = recorder.orphans.with(mine, ORPHAN_PATIENCE, |ring| {
             if ring.as_ref().is_none_or(|(tid, _)| *tid != mine) {
                 *ring = recorder.add_ring(mine).map(|producer| (mine, producer));
             }
-            ring.as_mut().is_some_and(|(_, producer)| producer.push(kind, body, text))
+            ring.as_mut().is_some_and(|(_, producer)| record.put(producer))
         });
         refused = pushed.err();
         // It is not tried again.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rpd_preload::lock::{lock, lock_within};
+use rpd_preload::lock::{self, lock, lock_within};
 use rpd_transport::log;
 
 use super::dispatch::{self, QueueInterceptor};
@@ -82,18 +82,8 @@ impl HwQueue {
     /// Runs `act` on what the interceptor keeps for this queue; nothing when somebody else is at it or the queue is gone.
     #[inline]
     pub(super) fn with_interceptor<T>(&self, act: impl FnOnce(&mut QueueInterceptor) -> T) -> Option<T> {
-        if self.busy.swap(true, Ordering::Acquire) {
-            return None;
-        }
-        /// Also when `act` panics.
-        struct Leave<'a>(&'a AtomicBool);
-        impl Drop for Leave<'_> {
-            fn drop(&mut self) {
-                self.0.store(false, Ordering::Release);
-            }
-        }
-        let _leave = Leave(&self.busy);
-        // SAFETY: `busy` was free and is ours until `_leave` is dropped.
+        let _busy = lock::take(&self.busy)?;
+        // SAFETY: `busy` was free and is ours until `_busy` is dropped.
         unsafe { &mut *self.interceptor.get() }.as_mut().map(act)
     }
 }
