@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS "ext_candidate" (
 );
 
 -- One row per dispatch that ran another kernel than the application's. The op and its launch are as the application asked for
--- them. The kernels are rows of rocpd_kernelcodeobject; id is the op's.
+-- them. The kernels are rows of rocpd_kernelcodeobject; id is the op's. A kernel or candidate that is not known is 0.
 CREATE TABLE IF NOT EXISTS "ext_replacement" (
     "id" integer NOT NULL PRIMARY KEY,
     "op_id" integer NOT NULL REFERENCES "rocpd_op" ("id") DEFERRABLE INITIALLY DEFERRED,
@@ -33,6 +33,6 @@ CREATE VIEW IF NOT EXISTS "replacement" AS
     FROM "ext_replacement" R
         JOIN "rocpd_op" O ON O."id" = R."op_id"
         JOIN "rocpd_string" E ON E."id" = O."description_id"
-        JOIN "ext_candidate" C ON C."id" = R."candidate_id"
+        LEFT JOIN "ext_candidate" C ON C."id" = R."candidate_id"
         LEFT JOIN "rocpd_kernelcodeobject" A ON A."id" = R."original_kernel_id"
         LEFT JOIN "rocpd_kernelcodeobject" B ON B."id" = R."replacement_kernel_id";

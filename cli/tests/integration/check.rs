@@ -143,6 +143,49 @@ fn ids_that_lead_nowhere() {
 }
 
 #[test]
+fn replaced_kernels_and_saved_code_that_lead_nowhere() {
+    let damage = format!(
+        "UPDATE ext_replacement SET original_kernel_id = 0, candidate_id = 0 WHERE op_id = 202;
+         UPDATE ext_replacement SET op_id = 9999 WHERE id = 203;
+         UPDATE ext_replacement SET original_kernel_id = 99, replacement_kernel_id = 'x' WHERE id = 204;
+         UPDATE ext_replacement SET candidate_id = 'y' WHERE id = 205;
+         DELETE FROM ext_candidate WHERE id = {};
+         UPDATE ext_candidate SET loaded = 'late' WHERE id = 1;
+         UPDATE ext_codeobject_kernel SET ext_codeobject_id = 7 WHERE id = 1;",
+        (1_i64 << 32) + 1
+    );
+    let found = [
+        "dangling-id ext_codeobject_kernel.ext_codeobject_id 1",
+        "not-a-number ext_candidate.loaded 1",
+        "dangling-id ext_replacement.op_id 1",
+        "dangling-id ext_replacement.original_kernel_id 1",
+        "dangling-id ext_replacement.replacement_kernel_id 1",
+        "dangling-id ext_replacement.candidate_id 51",
+    ];
+    let told = finds(&damage, &found).told();
+    // The same where the tables declare nothing, and NULL is no id.
+    let tables = [
+        ("ext_replacement", "op_id, original_kernel_id, replacement_kernel_id, candidate_id"),
+        ("ext_codeobject_kernel", "ext_codeobject_id"),
+    ]
+    .map(|(table, columns)| {
+        format!(
+            "CREATE TABLE ext_copy AS SELECT * FROM {table}; DROP TABLE {table};
+             CREATE TABLE {table} (id integer PRIMARY KEY, {columns});
+             INSERT INTO {table} SELECT * FROM ext_copy; DROP TABLE ext_copy;"
+        )
+    })
+    .concat();
+    let dir = Dir::new();
+    let trace = sound(&dir, "t.rpd");
+    let null = "UPDATE ext_replacement SET candidate_id = NULL WHERE op_id = 206;";
+    dir.open(&trace).execute_batch(&format!("{tables}{damage}{null}")).unwrap();
+    let answer = check(&dir, &[&trace]).told();
+    assert!(told.iter().all(|finding| answer.contains(finding)), "{answer:?}");
+    assert_eq!(answer.len(), told.len(), "{answer:?}");
+}
+
+#[test]
 fn references_of_extensions_are_followed_as_they_declare_them() {
     finds(
         "CREATE TABLE ext_mine (id integer primary key, api_id integer REFERENCES rocpd_api (id), text_id integer,
@@ -274,7 +317,7 @@ fn ids_of_sessions_that_nobody_took() {
             "unclaimed-id rocpd_api 301",
             "unclaimed-id rocpd_op 302",
             "unclaimed-id rocpd_api_ops 301",
-            "unclaimed-id rocpd_kernelcodeobject 1",
+            "unclaimed-id rocpd_kernelcodeobject 2",
             "unclaimed-id rocpd_stackframe 1",
         ],
     );

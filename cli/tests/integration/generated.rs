@@ -27,6 +27,7 @@ pub(crate) const BEGIN: i64 = 1_000_000;
 pub(crate) fn generated(dir: &Dir, name: &str, seed: u64, calls: i64) -> String {
     let mut random = Random::new(seed);
     let mut sql = String::from("BEGIN;");
+    rpd_sql::ext::RECORDERS.iter().for_each(|table| sql.push_str(table));
     for session in [0, 2] {
         self::session(&mut sql, &mut random, session, calls);
     }
@@ -54,6 +55,16 @@ fn session(sql: &mut String, random: &mut Random, session: i64, calls: i64) {
         add(format!("rocpd_string VALUES ({}, 'kernel{number}')", text(20 + number)));
         add(format!("rocpd_string VALUES ({}, 'frame{number}')", text(40 + number)));
         add(format!("rocpd_kernelcodeobject VALUES ({}, {number}, 2, 0)", text(number + 1)));
+        add(format!("ext_codeobject_kernel VALUES ({}, {})", text(number + 1), text(1)));
+    }
+    add(format!("ext_codeobject VALUES ({}, 'ab', 'file:///app', 'gfx90a', 4096)", text(1)));
+    // The last one is never used.
+    for number in 1..=3 {
+        let loaded = if number == 3 { 0 } else { BEGIN + number };
+        add(format!(
+            "ext_candidate VALUES ({}, '/cache/{number}', 'c{number}', 'gfx90a', {loaded}, 'loaded', '')",
+            text(number)
+        ));
     }
     for (number, kind) in ["KernelExecution", "CopyHostToDevice", "Barrier"].iter().enumerate() {
         add(format!("rocpd_string VALUES ({}, '{kind}')", text(30 + number as i64)));
@@ -119,6 +130,15 @@ fn session(sql: &mut String, random: &mut Random, session: i64, calls: i64) {
                     "ext_dispatch VALUES ({op_id}, {kernel}, 1, 1, 1, 64, 1, 1, 0, 0, '0x7', {})",
                     if random.below(3) == 0 { 0 } else { object }
                 ));
+                if op % 3 == 0 {
+                    // Some of a kernel that nothing is known of.
+                    let (original, replacement) =
+                        if op % 2 == 0 { (0, 0) } else { (object, text(1 + op % 5)) };
+                    let candidate = text(1 + op % 2);
+                    add(format!(
+                        "ext_replacement VALUES ({op_id}, {op_id}, {original}, {replacement}, {candidate})"
+                    ));
+                }
             }
             // Some ops no call caused.
             if kind != 1 {
@@ -176,6 +196,10 @@ pub(crate) fn to_schema_3(dir: &Dir, name: &str) {
              CREATE TABLE rocpd_counter (id integer NOT NULL PRIMARY KEY AUTOINCREMENT, value real NOT NULL,
                  op_id bigint NOT NULL REFERENCES rocpd_op (id), name_id bigint NOT NULL REFERENCES rocpd_string (id));
              INSERT INTO rocpd_counter (value, op_id, name_id) SELECT 0.5, id, description_id FROM rocpd_op WHERE id % 3 = 0;
+             DROP VIEW IF EXISTS replacement; DROP TABLE IF EXISTS ext_replacement; DROP TABLE IF EXISTS ext_candidate;
+             DROP TABLE IF EXISTS ext_codeobject_kernel; DROP TABLE IF EXISTS ext_codeobject;
+             DROP TABLE IF EXISTS ext_kernelcodeobject; DROP TABLE IF EXISTS ext_tick;
+             DELETE FROM rocpd_metadata WHERE value GLOB '(\"ext_kernelcodeobject\"*';
              DROP TABLE ext_dispatch; DROP TABLE rocpd_barrierop;
              DELETE FROM rocpd_metadata WHERE value = '(\"ext_dispatch\", \"kernelName_id\")';
              UPDATE rocpd_metadata SET value = '3' WHERE tag = 'schema_version';

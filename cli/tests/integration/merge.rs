@@ -20,6 +20,16 @@ const CONTENT: [&str; 7] = [
     "SELECT f.start, t.start FROM rocpd_op_inputSignals i JOIN rocpd_op f ON f.id = from_op_id JOIN rocpd_op t ON t.id = to_op_id",
 ];
 
+/// The same of replaced kernels and of the code they came from.
+const CODE: [&str; 3] = [
+    "SELECT o.start, r.id = r.op_id, a.vgpr, b.vgpr, c.path, c.loaded FROM ext_replacement r JOIN rocpd_op o ON o.id = op_id
+         JOIN ext_candidate c ON c.id = candidate_id LEFT JOIN rocpd_kernelcodeobject a ON a.id = original_kernel_id
+         LEFT JOIN rocpd_kernelcodeobject b ON b.id = replacement_kernel_id",
+    "SELECT DISTINCT path, sha256, target, loaded, outcome, reason FROM ext_candidate",
+    "SELECT DISTINCT vgpr, uri FROM ext_codeobject_kernel k JOIN rocpd_kernelcodeobject o ON o.id = k.id
+         JOIN ext_codeobject c ON c.id = ext_codeobject_id",
+];
+
 fn same_content(dir: &Dir, one: &str, other: &str, queries: &[&str]) {
     for query in queries {
         let (one, other) = (rows(&dir.open(one), query), rows(&dir.open(other), query));
@@ -70,6 +80,7 @@ fn the_parts_of_a_trace_make_the_whole() {
         );
         assert_eq!(number(&all, "SELECT count(*) FROM rocpd_metadata WHERE tag = 'schema_version'"), 1);
         if !is_schema_3 {
+            same_content(&dir, &trace, "all.rpd", &CODE);
             assert_eq!(
                 number(&all, "SELECT count(DISTINCT op_id) FROM ext_dispatch"),
                 number(&dir.open(&trace), "SELECT count(*) FROM ext_dispatch")
@@ -123,6 +134,7 @@ fn elsewhere(dir: &Dir, trace: &str, name: &str, ahead: i64) {
             "UPDATE rocpd_api SET start = start + {ahead}, \"end\" = \"end\" + {ahead};
              UPDATE rocpd_op SET start = start + {ahead}, \"end\" = \"end\" + {ahead};
              UPDATE rocpd_monitor SET start = start + {ahead}, \"end\" = \"end\" + {ahead};
+             UPDATE ext_candidate SET loaded = loaded + {ahead} WHERE loaded > 0;
              UPDATE rocpd_metadata SET value = value + {ahead} WHERE tag GLOB 'session::*monotonic*';
              UPDATE rocpd_metadata SET value = '{name}' WHERE tag GLOB 'session::*::host' OR tag GLOB 'session::*::boot_id';"
         ))
@@ -142,6 +154,14 @@ fn hosts_get_numbers_and_one_clock() {
     sound(&dir, "all.rpd");
     let all = dir.open("all.rpd");
     let before = dir.open(&trace);
+    for question in CODE {
+        let mut expected = rows(&before, question);
+        if !question.contains("DISTINCT") {
+            expected = rows(&before, &format!("SELECT * FROM ({question}), (VALUES (1), (2), (3))"));
+            expected.iter_mut().for_each(|row| row.truncate(6));
+        }
+        assert!(rows(&all, question) == expected, "{question}");
+    }
     for (view, columns) in [
         ("napi", "pid, tid, start, \"end\", apiName, args"),
         ("nop", "gpuId, queueId, sequenceId, start, \"end\", description, opType"),
@@ -276,9 +296,13 @@ fn ids_that_lead_nowhere_do_not_lead_into_another_trace() {
         .execute_batch(
             "INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (12884901890, 12884901890), ('x', ''), (9223372036854775807, -5);
              INSERT INTO rocpd_api VALUES (700, 9223372036854775807, '', '', 9223372036854775807, 12884901890, 99999);
-             UPDATE rocpd_kernelapi SET codeObject_id = '' WHERE api_ptr_id % 2;",
+             UPDATE rocpd_kernelapi SET codeObject_id = '' WHERE api_ptr_id % 2;
+             UPDATE ext_replacement SET candidate_id = 12884901890, original_kernel_id = 0 WHERE op_id = 6;
+             UPDATE ext_replacement SET candidate_id = 0 WHERE op_id = 18;
+             UPDATE ext_replacement SET candidate_id = 'x' WHERE op_id = 12;",
         )
         .unwrap();
+    dir.open("u.rpd").execute_batch("UPDATE ext_replacement SET candidate_id = 0").unwrap();
     dir.run(&["merge", "-o", "all.rpd", &trace, "u.rpd"]).expect(0);
     let all = dir.open("all.rpd");
     let unlinked = number(&dir.open("u.rpd"), "SELECT count(*) FROM rocpd_api_ops");
@@ -298,6 +322,15 @@ fn ids_that_lead_nowhere_do_not_lead_into_another_trace() {
         1
     );
     assert!(number(&all, "SELECT count(*) FROM rocpd_kernelapi WHERE codeObject_id = ''") > 0);
+    let replaced =
+        "SELECT op_id, candidate_id, original_kernel_id FROM ext_replacement WHERE op_id IN (6, 12, 18)";
+    let replaced: Vec<String> = rows(&all, replaced).iter().map(|row| format!("{row:?}")).collect();
+    assert_eq!(replaced.len(), 3, "{replaced:?}");
+    assert!(replaced[0].starts_with("[Integer(12), Text(\"x\"), "), "{replaced:?}");
+    assert!(replaced[1].starts_with("[Integer(18), Integer(0), "), "{replaced:?}");
+    assert_eq!(replaced[2], "[Integer(6), Integer(-1), Integer(0)]");
+    let of_nothing = "SELECT count(*) FROM ext_replacement WHERE candidate_id = 0";
+    assert_eq!(number(&all, of_nothing), number(&dir.open("u.rpd"), of_nothing) + 1);
     let wrong =
         dir.trace("wrong.rpd", "INSERT INTO rocpd_string VALUES (-7, 'x'), (9223372036854775807, 'y')");
     dir.run(&["merge", "-o", "no.rpd", &trace, &wrong]).expect(1).says(&[

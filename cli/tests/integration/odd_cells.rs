@@ -12,7 +12,7 @@ fn cases() -> u32 {
     if std::env::var_os("RPD_SOAK").is_some() { 500 } else { 12 }
 }
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 11] = [
     "rocpd_api",
     "rocpd_op",
     "rocpd_api_ops",
@@ -22,6 +22,8 @@ const TABLES: [&str; 9] = [
     "rocpd_metadata",
     "rocpd_monitor",
     "ext_dispatch",
+    "ext_replacement",
+    "ext_candidate",
 ];
 
 const VALUES: [&str; 9] = [

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::check::{Answer, check};
 use crate::harness::Dir;
-use crate::sound::{KERNELS, sound};
+use crate::sound::{KERNELS, REPLACED, sound};
 
 fn number(trace: &Connection, query: &str) -> i64 {
     trace.query_row(query, [], |row| row.get(0)).unwrap()
@@ -99,6 +99,25 @@ fn texts_and_code_objects_that_are_not_there_become_unknown() {
         "the view has every op again"
     );
     assert_eq!(number(&trace, "SELECT codeObject_id FROM rocpd_kernelapi WHERE api_ptr_id = 3"), 0);
+}
+
+#[test]
+fn a_dispatch_that_was_replaced_stays_one_whatever_is_known_of_it() {
+    let dir = Dir::new();
+    let answer = repairs(
+        &dir,
+        "UPDATE ext_replacement SET candidate_id = 'x', original_kernel_id = 99 WHERE op_id = 204;
+         UPDATE ext_replacement SET op_id = 9999 WHERE id = 205;",
+        &[
+            "dangling-id ext_replacement.op_id 1 removed",
+            "dangling-id ext_replacement.original_kernel_id 1 set to 0 (unknown)",
+            "dangling-id ext_replacement.candidate_id 1 set to 0 (unknown)",
+        ],
+    );
+    assert!(answer.findings.is_empty(), "{answer:?}");
+    let replaced = 2 * REPLACED.count() as i64 - 1;
+    assert_eq!(number(&dir.open("t.rpd"), "SELECT count(*) FROM replacement"), replaced);
+    assert_eq!(number(&dir.open("t.rpd"), "SELECT count(*) FROM replacement WHERE path IS NULL"), 1);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A trace with nothing wrong in it, for tests to damage.
 
 use rpd_schema::{
-    ApiId, ApiRow, Appender, BarrierRow, CodeObjectId, CodeObjectRow, CopyApiRow, DispatchRow, Fence,
-    KernelApiRow, MonitorRow, OpId, OpRow, TickRow, session_fact,
+    ApiId, ApiRow, Appender, BarrierRow, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, CopyApiRow,
+    DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow, MonitorRow, OpId, OpRow, Outcome, ReplacementRow,
+    SavedCodeId, SavedCodeRow, TickRow, session_fact,
 };
 
 use crate::harness::Dir;
@@ -24,12 +25,64 @@ pub(crate) fn sound(dir: &Dir, name: &str) -> String {
             appender.session_fact(key, &value).unwrap();
         }
         appender.begin().unwrap();
-        appender.code_object(&CodeObjectRow { id: CodeObjectId(1), vgpr: 24, sgpr: 32, fbar: 0 }).unwrap();
+        code(&mut appender);
         (1..=KERNELS).for_each(|number| kernel(&mut appender, number));
         copy_and_barrier(&mut appender);
         appender.commit().unwrap();
     }
     name.to_string()
+}
+
+/// The operations of each session that ran a candidate.
+pub(crate) const REPLACED: std::ops::RangeInclusive<u64> = 201..=250;
+
+/// The program's kernel, where it came from, and a candidate that runs in its place; another one is for other GPUs.
+fn code(appender: &mut Appender) {
+    appender.code_object(&CodeObjectRow { id: CodeObjectId(1), vgpr: 24, sgpr: 32, fbar: 0 }).unwrap();
+    appender.code_object(&CodeObjectRow { id: CodeObjectId(2), vgpr: 12, sgpr: 16, fbar: 0 }).unwrap();
+    let kernel_name = appender.intern("vectorAdd(float*)").unwrap();
+    let more = ExtCodeObjectRow {
+        id: CodeObjectId(1),
+        kernel_name,
+        agpr: 0,
+        vgpr_spill: 0,
+        sgpr_spill: 0,
+        group_segment_size: 0,
+        private_segment_size: 0,
+        kernarg_segment_size: 24,
+        wavefront_size: 64,
+        max_workgroup_size: 1024,
+    };
+    appender.ext_code_object(&more).unwrap();
+    let saved = SavedCodeRow {
+        id: SavedCodeId(1),
+        sha256: "1f",
+        uri: "file:///opt/add#offset=4096&size=9216",
+        target: "gfx90a",
+        size: 9216,
+    };
+    appender.saved_code(&saved).unwrap();
+    appender.saved_kernel(CodeObjectId(1), SavedCodeId(1)).unwrap();
+    let candidate = CandidateRow {
+        id: CandidateId(1),
+        path: "/cache/add.hsaco",
+        sha256: "2f",
+        target: "gfx90a",
+        loaded: 900,
+        outcome: Outcome::Loaded,
+        reason: "",
+    };
+    appender.candidate(&candidate).unwrap();
+    let other = CandidateRow {
+        id: CandidateId(2),
+        path: "/cache/other.hsaco",
+        target: "gfx1100",
+        loaded: 0,
+        outcome: Outcome::OtherTarget,
+        reason: "no GPU here is a gfx1100",
+        ..candidate
+    };
+    appender.candidate(&other).unwrap();
 }
 
 fn api(appender: &mut Appender, id: ApiId, name: &str, start: u64) {
@@ -86,6 +139,12 @@ fn kernel(appender: &mut Appender, number: u64) {
     // The device's counter may have wrapped: that is no negative duration.
     appender.tick(&TickRow { op, start: u64::MAX, end: 5 }).unwrap();
     appender.api_op(call, op).unwrap();
+    if REPLACED.contains(&number) {
+        let (original, replacement) = (CodeObjectId(1), CodeObjectId(2));
+        appender
+            .replacement(&ReplacementRow { op, original, replacement, candidate: CandidateId(1) })
+            .unwrap();
+    }
 }
 
 fn copy_and_barrier(appender: &mut Appender) {

@@ -87,7 +87,7 @@ kinds! {
         "several rows have one id, so what refers to it is counted several times", "copy the rows from their source again";
     DanglingId "dangling-id" Error true
         "refers to rows that do not exist",
-        "--repair removes such rows; for a text it puts the empty one, for a code object 0 (unknown)";
+        "--repair removes such rows; for a text it puts the empty one, for a code object or candidate 0 (unknown)";
     NegativeDuration "negative-duration" Error true
         "ends before it starts, which falsifies sums", "--repair removes such rows and what hangs off them";
     ImpossibleTime "impossible-time" Error true

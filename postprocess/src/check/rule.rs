@@ -100,7 +100,7 @@ fn dangling(table: &TableLayout, reference: &Reference) -> Rule {
     let is_text = same(to, "rocpd_string") || same(to, "rocpd_ustring");
     let mend = if is_text {
         Mend::EmptyText { column: column.clone(), texts: to.clone(), key: key.clone() }
-    } else if may_be_unknown(column) {
+    } else if may_be_unknown(table, column) {
         condition.push_str(&format!(" AND t.{quoted} IS NOT 0 AND t.{quoted} IS NOT ''"));
         Mend::Zero { column: column.clone() }
     } else {
@@ -115,9 +115,10 @@ fn dangling(table: &TableLayout, reference: &Reference) -> Rule {
     }
 }
 
-/// Whether 0 in this reference means that it is not known; other recorders leave it empty.
-fn may_be_unknown(column: &str) -> bool {
-    same(column, "codeObject_id")
+/// Whether 0 in this reference means that it is not known; other recorders leave it empty. Without its row a dispatch would be one
+/// that was not replaced.
+fn may_be_unknown(table: &TableLayout, column: &str) -> bool {
+    same(column, "codeObject_id") || (table.is("ext_replacement") && !same(column, "op_id"))
 }
 
 fn times(table: &TableLayout) -> [Rule; 2] {
@@ -154,7 +155,7 @@ fn numbers(table: &TableLayout, column: &str) -> Vec<Rule> {
     };
     if is_reference {
         // What is no id is dangling, unless empty stands for "not known".
-        return if may_be_unknown(column) {
+        return if may_be_unknown(table, column) {
             vec![rule(FindingKind::EmptyNumber, is_empty)]
         } else {
             Vec::new()

@@ -78,6 +78,7 @@ impl ColumnChange<'_> {
         if table.key.as_deref().is_some_and(|key| same(key, column) && table.is_integer(key)) {
             return format!("{value} + {}", self.offset());
         }
+        let shift = |moved: Moved| self.plan.shift(self.input, moved);
         let is = |tables: &[&str], columns: &[&str]| {
             tables.iter().any(|name| table.is(name)) && columns.iter().any(|name| same(name, column))
         };
@@ -95,8 +96,14 @@ impl ColumnChange<'_> {
             return format!("CASE WHEN {value} < 0 THEN {value} ELSE {} END", self.gpu(&value));
         }
         if table.is_timed() && (same(column, "start") || same(column, "end")) {
-            let shift = |moved: Moved| self.plan.shift(self.input, moved);
             return plus(&value, &self.by_session(shift));
+        }
+        if is(&["ext_candidate"], &["loaded"]) {
+            // 0 is never.
+            return format!(
+                "CASE WHEN {value} = 0 THEN 0 ELSE {} END",
+                plus(&value, &self.by_session(shift))
+            );
         }
         value
     }
@@ -129,8 +136,9 @@ impl ColumnChange<'_> {
     fn reference(&self, reference: &Reference, value: &str) -> String {
         let offset = self.offset();
         let limit = self.plan.inputs[self.input].session_span << 32;
-        // 0 is a code object that is not known.
-        let first = i64::from(same(&reference.table, "rocpd_kernelcodeobject"));
+        // 0 is a code object or candidate that is not known.
+        let has_unknown = ["rocpd_kernelcodeobject", "ext_candidate"];
+        let first = i64::from(has_unknown.iter().any(|table| same(&reference.table, table)));
         let moved = format!(
             "CASE WHEN {value} BETWEEN {first} AND {} THEN {value} + {offset}
                  WHEN typeof({value}) IN ('integer', 'real') AND {value} <> 0 THEN -1 ELSE {value} END",

@@ -29,6 +29,9 @@ const CORE: [&str; 15] = [
     "ext_dispatch",
 ];
 
+/// Tables that only the recorder fills, too, whose rows are of no call or operation: others refer to them.
+const REFERRED_TO: [&str; 2] = ["ext_codeobject", "ext_candidate"];
+
 /// What is put together of several traces.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -78,7 +81,8 @@ impl Tables {
             let hangs_together = inputs
                 .iter()
                 .filter_map(|input| input.layout.table(&name))
-                .all(|table| !table.references.is_empty());
+                .all(|table| !table.references.is_empty())
+                || REFERRED_TO.iter().any(|table| same(table, &name));
             if !hangs_together {
                 tables.drop(&name, "nothing tells which calls or operations its rows belong to");
             } else if !tables.columns_agree(inputs, &name) {

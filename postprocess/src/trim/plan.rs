@@ -7,7 +7,7 @@ use super::window::Window;
 use crate::trace::layout::{Layout, Reference, TableLayout, quote, same};
 
 /// Tables of the format and of its extensions that are facts of the whole trace.
-const WHOLE: [&str; 2] = ["rocpd_metadata", "rocpd_kernelcodeobject"];
+const WHOLE: [&str; 4] = ["rocpd_metadata", "rocpd_kernelcodeobject", "ext_codeobject", "ext_candidate"];
 
 /// Tables of texts: they keep what the rows that stay refer to.
 const TEXTS: [&str; 2] = ["rocpd_string", "rocpd_ustring"];

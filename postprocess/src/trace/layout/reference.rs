@@ -19,7 +19,7 @@ pub(crate) struct Reference {
 }
 
 /// References of the format, for files whose tables do not declare them.
-const KNOWN: [(&str, &str, &str); 24] = [
+const KNOWN: [(&str, &str, &str); 30] = [
     ("rocpd_api", "apiName_id", "rocpd_string"),
     ("rocpd_api", "category_id", "rocpd_string"),
     ("rocpd_api", "domain_id", "rocpd_string"),
@@ -44,6 +44,12 @@ const KNOWN: [(&str, &str, &str); 24] = [
     ("ext_kernelcodeobject", "id", "rocpd_kernelcodeobject"),
     ("ext_kernelcodeobject", "kernelName_id", "rocpd_string"),
     ("ext_tick", "op_id", "rocpd_op"),
+    ("ext_codeobject_kernel", "id", "rocpd_kernelcodeobject"),
+    ("ext_codeobject_kernel", "ext_codeobject_id", "ext_codeobject"),
+    ("ext_replacement", "op_id", "rocpd_op"),
+    ("ext_replacement", "original_kernel_id", "rocpd_kernelcodeobject"),
+    ("ext_replacement", "replacement_kernel_id", "rocpd_kernelcodeobject"),
+    ("ext_replacement", "candidate_id", "ext_candidate"),
 ];
 
 /// Declared references, those of the format, and those that the metadata declares.
