@@ -13,12 +13,14 @@ mod code;
 mod create;
 mod deserialize;
 mod disassembler;
+mod durations;
 mod graph;
 mod info;
 mod merge;
 mod passes;
 mod record;
 mod remote;
+mod replacements;
 mod strings;
 mod subclass;
 mod top;
@@ -75,6 +77,8 @@ verbs! {
     Info(info::Info),
     Top(top::Top),
     Api(api::Api),
+    Replacements(replacements::Replacements),
+    Durations(durations::Durations),
     Check(check::Check),
     Code(code::Code),
     Trim(trim::Trim),

@@ -5,6 +5,7 @@ pub mod contents;
 pub mod ids;
 pub(crate) mod layout;
 pub mod op_kind;
+pub mod replaced;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +64,7 @@ pub fn has_data(file: &Path) -> Result<bool> {
 }
 
 /// Whether the trace has that table: older ones lack some.
-fn has_table(trace: &Connection, table: &str) -> rusqlite::Result<bool> {
+pub(crate) fn has_table(trace: &Connection, table: &str) -> rusqlite::Result<bool> {
     trace.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?1)", [table], |row| row.get(0))
 }
 

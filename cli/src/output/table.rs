@@ -93,6 +93,13 @@ impl Table {
         }
     }
 
+    /// Puts sentences below the last row, further in, whole.
+    pub(crate) fn below_prose(&mut self, prose: &str) {
+        if let Some(row) = self.rows.last_mut() {
+            row.below.push(Below::Prose(text::escape(prose).into_owned()));
+        }
+    }
+
     /// Whether there is nothing but the header.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace::contents::{Contents, Session};
+use rpd_postprocess::trace::replaced::Replaced;
 
 use crate::output;
 use crate::output::quantity::{duration, size};
@@ -69,6 +70,15 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     }
     if let Some(links) = links(contents) {
         writeln!(out, "links   {links}")?;
+    }
+    if let Some(Replaced { dispatches, kernels, candidates }) = &contents.replaced {
+        let dispatches = counted(*dispatches, "dispatch", "dispatches");
+        let kernels = counted(*kernels, "kernel", "kernels");
+        let candidates = counted(*candidates, "candidate", "candidates");
+        writeln!(
+            out,
+            "code    {dispatches} of {kernels} ran another in its place, of {candidates}: rpd replacements"
+        )?;
     }
     let room = output::line_width();
     for (title, table) in [

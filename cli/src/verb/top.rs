@@ -28,6 +28,8 @@ Columns:
   self     of calls and markers: without those inside them on their thread
   average, min, max
            of the durations; a narrow terminal shows as many as have room
+  replaced dispatches that ran another kernel in the place of this one, which
+           rpd replacements compares; not shown where there are none
   %        share of all time (of all self time): adds up to 100
   name     cut in the middle to the width of the terminal, or COLUMNS, but
            never so that two become equal; whole in a pipe
@@ -121,6 +123,13 @@ impl Top {
             note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
         } else {
             write_table(by, groups, if self.wide { None } else { output::line_width() })?;
+            let replaced: u64 = groups.iter().map(|group| group.replaced).sum();
+            if replaced > 0 {
+                note(format_args!(
+                    "{} another kernel in the place of the program's own: rpd replacements {name}",
+                    counted(replaced, "dispatch ran", "dispatches ran")
+                ));
+            }
             if !rest.is_empty() {
                 let percent: f64 = rest.iter().map(|group| group.percent).sum();
                 note(format_args!(
@@ -142,10 +151,16 @@ fn write_table(by: By, groups: &[NameGroup], room: Option<usize>) -> Result<()> 
         ("average", Right),
         ("min", Right),
         ("max", Right),
+        ("replaced", Right),
         ("%", Right),
         ("name", Left),
     ];
-    columns.retain(|(title, _)| by.nests() || *title != "self");
+    let any_replaced = groups.iter().any(|group| group.replaced > 0);
+    columns.retain(|(title, _)| match *title {
+        "self" => by.nests(),
+        "replaced" => any_replaced,
+        _ => true,
+    });
     let mut table = Table::new(&columns).sparing(&["min", "max", "average"]);
     for group in groups {
         let mut cells = vec![group.calls.to_string(), duration(group.total_ns as f64)];
@@ -154,9 +169,9 @@ fn write_table(by: By, groups: &[NameGroup], room: Option<usize>) -> Result<()> 
             duration(group.average_ns),
             duration(group.min_ns as f64),
             duration(group.max_ns as f64),
-            format!("{:.1}", group.percent),
-            group.name.clone(),
         ]);
+        cells.extend(any_replaced.then(|| group.replaced.to_string()));
+        cells.extend([format!("{:.1}", group.percent), group.name.clone()]);
         table.row(cells);
     }
     output::write(|out| table.write(out, 0, room))

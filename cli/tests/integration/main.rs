@@ -22,6 +22,7 @@
 //! | `threads.rs` | processes with equal process and thread ids |
 //! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
 //! | `code.rs` | `rpd code`: what kernels need |
+//! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
@@ -35,6 +36,7 @@ mod callstack;
 mod check;
 mod check_file;
 mod code;
+mod durations;
 mod encodings;
 mod explain;
 mod generated;
@@ -48,6 +50,7 @@ mod odd_cells;
 mod pass;
 mod property;
 mod repair;
+mod replacements;
 mod rows_of_texts;
 mod run;
 mod signal;

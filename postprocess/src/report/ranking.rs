@@ -8,7 +8,7 @@
 mod nested;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 use rpd_schema::{Processes, Version};
@@ -22,6 +22,7 @@ use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::trace::Strings;
 use crate::trace::op_kind::KERNEL_TYPES;
+use crate::trace::replaced::by_kernel;
 
 /// What is ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +101,16 @@ pub struct NameGroup {
     pub min_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
+    /// Of kernels: dispatches that ran another kernel in its place. Left out of JSON where there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub replaced: u64,
     /// Share of the total time of all rows, in percent; of calls and markers the share of `self_ns`.
     pub percent: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's way
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// All groups, longest total first, and what could not be counted.
@@ -174,7 +183,12 @@ impl Ranking {
         let mut groups: Vec<(RunningSums, String)> =
             by_name.into_iter().map(|(name, sums)| (sums, name)).collect();
         groups.sort_by(|(a, name), (b, other)| (Reverse(a.self_ns), name).cmp(&(Reverse(b.self_ns), other)));
+        let replaced = match by {
+            By::Operation | By::Kernel => by_kernel(trace)?,
+            By::Api | By::Copy | By::Marker => BTreeMap::new(),
+        };
         let group = |(sums, name): (RunningSums, String)| NameGroup {
+            replaced: replaced.get(&name).copied().unwrap_or(0),
             name,
             calls: sums.calls,
             total_ns: sums.total_ns,
@@ -258,6 +272,7 @@ mod tests {
             average_ns: 50.0 / 3.0,
             min_ns: 10,
             max_ns: 30,
+            replaced: 0,
             percent: 50.0,
         };
         assert_eq!(ranking.groups[1], gemm);

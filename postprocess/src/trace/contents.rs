@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::trace::op_kind::OpKind;
+use crate::trace::replaced::Replaced;
 use crate::trace::{self, Strings};
 
 /// Everything that `rpd info` tells.
@@ -32,6 +33,8 @@ pub struct Contents {
     pub gpus: Vec<GpuContents>,
     /// By type, most frequent first.
     pub operations: Vec<OpType>,
+    /// Kernels that ran in place of others; none where all dispatches ran the program's own.
+    pub replaced: Option<Replaced>,
     /// Rows of every table of the format, its extensions included.
     pub tables: BTreeMap<String, u64>,
     /// Records lost while recording, by cause, over all sessions; without causes that lost nothing.
@@ -144,6 +147,7 @@ impl Contents {
             sessions: sessions(trace)?,
             gpus: gpus(trace, &ops.queues)?,
             operations: op_types(trace, &ops.types)?,
+            replaced: Replaced::of(trace)?,
             tables: tables(trace)?,
             lost: rpd_schema::lost(trace)?,
             launches_without_op: rpd_schema::launches_without_op(trace)?,

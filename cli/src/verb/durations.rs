@@ -1,0 +1,214 @@
+//! `rpd durations`: logduration's log, from a trace.
+
+use std::any::Any;
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use regex::Regex;
+use rpd_postprocess::notes::Notes;
+use rpd_postprocess::report::durations::{self, TimedDispatch};
+use rpd_postprocess::text::{self, counted};
+use rpd_postprocess::trace;
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use crate::output;
+use crate::output::csv_field::csv_field;
+use crate::output::json::json;
+use crate::output::note::note;
+use crate::output::progress::notes;
+
+/// Show every dispatch with its begin and end, as logduration's log has it
+///
+/// In order of time, from a trace of any recorder.
+#[derive(Args)]
+#[command(after_help = "\
+Columns (JSON: keys), times in nanoseconds on the trace's clock, CLOCK_MONOTONIC:
+  kernel    the demangled name of the kernel, quoted where it has commas
+  dispatch  when it was launched: the begin of the call that launched it; startNs where no call is known
+            (logduration has the time when it saw the packet, which is inside the call)
+  startNs   when the GPU began it
+  endNs     when the GPU ended it
+
+REGEX is searched for in the name, as LOGDUR_FILTER is; ^ and $ mean its ends. Look-around and references
+to groups, which ECMAScript has, are refused.
+
+Example:
+  rpd durations trace.rpd | head
+  rpd durations trace.rpd --kernel 'gemm|conv' -o durations.csv
+  rpd durations trace.rpd --format json | jq 'select(.endNs - .startNs > 1000000)'")]
+pub(crate) struct Durations {
+    /// The trace
+    file: PathBuf,
+    /// Only kernels in whose names this regular expression is found
+    #[arg(long, value_name = "REGEX")]
+    kernel: Option<Regex>,
+    /// Comma-separated values with a header line, or a JSON object a line
+    #[arg(long, value_enum, default_value = "csv")]
+    format: LogFormat,
+    /// Write to this file, which appears when it is complete [default: standard output, also for -]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    Csv,
+    Json,
+}
+
+impl Durations {
+    /// Writes the dispatches to standard output or to the file.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or the output not be written.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let notes = notes();
+        let name = text::escape(&self.file.to_string_lossy()).into_owned();
+        let (trace, _) = trace::open(&self.file, &*notes)?;
+        let (mut written, mut impossible, mut failed) = (0, 0, None);
+        let mut write = |out: &mut dyn Write| -> io::Result<()> {
+            let mut log = Log::begin(out, self.format)?;
+            let read = durations::each(&trace, self.kernel.as_ref(), &*notes, |dispatch| {
+                written += 1;
+                Ok(log.write(&dispatch)?)
+            });
+            match read.map_err(|error| error.downcast::<io::Error>()) {
+                Ok(count) => impossible = count,
+                // What cannot be written is the output's matter, what cannot be read the trace's.
+                Err(Ok(error)) => return Err(error),
+                Err(Err(error)) => failed = Some(error),
+            }
+            log.end()
+        };
+        match self.output.as_deref().filter(|path| *path != Path::new("-")) {
+            None => output::write(|out| write(out))?,
+            Some(path) => {
+                let shown = text::escape(&path.to_string_lossy()).into_owned();
+                if rpd_schema::identify(path).is_ok() {
+                    bail!("{shown} is a trace, which stays: name another file for the durations");
+                }
+                let destination = LogFile::at(path, &*notes);
+                let mut destination = destination.with_context(|| format!("cannot write {shown}"))?;
+                write(destination.file()).with_context(|| format!("cannot write {shown}"))?;
+                if failed.is_none() {
+                    destination.finish().with_context(|| format!("cannot write {shown}"))?;
+                }
+            }
+        }
+        drop(notes);
+        if let Some(error) = failed {
+            return Err(error.context(format!("cannot read the dispatches of {name}")));
+        }
+        if impossible > 0 {
+            let dispatches = counted(impossible, "dispatch is", "dispatches are");
+            note(format_args!("{name}: {dispatches} left out: impossible times, which rpd check lists"));
+        }
+        if written == 0 {
+            note(format_args!("{name} has no such dispatch; rpd info shows what it holds"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A file that is to be written: it appears when it is complete. Devices and pipes are written as they are.
+enum LogFile {
+    Existing(BufWriter<File>),
+    /// The file beside, where it will stand, and what holds back signals that would leave it behind.
+    New(BufWriter<NamedTempFile>, PathBuf, Box<dyn Any>),
+}
+
+impl LogFile {
+    fn at(path: &Path, notes: &dyn Notes) -> io::Result<LogFile> {
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Ok(LogFile::Existing(BufWriter::new(File::options().write(true).open(path)?)));
+        }
+        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let directory = place.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let held = notes.hold_signals()?;
+        let file = tempfile::Builder::new()
+            .prefix(".rpd-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory.unwrap_or(Path::new(".")))?;
+        Ok(LogFile::New(BufWriter::new(file), place, held))
+    }
+
+    fn file(&mut self) -> &mut dyn Write {
+        match self {
+            LogFile::Existing(file) => file,
+            LogFile::New(file, ..) => file,
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            LogFile::Existing(mut file) => file.flush(),
+            LogFile::New(file, place, _held) => {
+                let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                file.persist(place).map(drop).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+/// The log as it is written.
+enum Log<'a> {
+    Csv(Box<csv::Writer<&'a mut dyn Write>>),
+    Json(&'a mut dyn Write),
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Object<'a> {
+    kernel: &'a str,
+    dispatch: i64,
+    #[serde(rename = "startNs")]
+    start: i64,
+    #[serde(rename = "endNs")]
+    end: i64,
+}
+
+impl Log<'_> {
+    fn begin(out: &mut dyn Write, format: LogFormat) -> io::Result<Log<'_>> {
+        if format == LogFormat::Json {
+            return Ok(Log::Json(out));
+        }
+        let mut csv = csv::Writer::from_writer(out);
+        csv.write_record(["kernel", "dispatch", "startNs", "endNs"]).map_err(cause)?;
+        Ok(Log::Csv(Box::new(csv)))
+    }
+
+    fn write(&mut self, dispatch: &TimedDispatch<'_>) -> io::Result<()> {
+        let TimedDispatch { kernel, launched, start, end } = *dispatch;
+        match self {
+            Log::Csv(csv) => {
+                csv.write_field(csv_field(kernel).as_ref()).map_err(cause)?;
+                csv.serialize((launched, start, end)).map_err(cause)
+            }
+            Log::Json(out) => {
+                let line = serde_json::to_string(&Object { kernel, dispatch: launched, start, end })?;
+                writeln!(out, "{}", json(line))
+            }
+        }
+    }
+
+    fn end(self) -> io::Result<()> {
+        match self {
+            Log::Csv(mut csv) => csv.flush(),
+            Log::Json(out) => out.flush(),
+        }
+    }
+}
+
+/// Why CSV could not be written: a closed pipe stays one.
+fn cause(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,488 @@
+//! `rpd replacements`: which build of a kernel is faster.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use regex::Regex;
+use rpd_postprocess::report::replacements::{
+    self, BuildRow, BuildVerdict, CandidateFile, CompareOptions, Comparison, Runs, Unreplaced,
+};
+use rpd_postprocess::text::{self, counted};
+use rpd_postprocess::trace;
+
+use crate::output;
+use crate::output::csv_field::csv_field;
+use crate::output::note::note;
+use crate::output::progress::notes;
+use crate::output::quantity::duration;
+use crate::output::table::{Align, Table};
+use crate::output::width::wrap;
+
+/// Compare the builds of each kernel that was replaced, in one run or between two
+///
+/// A run of rpd record --kernel-cache DIR --alternate has the program's own kernels and the candidates by turns: give that one FILE.
+/// Of two runs give the one without the candidates, and the one with them. Then launches of one kernel and geometry on GPUs of one
+/// target are compared; where no kernel was replaced in either run, all kernels.
+#[derive(Args)]
+#[command(after_help = "\
+Columns:
+  calls     dispatches that ran the build
+  median, p10, p90
+            of their durations: half of them, a tenth, nine tenths were shorter
+  total     sum of the durations
+  speed-up  median of the baseline (the first line) over that of the build: above 1 it is faster
+  95 % interval
+            where the speed-up may lie: 95 of 100 such intervals have the true value. It is made of 2000
+            resamples of the durations in blocks of consecutive calls. The random numbers begin with seed 1,
+            so the same file gives the same interval. Of more than 5000 calls of a build it rests on 5000
+  result    faster or slower: the interval is above or below 1. no difference shown: 1 is inside
+            too few calls: fewer than 5. too short: a median of 0, below the resolution of the GPU's clock
+  ran       original: the program's own kernel; else the candidate's file and the begin of its SHA-256
+
+Lines below a build say what else may be the reason for a difference: it ran before or after the others,
+not by turns; other kernels or an idle queue in front of it; operations beside it on the GPU.
+
+Of the candidates:
+  calls     dispatches that ran a kernel of the file
+  outcome   loaded; unused: the program has no kernel that it could replace; other-target: for another GPU;
+            refused: its kernels do not fit, and the line below says why; failed: it could not be read or
+            loaded; removed: it was loaded, and then went or changed
+  target    the processor that it is for
+
+--csv has a line per build (median_ns ...), without the candidates; --json has all.
+
+Example:
+  rpd record --kernel-cache builds/ --alternate -- ./app && rpd replacements trace.rpd
+  rpd replacements trace.rpd --kernel 'gemm.*float'
+  rpd replacements without.rpd with.rpd --json | jq '.launches[].builds[].speedup'")]
+pub(crate) struct Replacements {
+    /// The trace, or the two traces
+    #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only kernels in whose names this regular expression is found
+    #[arg(long, value_name = "REGEX")]
+    kernel: Option<Regex>,
+    /// Show the first N launches and candidates only [default: 20 as a table, all with --json and --csv]
+    #[arg(short = 'n', value_name = "N")]
+    rows: Option<NonZeroUsize>,
+    /// Write one JSON object; times in nanoseconds
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write comma-separated values with a header line; times in nanoseconds
+    #[arg(long)]
+    csv: bool,
+}
+
+/// Launches in a table for people when nothing else is asked for.
+const SCREENFUL: usize = 20;
+/// Digits of a SHA-256 that tell files apart.
+const DIGITS: usize = 8;
+
+impl Replacements {
+    /// Writes the comparison to standard output.
+    ///
+    /// # Errors
+    /// When a trace cannot be read or standard output cannot be written.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let names: Vec<String> =
+            self.files.iter().map(|file| text::escape(&file.to_string_lossy()).into_owned()).collect();
+        let failed = || format!("cannot read the dispatches of {}", names.join(" and "));
+        let notes = notes();
+        let is_table = !self.json && !self.csv;
+        let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
+        let options = CompareOptions { kernel: self.kernel.as_ref(), most, notes: &*notes };
+        let traces: Vec<_> =
+            self.files.iter().map(|file| Ok(trace::open(file, &*notes)?.0)).collect::<Result<_>>()?;
+        let told = match &traces[..] {
+            [a, b] => replacements::between(a, b, options),
+            [trace, ..] => replacements::within(trace, options),
+            [] => unreachable!("clap wants a file"),
+        }
+        .with_context(failed)?;
+        drop((traces, notes));
+        if told.impossible > 0 {
+            note(format_args!(
+                "{}: {} left out: impossible times, which rpd check lists",
+                names.join(", "),
+                counted(told.impossible, "dispatch is", "dispatches are")
+            ));
+        }
+        if self.json {
+            output::write_json(&told)?;
+        } else if self.csv {
+            write_csv(&told.launches)?;
+        } else {
+            let room = output::line_width();
+            output::write(|out| write_text(out, &told, &names, most, room))?;
+            self.explain(&told, &names);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Says what is not shown, and why nothing is.
+    fn explain(&self, told: &replacements::Replacements, names: &[String]) {
+        if told.launches.is_empty() {
+            let which = if self.kernel.is_some() { "no such kernel" } else { "no kernel" };
+            match names {
+                [file] => note(format_args!(
+                    "{file}: {which} was replaced in any dispatch; rpd record --kernel-cache DIR replaces them"
+                )),
+                _ => {
+                    note(format_args!("{}: {which} ran in both with the same geometry", names.join(" and ")))
+                }
+            }
+        }
+        let is_alone =
+            |launch: &&Comparison| matches!(&launch.builds[..], [line] if line.candidate.is_some());
+        let alone = told.launches.iter().filter(is_alone).count();
+        if alone > 0 {
+            note(format_args!(
+                "the program's own kernel did not run in {}: record with --alternate, or give a trace without the candidates as well",
+                counted(alone as u64, "launch", "launches")
+            ));
+        }
+        if told.more > 0 {
+            note(format_args!("{} not shown; -n N shows more", counted(told.more, "launch", "launches")));
+        }
+    }
+}
+
+fn write_text(
+    out: &mut impl Write,
+    told: &replacements::Replacements,
+    names: &[String],
+    most: usize,
+    room: Option<usize>,
+) -> io::Result<()> {
+    if let Some(runs) = &told.runs {
+        write_runs(out, runs, names, room)?;
+    }
+    let cache = CacheDirectory::of(told);
+    for launch in &told.launches {
+        write_launch(out, launch, &cache, room)?;
+    }
+    if told.launches.iter().flat_map(|launch| &launch.builds).any(|line| line.low.is_some()) {
+        let how = format!(
+            "speed-up: median of the baseline / median of the build. Intervals: {} % of {} resamples of blocks of consecutive calls{}, seed {}{}",
+            told.confidence_percent,
+            told.resamples,
+            sampled(told),
+            told.seed,
+            by_turns(told)
+        );
+        write_prose(out, &how, "", room)?;
+        writeln!(out)?;
+    }
+    write_candidates(out, &told.candidates, &cache, most, room)
+}
+
+/// The directory of all candidates, which people need not read in front of each.
+struct CacheDirectory<'a>(Option<&'a str>);
+
+impl<'a> CacheDirectory<'a> {
+    fn of(told: &'a replacements::Replacements) -> CacheDirectory<'a> {
+        CacheDirectory(told.kernel_cache.first().filter(|_| told.kernel_cache.len() == 1).map(String::as_str))
+    }
+
+    /// The path of a candidate from there.
+    fn within<'p>(&self, path: &'p str) -> &'p str {
+        let rest = self.0.and_then(|directory| path.strip_prefix(directory)?.strip_prefix('/'));
+        rest.unwrap_or(path)
+    }
+}
+
+/// That some intervals rest on a part of the calls.
+fn sampled(told: &replacements::Replacements) -> String {
+    let mut lines = told.launches.iter().flat_map(|launch| &launch.builds);
+    let is_part = |line: &&BuildRow| (line.sampled as u64) < line.calls;
+    lines
+        .find(is_part)
+        .map(|line| format!(" (of {} drawn at random, where there are more)", line.sampled))
+        .unwrap_or_default()
+}
+
+/// How the builds ran by turns, as the file says it.
+fn by_turns(told: &replacements::Replacements) -> String {
+    let modes: Vec<String> =
+        told.alternate.iter().map(|mode| format!("; recorded with --alternate={mode}")).collect();
+    text::escape(&modes.concat()).into_owned()
+}
+
+/// A sentence in as many lines as it takes, `begin` in front of the first.
+fn write_prose(out: &mut impl Write, prose: &str, begin: &str, room: Option<usize>) -> io::Result<()> {
+    let Some(room) = room else { return writeln!(out, "{begin}{prose}") };
+    let mut begin = begin.to_string();
+    for line in wrap(prose, room.saturating_sub(begin.len()).max(20)) {
+        writeln!(out, "{begin}{line}")?;
+        begin = " ".repeat(begin.len());
+    }
+    Ok(())
+}
+
+fn write_runs(out: &mut impl Write, runs: &Runs, names: &[String], room: Option<usize>) -> io::Result<()> {
+    for (run, name) in ["A", "B"].iter().zip(names) {
+        writeln!(out, "{run}  {name}")?;
+    }
+    if runs.nothing_replaced {
+        writeln!(out, "No kernel was replaced in either: all kernels are compared.")?;
+    }
+    if !runs.differences.is_empty() {
+        writeln!(out, "\nMore differs between the runs than the kernels:")?;
+        let mut table = Table::new(&[("what", Align::Left), ("A", Align::Left), ("B", Align::Left)]);
+        for difference in &runs.differences {
+            let values = [&difference.a, &difference.b]
+                .map(|values| values.iter().cloned().collect::<Vec<_>>().join(", "));
+            table.row([vec![difference.what.clone()], values.to_vec()].concat());
+        }
+        table.write(out, 2, room)?;
+    }
+    let Unreplaced { launches, speedup, least, most } = &runs.unreplaced;
+    if let (Some(speedup), Some(least), Some(most)) = (speedup, least, most) {
+        let kernels =
+            counted(*launches as u64, "launch of a kernel that was", "launches of kernels that were");
+        let range = if *launches > 1 {
+            format!(", from {} to {}", ratio(*least), ratio(*most))
+        } else {
+            String::new()
+        };
+        let told = format!(
+            "{kernels} replaced in neither: speed-up {}{range}. That much differs without another build.",
+            ratio(*speedup)
+        );
+        writeln!(out)?;
+        write_prose(out, &told, "", room)?;
+    }
+    if runs.in_one_only > 0 {
+        let told = counted(runs.in_one_only, "launch of these kernels is", "launches of these kernels are");
+        writeln!(out, "{told} in one of the runs only.")?;
+    }
+    let one = "One run each: what differs from one run to the next (clocks, memory, neighbours) is in no interval. \
+        A run with rpd record --alternate has both.";
+    write_prose(out, one, "", room)?;
+    writeln!(out)
+}
+
+fn write_launch(
+    out: &mut impl Write,
+    launch: &Comparison,
+    cache: &CacheDirectory<'_>,
+    room: Option<usize>,
+) -> io::Result<()> {
+    use Align::{Left, Right};
+    let name = text::escape(&launch.kernel);
+    writeln!(out, "{}", room.map_or(name.clone(), |room| text::shorten(&name, room)))?;
+    let mut place = launch.gpu.map_or("GPUs".to_string(), |gpu| format!("gpu {gpu}"));
+    if !launch.target.is_empty() {
+        let _ = write!(place, " {}", text::escape(&launch.target));
+    }
+    for (what, size) in [("grid", launch.grid), ("workgroup", launch.workgroup)] {
+        if let Some([x, y, z]) = size {
+            let _ = write!(place, ", {what} {x},{y},{z}");
+        }
+    }
+    writeln!(out, "{place}")?;
+    let mut table = Table::new(&[
+        ("calls", Right),
+        ("median", Right),
+        ("p10", Right),
+        ("p90", Right),
+        ("total", Right),
+        ("speed-up", Right),
+        ("95 % interval", Left),
+        ("result", Left),
+        ("ran", Left),
+    ])
+    .sparing(&["total", "p10", "p90", "calls"]);
+    for line in &launch.builds {
+        table.row(vec![
+            line.calls.to_string(),
+            duration(line.median_ns),
+            duration(line.p10_ns),
+            duration(line.p90_ns),
+            duration(line.total_ns as f64),
+            line.speedup.map(ratio).unwrap_or_default(),
+            interval(line),
+            verdict(line, &launch.builds[0]),
+            ran(line, cache),
+        ]);
+    }
+    table.write(out, 0, room)?;
+    for line in &launch.builds {
+        for remark in &line.remarks {
+            let which =
+                if launch.builds.len() > 2 { format!("{}: ", ran(line, cache)) } else { String::new() };
+            write_prose(out, &text::escape(&format!("{which}{remark}")), "  - ", room)?;
+        }
+    }
+    writeln!(out)
+}
+
+/// What ran, for people.
+fn ran(line: &BuildRow, cache: &CacheDirectory<'_>) -> String {
+    let run = line.run.map(|run| format!("{run} ")).unwrap_or_default();
+    match (&line.candidate, &line.sha256) {
+        (None, _) => format!("{run}original"),
+        (Some(path), sha256) => {
+            let path = cache.within(path);
+            format!("{run}{path} {}", short(sha256.as_deref().unwrap_or_default())).trim_end().to_string()
+        }
+    }
+}
+
+/// The begin of a SHA-256, or of whatever stands in its place.
+fn short(sha256: &str) -> String {
+    sha256.chars().take(DIGITS).collect()
+}
+
+fn ratio(ratio: f64) -> String {
+    match ratio {
+        small if small < 9.9995 => {
+            // What is not 1 does not look like it.
+            let digits = (3..9).find(|digits| (ratio - 1.0).abs() >= 0.5 * 0.1_f64.powi(*digits));
+            format!("{ratio:.0$}x", digits.map_or(3, |digits| digits as usize))
+        }
+        middle if middle < 99.995 => format!("{ratio:.2}x"),
+        _ => format!("{ratio:.0}x"),
+    }
+}
+
+fn interval(line: &BuildRow) -> String {
+    match (line.low, line.high) {
+        (Some(low), Some(high)) => format!("{} to {}", ratio(low), ratio(high)),
+        (Some(low), None) => format!("{} or more", ratio(low)),
+        _ => String::new(),
+    }
+}
+
+fn verdict(line: &BuildRow, base: &BuildRow) -> String {
+    match line.verdict {
+        BuildVerdict::TooFewCalls => format!("too few calls ({})", line.calls.min(base.calls)),
+        verdict => verdict.name().replace('-', " "),
+    }
+}
+
+fn write_candidates(
+    out: &mut impl Write,
+    candidates: &[CandidateFile],
+    cache: &CacheDirectory<'_>,
+    most: usize,
+    room: Option<usize>,
+) -> io::Result<()> {
+    use Align::{Left, Right};
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    let mut outcomes: Vec<(&str, u64)> = Vec::new();
+    for candidate in candidates {
+        match outcomes.iter_mut().find(|(outcome, _)| *outcome == candidate.outcome) {
+            Some((_, count)) => *count += 1,
+            None => outcomes.push((&candidate.outcome, 1)),
+        }
+    }
+    let outcomes: Vec<String> =
+        outcomes.iter().map(|(outcome, count)| format!("{count} {}", text::escape(outcome))).collect();
+    let place = cache.0.map(|directory| format!(" of {}", text::escape(directory))).unwrap_or_default();
+    writeln!(out, "candidates{place}: {}", outcomes.join(", "))?;
+    let mut table = Table::new(&[
+        ("calls", Right),
+        ("outcome", Left),
+        ("target", Left),
+        ("sha256", Left),
+        ("file", Left),
+    ])
+    .sparing(&["sha256", "target"]);
+    for candidate in candidates.iter().take(most) {
+        let run = candidate.run.map(|run| format!("{run} ")).unwrap_or_default();
+        table.row(vec![
+            candidate.calls.to_string(),
+            candidate.outcome.clone(),
+            candidate.target.clone(),
+            short(&candidate.sha256),
+            format!("{run}{}", cache.within(&candidate.path)),
+        ]);
+        if !candidate.reason.is_empty() {
+            table.below_prose(&candidate.reason);
+        }
+    }
+    table.write(out, 0, room)?;
+    let more = candidates.len().saturating_sub(most);
+    if more > 0 {
+        writeln!(out, "... and {}", counted(more as u64, "more file", "more files"))
+    } else {
+        Ok(())
+    }
+}
+
+fn write_csv(launches: &[Comparison]) -> Result<()> {
+    output::write(|out| {
+        let header = [
+            "kernel",
+            "gpu",
+            "target",
+            "grid",
+            "workgroup",
+            "run",
+            "candidate",
+            "sha256",
+            "calls",
+            "sampled",
+            "median_ns",
+            "p10_ns",
+            "p90_ns",
+            "total_ns",
+            "speedup",
+            "low",
+            "high",
+            "verdict",
+            "by_turns",
+            "after_other_percent",
+            "idle_before_ns",
+            "overlapped_percent",
+            "remarks",
+        ];
+        output::write_csv_record(out, header)?;
+        for launch in launches {
+            for line in &launch.builds {
+                output::write_csv_record(out, record(launch, line))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn record(launch: &Comparison, line: &BuildRow) -> Vec<String> {
+    let size = |size: Option<[i64; 3]>| size.map(|[x, y, z]| format!("{x},{y},{z}")).unwrap_or_default();
+    let number = |number: Option<f64>| number.map(|number| format!("{number:.6}")).unwrap_or_default();
+    let field = |text: &str| csv_field(text).into_owned();
+    let optional = |text: &Option<String>| text.as_deref().map(field).unwrap_or_default();
+    vec![
+        field(&launch.kernel),
+        launch.gpu.map(|gpu| gpu.to_string()).unwrap_or_default(),
+        field(&launch.target),
+        size(launch.grid),
+        size(launch.workgroup),
+        line.run.map(String::from).unwrap_or_default(),
+        optional(&line.candidate),
+        optional(&line.sha256),
+        line.calls.to_string(),
+        line.sampled.to_string(),
+        format!("{:.1}", line.median_ns),
+        format!("{:.1}", line.p10_ns),
+        format!("{:.1}", line.p90_ns),
+        line.total_ns.to_string(),
+        number(line.speedup),
+        number(line.low),
+        number(line.high),
+        line.verdict.name().to_string(),
+        line.by_turns.to_string(),
+        format!("{:.2}", line.after_other_percent),
+        line.idle_before_ns.map(|ns| format!("{ns:.1}")).unwrap_or_default(),
+        format!("{:.2}", line.overlapped_percent),
+        field(&line.remarks.join("; ")),
+    ]
+}

@@ -1,0 +1,173 @@
+//! Every dispatch of a trace in order of time: its kernel, when it was launched, when it ran.
+//!
+//! Operations and links are walked beside each other in the order of ids, and what is told is sorted by time, on disk where there is
+//! much of it: memory does not grow with the trace.
+
+use std::collections::HashMap;
+
+use anyhow::{Result, anyhow};
+use bytemuck::{Pod, Zeroable};
+use regex::Regex;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::check::outlier::Outliers;
+use crate::check::rule::are_sound;
+use crate::notes::{Notes, undone};
+use crate::pass::sorted::{Sorted, Sorter};
+use crate::trace::op_kind::KERNEL_TYPES;
+use crate::trace::{Strings, has_table};
+
+/// A dispatch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimedDispatch<'a> {
+    /// Name of its kernel.
+    pub kernel: &'a str,
+    /// When the call began that launched it; where no call did, when it began itself. Times in ns on the trace's clock.
+    pub launched: i64,
+    /// When it began.
+    pub start: i64,
+    /// When it ended.
+    pub end: i64,
+}
+
+/// Hands the dispatches of kernels in whose names `kernel` is found to `each`. How many were left out because of their times.
+///
+/// # Errors
+/// When the trace, or a temporary file, cannot be read, when a signal came (`notes`), and those of `each`.
+pub fn each(
+    trace: &Connection,
+    kernel: Option<&Regex>,
+    notes: &dyn Notes,
+    mut each: impl FnMut(TimedDispatch<'_>) -> Result<()>,
+) -> Result<u64> {
+    let mut names = WantedNames { strings: Strings::of(trace)?, kernel, known: HashMap::new() };
+    notes.show("dispatches in order of time");
+    let (mut dispatches, impossible) = in_time(trace, &mut names, notes)?;
+    notes.show("");
+    while let Some(OrderedDispatch { launched, start, end, name, .. }) = dispatches.next()? {
+        let Some(kernel) = names.get(name)? else { continue };
+        each(TimedDispatch { kernel, launched, start, end })?;
+        look(notes)?;
+    }
+    Ok(impossible)
+}
+
+/// Fails if a signal came.
+fn look(notes: &dyn Notes) -> Result<()> {
+    match notes.signal() {
+        Some(_) => Err(undone(anyhow!("a signal came"), notes, "nothing was written".to_string())),
+        None => Ok(()),
+    }
+}
+
+/// A dispatch with the id of its name, ordered by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct OrderedDispatch {
+    start: i64,
+    end: i64,
+    id: i64,
+    launched: i64,
+    name: i64,
+}
+
+fn in_time(
+    trace: &Connection,
+    names: &mut WantedNames<'_, '_>,
+    notes: &dyn Notes,
+) -> Result<(Sorted<OrderedDispatch>, u64)> {
+    let mut links = links(trace)?;
+    let mut link = links.next()?;
+    let mut call = match has_table(trace, "rocpd_api")? {
+        true => {
+            Some(trace.prepare("SELECT start FROM rocpd_api WHERE id = ?1 AND typeof(start) = 'integer'")?)
+        }
+        false => None,
+    };
+    let mut stretching = Outliers::new();
+    let (mut sorter, mut impossible) = (Sorter::new(), 0);
+    let mut rows = trace.prepare(&format!(
+        r#"SELECT id, start, "end", description_id FROM rocpd_op
+           WHERE opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({KERNEL_TYPES})) ORDER BY id"#
+    ))?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        notes.tick();
+        look(notes)?;
+        let name = number(row, 3)?;
+        if names.get(name)?.is_none() {
+            continue;
+        }
+        let times = match (row.get_ref(1)?, row.get_ref(2)?) {
+            (ValueRef::Integer(start), ValueRef::Integer(end)) => Some((start, end)),
+            _ => None,
+        };
+        let Some((start, end)) = times.filter(|times| are_sound(*times)) else {
+            impossible += 1;
+            continue;
+        };
+        if stretching.has(trace, (start, end))? {
+            impossible += 1;
+            continue;
+        }
+        let id = number(row, 0)?;
+        let mut launched = None;
+        while let Some([op, api]) = link.filter(|[op, _]| *op <= id) {
+            if op == id
+                && launched.is_none()
+                && let Some(call) = &mut call
+            {
+                launched = call.query_row([api], |row| row.get(0)).optional()?;
+            }
+            link = links.next()?;
+        }
+        sorter.push(OrderedDispatch { start, end, id, launched: launched.unwrap_or(start), name })?;
+    }
+    Ok((sorter.sorted()?, impossible))
+}
+
+/// Operations and the calls that caused them, by operation.
+fn links(trace: &Connection) -> Result<Sorted<[i64; 2]>> {
+    let mut sorter = Sorter::new();
+    if has_table(trace, "rocpd_api_ops")? {
+        let mut rows = trace.prepare("SELECT op_id, api_id FROM rocpd_api_ops")?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            if let (ValueRef::Integer(op), ValueRef::Integer(api)) = (row.get_ref(0)?, row.get_ref(1)?) {
+                sorter.push([op, api])?;
+            }
+        }
+    }
+    sorter.sorted()
+}
+
+/// A number, -1 where there is something else.
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
+    Ok(row.get_ref(column)?.as_i64().unwrap_or(-1))
+}
+
+/// Names that are remembered at once.
+const REMEMBERED: usize = 4096;
+
+/// The names of kernels by their ids; of those that are wanted.
+struct WantedNames<'trace, 'a> {
+    strings: Strings<'trace>,
+    kernel: Option<&'a Regex>,
+    known: HashMap<i64, Option<String>>,
+}
+
+impl WantedNames<'_, '_> {
+    /// The name, if it is wanted.
+    fn get(&mut self, id: i64) -> rusqlite::Result<Option<&str>> {
+        if !self.known.contains_key(&id) {
+            if self.known.len() == REMEMBERED {
+                self.known.clear();
+            }
+            let name = self.strings.get(id)?.unwrap_or_default();
+            let is_wanted = self.kernel.is_none_or(|kernel| kernel.is_match(&name));
+            self.known.insert(id, is_wanted.then_some(name));
+        }
+        Ok(self.known.get(&id).and_then(Option::as_deref))
+    }
+}

@@ -1,0 +1,66 @@
+//! Dispatches that ran another kernel than the program's, counted.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::{Strings, has_table};
+
+/// Dispatches that ran another kernel than the program's.
+#[derive(Debug, Serialize)]
+pub struct Replaced {
+    /// How many.
+    pub dispatches: u64,
+    /// How many kernels of the program, by name.
+    pub kernels: u64,
+    /// How many candidates ran, by file and content.
+    pub candidates: u64,
+}
+
+impl Replaced {
+    /// Counts them; none where there are none.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub fn of(trace: &Connection) -> rusqlite::Result<Option<Replaced>> {
+        let kernels = by_kernel(trace)?;
+        if kernels.is_empty() {
+            return Ok(None);
+        }
+        // One that is not in the file counts as one.
+        let candidates: i64 = trace.query_row(
+            "SELECT count(*) FROM (
+                 SELECT DISTINCT C.path, C.sha256 FROM (SELECT DISTINCT candidate_id FROM ext_replacement) R
+                 LEFT JOIN ext_candidate C ON C.id = R.candidate_id)",
+            [],
+            |row| row.get(0),
+        )?;
+        Ok(Some(Replaced {
+            dispatches: kernels.values().sum(),
+            kernels: kernels.len() as u64,
+            candidates: candidates.unsigned_abs(),
+        }))
+    }
+}
+
+/// How many dispatches of each kernel of the program ran another one.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(crate) fn by_kernel(trace: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
+    let mut found = BTreeMap::new();
+    if !has_table(trace, "ext_replacement")? {
+        return Ok(found);
+    }
+    let mut counts = trace.prepare(
+        "SELECT O.description_id, count(DISTINCT O.id) FROM ext_replacement R JOIN rocpd_op O ON O.id = R.op_id GROUP BY 1",
+    )?;
+    let mut counts = counts.query([])?;
+    let mut strings = Strings::of(trace)?;
+    while let Some(row) = counts.next()? {
+        let name = strings.get(row.get_ref(0)?.as_i64().unwrap_or(-1))?.unwrap_or_default();
+        *found.entry(name).or_default() += row.get::<_, i64>(1)?.unsigned_abs();
+    }
+    Ok(found)
+}
