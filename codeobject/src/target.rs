@@ -116,6 +116,24 @@ impl Target {
     }
 }
 
+/// From the spelling of compilers and runtimes: `gfx90a:sramecc+:xnack-`. Words that this crate does not know are left out.
+impl From<&str> for Target {
+    fn from(text: &str) -> Target {
+        let mut words = text.split(':');
+        let processor = words.next().unwrap_or_default().to_string();
+        let mut target = Target { processor, sramecc: Feature::Any, xnack: Feature::Any, generic_version: 0 };
+        for word in words {
+            let setting = if word.ends_with('+') { Feature::On } else { Feature::Off };
+            match word.trim_end_matches(['+', '-']) {
+                "sramecc" => target.sramecc = setting,
+                "xnack" => target.xnack = setting,
+                _ => {}
+            }
+        }
+        target
+    }
+}
+
 /// The spelling of compilers and runtimes: `gfx90a:sramecc+:xnack-`, features that do not matter left out.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,6 +160,14 @@ mod tests {
         assert_eq!(Target::from_flags(0x53f, 5).to_string(), "gfx90a");
         assert_eq!(Target::from_flags(0xe3f, 5).to_string(), "gfx90a:sramecc+:xnack-");
         assert_eq!(Target::from_flags(0x36, 5).xnack, Feature::Absent);
+    }
+
+    #[test]
+    fn spellings_are_read_as_they_are_written() {
+        for text in ["gfx906", "gfx90a:sramecc+:xnack-", "gfx908:xnack+", "gfx11-generic", ""] {
+            assert_eq!(Target::from(text).to_string(), text);
+        }
+        assert_eq!(Target::from("gfx906:new+:xnack-").to_string(), "gfx906:xnack-");
     }
 
     #[test]

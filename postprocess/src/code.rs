@@ -3,7 +3,10 @@
 mod file;
 mod kernel;
 mod listing;
+mod saved;
+mod trace;
 
-pub use file::{FoundObject, each_object, open};
-pub use kernel::{Assumed, Fit, KernelArgument, KernelFacts};
+pub use file::{FoundObject, each_object, is_database};
+pub use kernel::{Assumed, Fit, KernelArgument, KernelFacts, Launches};
 pub use listing::{BasicBlock, ListedEdge, ListedInstruction, Lister, Listing, NoListing};
+pub use trace::TraceCode;

@@ -3,26 +3,29 @@
 mod listing;
 mod rows;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use regex::Regex;
-use rpd_postprocess::code::{self, Assumed, FoundObject, Lister, NoListing};
+use rpd_postprocess::code::{self, Assumed, FoundObject, KernelFacts, Lister, NoListing, TraceCode};
 use rpd_postprocess::text::counted;
 
 use self::listing::{ListingForm, ListingParts, Listings};
-use self::rows::{KernelRows, RowsForm};
+use self::rows::{KernelRows, RowsColumns, RowsForm};
 use crate::output;
 use crate::output::note::note;
+use crate::output::progress::notes;
 use crate::verb::disassembler;
 
 /// Show what kernels need of the hardware, and what limits how many waves of them fit
 ///
-/// FILE is a code object (.hsaco), an offload bundle, a program or library with kernels in it.
+/// FILE is a code object (.hsaco), an offload bundle, a program or library with kernels in it, or a trace. Of a trace, code objects are
+/// looked for where the recorder saved them (RPDT_SAVE_CODE), then in the files that the program had them from.
 #[derive(Args)]
 #[command(after_help = "\
 Columns:
@@ -34,7 +37,7 @@ Columns:
   spills     vector and scalar registers that found no room
   kernarg    bytes of arguments, hidden ones included
   wave       work-items of a wave
-  workgroup  most work-items of a workgroup; AxBxC: only this size
+  workgroup  most work-items of a workgroup; =AxBxC: only this size
   occupancy  waves that a SIMD holds, of those it could hold, in workgroups
              of that size (--workgroup) with that LDS (--dynamic-lds)
   limit      what allows no more waves: VGPR, SGPR, LDS, workgroup (whole
@@ -43,13 +46,21 @@ Columns:
              workgroup may use both its CUs); 0: it cannot run
   kernel     name, cut in the middle to the width of the terminal
 
+Of a trace, each row is a kernel in one size that it was launched in: LDS and workgroup are those of the
+launches, calls how many there were, total the sum of their durations; the longest first. Kernels whose
+code object is not found are shown with what the trace says of them.
+
 Example:
   rpd code vadd.hsaco
   rpd code --kernel 'gemm.*f16' --args libmine.so
-  rpd code --json vadd.hsaco | jq '.[].occupancy'")]
+  rpd code --json vadd.hsaco | jq '.[].occupancy'
+  rpd code trace.rpd")]
 pub(crate) struct Code {
-    /// A code object, offload bundle, program or library
+    /// A code object, offload bundle, program, library or trace
     file: PathBuf,
+    /// Where the trace's code objects were saved, if not beside it: in its folder, in code/ there, or in FILE-code/
+    #[arg(long, value_name = "DIR")]
+    code: Option<PathBuf>,
     /// Kernels only whose name, as shown or mangled, matches this regular expression
     #[arg(long, value_name = "REGEX")]
     kernel: Option<Regex>,
@@ -100,29 +111,55 @@ impl Code {
             (false, true) => RowsForm::Csv,
             (false, false) => RowsForm::Table { room: if self.wide { None } else { output::line_width() } },
         };
-        let assumed = Assumed { workgroup: self.workgroup, dynamic_lds: self.dynamic_lds };
+        let assumed = Assumed { workgroup: self.workgroup, dynamic_lds: self.dynamic_lds, lds: None };
+        let trace = self.trace()?;
+        let columns = RowsColumns { arguments: self.args, launches: trace.is_some() };
+        if self.args && trace.as_ref().is_some_and(|trace| !trace.names_objects()) {
+            note(format_args!(
+                "{} has no arguments of its kernels: those are in code objects, which RPDT_SAVE_CODE=DIR saves",
+                self.file.display()
+            ));
+        }
+        let of_trace = match &trace {
+            Some(trace) => trace.rows(assumed, self.args, note)?,
+            None => Vec::new(),
+        };
         let (mut read, mut shown) = (Ok(()), 0);
         output::write(|out| {
-            let mut rows = KernelRows::begin(out, form, self.args)?;
+            let mut rows = KernelRows::begin(out, form, columns)?;
             let mut written = Ok(());
-            read = code::each_object(&self.file, |object| {
-                for facts in object.kernels(assumed, self.args)? {
-                    if !self.is_wanted(&facts.kernel, &facts.symbol) {
-                        continue;
-                    }
+            let mut write = |kernels: Vec<KernelFacts>| {
+                let wanted = kernels.iter().filter(|kernel| self.is_wanted(&kernel.kernel, &kernel.symbol));
+                for kernel in wanted {
                     shown += 1;
-                    written = rows.row(&facts);
+                    written = rows.row(kernel);
                     if written.is_err() {
-                        return Ok(ControlFlow::Break(()));
+                        return ControlFlow::Break(());
                     }
                 }
-                Ok(ControlFlow::Continue(()))
-            });
+                ControlFlow::Continue(())
+            };
+            if trace.is_some() {
+                let _ = write(of_trace);
+            } else {
+                read = code::each_object(&self.file, |object| Ok(write(object.kernels(assumed, self.args)?)));
+            }
             written.and_then(|()| rows.end())
         })?;
         read?;
         self.note_if_none(shown);
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The kernels of the trace that FILE is.
+    fn trace(&self) -> Result<Option<TraceCode>> {
+        if code::is_database(&self.file)? {
+            return TraceCode::open(&self.file, self.code.as_deref(), &*notes()).map(Some);
+        }
+        if self.code.is_some() {
+            bail!("--code is for a trace, which {} is not", self.file.display());
+        }
+        Ok(None)
     }
 
     /// Instructions and basic blocks.
@@ -133,15 +170,31 @@ impl Code {
             (false, false) => ListingForm::Text,
         };
         let parts = ListingParts { instructions: self.disasm, blocks: self.cfg || self.dot };
+        let trace = self.trace()?;
+        if trace.as_ref().is_some_and(|trace| !trace.names_objects()) {
+            bail!(
+                "{} does not say which code objects its kernels are from: record with RPDT_SAVE_CODE=DIR, or give the program or \
+                 library itself",
+                self.file.display()
+            );
+        }
         let mut lister = Lister::new(disassembler::command, self.llvm.clone());
-        let (mut read, mut shown, mut status) = (Ok(()), 0, ExitCode::SUCCESS);
-        let mut said = Vec::new();
+        let (mut read, mut shown) = (Ok(()), 0);
+        let mut said: Vec<String> = Vec::new();
         output::write(|out| {
             let mut listings = Listings::begin(out, form, parts)?;
             let mut written = Ok(());
-            let mut object = |object: FoundObject| {
-                let is_wanted = |name: &str, symbol: &str| self.is_wanted(name, symbol);
-                let listed = lister.each_function(&object, is_wanted, |listing| {
+            let mut say = |why: String| {
+                if !said.contains(&why) {
+                    note(&why);
+                    said.push(why);
+                }
+            };
+            let mut list = |object: &FoundObject, of_trace: Option<&BTreeSet<&str>>| {
+                let is_wanted = |name: &str, symbol: &str| {
+                    of_trace.is_none_or(|names| names.contains(name)) && self.is_wanted(name, symbol)
+                };
+                let listed = lister.each_function(object, is_wanted, |listing| {
                     shown += 1;
                     if written.is_ok() {
                         written = listings.function(&listing);
@@ -150,19 +203,21 @@ impl Code {
                 });
                 match listed {
                     // The other code objects may be for processors that LLVM knows.
-                    Err(error) if error.is::<NoListing>() => {
-                        status = ExitCode::FAILURE;
-                        let why = error.to_string();
-                        if !said.contains(&why) {
-                            note(&why);
-                            said.push(why);
-                        }
-                    }
+                    Err(error) if error.is::<NoListing>() => say(error.to_string()),
                     listed => listed?,
                 }
                 Ok(if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             };
-            read = code::each_object(&self.file, &mut object);
+            read = match &trace {
+                Some(trace) => trace.each_object(|found, names| match found {
+                    Ok(object) => list(&object, Some(names)).map(drop),
+                    Err(why) => {
+                        note(why);
+                        Ok(())
+                    }
+                }),
+                None => code::each_object(&self.file, |object| list(&object, None)),
+            };
             written.and_then(|()| listings.end())
         })?;
         read?;
@@ -173,10 +228,11 @@ impl Code {
                 counted(lister.failures(), "instruction", "instructions")
             ));
         }
-        if said.is_empty() {
-            self.note_if_none(shown);
+        if !said.is_empty() {
+            return Ok(ExitCode::FAILURE);
         }
-        Ok(status)
+        self.note_if_none(shown);
+        Ok(ExitCode::SUCCESS)
     }
 
     fn note_if_none(&self, shown: usize) {

@@ -194,3 +194,156 @@ fn a_reader_that_has_seen_enough() {
     rpd.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!((rpd.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
 }
+
+/// A trace of a gfx90a: `plain` in two sizes, `accumulate` in one, in two sessions, and their code object.
+fn trace(dir: &Dir, uri: &str, sha256: &str, size: usize) {
+    let names = ["KernelExecution", "plain", "accumulate(float*, float, float)"];
+    let mut rows = include_str!("../../../sql/ext/kernelcodeobject.sql").to_string();
+    rows += include_str!("../../../sql/ext/codeobject.sql");
+    for (id, name) in names.iter().enumerate() {
+        rows += &format!("INSERT INTO rocpd_string (id, string) VALUES ({}, '{name}');", id + 1);
+    }
+    rows += "INSERT INTO rocpd_metadata (tag, value) VALUES ('gpu::0::target', 'gfx90a:sramecc+:xnack-');";
+    for session in [0, 100] {
+        rows += &format!(
+            "INSERT INTO rocpd_kernelcodeobject (id, vgpr, sgpr, fbar) VALUES ({0} + 1, 4, 9, 0), ({0} + 2, 40, 8, 0);
+             INSERT INTO ext_kernelcodeobject VALUES ({0} + 1, 2, 0, 0, 0, 0, 0, 280, 64, 1024),
+                 ({0} + 2, 3, 32, 0, 0, 0, 0, 16, 64, 1024);
+             INSERT INTO ext_codeobject VALUES ({0} + 1, '{sha256}', '{uri}', 'gfx90a', {size});
+             INSERT INTO ext_codeobject_kernel VALUES ({0} + 1, {0} + 1), ({0} + 2, {0} + 1);",
+            session
+        );
+        for (op, (kernel, workgroup, lds, took)) in
+            [(1, 256, 0, 100), (1, 256, 0, 200), (1, 1024, 30_000, 50), (2, 64, 0, 5000)]
+                .into_iter()
+                .enumerate()
+        {
+            let op = session + op + 1;
+            rows += &format!(
+                "INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+                     VALUES ({op}, 0, 0, {op}, '', 1000, 1000 + {took}, {kernel} + 1, 1);
+                 INSERT INTO ext_dispatch VALUES ({op}, {kernel} + 1, 7, 1, 1, {workgroup}, 1, 1, {lds}, 0, '', {session} + {kernel});"
+            );
+        }
+    }
+    dir.trace("trace.rpd", &rows);
+}
+
+/// Of `gfx90a-v5.co`.
+const SHA256: &str = "5802377b93ba184106f7c362ee31e3348340c65079598f7452d00d78f3551e73";
+
+/// Name, workgroup, calls, waves and whether the arguments are known, of each row.
+fn told(dir: &Dir, more: &[&str]) -> Vec<String> {
+    let arguments = [&["code", "--json", "--args", "trace.rpd"], more].concat();
+    let told: Value = serde_json::from_str(&dir.run(&arguments).expect(0).stdout).unwrap();
+    let row = |row: &Value| {
+        let (launches, fit) = (&row["launches"], &row["occupancy"]);
+        let arguments = if row["arguments"].is_array() { "with" } else { "without" };
+        format!(
+            "{} {} {} {} {} {} {arguments}",
+            row["symbol"].as_str().unwrap(),
+            launches["workgroup"][0],
+            launches["calls"],
+            launches["total_ns"],
+            fit["waves"],
+            fit["limited_by"][0]
+        )
+    };
+    told.as_array().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn kernels_of_a_trace_are_in_the_sizes_of_their_launches() {
+    let dir = Dir::new();
+    trace(&dir, "memory://17#offset=0x7f00&size=9", SHA256, 9);
+    let without = [
+        " 64 2 10000 8 \"hardware\" without",
+        " 256 4 600 8 \"hardware\" without",
+        " 1024 2 100 8 \"hardware\" without",
+    ];
+    assert_eq!(told(&dir, &[]), without);
+    // Names in brackets are those of the trace where there is no code object; the same rows where there is.
+    let with = [
+        "_Z10accumulatePfff 64 2 10000 8 \"hardware\" with",
+        "plain 256 4 600 8 \"hardware\" with",
+        "plain 1024 2 100 8 \"hardware\" with",
+    ];
+    let bytes = fs::read(object("gfx90a-v5.co")).unwrap();
+    for folder in ["trace.rpd-code", "code", ".", "elsewhere"] {
+        let saved = format!("{folder}/{SHA256}.hsaco");
+        fs::create_dir_all(dir.path(folder)).unwrap();
+        dir.write(&saved, &bytes);
+        let more: &[&str] = if folder == "elsewhere" { &["--code", "elsewhere"] } else { &[] };
+        assert_eq!(told(&dir, more), with, "{folder}");
+        // It has the bytes that its name says, or it is none of the trace's.
+        dir.write(&saved, &bytes[1..]);
+        assert_eq!(told(&dir, more), without, "{folder}");
+        let ran = dir.run(&[&["code", "trace.rpd"], more].concat());
+        ran.expect(0).says(&[
+            &saved[saved.len() - 70..],
+            "other bytes than its name says",
+            &SHA256[..12],
+            "gfx90a",
+        ]);
+        fs::remove_file(dir.path(&saved)).unwrap();
+    }
+    let sizes = dir.run(&["code", "--workgroup", "512", "--dynamic-lds", "40000", "--csv", "trace.rpd"]);
+    assert!(sizes.expect(0).stdout.lines().skip(1).all(|line| line.contains(",LDS,")), "{sizes}");
+}
+
+#[test]
+fn code_objects_in_the_programs_own_files() {
+    let dir = Dir::new();
+    let object_bytes = fs::read(object("gfx90a-v5.co")).unwrap();
+    let library = [vec![0; 4096], object_bytes.clone(), vec![1; 100]].concat();
+    dir.write("a library.so", &library);
+    let uri =
+        format!("file://{}#offset=4096&size={}", dir.path("a%20library.so").display(), object_bytes.len());
+    trace(&dir, &uri, SHA256, object_bytes.len());
+    assert!(told(&dir, &[]).iter().all(|row| row.ends_with(" with")));
+    let listed = dir.run(&["code", "--cfg", "--json", "trace.rpd"]);
+    let listed: Value = serde_json::from_str(&listed.expect(0).stdout).unwrap();
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|function| function["function"].as_str().unwrap()).collect();
+    assert_eq!(names, ["plain", "accumulate(float*, float, float)"]);
+    let changed = |contents: &[u8], why: &str| {
+        dir.write("a library.so", contents);
+        dir.run(&["code", "trace.rpd"]).expect(0).says(&[why]);
+        let listed = dir.run(&["code", "--disasm", "trace.rpd"]);
+        assert!(listed.expect(0).stdout.is_empty() && listed.stderr.contains(why), "{listed}");
+    };
+    changed(&library[1..], "has changed since the recording");
+    changed(&library[..5000], "too short");
+    fs::remove_file(dir.path("a library.so")).unwrap();
+    dir.run(&["code", "trace.rpd"]).expect(0).says(&["cannot open", "a library.so"]);
+}
+
+#[test]
+fn hostile_rows_of_code_objects() {
+    for (sha256, uri, why) in [
+        ("../../../etc/passwd", "file:///etc/passwd", "its sha256 is none"),
+        (SHA256, "file:///dev/zero#offset=0&size=99", "not a regular file"),
+        (SHA256, "file:///etc#offset=0&size=99", "is a directory"),
+        (SHA256, "file:///etc/passwd#offset=18446744073709551615&size=2", "too short"),
+        (SHA256, "file:///etc/passwd#offset=0&size=18446744073709551615", "too short"),
+        (SHA256, "\x1b[31mx", "was not saved"),
+    ] {
+        let dir = Dir::new();
+        trace(&dir, uri, sha256, 9);
+        let told = dir.run(&["code", "trace.rpd"]);
+        told.expect(0).says(&[why]);
+        assert!(!told.stderr.contains('\x1b'));
+        assert_eq!(told.stdout.lines().count(), 4, "{told}");
+    }
+}
+
+#[test]
+fn traces_that_say_nothing_of_code() {
+    let dir = Dir::new();
+    dir.trace("empty.rpd", "");
+    dir.run(&["code", "empty.rpd"]).expect(1).says(&["empty.rpd", "says nothing of its kernels' code"]);
+    let other = dir.fixture("matmul_result.rpd");
+    dir.run(&["code", &other]).expect(1).says(&[&other, "says nothing of its kernels' code"]);
+    dir.write("gfx906.co", fs::read(object("gfx906-v4.co")).unwrap());
+    dir.run(&["code", "--code", ".", "gfx906.co"]).expect(1).says(&["--code is for a trace"]);
+}

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use rpd_codeobject::descriptor::Descriptor;
-use rpd_codeobject::{CodeObject, Kernel, container, functions};
+use rpd_codeobject::{CodeObject, Kernel, Target, container, functions};
 
 use super::kernel::{Assumed, KernelFacts};
 
@@ -24,7 +25,7 @@ pub struct FoundObject {
 ///
 /// # Errors
 /// When it cannot be opened, or is no regular file.
-pub fn open(path: &Path) -> Result<File> {
+pub(super) fn open(path: &Path) -> Result<File> {
     let shown = path.display();
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     let file = file.with_context(|| format!("cannot open {shown}"))?;
@@ -36,6 +37,18 @@ pub fn open(path: &Path) -> Result<File> {
         bail!("{shown} is not a regular file; give a code object, a program, a library or a trace");
     }
     Ok(file)
+}
+
+/// Whether a file begins as an SQLite database does, which a trace is.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_database(path: &Path) -> Result<bool> {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut begin = Vec::new();
+    let read = open(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin);
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(begin == MAGIC)
 }
 
 /// Hands each code object in the file to `visit`, until that says to stop or fails. One at a time is in memory.
@@ -76,15 +89,27 @@ impl FoundObject {
     /// # Errors
     /// When it cannot be read as a code object.
     pub fn kernels(&self, assumed: Assumed, with_arguments: bool) -> Result<Vec<KernelFacts>> {
+        let mut kernels = Vec::new();
+        self.each_kernel(|kernel, descriptor, target| {
+            let facts = KernelFacts::of(kernel, descriptor, target, assumed);
+            kernels.push(if with_arguments { facts.with_arguments(kernel) } else { facts });
+        })?;
+        Ok(kernels)
+    }
+
+    /// Hands each kernel to `visit`, with its descriptor where that is found and what the object is for.
+    pub(super) fn each_kernel(
+        &self,
+        mut visit: impl FnMut(&Kernel, Option<&Descriptor>, &Target),
+    ) -> Result<()> {
         let object = CodeObject::parse(&self.bytes).with_context(|| self.place.clone())?;
         let functions = functions(&self.bytes).with_context(|| self.place.clone())?;
         let descriptors: HashMap<&str, Descriptor> =
             functions.iter().filter_map(|function| Some((function.name, function.descriptor?))).collect();
-        let facts = |kernel: &Kernel| {
+        for kernel in &object.kernels {
             let name = kernel.symbol.strip_suffix(".kd").unwrap_or(&kernel.symbol);
-            let facts = KernelFacts::of(kernel, descriptors.get(name), &object.target, assumed);
-            if with_arguments { facts.with_arguments(kernel) } else { facts }
-        };
-        Ok(object.kernels.iter().map(facts).collect())
+            visit(kernel, descriptors.get(name), &object.target);
+        }
+        Ok(())
     }
 }

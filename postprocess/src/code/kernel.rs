@@ -12,6 +12,33 @@ pub struct Assumed {
     pub workgroup: Option<u32>,
     /// Bytes of LDS that the launch adds.
     pub dynamic_lds: u32,
+    /// Bytes of LDS of a workgroup in all, where that is known in place of what is added.
+    pub lds: Option<u32>,
+}
+
+/// Launches of a kernel in one size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Launches {
+    /// Work-items of a workgroup in each direction.
+    pub workgroup: [u32; 3],
+    /// LDS of a workgroup, what the launch added included.
+    pub lds: u32,
+    /// How many.
+    pub calls: u64,
+    /// Sum of their durations.
+    pub total_ns: u64,
+}
+
+impl Launches {
+    /// What is known of them, but for what whoever asks says.
+    pub(super) fn assumed(&self, asked: Assumed) -> Assumed {
+        let [x, y, z] = self.workgroup;
+        Assumed {
+            workgroup: asked.workgroup.or(Some(x.saturating_mul(y).saturating_mul(z))),
+            dynamic_lds: asked.dynamic_lds,
+            lds: if asked.dynamic_lds > 0 { None } else { Some(self.lds) },
+        }
+    }
 }
 
 /// A kernel as a row. Sizes are bytes.
@@ -19,7 +46,7 @@ pub struct Assumed {
 pub struct KernelFacts {
     /// Its name with parameters.
     pub kernel: String,
-    /// Its mangled name.
+    /// Its mangled name; empty where only a trace tells of it.
     pub symbol: String,
     /// The processor and the features that it is for.
     pub target: String,
@@ -49,6 +76,9 @@ pub struct KernelFacts {
     pub required_workgroup: Option<[u32; 3]>,
     /// How many waves fit; `None` for a processor that is not known.
     pub occupancy: Option<Fit>,
+    /// Of a trace: how it was launched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launches: Option<Launches>,
     /// Where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<KernelArgument>>,
@@ -108,7 +138,7 @@ impl KernelFacts {
     ) -> KernelFacts {
         let mut need = Need::of(kernel, descriptor, target);
         need.workgroup = assumed.workgroup.unwrap_or(need.workgroup);
-        need.lds = need.lds.saturating_add(assumed.dynamic_lds);
+        need.lds = assumed.lds.unwrap_or(need.lds.saturating_add(assumed.dynamic_lds));
         KernelFacts {
             kernel: kernel.demangled(),
             symbol: kernel.name.clone(),
@@ -130,8 +160,14 @@ impl KernelFacts {
             max_workgroup: kernel.max_flat_workgroup_size,
             required_workgroup: kernel.reqd_workgroup_size,
             occupancy: Occupancy::of(&target.processor, &need).map(|occupancy| Fit::of(&occupancy, &need)),
+            launches: None,
             arguments: None,
         }
+    }
+
+    /// The same with how it was launched.
+    pub(super) fn launched(self, launches: Launches) -> KernelFacts {
+        KernelFacts { launches: Some(launches), ..self }
     }
 
     /// The same with the kernel's arguments.

@@ -7,6 +7,7 @@ use rpd_postprocess::code::{KernelArgument, KernelFacts};
 use crate::output;
 use crate::output::csv_field::csv_field;
 use crate::output::json::json;
+use crate::output::quantity::duration;
 use crate::output::table::{Align, Table};
 
 /// How kernels are written.
@@ -20,11 +21,20 @@ pub(super) enum RowsForm {
     Csv,
 }
 
+/// What there is beside the facts of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowsColumns {
+    /// Arguments were asked for.
+    pub(super) arguments: bool,
+    /// The kernels are those of a trace: each row is a size that they were launched in.
+    pub(super) launches: bool,
+}
+
 /// Where kernels are written, and how.
 pub(super) struct KernelRows<'a, W> {
     out: &'a mut W,
     form: RowsForm,
-    has_arguments: bool,
+    columns: RowsColumns,
     table: Table,
     is_first: bool,
 }
@@ -57,6 +67,7 @@ const FIELDS: [&str; 25] = [
     "workgroup_lds",
     "workgroups",
 ];
+const LAUNCH_FIELDS: [&str; 4] = ["launched_workgroup", "launched_lds", "calls", "total_ns"];
 const ARGUMENT_FIELDS: [&str; 7] = [
     "argument",
     "argument_offset",
@@ -70,51 +81,24 @@ const ARGUMENT_FIELDS: [&str; 7] = [
 const UNKNOWN: &str = "-";
 
 impl<'a, W: Write> KernelRows<'a, W> {
-    pub(super) fn begin(out: &'a mut W, form: RowsForm, has_arguments: bool) -> io::Result<Self> {
-        use Align::{Left, Right};
-        let table = Table::new(&[
-            ("target", Left),
-            ("VGPR", Right),
-            ("AGPR", Right),
-            ("SGPR", Right),
-            ("LDS", Right),
-            ("scratch", Right),
-            ("spills", Right),
-            ("kernarg", Right),
-            ("wave", Right),
-            ("workgroup", Right),
-            ("occupancy", Right),
-            ("limit", Left),
-            ("groups", Right),
-            ("kernel", Left),
-        ])
-        .sparing(&[
-            "kernarg",
-            "wave",
-            "groups",
-            "scratch",
-            "AGPR",
-            "workgroup",
-            "SGPR",
-            "spills",
-            "LDS",
-            "target",
-        ]);
+    pub(super) fn begin(out: &'a mut W, form: RowsForm, columns: RowsColumns) -> io::Result<Self> {
         match form {
             RowsForm::Json => write!(out, "[")?,
             RowsForm::Csv => {
-                let arguments = if has_arguments { &ARGUMENT_FIELDS[..] } else { &[] };
-                output::write_csv_record(out, FIELDS.iter().chain(arguments))?;
+                let mut fields = FIELDS.to_vec();
+                fields.extend(LAUNCH_FIELDS.iter().filter(|_| columns.launches));
+                fields.extend(ARGUMENT_FIELDS.iter().filter(|_| columns.arguments));
+                output::write_csv_record(out, fields)?;
             }
             RowsForm::Table { .. } => {}
         }
-        Ok(KernelRows { out, form, has_arguments, table, is_first: true })
+        Ok(KernelRows { out, form, columns, table: table(columns), is_first: true })
     }
 
     pub(super) fn row(&mut self, kernel: &KernelFacts) -> io::Result<()> {
         match self.form {
             RowsForm::Table { .. } => {
-                self.table.row(cells(kernel));
+                self.table.row(cells(kernel, self.columns));
                 for argument in kernel.arguments.iter().flatten() {
                     self.table.below(&argument_line(argument));
                 }
@@ -130,8 +114,8 @@ impl<'a, W: Write> KernelRows<'a, W> {
     }
 
     fn records(&mut self, kernel: &KernelFacts) -> io::Result<()> {
-        let record = record(kernel);
-        if !self.has_arguments {
+        let record = record(kernel, self.columns);
+        if !self.columns.arguments {
             return output::write_csv_record(self.out, record);
         }
         let none = [const { String::new() }; ARGUMENT_FIELDS.len()];
@@ -152,30 +136,73 @@ impl<'a, W: Write> KernelRows<'a, W> {
     }
 }
 
-fn cells(kernel: &KernelFacts) -> Vec<String> {
+/// An empty table. `launches`: with how often the kernels were launched, and for how long.
+fn table(columns: RowsColumns) -> Table {
+    use Align::{Left, Right};
+    let mut header = vec![
+        ("target", Left),
+        ("VGPR", Right),
+        ("AGPR", Right),
+        ("SGPR", Right),
+        ("LDS", Right),
+        ("scratch", Right),
+        ("spills", Right),
+        ("kernarg", Right),
+        ("wave", Right),
+        ("workgroup", Right),
+        ("occupancy", Right),
+        ("limit", Left),
+        ("groups", Right),
+    ];
+    let mut spare =
+        vec!["kernarg", "wave", "groups", "scratch", "AGPR", "workgroup", "SGPR", "spills", "LDS", "target"];
+    if columns.launches {
+        header.extend([("calls", Right), ("total", Right)]);
+        spare.extend(["calls", "total"]);
+    }
+    header.push(("kernel", Left));
+    Table::new(&header).sparing(&spare)
+}
+
+fn cells(kernel: &KernelFacts, columns: RowsColumns) -> Vec<String> {
     let fit = kernel.occupancy.as_ref();
+    let launches = kernel.launches.as_ref();
     let or_unknown = |cell: Option<String>| cell.unwrap_or_else(|| UNKNOWN.to_string());
-    vec![
-        kernel.target.clone(),
+    let mut cells = vec![
+        if kernel.target.is_empty() { UNKNOWN.to_string() } else { kernel.target.clone() },
         kernel.vgpr.to_string(),
         kernel.agpr.to_string(),
         kernel.sgpr.to_string(),
-        kernel.lds.to_string(),
+        launches.map_or(kernel.lds, |launches| launches.lds).to_string(),
         format!("{}{}", kernel.scratch, if kernel.has_dynamic_stack { "+" } else { "" }),
         format!("{}/{}", kernel.vgpr_spills, kernel.sgpr_spills),
         kernel.kernarg.to_string(),
         kernel.wavefront.to_string(),
-        workgroup(kernel),
+        launches.map_or_else(|| workgroup(kernel), |launches| size(launches.workgroup)),
         or_unknown(fit.map(|fit| format!("{}/{}", fit.waves, fit.hardware))),
         or_unknown(fit.map(|fit| fit.limited_by.join("+"))),
         or_unknown(fit.map(|fit| fit.workgroups.to_string())),
-        kernel.kernel.clone(),
-    ]
+    ];
+    if columns.launches {
+        cells.push(or_unknown(launches.map(|launches| launches.calls.to_string())));
+        cells.push(or_unknown(launches.map(|launches| duration(launches.total_ns as f64))));
+    }
+    cells.push(kernel.kernel.clone());
+    cells
+}
+
+/// `16x16`: directions of one work-item at the end are left out.
+fn size(workgroup: [u32; 3]) -> String {
+    match workgroup {
+        [x, 1, 1] => x.to_string(),
+        [x, y, 1] => format!("{x}x{y}"),
+        [x, y, z] => format!("{x}x{y}x{z}"),
+    }
 }
 
 fn workgroup(kernel: &KernelFacts) -> String {
     match (kernel.required_workgroup, kernel.max_workgroup) {
-        (Some([x, y, z]), _) => format!("{x}x{y}x{z}"),
+        (Some(required), _) => format!("={}", size(required)),
         (None, 0) => UNKNOWN.to_string(),
         (None, most) => most.to_string(),
     }
@@ -204,7 +231,7 @@ fn argument_record(argument: &KernelArgument) -> [String; ARGUMENT_FIELDS.len()]
     ]
 }
 
-fn record(kernel: &KernelFacts) -> Vec<String> {
+fn record(kernel: &KernelFacts, columns: RowsColumns) -> Vec<String> {
     let mut record = vec![
         csv_field(&kernel.kernel).into_owned(),
         csv_field(&kernel.symbol).into_owned(),
@@ -225,6 +252,18 @@ fn record(kernel: &KernelFacts) -> Vec<String> {
             record.extend([fit.workgroup, fit.lds, fit.workgroups].map(|number| number.to_string()));
         }
         None => record.resize(FIELDS.len(), String::new()),
+    }
+    if columns.launches {
+        match &kernel.launches {
+            Some(launches) => {
+                let [x, y, z] = launches.workgroup;
+                record.push(format!("{x}x{y}x{z}"));
+                record.extend(
+                    [launches.lds.into(), launches.calls, launches.total_ns].map(|n: u64| n.to_string()),
+                );
+            }
+            None => record.resize(FIELDS.len() + LAUNCH_FIELDS.len(), String::new()),
+        }
     }
     record
 }
