@@ -70,6 +70,9 @@ mod resources;
 // `rpd code` against LLVM's tools.
 mod code;
 
+// RPDT_SAVE_CODE: the code objects that a program loads, in a directory and in the trace.
+mod saved_code;
+
 // Devices that hang, fail or run out; children; ends of all kinds.
 mod misfortune;
 

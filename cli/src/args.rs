@@ -1,5 +1,6 @@
 //! What arguments may be: values of options, and what to say of a command line that cannot be.
 
+pub(crate) mod code;
 pub(crate) mod hip_apis;
 pub(crate) mod misunderstood;
 pub(crate) mod replacement;

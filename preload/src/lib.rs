@@ -10,13 +10,14 @@
 //! - [`library`]: where this library is, and which others are loaded; [`loaded`]: functions of those by name; [`next`]: the function behind
 //!   one that is interposed
 //! - [`environment`]: variables for the program's children; [`tools_list`]: the list of libraries that the HSA runtime loads
-//! - [`threads`]: our own threads; [`fork`]: what a fork must not happen in
+//! - [`threads`]: our own threads; [`errands`]: work for one that comes and goes; [`fork`]: what a fork must not happen in
 //!
 //! Nothing here is exported or runs by itself: exports and constructors are the libraries' own.
 
 pub mod cancellation;
 pub mod clock;
 pub mod environment;
+pub mod errands;
 pub mod fork;
 pub mod guard;
 pub mod library;

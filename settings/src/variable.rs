@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 21] = [
+pub const RECORDER: [&str; 22] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -25,6 +25,7 @@ pub const RECORDER: [&str; 21] = [
     "RPDT_HIP_DOOR",
     "RPDT_ALTERNATE",
     "RPDT_SEED",
+    "RPDT_SAVE_CODE",
     "RPDT_REPORT",
     "RPDT_LOADED",
     // Read by a library with the feature panic-in-hooks alone.

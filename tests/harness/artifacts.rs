@@ -89,6 +89,12 @@ pub(crate) fn rpd() -> PathBuf {
 }
 
 const HIP: &[&str] = &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
+/// Modules: bundles of code objects.
+const MODULE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
+const MODULE_VARIANT: &[&str] =
+    &["hipcc", "--genco", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2", "-DVARIANT=1"];
+/// More than the smallest buffers may hold.
+const MODULE_LARGE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "-O2", "-DTABLE=(1<<19)"];
 /// rocPRIM's headers take long to compile, and want C++14.
 const HIP_14: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++14"];
 const CC: &[&str] = &["cc", "-O2"];
@@ -168,6 +174,10 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "ask_for_hip_library" => {
             ("tests/programs/ask_for_hip.c".into(), SHARED, &["-Wl,--no-as-needed", "-lamdhip64", "-ldl"])
         }
+        "load_code" => ("tests/programs/code/load.hip".into(), HIP, &["-ldl"]),
+        "module.co" => ("tests/programs/code/module.hip".into(), MODULE, &[]),
+        "module_variant.co" => ("tests/programs/code/module.hip".into(), MODULE_VARIANT, &[]),
+        "module_large.co" => ("tests/programs/code/module.hip".into(), MODULE_LARGE, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
@@ -192,6 +202,22 @@ pub(crate) fn candidate(gfx: &str, options: &[&str]) -> PathBuf {
     let bundle = compiled(&format!("{name}.bundle"), "tests/programs/replace.hip", &compiler, &[]);
     let object = bundle.with_file_name(format!("{name}.hsaco"));
     unbundle(&bundle, gfx, &object);
+    object
+}
+
+/// The code object for `gfx` of a module or program, taken out by the compiler's tools.
+pub(crate) fn code_object(name: &str, gfx: &str) -> PathBuf {
+    let file = program(name);
+    let object = file.with_file_name(format!("{gfx}.hsaco"));
+    if name.ends_with(".co") {
+        unbundle(&file, gfx, &object);
+    } else {
+        let section = file.with_file_name(format!("{gfx}.{}.fatbin", std::process::id()));
+        let dump = format!("--dump-section=.hip_fatbin={}", section.display());
+        tool("objcopy", &[&dump, file.to_str().unwrap(), "/dev/null"]);
+        unbundle(&section, gfx, &object);
+        fs::remove_file(section).unwrap();
+    }
     object
 }
 

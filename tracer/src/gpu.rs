@@ -1,7 +1,9 @@
 //! What is known of GPUs and their kernels, whichever source found it out.
 //!
 //! - [`kernels`]: every kernel that the process has loaded or named, by its number in records
+//! - [`code_objects`]: what the kernels came in, and its bytes
 //! - [`timing`]: which source times operations
 
+pub(crate) mod code_objects;
 pub(crate) mod kernels;
 pub(crate) mod timing;

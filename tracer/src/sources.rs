@@ -7,9 +7,9 @@ pub mod roctx;
 pub mod rpd;
 
 use rpd_transport::records::KernelId;
-use rpd_transport::source::{CandidateText, GpuFacts, GpuTable, KernelText, Source};
+use rpd_transport::source::{CandidateText, CodeObjectText, GpuFacts, GpuTable, KernelText, Source};
 
-use crate::gpu::{kernels, timing};
+use crate::gpu::{code_objects, kernels, timing};
 use crate::hsa_runtime::agent::Gpu;
 use crate::hsa_runtime::known;
 use crate::intercept;
@@ -28,6 +28,14 @@ impl GpuTable for KnownGpus {
 
     fn candidates(&self, from: usize) -> Vec<CandidateText> {
         intercept::outcomes(from)
+    }
+
+    fn code_objects(&self, from: usize) -> Vec<CodeObjectText> {
+        code_objects::rows(from)
+    }
+
+    fn code_object(&self, number: u32) -> Option<usize> {
+        code_objects::row(number)
     }
 
     fn gpus(&self) -> Vec<GpuFacts> {

@@ -186,7 +186,7 @@ impl Recorder {
     pub fn fit_into_memory(&self) {
         let Some(limit) = cgroup::memory_limit().filter(|_| self.config.buffer_is_default) else { return };
         let share = usize::try_from(limit / 8).unwrap_or(usize::MAX).max(LEAST_BUFFER);
-        if share < self.config.buffer_bytes {
+        if share < self.buffer_bytes() {
             log::info(|| format!("{} KiB of buffers, an eighth of the control group's memory", share >> 10));
             self.buffer_bytes.store(share, Ordering::Relaxed);
             self.budget.set_limit(share - text_bytes(share));

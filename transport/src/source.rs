@@ -197,6 +197,16 @@ pub trait GpuTable: Sync {
         Vec::new()
     }
 
+    /// The code objects that the process has loaded, from row `from` on, counted from 0; none where they are not saved.
+    fn code_objects(&self, _from: usize) -> Vec<CodeObjectText> {
+        Vec::new()
+    }
+
+    /// The row of the code object of that number (see [`KernelText`]); nothing before it has one.
+    fn code_object(&self, _number: u32) -> Option<usize> {
+        None
+    }
+
     /// The GPUs that this process sees; none before a runtime is known.
     fn gpus(&self) -> Vec<GpuFacts>;
 
@@ -213,6 +223,8 @@ pub struct KernelText {
     pub role: Role,
     /// Registers and sizes, where its code object could be read.
     pub code: Option<CodeFacts>,
+    /// Number of the code object that it came in, where those are saved: see [`GpuTable::code_object`].
+    pub code_object: Option<u32>,
     /// The kernel of the application in whose place it runs, and the number of the candidate that it is of: see
     /// [`GpuTable::candidates`].
     pub replaces: Option<(KernelId, u32)>,
@@ -235,6 +247,19 @@ pub struct CandidateText {
     pub outcome: Outcome,
     /// Why, in words.
     pub reason: String,
+}
+
+/// A code object that the process has loaded.
+#[derive(Clone, Debug, Default)]
+pub struct CodeObjectText {
+    /// SHA-256 of its bytes, in hexadecimal digits; empty where there was no room to keep them.
+    pub sha256: String,
+    /// Where the program had it.
+    pub uri: String,
+    /// The processor that it is for; empty where it does not say.
+    pub target: String,
+    /// Bytes.
+    pub size: u64,
 }
 
 /// What a kernel does: the runtime's own kernels copy and fill, and are no kernels of the user.

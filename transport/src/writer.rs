@@ -3,6 +3,7 @@
 //! Everybody else only wakes it, or waits for it with a deadline, by [`crate::requests`].
 
 mod access;
+mod code_objects;
 mod file;
 mod frames;
 mod held;

@@ -79,14 +79,7 @@ impl Destination {
         {
             bail!("cannot record into {name}: {} is no directory", directory.display());
         }
-        let here = std::env::current_dir().context("cannot find the working directory")?;
-        let mut template =
-            if written.is_absolute() { Vec::new() } else { escaped(here.as_os_str().as_bytes()) };
-        if !template.is_empty() {
-            template.push(b'/');
-        }
-        template.extend(written.as_os_str().as_bytes());
-        Ok(Destination::PerProcess(OsString::from_vec(template)))
+        absolute(written).map(Destination::PerProcess)
     }
 
     /// The value of RPDT_FILENAME.
@@ -103,6 +96,21 @@ impl Destination {
             trace.abandon();
         }
     }
+}
+
+/// A name with `%p` and the like in it, from the root of the file system on.
+///
+/// # Errors
+/// When there is no working directory.
+pub(crate) fn absolute(written: &Path) -> Result<OsString> {
+    let mut template = Vec::new();
+    if !written.is_absolute() {
+        let here = std::env::current_dir().context("cannot find the working directory")?;
+        template.extend(escaped(here.as_os_str().as_bytes()));
+        template.push(b'/');
+    }
+    template.extend(written.as_os_str().as_bytes());
+    Ok(OsString::from_vec(template))
 }
 
 /// Percent signs doubled, because the recorder expands `%p` and the like.

@@ -15,9 +15,9 @@ use clap::{Args, ValueEnum};
 use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
 
-use crate::args::{hip_apis, replacement, value};
+use crate::args::{code, hip_apis, replacement, value};
 use crate::output::note::note;
-use crate::record::destination::{Destination, Existing};
+use crate::record::destination::{self, Destination, Existing};
 use crate::record::empty_trace;
 use crate::record::executable::{self, NotRunnable};
 use crate::record::hip_library;
@@ -79,6 +79,11 @@ pub(crate) struct Record {
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
     hip_apis: Option<String>,
+    /// Save the bytes of each code object that the program loads in DIR, where `rpd code` finds them, and name them in the
+    /// trace [default of DIR: the trace's name with .code behind it]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        value_parser = code::directory())]
+    save_code: Option<PathBuf>,
     /// Run kernels of the .hsaco files below DIR in the place of the program's own: those of the same name and parameters
     #[arg(long, value_name = "DIR", value_parser = replacement::directory, help_heading = "Replaced kernels")]
     kernel_cache: Option<PathBuf>,
@@ -226,6 +231,17 @@ impl Record {
             ("RPDT_ALTERNATE", self.alternate.clone()),
             ("RPDT_SEED", self.seed.map(|seed| seed.to_string())),
         ];
+        if let Some(directory) = &self.save_code {
+            let directory = match directory.as_os_str().is_empty() {
+                true => {
+                    let mut beside = destination.for_recorder();
+                    beside.push(".code");
+                    beside
+                }
+                false => destination::absolute(directory)?,
+            };
+            environment.push(("RPDT_SAVE_CODE", directory));
+        }
         if let Some(directory) = &self.kernel_cache {
             environment.push(("LOGDUR_KERNEL_CACHE", std::path::absolute(directory)?.into()));
         }

@@ -11,6 +11,8 @@ use rpd_preload::lock::{read, write};
 use rpd_transport::records::{KernelId, NO_GPU};
 use rpd_transport::source::{CodeFacts, KernelText, Role};
 
+use super::code_objects::CodeNumber;
+
 /// What is known of a kernel from its code object and the loader.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -20,8 +22,10 @@ pub(crate) struct Kernel {
     pub(crate) gpu: u32,
     /// Registers and sizes; none when the code object could not be read.
     pub(crate) facts: Option<rpd_codeobject::Kernel>,
+    /// What it came in; none where that is not known or not saved.
+    pub(crate) code_object: Option<CodeNumber>,
     /// The kernel of the application in whose place it runs, and the number of the candidate that it is of.
-    replaces: Option<(KernelId, u32)>,
+    pub(crate) replaces: Option<(KernelId, u32)>,
 }
 
 struct Table {
@@ -75,10 +79,11 @@ pub(crate) fn add_replacement(
     original: KernelId,
     gpu: u32,
     facts: rpd_codeobject::Kernel,
+    code_object: Option<CodeNumber>,
     candidate: u32,
 ) -> KernelId {
     let replaces = Some((original, candidate));
-    let kernel = Kernel { symbol: facts.symbol.clone(), gpu, facts: Some(facts), replaces };
+    let kernel = Kernel { symbol: facts.symbol.clone(), gpu, facts: Some(facts), code_object, replaces };
     let mut kernels = write(&TABLE.kernels);
     kernels.push(Arc::new(kernel));
     kernels.len() as KernelId - 1
@@ -157,7 +162,7 @@ impl Cache {
 impl Kernel {
     /// A kernel of which that is known.
     pub(crate) fn new(symbol: String, gpu: u32, facts: Option<rpd_codeobject::Kernel>) -> Kernel {
-        Kernel { symbol, gpu, facts, replaces: None }
+        Kernel { symbol, gpu, facts, code_object: None, replaces: None }
     }
 
     /// Its demangled name.
@@ -201,7 +206,13 @@ pub(crate) fn text(id: KernelId) -> Option<KernelText> {
         wavefront_size: facts.wavefront_size,
         max_workgroup_size: facts.max_flat_workgroup_size,
     });
-    Some(KernelText { name: kernel.name(), role: kernel.role(), code, replaces: kernel.replaces })
+    Some(KernelText {
+        name: kernel.name(),
+        role: kernel.role(),
+        code,
+        code_object: kernel.code_object,
+        replaces: kernel.replaces,
+    })
 }
 
 #[cfg(test)]

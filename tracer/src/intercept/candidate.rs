@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rpd_codeobject::{CodeObject, Kernel};
-use sha2::{Digest, Sha256};
 
 use super::tree::Stamp;
+use crate::gpu::code_objects::{origin::Origin, sha256};
 
 /// Bytes that a file may have. Libraries with the kernels of a whole framework stay below it.
 const MOST: u64 = 1 << 30;
@@ -88,18 +88,20 @@ impl Candidate {
         Ok(Candidate { path: path.to_path_buf(), sha256: sha256(&bytes), parts, stamp })
     }
 
-    /// The bytes of the code object `part`, as they were when it was read.
+    /// The bytes of the code object `part`, as they were when it was read, and where in the file they are.
     ///
     /// # Errors
     /// The file has changed or cannot be read.
-    pub(super) fn code(&self, part: usize) -> Result<Vec<u8>, Failure> {
+    pub(super) fn code(&self, part: usize) -> Result<(Vec<u8>, Origin), Failure> {
         let Contents { bytes, stamp } = contents(&self.path)?;
         if stamp != self.stamp {
             return Err(Failure::Changed);
         }
         let parts = rpd_codeobject::container::code_objects(&bytes)?;
         let part = parts.get(part).ok_or(Failure::Changed)?;
-        Ok(part.bytes.to_vec())
+        let offset = part.bytes.as_ptr().addr() - bytes.as_ptr().addr();
+        let origin = Origin::of_file(self.path.clone(), offset as u64, part.bytes.len() as u64);
+        Ok((part.bytes.to_vec(), origin))
     }
 }
 
@@ -128,11 +130,6 @@ fn contents(path: &Path) -> Result<Contents, Failure> {
     }
     (&mut file).take(MOST).read_to_end(&mut bytes).map_err(error)?;
     Ok(Contents { bytes, stamp: Stamp::of(&metadata) })
-}
-
-/// SHA-256, in hexadecimal digits.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use super::config::{self, Config};
 use super::kernargs::Slots;
 use super::tree::{Changes, LOOK, News, Tree};
 use super::{outcomes, packet};
+use crate::gpu::code_objects::{self, CodeNumber};
 use crate::gpu::kernels;
 use crate::hsa_runtime::abi::{Agent, Executable};
 use crate::hsa_runtime::agent::{Gpu, Gpus};
@@ -156,6 +157,8 @@ struct InRuntime {
     loaded: Arc<Loaded>,
     /// Kernel objects by their symbols.
     objects: HashMap<String, u64>,
+    /// Where its bytes are saved.
+    code_object: Option<CodeNumber>,
     /// Its number among the outcomes.
     outcome: usize,
 }
@@ -392,9 +395,10 @@ impl Loader {
         };
         let in_runtime = self.load(path, *part, code, wanted.gpu)?;
         let (object, outcome) = (*in_runtime.objects.get(symbol)?, in_runtime.outcome);
-        let loaded = Arc::clone(&in_runtime.loaded);
+        let (loaded, code_object) = (Arc::clone(&in_runtime.loaded), in_runtime.code_object);
         let number = self.replacements.entry((wanted.kernel, outcome)).or_insert_with(|| {
-            kernels::add_replacement(wanted.kernel, wanted.gpu.index, kernel.clone(), outcome as u32)
+            let candidate = outcome as u32;
+            kernels::add_replacement(wanted.kernel, wanted.gpu.index, kernel.clone(), code_object, candidate)
         });
         let number = *number;
         let slots = plan
@@ -417,11 +421,14 @@ impl Loader {
         let known = self.files.get_mut(path)?;
         let key = (part, gpu.index);
         if !known.loaded.contains_key(&key) {
-            let loaded = known.candidate.code(part).and_then(|bytes| self.runtime.load(gpu.agent, &bytes));
             let sha256 = known.candidate.sha256.clone();
             let target = code.target.to_string();
+            let loaded = known.candidate.code(part).and_then(|(bytes, origin)| {
+                let (executable, objects) = self.runtime.load(gpu.agent, &bytes)?;
+                Ok((executable, objects, code_objects::loaded(&bytes, &origin, target.clone())))
+            });
             let in_runtime = match loaded {
-                Ok((executable, objects)) => {
+                Ok((executable, objects, code_object)) => {
                     let same = (path.clone(), sha256.clone(), part, gpu.index);
                     let outcome = match self.outcomes.get(&same) {
                         Some(outcome) => *outcome,
@@ -434,6 +441,7 @@ impl Loader {
                     Some(InRuntime {
                         loaded: Arc::new(Loaded { executable, said_long: AtomicBool::new(false) }),
                         objects,
+                        code_object,
                         outcome,
                     })
                 }

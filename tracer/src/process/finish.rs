@@ -7,6 +7,7 @@ use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::writer;
 
 use super::report;
+use crate::gpu::code_objects;
 use crate::sources;
 
 /// How long a flush may take.
@@ -70,6 +71,8 @@ pub(crate) fn process_end() {
         return;
     }
     sources::ALL.iter().for_each(|source| source.finish(GPU_DEADLINE));
+    // The last rows name the code objects.
+    code_objects::finish(recorder.config.exit_wait);
     writer::finish(recorder);
     // Threads that still run record nothing that could reach the file.
     recorder.switch.disable();

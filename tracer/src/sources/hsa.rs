@@ -35,6 +35,7 @@ use std::time::Duration;
 use rpd_transport::env::Env;
 use rpd_transport::source::{Answer, Loading, Offer, Source};
 
+use crate::gpu::code_objects;
 use crate::intercept;
 use load::TableOrigin;
 use state::get;
@@ -109,6 +110,7 @@ impl Source for HsaSource {
     }
 
     fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
+        code_objects::facts(add);
         intercept::facts(add);
     }
 

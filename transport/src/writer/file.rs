@@ -85,8 +85,8 @@ impl TraceFile {
         // A switch that turns where nothing was ever recorded is nothing to write down.
         let switched = switched && (self.appender.is_some() || !self.inputs.is_empty());
         let is_wanted = self.access.file_is_wanted(self.recorder);
-        let candidates = self.appender.is_some() && self.rows.has_new_candidates();
-        let is_due = candidates || self.reported.is_due(self.rows.recorded());
+        let files = self.appender.is_some() && self.rows.has_more_files();
+        let is_due = files || self.reported.is_due(self.rows.recorded());
         if is_wanted || switched || self.has_records() || is_due {
             self.inputs.collect_operations();
             let begin = Instant::now();
@@ -132,11 +132,11 @@ impl TraceFile {
         self.turns.begin(self.recorder, appender)?;
         let said = self.reported.all(appender, self.history.committed(), ends);
         let said = said.and_then(|sums| {
-            self.rows.candidates(appender)?;
+            self.rows.files(appender)?;
             self.turns.commit(self.recorder, appender)?;
             Ok(sums)
         });
-        self.rows.end_candidates(said.is_ok());
+        self.rows.end_files(said.is_ok());
         match said {
             Ok(sums) => self.reported.all_committed(self.history.committed(), sums),
             Err(_) => self.turns.roll_back(appender),
@@ -296,7 +296,7 @@ impl TraceFile {
         let ends = until != Until::Next;
         let facts = filled
             .and_then(|()| self.reported.facts(appender, self.rows.recorded(), ends))
-            .and_then(|()| self.rows.candidates(appender));
+            .and_then(|()| self.rows.files(appender));
         (at_stake, facts)
     }
 }

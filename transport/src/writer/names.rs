@@ -4,6 +4,7 @@ use rpd_schema::{
     Appender, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, Error, ExtCodeObjectRow, StringId,
 };
 
+use super::code_objects::CodeObjects;
 use crate::records::KernelId;
 use crate::source::{GpuTable, KernelText, Role};
 
@@ -35,12 +36,20 @@ pub(super) struct Names {
     /// How many candidates have rows, and how many of them had when the open transaction began.
     candidates: usize,
     candidates_before: usize,
+    code_objects: CodeObjects,
 }
 
 impl Names {
     /// Of the kernels of `table`.
     pub(super) fn new(table: &'static dyn GpuTable) -> Names {
-        Names { table, known: Vec::new(), open: Vec::new(), candidates: 0, candidates_before: 0 }
+        Names {
+            table,
+            known: Vec::new(),
+            open: Vec::new(),
+            candidates: 0,
+            candidates_before: 0,
+            code_objects: CodeObjects::new(table),
+        }
     }
 
     /// A new session began, which has no ids yet.
@@ -48,16 +57,20 @@ impl Names {
         self.known.clear();
         self.open.clear();
         (self.candidates, self.candidates_before) = (0, 0);
+        self.code_objects.forget();
     }
 
     /// The open transaction is in the file.
     pub(super) fn commit(&mut self) {
         self.open.clear();
         self.candidates_before = self.candidates;
+        self.code_objects.commit();
     }
 
     /// The open transaction is not in the file, and neither are the ids that came with it.
     pub(super) fn roll_back(&mut self) {
+        self.open.sort_unstable();
+        self.code_objects.roll_back(&self.open);
         for place in self.open.drain(..) {
             self.known[place] = None;
         }
@@ -88,18 +101,26 @@ impl Names {
         self.known.resize(self.known.len().max(place + 1), None);
         self.known[place] = Some(named);
         self.open.push(place);
+        if let (Some(_), Some(number)) = (text.code, text.code_object) {
+            self.code_objects.add(place, CodeObjectId(place as u64 + 1), number);
+        }
         Ok(named)
     }
 }
 
 impl Names {
-    /// Whether there are candidates without a row.
-    pub(super) fn has_new_candidates(&self) -> bool {
-        !self.table.candidates(self.candidates).is_empty()
+    /// Whether there is more of candidates or code objects to be written.
+    pub(super) fn has_more_files(&self) -> bool {
+        !self.table.candidates(self.candidates).is_empty() || self.code_objects.has_more()
     }
 
-    /// Writes the rows of candidates that have none.
-    pub(super) fn candidates(&mut self, appender: &mut Appender) -> Result<(), Error> {
+    /// Writes what is known of candidates and of code objects, and not written yet.
+    pub(super) fn files(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        self.candidates(appender)?;
+        self.code_objects.write(appender)
+    }
+
+    fn candidates(&mut self, appender: &mut Appender) -> Result<(), Error> {
         for candidate in self.table.candidates(self.candidates) {
             self.candidates += 1;
             appender.candidate(&CandidateRow {

@@ -199,11 +199,6 @@ impl Rows {
         self.recorded = Recorded::default();
     }
 
-    /// Whether there are candidates without a row.
-    pub(super) fn has_new_candidates(&self) -> bool {
-        self.names.has_new_candidates()
-    }
-
     /// A new session was taken.
     pub(super) fn begin_session(&mut self) {
         self.forget_counts();
@@ -214,13 +209,18 @@ impl Rows {
         }
     }
 
-    /// Rows of the candidates for replacement that have none yet.
-    pub(super) fn candidates(&mut self, appender: &mut Appender) -> Result<(), Error> {
-        self.names.candidates(appender)
+    /// Whether there are candidates for replacement or code objects that have no rows yet.
+    pub(super) fn has_more_files(&self) -> bool {
+        self.names.has_more_files()
     }
 
-    /// The open transaction, which has rows of candidates alone, is over; whether it is in the file.
-    pub(super) fn end_candidates(&mut self, committed: bool) {
+    /// Rows of the candidates for replacement and of the code objects that have none yet.
+    pub(super) fn files(&mut self, appender: &mut Appender) -> Result<(), Error> {
+        self.names.files(appender)
+    }
+
+    /// The open transaction, which has rows of these files alone, is over; whether it is in the file.
+    pub(super) fn end_files(&mut self, committed: bool) {
         if committed { self.names.commit() } else { self.names.roll_back() }
     }
 

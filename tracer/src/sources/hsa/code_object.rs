@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::fs::File;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rpd_codeobject::CodeObject;
@@ -17,6 +17,7 @@ use rpd_transport::log;
 use rpd_transport::records::NO_GPU;
 
 use super::state::{self, Hsa, get};
+use crate::gpu::code_objects::{self, CodeNumber, origin::Origin};
 use crate::gpu::kernels::{self, Kernel};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
@@ -24,16 +25,25 @@ use crate::hsa_runtime::code::KernelSymbol;
 use crate::intercept::{self, Original, Runtime};
 
 /// Where the bytes of a reader are.
+#[derive(Clone)]
 enum CodeSource {
     Memory { address: usize, size: usize },
-    File(OwnedFd),
+    File(Arc<OwnedFd>),
+}
+
+/// What is known of the kernels of a code object that was loaded into an executable.
+struct LoadedCode {
+    agent: Agent,
+    kernels: Vec<rpd_codeobject::Kernel>,
+    /// Where its bytes are saved.
+    code_object: Option<CodeNumber>,
 }
 
 #[derive(Default)]
 struct CodeState {
     readers: HashMap<Reader, CodeSource>,
-    /// Facts read so far about the kernels of an executable that is not frozen yet, each with the agent it is for.
-    loaded: HashMap<Executable, Vec<(Agent, rpd_codeobject::Kernel)>>,
+    /// What was loaded so far into executables that are not frozen yet.
+    loaded: HashMap<Executable, Vec<LoadedCode>>,
     /// Kernel objects of frozen executables.
     frozen: HashMap<Executable, Vec<u64>>,
 }
@@ -86,7 +96,7 @@ pub(super) unsafe extern "C-unwind" fn reader_from_file(file: i32, reader: *mut 
             let copy = unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned();
             guard((), || {
                 if let (Ok(file), Some(mut state)) = (copy, state(hsa)) {
-                    state.readers.insert(reader, CodeSource::File(file));
+                    state.readers.insert(reader, CodeSource::File(Arc::new(file)));
                 }
             });
         }
@@ -127,34 +137,43 @@ pub(super) unsafe extern "C-unwind" fn load_agent_code_object(
 }
 
 fn remember(hsa: &Hsa, executable: Executable, agent: Agent, reader: Reader) {
-    let Some(mut state) = state(hsa) else { return };
-    let parsed = match state.readers.get(&reader) {
-        Some(CodeSource::Memory { address, size }) => {
+    let Some(source) = state(hsa).and_then(|state| state.readers.get(&reader).cloned()) else { return };
+    let loaded = match source {
+        CodeSource::Memory { address, size } => {
             // SAFETY: the application keeps the bytes until it destroys the reader, and it is using the reader now
             // (hsa_code_object_reader_create_from_memory, HSA 1.2 §2.10.2).
-            CodeObject::parse(unsafe { std::slice::from_raw_parts(*address as *const u8, *size) })
+            let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, size) };
+            examine(agent, bytes, || Origin::of_memory(bytes))
         }
-        Some(CodeSource::File(file)) => match contents(file) {
-            Ok(bytes) => CodeObject::parse(&bytes),
+        CodeSource::File(file) => match contents(&file) {
+            Ok(bytes) => examine(agent, &bytes, || Origin::of_descriptor(file.as_fd(), bytes.len() as u64)),
             Err(error) => return log::info(|| format!("a code object file cannot be read again ({error})")),
         },
-        None => return,
     };
-    match parsed {
+    if let Some(mut state) = state(hsa) {
+        state.loaded.entry(executable).or_default().push(loaded);
+    }
+}
+
+/// Reads what a code object says of its kernels, and has it saved where that was asked for.
+fn examine(agent: Agent, bytes: &[u8], origin: impl FnOnce() -> Origin) -> LoadedCode {
+    let (mut target, mut kernels) = (String::new(), Vec::new());
+    match CodeObject::parse(bytes) {
         Ok(object) => {
-            let kernels = object.kernels.into_iter().map(|mut kernel| {
-                if !intercept::is_on() {
-                    // Nobody else needs them, and libraries have thousands of kernels.
-                    kernel.args = Vec::new();
-                }
-                (agent, kernel)
-            });
-            state.loaded.entry(executable).or_default().extend(kernels);
+            target = object.target.to_string();
+            kernels = object.kernels;
+            if !intercept::is_on() {
+                // Nobody else needs them, and libraries have thousands of kernels.
+                kernels.iter_mut().for_each(|kernel| kernel.args = Vec::new());
+            }
         }
         Err(error) => {
             log::info(|| format!("no registers and sizes for the kernels of a code object ({error})"))
         }
     }
+    let origin = code_objects::are_saved().then(origin);
+    let code_object = origin.and_then(|origin| code_objects::loaded(bytes, &origin, target));
+    LoadedCode { agent, kernels, code_object }
 }
 
 fn contents(file: &OwnedFd) -> std::io::Result<Vec<u8>> {
@@ -179,14 +198,19 @@ pub(super) unsafe extern "C-unwind" fn freeze(executable: Executable, options: *
 
 /// Puts the kernels of a frozen executable into the table.
 fn enter(hsa: &'static Hsa, executable: Executable) {
-    let facts = state(hsa).and_then(|mut state| state.loaded.remove(&executable)).unwrap_or_default();
-    let by_symbol: HashMap<(Agent, &str), &rpd_codeobject::Kernel> =
-        facts.iter().map(|(agent, kernel)| ((*agent, kernel.symbol.as_str()), kernel)).collect();
+    let loaded = state(hsa).and_then(|mut state| state.loaded.remove(&executable)).unwrap_or_default();
+    let by_symbol: HashMap<(Agent, &str), (&LoadedCode, &rpd_codeobject::Kernel)> = loaded
+        .iter()
+        .flat_map(|loaded| loaded.kernels.iter().map(move |kernel| (loaded, kernel)))
+        .map(|(loaded, kernel)| ((loaded.agent, kernel.symbol.as_str()), (loaded, kernel)))
+        .collect();
     let (mut objects, mut originals) = (Vec::new(), Vec::new());
     for KernelSymbol { symbol, object, agent } in hsa.code.kernels(executable) {
-        let facts = by_symbol.get(&(agent, symbol.as_str())).map(|kernel| (*kernel).clone());
+        let (loaded, facts) = by_symbol.get(&(agent, symbol.as_str())).copied().unzip();
         let gpu = hsa.known.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
-        let kernel = kernels::add(object, Kernel::new(symbol, gpu, facts));
+        let kernel = Kernel::new(symbol, gpu, facts.cloned());
+        let code_object = loaded.and_then(|loaded| loaded.code_object);
+        let kernel = kernels::add(object, Kernel { code_object, ..kernel });
         objects.push(object);
         originals.push(Original { object, agent, kernel });
     }
