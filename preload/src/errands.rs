@@ -22,12 +22,12 @@ pub struct Errands<T> {
     most: usize,
     /// Does what has come meanwhile.
     work: fn(Vec<T>),
-    state: Mutex<State<T>>,
+    state: Mutex<ErrandState<T>>,
     /// There is work, or it is done.
     changed: Condvar,
 }
 
-struct State<T> {
+struct ErrandState<T> {
     waiting: Vec<T>,
     /// Weight of what waits, and of what is under way.
     weight: usize,
@@ -39,7 +39,7 @@ struct State<T> {
     failed: bool,
 }
 
-impl<T> State<T> {
+impl<T> ErrandState<T> {
     fn is_busy(&self) -> bool {
         self.runs && (self.is_at_work || !self.waiting.is_empty())
     }
@@ -48,7 +48,7 @@ impl<T> State<T> {
 impl<T: Send> Errands<T> {
     /// Nothing waits; `most` is the weight that may.
     pub fn new(name: &'static CStr, most: usize, work: fn(Vec<T>)) -> Errands<T> {
-        let state = State {
+        let state = ErrandState {
             waiting: Vec::new(),
             weight: 0,
             weight_under_way: 0,
@@ -64,7 +64,7 @@ impl<T: Send> Errands<T> {
         lock_within(&self.state, PATIENCE).is_some_and(|state| self.has_room_in(&state, weight))
     }
 
-    fn has_room_in(&self, state: &State<T>, weight: usize) -> bool {
+    fn has_room_in(&self, state: &ErrandState<T>, weight: usize) -> bool {
         let all = state.weight.saturating_add(state.weight_under_way).saturating_add(weight);
         !state.failed && all <= self.most
     }

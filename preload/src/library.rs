@@ -1,6 +1,8 @@
 //! Where this library is, and which others the process has loaded.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, OsStr, OsString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// Path of the library that this code is linked into, as the loader knows it. It may be relative to the directory that was the working
 /// directory when the library was loaded.
@@ -54,6 +56,73 @@ pub fn place(file: &str) -> Option<usize> {
     (found != 0).then_some(search.seen)
 }
 
+/// A library that the process has loaded, or the program itself.
+#[derive(Clone, Debug, Default)]
+pub struct LoadedLibrary {
+    /// As the loader knows it; the program's own without symbolic links.
+    pub path: PathBuf,
+    /// Its name for those that need it (DT_SONAME).
+    pub soname: OsString,
+    /// What it needs, by such names (DT_NEEDED).
+    pub needed: Vec<OsString>,
+}
+
+/// All that is loaded, the program first.
+pub fn all() -> Vec<LoadedLibrary> {
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, all: *mut c_void) -> c_int {
+        // SAFETY: the loader's own description of a library that stays while this runs, and the list below.
+        unsafe { (*all.cast::<Vec<LoadedLibrary>>()).push(described(&*info)) };
+        0
+    }
+    let mut all: Vec<LoadedLibrary> = Vec::new();
+    // SAFETY: `each` has the callback's type and gets the list it expects, only during the call.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut all).cast()) };
+    if let Some(program) = all.first_mut().filter(|first| first.path.as_os_str().is_empty()) {
+        program.path = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    }
+    all
+}
+
+/// # Safety
+/// The description of a library that is loaded and stays.
+unsafe fn described(info: &libc::dl_phdr_info) -> LoadedLibrary {
+    // Elf64_Dyn, and the tags of strings (System V ABI).
+    #[repr(C)]
+    struct Entry {
+        tag: u64,
+        value: u64,
+    }
+    const NEEDED: u64 = 1;
+    const STRINGS: u64 = 5;
+    const SONAME: u64 = 14;
+    // SAFETY: null or NUL-terminated.
+    let text = |text: *const c_char| unsafe { OsStr::from_bytes(CStr::from_ptr(text).to_bytes()) }.to_owned();
+    let path = if info.dlpi_name.is_null() { PathBuf::new() } else { text(info.dlpi_name).into() };
+    let mut loaded = LoadedLibrary { path, ..LoadedLibrary::default() };
+    // SAFETY: the loader's own table.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let Some(dynamic) = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC) else {
+        return loaded;
+    };
+    let entries = (info.dlpi_addr + dynamic.p_vaddr) as *const Entry;
+    // SAFETY: the library's dynamic section.
+    let entries =
+        unsafe { std::slice::from_raw_parts(entries, dynamic.p_memsz as usize / size_of::<Entry>()) };
+    let Some(strings) = entries.iter().find(|entry| entry.tag == STRINGS) else { return loaded };
+    // The loader has made an address of it, except where the section is read-only.
+    let strings = if strings.value < info.dlpi_addr { info.dlpi_addr + strings.value } else { strings.value };
+    let string = |entry: &Entry| text((strings + entry.value) as *const c_char);
+    // What follows the end of the section is anything.
+    for entry in entries.iter().take_while(|entry| entry.tag != 0) {
+        match entry.tag {
+            SONAME => loaded.soname = string(entry),
+            NEEDED => loaded.needed.push(string(entry)),
+            _ => {}
+        }
+    }
+    loaded
+}
+
 /// The last part of a path.
 pub(crate) fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
@@ -67,6 +136,16 @@ mod tests {
     fn libraries_are_found_by_how_their_names_begin() {
         assert!(is_loaded("libc.so") && !is_loaded("libamdhip64.so"));
         assert!(place("libc.so") < place("ld-linux"), "a library comes after what needs it");
+    }
+
+    #[test]
+    fn libraries_are_found_by_what_needs_them() {
+        let all = all();
+        assert_eq!(all[0].path, std::env::current_exe().unwrap());
+        let libc = all.iter().find(|library| library.soname == *"libc.so.6").unwrap();
+        assert!(libc.path.ends_with("libc.so.6") && libc.path.exists(), "{libc:?}");
+        assert!(all[0].needed.iter().any(|name| *name == *"libc.so.6"), "{:?}", all[0]);
+        assert!(libc.needed.iter().any(|name| name.as_bytes().starts_with(b"ld-linux")), "{libc:?}");
     }
 
     #[test]

@@ -6,11 +6,13 @@
 //! | `nearest.rs` | the known name that a misspelt one is nearest to |
 //! | `variable.rs` | the names of the environment variables |
 //! | `rank.rs` | the rank of a process in its job |
+//! | `library_filter.rs` | files that say which libraries' kernels may be replaced |
 //! | `file_name.rs` | `%p`, `%h` and `%r` in the name of a trace, and names that no trace can have |
 
 #![forbid(unsafe_code)]
 
 pub mod file_name;
+pub mod library_filter;
 mod nearest;
 pub mod quantity;
 pub mod rank;

@@ -2,8 +2,10 @@
 //!
 //! - [`kernels`]: every kernel that the process has loaded or named, by its number in records
 //! - [`code_objects`]: what the kernels came in, and its bytes
+//! - [`selection`]: which of them the user means
 //! - [`timing`]: which source times operations
 
 pub(crate) mod code_objects;
 pub(crate) mod kernels;
+pub(crate) mod selection;
 pub(crate) mod timing;

@@ -3,7 +3,8 @@
 //! A kernel is replaced by one of the same mangled name and the same explicit arguments, of a code object for the same processor. The
 //! application does not notice; the file says which dispatch ran what.
 //!
-//! - [`config`]: what the user asked for; `tree`: the files of the cache, and when they change; `candidate`: one of them, read
+//! - [`config`]: what the user asked for; `tree`: the files of the cache, and when they change; `candidate`: one of them, read;
+//!   `libraries`: whose kernels may be replaced
 //! - `loader`: the thread that reads them and loads them into the runtime; `outcomes`: what became of each, for the file
 //! - `choice`: what may run in the place of one kernel, and whose turn it is; `kernargs`: memory for arguments made anew
 //! - [`packet`]: what happens to one dispatch packet
@@ -14,6 +15,7 @@ mod candidate;
 mod choice;
 pub(crate) mod config;
 mod kernargs;
+mod libraries;
 mod loader;
 mod outcomes;
 pub(crate) mod packet;
@@ -65,6 +67,11 @@ pub(crate) fn loaded(runtime: Runtime, kernels: Vec<loader::Original>) {
     if is_on() {
         loader::loaded(runtime, kernels);
     }
+}
+
+/// Whether it makes a difference which files kernels come from.
+pub(crate) fn wants_origins() -> bool {
+    config::get().is_some_and(|config| config.libraries.is_some())
 }
 
 /// These kernel objects mean nothing any more.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use regex::Regex;
+use rpd_settings::library_filter::LibraryFilter;
 
 /// A directory with candidates.
 pub(crate) fn directory(name: &str) -> Result<PathBuf, String> {
@@ -11,6 +13,18 @@ pub(crate) fn directory(name: &str) -> Result<PathBuf, String> {
         true => Ok(path),
         false => Err("there is no such directory: give the one that has the .hsaco files".into()),
     }
+}
+
+/// A file that says which libraries' kernels may be replaced.
+pub(crate) fn library_filter() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|name| {
+        let path = PathBuf::from(name);
+        let (_, complaints) = LibraryFilter::read(&path)?;
+        match complaints.is_empty() {
+            true => Ok(path),
+            false => Err(complaints.join("; ")),
+        }
+    })
 }
 
 /// A regular expression for names of kernels.

@@ -91,6 +91,11 @@ pub(crate) struct Record {
     #[arg(long, value_name = "REGEX", requires = "kernel_cache", value_parser = replacement::regex,
         help_heading = "Replaced kernels")]
     kernels: Option<String>,
+    /// Replace only kernels of the libraries that this JSON file selects: arrays of patterns for their paths, include,
+    /// include_with_deps (also what those libraries need) and exclude. * stands for anything but /, ** for anything
+    #[arg(long, value_name = "FILE", requires = "kernel_cache", value_parser = replacement::library_filter(),
+        help_heading = "Replaced kernels")]
+    library_filter: Option<PathBuf>,
     /// Let the program's kernel and the candidates run by turns [possible values: ABAB (the default), random, blocks=N];
     /// `rpd replacements` compares them
     #[arg(long, value_name = "HOW", requires = "kernel_cache", num_args = 0..=1, require_equals = true,
@@ -244,6 +249,9 @@ impl Record {
         }
         if let Some(directory) = &self.kernel_cache {
             environment.push(("LOGDUR_KERNEL_CACHE", std::path::absolute(directory)?.into()));
+        }
+        if let Some(file) = &self.library_filter {
+            environment.push(("LOGDUR_LIBRARY_FILTER", std::path::absolute(file)?.into()));
         }
         environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
         let environment: Vec<(&OsStr, OsString)> =

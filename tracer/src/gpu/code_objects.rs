@@ -34,40 +34,40 @@ pub(crate) type CodeNumber = u32;
 /// The directory, where one was named.
 static DIRECTORY: OnceLock<Template> = OnceLock::new();
 /// What this process has saved. A forked child, which has not its parent's thread, begins anew.
-static STORE: AtomicPtr<Store> = AtomicPtr::new(std::ptr::null_mut());
+static STORE: AtomicPtr<CodeStore> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Bytes that are to be saved.
-struct Job {
+struct SaveJob {
     number: CodeNumber,
     bytes: Vec<u8>,
     uri: String,
     target: String,
 }
 
-struct Store {
+struct CodeStore {
     pid: u32,
     directory: PathBuf,
-    jobs: Errands<Arc<Job>>,
-    known: Mutex<Known>,
+    jobs: Errands<Arc<SaveJob>>,
+    known: Mutex<KnownCode>,
     /// It was said that the directory takes nothing.
     said: AtomicBool,
 }
 
 /// What is known of the code objects.
 #[derive(Default)]
-struct Known {
+struct KnownCode {
     rows: Vec<CodeObjectText>,
     /// Places of rows, by hash and URI.
     places: HashMap<(String, String), usize>,
     /// Place of the row of each number; nothing before it is known.
     numbers: Vec<Option<usize>>,
     /// What may wait still.
-    jobs: Vec<Weak<Job>>,
+    jobs: Vec<Weak<SaveJob>>,
     /// How many there was no room for.
     missed: u64,
 }
 
-impl Known {
+impl KnownCode {
     /// The code object of that number turned out to be this.
     fn put(&mut self, number: CodeNumber, text: CodeObjectText) {
         let key = (text.sha256.clone(), text.uri.clone());
@@ -99,13 +99,13 @@ pub(crate) fn facts(add: &mut dyn FnMut(&str, &str)) {
 }
 
 /// What this process has saved so far.
-fn existing() -> Option<&'static Store> {
+fn existing() -> Option<&'static CodeStore> {
     // SAFETY: null or a leaked box.
     let store = unsafe { STORE.load(Ordering::Acquire).as_ref() };
     store.filter(|store| store.pid == std::process::id())
 }
 
-fn store() -> Option<&'static Store> {
+fn store() -> Option<&'static CodeStore> {
     let directory = DIRECTORY.get()?;
     if let Some(store) = existing() {
         return Some(store);
@@ -113,7 +113,7 @@ fn store() -> Option<&'static Store> {
     let recorder = recorder::get()?;
     recorder.fit_into_memory();
     let before = STORE.load(Ordering::Acquire);
-    let mine = Box::into_raw(Box::new(Store {
+    let mine = Box::into_raw(Box::new(CodeStore {
         pid: std::process::id(),
         directory: directory.expanded(),
         jobs: Errands::new(c"rpd-code", recorder.buffer_bytes(), save),
@@ -148,7 +148,7 @@ pub(crate) fn loaded(bytes: &[u8], origin: &Origin, target: String) -> Option<Co
         return Some(number);
     }
     copy.extend_from_slice(bytes);
-    let job = Arc::new(Job { number, bytes: copy, uri, target });
+    let job = Arc::new(SaveJob { number, bytes: copy, uri, target });
     known.jobs.push(Arc::downgrade(&job));
     if !store.jobs.add(Arc::clone(&job), bytes.len()) {
         known.missed += 1;
@@ -157,7 +157,7 @@ pub(crate) fn loaded(bytes: &[u8], origin: &Origin, target: String) -> Option<Co
     Some(number)
 }
 
-impl Job {
+impl SaveJob {
     fn text(&self, sha256: String) -> CodeObjectText {
         let (uri, target) = (self.uri.clone(), self.target.clone());
         CodeObjectText { sha256, uri, target, size: self.bytes.len() as u64 }
@@ -165,7 +165,7 @@ impl Job {
 }
 
 /// On the thread of ours.
-fn save(jobs: Vec<Arc<Job>>) {
+fn save(jobs: Vec<Arc<SaveJob>>) {
     let (Some(store), Some(recorder)) = (existing(), recorder::get()) else { return };
     for job in jobs {
         let before = clock::read(Clock::ThreadCpu);

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use regex::Regex;
 use rpd_transport::env::Env;
 
 use super::ON;
@@ -14,8 +13,8 @@ use super::choice::Alternate;
 pub(super) struct Config {
     /// The directory with the candidates.
     pub(super) cache: PathBuf,
-    /// Which kernels may be replaced, by their demangled names.
-    pub(super) kernels: Option<Regex>,
+    /// The file that says of which libraries kernels may be replaced.
+    pub(super) libraries: Option<PathBuf>,
     /// Whether the original and the candidates run by turns.
     pub(super) alternate: Alternate,
 }
@@ -30,20 +29,14 @@ pub(super) fn get() -> Option<&'static Config> {
 /// Reads the variables.
 pub(crate) fn read(env: &mut Env<'_>) {
     let alternate = Alternate::read(env);
-    let kernels = env.text("LOGDUR_FILTER").and_then(|text| {
-        let text = text.to_string_lossy().into_owned();
-        let regex = Regex::new(&text);
-        if regex.is_err() {
-            env.complain(format!(
-                "LOGDUR_FILTER={text} is not a regular expression; every kernel may be replaced"
-            ));
-        }
-        regex.ok()
-    });
-    let Some(cache) = env.text("LOGDUR_KERNEL_CACHE").map(PathBuf::from) else { return };
     // The program may change its working directory.
-    let cache = std::path::absolute(&cache).unwrap_or(cache);
-    if CONFIG.set(Config { cache, kernels, alternate }).is_ok() {
+    let path = |name| {
+        let path = env.text(name).map(PathBuf::from)?;
+        Some(std::path::absolute(&path).unwrap_or(path))
+    };
+    let Some(cache) = path("LOGDUR_KERNEL_CACHE") else { return };
+    let libraries = path("LOGDUR_LIBRARY_FILTER");
+    if CONFIG.set(Config { cache, libraries, alternate }).is_ok() {
         ON.store(true, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,7 @@
 //! not completed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,10 +23,11 @@ use super::candidate::{Candidate, Failure, Part};
 use super::choice::{Alternate, Choice, Loaded, Planned};
 use super::config::{self, Config};
 use super::kernargs::Slots;
+use super::libraries::Libraries;
 use super::tree::{Changes, LOOK, News, Tree};
 use super::{outcomes, packet};
 use crate::gpu::code_objects::{self, CodeNumber};
-use crate::gpu::kernels;
+use crate::gpu::{kernels, selection};
 use crate::hsa_runtime::abi::{Agent, Executable};
 use crate::hsa_runtime::agent::{Gpu, Gpus};
 use crate::hsa_runtime::code::CodeFunctions;
@@ -55,6 +56,8 @@ pub(crate) struct Original {
     pub(crate) agent: Agent,
     /// Its number in records.
     pub(crate) kernel: KernelId,
+    /// The file that it came from, where it came from one and somebody wants to know.
+    pub(crate) origin: Option<Arc<Path>>,
 }
 
 /// What the thread is to do.
@@ -178,6 +181,7 @@ type Place = (PathBuf, usize);
 struct Loader {
     runtime: Runtime,
     config: &'static Config,
+    libraries: Libraries,
     tree: Tree,
     files: BTreeMap<PathBuf, Known>,
     /// Which candidates have a kernel of that symbol, in the order of their paths.
@@ -201,6 +205,7 @@ impl Loader {
         Loader {
             runtime,
             config,
+            libraries: Libraries::read(config.libraries.as_deref()),
             tree: Tree::new(config.cache.clone()),
             files: BTreeMap::new(),
             by_symbol: HashMap::new(),
@@ -244,6 +249,7 @@ impl Loader {
                 return self.finish();
             }
             self.forget(&unloaded);
+            self.libraries.look_again();
             loaded.into_iter().for_each(|original| self.want(original, &mut symbols));
             symbols.iter().for_each(|symbol| self.reconsider(symbol));
             self.bring_memory();
@@ -334,7 +340,7 @@ impl Loader {
         let Some(gpu) = self.runtime.gpus.of(original.agent) else { return };
         let Some(kernel) = kernels::get(original.kernel) else { return };
         let Some(facts) = kernel.facts.clone() else { return };
-        if self.config.kernels.as_ref().is_some_and(|wanted| !wanted.is_match(&kernel.name())) {
+        if !selection::has(&kernel.name()) || !self.libraries.allow(&original.origin) {
             return;
         }
         symbols.insert(facts.symbol.clone());

@@ -14,7 +14,7 @@ use rpd_transport::thread;
 use rpd_transport::writer;
 
 use super::{exit, finish, fork, report};
-use crate::gpu::{code_objects, timing};
+use crate::gpu::{code_objects, selection, timing};
 use crate::guard::{guard, speak_for_panics};
 use crate::sources;
 
@@ -73,6 +73,7 @@ fn configure() -> Config {
     let config = Config::read(&mut env, &std::env::current_dir().unwrap_or_default());
     timing::configure(&mut env);
     code_objects::configure(&mut env);
+    selection::configure(&mut env);
     sources::ALL.iter().for_each(|source| source.configure(&mut env));
     Config { complaints: env.into_complaints(std::env::vars_os().map(|(name, _)| name)), ..config }
 }

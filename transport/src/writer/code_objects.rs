@@ -7,7 +7,7 @@ use crate::source::{CodeObjectText, GpuTable};
 
 /// A kernel whose code object is still to be named.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct UnlinkedKernel {
     /// The kernel's number.
     kernel: usize,
     row: CodeObjectId,
@@ -21,9 +21,9 @@ pub(super) struct CodeObjects {
     /// How many have rows, and how many of them had when the open transaction began.
     rows: usize,
     rows_before: usize,
-    waiting: Vec<Waiting>,
+    waiting: Vec<UnlinkedKernel>,
     /// Those that the open transaction has named.
-    named: Vec<Waiting>,
+    named: Vec<UnlinkedKernel>,
 }
 
 impl CodeObjects {
@@ -34,7 +34,7 @@ impl CodeObjects {
 
     /// The kernel has got a row, and came in that code object.
     pub(super) fn add(&mut self, kernel: usize, row: CodeObjectId, code_object: u32) {
-        self.waiting.push(Waiting { kernel, row, code_object });
+        self.waiting.push(UnlinkedKernel { kernel, row, code_object });
     }
 
     /// Whether there is more to be written.
@@ -90,9 +90,9 @@ mod tests {
     use crate::source::{GpuFacts, KernelText};
 
     /// Code objects of which as many are known as the number says.
-    struct Table(Mutex<usize>);
+    struct TestTable(Mutex<usize>);
 
-    impl GpuTable for Table {
+    impl GpuTable for TestTable {
         fn kernel(&self, _: KernelId) -> Option<KernelText> {
             None
         }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_is_rolled_back_is_written_again_and_what_comes_late_too() {
-        static TABLE: Table = Table(Mutex::new(0));
+        static TABLE: TestTable = TestTable(Mutex::new(0));
         let directory = tempfile::tempdir().unwrap();
         let mut appender = Appender::open(&directory.path().join("t.rpd")).unwrap();
         let mut objects = CodeObjects::new(&TABLE);

@@ -5,9 +5,7 @@ use std::fs;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-#[cfg(test)]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
@@ -53,7 +51,6 @@ impl Origin {
         Origin { place: Place::File(path, offset), size }
     }
 
-    #[cfg(test)]
     /// The file, where there is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match &self.place {

@@ -8,6 +8,7 @@ use std::ffi::{c_char, c_void};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ struct LoadedCode {
     kernels: Vec<rpd_codeobject::Kernel>,
     /// Where its bytes are saved.
     code_object: Option<CodeNumber>,
+    /// The file that it came from, where it came from one and somebody wants to know.
+    origin: Option<Arc<Path>>,
 }
 
 #[derive(Default)]
@@ -171,9 +174,9 @@ fn examine(agent: Agent, bytes: &[u8], origin: impl FnOnce() -> Origin) -> Loade
             log::info(|| format!("no registers and sizes for the kernels of a code object ({error})"))
         }
     }
-    let origin = code_objects::are_saved().then(origin);
-    let code_object = origin.and_then(|origin| code_objects::loaded(bytes, &origin, target));
-    LoadedCode { agent, kernels, code_object }
+    let origin = (code_objects::are_saved() || intercept::wants_origins()).then(origin);
+    let code_object = origin.as_ref().and_then(|origin| code_objects::loaded(bytes, origin, target));
+    LoadedCode { agent, kernels, code_object, origin: origin.and_then(|origin| origin.path().map(Arc::from)) }
 }
 
 fn contents(file: &OwnedFd) -> std::io::Result<Vec<u8>> {
@@ -212,7 +215,8 @@ fn enter(hsa: &'static Hsa, executable: Executable) {
         let code_object = loaded.and_then(|loaded| loaded.code_object);
         let kernel = kernels::add(object, Kernel { code_object, ..kernel });
         objects.push(object);
-        originals.push(Original { object, agent, kernel });
+        let origin = loaded.and_then(|loaded| loaded.origin.clone());
+        originals.push(Original { object, agent, kernel, origin });
     }
     if let Some(mut state) = state(hsa) {
         state.frozen.insert(executable, objects);
