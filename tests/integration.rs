@@ -70,6 +70,9 @@ mod resources;
 // `rpd code` against LLVM's tools.
 mod code;
 
+// LOGDUR_LIBRARY_FILTER: whose kernels may be replaced.
+mod library_filter;
+
 // RPDT_SAVE_CODE: the code objects that a program loads, in a directory and in the trace.
 mod saved_code;
 

@@ -93,6 +93,19 @@ const HIP: &[&str] = &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906"
 const MODULE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
 const MODULE_VARIANT: &[&str] =
     &["hipcc", "--genco", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2", "-DVARIANT=1"];
+const MODULE_900: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "-O2"];
+/// Libraries with kernels, the first of which needs the second.
+const CODE_SECOND: &[&str] = &[
+    "hipcc",
+    "--offload-arch=gfx900",
+    "-O2",
+    "-shared",
+    "-fPIC",
+    "-DNAME=second",
+    "-Wl,-soname,libsecond.so.2",
+];
+const CODE_FIRST: &[&str] =
+    &["hipcc", "--offload-arch=gfx900", "-O2", "-shared", "-fPIC", "-DNAME=first", "-DNEEDS=second"];
 /// More than the smallest buffers may hold.
 const MODULE_LARGE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "-O2", "-DTABLE=(1<<19)"];
 /// rocPRIM's headers take long to compile, and want C++14.
@@ -178,10 +191,17 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "module.co" => ("tests/programs/code/module.hip".into(), MODULE, &[]),
         "module_variant.co" => ("tests/programs/code/module.hip".into(), MODULE_VARIANT, &[]),
         "module_large.co" => ("tests/programs/code/module.hip".into(), MODULE_LARGE, &[]),
+        "code_candidates.co" => ("tests/programs/code/candidates.hip".into(), MODULE_900, &[]),
+        "code_second" => ("tests/programs/code/library.hip".into(), CODE_SECOND, &[]),
+        "code_first" => ("tests/programs/code/library.hip".into(), CODE_FIRST, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
     };
+    if name == "code_first" {
+        let second = format!("-Wl,{}", program("code_second").display());
+        return compiled(name, &source, compiler, &[&second]);
+    }
     compiled(name, &source, compiler, libraries)
 }
 

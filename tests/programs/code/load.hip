@@ -1,8 +1,10 @@
 // Loads kernels from everywhere, in the order of the arguments, and checks what they compute:
-// `device=N`, `fat`: the kernel of the program itself, `file=PATH`, `memory=PATH`: the kernel of a module, whose bytes in memory are
-// overwritten afterwards; `start`: recording begins, `flush`; `fork`: the child does the rest, then the parent does it;
-// `child`: a child that ends at once (the runtime does not bear more); `ready`: says so and waits for the file go; `times=N`: how often a kernel is launched from here on;
-// `kill`: the end.
+// - `fat`: the kernel of the program itself; `file=PATH`, `memory=PATH`: the kernel of a module, whose bytes in memory are overwritten
+//   afterwards; `library=NAME:PATH`: that of a library, if it has a function run_NAME
+// - `device=N`: where they run from here on; `times=N`: how often each is launched
+// - `start`: recording begins; `flush`; `ready`: says so and waits for the file go
+// - `fork`: the child does the rest, then the parent does it; `child`: a child that ends at once (the runtime does not bear more)
+// - `kill`: the end
 #include "../../../fixtures/programs/check.h"
 
 #include <csignal>
@@ -77,6 +79,11 @@ int main(int argc, char **argv) {
             HIP(hipModuleLoadData(&loaded, bytes.data()));
             module(loaded);
             std::memset(bytes.data(), 0xa5, bytes.size());
+        } else if (word.rfind("library=", 0) == 0) {
+            void *library = dlopen(rest.substr(rest.find(':') + 1).c_str(), RTLD_NOW | RTLD_GLOBAL);
+            expect(library != nullptr, dlerror());
+            auto run = (void (*)())dlsym(library, ("run_" + rest.substr(0, rest.find(':'))).c_str());
+            if (run) run();
         } else if (word == "start") {
             call("rpdstart");
         } else if (word == "flush") {
