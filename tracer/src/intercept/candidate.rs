@@ -99,8 +99,8 @@ impl Candidate {
         }
         let parts = rpd_codeobject::container::code_objects(&bytes)?;
         let part = parts.get(part).ok_or(Failure::Changed)?;
-        let offset = part.bytes.as_ptr().addr() - bytes.as_ptr().addr();
-        let origin = Origin::of_file(self.path.clone(), offset as u64, part.bytes.len() as u64);
+        let place = &part.place;
+        let origin = Origin::of_file(self.path.clone(), place.start, place.end - place.start);
         Ok((part.bytes.to_vec(), origin))
     }
 }
