@@ -2,14 +2,16 @@
 //!
 //! A fenced block `console` has commands behind `$ `, with their output below; a block `sh` is a script. What follows on the line of the
 //! fence says why a block is not run: ```` ```sh not run: needs PyTorch ````. The commands of a page run one after the other in a directory
-//! with `trace.rpd`, which is the demo's trace with markers as a training loop has them, `pytorch.rpd`, a real one of vLLM, and `train` and
-//! `train.py`, which are the demo on one GPU.
+//! with `trace.rpd`, which is the demo's trace with markers as a training loop has them, `pytorch.rpd`, a real one of vLLM, `train` and
+//! `train.py`, which are the demo on one GPU, and `builds`, which has another build of one of its kernels.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Loading, Run, command, newer_rocm, program, rpd, rpd_remote, software_gpu, tool};
+use crate::harness::{
+    Dir, Loading, Run, command, newer_rocm, program, rpd, rpd_remote, saxpy_candidate, software_gpu, tool,
+};
 
 /// A fenced block of a page.
 struct Block {
@@ -93,6 +95,12 @@ fn looks_like_a_command(line: &str) -> bool {
     ["rpd ", "rpdRemote ", "sqlite3 ", "LD_PRELOAD="].iter().any(|program| code.starts_with(program))
 }
 
+/// Another build of one of the demo's kernels.
+const CANDIDATE: &str = "builds/lds/saxpy.hsaco";
+
+/// What the commands of the pages find in their directory.
+const FURNITURE: [&str; 5] = ["trace.rpd", "pytorch.rpd", "train", "train.py", CANDIDATE];
+
 /// Makes what the commands of the pages find in their directory.
 fn furnish(dir: &Dir) {
     Run::new(dir, program("demo")).gpus(2).recorded(Loading::RpdRecord).run().expect(0);
@@ -101,12 +109,15 @@ fn furnish(dir: &Dir) {
     let unpack = format!("zcat {} > {}", packed.display(), dir.path("pytorch.rpd").display());
     tool("sh", &["-c", &unpack]);
     let train = format!(
-        "#!/bin/sh\nexport LD_PRELOAD=\"$LD_PRELOAD:{}\" SIMGPU_GPUS=1\nexec {}\n",
+        "#!/bin/sh\nexport LD_PRELOAD=\"$LD_PRELOAD:{}\" SIMGPU_GPUS=1 SIMGPU_CONFIG={}\nexec {}\n",
         software_gpu().display(),
+        root().join("fixtures/programs/demo.toml").display(),
         program("demo").display()
     );
     fs::write(dir.path("train"), train).unwrap();
     fs::set_permissions(dir.path("train"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir_all(dir.path(CANDIDATE).parent().unwrap()).unwrap();
+    fs::copy(saxpy_candidate("gfx900"), dir.path(CANDIDATE)).unwrap();
     fs::write(dir.path("train.py"), "import os\nos.execv('./train', ['./train'])\n").unwrap();
 }
 
@@ -132,7 +143,8 @@ fn mark(trace: &Path) {
 /// A directory like `furnished`, with no more in it.
 fn copy_of(furnished: &Dir) -> Dir {
     let dir = Dir::new();
-    for name in ["trace.rpd", "pytorch.rpd", "train", "train.py"] {
+    fs::create_dir_all(dir.path(CANDIDATE).parent().unwrap()).unwrap();
+    for name in FURNITURE {
         fs::copy(furnished.path(name), dir.path(name)).unwrap();
     }
     // Where `make install` would put them.
@@ -244,7 +256,8 @@ fn the_commands_on_the_pages_run() {
 #[test]
 fn a_wrong_command_on_a_page_is_found() {
     let dir = Dir::new();
-    for name in ["trace.rpd", "pytorch.rpd", "train", "train.py"] {
+    fs::create_dir_all(dir.path(CANDIDATE).parent().unwrap()).unwrap();
+    for name in FURNITURE {
         fs::write(dir.path(name), "").unwrap();
     }
     tool(rpd().to_str().unwrap(), &["create", dir.path("trace.rpd").to_str().unwrap()]);

@@ -13,7 +13,7 @@ mod trace;
 
 pub(crate) use artifacts::{
     aql_code_object, candidate, code_object, hip_library, hip_symbols, loader, newer_rocm, program, recorder,
-    rpd, rpd_remote, software_gpu,
+    rpd, rpd_remote, saxpy_candidate, software_gpu,
 };
 pub(crate) use clock::boot_minus_monotonic;
 pub(crate) use mapping::Expected;

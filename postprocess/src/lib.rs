@@ -11,7 +11,7 @@
 //! | `rewrite/` | making a trace out of others: it appears whole or not at all |
 //! | `merge/`, `trim/` | several traces in one; a part of one |
 //! | `moment/` | times as people name them |
-//! | `report/` | rankings, calls in their order |
+//! | `report/` | rankings, calls in their order, durations, builds of a kernel compared |
 //! | `code/` | what kernels need, out of code objects |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!

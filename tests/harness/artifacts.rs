@@ -216,10 +216,19 @@ pub(crate) fn aql_code_object(gfx: &str) -> PathBuf {
 
 /// The code object for `gfx` of replace.hip's kernels, in another variant of them, by these options of the compiler.
 pub(crate) fn candidate(gfx: &str, options: &[&str]) -> PathBuf {
-    let name = format!("candidate_{gfx}{}", options.concat().replace(['-', '=', '/'], "_"));
+    candidate_of("candidate", "tests/programs/replace.hip", gfx, options)
+}
+
+/// Another build of the demo's saxpy for `gfx`, which keeps something in LDS.
+pub(crate) fn saxpy_candidate(gfx: &str) -> PathBuf {
+    candidate_of("saxpy", "fixtures/programs/saxpy.hip", gfx, &[])
+}
+
+fn candidate_of(name: &str, source: &str, gfx: &str, options: &[&str]) -> PathBuf {
+    let name = format!("{name}_{gfx}{}", options.concat().replace(['-', '=', '/'], "_"));
     let arch = format!("--offload-arch={gfx}");
     let compiler = [&["hipcc", "--genco", "-O2", &arch], options].concat();
-    let bundle = compiled(&format!("{name}.bundle"), "tests/programs/replace.hip", &compiler, &[]);
+    let bundle = compiled(&format!("{name}.bundle"), source, &compiler, &[]);
     let object = bundle.with_file_name(format!("{name}.hsaco"));
     unbundle(&bundle, gfx, &object);
     object

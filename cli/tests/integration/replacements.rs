@@ -477,7 +477,8 @@ fn what_is_around_the_calls_is_told() {
     let build = &answer.only()[1];
     assert_eq!((build.after_other_percent, answer.only()[0].after_other_percent), (100.0, 1.0));
     assert!(
-        remark(build, "right before 100 % of its calls, and before 1 % of the baseline's").is_some(),
+        remark(build, "right before 100 % of its calls, and before 1 % of the baseline's")
+            .is_some_and(|told| told.contains("--alternate=random")),
         "{build:?}"
     );
     // An idle queue in front of it.

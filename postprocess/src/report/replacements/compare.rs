@@ -104,7 +104,7 @@ pub(super) fn compare(base: &Build, other: &Build, same_run: bool) -> Compared {
     let mut remarks = Vec::new();
     if interval.is_some() {
         remarks.extend(if same_run && !by_turns { phases(base, &together) } else { Vec::new() });
-        remarks.extend(surroundings(base, other));
+        remarks.extend(surroundings(base, other, by_turns));
     }
     Compared { speedup, interval, by_turns, verdict, remarks }
 }
@@ -167,23 +167,25 @@ fn phases(base: &Build, together: &Series) -> Vec<String> {
     remarks
 }
 
-/// What was around the calls of the two.
-fn surroundings(base: &Build, other: &Build) -> Vec<String> {
+/// What was around the calls of the two. Where they took turns one after the other, each may always have the same place in what the
+/// program does over and over.
+fn surroundings(base: &Build, other: &Build, by_turns: bool) -> Vec<String> {
     let mut remarks = Vec::new();
+    let advice = if by_turns { "; turns by chance (--alternate=random) even that out" } else { "" };
     let percent = |count: fn(&Build) -> u64| {
         [base, other].map(|build| 100.0 * count(build) as f64 / build.calls as f64)
     };
     let [base_share, share] = percent(|build| build.after_other);
     if (base_share - share).abs() > SHARE {
         remarks.push(format!(
-            "something else ran on the queue right before {share:.0} % of its calls, and before {base_share:.0} % of the baseline's: caches may differ"
+            "something else ran on the queue right before {share:.0} % of its calls, and before {base_share:.0} % of the baseline's: caches may differ{advice}"
         ));
     }
     if let (Some(base_gap), Some(gap)) = (base.gap_ns(), other.gap_ns()) {
         let (short, long) = (base_gap.min(gap), base_gap.max(gap));
         if long > GAP.0 * short && long - short > GAP.1 {
             remarks.push(format!(
-                "its queue was idle for {:.0} us before its calls, and for {:.0} us before the baseline's (medians): clocks and caches may differ",
+                "its queue was idle for {:.0} us before its calls, and for {:.0} us before the baseline's (medians): clocks and caches may differ{advice}",
                 gap / 1000.0,
                 base_gap / 1000.0
             ));
