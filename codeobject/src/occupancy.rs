@@ -1,7 +1,7 @@
 //! How many waves of a kernel a SIMD holds at once, and what keeps it from holding more.
 //!
 //! A SIMD executes one wave at a time and hides the waiting of one behind the work of others, so the number of waves that it holds
-//! says how much waiting can be hidden. What a processor has is in [`hardware()`], each number with its source:
+//! says how much waiting can be hidden. What a processor has is in `hardware`, each number with its source:
 //!
 //! - *BaseInfo*: `llvm/lib/Target/AMDGPU/Utils/AMDGPUBaseInfo.cpp` of LLVM, namespace `IsaInfo`; its units of LDS and its share of
 //!   scalar registers for the trap handler as LLVM has them since 2026 (pull requests 201342, 205637 and 219495; until then it rounded
