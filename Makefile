@@ -24,7 +24,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast models bench bench-passes soak matrix nfs hip-api install install-built uninstall clean
+.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes soak matrix nfs hip-api install install-built uninstall clean
 all: build
 
 setup:
@@ -65,7 +65,7 @@ TEST = env --default-signal RPD_SKIPPED=$(CURDIR)/target/skipped $(CARGO) test -
 listing_skips = rm -f target/skipped; $(1); status=$$?; \
 	[ ! -s target/skipped ] || { echo; echo 'Not tested here:'; sort target/skipped; rm target/skipped; }; exit $$status
 # Crates whose tests need neither a GPU runtime nor an assembler for GPUs.
-FAST = sql schema settings codeobject preload transport tracer remote-block remote-command postprocess cli
+FAST = sql schema settings codeobject preload transport tracer remote-block remote-command postprocess cli dh-comms analyzers
 
 # Tests of the commands run the libraries as they are built.
 test: setup
@@ -79,9 +79,17 @@ test-fast:
 models:
 	@$(CARGO) test --release --quiet --manifest-path models/Cargo.toml --target-dir target/models
 
+# What Miri can run: no file of /proc, no thread of ours, no GPU runtime. Takes minutes; the nightly toolchain needs miri and rust-src.
+MIRI = MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --quiet --lib --target-dir target/miri
+miri:
+	@$(MIRI) -p rpd-codeobject
+	@$(MIRI) -p rpd-transport -- records::
+	@$(MIRI) -p rpd-tracer -- intercept::alternate intercept::choice intercept::validate hsa::reservation hsa::table gpu::kernels hsa_runtime::
+
 # Every run's own number goes to target/bench.tsv; docs/speed.md says what is measured.
 bench: setup
 	@$(CARGO) bench --quiet -p rpd-schema --bench append
+	@$(CARGO) bench --quiet -p rpd-analyzers --bench messages
 	@$(CARGO) bench --quiet -p rpd-tests --bench recording -- --raw $(CURDIR)/target/bench.tsv
 
 # RPD_ORIGINAL=DIR compares with the tools of a checkout of rocmProfileData with schema 2.
@@ -91,7 +99,7 @@ bench-passes: setup
 soak: setup
 	@$(MAKE) --no-print-directory build
 	@export RPD_SOAK=1; $(call listing_skips,$(TEST) --workspace)
-	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note; do \
+	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note code_object messages; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
 	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi
 
@@ -121,7 +129,7 @@ install-built:
 	install -s -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
 	install -s -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
 	install -s -m 644 $(RELEASE)/librpd_hip.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
-	install -m 644 include/rpd_tracer.h $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+	install -m 644 include/rpd_tracer.h include/rpd_probe.h include/rpd_handler.h $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 644 sql/queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh $(DESTDIR)$(PREFIX)/bin
@@ -131,7 +139,8 @@ install-built:
 	install -m 644 scripts/tsan.suppressions $(DESTDIR)$(PREFIX)/lib/rpd/tsan.suppressions
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so $(DESTDIR)$(PREFIX)/include/rpd_tracer.h
+	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,rpd_tracer.h rpd_probe.h rpd_handler.h)
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
 	rm -f $(DESTDIR)$(PREFIX)/bin/runTracer.sh $(DESTDIR)$(PREFIX)/bin/loadTracer.sh
 	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd $(DESTDIR)$(PREFIX)/share/rpd

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Dir, not_tested, program, rpd, tool};
+use crate::harness::{Dir, command, newer_rocm, not_tested, program, rpd, tool};
 use crate::resources::{code_object, kernels};
 
 /// What `rpd code` says with these options, as JSON.
@@ -17,8 +17,18 @@ fn said(file: &Path, options: &[&str]) -> Vec<Value> {
     serde_json::from_str(&tool(rpd().to_str().unwrap(), &arguments)).unwrap()
 }
 
-/// The library whose tools the tests call.
-const LLVM: [&str; 2] = ["--llvm", "libLLVM-15.so.1"];
+/// The LLVM whose tools the tests call, its version and the library's name: those of newer trees know more processors.
+fn llvm() -> (&'static str, [&'static str; 2]) {
+    let newer = [("21", ["--llvm", "libLLVM.so.21.1"]), ("17", ["--llvm", "libLLVM-17.so.1"])];
+    let newer = newer.into_iter().filter(|_| newer_rocm());
+    let mut there = newer.filter(|(version, _)| Path::new(&format!("/usr/bin/llvm-mc-{version}")).exists());
+    there.next().unwrap_or(("15", ["--llvm", "libLLVM-15.so.1"]))
+}
+
+/// One of its tools.
+fn llvm_tool(name: &str) -> String {
+    format!("{name}-{}", llvm().0)
+}
 
 /// The sample kernels, with debug information, for a processor.
 fn sample(dir: &Dir, gfx: &str) -> PathBuf {
@@ -95,10 +105,10 @@ struct Dumped {
 
 impl Dump {
     fn of(object: &Path) -> Dump {
-        let text = tool("llvm-objdump-15", &["-d", "-z", "-l", object.to_str().unwrap()]);
+        let text = tool(&llvm_tool("llvm-objdump"), &["-d", "-z", "-l", object.to_str().unwrap()]);
         let mut dump = Dump { instructions: BTreeMap::new(), symbols: BTreeMap::new() };
         // ADDRESS TYPE NAME; llvm-objdump shows one name of each address.
-        let names = tool("llvm-nm-15", &[object]);
+        let names = tool(&llvm_tool("llvm-nm"), &[object]);
         for line in names.lines() {
             let mut words = line.split_whitespace();
             let (Some(address), _, Some(name)) = (words.next(), words.next(), words.next()) else { continue };
@@ -125,12 +135,10 @@ impl Dump {
             });
             let text = text.trim();
             // Where a symbol is at the very place, it is the operand.
-            let operand = text
-                .strip_prefix("s_cbranch_")
-                .or(text.strip_prefix("s_branch"))
-                .and_then(|rest| rest.split_once(' '));
-            let operand = operand.filter(|(_, operand)| operand.parse::<i64>().is_err());
-            let target = target.or(operand.map(|(_, symbol)| (symbol.to_string(), 0)));
+            let (name, operands) = text.split_once(' ').unwrap_or((text, ""));
+            let operand = operands.rsplit([' ', ',']).next().filter(|_| is_direct(name));
+            let operand = operand.filter(|operand| operand.parse::<i64>().is_err());
+            let target = target.or(operand.map(|symbol| (symbol.to_string(), 0)));
             let dumped = Dumped {
                 text: text.to_string(),
                 words: words.trim().to_lowercase(),
@@ -174,6 +182,13 @@ impl Dump {
     }
 }
 
+/// Whether the instruction of that name has a target in it.
+fn is_direct(name: &str) -> bool {
+    let is_indirect = ["s_cbranch_g_fork", "s_cbranch_join"].contains(&name);
+    let direct = ["s_branch", "s_cbranch_", "s_call_", "s_subvector_loop_"];
+    !is_indirect && direct.iter().any(|begin| name.starts_with(begin))
+}
+
 /// What was compared.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Compared {
@@ -181,9 +196,19 @@ struct Compared {
     instructions: usize,
     lines: usize,
     blocks: usize,
+    /// Branches that say where they lead.
+    direct: usize,
     /// Branches through registers whose target rpd worked out.
     resolved: usize,
     unresolved: usize,
+}
+
+/// The address to which an edge leads.
+fn leads_to(edge: &Value, blocks: &[Value]) -> u64 {
+    match edge["block"].as_u64() {
+        Some(block) => blocks[block as usize]["address"].as_u64().unwrap(),
+        None => edge["address"].as_u64().unwrap(),
+    }
 }
 
 /// Compares each function of `file`, which rpd reads, with `object`, its code object, which llvm-objdump reads.
@@ -191,7 +216,7 @@ fn compare(file: &Path, object: &Path) -> Compared {
     let dump = Dump::of(object);
     let labels: BTreeSet<u64> = dump.symbols.values().flatten().copied().collect();
     let mut compared = Compared::default();
-    for function in said(file, &[&["--disasm", "--cfg"], &LLVM[..]].concat()) {
+    for function in said(file, &[&["--disasm", "--cfg"], &llvm().1[..]].concat()) {
         compared.functions += 1;
         let name = &function["symbol"];
         let blocks = function["blocks"].as_array().unwrap();
@@ -221,8 +246,20 @@ fn compare(file: &Path, object: &Path) -> Compared {
         for block in blocks {
             let last = block["first"].as_u64().unwrap() + block["instructions"].as_u64().unwrap() - 1;
             let text = instructions[last as usize]["text"].as_str().unwrap();
+            let said = theirs[last as usize]
+                .1
+                .target
+                .as_ref()
+                .filter(|_| is_direct(text.split(' ').next().unwrap()));
             for edge in block["edges"].as_array().unwrap() {
                 let kind = edge["kind"].as_str().unwrap();
+                if let Some((symbol, distance)) = said.filter(|_| ["branch", "call", "taken"].contains(&kind))
+                {
+                    compared.direct += 1;
+                    let leads_to = leads_to(edge, blocks);
+                    let is_it = |symbol: &u64| symbol + distance == leads_to;
+                    assert!(dump.symbols[symbol].iter().any(is_it), "{name}: {text} leads to {leads_to:#x}");
+                }
                 compared.unresolved += usize::from(kind.starts_with("indirect"));
                 if !["branch", "call"].contains(&kind)
                     || !["s_setpc", "s_swappc"].iter().any(|name| text.starts_with(name))
@@ -231,10 +268,7 @@ fn compare(file: &Path, object: &Path) -> Compared {
                 }
                 // Whoever wrote the assembly put a label where it leads, and llvm-objdump knows that.
                 compared.resolved += 1;
-                let target = match edge["block"].as_u64() {
-                    Some(block) => blocks[block as usize]["address"].as_u64().unwrap(),
-                    None => edge["address"].as_u64().unwrap(),
-                };
+                let target = leads_to(edge, blocks);
                 assert!(labels.contains(&target), "{name}: {text} leads to {target:#x}");
                 expected.extend((begin..end).contains(&target).then_some(target));
             }
@@ -255,6 +289,113 @@ fn instructions_lines_and_blocks_are_those_of_objdump() {
         let compared = compare(&bundle, &unbundled(&bundle, gfx));
         assert!(compared.functions >= 5 && compared.blocks > compared.functions, "{gfx}: {compared:?}");
         assert!(compared.lines > 30, "{gfx}: {compared:?}");
+    }
+}
+
+/// What ends a block; `@` stands for a label.
+const BRANCHES: [&str; 26] = [
+    "s_branch @",
+    "s_cbranch_scc0 @",
+    "s_cbranch_scc1 @",
+    "s_cbranch_vccz @",
+    "s_cbranch_vccnz @",
+    "s_cbranch_execz @",
+    "s_cbranch_execnz @",
+    "s_cbranch_cdbgsys @",
+    "s_cbranch_cdbguser @",
+    "s_cbranch_cdbgsys_or_user @",
+    "s_cbranch_cdbgsys_and_user @",
+    "s_cbranch_i_fork s[0:1], @",
+    "s_subvector_loop_begin s0, @",
+    "s_subvector_loop_end s0, @",
+    "s_call_b64 s[20:21], @",
+    "s_cbranch_g_fork s[0:1], s[2:3]",
+    "s_cbranch_join s0",
+    "s_setpc_b64 s[30:31]",
+    "s_swappc_b64 s[30:31], s[8:9]",
+    "s_rfe_b64 s[0:1]",
+    "s_rfe_restore_b64 s[0:1], s2",
+    "s_endpgm",
+    "s_endpgm_saved",
+    "s_endpgm_ordered_ps_done",
+    // The address of a label made of the instruction's own, up or down.
+    "s_getpc_b64 s[4:5]\nH!: s_add_u32 s4, s4, @-H!\ns_addc_u32 s5, s5, 0\ns_setpc_b64 s[4:5]",
+    "s_getpc_b64 s[4:5]\nH!: s_sub_u32 s4, s4, H!-@\ns_subb_u32 s5, s5, 0\ns_swappc_b64 s[30:31], s[4:5]",
+];
+
+/// A function of these, with a label in front of each, to which they lead back and forth.
+fn of_branches(branches: &[&str]) -> String {
+    let mut text = String::from(".text\n.globl f\n.type f,@function\nf:\n");
+    for (number, branch) in branches.iter().enumerate() {
+        // Up for what can only go up, and down for what can only go down.
+        let to = match branch {
+            branch if branch.contains("s_add_u32") => branches.len() - 1,
+            branch if branch.contains("s_sub_u32") => 0,
+            _ => (number * 7 + 3) % branches.len(),
+        };
+        let branch = branch.replace('@', &format!("T{to}")).replace('!', &number.to_string());
+        text += &format!("T{number}: s_nop 0\n{branch}\n");
+    }
+    text + "s_endpgm\n.size f, .-f\n.rodata\n.p2align 6\n.amdhsa_kernel f\n.amdhsa_next_free_vgpr 1\n\
+            .amdhsa_next_free_sgpr 40\n.amdhsa_reserve_vcc 0\n@MORE@.end_amdhsa_kernel\n"
+}
+
+/// Every instruction that branches, on every processor that the assembler knows.
+#[test]
+fn every_branch_of_every_processor() {
+    let mut processors = [
+        "gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90a", "gfx90c", "gfx940", "gfx1010",
+        "gfx1011", "gfx1012", "gfx1013", "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035",
+        "gfx1036", "gfx1100", "gfx1101", "gfx1102", "gfx1103",
+    ]
+    .to_vec();
+    if llvm().0 == "21" {
+        // Which this one knows no more.
+        processors.retain(|gfx| *gfx != "gfx940");
+        processors
+            .extend(["gfx942", "gfx950", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201"]);
+    }
+    for gfx in processors {
+        let dir = Dir::new();
+        let (assembly, object, linked) = (dir.path("f.s"), dir.path("f.o"), dir.path("f.co"));
+        let more = if gfx.starts_with("gfx90a") || gfx.starts_with("gfx94") || gfx == "gfx950" {
+            ".amdhsa_accum_offset 4\n"
+        } else {
+            ""
+        };
+        let write =
+            |branches: &[&str]| fs::write(&assembly, of_branches(branches).replace("@MORE@", more)).unwrap();
+        let cpu = format!("--mcpu={gfx}");
+        let options = [&*cpu, "--triple=amdgcn-amd-amdhsa", "--filetype=obj", "-o"];
+        let mut known = BRANCHES.to_vec();
+        // Those that the processor does not have, one after the other.
+        loop {
+            write(&known);
+            let mut assembler = command(llvm_tool("llvm-mc"));
+            let run = assembler.args(options).args([&object, &assembly]).output().unwrap();
+            let errors = String::from_utf8_lossy(&run.stderr).into_owned();
+            if run.status.success() {
+                break;
+            }
+            let text = fs::read_to_string(&assembly).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            let place = errors.split(".s:").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+            let wrong = lines[place.parse::<usize>().unwrap() - 1].split(' ').next().unwrap();
+            let before = known.len();
+            known.retain(|branch| branch.split(' ').next() != Some(wrong));
+            assert!(known.len() < before, "{gfx}: {errors}");
+        }
+        tool(
+            &llvm_tool("ld.lld"),
+            &["-shared".as_ref(), "-o".as_ref(), linked.as_os_str(), object.as_os_str()],
+        );
+        let compared = compare(&linked, &linked);
+        let direct = known.iter().filter(|branch| branch.contains('@') && !branch.contains("getpc")).count();
+        assert_eq!((compared.functions, compared.direct), (1, direct), "{gfx}: {known:?}");
+        assert_eq!(compared.resolved, 2, "{gfx}: {compared:?}");
+        // gfx9 forks waves, gfx10 has loops over halves of them, gfx11 neither; gfx12 has no debugger's branches.
+        let least = if gfx.starts_with("gfx12") { 14 } else { 19 };
+        assert!(known.len() >= least, "{gfx}: {known:?}");
     }
 }
 
@@ -281,11 +422,10 @@ fn rocblas() -> Option<PathBuf> {
     })
 }
 
+/// Those in some files of middling size; `make soak` takes all.
 #[test]
 fn all_kernels_of_rocblas_for_gfx906() {
-    if std::env::var_os("RPD_SOAK").is_none() {
-        return;
-    }
+    let soak = std::env::var_os("RPD_SOAK").is_some();
     let Some(library) = rocblas() else {
         return not_tested("no rocBLAS (package librocblas0): `make matrix` makes a tree with one");
     };
@@ -295,6 +435,11 @@ fn all_kernels_of_rocblas_for_gfx906() {
         name.contains("gfx906") && [".co", ".hsaco"].iter().any(|end| name.ends_with(end))
     });
     files.sort();
+    assert!(files.len() > 50, "{files:?}");
+    if !soak {
+        files.retain(|file| (50_000..400_000).contains(&fs::metadata(file).unwrap().len()));
+        files = files.into_iter().step_by(3).collect();
+    }
     let mut all = Compared::default();
     for file in &files {
         let dir = Dir::new();
@@ -311,10 +456,12 @@ fn all_kernels_of_rocblas_for_gfx906() {
         all.functions += compared.functions;
         all.instructions += compared.instructions;
         all.blocks += compared.blocks;
+        all.direct += compared.direct;
         all.resolved += compared.resolved;
         all.unresolved += compared.unresolved;
     }
     println!("{} files: {all:?}", files.len());
-    assert!(files.len() > 50 && all.functions > 1000, "{all:?}");
+    let least = if soak { 5000 } else { 50 };
+    assert!(all.functions > least && all.direct > least, "{all:?}");
     assert_eq!(all.unresolved, 0, "{all:?}");
 }

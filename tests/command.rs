@@ -210,9 +210,11 @@ fn ranks_of_one_job_step_share_a_trace_whenever_they_start() {
 fn misspelt_names_are_one_line_each_with_the_nearest() {
     let dir = Dir::new();
     let control = Run::new(&dir, program("control")).arg("mark=a").recorded(Loading::Preload);
-    let ran = control.env("RPDT_FILENAM", "x.rpd").env("RPDT_HIP_APIS", "+hipMaloc").run();
+    let run = control.env("RPDT_FILENAM", "x.rpd").env("RPDT_HIP_APIS", "+hipMaloc");
+    let ran = run.env("LOGDUR_FILTRE", "add").env("LOGDUR_VERBOSE", "1").run();
     let lines: Vec<&str> = ran.expect(0).stderr.lines().collect();
-    assert_eq!(lines.len(), 2, "{ran}");
+    assert_eq!(lines.len(), 3, "{ran}");
+    assert!(lines.iter().any(|line| line.contains("LOGDUR_FILTRE is not a variable of rpd")), "{ran}");
     assert!(lines.iter().any(|line| line.contains("+hipMaloc (did you mean +hipMalloc?)")), "{ran}");
     assert!(
         lines

@@ -3,7 +3,8 @@
 //! A fenced block `console` has commands behind `$ `, with their output below; a block `sh` is a script. What follows on the line of the
 //! fence says why a block is not run: ```` ```sh not run: needs PyTorch ````. The commands of a page run one after the other in a directory
 //! with `trace.rpd`, which is the demo's trace with markers as a training loop has them, `pytorch.rpd`, a real one of vLLM, `train` and
-//! `train.py`, which are the demo on one GPU, and `builds`, which has another build of one of its kernels.
+//! `train.py`, which are the demo on one GPU, `builds`, which has another build of one of its kernels, and `app`, which has instrumented
+//! kernels (tests/programs/inside.hip).
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -99,7 +100,7 @@ fn looks_like_a_command(line: &str) -> bool {
 const CANDIDATE: &str = "builds/lds/saxpy.hsaco";
 
 /// What the commands of the pages find in their directory.
-const FURNITURE: [&str; 5] = ["trace.rpd", "pytorch.rpd", "train", "train.py", CANDIDATE];
+const FURNITURE: [&str; 6] = ["trace.rpd", "pytorch.rpd", "train", "train.py", "app", CANDIDATE];
 
 /// Makes what the commands of the pages find in their directory.
 fn furnish(dir: &Dir) {
@@ -108,14 +109,16 @@ fn furnish(dir: &Dir) {
     let packed = root().join("fixtures/rpd/mytrace_raw.rpd.gz");
     let unpack = format!("zcat {} > {}", packed.display(), dir.path("pytorch.rpd").display());
     tool("sh", &["-c", &unpack]);
-    let train = format!(
-        "#!/bin/sh\nexport LD_PRELOAD=\"$LD_PRELOAD:{}\" SIMGPU_GPUS=1 SIMGPU_CONFIG={}\nexec {}\n",
-        software_gpu().display(),
-        root().join("fixtures/programs/demo.toml").display(),
-        program("demo").display()
-    );
-    fs::write(dir.path("train"), train).unwrap();
-    fs::set_permissions(dir.path("train"), fs::Permissions::from_mode(0o755)).unwrap();
+    for (script, name) in [("train", "demo"), ("app", "inside")] {
+        let text = format!(
+            "#!/bin/sh\nexport LD_PRELOAD=\"$LD_PRELOAD:{}\" SIMGPU_GPUS=1 SIMGPU_CONFIG={}\nexec {}\n",
+            software_gpu().display(),
+            root().join("fixtures/programs/demo.toml").display(),
+            program(name).display()
+        );
+        fs::write(dir.path(script), text).unwrap();
+        fs::set_permissions(dir.path(script), fs::Permissions::from_mode(0o755)).unwrap();
+    }
     fs::create_dir_all(dir.path(CANDIDATE).parent().unwrap()).unwrap();
     fs::copy(saxpy_candidate("gfx900"), dir.path(CANDIDATE)).unwrap();
     fs::write(dir.path("train.py"), "import os\nos.execv('./train', ['./train'])\n").unwrap();
@@ -251,6 +254,20 @@ fn the_commands_on_the_pages_run() {
         wrong.join("\n\n")
     );
     assert!(run > left_out.len(), "most commands are left out: {left_out:?}");
+}
+
+/// The page that explains instrumented kernels shows those that its commands run.
+#[test]
+fn the_kernels_on_the_page_are_those_that_run() {
+    let page = fs::read_to_string(root().join("docs/inside-a-kernel.md")).unwrap();
+    let source = fs::read_to_string(root().join("tests/programs/inside.hip")).unwrap();
+    let (blocks, _) = taken_apart("inside-a-kernel.md", &page);
+    let shown: Vec<String> =
+        blocks.iter().filter(|block| block.info == "c").map(|block| block.text.join("\n")).collect();
+    assert_eq!(shown.len(), 4);
+    for kernel in shown {
+        assert!(source.contains(&kernel), "not in inside.hip:\n{kernel}");
+    }
 }
 
 #[test]

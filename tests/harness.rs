@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod clock;
+mod held;
 mod mapping;
 mod patience;
 mod run;
@@ -12,10 +13,12 @@ mod tool;
 mod trace;
 
 pub(crate) use artifacts::{
-    aql_code_object, candidate, code_object, hip_library, hip_symbols, loader, newer_rocm, program, recorder,
-    rpd, rpd_remote, saxpy_candidate, software_gpu,
+    aql_code_object, block_kernel, candidate, code_object, compared_candidate, dh_comms_program, hip_library,
+    hip_symbols, loader, newer_rocm, probe_candidate, program, recorder, rpd, rpd_remote, saxpy_candidate,
+    software_gpu, validate_candidate,
 };
 pub(crate) use clock::boot_minus_monotonic;
+pub(crate) use held::HeldThread;
 pub(crate) use mapping::Expected;
 pub(crate) use patience::{PATIENCE, wait_for};
 pub(crate) use run::{Dir, Loading, Ran, Run, Running};

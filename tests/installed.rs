@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Run, program};
+use crate::harness::{Dir, Run, program, tool};
 
 /// `make TARGET` for an installation in `prefix`.
 pub(crate) fn make(target: &str, prefix: &Path) {
@@ -34,6 +34,16 @@ fn script(dir: &Dir, prefix: &Path, name: &str, arguments: &[&str]) -> crate::ha
     arguments.iter().fold(run, |run, argument| run.arg(*argument)).run()
 }
 
+/// With nothing but the installation's directory of headers.
+fn instrumented_kernels_compile(dir: &Dir, prefix: &Path) {
+    let source = dir.path("kernel.hip");
+    let kernel = "RPD_INSTRUMENTED(_Z5scalePf)(float *data, void *probe) { RPD_STORE(probe, data, 1.f); }";
+    std::fs::write(&source, format!("#include <rpd_probe.h>\n{kernel}\n")).unwrap();
+    let include = format!("-I{}", prefix.join("include").display());
+    let [source, object] = [source, dir.path("kernel.co")].map(|path| path.display().to_string());
+    tool("hipcc", &["--genco", "--offload-arch=gfx900", &include, &source, "-o", &object]);
+}
+
 #[test]
 fn an_installation_works_alone_and_goes_away() {
     let dir = Dir::new();
@@ -44,6 +54,8 @@ fn an_installation_works_alone_and_goes_away() {
         "bin/rpd",
         "bin/runTracer.sh",
         "bin/loadTracer.sh",
+        "include/rpd_handler.h",
+        "include/rpd_probe.h",
         "include/rpd_tracer.h",
         "lib/librpd_hip.so",
         "lib/librpd_tracer.so",
@@ -61,6 +73,7 @@ fn an_installation_works_alone_and_goes_away() {
         let has = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
         assert!(has(b"\0.shstrtab\0") && !has(b"\0.symtab\0"), "{file} is not stripped");
     }
+    instrumented_kernels_compile(&dir, &prefix);
     let control = program("control").display().to_string();
     let args = |file: &str| dir.trace(file).texts("select args from api order by start");
 

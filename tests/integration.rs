@@ -52,6 +52,12 @@ mod overflow;
 // Kernels of a cache that run in the place of the program's own.
 mod replace;
 
+// Results of candidates against those of the program's kernels.
+mod validate;
+
+// Instrumented kernels in the place of the program's own, and what the trace says of what they stream out.
+mod probe;
+
 // HIP's functions by their names: librpd_hip.so.
 mod symbols;
 
@@ -69,6 +75,9 @@ mod resources;
 
 // `rpd code` against LLVM's tools.
 mod code;
+
+// LOGDUR_LOG_LOCATION: a line for each kernel while the program runs.
+mod duration_log;
 
 // LOGDUR_LIBRARY_FILTER: whose kernels may be replaced.
 mod library_filter;

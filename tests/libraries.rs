@@ -1,6 +1,10 @@
 //! Workloads of libraries that only newer distributions pack: `make matrix` runs these where they are.
 
-use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, program};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, tool};
+use crate::replace::{assert_named, dispatches, replaced_of, with_caches};
 
 /// Runs the program without the recorder and with it; the file equals the device's log, every kernel has its name.
 #[track_caller]
@@ -36,6 +40,20 @@ fn rccl_adds_what_two_gpus_have() {
     assert_eq!(trace.number(kernels), 2);
 }
 
+/// With candidates that are for something else, and with RCCL's own kernels.
+#[test]
+#[ignore = "make matrix: needs librccl-dev"]
+fn rccl_with_kernel_caches() {
+    let [without, nothing, all] = [(); 3].map(|()| Dir::new());
+    let run = |dir| Run::new(dir, program("rccl")).gpus(2);
+    let plain = run(&without).run();
+    plain.expect(0);
+    let other = code_object("streams", "gfx900");
+    let (_, dispatches, ran) = with_caches(&plain, (&nothing, &other), &all, run);
+    let (replaced, of) = replaced_of(&dispatches, "ncclKernel");
+    assert!(replaced == of && of >= 2, "{replaced} of {of}{ran}");
+}
+
 #[test]
 #[ignore = "make matrix: needs librocblas-dev"]
 fn rocblas_multiplies_matrices() {
@@ -44,6 +62,20 @@ fn rocblas_multiplies_matrices() {
     assert_eq!(plain.stdout, "the product is right\n");
     assert_eq!(ran.expect_silent().stdout, plain.stdout);
     assert!(trace.number("select count(*) from kernel where kernelName like 'Cijk_%'") >= 1);
+}
+
+/// With candidates that are for something else, and with rocBLAS's and Tensile's own kernels.
+#[test]
+#[ignore = "make matrix: needs librocblas-dev"]
+fn rocblas_with_kernel_caches() {
+    let [without, nothing, all] = [(); 3].map(|()| Dir::new());
+    let run = |dir| Run::new(dir, program("rocblas"));
+    let plain = run(&without).run();
+    plain.expect(0);
+    let other = code_object("streams", "gfx900");
+    let (_, dispatches, ran) = with_caches(&plain, (&nothing, &other), &all, run);
+    let (replaced, of) = replaced_of(&dispatches, "Cijk_");
+    assert!(replaced == of && of >= 1, "{replaced} of {of}{ran}");
 }
 
 #[test]
@@ -56,5 +88,97 @@ fn llama_cpp_adds_tensors() {
     for ran in [&plain, &ran] {
         assert!(ran.stdout.contains("ROCm0"), "{ran}");
         assert!(ran.stdout.contains("tests passed"), "{ran}");
+    }
+}
+
+/// Where `tests/matrix/run` puts Triton.
+const TRITON: &str = "/opt/triton";
+
+/// Builds by Triton for gfx906, one for each line (tests/programs/libraries/triton_builds.py): the code object of each, and the dynamic
+/// LDS that its launcher adds.
+fn triton_builds(dir: &Dir, lines: &str) -> Vec<(PathBuf, String)> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/libraries/triton_builds.py");
+    fs::write(dir.path("lines"), lines).unwrap();
+    let run = format!(
+        "cd {} && HOME=. PYTHONPATH={TRITON} python3 -W ignore {} < lines",
+        dir.path("").display(),
+        script.display()
+    );
+    let said = tool("sh", &["-c", &run]);
+    let build = |line: &str| {
+        let (description, lds) = line.rsplit_once(' ').unwrap();
+        (dir.path(description).with_extension("hsaco"), lds.to_string())
+    };
+    said.lines().map(build).collect()
+}
+
+/// The program that launches this build of four wavefronts, recorded.
+fn launched<'a>(dir: &'a Dir, (own, lds): &(PathBuf, String), kernel: &str, rounds: &str) -> Run<'a> {
+    let run = Run::new(dir, program("triton")).env("SIMGPU_GFX", "gfx906").env("RPDT_TICKS", "1");
+    let arguments = [own.to_str().unwrap(), kernel, "4", "1024", lds, rounds];
+    arguments.into_iter().fold(run.recorded(Loading::RpdRecord), Run::arg)
+}
+
+/// Kernels of Triton's run in other builds of theirs, from a directory as Triton's cache is laid out.
+#[test]
+fn triton_kernels_run_in_other_builds() {
+    if !Path::new(TRITON).exists() {
+        assert_ne!(
+            std::env::var("RPD_TEST_TREE").as_deref(),
+            Ok("sid"),
+            "tests/matrix/run puts Triton there"
+        );
+        return not_tested("no Triton, and HIP 5 refuses its code objects: `make matrix` has both");
+    }
+    let dir = Dir::new();
+    for kernel in ["add_kernel", "dot_kernel"] {
+        let lines = format!(
+            "own {kernel} 4 1024\nbuilds/8 {kernel} 8 1024\nbuilds/2 {kernel} 2 1024\nbuilds/1 {kernel} 1 1024\n\
+             builds/waves {kernel} 4 1024 waves_per_eu=2\n"
+        );
+        let builds = triton_builds(&dir, &lines);
+        let of_kernel = Dir::new();
+        let cache = format!("--kernel-cache={}", dir.path("builds").display());
+        let recorded = launched(&of_kernel, &builds[0], kernel, "10").record_option(&cache);
+        let ran = recorded.record_option("--alternate").run();
+        assert_eq!(ran.expect(0).stdout, format!("{kernel} is right in 10 rounds\n"), "{ran}");
+        let trace = of_kernel.trace("trace.rpd");
+        trace.check_integrity();
+        assert_named(&dispatches(&of_kernel, &trace));
+        let calls =
+            "select count(*) from replacement R where kernelName = '{kernel}' group by path order by path";
+        let calls: Vec<i64> = trace.rows(&calls.replace("{kernel}", kernel), |row| row.get(0));
+        assert_eq!(calls, [2, 2, 2, 2], "each build has its turns{ran}");
+    }
+
+    // What nothing beside the builds tells, their results do.
+    let builds =
+        triton_builds(&dir, "of/own add_kernel 4 1024\nof/8 add_kernel 8 1024\nof/512 add_kernel 4 512\n");
+    for (build, is_right) in [(&builds[1], true), (&builds[2], false)] {
+        let dir = Dir::new();
+        let cache = format!("--kernel-cache={}", build.0.parent().unwrap().display());
+        let run = launched(&dir, &builds[0], "add_kernel", "4").record_option(&cache);
+        let ran = run.record_option("--validate=add_kernel").run();
+        ran.expect(if is_right { 0 } else { 1 });
+        let other = "leaves other results than the program's: argument 2: ";
+        assert_eq!(ran.stderr.contains(other), !is_right, "{ran}");
+    }
+
+    // A block of another size computes something else; without Triton's files nobody knows what a launch needs.
+    let builds =
+        triton_builds(&dir, "mixed add_kernel 4 1024\nmixed add_kernel 8 512\nmixed add_kernel 8 1024\n");
+    let bare = dir.path("bare");
+    fs::create_dir(&bare).unwrap();
+    fs::copy(&builds[2].0, bare.join("add_kernel.hsaco")).unwrap();
+    for (cache, replaced, why) in [
+        (dir.path("mixed"), 2, "it was made of other code or other constants than the application's"),
+        (bare, 0, "it was compiled for workgroups of 512, the application's kernel for 256"),
+    ] {
+        let dir = Dir::new();
+        let cache = format!("--kernel-cache={}", cache.display());
+        let run = launched(&dir, &builds[0], "add_kernel", "4").record_option(&cache);
+        let ran = run.record_option("--alternate").run();
+        assert!(ran.expect(0).stderr.contains(why), "{ran}");
+        assert_eq!(dir.trace("trace.rpd").number("select count(*) from ext_replacement"), replaced, "{ran}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::harness::{Dir, Loading, Run, Trace, program, tool};
+use crate::harness::{Dir, Loading, Run, Trace, newer_rocm, program, tool};
 
 /// Of one kernel: the keys of its metadata with a plain value.
 pub(crate) type Facts = BTreeMap<String, String>;
@@ -106,5 +106,26 @@ fn gpus_of_two_targets_have_kernels_of_their_own() {
         let launches = "select gridX || ' ' || maxWorkgroupSize || ' ' || count(*) from rocpd_kernelapi \
              join ext_kernelcodeobject E on E.id = codeObject_id group by gridX, maxWorkgroupSize order by 1";
         assert_eq!(trace.texts(launches), ["1 256 4", "2 512 4"], "{timing}");
+    }
+}
+
+/// The session says by which driver and runtimes the GPU was used: `rpd replacements` tells where two runs differ in that.
+#[test]
+fn versions_of_the_driver_and_the_runtimes() {
+    let dir = Dir::new();
+    Run::new(&dir, program("demo")).recorded(Loading::Preload).run().expect(0);
+    let versions = dir.trace("trace.rpd").metadata("session::0::version::%");
+    let of = |name: &str| versions.get(&format!("session::0::version::{name}")).cloned().unwrap_or_default();
+    let kernel = tool("uname", &["-r"]);
+    assert!(of("driver").ends_with(&format!("Linux {}", kernel.trim())), "{versions:?}");
+    if newer_rocm() {
+        return;
+    }
+    let libraries = tool("ldd", &[program("demo")]);
+    for (name, file) in [("hip", "libamdhip64.so"), ("hsa", "libhsa-runtime64.so")] {
+        let line = libraries.lines().find(|line| line.trim().starts_with(file)).unwrap();
+        let path = line.split_whitespace().nth(2).unwrap();
+        let real = std::fs::canonicalize(path).unwrap();
+        assert_eq!(real.file_name().unwrap().to_str().unwrap(), format!("{file}.{}", of(name)));
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::harness::{Dir, Loading, Run, Trace, code_object, program, rpd, tool};
+use crate::harness::{Dir, Loading, Run, Trace, code_object, command, program, recorder, rpd, tool};
 
 /// A kernel's code object by the trace: the kernel, the GPU, and the row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +120,14 @@ fn a_program_on_two_targets() {
         trace.metadata("session::%::saved_code").into_values().collect::<Vec<_>>(),
         [dir.path("trace.rpd.code").to_str().unwrap()]
     );
-    tool(rpd().to_str().unwrap(), &["check", dir.path("trace.rpd").to_str().unwrap()]);
+    let (rpd, file) = (rpd(), dir.path("trace.rpd"));
+    tool(rpd.to_str().unwrap(), &["check", file.to_str().unwrap()]);
+    // Those that were in memory alone are found where they were saved.
+    let told =
+        tool(rpd.to_str().unwrap(), &["code", "--args", "--kernel", "^scale$", file.to_str().unwrap()]);
+    assert!(told.contains("global_buffer"), "{told}");
+    let ran = command(&rpd).args(["code".as_ref(), file.as_os_str()]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stderr), "", "each is found");
 }
 
 #[test]
@@ -272,6 +280,36 @@ fn more_than_may_wait() {
     assert!(links[1].size > 1 << 20 && links[1].uri.contains("module_large"), "{links:#?}");
 }
 
+/// The end of the program waits for what is still being saved. Meanwhile each GPU is given the same bytes, which wait once: there is no
+/// room for them twice.
+#[test]
+fn what_is_being_saved_when_the_program_ends() {
+    let dir = Dir::new();
+    dir.touch("stuck");
+    let large = program("module_large.co");
+    let size = fs::metadata(code_object("module_large.co", "gfx900")).unwrap().len();
+    let run = Run::new(&dir, program("load_code"))
+        .gpus(2)
+        .env("RPDT_SAVE_CODE", "code")
+        .env("RPDT_EXIT_MS", "600000");
+    let run =
+        run.preload(&[recorder(), program("stuck_save")]).env("RPDT_BUFFER_MB", format!("{}B", size * 3 / 2));
+    let mut running = ["device=0", "device=1"]
+        .into_iter()
+        .fold(run, |run, device| run.arg(device).arg(argument("file", &large)))
+        .arg("exiting")
+        .start();
+    running.wait_for_output("exiting");
+    // Some time for an end that does not wait.
+    std::thread::sleep(Duration::from_millis(300));
+    fs::remove_file(dir.path("stuck")).unwrap();
+    running.finish().expect(0).expect_silent();
+    let known = sha256(&code_object("module_large.co", "gfx900"));
+    assert!(saved(&dir.path("code")).contains(&known));
+    let links = links(&dir.trace("trace.rpd"));
+    assert!(links.len() == 2 && links.iter().all(|link| link.sha256 == known), "{links:#?}");
+}
+
 /// Code that runs in the place of the program's own is saved too.
 #[test]
 fn candidates_of_a_kernel_cache() {
@@ -297,4 +335,24 @@ fn candidates_of_a_kernel_cache() {
     assert!(saved(&dir.path("code")).contains(&rows[0].0));
     let original = links(&trace);
     assert_eq!(original[0].sha256, sha256(&code_object("module.co", "gfx900")));
+    // What is shown of the dispatch is what ran in it.
+    let shown = |options: &[&str], file: &Path| {
+        let arguments =
+            [&["code", "--json", "--kernel", "^scale"], options, &[file.to_str().unwrap()]].concat();
+        let told = tool(rpd().to_str().unwrap(), &arguments);
+        serde_json::from_str::<Vec<serde_json::Value>>(&told).unwrap().remove(0)
+    };
+    let of_trace = shown(&["--args"], &dir.path("trace.rpd"));
+    let path = dir.path("cache/scale.hsaco");
+    assert_eq!(of_trace["launches"]["candidate"], path.to_str().unwrap());
+    assert_eq!(of_trace["launches"]["sha256"], rows[0].0.as_str());
+    let [of_candidate, of_program] =
+        [&candidate, &code_object("module.co", "gfx900")].map(|file| shown(&["--args"], file));
+    let facts = ["vgpr", "sgpr", "lds", "kernarg", "arguments"];
+    let facts = |of: &serde_json::Value| facts.map(|fact| of[fact].clone());
+    assert_eq!(facts(&of_trace), facts(&of_candidate));
+    assert_ne!(facts(&of_trace), facts(&of_program));
+    let listed = shown(&["--cfg"], &dir.path("trace.rpd"));
+    assert_eq!(listed["candidate"], path.to_str().unwrap());
+    assert_eq!(listed["blocks"], shown(&["--cfg"], &candidate)["blocks"]);
 }

@@ -1,7 +1,6 @@
 //! Standard output: for data, in the form that was asked for.
 
-pub(crate) mod csv_field;
-pub(crate) mod json;
+pub(crate) mod candidate;
 pub(crate) mod note;
 pub(crate) mod progress;
 pub(crate) mod quantity;
@@ -11,9 +10,9 @@ pub(crate) mod width;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use anyhow::{Context, Result};
+use rpd_escape::json;
 use serde::Serialize;
 
-use self::json::json;
 use crate::system::terminal::terminal_width;
 
 /// Columns of a terminal that does not know its size.

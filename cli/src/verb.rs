@@ -15,9 +15,11 @@ mod deserialize;
 mod disassembler;
 mod durations;
 mod graph;
+mod handler;
 mod info;
 mod merge;
 mod passes;
+mod probe;
 mod record;
 mod remote;
 mod replacements;
@@ -73,6 +75,7 @@ macro_rules! verbs {
 // In the order of `rpd --help`.
 verbs! {
     Record(record::Record),
+    Probe(probe::Probe),
     Create(create::Create),
     Info(info::Info),
     Top(top::Top),
@@ -92,6 +95,7 @@ verbs! {
     Passes(passes::Passes),
     Remote(remote::Remote),
     Disassembler(disassembler::Disassembler),
+    Handler(handler::Handler),
 }
 
 /// Parses the command line, ending the process with status 2 when it is wrong, and does what it says.

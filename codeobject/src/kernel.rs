@@ -37,6 +37,8 @@ pub struct Kernel {
     pub max_flat_workgroup_size: u32,
     /// Work-group size the kernel insists on, if it does.
     pub reqd_workgroup_size: Option<[u32; 3]>,
+    /// What it was written in, as compilers of HIP and OpenCL say it. Triton's and other generators of kernels say nothing.
+    pub language: Option<String>,
     /// The kernel calls through pointers or recurses, so its scratch is not known beforehand.
     pub uses_dynamic_stack: bool,
     /// From gfx10 on: a work-group may use both CUs of a work-group processor.
@@ -63,6 +65,7 @@ impl Kernel {
             wavefront_size: 0,
             max_flat_workgroup_size: 0,
             reqd_workgroup_size: None,
+            language: None,
             uses_dynamic_stack: false,
             workgroup_processor_mode: false,
             args: Vec::new(),

@@ -86,6 +86,11 @@ impl SourceLines {
         Some((self.files.get(row.file? as usize)?, row.line))
     }
 
+    /// Files that instructions were compiled from.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(String::as_str)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

@@ -15,7 +15,7 @@ use goblin::elf::{ProgramHeader, SectionHeader};
 
 use crate::code_object::{METADATA_NOTE, is_descriptor};
 use crate::descriptor::{self, Descriptor};
-use crate::elf::ElfImage;
+use crate::elf::{ElfImage, NoteEntry};
 use crate::{CodeObject, Error};
 
 /// Bytes that a code object may take on a device, and at which it may begin.
@@ -29,6 +29,8 @@ const SYMBOL: u64 = 24;
 const DYNAMIC: u64 = 16;
 /// Relocations that the runtime knows: R_AMDGPU_ABS32_LO to R_AMDGPU_ABS64, R_AMDGPU_ABS32, R_AMDGPU_RELATIVE64.
 const RELOCATIONS: [u32; 5] = [1, 2, 3, 6, 13];
+/// Owner and kind of the note with the build's id (NT_GNU_BUILD_ID).
+const BUILD_ID: (&[u8], u32) = (b"GNU", 3);
 /// Which sections are of what kind.
 const KINDS: [(&str, u32); 10] = [
     (".note", SHT_NOTE),
@@ -223,7 +225,8 @@ fn sections(image: &ElfImage<'_>, segments: &[&ProgramHeader]) -> Result<(), Err
     Ok(())
 }
 
-/// Notes of other owners or kinds are those of older code objects, which the runtime would follow.
+/// Notes of other owners or kinds are those of older code objects, which the runtime would follow; but for the build's id, which newer
+/// linkers leave and the runtime passes over.
 fn notes(image: &ElfImage<'_>) -> Result<(), Error> {
     let (owner, kind) = METADATA_NOTE;
     let segments = image.programs.iter().filter(|program| program.p_type == PT_NOTE);
@@ -232,7 +235,8 @@ fn notes(image: &ElfImage<'_>) -> Result<(), Error> {
     let places = places.chain(sections.map(|section| (section.sh_offset, section.sh_size)));
     for (start, length) in places {
         let all = image.notes_at(start, length)?;
-        if all.is_empty() || all.iter().any(|note| (note.owner, note.kind) != (owner, kind)) {
+        let is_known = |note: &NoteEntry<'_>| [(owner, kind), BUILD_ID].contains(&(note.owner, note.kind));
+        if all.is_empty() || !all.iter().all(is_known) {
             return Err(damaged("ELF notes", "there are others than the AMDGPU metadata"));
         }
     }

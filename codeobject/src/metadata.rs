@@ -184,6 +184,7 @@ fn kernel(value: ValueRef<'_>) -> Result<Kernel, Error> {
             ".uses_dynamic_stack" => kernel.uses_dynamic_stack = flag(key, &value)?,
             ".workgroup_processor_mode" => kernel.workgroup_processor_mode = flag(key, &value)?,
             ".reqd_workgroup_size" => kernel.reqd_workgroup_size = Some(three(key, &value)?),
+            ".language" => kernel.language = Some(text(key, &value)?),
             ".args" => kernel.args = arguments(value)?,
             _ => {}
         }

@@ -114,7 +114,9 @@ impl Occupancy {
 
         let by_vgpr = (vgprs / whole_units(need.vgprs.max(1), unit)).min(most);
         let by_sgpr = match hardware.scalar_registers {
-            Some(file) => file.total / (whole_units(need.sgprs.max(1), file.unit) + file.trap_handler),
+            Some(file) => {
+                file.total / whole_units(need.sgprs.max(1), file.unit).saturating_add(file.trap_handler)
+            }
             None => most,
         };
         let by_sgpr = by_sgpr.min(most);

@@ -2,14 +2,15 @@
 //!
 //! Both have the same explicit arguments. What may differ is made right: hidden arguments are copied by what they are or worked out
 //! of the launch (code objects of version 4 and 5 lay them out differently), and LDS and scratch are those of the kernel that runs,
-//! with the dynamic LDS that the application asked for.
+//! with the dynamic LDS that the application asked for. A build of Triton's gets the workgroups and the dynamic LDS that it was compiled
+//! for. An instrumented kernel has one argument more, the last: the address of what it streams its messages into.
 
 use std::fmt;
 
-use crate::{Argument, Kernel};
+use crate::{Argument, Kernel, TritonBuild};
 
 /// Bytes of arguments that a kernel may have: far more than compilers accept.
-const MOST_ARGUMENTS: u32 = 1 << 16;
+pub(crate) const MOST_ARGUMENTS: u32 = 1 << 16;
 
 /// How one kernel runs in the place of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,17 @@ pub struct Plan {
     required_workgroup: Option<[u32; 3]>,
     max_workgroup: u32,
     arguments: Arguments,
+    triton: Option<TritonLaunch>,
+    message_buffer: Option<u32>,
+}
+
+/// How a build of Triton's is launched in the place of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TritonLaunch {
+    /// Work-items of a workgroup: of the application's kernel, and of the one that runs.
+    workgroups: (u32, u32),
+    /// Dynamic LDS, bytes.
+    lds: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,11 +81,12 @@ impl fmt::Display for Mismatch {
 impl std::error::Error for Mismatch {}
 
 impl Plan {
-    /// To run `candidate` where `original` is launched. Both have been read from metadata, with their arguments.
+    /// To run `candidate` where `original` is launched. Both have been read from metadata, with their arguments; `build` is what Triton
+    /// says of the candidate.
     ///
     /// # Errors
     /// What cannot be made right.
-    pub fn new(original: &Kernel, candidate: &Kernel) -> Result<Plan, Mismatch> {
+    pub fn new(original: &Kernel, candidate: &Kernel, build: Option<&TritonBuild>) -> Result<Plan, Mismatch> {
         if original.wavefront_size != candidate.wavefront_size {
             return Err(Mismatch(format!(
                 "its wavefronts have {} lanes, those of the application's kernel {}",
@@ -81,6 +94,13 @@ impl Plan {
             )));
         }
         compare_explicit(original, candidate)?;
+        let triton = match build {
+            Some(build) => Some(of_triton(original, build)?),
+            None => {
+                is_as_large(original, candidate)?;
+                None
+            }
+        };
         Ok(Plan {
             original_group_segment: original.group_segment_fixed_size,
             group_segment: candidate.group_segment_fixed_size,
@@ -88,38 +108,73 @@ impl Plan {
             required_workgroup: candidate.reqd_workgroup_size,
             max_workgroup: candidate.max_flat_workgroup_size,
             arguments: arguments(original, candidate)?,
+            triton,
+            message_buffer: None,
         })
     }
 
-    /// LDS and scratch of the launch, bytes, where a workgroup may have `most_lds`.
+    /// To run `instrumented`, a kernel with one more pointer behind the arguments of `original`, where that is launched.
+    ///
+    /// # Errors
+    /// What cannot be made right.
+    pub fn instrumented(original: &Kernel, instrumented: &Kernel) -> Result<Plan, Mismatch> {
+        let mut plain = instrumented.clone();
+        let last = plain.args.iter().rposition(|argument| !argument.is_hidden());
+        let pointer = last.map(|last| plain.args.remove(last));
+        let Some(Argument { offset, size: 8, .. }) = pointer else {
+            return Err(Mismatch("its last argument is no pointer to the memory for its messages".into()));
+        };
+        let size = instrumented.kernarg_segment_size;
+        if offset.checked_add(8).is_none_or(|end| end > size) {
+            return Err(Mismatch(format!("its last argument reaches beyond the {size} bytes that it has")));
+        }
+        let mut plan = Plan::new(original, &plain, None)?;
+        plan.arguments = rebuilt(original, &plain)?;
+        plan.message_buffer = Some(offset);
+        Ok(plan)
+    }
+
+    /// Where the arguments of an instrumented kernel have the address of the memory for its messages, in bytes from their start.
+    pub fn message_buffer(&self) -> Option<u32> {
+        self.message_buffer
+    }
+
+    /// The launch as the kernel needs it, where a workgroup may have `most_lds` bytes of LDS.
     ///
     /// # Errors
     /// Why the kernel cannot run in this launch.
-    pub fn segments(&self, launch: &Launch, most_lds: u32) -> Result<(u32, u32), Mismatch> {
+    pub fn fit(&self, launch: &Launch, most_lds: u32) -> Result<Launch, Mismatch> {
+        let mut fitted = *launch;
+        let mut dynamic = launch.group_segment.saturating_sub(self.original_group_segment);
+        if let Some(triton) = &self.triton {
+            (fitted.grid[0], fitted.workgroup[0]) = triton.geometry(launch)?;
+            dynamic = triton.lds;
+        }
         if let Some(required) =
-            self.required_workgroup.filter(|size| *size != launch.workgroup.map(u32::from))
+            self.required_workgroup.filter(|size| *size != fitted.workgroup.map(u32::from))
         {
             return Err(Mismatch(format!(
                 "it requires workgroups of {}, the launch has {}",
                 extent(required),
-                extent(launch.workgroup.map(u32::from))
+                extent(fitted.workgroup.map(u32::from))
             )));
         }
-        let items: u64 = launch.workgroup.iter().map(|size| u64::from(*size)).product();
+        let items: u64 = fitted.workgroup.iter().map(|size| u64::from(*size)).product();
         if self.max_workgroup != 0 && items > u64::from(self.max_workgroup) {
             return Err(Mismatch(format!(
                 "its workgroups have {} work-items at most, those of the launch {items}",
                 self.max_workgroup
             )));
         }
-        let dynamic = launch.group_segment.saturating_sub(self.original_group_segment);
-        let group = self.group_segment.saturating_add(dynamic);
-        if group > most_lds {
+        fitted.group_segment = self.group_segment.saturating_add(dynamic);
+        if fitted.group_segment > most_lds {
             return Err(Mismatch(format!(
-                "it needs {group} bytes of LDS with the {dynamic} that the launch adds, a workgroup has {most_lds}"
+                "it needs {} bytes of LDS with the {dynamic} that the launch adds, a workgroup has {most_lds}",
+                fitted.group_segment
             )));
         }
-        Ok((group, launch.private_segment.max(self.private_segment)))
+        fitted.private_segment = launch.private_segment.max(self.private_segment);
+        Ok(fitted)
     }
 
     /// Bytes of arguments that must be made for a launch; none where the application's serve.
@@ -138,7 +193,7 @@ impl Plan {
         }
     }
 
-    /// Makes the arguments of `launch` in `arguments` ([`Plan::rebuilt_size`] bytes) of the application's `source`
+    /// Makes the arguments of `launch`, as [`Plan::fit`] has it, in `arguments` ([`Plan::rebuilt_size`] bytes) of the application's `source`
     /// ([`Plan::source_size`] bytes). What does not fit is left out.
     pub fn rebuild(&self, launch: &Launch, source: &[u8], arguments: &mut [u8]) {
         let Arguments::Rebuilt { steps, .. } = &self.arguments else { return };
@@ -162,12 +217,57 @@ impl Plan {
                 }
                 Step::GridDimensions { to } => put(arguments, to, &launch.dimensions.to_le_bytes()),
                 Step::DynamicLds { to } => {
-                    let dynamic = launch.group_segment.saturating_sub(self.original_group_segment);
+                    let dynamic = launch.group_segment.saturating_sub(self.group_segment);
                     put(arguments, to, &dynamic.to_le_bytes());
                 }
             }
         }
     }
+}
+
+impl TritonLaunch {
+    /// Work-items of the grid and of a workgroup in the first dimension, for as many programs as the application launches.
+    fn geometry(&self, launch: &Launch) -> Result<(u32, u16), Mismatch> {
+        let (theirs, ours) = self.workgroups;
+        let [x, y, z] = launch.workgroup.map(u32::from);
+        if (x, y, z) != (theirs, 1, 1) || !launch.grid[0].is_multiple_of(theirs) {
+            return Err(Mismatch(format!(
+                "Triton launches the application's kernel with whole workgroups of {theirs}x1x1, this launch has {} in a grid of {}",
+                extent([x, y, z]),
+                extent(launch.grid)
+            )));
+        }
+        let programs = launch.grid[0] / theirs;
+        let grid = programs.checked_mul(ours).zip(u16::try_from(ours).ok());
+        grid.ok_or_else(|| {
+            Mismatch(format!("{programs} programs with workgroups of {ours} are too many for a launch"))
+        })
+    }
+}
+
+/// How a build of Triton's is launched where the application launches another one of the same program.
+fn of_triton(original: &Kernel, build: &TritonBuild) -> Result<TritonLaunch, Mismatch> {
+    if let Some(obstacle) = &build.obstacle {
+        return Err(Mismatch(obstacle.clone()));
+    }
+    // Triton's compiler declares as the largest workgroup the one that its launcher uses.
+    match original.max_flat_workgroup_size {
+        0 => Err(Mismatch("the application's kernel does not say with which workgroups it runs".into())),
+        theirs => Ok(TritonLaunch { workgroups: (theirs, build.workgroup), lds: build.lds }),
+    }
+}
+
+/// Generators of kernels, which do not say a language, compile a kernel for workgroups of one size, the largest it allows.
+fn is_as_large(original: &Kernel, candidate: &Kernel) -> Result<(), Mismatch> {
+    let (theirs, ours) = (original.max_flat_workgroup_size, candidate.max_flat_workgroup_size);
+    let is_known = original.language.is_none() && candidate.language.is_none() && theirs != 0 && ours != 0;
+    if !is_known || theirs == ours {
+        return Ok(());
+    }
+    Err(Mismatch(format!(
+        "it was compiled for workgroups of {ours}, the application's kernel for {theirs}; with Triton's {}.json beside it, launches would be made to fit",
+        candidate.name
+    )))
 }
 
 fn put(arguments: &mut [u8], to: u32, value: &[u8]) {
@@ -224,6 +324,11 @@ fn compare_explicit(original: &Kernel, candidate: &Kernel) -> Result<(), Mismatc
     Ok(())
 }
 
+/// Whether an argument lies within so many bytes.
+fn is_in(argument: &Argument, size: u32) -> bool {
+    argument.offset.checked_add(argument.size).is_some_and(|end| end <= size)
+}
+
 /// How the arguments of `candidate` are made of those of `original`.
 fn arguments(original: &Kernel, candidate: &Kernel) -> Result<Arguments, Mismatch> {
     let (source, size) = (original.kernarg_segment_size, candidate.kernarg_segment_size);
@@ -231,9 +336,6 @@ fn arguments(original: &Kernel, candidate: &Kernel) -> Result<Arguments, Mismatc
         return Err(Mismatch(format!("it has {size} bytes of arguments, the application's kernel {source}")));
     }
     let hidden = |argument: &&Argument| argument.is_hidden() && argument.value_kind != "hidden_none";
-    let is_in = |argument: &Argument, size: u32| {
-        argument.offset.checked_add(argument.size).is_some_and(|end| end <= size)
-    };
     if let Some(outside) = candidate.args.iter().find(|argument| !is_in(argument, size)) {
         return Err(Mismatch(format!(
             "its argument at {} reaches beyond the {size} bytes that it has",
@@ -247,9 +349,15 @@ fn arguments(original: &Kernel, candidate: &Kernel) -> Result<Arguments, Mismatc
         };
         original.args.iter().any(is_same)
     };
-    if candidate.args.iter().filter(hidden).all(same) {
-        return Ok(Arguments::Same);
+    match candidate.args.iter().filter(hidden).all(same) {
+        true => Ok(Arguments::Same),
+        false => rebuilt(original, candidate),
     }
+}
+
+/// The steps that make the arguments of `candidate` of those of `original`, whose places have been looked at.
+fn rebuilt(original: &Kernel, candidate: &Kernel) -> Result<Arguments, Mismatch> {
+    let (source, size) = (original.kernarg_segment_size, candidate.kernarg_segment_size);
     let mut steps = Vec::new();
     for argument in candidate.args.iter().filter(|argument| argument.value_kind != "hidden_none") {
         let theirs = original.args.iter().find(|other| match argument.is_hidden() {
@@ -318,7 +426,7 @@ mod tests {
     };
 
     fn why(original: &Kernel, candidate: &Kernel) -> String {
-        Plan::new(original, candidate).unwrap_err().to_string()
+        Plan::new(original, candidate, None).unwrap_err().to_string()
     }
 
     #[test]
@@ -345,7 +453,7 @@ mod tests {
             typed.args[0].type_name = Some(name.into());
             typed
         };
-        assert!(Plan::new(&original, &typed("float*")).is_ok());
+        assert!(Plan::new(&original, &typed("float*"), None).is_ok());
         assert!(why(&typed("int*"), &typed("float*")).contains("type float*"));
         let outside = changed(&|kernel| kernel.kernarg_segment_size = 10);
         assert_eq!(outside, "its argument at 8 reaches beyond the 10 bytes that it has");
@@ -355,8 +463,8 @@ mod tests {
     fn arguments_that_serve_are_the_applications() {
         let four = kernel(72, &[("global_offset_x", 16, 8), ("none", 24, 8), ("hostcall_buffer", 40, 8)]);
         let fewer = kernel(48, &[("hostcall_buffer", 40, 8), ("none", 16, 8)]);
-        assert_eq!(Plan::new(&four, &fewer).unwrap().rebuilt_size(), None);
-        assert_eq!(Plan::new(&four, &kernel(12, &[])).unwrap().rebuilt_size(), None);
+        assert_eq!(Plan::new(&four, &fewer, None).unwrap().rebuilt_size(), None);
+        assert_eq!(Plan::new(&four, &kernel(12, &[]), None).unwrap().rebuilt_size(), None);
     }
 
     #[test]
@@ -378,11 +486,12 @@ mod tests {
         );
         let mut original = four.clone();
         original.group_segment_fixed_size = 200;
-        let plan = Plan::new(&original, &five).unwrap();
+        let plan = Plan::new(&original, &five, None).unwrap();
         assert_eq!((plan.rebuilt_size(), plan.source_size()), (Some(280), 72));
         let source: Vec<u8> = (1..=72).collect();
         let mut made = vec![0xff; 280];
-        plan.rebuild(&LAUNCH, &source, &mut made);
+        let fitted = plan.fit(&LAUNCH, 65536).unwrap();
+        plan.rebuild(&fitted, &source, &mut made);
         let word = |at: usize| u32::from_le_bytes(made[at..at + 4].try_into().unwrap());
         let half = |at: usize| u16::from_le_bytes(made[at..at + 2].try_into().unwrap());
         assert_eq!(made[..12], source[..12]);
@@ -391,7 +500,7 @@ mod tests {
         assert_eq!((&made[56..64], &made[96..104]), (&source[16..24], &source[40..48]));
         assert_eq!(made[104..112], [0; 8]);
         // Less than there should be is left out, never read beyond.
-        plan.rebuild(&LAUNCH, &source[..10], &mut made[..20]);
+        plan.rebuild(&fitted, &source[..10], &mut made[..20]);
         assert_eq!(&made[..8], &source[..8]);
 
         assert_eq!(
@@ -400,17 +509,59 @@ mod tests {
         );
     }
 
+    /// The kernel with one more pointer behind its explicit arguments, its hidden ones moved up.
+    fn instrumented(bytes: u32, hidden: &[(&str, u32, u32)]) -> Kernel {
+        let mut kernel = kernel(bytes, hidden);
+        kernel.args.insert(2, argument("global_buffer", 16, 8));
+        kernel
+    }
+
+    #[test]
+    fn an_instrumented_kernel_gets_its_arguments_and_one_more() {
+        let original = kernel(72, &[("global_offset_x", 16, 8), ("hostcall_buffer", 40, 8)]);
+        let more = instrumented(80, &[("global_offset_x", 24, 8), ("hostcall_buffer", 48, 8)]);
+        let plan = Plan::instrumented(&original, &more).unwrap();
+        assert_eq!(
+            (plan.rebuilt_size(), plan.source_size(), plan.message_buffer()),
+            (Some(80), 72, Some(16))
+        );
+        let source: Vec<u8> = (1..=72).collect();
+        let mut made = vec![0xff; 80];
+        plan.rebuild(&plan.fit(&LAUNCH, 65536).unwrap(), &source, &mut made);
+        assert_eq!((&made[..12], &made[12..24]), (&source[..12], &[0; 12][..]));
+        assert_eq!((&made[24..32], &made[48..56]), (&source[16..24], &source[40..48]));
+
+        // Of a compiler that lists no hidden arguments where the other's kernel reads some.
+        let five = instrumented(280, &[("block_count_x", 24, 4), ("group_size_x", 36, 2)]);
+        let plan = Plan::instrumented(&kernel(12, &[]), &five).unwrap();
+        let mut made = vec![0xff; 280];
+        plan.rebuild(&plan.fit(&LAUNCH, 65536).unwrap(), &source[..12], &mut made);
+        assert_eq!((made[24], made[36], made[40]), (15, 64, 0));
+        // None at all: the arguments are made all the same.
+        let bare = Plan::instrumented(&kernel(12, &[]), &instrumented(24, &[])).unwrap();
+        assert_eq!((bare.rebuilt_size(), bare.message_buffer()), (Some(24), Some(16)));
+
+        let why = |candidate: &Kernel| Plan::instrumented(&original, candidate).unwrap_err().to_string();
+        assert!(why(&original).contains("no pointer"), "its last argument has 4 bytes");
+        assert!(why(&Kernel::default()).contains("no pointer"));
+        assert!(why(&instrumented(20, &[])).contains("beyond the 20 bytes"));
+        let mut other = more.clone();
+        other.args[0].value_kind = "image".into();
+        assert!(why(&other).contains("kind image"));
+    }
+
     #[test]
     fn lds_and_scratch_are_those_of_the_kernel_that_runs() {
         let (mut original, mut candidate) = (kernel(12, &[]), kernel(12, &[]));
         (original.group_segment_fixed_size, candidate.group_segment_fixed_size) = (200, 5000);
         candidate.private_segment_fixed_size = 48;
         candidate.max_flat_workgroup_size = 256;
-        let plan = |candidate: &Kernel| Plan::new(&original, candidate).unwrap();
-        assert_eq!(plan(&candidate).segments(&LAUNCH, 65536), Ok((5800, 48)));
+        let plan = |candidate: &Kernel| Plan::new(&original, candidate, None).unwrap();
+        let fitted = Launch { group_segment: 5800, private_segment: 48, ..LAUNCH };
+        assert_eq!(plan(&candidate).fit(&LAUNCH, 65536), Ok(fitted));
         let more = Launch { private_segment: 64, ..LAUNCH };
-        assert_eq!(plan(&candidate).segments(&more, 65536), Ok((5800, 64)));
-        let refused = |plan: Plan, launch: &Launch, lds| plan.segments(launch, lds).unwrap_err().to_string();
+        assert_eq!(plan(&candidate).fit(&more, 65536), Ok(Launch { private_segment: 64, ..fitted }));
+        let refused = |plan: Plan, launch: &Launch, lds| plan.fit(launch, lds).unwrap_err().to_string();
         assert!(refused(plan(&candidate), &LAUNCH, 5799).starts_with("it needs 5800 bytes of LDS"));
         let large = Launch { workgroup: [257, 1, 1], ..LAUNCH };
         assert!(
@@ -420,5 +571,47 @@ mod tests {
         candidate.reqd_workgroup_size = Some([64, 1, 1]);
         let required = refused(plan(&candidate), &LAUNCH, 65536);
         assert_eq!(required, "it requires workgroups of 64x1x1, the launch has 64x2x1");
+    }
+
+    #[test]
+    fn a_build_of_triton_gets_its_own_workgroups_and_lds() {
+        let (mut original, mut candidate) = (kernel(12, &[]), kernel(12, &[]));
+        (original.max_flat_workgroup_size, candidate.max_flat_workgroup_size) = (256, 512);
+        let mut build = TritonBuild { name: "add".into(), workgroup: 512, lds: 4096, obstacle: None };
+        let plan = |build: &TritonBuild| Plan::new(&original, &candidate, Some(build));
+        let launch = Launch { grid: [256 * 96, 2, 1], workgroup: [256, 1, 1], ..LAUNCH };
+        let fitted = plan(&build).unwrap().fit(&launch, 65536).unwrap();
+        assert_eq!(
+            (fitted.grid, fitted.workgroup, fitted.group_segment),
+            ([512 * 96, 2, 1], [512, 1, 1], 4096)
+        );
+        let refused = |launch: Launch| plan(&build).unwrap().fit(&launch, 65536).unwrap_err().to_string();
+        for other in [
+            Launch { workgroup: [128, 1, 1], ..launch },
+            Launch { workgroup: [256, 2, 1], ..launch },
+            Launch { grid: [256 * 96 + 1, 1, 1], ..launch },
+        ] {
+            assert!(
+                refused(other)
+                    .starts_with("Triton launches the application's kernel with whole workgroups of 256x1x1")
+            );
+        }
+        let most = Launch { grid: [u32::MAX / 256 * 256, 1, 1], ..launch };
+        assert_eq!(refused(most), "16777215 programs with workgroups of 512 are too many for a launch");
+        build.obstacle = Some("it needs more".into());
+        assert_eq!(plan(&build).unwrap_err().to_string(), "it needs more");
+    }
+
+    #[test]
+    fn a_generated_kernel_runs_in_workgroups_of_its_size_only() {
+        let (mut original, mut candidate) = (kernel(12, &[]), kernel(12, &[]));
+        candidate.name = "add".into();
+        (original.max_flat_workgroup_size, candidate.max_flat_workgroup_size) = (256, 512);
+        let expected = "it was compiled for workgroups of 512, the application's kernel for 256; with Triton's add.json beside it, \
+                        launches would be made to fit";
+        assert_eq!(why(&original, &candidate), expected);
+        // Launch bounds of HIP say what is possible, not what a launch has.
+        candidate.language = Some("OpenCL C".into());
+        assert!(Plan::new(&original, &candidate, None).is_ok());
     }
 }

@@ -5,8 +5,9 @@ mod kernel;
 mod listing;
 mod saved;
 mod trace;
+mod triton;
 
-pub use file::{FoundObject, each_object, is_database};
-pub use kernel::{Assumed, Fit, KernelArgument, KernelFacts, Launches};
+pub use file::{FoundObject, code_objects, each_object, is_database};
+pub use kernel::{Assumed, Candidate, Fit, KernelArgument, KernelFacts, KernelNeeds, Launches, work_items};
 pub use listing::{BasicBlock, ListedEdge, ListedInstruction, Lister, Listing, NoListing};
-pub use trace::TraceCode;
+pub use trace::{BuildObject, TraceCode};

@@ -3,11 +3,12 @@
 pub mod arguments;
 pub mod contents;
 pub mod ids;
+pub mod instrumented;
 pub(crate) mod layout;
 pub mod op_kind;
 pub mod replaced;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -49,6 +50,13 @@ pub fn open(file: &Path, notes: &dyn Notes) -> Result<(Connection, Version)> {
     Ok((trace, version))
 }
 
+/// Sessions whose dispatches have the LDS that the launch adds in place of all of it: HIP tells no more of its commands.
+pub(crate) fn sessions_timed_by_hip(trace: &Connection) -> rusqlite::Result<HashSet<i64>> {
+    let sessions = rpd_schema::sessions(trace)?.into_iter();
+    let by_hip = sessions.filter(|session| session.get("timing") == Some("hip"));
+    Ok(by_hip.map(|session| i64::from(session.session)).collect())
+}
+
 /// Whether anything was recorded into the trace `file`: a call, an operation or a sensor's value.
 ///
 /// # Errors
@@ -64,7 +72,10 @@ pub fn has_data(file: &Path) -> Result<bool> {
 }
 
 /// Whether the trace has that table: older ones lack some.
-pub(crate) fn has_table(trace: &Connection, table: &str) -> rusqlite::Result<bool> {
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn has_table(trace: &Connection, table: &str) -> rusqlite::Result<bool> {
     trace.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?1)", [table], |row| row.get(0))
 }
 

@@ -59,9 +59,13 @@ impl<T: Send> Errands<T> {
         Errands { name, most, work, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Whether so much more may wait now.
-    pub fn has_room(&self, weight: usize) -> bool {
-        lock_within(&self.state, PATIENCE).is_some_and(|state| self.has_room_in(&state, weight))
+    /// Waits up to `patience` until so much more may wait; whether it may.
+    pub fn wait_for_room(&self, weight: usize, patience: Duration) -> bool {
+        let Some(state) = lock_within(&self.state, PATIENCE) else { return false };
+        let full = |state: &mut ErrandState<T>| !state.failed && !self.has_room_in(state, weight);
+        let waited = self.changed.wait_timeout_while(state, patience, full);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.has_room_in(&state, weight)
     }
 
     fn has_room_in(&self, state: &ErrandState<T>, weight: usize) -> bool {
@@ -153,11 +157,16 @@ mod tests {
         });
         assert!(ERRANDS.finish(Duration::ZERO), "nothing has come yet");
         assert!(ERRANDS.add(1, 6));
-        assert!(!ERRANDS.has_room(5) && ERRANDS.has_room(4), "what is under way has its weight too");
+        let has_room = |weight| ERRANDS.wait_for_room(weight, Duration::ZERO);
+        assert!(!has_room(5) && has_room(4), "what is under way has its weight too");
         assert!(!ERRANDS.add(2, 5));
         assert!(ERRANDS.add(3, 4) && !ERRANDS.add(4, 1) && ERRANDS.add(5, 0));
         assert!(!ERRANDS.finish(Duration::from_millis(1)));
-        HELD.store(false, Ordering::Release);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| ERRANDS.wait_for_room(10, LONG));
+            HELD.store(false, Ordering::Release);
+            assert!(waits.join().unwrap(), "there is room when all is done");
+        });
         assert!(ERRANDS.finish(LONG));
         assert_eq!(*lock(&DONE), [1, 3, 5]);
         assert!(ERRANDS.add(6, 10), "there is room again");
@@ -189,6 +198,6 @@ mod tests {
             LazyLock::new(|| Errands::new(c"rpd-test", 10, |_| panic!("as the test wants")));
         assert!(ERRANDS.add((), 1));
         assert!(!ERRANDS.finish(LONG));
-        assert!(!ERRANDS.add((), 1) && !ERRANDS.has_room(1));
+        assert!(!ERRANDS.add((), 1) && !ERRANDS.wait_for_room(1, LONG));
     }
 }

@@ -136,7 +136,7 @@ fn start_recording(block: &Block, command: &Command) -> Answered {
         }
         if !recorder.set_filename(&command.file) {
             return complaint_since(before.problems, &recorder.state())
-                .unwrap_or((RequestOutcome::Problem, vec![]));
+                .unwrap_or((RequestOutcome::Ending, vec![]));
         }
         if let Ok(mut named) = NAMED.try_lock() {
             named.clone_from(&command.file);
@@ -157,7 +157,11 @@ fn start_recording(block: &Block, command: &Command) -> Answered {
     }
     let after = recorder.state();
     if after.recording == 0 {
-        return (RequestOutcome::Problem, after.problem());
+        // A recorder that has no reason to give has ended with the process.
+        return match after.problem() {
+            reason if reason.is_empty() => (RequestOutcome::Ending, vec![]),
+            reason => (RequestOutcome::Problem, reason),
+        };
     }
     set_end(command);
     match complaint_since(before.problems, &after) {

@@ -1,15 +1,17 @@
 //! The rows that an [`Appender`] takes: one method per table.
 
-use crate::appender::{Appender, LateTables};
+use crate::appender::{Appender, LateTables, OwnIds};
 use crate::error::{Error, ErrorKind};
 use crate::id::{ApiId, CodeObjectId, LOCAL_IDS, Offset, OpId, SavedCodeId, StringId};
 use crate::intern::Interned;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
-    InputSignal, KernelApiRow, MonitorRow, NumberedMonitor, OpRow, ReplacementRow, Row, SavedCodeRow,
-    SavedKernel, StackFrame, StringRow, TickRow,
+    Finding, InputSignal, InstrumentationRow, KernelApiRow, MonitorRow, NumberedMonitor, NumberedValidation,
+    OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel, StackFrame, StringRow, TickRow, ValidationRow,
 };
-use rusqlite::Connection;
+use rpd_sql::insert::{self, Insert};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
 
 /// What every kind of row goes through on its way into its batch.
 macro_rules! push {
@@ -198,6 +200,48 @@ impl Appender {
     pub fn replacement(&mut self, row: &ReplacementRow) -> Result<(), Error> {
         self.add(LateTables::Replacement, row.largest_id())?;
         push!(self, replacements, *row)
+    }
+
+    /// Says what a dispatch's two kernels left in a buffer; the first one adds the table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn validation(&mut self, row: &ValidationRow<'_>) -> Result<(), Error> {
+        self.add(LateTables::Validation, row.op.0)?;
+        push!(self, validations, NumberedValidation { id: self.next.validation, row })?;
+        self.next.validation += 1;
+        Ok(())
+    }
+
+    /// Says what an analyzer was given of a dispatch, and what it found; the first one adds the tables. Such rows are few: each is
+    /// written at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`], and those of SQLite.
+    pub fn instrumentation(
+        &mut self,
+        row: &InstrumentationRow<'_>,
+        findings: &[Finding],
+    ) -> Result<(), Error> {
+        let OwnIds { instrumentation: id, finding: first, .. } = self.next;
+        let last = first + findings.len() as u64;
+        self.add(LateTables::Instrumentation, last.max(id).max(row.op.map_or(0, |op| op.0)))?;
+        self.ensure_open()?;
+        let offset = Offset::of_session(self.session);
+        self.insert(&insert::EXT_INSTRUMENTATION, row.cells(offset, id))?;
+        for (finding, own) in findings.iter().zip(first..) {
+            self.insert(finding.table(), finding.cells(offset, own, id))?;
+        }
+        (self.next.instrumentation, self.next.finding) = (id + 1, last);
+        Ok(())
+    }
+
+    fn insert(&self, table: &Insert, cells: Vec<Value>) -> Result<(), Error> {
+        let inserted = self.connection.prepare_cached(&table.statement(1));
+        let inserted = inserted.and_then(|mut statement| statement.execute(params_from_iter(cells)));
+        inserted.map(|_| ()).map_err(|error| self.error(error))
     }
 
     /// Adds a part of a sensor's value.

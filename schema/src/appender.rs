@@ -68,6 +68,9 @@ pub(crate) struct OwnIds {
     pub(crate) input_signal: u64,
     pub(crate) monitor: u64,
     pub(crate) stack_frame: u64,
+    pub(crate) validation: u64,
+    pub(crate) instrumentation: u64,
+    pub(crate) finding: u64,
 }
 
 /// Tables that no fresh file has: they are added with their first row.
@@ -76,17 +79,21 @@ pub(crate) enum LateTables {
     KernelCodeObject,
     CodeObject,
     Replacement,
+    Validation,
+    Instrumentation,
     Tick,
 }
 
 impl LateTables {
-    const COUNT: usize = 4;
+    const COUNT: usize = 6;
 
     fn text(self) -> &'static str {
         match self {
             LateTables::KernelCodeObject => rpd_sql::ext::KERNELCODEOBJECT,
             LateTables::CodeObject => rpd_sql::ext::CODEOBJECT,
             LateTables::Replacement => rpd_sql::ext::REPLACEMENT,
+            LateTables::Validation => rpd_sql::ext::VALIDATION,
+            LateTables::Instrumentation => rpd_sql::ext::INSTRUMENTATION,
             LateTables::Tick => rpd_sql::ext::TICK,
         }
     }
@@ -282,8 +289,18 @@ impl Appender {
     /// frames, which are not the caller's. Then it is time for [`Appender::next_session`].
     #[must_use]
     pub fn is_short_of_ids(&self, rows: u64) -> bool {
-        let OwnIds { api_op, input_signal, monitor, stack_frame } = self.next;
-        let own = [api_op, input_signal, monitor, stack_frame, self.interner.next()];
+        let OwnIds { api_op, input_signal, monitor, stack_frame, validation, instrumentation, finding } =
+            self.next;
+        let own = [
+            api_op,
+            input_signal,
+            monitor,
+            stack_frame,
+            validation,
+            instrumentation,
+            finding,
+            self.interner.next(),
+        ];
         own.into_iter().any(|next| next + rows > LOCAL_IDS)
     }
 
@@ -487,7 +504,15 @@ impl Appender {
 }
 
 impl OwnIds {
-    const FIRST: OwnIds = OwnIds { api_op: 1, input_signal: 1, monitor: 1, stack_frame: 1 };
+    const FIRST: OwnIds = OwnIds {
+        api_op: 1,
+        input_signal: 1,
+        monitor: 1,
+        stack_frame: 1,
+        validation: 1,
+        instrumentation: 1,
+        finding: 1,
+    };
 }
 
 /// Brings a trace that somebody put into WAL mode back. Where that fails, somebody has it open and WAL works there.

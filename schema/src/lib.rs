@@ -64,6 +64,7 @@ pub use process::Processes;
 pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, noted_sessions, sessions};
 pub use table::{
     ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence,
-    KernelApiRow, MonitorRow, OpRow, Outcome, ReplacementRow, SavedCodeRow, TickRow,
+    Finding, InstrumentationRow, KernelApiRow, MonitorRow, OpRow, Outcome, ReplacementRow, SavedCodeRow,
+    THE_PROGRAM, TickRow, ValidationRow,
 };
 pub use version::{Version, identify, identify_within};

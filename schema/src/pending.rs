@@ -3,8 +3,8 @@
 use crate::batch::Batch;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
-    InputSignal, KernelApiRow, NumberedMonitor, OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel,
-    StackFrame, StringRow, TickRow,
+    InputSignal, KernelApiRow, NumberedMonitor, NumberedValidation, OpRow, ReplacementRow, Row, SavedCodeRow,
+    SavedKernel, StackFrame, StringRow, TickRow,
 };
 use rpd_sql::insert::Insert;
 
@@ -49,6 +49,7 @@ pending! {
     saved_kernels: SavedKernel,
     candidates: CandidateRow<'_>,
     replacements: ReplacementRow,
+    validations: NumberedValidation<'_>,
     ticks: TickRow,
     monitors: NumberedMonitor<'_>,
     stack_frames: StackFrame,

@@ -51,6 +51,8 @@ pub const KERNEL_CACHE: &str = "kernel_cache";
 pub const ALTERNATE: &str = "alternate";
 /// What decided whose turn it was, where it was random.
 pub const ALTERNATE_SEED: &str = "alternate_seed";
+/// Dispatches that were not compared when their turn came, because so many waited already. Absent where there was none.
+pub const VALIDATION_MISSED: &str = "validation_missed";
 /// The directory in which the bytes of code objects were saved.
 pub const SAVED_CODE: &str = "saved_code";
 /// The note beside the trace from which facts were taken in.

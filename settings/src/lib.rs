@@ -7,12 +7,14 @@
 //! | `variable.rs` | the names of the environment variables |
 //! | `rank.rs` | the rank of a process in its job |
 //! | `library_filter.rs` | files that say which libraries' kernels may be replaced |
+//! | `measure.rs` | as what two buffers are compared |
 //! | `file_name.rs` | `%p`, `%h` and `%r` in the name of a trace, and names that no trace can have |
 
 #![forbid(unsafe_code)]
 
 pub mod file_name;
 pub mod library_filter;
+pub mod measure;
 mod nearest;
 pub mod quantity;
 pub mod rank;

@@ -30,7 +30,7 @@ pub struct LibraryFilter {
 
 /// What a filter says of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LibraryVerdict {
     /// It is selected.
     Passes,
     /// It is not.
@@ -84,17 +84,17 @@ impl LibraryFilter {
     }
 
     /// Of code from a file that goes by these names, none where it is from no file: what is not in a file cannot be included or excluded.
-    pub fn verdict(&self, names: &[PathBuf]) -> Verdict {
+    pub fn verdict(&self, names: &[PathBuf]) -> LibraryVerdict {
         let any = |set: &RegexSet| names.iter().any(|name| set.is_match(name.as_os_str().as_bytes()));
         let includes_all = self.include.is_empty() && self.include_with_deps.is_empty();
         if any(&self.exclude) {
-            Verdict::Fails
+            LibraryVerdict::Fails
         } else if includes_all || any(&self.include) || any(&self.include_with_deps) {
-            Verdict::Passes
+            LibraryVerdict::Passes
         } else if self.include_with_deps.is_empty() || names.is_empty() {
-            Verdict::Fails
+            LibraryVerdict::Fails
         } else {
-            Verdict::IfNeeded
+            LibraryVerdict::IfNeeded
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         filter
     }
 
-    fn verdict(filter: &LibraryFilter, name: &str) -> Verdict {
+    fn verdict(filter: &LibraryFilter, name: &str) -> LibraryVerdict {
         filter.verdict(&[PathBuf::from(name)])
     }
 
@@ -210,26 +210,41 @@ mod tests {
         }
         let bytes = std::ffi::OsStr::from_bytes(b"/a/\xff.so");
         let filter = parse(r#"{"include": ["/a/*.so"]}"#);
-        assert_eq!(filter.verdict(&[bytes.into()]), Verdict::Passes, "names need not be text");
+        assert_eq!(filter.verdict(&[bytes.into()]), LibraryVerdict::Passes, "names need not be text");
     }
 
     #[test]
     fn who_passes() {
         let filter = parse("{}");
-        assert_eq!((verdict(&filter, "/x"), filter.verdict(&[])), (Verdict::Passes, Verdict::Passes));
+        assert_eq!(
+            (verdict(&filter, "/x"), filter.verdict(&[])),
+            (LibraryVerdict::Passes, LibraryVerdict::Passes)
+        );
         let filter = parse(r#"{"exclude": ["/x/**"]}"#);
-        assert_eq!((verdict(&filter, "/x/y"), verdict(&filter, "/y")), (Verdict::Fails, Verdict::Passes));
-        assert_eq!(filter.verdict(&[]), Verdict::Passes, "it is not excluded");
+        assert_eq!(
+            (verdict(&filter, "/x/y"), verdict(&filter, "/y")),
+            (LibraryVerdict::Fails, LibraryVerdict::Passes)
+        );
+        assert_eq!(filter.verdict(&[]), LibraryVerdict::Passes, "it is not excluded");
         let filter = parse(r#"{"include": ["/x/**"], "exclude": ["**/y"]}"#);
-        assert_eq!((verdict(&filter, "/x/y"), verdict(&filter, "/x/z")), (Verdict::Fails, Verdict::Passes));
-        assert_eq!((verdict(&filter, "/z"), filter.verdict(&[])), (Verdict::Fails, Verdict::Fails));
+        assert_eq!(
+            (verdict(&filter, "/x/y"), verdict(&filter, "/x/z")),
+            (LibraryVerdict::Fails, LibraryVerdict::Passes)
+        );
+        assert_eq!(
+            (verdict(&filter, "/z"), filter.verdict(&[])),
+            (LibraryVerdict::Fails, LibraryVerdict::Fails)
+        );
         let filter = parse(r#"{"include_with_deps": ["/x"], "exclude": ["/y"]}"#);
         let of = |name| verdict(&filter, name);
-        assert_eq!([of("/x"), of("/y"), of("/z")], [Verdict::Passes, Verdict::Fails, Verdict::IfNeeded]);
-        assert_eq!(filter.verdict(&[]), Verdict::Fails);
+        assert_eq!(
+            [of("/x"), of("/y"), of("/z")],
+            [LibraryVerdict::Passes, LibraryVerdict::Fails, LibraryVerdict::IfNeeded]
+        );
+        assert_eq!(filter.verdict(&[]), LibraryVerdict::Fails);
         assert!(filter.brings_what_it_needs(&["/x".into()]) && !filter.brings_what_it_needs(&["/z".into()]));
         let two = ["/real/name".into(), "/x".into()];
-        assert_eq!(filter.verdict(&two), Verdict::Passes, "one of its names is enough");
+        assert_eq!(filter.verdict(&two), LibraryVerdict::Passes, "one of its names is enough");
     }
 
     #[test]
@@ -245,8 +260,11 @@ mod tests {
             let pattern = real.with_file_name(pattern);
             let (filter, _) =
                 LibraryFilter::parse(format!("{{\"include\": [{pattern:?}]}}").as_bytes()).unwrap();
-            let expected =
-                if pattern.ends_with("lin*/lib/a.so.1") { Verdict::Fails } else { Verdict::Passes };
+            let expected = if pattern.ends_with("lin*/lib/a.so.1") {
+                LibraryVerdict::Fails
+            } else {
+                LibraryVerdict::Passes
+            };
             assert_eq!(filter.verdict(std::slice::from_ref(&file)), expected, "{pattern:?}");
         }
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 22] = [
+pub const RECORDER: [&str; 30] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -25,11 +25,34 @@ pub const RECORDER: [&str; 22] = [
     "RPDT_HIP_DOOR",
     "RPDT_ALTERNATE",
     "RPDT_SEED",
+    "RPDT_VALIDATE",
+    "RPDT_VALIDATE_CALLS",
+    "RPDT_VALIDATE_AS",
+    "RPDT_VALIDATE_MB",
+    "RPDT_PROBE_SUB_BUFFERS",
+    "RPDT_PROBE_SUB_BUFFER_KB",
+    "RPDT_PROBE_IN_FLIGHT",
+    // Set by `rpd probe`.
+    "RPDT_HANDLER_SOCKETS",
     "RPDT_SAVE_CODE",
     "RPDT_REPORT",
     "RPDT_LOADED",
     // Read by a library with the feature panic-in-hooks alone.
     "RPDT_PANIC_IN",
+];
+
+/// Those that logduration and omniprobe have, in the order of the page.
+pub const LOGDURATION: [&str; 9] = [
+    "LOGDUR_KERNEL_CACHE",
+    "LOGDUR_LIBRARY_FILTER",
+    "LOGDUR_FILTER",
+    "LOGDUR_LOG_LOCATION",
+    "LOGDUR_LOG_FORMAT",
+    "LOGDUR_INSTRUMENTED",
+    "LOGDUR_DISPATCHES",
+    "LOGDUR_HANDLERS",
+    // Read by libraries of omniprobe's with handlers.
+    "LOGDUR_VERBOSE",
 ];
 
 /// Those of the loader.
@@ -64,13 +87,25 @@ mod tests {
                 "RPDT_NOTHING_OF_THE_KIND is not a variable of rpd, and is ignored"
             ]
         );
+        let environment = ["LOGDUR_KERNEL_CASHE", "LOGDUR_FILTER", "LOGDURATION"].map(OsString::from);
+        assert_eq!(
+            unknown(environment.into_iter(), "LOGDUR_", &LOGDURATION),
+            [
+                "LOGDUR_KERNEL_CASHE is not a variable of rpd, and is ignored; did you mean LOGDUR_KERNEL_CACHE?"
+            ]
+        );
     }
 
     /// The page is what users look names up in.
     #[test]
     fn every_name_is_on_the_page() {
         let page = include_str!("../../docs/environment.md");
-        for name in RECORDER.iter().chain(&LOADER).filter(|name| !["RPDT_PANIC_IN"].contains(*name)) {
+        for name in RECORDER
+            .iter()
+            .chain(&LOGDURATION)
+            .chain(&LOADER)
+            .filter(|name| !["RPDT_PANIC_IN"].contains(*name))
+        {
             assert!(page.contains(&format!("`{name}")), "{name}");
         }
     }

@@ -1,9 +1,9 @@
 -- Kernels that ran in place of the application's own, and the files that they come from. Added by a recorder that has a kernel
 -- cache.
 --
--- What became of a file of the cache: one row per content and GPU, and one more when the file is gone. loaded is the time at
--- which its kernels could be used, 0 where they cannot; outcome is loaded, unused, other-target, refused, failed or removed; reason says
--- why, in words. sha256 is of the file's bytes, in hexadecimal digits, and empty where they could not be read.
+-- What became of a file of the cache: one row per content and GPU, and one more when the file is gone, or at the
+-- end where no kernel was launched that it could replace (unused). loaded is the time at which its kernels could be used, 0 where
+-- they cannot; outcome is loaded, unused, other-target, refused, failed or removed; reason says why, in words. sha256 is of the file's bytes, in hexadecimal digits, and empty where they could not be read.
 CREATE TABLE IF NOT EXISTS "ext_candidate" (
     "id" integer NOT NULL PRIMARY KEY,
     "path" varchar(4096) NOT NULL,

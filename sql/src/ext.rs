@@ -12,6 +12,13 @@ pub const CODEOBJECT: &str = include_str!("../ext/codeobject.sql");
 /// Tables `ext_candidate`, `ext_replacement` and view `replacement`: kernels that ran in place of others. Added with the first.
 pub const REPLACEMENT: &str = include_str!("../ext/replacement.sql");
 
+/// Table `ext_validation`: what candidates and the kernels they replaced left in memory. Added with the first.
+pub const VALIDATION: &str = include_str!("../ext/validation.sql");
+
+/// Tables `ext_instrumentation`, `ext_memoryaccess`, `ext_heatmap`, `ext_timeinterval`, `ext_basicblock`, `ext_handlervalue` and
+/// their views: what instrumented kernels streamed out. Added with the first.
+pub const INSTRUMENTATION: &str = include_str!("../ext/instrumentation.sql");
+
 /// Table `ext_tick`: the device's raw tick counts of an op. Added on request.
 pub const TICK: &str = include_str!("../ext/tick.sql");
 
@@ -34,4 +41,5 @@ pub const GRAPH_KERNEL: &str = include_str!("../ext/graph_kernel.sql");
 pub const GRAPH_KERNEL_PLAIN: &str = include_str!("../ext/graph_kernel_plain.sql");
 
 /// What a recorder adds to a fresh file when it has the first row of it.
-pub const RECORDERS: [&str; 4] = [KERNELCODEOBJECT, CODEOBJECT, REPLACEMENT, TICK];
+pub const RECORDERS: [&str; 6] =
+    [KERNELCODEOBJECT, CODEOBJECT, REPLACEMENT, VALIDATION, INSTRUMENTATION, TICK];

@@ -185,6 +185,100 @@ pub const EXT_REPLACEMENT: Insert = Insert {
     columns: &["id", "op_id", "original_kernel_id", "replacement_kernel_id", "candidate_id"],
 };
 
+/// `ext_validation`.
+pub const EXT_VALIDATION: Insert = Insert {
+    table: "ext_validation",
+    columns: &[
+        "id",
+        "op_id",
+        "argument",
+        "offset",
+        "compared",
+        "elements",
+        "written",
+        "different",
+        "first",
+        "original",
+        "candidate",
+        "largest",
+        "reason",
+    ],
+};
+
+/// `ext_instrumentation`.
+pub const EXT_INSTRUMENTATION: Insert = Insert {
+    table: "ext_instrumentation",
+    columns: &[
+        "id",
+        "op_id",
+        "kernelName_id",
+        "gpuId",
+        "queueId",
+        "sequenceId",
+        "analyzer",
+        "messages",
+        "bytes",
+        "dropped",
+        "incomplete",
+        "reason",
+    ],
+};
+
+/// `ext_memoryaccess`.
+pub const EXT_MEMORYACCESS: Insert = Insert {
+    table: "ext_memoryaccess",
+    columns: &[
+        "id",
+        "instrumentation_id",
+        "file",
+        "line",
+        "column",
+        "accessKind",
+        "space",
+        "size",
+        "accesses",
+        "linesNeeded",
+        "linesUsed",
+        "conflicts",
+    ],
+};
+
+/// `ext_heatmap`.
+pub const EXT_HEATMAP: Insert =
+    Insert { table: "ext_heatmap", columns: &["id", "instrumentation_id", "address", "size", "accesses"] };
+
+/// `ext_timeinterval`.
+pub const EXT_TIMEINTERVAL: Insert = Insert {
+    table: "ext_timeinterval",
+    columns: &["id", "instrumentation_id", "count", "total", "firstBegin", "lastEnd"],
+};
+
+/// `ext_basicblock`.
+pub const EXT_BASICBLOCK: Insert = Insert {
+    table: "ext_basicblock",
+    columns: &[
+        "id",
+        "instrumentation_id",
+        "block",
+        "cu",
+        "file",
+        "line",
+        "count",
+        "timed",
+        "total",
+        "min",
+        "p50",
+        "p90",
+        "p99",
+        "max",
+        "branchiness",
+    ],
+};
+
+/// `ext_handlervalue`.
+pub const EXT_HANDLERVALUE: Insert =
+    Insert { table: "ext_handlervalue", columns: &["id", "instrumentation_id", "name", "value"] };
+
 /// `rocpd_metadata`; its ids are SQLite's own.
 pub const METADATA: Insert = Insert { table: "rocpd_metadata", columns: &["tag", "value"] };
 

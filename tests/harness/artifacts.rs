@@ -89,7 +89,16 @@ pub(crate) fn rpd() -> PathBuf {
 }
 
 const HIP: &[&str] = &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
+/// rpd_probe.h.
+const PROBE_HEADER: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../include");
+/// Instrumented kernels, with the lines of their source.
+const PROBE: &[&str] =
+    &["hipcc", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2", "-g", PROBE_HEADER];
+/// Handlers for the messages of instrumented kernels.
+const HANDLER: &[&str] = &["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", PROBE_HEADER];
+const HANDLER_RUST: &[&str] = &["rustc", "-O", "--crate-type", "cdylib", "-Dwarnings"];
 /// Modules: bundles of code objects.
+const HIP_VARIABLE: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-DVARIABLE"];
 const MODULE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2"];
 const MODULE_VARIANT: &[&str] =
     &["hipcc", "--genco", "--offload-arch=gfx900", "--offload-arch=gfx906", "-O2", "-DVARIANT=1"];
@@ -133,13 +142,22 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
         }
-        "hang" | "forks" | "symbols" | "replace" => (format!("tests/programs/{name}.hip"), HIP, &[]),
+        "hang" | "forks" | "symbols" | "replace" | "validate" | "durations" => {
+            (format!("tests/programs/{name}.hip"), HIP, &[])
+        }
+        "probe" => ("tests/programs/probe.hip".into(), PROBE, &[]),
+        "inside" => ("tests/programs/inside.hip".into(), PROBE, &[]),
+        "probe_misspelt" => ("tests/programs/probe.hip".into(), PROBE, &["-DMISSPELT"]),
+        "probe_plain" => ("tests/programs/probe.hip".into(), HIP, &["-DPLAIN"]),
+        "compared" => ("tests/programs/compared.hip".into(), HIP, &["-ldl", "-lpthread"]),
+        "validate_variable" => ("tests/programs/validate.hip".into(), HIP_VARIABLE, &[]),
         "weak_hip" => ("tests/programs/weak_hip.c".into(), CC, &[]),
         "look_up" => ("tests/programs/look_up.c".into(), CC, &["-lamdhip64", "-ldl"]),
         "look_up_by_own" => {
             ("tests/programs/look_up.c".into(), &["cc", "-O2", "-rdynamic", "-DOWN"], &["-lamdhip64", "-ldl"])
         }
         "next_exit" => ("tests/programs/next_exit.c".into(), SHARED, &["-ldl"]),
+        "stuck_save" => ("tests/programs/stuck_save.c".into(), SHARED, &["-ldl"]),
         "stuck_write" => ("tests/programs/stuck_write.c".into(), SHARED, &["-ldl"]),
         "own_exit" => ("tests/programs/own_exit.c".into(), LAZY, &[]),
         "next_getppid" => ("tests/programs/next_getppid.c".into(), SHARED, &["-ldl"]),
@@ -159,6 +177,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         ),
         "rccl" => ("tests/programs/libraries/rccl.hip".into(), HIP, &["-lrccl"]),
         "rocblas" => ("tests/programs/libraries/rocblas.hip".into(), HIP, &["-lrocblas"]),
+        "triton" => ("tests/programs/libraries/triton.hip".into(), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps"
         | "hip_targets" | "hip_copy_kernels" | "hip_handlers" => {
@@ -194,6 +213,10 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "code_candidates.co" => ("tests/programs/code/candidates.hip".into(), MODULE_900, &[]),
         "code_second" => ("tests/programs/code/library.hip".into(), CODE_SECOND, &[]),
         "code_first" => ("tests/programs/code/library.hip".into(), CODE_FIRST, &[]),
+        "strides.so" => ("examples/handlers/strides.c".into(), HANDLER, &[]),
+        "strides_rust.so" => ("examples/handlers/strides.rs".into(), HANDLER_RUST, &[]),
+        "bad_handler.so" => ("tests/programs/bad_handler.c".into(), HANDLER, &[]),
+        "other_handler.so" => ("tests/programs/bad_handler.c".into(), HANDLER, &["-DWRONG=7", "-Wl,-z,defs"]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
@@ -224,8 +247,36 @@ pub(crate) fn saxpy_candidate(gfx: &str) -> PathBuf {
     candidate_of("saxpy", "fixtures/programs/saxpy.hip", gfx, &[])
 }
 
+/// The instrumented builds of probe.hip's kernels for `gfx`.
+pub(crate) fn probe_candidate(gfx: &str) -> PathBuf {
+    candidate_of("probe", "tests/programs/probe.hip", gfx, &["-DCANDIDATE", "-g", PROBE_HEADER])
+}
+
+/// dh_comms.hip with the device functions of that checkout of dh_comms.
+pub(crate) fn dh_comms_program(checkout: &str) -> PathBuf {
+    let headers = format!("-I{checkout}/include");
+    let compiler = ["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++17", &headers];
+    compiled("dh_comms", "tests/programs/dh_comms.hip", &compiler, &[])
+}
+
+/// Another build of validate.hip's kernels for `gfx`.
+pub(crate) fn validate_candidate(gfx: &str, options: &[&str]) -> PathBuf {
+    candidate_of("validate", "tests/programs/validate.hip", gfx, &[&["-DCANDIDATE"], options].concat())
+}
+
+/// Another build of compared.hip's kernels for `gfx`.
+pub(crate) fn compared_candidate(gfx: &str) -> PathBuf {
+    candidate_of("compared", "tests/programs/compared.hip", gfx, &["-DCANDIDATE"])
+}
+
+/// A kernel for `gfx` as Triton compiles them, by these options of the compiler.
+pub(crate) fn block_kernel(gfx: &str, options: &[&str]) -> PathBuf {
+    candidate_of("blocks", "tests/programs/libraries/blocks.hip", gfx, options)
+}
+
 fn candidate_of(name: &str, source: &str, gfx: &str, options: &[&str]) -> PathBuf {
-    let name = format!("{name}_{gfx}{}", options.concat().replace(['-', '=', '/'], "_"));
+    let options_name: String = options.iter().filter(|option| !option.starts_with("-I")).copied().collect();
+    let name = format!("{name}_{gfx}{}", options_name.replace(['-', '=', '/'], "_"));
     let arch = format!("--offload-arch={gfx}");
     let compiler = [&["hipcc", "--genco", "-O2", &arch], options].concat();
     let bundle = compiled(&format!("{name}.bundle"), source, &compiler, &[]);
@@ -283,8 +334,11 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
         return program.clone();
     }
     let mut hash = DefaultHasher::new();
-    let header = root().join("fixtures/programs/check.h");
-    for file in [&root().join(source), &header] {
+    let mut files = vec![root().join(source), root().join("fixtures/programs/check.h")];
+    if compiler.contains(&PROBE_HEADER) {
+        files.extend(["include/rpd_probe.h", "include/rpd_handler.h"].map(|header| root().join(header)));
+    }
+    for file in &files {
         fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display())).hash(&mut hash);
     }
     (compiler, libraries).hash(&mut hash);
@@ -295,7 +349,11 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
         remove_older(&all, name);
         fs::create_dir_all(&directory).unwrap();
         let part = directory.join(format!("{}.part", std::process::id()));
-        let mut command = super::command(compiler[0]);
+        let mut command = match compiler[0] {
+            // The one of this build: rustup's would look for its settings.
+            "rustc" => super::command(Path::new(env!("CARGO")).with_file_name("rustc")),
+            other => super::command(other),
+        };
         command.args(&compiler[1..]).arg(root().join(source)).arg("-o").arg(&part).args(libraries);
         let inc = directory.join("inc");
         if compiler == HSA_TOOL && !inc.exists() {

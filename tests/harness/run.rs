@@ -51,6 +51,22 @@ impl Dir {
         Trace::open(&self.path(name))
     }
 
+    /// trace.rpd, in which nothing is missing.
+    #[track_caller]
+    pub(crate) fn whole_trace(&self) -> Trace {
+        let trace = self.trace("trace.rpd");
+        assert!(trace.lost().is_empty(), "{:?}", trace.lost());
+        trace.check_integrity();
+        trace
+    }
+
+    /// The same, of a program that has ended well and without a word of the recorder.
+    #[track_caller]
+    pub(crate) fn succeeded(&self, ran: &Ran) -> Trace {
+        ran.expect(0).expect_silent();
+        self.whole_trace()
+    }
+
     /// What the devices of all processes executed, by process id.
     pub(crate) fn logs(&self) -> Vec<(u32, Vec<Packet>)> {
         execlog::read_all(self.path("log")).unwrap()
@@ -306,13 +322,24 @@ impl Running {
     /// Waits until its standard output holds `text`.
     #[track_caller]
     pub(crate) fn wait_for_output(&mut self, text: &str) {
-        wait_for(&format!("{text:?} on standard output"), || {
+        self.wait_for_text(text, "standard output", |running| running.stdout.as_ref());
+    }
+
+    /// Waits until its standard error holds `text`.
+    #[track_caller]
+    pub(crate) fn wait_for_error(&mut self, text: &str) {
+        self.wait_for_text(text, "standard error", |running| running.stderr.as_ref());
+    }
+
+    #[track_caller]
+    fn wait_for_text(&mut self, text: &str, name: &str, stream: fn(&Running) -> Option<&Stream>) {
+        wait_for(&format!("{text:?} on {name}"), || {
             // What it wrote is read a moment later, also when it has ended.
             let alive = self.is_alive();
-            let stdout = self.stdout.as_ref().unwrap();
-            let more = alive || !stdout.reader.is_finished();
-            let there = stdout.so_far().contains(text);
-            assert!(more || there, "it ended without {text:?} on standard output: {}", self.shown);
+            let stream = stream(self).unwrap();
+            let more = alive || !stream.reader.is_finished();
+            let there = stream.so_far().contains(text);
+            assert!(more || there, "it ended without {text:?} on {name}: {}", self.shown);
             there.then_some(())
         });
     }

@@ -127,6 +127,22 @@ fn kernels_on_a_disk_that_is_full_for_a_while() {
     assert!(trace.number(last) > 50, "recording goes on when there is room again");
 }
 
+/// Instrumented kernels wait for the thread that reads them, and that one for nobody.
+#[test]
+fn instrumented_kernels_on_a_disk_that_is_full() {
+    let dir = Dir::new();
+    fs::write(dir.path("report"), "").unwrap();
+    let run = in_own_mounts(&dir, "small_disk.sh").arg("tmpfs").arg("end").arg(program("probe")).arg("600");
+    let run = run.env("RECORDER", recorder()).env("RPDT_BUFFER_MB", "1").env("RPDT_AUTOFLUSH", "20");
+    let run = run.env("LOGDUR_INSTRUMENTED", "true").env("RPDT_PROBE_SUB_BUFFERS", "1");
+    let ran = run.env("RPDT_PROBE_SUB_BUFFER_KB", "1").run();
+    if not_here(&ran) {
+        return;
+    }
+    ran.expect(0);
+    assert!(ran.stderr.contains("no space left"), "{ran}");
+}
+
 /// The program ends before there is room.
 #[test]
 fn a_disk_that_is_full_to_the_end() {

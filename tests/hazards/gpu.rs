@@ -32,6 +32,34 @@ fn the_runtime_is_started_three_times() {
     assert_eq!(dir.logs().iter().map(|(_, log)| Expected::of(log).kernels()).sum::<usize>(), 300);
 }
 
+/// Each life of the runtime has threads of its own for the kernel cache. None of them is left in the end, or a process whose first thread
+/// has left would wait for it.
+#[test]
+fn the_runtime_is_started_three_times_with_a_kernel_cache() {
+    let (dir, cache) = (Dir::new(), Dir::new());
+    let code = aql_code_object("gfx900");
+    std::fs::copy(&code, cache.path("count.hsaco")).unwrap();
+    let run = recorded(&dir, "again").arg(&code).arg("rpd-candidates").arg("notify");
+    let ran = run.env("LOGDUR_KERNEL_CACHE", cache.path("")).run();
+    ran.expect(0).expect_silent();
+    assert_eq!(ran.stdout, "round 0: 100 dispatches\nround 1: 100 dispatches\nround 2: 100 dispatches\n");
+    let trace = assert_clean(&dir, 1);
+    assert_eq!(trace.number("select count(*) from ext_replacement"), 300);
+}
+
+/// Dispatches wait until their results are compared with another build's, and the queue goes meanwhile. Nobody reads their buffers then.
+#[test]
+fn queues_are_destroyed_while_their_dispatches_are_compared() {
+    let (dir, cache) = (Dir::new(), Dir::new());
+    let code = aql_code_object("gfx900");
+    std::fs::copy(&code, cache.path("count.hsaco")).unwrap();
+    let run = recorded(&dir, "destroyed").arg(&code).env("LOGDUR_KERNEL_CACHE", cache.path(""));
+    let ran = run.env("RPDT_VALIDATE", "aql_count").env("RPDT_VALIDATE_CALLS", "1000").run();
+    ran.expect(0);
+    assert_eq!(ran.stdout, "all destroyed\n", "{ran}");
+    dir.trace("trace.rpd").check_integrity();
+}
+
 #[test]
 fn signals_that_several_kernels_count_down() {
     let dir = Dir::new();

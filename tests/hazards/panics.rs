@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::build::{root, target};
 use super::{hazard, soak};
-use crate::harness::{Dir, Ran, Run};
+use crate::harness::{Dir, Ran, Run, program};
 
 /// The recorder with panics on demand, built apart from the one that is used.
 fn panicking() -> &'static PathBuf {
@@ -80,5 +80,24 @@ fn on_the_threads_of_the_recorder() {
     let most = if soak() { 40 } else { 4 };
     for thread in ["writer", "completion"] {
         assert!(everywhere(thread, 1, most) > 0, "the thread {thread} never ran");
+    }
+}
+
+/// Kernels that wait for room get it from a reader that has panicked, and nobody waits for analyzers that have.
+#[test]
+fn on_the_threads_that_read_instrumented_kernels() {
+    for turn in ["messages:1", "messages:30", "messages:300", "analysis:1", "analysis:7"] {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("probe")).preload(&[panicking().into()]).arg("6");
+        let run = run.env("LOGDUR_INSTRUMENTED", "true").env("RPDT_PANIC_IN", turn);
+        let run = run.env("RPDT_PROBE_SUB_BUFFERS", "1").env("RPDT_PROBE_SUB_BUFFER_KB", "1");
+        let ran = run.run();
+        ran.expect(0);
+        assert_eq!(ran.stderr.lines().count(), 1, "{turn}: {ran}");
+        assert!(
+            ran.stderr.contains("internal error at ") && ran.stderr.contains("recording is off"),
+            "{turn}: {ran}"
+        );
+        dir.trace("trace.rpd").check_integrity();
     }
 }

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::{Said, ask, check, command, early, end, limited, remote, said, service, status, threads};
-use crate::harness::{Dir, Run, not_tested, program, tool, wait_for};
+use crate::harness::{Dir, HeldThread, Run, not_tested, program, tool, wait_for};
 
 fn marks(dir: &Dir) -> Vec<String> {
     dir.trace("trace.rpd").texts("select args from api where apiName = 'UserMarker' order by start")
@@ -387,38 +387,16 @@ fn processes_that_do_not_answer_are_asked_at_the_same_time() {
     let runs: Vec<_> = (0..4).map(|_| early(&dir, "control").arg("say=ready").arg("wait=end")).collect();
     let mut all = Run::start_all(&runs);
     all.iter_mut().for_each(|running| running.wait_for_output("ready"));
-    // Each loader's thread is held, as by a debugger; the rest of the process goes on.
-    let held: Vec<libc::pid_t> = all.iter().map(|running| thread(running, "rpd-remote")).collect();
-    for thread in &held {
-        let nothing = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: a thread of a child; neither request takes a pointer.
-        let errors = unsafe {
-            [libc::PTRACE_SEIZE, libc::PTRACE_INTERRUPT]
-                .map(|ask| libc::ptrace(ask, *thread, nothing, nothing))
-        };
-        assert_eq!(errors, [0, 0], "{}", std::io::Error::last_os_error());
-    }
+    // Each loader's thread is held; the rest of the process goes on.
+    let held: Vec<HeldThread> = all.iter().map(|running| HeldThread::of(running, "rpd-remote")).collect();
     let pids: Vec<String> = all.iter().map(|running| running.pid().to_string()).collect();
     let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
     let said = remote(&[&["stop", "--wait"], &pids[..]].concat()).failed("has not answered for 5 s");
     assert_eq!(said.stderr.lines().count(), 4, "{said:?}");
-    for thread in &held {
-        let nothing = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: as above; it has stopped.
-        unsafe { libc::ptrace(libc::PTRACE_DETACH, *thread, nothing, nothing) };
-    }
+    drop(held);
     remote(&[&["status"], &pids[..]].concat()).done();
     end(&dir);
     for running in all {
         running.finish().expect(0).expect_silent();
     }
-}
-
-/// The thread of that name.
-fn thread(running: &crate::harness::Running, name: &str) -> libc::pid_t {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().flatten();
-    let mut named = tasks.filter(|task| {
-        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
-    });
-    named.next().unwrap().file_name().to_str().unwrap().parse().unwrap()
 }

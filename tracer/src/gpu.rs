@@ -2,10 +2,12 @@
 //!
 //! - [`kernels`]: every kernel that the process has loaded or named, by its number in records
 //! - [`code_objects`]: what the kernels came in, and its bytes
-//! - [`selection`]: which of them the user means
-//! - [`timing`]: which source times operations
+//! - [`selection`]: which of them the user means; [`name_pattern`]: how that is said
+//! - [`timing`]: which source times operations; [`version`]: of the driver and the runtimes
 
 pub(crate) mod code_objects;
 pub(crate) mod kernels;
+pub(crate) mod name_pattern;
 pub(crate) mod selection;
 pub(crate) mod timing;
+pub(crate) mod version;

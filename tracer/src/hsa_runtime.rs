@@ -2,7 +2,7 @@
 //!
 //! - [`abi`]: its interface, as far as it is used; [`inquiry`]: what it may be asked
 //! - [`agent`]: its GPUs; [`time`]: its clock; [`known`]: both, of the runtime in this process
-//! - [`code`]: code objects in it; [`memory`]: its memory
+//! - [`code`]: code objects in it; [`memory`]: its memory; [`own_queue`]: a queue of our own
 //! - [`late`]: a runtime that was initialised before the recorder came
 
 pub(crate) mod abi;
@@ -12,4 +12,5 @@ pub(crate) mod inquiry;
 pub(crate) mod known;
 pub(crate) mod late;
 pub(crate) mod memory;
+pub(crate) mod own_queue;
 pub(crate) mod time;

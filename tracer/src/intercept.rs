@@ -6,39 +6,44 @@
 //! - [`config`]: what the user asked for; `tree`: the files of the cache, and when they change; `candidate`: one of them, read;
 //!   `libraries`: whose kernels may be replaced
 //! - `loader`: the thread that reads them and loads them into the runtime; `outcomes`: what became of each, for the file
-//! - `choice`: what may run in the place of one kernel, and whose turn it is; `kernargs`: memory for arguments made anew
-//! - [`packet`]: what happens to one dispatch packet
+//! - `choice`: what may run in the place of one kernel; `alternate`: whose turn it is; `kernargs`: memory for arguments made anew
+//! - `runtime`: the runtime, as far as all this needs it
+//! - [`packet`]: what happens to one dispatch packet; `gate`: what holds a queue in front of one
+//! - [`validate`]: whether both kernels leave the same in memory; [`probe`]: instrumented kernels, and what they stream out
 //!
 //! The `hsa` source tells of the kernels that the application loads, and hands packets over. Nothing here is called by another source.
 
+mod alternate;
 mod candidate;
 mod choice;
 pub(crate) mod config;
+mod gate;
 mod kernargs;
 mod libraries;
 mod loader;
 mod outcomes;
 pub(crate) mod packet;
+pub(crate) mod probe;
+mod runtime;
 mod tree;
+pub(crate) mod validate;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rpd_schema::session_fact;
 use rpd_transport::log;
+use rpd_transport::recorder::Recorder;
 use rpd_transport::source::CandidateText;
 
-use crate::gpu::kernels::Kernel;
-
-pub(crate) use loader::{Original, Runtime};
-
-/// Whether a kernel cache was asked for and the recorder can make use of it.
-static ON: AtomicBool = AtomicBool::new(false);
+pub(crate) use loader::Original;
+pub(crate) use outcomes::described;
+pub(crate) use runtime::Runtime;
 
 /// Whether packets are to be handed over.
 #[inline]
 pub(crate) fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
+    config::ON.load(Ordering::Relaxed)
 }
 
 /// Says once why kernels are not replaced although a cache was asked for.
@@ -52,12 +57,17 @@ pub(crate) fn cannot(why: &str) {
 /// What the session says of it.
 pub(crate) fn facts(add: &mut dyn FnMut(&str, &str)) {
     let Some(config) = config::get() else { return };
-    add(session_fact::KERNEL_CACHE, &config.cache.to_string_lossy());
+    if let Some(cache) = &config.cache {
+        add(session_fact::KERNEL_CACHE, &cache.to_string_lossy());
+    }
     if let Some(name) = config.alternate.name() {
         add(session_fact::ALTERNATE, &name);
     }
-    if let choice::Alternate::Random(seed) = config.alternate {
+    if let alternate::Alternate::Random(seed) = config.alternate {
         add(session_fact::ALTERNATE_SEED, &seed.to_string());
+    }
+    if let Some(missed) = Some(validate::missed()).filter(|missed| *missed > 0 && is_on()) {
+        add(session_fact::VALIDATION_MISSED, &missed.to_string());
     }
 }
 
@@ -74,6 +84,28 @@ pub(crate) fn wants_origins() -> bool {
     config::get().is_some_and(|config| config.libraries.is_some())
 }
 
+/// Whether results are compared, for which it matters which variables code objects have.
+pub(crate) fn wants_validation() -> bool {
+    config::get().is_some_and(|config| config.validation.is_some())
+}
+
+/// Whether kernels are instrumented, for which it matters what code objects say of their source.
+pub(crate) fn wants_instrumented() -> bool {
+    config::get().is_some_and(|config| config.probe.is_some())
+}
+
+/// What the log begins with where it has reports of analyzers.
+pub(crate) fn report_header() -> Option<&'static str> {
+    config::get()?.probe.as_ref().map(|probe| probe.log_header())
+}
+
+/// The application destroys a queue: nothing that its dispatches use is read when this returns, within `deadline`.
+pub(crate) fn queue_gone(gpu: u32, queue: u32, deadline: Duration) {
+    if wants_validation() {
+        validate::leave((gpu, queue), deadline);
+    }
+}
+
 /// These kernel objects mean nothing any more.
 pub(crate) fn unloaded(objects: &[u64]) {
     if is_on() {
@@ -88,23 +120,44 @@ pub(crate) fn stop(deadline: Duration) {
     }
 }
 
+/// The program comes down: what instrumented kernels have streamed out by now is analyzed when this returns, within `deadline`.
+pub(crate) fn abort(deadline: Duration) {
+    if is_on() {
+        probe::abort(deadline);
+    }
+}
+
+/// Nothing more is recorded: what instrumented kernels have streamed out is analyzed when this returns, within RPDT_EXIT_MS.
+pub(crate) fn finish() {
+    if is_on() {
+        probe::finish();
+        gate::forget();
+    }
+}
+
+/// The runtime goes down, and what it ran has ended or never will: nothing uses its memory when this returns, within `deadline`.
+pub(crate) fn leave(deadline: Duration) {
+    if is_on() {
+        probe::leave(deadline);
+    }
+}
+
 /// This is a forked child. Where its parent has a loader, the child has no use of the runtime, and may find the loader's locks taken.
 pub(crate) fn forked() {
     if loader::STARTED.load(Ordering::Relaxed) {
-        ON.store(false, Ordering::Relaxed);
+        config::ON.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The process ends: says that a pattern for names of kernels is found in none, or in none that was replaced.
+pub(crate) fn say_if_in_vain(recorder: &Recorder) {
+    if let Some(validation) = config::get().and_then(|config| config.validation.as_ref()).filter(|_| is_on())
+    {
+        validation.say_if_in_vain(recorder);
     }
 }
 
 /// What became of files of the cache, from number `from` on, counted from 0.
 pub(crate) fn outcomes(from: usize) -> Vec<CandidateText> {
     if is_on() { outcomes::from(from) } else { Vec::new() }
-}
-
-/// The name of a kernel for people, with the candidate that it is of.
-pub(crate) fn described(kernel: &Kernel) -> String {
-    let of = |number: u32| outcomes::from(number as usize).into_iter().next();
-    match kernel.candidate().and_then(of) {
-        Some(candidate) => format!("{} of the candidate {}", kernel.name(), candidate.path),
-        None => kernel.name(),
-    }
 }

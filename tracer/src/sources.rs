@@ -7,12 +7,14 @@ pub mod roctx;
 pub mod rpd;
 
 use rpd_transport::records::KernelId;
-use rpd_transport::source::{CandidateText, CodeObjectText, GpuFacts, GpuTable, KernelText, Source};
+use rpd_transport::source::{
+    CandidateText, CodeObjectText, GpuFacts, GpuTable, InstrumentedText, KernelText, Source, ValidationText,
+};
 
-use crate::gpu::{code_objects, kernels, timing};
+use crate::gpu::{code_objects, kernels, selection, timing, version};
 use crate::hsa_runtime::agent::Gpu;
 use crate::hsa_runtime::known;
-use crate::intercept;
+use crate::intercept::{self, probe, validate};
 
 /// All of them, in the order in which they are told of anything: markers, which wait for nothing; then the runtime before what is built
 /// upon it.
@@ -30,12 +32,32 @@ impl GpuTable for KnownGpus {
         intercept::outcomes(from)
     }
 
+    fn validation(&self, gpu: u32, queue: u32, sequence: u64) -> Vec<ValidationText> {
+        validate::result((gpu, queue, sequence))
+    }
+
+    fn instrumented(&self) -> Vec<InstrumentedText> {
+        probe::take_findings()
+    }
+
+    fn report_header(&self) -> Option<&'static str> {
+        intercept::report_header()
+    }
+
+    fn has_instrumented(&self) -> bool {
+        probe::has_findings()
+    }
+
     fn code_objects(&self, from: usize) -> Vec<CodeObjectText> {
         code_objects::rows(from)
     }
 
     fn code_object(&self, number: u32) -> Option<usize> {
         code_objects::row(number)
+    }
+
+    fn is_logged(&self, name: &str) -> bool {
+        selection::has(name)
     }
 
     fn gpus(&self) -> Vec<GpuFacts> {
@@ -47,6 +69,10 @@ impl GpuTable for KnownGpus {
             uuid: gpu.uuid.clone(),
         };
         known::gpus().iter().map(facts).collect()
+    }
+
+    fn versions(&self) -> Vec<(&'static str, String)> {
+        version::all()
     }
 
     fn timing(&self) -> Option<&'static str> {

@@ -4,10 +4,12 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rpd_duration_log::LogFormat;
 use rpd_settings::quantity::{MILLISECOND, SECOND};
 use rpd_settings::{file_name, rank};
 
 use crate::env::Env;
+use crate::host::{self, FileId};
 
 /// How long a wait may be set to last.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
@@ -45,6 +47,10 @@ pub struct Config {
     pub ticks: bool,
     /// Keep the call stack of every HIP call.
     pub stack_frames: bool,
+    /// Where kernels are logged while the program runs, if they are.
+    pub duration_log: Option<LogLocation>,
+    /// How.
+    pub log_format: LogFormat,
     /// Where `rpd record` wants to hear from this process.
     pub report: Option<PathBuf>,
     /// Lines about values that were not understood.
@@ -75,6 +81,10 @@ impl Config {
         let exit_wait = env
             .time("RPDT_EXIT_MS", MILLISECOND, Some(Duration::from_secs(10)), LONGEST_WAIT)
             .unwrap_or_default();
+        let duration_log = env.text("LOGDUR_LOG_LOCATION").map(|location| match location == "console" {
+            true => LogLocation::Console(host::standard_output_id()),
+            false => LogLocation::File(Template(cwd.join(location))),
+        });
         Config {
             filename: Template(cwd.join(env.text("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into()))),
             autostart,
@@ -89,13 +99,33 @@ impl Config {
             log,
             ticks,
             stack_frames,
+            duration_log,
+            log_format: log_format(env),
             report: env.text("RPDT_REPORT").map(PathBuf::from),
             complaints: Vec::new(),
         }
     }
 }
 
-/// The path of a trace with `%p`, `%h`, `%r` still in it; relative only where there was no working directory.
+/// LOGDUR_LOG_FORMAT.
+fn log_format(env: &mut Env<'_>) -> LogFormat {
+    let Some(name) = env.text("LOGDUR_LOG_FORMAT") else { return LogFormat::default() };
+    name.to_str().and_then(LogFormat::named).unwrap_or_else(|| {
+        env.complain(format!("LOGDUR_LOG_FORMAT={} is not csv or json; csv is used", name.to_string_lossy()));
+        LogFormat::default()
+    })
+}
+
+/// Where the duration log is written to.
+#[derive(Debug, Clone)]
+pub enum LogLocation {
+    /// Standard output; which file that was when the library was loaded.
+    Console(Option<FileId>),
+    /// A file or a device, by its absolute path when the library was loaded.
+    File(Template),
+}
+
+/// The path of a file with `%p`, `%h`, `%r` still in it; relative only where there was no working directory.
 #[derive(Debug, Clone)]
 pub struct Template(PathBuf);
 
@@ -195,6 +225,22 @@ mod tests {
             "{:?}",
             wrong.complaints
         );
+    }
+
+    #[test]
+    fn a_log_has_a_place_and_a_format() {
+        let place = |location: &str| match read(&[("LOGDUR_LOG_LOCATION", location)]).duration_log {
+            None => "none".to_string(),
+            Some(LogLocation::Console(_)) => "console".to_string(),
+            Some(LogLocation::File(template)) => template.0.display().to_string(),
+        };
+        let places = ["", "console", "./console", "/dev/null", "log-%p.csv"].map(place);
+        assert_eq!(places, ["none", "console", "/here/./console", "/dev/null", "/here/log-%p.csv"]);
+        let json = read(&[("LOGDUR_LOG_FORMAT", "json")]);
+        assert_eq!((json.log_format, json.complaints.len()), (LogFormat::Json, 0));
+        let wrong = read(&[("LOGDUR_LOG_FORMAT", "xml")]);
+        assert_eq!(wrong.log_format, LogFormat::Csv);
+        assert_eq!(wrong.complaints, ["LOGDUR_LOG_FORMAT=xml is not csv or json; csv is used"]);
     }
 
     #[test]

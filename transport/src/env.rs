@@ -1,4 +1,4 @@
-//! `RPDT_*` environment variables, read once when the library is loaded (docs/environment.md is their table).
+//! `RPDT_*` and `LOGDUR_*` environment variables, read once when the library is loaded (docs/environment.md is their table).
 //!
 //! Helper processes inherit the environment and do nothing with a GPU, so complaints are kept here and printed only when
 //! the recorder is first used.
@@ -29,7 +29,10 @@ impl<'a> Env<'a> {
 
     /// All that is wrong, with the names among `names` that look like variables of the recorder and are none.
     pub fn into_complaints(mut self, names: impl Iterator<Item = OsString>) -> Vec<String> {
-        self.complaints.extend(variable::unknown(names, "RPDT_", &variable::RECORDER));
+        let names: Vec<OsString> = names.collect();
+        for (prefix, known) in [("RPDT_", &variable::RECORDER[..]), ("LOGDUR_", &variable::LOGDURATION)] {
+            self.complaints.extend(variable::unknown(names.iter().cloned(), prefix, known));
+        }
         self.complaints
     }
 

@@ -1,4 +1,9 @@
-//! What names this process among the ranks of a job: boot, command line.
+//! What names this process among the ranks of a job: boot, command line; and what its standard output is.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 
 /// Identity of this boot of the host: CLOCK_MONOTONIC values of two files compare only within one boot.
 pub fn boot_id() -> String {
@@ -24,4 +29,21 @@ pub fn command() -> String {
 /// Path of the executable, empty when it cannot be read.
 pub fn executable() -> std::path::PathBuf {
     std::fs::read_link("/proc/self/exe").unwrap_or_default()
+}
+
+/// Device and inode.
+pub type FileId = (u64, u64);
+
+/// Another descriptor of what standard output is now.
+///
+/// # Errors
+/// Where it is closed.
+pub(crate) fn standard_output() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// What standard output is now; nothing where it is closed.
+pub(crate) fn standard_output_id() -> Option<FileId> {
+    let found = standard_output().and_then(|file| file.metadata()).ok()?;
+    Some((found.dev(), found.ino()))
 }

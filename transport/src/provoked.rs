@@ -4,7 +4,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Panics if it is this passage's turn. Places: `hook` (twice in each exported function and hook), `writer`, `completion`.
+/// Panics if it is this passage's turn. Places: `hook` (twice in each exported function and hook), `writer`, `completion`,
+/// `messages` and `analysis` (of instrumented kernels).
 pub fn panic(place: &str) {
     static WANTED: OnceLock<Option<(String, u32)>> = OnceLock::new();
     static PASSED: AtomicU32 = AtomicU32::new(0);

@@ -197,6 +197,26 @@ pub trait GpuTable: Sync {
         Vec::new()
     }
 
+    /// What was compared before the replaced dispatch at that place of its queue ran, asked for once.
+    fn validation(&self, _gpu: u32, _queue: u32, _sequence: u64) -> Vec<ValidationText> {
+        Vec::new()
+    }
+
+    /// What analyzers have found in what instrumented dispatches streamed out, once each.
+    fn instrumented(&self) -> Vec<InstrumentedText> {
+        Vec::new()
+    }
+
+    /// What the log begins with where it has reports of analyzers in place of a line for each kernel.
+    fn report_header(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether there is something of it.
+    fn has_instrumented(&self) -> bool {
+        false
+    }
+
     /// The code objects that the process has loaded, from row `from` on, counted from 0; none where they are not saved.
     fn code_objects(&self, _from: usize) -> Vec<CodeObjectText> {
         Vec::new()
@@ -207,8 +227,18 @@ pub trait GpuTable: Sync {
         None
     }
 
+    /// Whether the duration log has kernels of that demangled name.
+    fn is_logged(&self, _name: &str) -> bool {
+        true
+    }
+
     /// The GPUs that this process sees; none before a runtime is known.
     fn gpus(&self) -> Vec<GpuFacts>;
+
+    /// Versions of what the process uses its GPUs by, with the names for them, such as `driver`; asked for once there are GPUs.
+    fn versions(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 
     /// What times operations, such as `hsa`; nothing before something does.
     fn timing(&self) -> Option<&'static str>;
@@ -228,9 +258,11 @@ pub struct KernelText {
     /// The kernel of the application in whose place it runs, and the number of the candidate that it is of: see
     /// [`GpuTable::candidates`].
     pub replaces: Option<(KernelId, u32)>,
+    /// It is an instrumented one.
+    pub is_instrumented: bool,
 }
 
-pub use rpd_schema::Outcome;
+pub use rpd_schema::{Finding, Outcome};
 
 /// What became of a file of the kernel cache.
 #[derive(Clone, Debug)]
@@ -247,6 +279,65 @@ pub struct CandidateText {
     pub outcome: Outcome,
     /// Why, in words.
     pub reason: String,
+}
+
+/// A buffer argument of a replaced dispatch, after the application's kernel and after the candidate: see `rpd_schema::ValidationRow`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ValidationText {
+    /// Place among the kernel's arguments, from 0; none where nothing could be compared.
+    pub argument: Option<u32>,
+    /// Bytes from the start of the arguments.
+    pub offset: u32,
+    /// As what it was compared.
+    pub compared: &'static str,
+    /// How many elements were compared.
+    pub elements: u64,
+    /// How many of them the application's kernel changed.
+    pub written: u64,
+    /// How many differ.
+    pub different: u64,
+    /// Place of the first that differs, elements from the argument's address.
+    pub first: i64,
+    /// What the application's kernel left there, and the candidate.
+    pub values: [String; 2],
+    /// The largest difference.
+    pub largest: String,
+    /// Why nothing could be compared.
+    pub reason: String,
+}
+
+/// What an instrumented dispatch streamed out.
+#[derive(Clone, Debug)]
+pub struct InstrumentedText {
+    /// Index of the GPU.
+    pub gpu: u32,
+    /// The queue's number.
+    pub queue: u32,
+    /// Place in the queue.
+    pub sequence: u64,
+    /// The instrumented kernel.
+    pub kernel: KernelId,
+    /// Its kernel has run to its end, so that it has an operation.
+    pub completed: bool,
+    /// What each analyzer was given and made of it.
+    pub analyses: Vec<AnalysisText>,
+}
+
+/// See `rpd_schema::InstrumentationRow`.
+#[derive(Clone, Debug, Default)]
+pub struct AnalysisText {
+    /// The analyzer.
+    pub analyzer: String,
+    /// Messages of all kinds.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes that no analyzer was given.
+    pub dropped: u64,
+    /// What else is missing, in words.
+    pub reason: String,
+    /// What it found.
+    pub findings: Vec<Finding>,
 }
 
 /// A code object that the process has loaded.

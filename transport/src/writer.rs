@@ -4,11 +4,13 @@
 
 mod access;
 mod code_objects;
+mod duration_log;
 mod file;
 mod frames;
 mod held;
 mod history;
 mod inputs;
+mod instrumented;
 mod links;
 mod names;
 mod note;
@@ -38,6 +40,24 @@ pub fn finish(recorder: &'static Recorder) {
         log::problem("the trace was not written to its end within RPDT_EXIT_MS: its last rows are missing");
         note::leave_last(recorder);
     }
+    duration_log::finish(recorder);
+}
+
+/// The program comes down: what the duration log has so far is written, as far as somebody takes it.
+pub fn abort(recorder: &'static Recorder, deadline: Duration) {
+    recorder.requests.flush_or_note(deadline);
+    duration_log::flush(deadline);
+}
+
+/// Adds whole lines of an analyzer's report to the log of this process, where one was asked for. For threads of ours: waits a moment
+/// where the log has no room.
+pub fn log_report(recorder: &'static Recorder, text: String) {
+    duration_log::report(recorder, text);
+}
+
+/// How many lines the duration log of this process is short of.
+pub fn log_lines_lost() -> u64 {
+    duration_log::lost()
 }
 
 /// The body of the thread.

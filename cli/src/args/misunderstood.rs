@@ -2,13 +2,14 @@
 
 use std::env;
 use std::error::Error as _;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, Error, ErrorKind};
 use rpd_postprocess::text;
 
+use super::replacement;
 use crate::record::executable;
 
 /// What to say of a value that cannot be, and of an unknown verb that is the name of a trace or of a program. Nothing where clap's own words serve: its tip
@@ -52,7 +53,50 @@ pub(crate) fn explained(error: &Error, cli: &Command) -> Option<String> {
     }
 }
 
+/// What to say where the value of an option that takes it with `=` stands behind the option, and so became the command. `words` are
+/// those of the command line; `is_runnable`: there is such a program.
+pub(crate) fn value_without_equals(words: &[OsString], command: &OsStr, is_runnable: bool) -> Option<String> {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let place = words[..end].windows(2).position(|two| {
+        two[1] == command && ["--alternate", "--save-code"].iter().any(|option| two[0] == *option)
+    })?;
+    let (option, behind) = (words[place].to_string_lossy(), words.get(place + 2)?);
+    let is_value = match &*option {
+        "--alternate" => {
+            command.to_str().is_some_and(|value| replacement::alternate(value).is_ok())
+                && (behind == "--" || !is_runnable)
+        }
+        _ => !is_runnable,
+    };
+    let value = text::escape(&command.to_string_lossy()).into_owned();
+    is_value
+        .then(|| format!("{value} would be the command: {option} takes its value with =: {option}={value}"))
+}
+
 fn is_trace(word: &OsStr) -> bool {
     let file = Path::new(word);
     file.extension() == Some(OsStr::new("rpd")) || (file.is_file() && rpd_schema::identify(file).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_told_from_a_command() {
+        let told = |line: &str, command: &str, is_runnable: bool| {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            value_without_equals(&words, OsStr::new(command), is_runnable)
+        };
+        let random = "random would be the command: --alternate takes its value with =: --alternate=random";
+        assert_eq!(told("rpd record --alternate random -- app", "random", true).as_deref(), Some(random));
+        assert_eq!(told("rpd record --alternate random app", "random", false).as_deref(), Some(random));
+        assert_eq!(told("rpd record --alternate random app", "random", true), None, "a program of that name");
+        assert_eq!(told("rpd record --alternate random", "random", false), None, "no command behind it");
+        assert_eq!(told("rpd record --alternate -- random app", "random", false), None);
+        assert_eq!(told("rpd record --alternate app x", "app", false), None, "no value");
+        assert_eq!(told("rpd record -o x app --save-code app x", "x", false), None);
+        assert!(told("rpd record --save-code code/ -- app", "code/", false).is_some());
+        assert_eq!(told("rpd record --save-code make -- all", "make", true), None);
+    }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use regex::Regex;
 use rpd_settings::library_filter::LibraryFilter;
+use rpd_settings::measure::Measure;
 
 /// A directory with candidates.
 pub(crate) fn directory(name: &str) -> Result<PathBuf, String> {
@@ -40,4 +41,9 @@ pub(crate) fn alternate(text: &str) -> Result<String, String> {
         _ if blocks.is_some_and(|length| length > 0) => Ok(text.into()),
         _ => Err("must be ABAB, random, or blocks=N with N launches in a row".into()),
     }
+}
+
+/// What buffers are compared as.
+pub(crate) fn measure(text: &str) -> Result<String, String> {
+    Measure::parse(text).map(|_| text.to_string())
 }

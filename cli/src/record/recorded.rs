@@ -1,6 +1,7 @@
 //! What one run of `rpd record` added to its trace.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use rpd_postprocess::check::liveness::{self, SessionState};
@@ -10,6 +11,7 @@ use rpd_schema::session_fact;
 use rusqlite::Connection;
 
 use crate::record::destination::Destination;
+use crate::record::replaced::Replaced;
 use crate::record::report::RunReport;
 
 /// Counts over the sessions of a run.
@@ -17,6 +19,8 @@ use crate::record::report::RunReport;
 pub(crate) struct RunCounts {
     /// Kernels of the program.
     pub(crate) kernels: u64,
+    /// Which of them ran another kernel than the program's.
+    pub(crate) replaced: Replaced,
     /// Copies between host and devices.
     pub(crate) copies: u64,
     /// Memory fills.
@@ -27,6 +31,8 @@ pub(crate) struct RunCounts {
     pub(crate) markers: u64,
     /// Records lost.
     pub(crate) lost: u64,
+    /// Lines that are missing in the duration log.
+    pub(crate) log_lost: u64,
     /// Launches that the file says have no operation: their kernels were not known to have completed.
     pub(crate) launches_without_op: u64,
     /// CPU time that the recorder used, in nanoseconds.
@@ -66,7 +72,7 @@ impl RunCounts {
         for (file, first_session) in files {
             rpd_schema::open_read(&file)
                 .map_err(Into::into)
-                .and_then(|(trace, _)| recorded.add(&trace, first_session, run, &mut processes))
+                .and_then(|(trace, _)| recorded.add((&file, &trace), first_session, run, &mut processes))
                 .with_context(|| format!("cannot read {}", file.display()))?;
         }
         Ok(recorded.with(processes, report))
@@ -75,7 +81,7 @@ impl RunCounts {
     /// Adds what the sessions of `run` from `first_session` on say, and what they have.
     fn add(
         &mut self,
-        trace: &Connection,
+        (file, trace): (&Path, &Connection),
         first_session: u32,
         run: &str,
         processes: &mut CountsByProcess,
@@ -87,6 +93,7 @@ impl RunCounts {
                 foreign.insert(i64::from(session.session));
                 continue;
             }
+            self.replaced.was_asked_for |= session.get(session_fact::KERNEL_CACHE).is_some();
             self.markers += count_markers(trace, session.session)?;
             let start = session.number(session_fact::START_MONOTONIC_NS).unwrap_or(0);
             let process = processes.entry((session.pid().unwrap_or(0), start)).or_default();
@@ -114,7 +121,7 @@ impl RunCounts {
                 OpKind::Other => self.others += count,
             }
         }
-        Ok(())
+        self.replaced.add((file, trace), first_session, &foreign)
     }
 
     /// With what the processes say of themselves, in files and at their ends.
@@ -123,6 +130,7 @@ impl RunCounts {
         // reports what the file does not have.
         for ended in &report.ended {
             let process = processes.entry((ended.pid, ended.start)).or_default();
+            self.log_lost = self.log_lost.saturating_add(ended.log_lost);
             process.lost = process.lost.max(ended.lost);
             process.cpu_ns = process.cpu_ns.max(ended.cpu_ns);
         }

@@ -69,6 +69,8 @@ pub(crate) struct EndedProcess {
     pub(crate) ops: u64,
     /// Records lost.
     pub(crate) lost: u64,
+    /// Lines that are missing in its duration log.
+    pub(crate) log_lost: u64,
     /// CPU time of the recorder's own threads, in nanoseconds.
     pub(crate) cpu_ns: u64,
 }
@@ -156,6 +158,7 @@ impl EndedProcess {
             },
             ops: fields.number("ops")?,
             lost: fields.number("lost")?,
+            log_lost: fields.number("log_lost").unwrap_or(0),
             cpu_ns: fields.number("cpu_ns")?,
         })
     }
@@ -205,14 +208,14 @@ mod tests {
     fn both_kinds_of_lines_are_read() {
         let report = RunReport::parse(
             b"loaded pid=7 exe=/bin/my%20prog%25\n\
-              ended pid=7 start=1 hsa=loaded tool=librocprofiler.so kfd=denied ops=3 lost=2 cpu_ns=1500 later=1\n\
+              ended pid=7 start=1 hsa=loaded tool=librocprofiler.so kfd=denied ops=3 lost=2 cpu_ns=1500 log_lost=4 later=1\n\
               loaded pid=8 exe=/bin/sh file=/t/8%251.rpd\n\
               ended pid=8 start=2 hsa=no tool=none kfd=ok ops=0 lost=1 cpu_ns=500\n",
         );
         assert_eq!(report.program(7).unwrap().to_str(), Some("/bin/my prog%"));
         assert_eq!(report.files(), [PathBuf::from("/t/8%1.rpd")]);
         let first = &report.ended[0];
-        assert_eq!((first.start, first.lost, first.cpu_ns), (1, 2, 1500));
+        assert_eq!((first.start, first.lost, first.cpu_ns, first.log_lost), (1, 2, 1500, 4));
         assert_eq!((first.hsa, first.kfd, first.ops), (HsaStage::Loaded, Kfd::Denied, 3));
         assert_eq!(first.tool.as_deref(), Some("librocprofiler.so"));
         assert_eq!(report.ended[1].tool, None);

@@ -132,6 +132,12 @@ impl Drop for Signals {
     }
 }
 
+/// Kills the process group of `child`, which was started as the first of one, and may have just been reaped.
+pub(crate) fn kill_group(child: &Child) {
+    // SAFETY: only sends a signal.
+    unsafe { libc::killpg(child.id() as i32, libc::SIGKILL) };
+}
+
 extern "C" fn forward_to_command(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let command = COMMAND.load(Ordering::SeqCst);
     // SAFETY: the kernel passes a valid siginfo to a handler installed with SA_SIGINFO.

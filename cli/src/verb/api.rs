@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
+use rpd_escape::{csv_field, json};
 use rpd_postprocess::moment::TimeRange;
 use rpd_postprocess::report::calls::{self, ReportedCall};
 use rpd_postprocess::trim::window::{Window, span};
@@ -17,8 +18,6 @@ use rpd_schema::Version;
 use serde::Serialize;
 
 use crate::output;
-use crate::output::csv_field::csv_field;
-use crate::output::json::json;
 use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::quantity::duration;

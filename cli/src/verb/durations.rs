@@ -8,18 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use regex::Regex;
+use rpd_duration_log::{LineName, LineTimes, LineWriter, LogFormat};
 use rpd_postprocess::notes::Notes;
 use rpd_postprocess::report::durations::{self, TimedDispatch};
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
-use serde::Serialize;
 use tempfile::NamedTempFile;
 
+use crate::args::log_format;
 use crate::output;
-use crate::output::csv_field::csv_field;
-use crate::output::json::json;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
@@ -49,17 +48,11 @@ pub(crate) struct Durations {
     #[arg(long, value_name = "REGEX")]
     kernel: Option<Regex>,
     /// Comma-separated values with a header line, or a JSON object a line
-    #[arg(long, value_enum, default_value = "csv")]
+    #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = log_format::parser())]
     format: LogFormat,
     /// Write to this file, which appears when it is complete [default: standard output, also for -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LogFormat {
-    Csv,
-    Json,
 }
 
 impl Durations {
@@ -73,10 +66,12 @@ impl Durations {
         let (trace, _) = trace::open(&self.file, &*notes)?;
         let (mut written, mut impossible, mut failed) = (0, 0, None);
         let mut write = |out: &mut dyn Write| -> io::Result<()> {
-            let mut log = Log::begin(out, self.format)?;
+            out.write_all(self.format.header().as_bytes())?;
+            let mut log = LineWriter::new(self.format, out);
             let read = durations::each(&trace, self.kernel.as_ref(), &*notes, |dispatch| {
+                let TimedDispatch { kernel, launched, start, end } = dispatch;
                 written += 1;
-                Ok(log.write(&dispatch)?)
+                Ok(log.line(&LineName::new(self.format, kernel)?, LineTimes { launched, start, end })?)
             });
             match read.map_err(|error| error.downcast::<io::Error>()) {
                 Ok(count) => impossible = count,
@@ -84,7 +79,7 @@ impl Durations {
                 Err(Ok(error)) => return Err(error),
                 Err(Err(error)) => failed = Some(error),
             }
-            log.end()
+            log.flush()
         };
         match self.output.as_deref().filter(|path| *path != Path::new("-")) {
             None => output::write(|out| write(out))?,
@@ -153,62 +148,5 @@ impl LogFile {
                 file.persist(place).map(drop).map_err(|error| error.error)
             }
         }
-    }
-}
-
-/// The log as it is written.
-enum Log<'a> {
-    Csv(Box<csv::Writer<&'a mut dyn Write>>),
-    Json(&'a mut dyn Write),
-}
-
-/// A line of JSON.
-#[derive(Serialize)]
-struct Object<'a> {
-    kernel: &'a str,
-    dispatch: i64,
-    #[serde(rename = "startNs")]
-    start: i64,
-    #[serde(rename = "endNs")]
-    end: i64,
-}
-
-impl Log<'_> {
-    fn begin(out: &mut dyn Write, format: LogFormat) -> io::Result<Log<'_>> {
-        if format == LogFormat::Json {
-            return Ok(Log::Json(out));
-        }
-        let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(["kernel", "dispatch", "startNs", "endNs"]).map_err(cause)?;
-        Ok(Log::Csv(Box::new(csv)))
-    }
-
-    fn write(&mut self, dispatch: &TimedDispatch<'_>) -> io::Result<()> {
-        let TimedDispatch { kernel, launched, start, end } = *dispatch;
-        match self {
-            Log::Csv(csv) => {
-                csv.write_field(csv_field(kernel).as_ref()).map_err(cause)?;
-                csv.serialize((launched, start, end)).map_err(cause)
-            }
-            Log::Json(out) => {
-                let line = serde_json::to_string(&Object { kernel, dispatch: launched, start, end })?;
-                writeln!(out, "{}", json(line))
-            }
-        }
-    }
-
-    fn end(self) -> io::Result<()> {
-        match self {
-            Log::Csv(mut csv) => csv.flush(),
-            Log::Json(out) => out.flush(),
-        }
-    }
-}
-
-/// Why CSV could not be written: a closed pipe stays one.
-fn cause(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
     }
 }

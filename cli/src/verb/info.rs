@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace::contents::{Contents, Session};
+use rpd_postprocess::trace::instrumented::Instrumented;
 use rpd_postprocess::trace::replaced::Replaced;
 
 use crate::output;
@@ -79,6 +80,11 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
             out,
             "code    {dispatches} of {kernels} ran another in its place, of {candidates}: rpd replacements"
         )?;
+    }
+    if let Some(Instrumented { dispatches, kernels }) = &contents.instrumented {
+        let dispatches = counted(*dispatches, "dispatch", "dispatches");
+        let kernels = counted(*kernels, "kernel", "kernels");
+        writeln!(out, "probe   {dispatches} of {kernels} ran instrumented; rpd top leaves them out")?;
     }
     let room = output::line_width();
     for (title, table) in [

@@ -6,20 +6,24 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
+use rpd_duration_log::LogFormat;
 use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
 
-use crate::args::{code, hip_apis, replacement, value};
+use crate::args::{code, hip_apis, log_format, misunderstood, replacement, value};
 use crate::output::note::note;
 use crate::record::destination::{self, Destination, Existing};
+use crate::record::duration_log::DurationLog;
 use crate::record::empty_trace;
 use crate::record::executable::{self, NotRunnable};
+use crate::record::handlers::Handlers;
 use crate::record::hip_library;
 use crate::record::launch::{self, Ending, Failure};
 use crate::record::preload;
@@ -32,8 +36,9 @@ use crate::system::signals;
 ///
 /// The command keeps its standard streams, its signals and its exit status. One line on standard error
 /// says at the end what was recorded, or why nothing was.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(
+    group = ArgGroup::new("selected").multiple(true),
     override_usage = "rpd record [OPTIONS] [--] COMMAND [ARGUMENT]...",
     after_help = "\
 Exit status: the command's; 127 if it was not found, 126 if it cannot be executed; 1 if recording could
@@ -47,72 +52,110 @@ pub(crate) struct Record {
     ///
     /// %p in it is the process, %h the host, %r the rank: each process of the command records into a file of its own.
     #[arg(short, long, value_name = "FILE", value_parser = value::output())]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Add to the recordings that FILE already holds
     #[arg(long, conflicts_with = "force")]
-    append: bool,
+    pub(super) append: bool,
     /// Replace FILE if it already holds recordings (a file that is no trace is never touched). Given twice, also while
     /// a program records into it, which loses what it has recorded so far
     #[arg(long, action = clap::ArgAction::Count)]
-    force: u8,
+    pub(super) force: u8,
     /// Record nothing until the program calls rpdstart()
     #[arg(long)]
-    no_start: bool,
+    pub(super) no_start: bool,
     /// Begin recording that long after the start of the program: 10s, 1.5ms; seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = value::time)]
-    delay: Option<Duration>,
+    pub(super) delay: Option<Duration>,
     /// End recording after that long; the program goes on
     #[arg(long, value_name = "TIME", value_parser = value::time)]
-    duration: Option<Duration>,
+    pub(super) duration: Option<Duration>,
     /// End recording when FILE has reached that size: 512MiB, 1GB; MiB without a unit. The program goes on
     #[arg(long = "max-mb", visible_alias = "max-size", value_name = "SIZE", value_parser = value::size)]
-    max_bytes: Option<u64>,
+    pub(super) max_bytes: Option<u64>,
     /// Keep the call stack of every HIP call (table rocpd_stackframe)
     #[arg(long)]
-    stackframes: bool,
+    pub(super) stackframes: bool,
     /// How calls of HIP are observed; the trace says which it was
     #[arg(long, alias = "hip-door", value_name = "HOW", value_enum, default_value_t = HipCalls::Auto)]
-    hip_calls: HipCalls,
+    pub(super) hip_calls: HipCalls,
     /// What times kernels and copies: the runtime's queues, or HIP's own records of its commands
     #[arg(long, value_name = "TIMING", value_enum, default_value_t = Timing::Auto)]
-    timing: Timing,
+    pub(super) timing: Timing,
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
-    hip_apis: Option<String>,
+    pub(super) hip_apis: Option<String>,
     /// Save the bytes of each code object that the program loads in DIR, where `rpd code` finds them, and name them in the
     /// trace [default of DIR: the trace's name with .code behind it]
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = code::directory())]
-    save_code: Option<PathBuf>,
+    pub(super) save_code: Option<PathBuf>,
     /// Run kernels of the .hsaco files below DIR in the place of the program's own: those of the same name and parameters
-    #[arg(long, value_name = "DIR", value_parser = replacement::directory, help_heading = "Replaced kernels")]
-    kernel_cache: Option<PathBuf>,
-    /// Replace only kernels whose demangled names match
-    #[arg(long, value_name = "REGEX", requires = "kernel_cache", value_parser = replacement::regex,
+    #[arg(long, value_name = "DIR", group = "selected", value_parser = replacement::directory,
         help_heading = "Replaced kernels")]
-    kernels: Option<String>,
+    pub(super) kernel_cache: Option<PathBuf>,
+    /// Replace, and log, only kernels in whose demangled names this regular expression is found
+    #[arg(long, value_name = "REGEX", requires = "selected", value_parser = replacement::regex,
+        help_heading = "Replaced kernels")]
+    pub(super) kernels: Option<String>,
     /// Replace only kernels of the libraries that this JSON file selects: arrays of patterns for their paths, include,
     /// include_with_deps (also what those libraries need) and exclude. * stands for anything but /, ** for anything
     #[arg(long, value_name = "FILE", requires = "kernel_cache", value_parser = replacement::library_filter(),
         help_heading = "Replaced kernels")]
-    library_filter: Option<PathBuf>,
+    pub(super) library_filter: Option<PathBuf>,
     /// Let the program's kernel and the candidates run by turns [possible values: ABAB (the default), random, blocks=N];
     /// `rpd replacements` compares them
     #[arg(long, value_name = "HOW", requires = "kernel_cache", num_args = 0..=1, require_equals = true,
         default_missing_value = "ABAB", value_parser = replacement::alternate, help_heading = "Replaced kernels")]
-    alternate: Option<String>,
+    pub(super) alternate: Option<String>,
     /// Decides whose turn it is with --alternate=random
     #[arg(long, value_name = "NUMBER", requires = "alternate", help_heading = "Replaced kernels")]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
+    /// Run the first dispatches of these kernels on copies of their buffers, once with the candidate and once with the program's
+    /// kernel, and compare what both left. The queue waits meanwhile
+    #[arg(long, value_name = "REGEX", requires = "kernel_cache", value_parser = replacement::regex,
+        help_heading = "Replaced kernels")]
+    pub(super) validate: Option<String>,
+    /// How many dispatches of each candidate and kernel --validate compares [default: 10]
+    #[arg(long, value_name = "N", requires = "validate", help_heading = "Replaced kernels")]
+    pub(super) validate_calls: Option<NonZeroU32>,
+    /// What the buffers are compared as: bytes, f16, bf16, f32 or f64; numbers with :TOLERANCE, such as f32:1e-5
+    /// [default: bytes]
+    #[arg(long, value_name = "TYPE", requires = "validate", value_parser = replacement::measure,
+        help_heading = "Replaced kernels")]
+    pub(super) validate_as: Option<String>,
+    /// Write a line to FILE for each kernel that has completed, while the program runs: its name, when it was launched, began
+    /// and ended, as `rpd durations` has them. `console` is standard output; %p, %h and %r as in the trace's name
+    #[arg(long, value_name = "FILE", group = "selected")]
+    pub(super) log: Option<PathBuf>,
+    /// How lines of the log are written: with commas (the default), or as JSON objects
+    #[arg(long, value_name = "FORMAT", requires = "log", value_parser = log_format::parser())]
+    pub(super) log_format: Option<LogFormat>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    pub(super) command: Vec<OsString>,
+    /// What `rpd probe` adds.
+    #[arg(skip)]
+    pub(super) probing: Probing,
+}
+
+/// What `rpd probe` has beyond `rpd record`.
+#[derive(Default)]
+pub(super) struct Probing {
+    /// Instrumented kernels were asked for.
+    pub(super) instruments: bool,
+    /// Variables for the recorder.
+    pub(super) variables: Vec<(&'static str, OsString)>,
+    /// What the command gets is printed.
+    pub(super) shows_variables: bool,
+    /// Handlers of the user's own, which live as long as the command.
+    pub(super) handlers: Option<Handlers>,
 }
 
 /// How calls of HIP are recorded.
-#[derive(Clone, Copy, ValueEnum)]
-enum HipCalls {
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(super) enum HipCalls {
     /// Whichever costs the program less: symbols where the dynamic loader finds HIP 5.0 to 5.2, otherwise callbacks
+    #[default]
     Auto,
     /// By HIP callbacks: every caller, however it found the function
     Callbacks,
@@ -121,9 +164,10 @@ enum HipCalls {
 }
 
 /// What times kernels and copies.
-#[derive(Clone, Copy, ValueEnum)]
-enum Timing {
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(super) enum Timing {
     /// The queues, and HIP's records where the recorder is loaded late
+    #[default]
     Auto,
     /// The runtime's queues
     Hsa,
@@ -175,6 +219,11 @@ impl Record {
     /// # Errors
     /// When recording cannot be set up. The command has not run then.
     pub(crate) fn run(self) -> Result<ExitCode> {
+        Ok(self.record()?.repeat())
+    }
+
+    /// Runs the command; how it ended.
+    fn record(self) -> Result<Ending> {
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let library = preload::find_library()?;
         let library_path = env::var_os("LD_LIBRARY_PATH");
@@ -192,7 +241,13 @@ impl Record {
         };
         let libraries: Vec<&Path> =
             [Some(library.as_path()), symbols.as_deref()].into_iter().flatten().collect();
-        let program = match executable::resolve(name, env::var_os("PATH").as_deref()) {
+        let program = executable::resolve(name, env::var_os("PATH").as_deref());
+        let words: Vec<OsString> = env::args_os().collect();
+        if let Some(meant) = misunderstood::value_without_equals(&words, name, program.is_ok()) {
+            note(meant);
+            return Ok(Ending::Exited(2));
+        }
+        let program = match program {
             Ok(program) => program,
             Err(why) => return Ok(not_runnable(name, why)),
         };
@@ -202,6 +257,7 @@ impl Record {
             .with_context(|| format!("cannot create a file in {}", env::temp_dir().display()))?;
         // A trace is replaced only for a command that can be run.
         let written = written(self.output.as_deref())?;
+        let log = self.log.as_deref().map(|log| DurationLog::prepare(log, self.existing())).transpose()?;
         let destination = Destination::prepare(&written, self.existing())?;
         if executable::is_script_for_the_shell(&program) {
             note(format_args!(
@@ -233,7 +289,11 @@ impl Record {
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
             ("LOGDUR_FILTER", self.kernels.clone()),
+            ("LOGDUR_LOG_FORMAT", self.log_format.map(|format| format.to_string())),
             ("RPDT_ALTERNATE", self.alternate.clone()),
+            ("RPDT_VALIDATE", self.validate.clone()),
+            ("RPDT_VALIDATE_CALLS", self.validate_calls.map(|calls| calls.to_string())),
+            ("RPDT_VALIDATE_AS", self.validate_as.clone()),
             ("RPDT_SEED", self.seed.map(|seed| seed.to_string())),
         ];
         if let Some(directory) = &self.save_code {
@@ -253,10 +313,22 @@ impl Record {
         if let Some(file) = &self.library_filter {
             environment.push(("LOGDUR_LIBRARY_FILTER", std::path::absolute(file)?.into()));
         }
+        if let Some(log) = &log {
+            log.begin()?;
+            environment.push(("LOGDUR_LOG_LOCATION", log.for_recorder()));
+        }
         environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
+        let Probing { instruments, variables, shows_variables, mut handlers } = self.probing;
+        environment.extend(variables);
         let environment: Vec<(&OsStr, OsString)> =
             environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
-        let ended = match launch::run(&self.command, &environment) {
+        if shows_variables {
+            for (name, value) in &environment {
+                note(text::escape(&format!("{}={}", name.to_string_lossy(), value.to_string_lossy())));
+            }
+        }
+        let start_handlers = || handlers.as_mut().map_or(Ok(()), Handlers::start);
+        let ended = match launch::run(&self.command, &environment, start_handlers) {
             Ok(ended) => ended,
             Err(failure) => {
                 destination.abandon();
@@ -267,6 +339,9 @@ impl Record {
             }
         };
 
+        if let Some(handlers) = handlers {
+            handlers.end();
+        }
         let report = RunReport::parse(&fs::read(report_file.path()).unwrap_or_default());
         let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         drop(report_file);
@@ -274,19 +349,29 @@ impl Record {
         // From here on only the command's own end counts: a trace that cannot be read back is a note.
         match RunCounts::by_run(&destination, &run, &report) {
             Ok(recorded) => {
-                let mut line = summary(&named(&destination, &written, &report), &recorded);
+                let files = named(&destination, &written, &report);
+                let mut line = summary(&files, &recorded, instruments);
                 if recorded.operations() == 0 {
                     line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, started)));
                 }
                 for failure in &recorded.failures {
                     line.push_str(&format!("; {}", text::escape(failure)));
                 }
+                if let Some(useless) = recorded.replaced.useless_files() {
+                    let trace = match (&destination, &recorded.replaced.trace) {
+                        (Destination::PerProcess(_), Some(trace)) => {
+                            text::escape(&trace.to_string_lossy()).into_owned()
+                        }
+                        _ => files,
+                    };
+                    line.push_str(&format!("; {useless}: rpd replacements {trace} says why"));
+                }
                 line.push_str(&cut_off(ended.ending, recorded.cut_off));
                 note(line);
             }
             Err(error) => note(format_args!("cannot read back what was recorded: {error:#}")),
         }
-        Ok(ended.ending.repeat())
+        Ok(ended.ending)
     }
 }
 
@@ -317,13 +402,14 @@ fn named(destination: &Destination, written: &Path, report: &RunReport) -> Strin
     }
 }
 
-fn not_runnable(name: &OsStr, why: NotRunnable) -> ExitCode {
+/// Says why; what a shell makes of it.
+fn not_runnable(name: &OsStr, why: NotRunnable) -> Ending {
     let name = name.to_string_lossy();
     let name = text::escape(&name);
     match why {
         NotRunnable::Missing => {
             note(format_args!("cannot run {name}: command not found"));
-            ExitCode::from(127)
+            Ending::Exited(127)
         }
         NotRunnable::Denied => {
             let tip =
@@ -331,15 +417,23 @@ fn not_runnable(name: &OsStr, why: NotRunnable) -> ExitCode {
             note(format_args!(
                 "cannot run {name}: it is not an executable file, or may not be executed{tip}"
             ));
-            ExitCode::from(126)
+            Ending::Exited(126)
         }
     }
 }
 
-/// The line at the end: files, kernels, copies, lost records, the recorder's CPU time.
-fn summary(files: &str, recorded: &RunCounts) -> String {
-    let mut parts =
-        vec![counted(recorded.kernels, "kernel", "kernels"), counted(recorded.copies, "copy", "copies")];
+/// The line at the end: files, kernels, how many of them were instrumented (where that was asked for) and how many replaced, copies, lost
+/// records, the recorder's CPU time.
+fn summary(files: &str, recorded: &RunCounts, instruments: bool) -> String {
+    let mut parts = vec![counted(recorded.kernels, "kernel", "kernels")];
+    let replaced = &recorded.replaced;
+    if instruments || replaced.instrumented > 0 {
+        parts.push(format!("{} of them instrumented", replaced.instrumented));
+    }
+    if replaced.dispatches > 0 || replaced.was_asked_for && !instruments {
+        parts.push(format!("{} of them replaced", replaced.dispatches));
+    }
+    parts.push(counted(recorded.copies, "copy", "copies"));
     if recorded.fills > 0 {
         parts.push(counted(recorded.fills, "fill", "fills"));
     }
@@ -350,6 +444,9 @@ fn summary(files: &str, recorded: &RunCounts) -> String {
         parts.push(counted(recorded.markers, "marker", "markers"));
     }
     parts.push(format!("{} lost", counted(recorded.lost, "record", "records")));
+    if recorded.log_lost > 0 {
+        parts.push(format!("{} of the log lost", counted(recorded.log_lost, "line", "lines")));
+    }
     if recorded.launches_without_op > 0 {
         let launches = counted(recorded.launches_without_op, "launch", "launches");
         parts.push(format!("{launches} without an operation (not known to have completed)"));

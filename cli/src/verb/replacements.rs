@@ -9,14 +9,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use regex::Regex;
+use rpd_escape::csv_field;
 use rpd_postprocess::report::replacements::{
     self, BuildRow, BuildVerdict, CandidateFile, CompareOptions, Comparison, Runs, Unreplaced,
+    ValidatedBuffer,
 };
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
 
 use crate::output;
-use crate::output::csv_field::csv_field;
+use crate::output::candidate::{CacheDirectory, short};
 use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::quantity::duration;
@@ -26,8 +28,9 @@ use crate::output::width::wrap;
 /// Compare the builds of each kernel that was replaced, in one run or between two
 ///
 /// A run of rpd record --kernel-cache DIR --alternate has the program's own kernels and the candidates by turns: give that one FILE.
-/// Of two runs give the one without the candidates, and the one with them. Then launches of one kernel and geometry on GPUs of one
-/// target are compared; where no kernel was replaced in either run, all kernels.
+/// Of two runs give the one without the candidates, and the one with them. Then launches of one kernel and geometry (grid, workgroup,
+/// dynamic LDS) on GPUs of one target are compared; where no kernel was replaced in either run, all kernels. Dispatches of instrumented
+/// kernels (rpd probe -i) are left out.
 #[derive(Args)]
 #[command(after_help = "\
 Columns:
@@ -48,11 +51,12 @@ Lines below a build say what else may be the reason for a difference: it ran bef
 not by turns; other kernels or an idle queue in front of it; operations beside it on the GPU.
 
 Of the candidates:
-  calls     dispatches that ran a kernel of the file
-  outcome   loaded; unused: the program has no kernel that it could replace; other-target: for another GPU;
-            refused: its kernels do not fit, and the line below says why; failed: it could not be read or
-            loaded; removed: it was loaded, and then went or changed
+  calls     dispatches that ran a kernel of the file, instrumented ones too
+  outcome   loaded; unused: the program launched no kernel that it could replace, and the line below says
+            why; other-target: for another GPU; refused: its kernels do not fit, and the line below says
+            why; failed: it could not be read or loaded; removed: it was loaded, and then went or changed
   target    the processor that it is for
+  file      (the program): instrumented kernels that the program itself has loaded
 
 --csv has a line per build (median_ns ...), without the candidates; --json has all.
 
@@ -80,8 +84,6 @@ pub(crate) struct Replacements {
 
 /// Launches in a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
-/// Digits of a SHA-256 that tell files apart.
-const DIGITS: usize = 8;
 
 impl Replacements {
     /// Writes the comparison to standard output.
@@ -112,6 +114,13 @@ impl Replacements {
                 counted(told.impossible, "dispatch is", "dispatches are")
             ));
         }
+        if told.instrumented > 0 {
+            note(format_args!(
+                "{}: {} left out: they ran instrumented kernels; the view instrumentationCost says how long they took",
+                names.join(", "),
+                counted(told.instrumented, "dispatch is", "dispatches are")
+            ));
+        }
         if self.json {
             output::write_json(&told)?;
         } else if self.csv {
@@ -119,36 +128,47 @@ impl Replacements {
         } else {
             let room = output::line_width();
             output::write(|out| write_text(out, &told, &names, most, room))?;
-            self.explain(&told, &names);
+        }
+        if told.launches.is_empty() {
+            self.explain_nothing(&told, &names);
+        } else if is_table {
+            explain(&told);
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says what is not shown, and why nothing is.
-    fn explain(&self, told: &replacements::Replacements, names: &[String]) {
-        if told.launches.is_empty() {
-            let which = if self.kernel.is_some() { "no such kernel" } else { "no kernel" };
-            match names {
-                [file] => note(format_args!(
-                    "{file}: {which} was replaced in any dispatch; rpd record --kernel-cache DIR replaces them"
-                )),
-                _ => {
-                    note(format_args!("{}: {which} ran in both with the same geometry", names.join(" and ")))
-                }
+    /// Says why there is nothing to compare, and how to get it.
+    fn explain_nothing(&self, told: &replacements::Replacements, names: &[String]) {
+        let which = if self.kernel.is_some() { "no such kernel" } else { "no kernel" };
+        let what = match names {
+            [_] if told.instrumented > 0 => "was replaced in any other dispatch",
+            [_] => "was replaced in any dispatch",
+            _ => "ran in both with the same geometry",
+        };
+        let how = match names {
+            [_] if told.candidates.is_empty() => {
+                "; rpd record --kernel-cache DIR --alternate -- COMMAND replaces them"
             }
-        }
-        let is_alone =
-            |launch: &&Comparison| matches!(&launch.builds[..], [line] if line.candidate.is_some());
-        let alone = told.launches.iter().filter(is_alone).count();
-        if alone > 0 {
-            note(format_args!(
-                "the program's own kernel did not run in {}: record with --alternate, or give a trace without the candidates as well",
-                counted(alone as u64, "launch", "launches")
-            ));
-        }
-        if told.more > 0 {
-            note(format_args!("{} not shown; -n N shows more", counted(told.more, "launch", "launches")));
-        }
+            [_] if told.instrumented > 0 => "",
+            [_] if self.kernel.is_none() => "; the list of candidates says what became of them",
+            _ => "",
+        };
+        note(format_args!("{}: {which} {what}{how}", names.join(" and ")));
+    }
+}
+
+/// Says what is not shown.
+fn explain(told: &replacements::Replacements) {
+    let is_alone = |launch: &&Comparison| matches!(&launch.builds[..], [line] if line.candidate.is_some());
+    let alone = told.launches.iter().filter(is_alone).count();
+    if alone > 0 {
+        note(format_args!(
+            "the program's own kernel did not run in {}: record with --alternate, or give a trace without the candidates as well",
+            counted(alone as u64, "launch", "launches")
+        ));
+    }
+    if told.more > 0 {
+        note(format_args!("{} not shown; -n N shows more", counted(told.more, "launch", "launches")));
     }
 }
 
@@ -162,7 +182,7 @@ fn write_text(
     if let Some(runs) = &told.runs {
         write_runs(out, runs, names, room)?;
     }
-    let cache = CacheDirectory::of(told);
+    let cache = CacheDirectory::of(&told.kernel_cache);
     for launch in &told.launches {
         write_launch(out, launch, &cache, room)?;
     }
@@ -178,22 +198,8 @@ fn write_text(
         write_prose(out, &how, "", room)?;
         writeln!(out)?;
     }
+    write_validated(out, &told.validated, &cache, room)?;
     write_candidates(out, &told.candidates, &cache, most, room)
-}
-
-/// The directory of all candidates, which people need not read in front of each.
-struct CacheDirectory<'a>(Option<&'a str>);
-
-impl<'a> CacheDirectory<'a> {
-    fn of(told: &'a replacements::Replacements) -> CacheDirectory<'a> {
-        CacheDirectory(told.kernel_cache.first().filter(|_| told.kernel_cache.len() == 1).map(String::as_str))
-    }
-
-    /// The path of a candidate from there.
-    fn within<'p>(&self, path: &'p str) -> &'p str {
-        let rest = self.0.and_then(|directory| path.strip_prefix(directory)?.strip_prefix('/'));
-        rest.unwrap_or(path)
-    }
 }
 
 /// That some intervals rest on a part of the calls.
@@ -285,6 +291,9 @@ fn write_launch(
             let _ = write!(place, ", {what} {x},{y},{z}");
         }
     }
+    if let Some(bytes) = launch.dynamic_lds.filter(|bytes| *bytes > 0) {
+        let _ = write!(place, ", {bytes} bytes of dynamic LDS");
+    }
     writeln!(out, "{place}")?;
     let mut table = Table::new(&[
         ("calls", Right),
@@ -328,15 +337,9 @@ fn ran(line: &BuildRow, cache: &CacheDirectory<'_>) -> String {
     match (&line.candidate, &line.sha256) {
         (None, _) => format!("{run}original"),
         (Some(path), sha256) => {
-            let path = cache.within(path);
-            format!("{run}{path} {}", short(sha256.as_deref().unwrap_or_default())).trim_end().to_string()
+            format!("{run}{}", cache.named(path, sha256.as_deref().unwrap_or_default()))
         }
     }
-}
-
-/// The begin of a SHA-256, or of whatever stands in its place.
-fn short(sha256: &str) -> String {
-    sha256.chars().take(DIGITS).collect()
 }
 
 fn ratio(ratio: f64) -> String {
@@ -364,6 +367,66 @@ fn verdict(line: &BuildRow, base: &BuildRow) -> String {
         BuildVerdict::TooFewCalls => format!("too few calls ({})", line.calls.min(base.calls)),
         verdict => verdict.name().replace('-', " "),
     }
+}
+
+/// What candidates and the program's kernels left in copies of the same buffers.
+fn write_validated(
+    out: &mut impl Write,
+    validated: &[ValidatedBuffer],
+    cache: &CacheDirectory<'_>,
+    room: Option<usize>,
+) -> io::Result<()> {
+    use Align::{Left, Right};
+    if validated.is_empty() {
+        return Ok(());
+    }
+    let different = validated.iter().filter(|buffer| buffer.different > 0).count();
+    let verdict = match different {
+        0 if validated.iter().all(|buffer| buffer.argument.is_none()) => "none could be compared".to_string(),
+        0 => "no difference".to_string(),
+        _ => counted(different as u64, "buffer differs", "buffers differ"),
+    };
+    writeln!(
+        out,
+        "results, compared with those of the program's kernels on copies of the buffers: {verdict}"
+    )?;
+    let mut table = Table::new(&[
+        ("dispatches", Right),
+        ("argument", Right),
+        ("compared", Right),
+        ("written", Right),
+        ("different", Right),
+        ("file", Left),
+        ("kernel", Left),
+    ])
+    .sparing(&["compared"]);
+    for buffer in validated {
+        let run = buffer.run.map(|run| format!("{run} ")).unwrap_or_default();
+        let is_compared = buffer.argument.is_some();
+        let number = |number: i64| if is_compared { number.to_string() } else { String::new() };
+        table.row(vec![
+            buffer.dispatches.to_string(),
+            buffer.argument.map(|argument| argument.to_string()).unwrap_or_default(),
+            if is_compared { format!("{} {}", buffer.elements, buffer.compared) } else { String::new() },
+            number(buffer.written),
+            number(buffer.different),
+            format!("{run}{}", cache.within(&buffer.candidate)),
+            buffer.kernel.clone(),
+        ]);
+        if let Some(first) = buffer.first {
+            table.below_prose(&format!(
+                "{}: first at {first}, {} instead of {}",
+                counted(buffer.different_dispatches.unsigned_abs(), "dispatch", "dispatches"),
+                buffer.candidate_value,
+                buffer.original_value
+            ));
+        }
+        if !buffer.reason.is_empty() {
+            table.below_prose(&buffer.reason);
+        }
+    }
+    table.write(out, 0, room)?;
+    writeln!(out)
 }
 
 fn write_candidates(
@@ -426,6 +489,7 @@ fn write_csv(launches: &[Comparison]) -> Result<()> {
             "target",
             "grid",
             "workgroup",
+            "dynamic_lds",
             "run",
             "candidate",
             "sha256",
@@ -466,6 +530,7 @@ fn record(launch: &Comparison, line: &BuildRow) -> Vec<String> {
         field(&launch.target),
         size(launch.grid),
         size(launch.workgroup),
+        launch.dynamic_lds.map(|bytes| bytes.to_string()).unwrap_or_default(),
         line.run.map(String::from).unwrap_or_default(),
         optional(&line.candidate),
         optional(&line.sha256),

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use rpd_escape::csv_field;
 use rpd_postprocess::report::ranking::{By, NameGroup, Ranking};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
 use crate::output;
-use crate::output::csv_field::csv_field;
 use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::quantity::duration;
@@ -19,7 +19,8 @@ use crate::output::table::{Align, Table};
 
 /// Show where GPU time goes: kernels and copies by total time
 ///
-/// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text.
+/// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text. Dispatches of
+/// instrumented kernels (`rpd probe -i`) are left out, as they take longer than the program's own.
 #[derive(Args)]
 #[command(after_help = "\
 Columns:
@@ -29,7 +30,8 @@ Columns:
   average, min, max
            of the durations; a narrow terminal shows as many as have room
   replaced dispatches that ran another kernel in the place of this one, which
-           rpd replacements compares; not shown where there are none
+           rpd replacements compares; not shown where there are none, and
+           without those of instrumented kernels
   %        share of all time (of all self time): adds up to 100
   name     cut in the middle to the width of the terminal, or COLUMNS, but
            never so that two become equal; whole in a pipe
@@ -46,6 +48,9 @@ pub(crate) struct Top {
     /// Only kernels or copies; or the calls of the program, or its markers, instead of what the GPU did
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<What>,
+    /// Count dispatches of instrumented kernels too
+    #[arg(long)]
+    instrumented: bool,
     /// Show the first N rows only [default: 20 as a table, all with --json and --csv]
     #[arg(short = 'n', value_name = "N")]
     rows: Option<NonZeroUsize>,
@@ -96,8 +101,8 @@ impl Top {
         let (name, by) = (self.file.display(), self.by.map_or(By::Operation, By::from));
         let (trace, version) = trace::open(&self.file, &*notes())?;
         let (one, many) = by.noun();
-        let ranking =
-            Ranking::of(&trace, version, by).with_context(|| format!("cannot read the {many} of {name}"))?;
+        let ranking = Ranking::of(&trace, version, by, self.instrumented)
+            .with_context(|| format!("cannot read the {many} of {name}"))?;
         drop(trace);
         if ranking.impossible > 0 {
             note(format_args!(
@@ -111,6 +116,12 @@ impl Top {
                 counted(ranking.nameless, &format!("{one} has"), &format!("{many} have"))
             ));
         }
+        if ranking.instrumented > 0 {
+            note(format_args!(
+                "{name}: {} left out: they ran instrumented kernels; --instrumented counts them",
+                counted(ranking.instrumented, "dispatch is", "dispatches are")
+            ));
+        }
         let is_table = !self.json && !self.csv;
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
         let shown = most.min(ranking.groups.len());
@@ -120,7 +131,9 @@ impl Top {
         } else if self.csv {
             write_csv(by, groups)?;
         } else if groups.is_empty() {
-            note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
+            if ranking.instrumented == 0 {
+                note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
+            }
         } else {
             write_table(by, groups, if self.wide { None } else { output::line_width() })?;
             let replaced: u64 = groups.iter().map(|group| group.replaced).sum();

@@ -58,6 +58,20 @@ fn the_pattern_is_searched_for_in_the_name() {
     dir.run(&["durations", "--kernel", "(?=gemm)", &trace]).expect(2);
 }
 
+/// A time that spans days where all others are within moments of each other is none.
+#[test]
+fn times_far_from_all_others_are_left_out() {
+    let dir = Dir::new();
+    let rows = "
+        WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+        INSERT INTO rocpd_op SELECT i, 0, 1, i, '', i * 1000, i * 1000 + 500, 6, 2 FROM n;
+        INSERT INTO rocpd_op VALUES (500, 0, 1, 500, '', 450000, 450000 + 3 * 86400 * 1000000000, 6, 2);";
+    let trace = dir.trace("t.rpd", &format!("{ROWS}{rows}"));
+    let told = dir.run(&["durations", "--kernel", "saxpy", &trace]);
+    assert_eq!(told.expect(0).stdout.lines().count(), 1 + 1 + 391, "{told}");
+    told.says(&["t.rpd: 1 dispatch is left out"]);
+}
+
 #[test]
 fn what_another_recorder_wrote_is_read_as_well() {
     let dir = Dir::new();

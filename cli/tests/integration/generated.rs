@@ -35,6 +35,33 @@ pub(crate) fn generated(dir: &Dir, name: &str, seed: u64, calls: i64) -> String 
     dir.trace(name, &sql)
 }
 
+/// What two analyzers found in an instrumented dispatch; of some the operation is not known.
+fn instrumentation(
+    add: &mut impl FnMut(String),
+    offset: i64,
+    op: i64,
+    kernel: i64,
+    (gpu, queue): (i64, i64),
+) {
+    let op_id = if op % 4 == 0 { "NULL".to_string() } else { (offset + op).to_string() };
+    for (number, analyzer) in ["MemoryAnalysis", "BasicBlockAnalysis"].iter().enumerate() {
+        let id = offset + 2 * op + number as i64;
+        add(format!(
+            "ext_instrumentation VALUES ({id}, {op_id}, {kernel}, {gpu}, {queue}, {op}, '{analyzer}', 4, 400, 0, {}, '')",
+            i64::from(op % 4 == 0)
+        ));
+        add(format!(
+            "ext_memoryaccess VALUES ({id}, {id}, 'a.hip', {op}, 0, 'read', 'global', 4, 2, 8, 16, 0)"
+        ));
+        add(format!("ext_heatmap VALUES ({id}, {id}, 1048576, 1048576, {op})"));
+        add(format!("ext_handlervalue VALUES ({id}, {id}, 'stride', {op})"));
+        add(format!("ext_timeinterval VALUES ({id}, {id}, 2, {op}, 5, 9)"));
+        add(format!(
+            "ext_basicblock VALUES ({id}, {id}, 1, -1, 'a.hip', {op}, 3, 2, 7, 1, 2, 3, 4, 5, 0.25)"
+        ));
+    }
+}
+
 /// The names that calls have; the second half launches something.
 const NAMES: [&str; 6] =
     ["UserMarker", "hipMalloc", "hipFree", "hipLaunchKernel", "hipMemcpy", "hipGraphLaunch"];
@@ -139,6 +166,9 @@ fn session(sql: &mut String, random: &mut Random, session: i64, calls: i64) {
                         "ext_replacement VALUES ({op_id}, {op_id}, {original}, {replacement}, {candidate})"
                     ));
                 }
+                if op % 3 == 1 {
+                    instrumentation(&mut add, offset, op, kernel, (gpu, queue));
+                }
             }
             // Some ops no call caused.
             if kind != 1 {
@@ -199,7 +229,10 @@ pub(crate) fn to_schema_3(dir: &Dir, name: &str) {
              DROP VIEW IF EXISTS replacement; DROP TABLE IF EXISTS ext_replacement; DROP TABLE IF EXISTS ext_candidate;
              DROP TABLE IF EXISTS ext_codeobject_kernel; DROP TABLE IF EXISTS ext_codeobject;
              DROP TABLE IF EXISTS ext_kernelcodeobject; DROP TABLE IF EXISTS ext_tick;
-             DELETE FROM rocpd_metadata WHERE value GLOB '(\"ext_kernelcodeobject\"*';
+             DROP VIEW IF EXISTS cacheLineWaste; DROP VIEW IF EXISTS hotBlock; DROP VIEW IF EXISTS instrumentationCost;
+             DROP TABLE IF EXISTS ext_memoryaccess; DROP TABLE IF EXISTS ext_heatmap; DROP TABLE IF EXISTS ext_timeinterval;
+             DROP TABLE IF EXISTS ext_basicblock; DROP TABLE IF EXISTS ext_handlervalue; DROP TABLE IF EXISTS ext_instrumentation;
+             DELETE FROM rocpd_metadata WHERE value GLOB '(\"ext_kernelcodeobject\"*' OR value GLOB '(\"ext_instrumentation\"*';
              DROP TABLE ext_dispatch; DROP TABLE rocpd_barrierop;
              DELETE FROM rocpd_metadata WHERE value = '(\"ext_dispatch\", \"kernelName_id\")';
              UPDATE rocpd_metadata SET value = '3' WHERE tag = 'schema_version';

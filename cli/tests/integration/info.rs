@@ -18,6 +18,7 @@ struct Info {
     gpus: Vec<Gpu>,
     operations: Vec<OpType>,
     replaced: Option<serde_json::Value>,
+    instrumented: Option<serde_json::Value>,
     tables: BTreeMap<String, u64>,
     lost: BTreeMap<String, u64>,
     launches_without_op: u64,
@@ -130,7 +131,7 @@ fn everything_a_trace_says_of_itself() {
     assert_eq!(info.size_bytes, std::fs::metadata(dir.path(&trace)).unwrap().len());
     let span = info.span.unwrap();
     assert_eq!((span.start_ns, span.end_ns), (1, 1_002_000));
-    assert!(info.lost.is_empty() && info.replaced.is_none());
+    assert!(info.lost.is_empty() && info.replaced.is_none() && info.instrumented.is_none());
 
     let [first, second] = &info.sessions[..] else { panic!("{} sessions", info.sessions.len()) };
     assert_eq!((first.session, first.calls, first.operations), (0, 1, 3));

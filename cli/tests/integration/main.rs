@@ -6,6 +6,7 @@
 //! | `usage.rs` | help, exit statuses, closed pipes |
 //! | `untouched.rs` | files that are no trace, and traces that must not change |
 //! | `top.rs`, `info.rs` | what is printed of a trace, in every form |
+//! | `instrumented.rs` | what the verbs make of dispatches of instrumented kernels |
 //! | `check.rs`, `check_file.rs`, `repair.rs` | what is found in damaged traces and files, and mended |
 //! | `pass.rs` | what all passes have in common |
 //! | `callstack.rs`, `graph.rs`, `autograd.rs` | call stacks, graphs, PyTorch's operators |
@@ -44,6 +45,7 @@ mod graph;
 mod harness;
 mod hostile;
 mod info;
+mod instrumented;
 mod long_texts;
 mod merge;
 mod odd_cells;

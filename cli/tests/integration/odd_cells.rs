@@ -12,7 +12,7 @@ fn cases() -> u32 {
     if std::env::var_os("RPD_SOAK").is_some() { 500 } else { 12 }
 }
 
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 13] = [
     "rocpd_api",
     "rocpd_op",
     "rocpd_api_ops",
@@ -24,6 +24,8 @@ const TABLES: [&str; 11] = [
     "ext_dispatch",
     "ext_replacement",
     "ext_candidate",
+    "ext_instrumentation",
+    "ext_memoryaccess",
 ];
 
 const VALUES: [&str; 9] = [

@@ -1,10 +1,10 @@
 //! `rpd replacements`: which build of a kernel is faster, what else may be the reason, and what became of the candidates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rpd_schema::{
-    ApiId, ApiRow, Appender, CandidateId, CandidateRow, CodeObjectId, DispatchRow, OpId, OpRow, Outcome,
-    ReplacementRow, session_fact,
+    ApiId, ApiRow, Appender, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, DispatchRow,
+    ExtCodeObjectRow, OpId, OpRow, Outcome, ReplacementRow, session_fact,
 };
 use serde::Deserialize;
 
@@ -18,6 +18,8 @@ pub(crate) struct Recording {
     /// When the next one begins, ns.
     now: u64,
     operations: u64,
+    /// LDS of the code objects that have rows.
+    code_objects: BTreeSet<u32>,
     /// How much durations differ by chance, in percent.
     noise: i64,
 }
@@ -30,6 +32,8 @@ pub(crate) struct Launch<'a> {
     /// Number of the candidate that ran, 0 for the program's own kernel.
     candidate: u64,
     grid: u32,
+    /// All of a workgroup's LDS, and the kernel's own: bytes.
+    lds: [u32; 2],
     gpu: u32,
     queue: u32,
     /// How long the queue was idle before.
@@ -41,6 +45,7 @@ pub(crate) const GEMM: Launch<'static> = Launch {
     ns: 100_000,
     candidate: 0,
     grid: 64,
+    lds: [0, 0],
     gpu: 0,
     queue: 1,
     idle: 2000,
@@ -56,7 +61,8 @@ impl Recording {
             appender.gpu_fact(gpu, session_fact::GPU_TARGET, "gfx90a").unwrap();
         }
         appender.begin().unwrap();
-        Recording { appender, random: Random::new(9), now: 1_000_000, operations: 0, noise: 3 }
+        let (random, code_objects) = (Random::new(9), BTreeSet::new());
+        Recording { appender, random, now: 1_000_000, operations: 0, code_objects, noise: 3 }
     }
 
     /// Says of the session that it had a kernel cache, and how kernels ran by turns.
@@ -85,6 +91,30 @@ impl Recording {
         let ns = launch.ns.saturating_add_signed(launch.ns as i64 * chance / 1_000_000);
         self.exactly(launch, self.now + launch.idle, ns);
         self.now += launch.idle + ns;
+    }
+
+    /// The code object that has so much LDS, from 1; none where that is 0.
+    fn code_object(&mut self, launch: Launch<'_>) -> CodeObjectId {
+        let own = launch.lds[1];
+        let id = CodeObjectId(own.into());
+        if own > 0 && self.code_objects.insert(own) {
+            let name = self.appender.intern(launch.kernel).unwrap();
+            self.appender.code_object(&CodeObjectRow { id, vgpr: 8, sgpr: 16, fbar: 0 }).unwrap();
+            let row = ExtCodeObjectRow {
+                id,
+                kernel_name: name,
+                agpr: 0,
+                vgpr_spill: 0,
+                sgpr_spill: 0,
+                group_segment_size: own,
+                private_segment_size: 0,
+                kernarg_segment_size: 8,
+                wavefront_size: 64,
+                max_workgroup_size: 1024,
+            };
+            self.appender.ext_code_object(&row).unwrap();
+        }
+        id
     }
 
     fn exactly(&mut self, launch: Launch<'_>, start: u64, ns: u64) {
@@ -118,10 +148,10 @@ impl Recording {
             kernel_name,
             grid: [launch.grid, 1, 1],
             workgroup: [256, 1, 1],
-            group_segment_size: 0,
+            group_segment_size: launch.lds[0],
             private_segment_size: 0,
             kernarg_address: 0,
-            code_object: CodeObjectId::UNKNOWN,
+            code_object: self.code_object(launch),
         };
         self.appender.dispatch(&dispatch).unwrap();
         if launch.candidate > 0 {
@@ -147,8 +177,12 @@ struct Answer {
     kernel_cache: Vec<String>,
     launches: Vec<Comparison>,
     candidates: Vec<Candidate>,
+    /// See tests/validate.rs.
+    validated: Vec<serde_json::Value>,
     runs: Option<Runs>,
     impossible: u64,
+    /// See instrumented.rs.
+    instrumented: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,6 +193,7 @@ struct Comparison {
     target: String,
     grid: Option<[i64; 3]>,
     workgroup: Option<[i64; 3]>,
+    dynamic_lds: Option<i64>,
     builds: Vec<Build>,
 }
 
@@ -289,7 +324,9 @@ fn builds_that_took_turns_in_every_form() {
         (&answer.alternate[..], &answer.kernel_cache[..]),
         (&["ABAB".to_string()][..], &["/home/me/builds".to_string()][..])
     );
-    assert!(answer.runs.is_none() && answer.impossible == 0);
+    assert!(
+        answer.runs.is_none() && answer.impossible + answer.instrumented == 0 && answer.validated.is_empty()
+    );
     assert_eq!(answer.launches.len(), 2, "what was not replaced is not told of: {answer:?}");
     let gemm = &answer.launches[0];
     assert_eq!((gemm.kernel.as_str(), gemm.gpu, gemm.target.as_str()), (GEMM.kernel, Some(0), "gfx90a"));
@@ -505,6 +542,33 @@ fn what_is_around_the_calls_is_told() {
         remark(build, "during 50 % of its calls, and during 0 % of the baseline's").is_some(),
         "{build:?}"
     );
+    // The same where the other operation begins before the call, and ends in the middle of it.
+    let dir = Dir::new();
+    let mut run = Recording::new(&dir, "run.rpd");
+    run.candidate(1, "/c/1", Outcome::Loaded, "");
+    for launch in turns(GEMM, GEMM, 100) {
+        if launch.candidate == 1 {
+            let start = run.now + launch.idle / 2;
+            run.exactly(Launch { queue: 2, ..other }, start, 20_000);
+        }
+        run.launch(launch);
+    }
+    run.end();
+    let answer = self::answer(&dir, &["run.rpd"]);
+    let [base, build] = answer.only() else { panic!("{answer:?}") };
+    assert_eq!((base.overlapped_percent, build.overlapped_percent), (0.0, 100.0));
+    // Another process has a queue of the same number, which is another one.
+    let dir = Dir::new();
+    let mut run = Recording::new(&dir, "run.rpd");
+    run.candidate(1, "/c/1", Outcome::Loaded, "");
+    turns(GEMM, GEMM, 100).for_each(|launch| run.launch(launch));
+    run.end();
+    let mut run = Recording::new(&dir, "run.rpd");
+    (0..200).for_each(|_| run.launch(other));
+    run.end();
+    let answer = self::answer(&dir, &["run.rpd"]);
+    let [base, build] = answer.only() else { panic!("{answer:?}") };
+    assert_eq!((base.after_other_percent, build.after_other_percent), (1.0, 0.0), "the first call alone");
     // Nothing of this where both are alike.
     let dir = Dir::new();
     let answer = run_of(&dir, turns(GEMM, GEMM, 100).flat_map(|launch| [other, launch]));
@@ -602,6 +666,10 @@ fn a_trace_without_replacements_says_so() {
         let told = dir.run(&["replacements", &trace]);
         told.expect(0).says(&[&trace, "no kernel was replaced", "--kernel-cache"]);
         assert!(told.stdout.is_empty(), "{told}");
+        for form in ["--json", "--csv"] {
+            let told = dir.run(&["replacements", form, &trace]);
+            told.expect(0).says(&[&trace, "no kernel was replaced", "rpd record --kernel-cache DIR"]);
+        }
         assert!(answer(&dir, &[&trace]).launches.is_empty());
     }
     // Candidates of which none ran.
@@ -614,6 +682,8 @@ fn a_trace_without_replacements_says_so() {
         "{told}"
     );
     assert!(told.stdout.contains("  =cmd()\\nsecond line\n"), "{told}");
+    told.says(&["no kernel was replaced", "list of candidates"]);
+    assert!(!told.stderr.contains("--kernel-cache"), "there is one: {told}");
     assert_eq!(answer(&dir, &["none.rpd"]).candidates[0].path, "/c/\x1b[2J\u{202e}");
 }
 
@@ -657,6 +727,52 @@ fn two_runs_are_compared_by_target() {
     assert_eq!(self::answer(&dir, &["a.rpd", "b.rpd", "--kernel", "nothing"]).launches.len(), 0);
 }
 
+/// LDS that a launch adds is a part of its geometry; what the kernel itself has is a matter of the build.
+#[test]
+fn launches_with_other_dynamic_lds_are_compared_by_themselves() {
+    let dir = Dir::new();
+    let mut run = Recording::new(&dir, "one.rpd");
+    run.candidate(1, "/b/gemm.hsaco", Outcome::Loaded, "");
+    for _ in 0..20 {
+        for (lds, ns) in [([1024, 1024], 50_000), ([1024 + 4096, 1024], 90_000)] {
+            for candidate in [0, 1] {
+                run.launch(Launch { candidate, lds, ns, ..GEMM });
+            }
+        }
+    }
+    run.end();
+    let sizes = |answer: &Answer| {
+        let mut sizes: Vec<_> =
+            answer.launches.iter().map(|launch| (launch.dynamic_lds, launch.builds[0].calls)).collect();
+        sizes.sort();
+        sizes
+    };
+    let one = answer(&dir, &["one.rpd"]);
+    assert_eq!(sizes(&one), [(Some(0), 20), (Some(4096), 20)]);
+    let told = replacements(&dir, 120, &["one.rpd"]);
+    assert_eq!(told.stdout.matches("workgroup 256,1,1, 4096 bytes of dynamic LDS\n").count(), 1, "{told}");
+    assert_eq!(told.stdout.matches("workgroup 256,1,1\n").count(), 1, "{told}");
+    let csv = dir.run(&["replacements", "--csv", "one.rpd"]).expect(0).stdout.clone();
+    assert_eq!(csv.matches("\"256,1,1\",4096,").count(), 2, "{csv}");
+
+    // Two builds of the whole program: the kernel's own LDS differs, the launch is the same.
+    for (name, own) in [("a.rpd", 1024), ("b.rpd", 2048)] {
+        let mut run = Recording::new(&dir, name);
+        (0..20).for_each(|_| run.launch(Launch { lds: [own + 512, own], ..GEMM }));
+        run.end();
+    }
+    let two = answer(&dir, &["a.rpd", "b.rpd"]);
+    assert_eq!(sizes(&two), [(Some(512), 20)]);
+    assert_eq!(two.launches[0].builds.len(), 2);
+    // HIP's own times tell the LDS that the launch adds, and no other.
+    for name in ["a.rpd", "b.rpd"] {
+        let hip = "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::timing', 'hip');
+             UPDATE ext_dispatch SET groupSegmentSize = 512";
+        dir.open(name).execute_batch(hip).unwrap();
+    }
+    assert_eq!(sizes(&answer(&dir, &["a.rpd", "b.rpd"])), [(Some(512), 20)]);
+}
+
 #[test]
 fn what_else_differs_between_two_runs_is_told() {
     let dir = Dir::new();
@@ -666,11 +782,15 @@ fn what_else_differs_between_two_runs_is_told() {
             "UPDATE rocpd_metadata SET value = './train --steps 9' WHERE tag = 'session::0::command';
              UPDATE rocpd_metadata SET value = 'AMD Instinct MI250' WHERE tag = 'gpu::0::name';
              DELETE FROM rocpd_metadata WHERE tag = 'session::0::host';
-             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::version::hip', '6.4')",
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::version::hip', '6.4'),
+                ('session::0::version::driver', 'Linux 6.8.0'), ('session::0::version::hsa', '1.14')",
         )
         .unwrap();
     dir.open("a.rpd")
-        .execute_batch("INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::version::hip', '5.2')")
+        .execute_batch(
+            "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::version::hip', '5.2'),
+                ('session::0::version::driver', 'amdgpu 6.3.6, Linux 6.8.0'), ('session::0::version::hsa', '1.14')",
+        )
         .unwrap();
     let runs = answer(&dir, &["a.rpd", "b.rpd"]).runs.unwrap();
     let differences: Vec<String> = runs
@@ -683,6 +803,7 @@ fn what_else_differs_between_two_runs_is_told() {
         [
             "GPU AMD Instinct MI210 AMD Instinct MI250",
             "command ./train --steps 100 ./train --steps 9",
+            "version of driver amdgpu 6.3.6, Linux 6.8.0 Linux 6.8.0",
             "version of hip 5.2 6.4"
         ]
     );

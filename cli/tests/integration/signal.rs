@@ -8,10 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use crate::harness::{Dir, RPD, ran};
 use crate::trim_failure::long;
 
-/// A command under rpd that says when it is ready and counts the signals it gets. It ends by itself
-/// after a while, so that a failing test leaves nothing behind.
+/// A command under rpd that says when it is ready and counts the signals it gets, until its input ends. A signal between two waits
+/// ends the next one: Python writes it to the pipe, so it is never left to wait for input. An alarm ends the command where a test fails.
 const COUNTER: &str = r#"
-import os, signal, sys, time
+import os, select, signal, sys
 names = {signal.SIGINT: "INT", signal.SIGTERM: "TERM", signal.SIGHUP: "HUP", signal.SIGQUIT: "QUIT",
          signal.SIGUSR1: "USR1", signal.SIGUSR2: "USR2", signal.SIGCONT: "CONT"}
 # Not print: a handler may come in the middle of one.
@@ -19,14 +19,19 @@ def say(text):
     os.write(1, (text + "\n").encode())
 def got(number, frame):
     say(names[number])
+signal.alarm(300)
+came, written = os.pipe()
+os.set_blocking(written, False)
+signal.set_wakeup_fd(written)
 for number in names:
     signal.signal(number, got)
 say("ready " + str(os.getpid()))
-deadline = time.monotonic() + 600
-while time.monotonic() < deadline:
-    if sys.stdin.readline() == "":
-        break
-sys.exit(9)
+while True:
+    ready = select.select([0, came], [], [])[0]
+    if came in ready:
+        os.read(came, 100)
+    elif os.read(0, 1000) == b"":
+        sys.exit(9)
 "#;
 
 struct Running {

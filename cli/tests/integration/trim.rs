@@ -27,6 +27,10 @@ const DEPENDENT: [(&str, &[(&str, bool)]); 9] = [
 const WHOLE: [&str; 4] =
     ["rocpd_kernelcodeobject", "ext_codeobject", "ext_codeobject_kernel", "ext_candidate"];
 
+/// The tables of what analyzers found.
+const FOUND: [&str; 5] =
+    ["ext_memoryaccess", "ext_heatmap", "ext_timeinterval", "ext_basicblock", "ext_handlervalue"];
+
 fn integers(dir: &Dir, trace: &str, query: &str) -> Vec<Vec<i64>> {
     let rows = rows(&dir.open(trace), query);
     let integer = |value: &Value| match value {
@@ -91,6 +95,21 @@ fn must_be(dir: &Dir, trace: &str, out: &str, start: i64, end: i64) {
     }
     for table in WHOLE.iter().filter(|table| has_table(dir, trace, table)) {
         assert_eq!(whole(table), left(table), "{table}");
+    }
+    if has_table(dir, trace, "ext_instrumentation") {
+        // Of a dispatch without an operation nothing says when it was.
+        let instrumented = "SELECT rowid, ifnull(op_id, -1) FROM ext_instrumentation";
+        let instrumented: BTreeSet<i64> = integers(dir, trace, instrumented)
+            .into_iter()
+            .filter(|row| row[1] == -1 || ops.contains(&row[1]))
+            .map(|row| row[0])
+            .collect();
+        for table in ["ext_instrumentation"].iter().chain(&FOUND) {
+            // What was found has the id of what it belongs to.
+            let expected: Vec<Vec<Value>> =
+                whole(table).into_iter().filter(|row| id_in(row, &instrumented)).collect();
+            assert!(!expected.is_empty() && expected == left(table), "{table}");
+        }
     }
     let checked = dir.run(&["check", out]);
     checked.expect(0);
@@ -177,7 +196,7 @@ fn texts_that_nothing_uses_go_and_sensors_are_cut() {
     let out = dir.open("out.rpd");
     let used = "SELECT apiName_id FROM rocpd_api UNION SELECT args_id FROM rocpd_api UNION SELECT description_id FROM rocpd_op
         UNION SELECT opType_id FROM rocpd_op UNION SELECT kernelName_id FROM rocpd_kernelapi UNION SELECT name_id FROM rocpd_stackframe
-        UNION SELECT kernelName_id FROM ext_dispatch UNION SELECT id FROM rocpd_string WHERE id & 0xffffffff = 1";
+        UNION SELECT kernelName_id FROM ext_dispatch UNION SELECT kernelName_id FROM ext_instrumentation UNION SELECT id FROM rocpd_string WHERE id & 0xffffffff = 1";
     assert_eq!(rows(&out, "SELECT id FROM rocpd_string"), rows(&out, used));
     assert!(
         number(&out, "SELECT count(*) FROM rocpd_string")

@@ -88,6 +88,26 @@ fn wrong_usage_is_2() {
     assert!(dir.names().is_empty());
 }
 
+/// `--alternate random -- app` would run a command random.
+#[test]
+fn a_value_that_became_the_command_is_understood() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("cache")).unwrap();
+    for value in ["random", "ABAB", "blocks=4"] {
+        let ran = dir.run(&["record", "--kernel-cache", "cache", "--alternate", value, "--", "true"]);
+        ran.expect(2).says(&[
+            &format!("rpd: {value} would be the command: --alternate takes"),
+            &format!("--alternate={value}"),
+        ]);
+    }
+    dir.run(&["record", "--save-code", "code", "true"]).expect(2).says(&["--save-code=code"]);
+    dir.run(&["record", "--save-code", "cache", "--", "true"]).expect(2).says(&["--save-code=cache"]);
+    dir.run(&["record", "--save-code", "--", "no-such-command", "x"])
+        .expect(127)
+        .says(&["command not found"]);
+    assert_eq!(dir.names(), ["cache"]);
+}
+
 #[test]
 fn a_first_word_that_is_no_verb_is_understood() {
     let dir = Dir::new();

@@ -1,11 +1,11 @@
 //! The code objects of a file: a code object, an offload bundle, a host program or library.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use rpd_codeobject::descriptor::Descriptor;
@@ -49,6 +49,34 @@ pub fn is_database(path: &Path) -> Result<bool> {
     let read = open(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin);
     read.with_context(|| format!("cannot read {}", path.display()))?;
     Ok(begin == MAGIC)
+}
+
+/// The code objects in a directory and those below it, by the extensions that they have. Links to directories are not followed.
+///
+/// # Errors
+/// When a directory cannot be read, or has no such file.
+pub fn code_objects(directory: &Path) -> Result<Vec<PathBuf>> {
+    let (mut found, mut unread) = (Vec::new(), vec![directory.to_path_buf()]);
+    while let Some(directory) = unread.pop() {
+        let failed = || format!("cannot read the directory {}", directory.display());
+        for entry in fs::read_dir(&directory).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            let path = entry.path();
+            if entry.file_type().with_context(failed)?.is_dir() {
+                unread.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "hsaco" || extension == "co") {
+                found.push(path);
+            }
+        }
+    }
+    if found.is_empty() {
+        bail!(
+            "{} has no .hsaco or .co file, and none is below it: give a code object, a program, a library or a trace by its name",
+            directory.display()
+        );
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Hands each code object in the file to `visit`, until that says to stop or fails. One at a time is in memory.

@@ -11,34 +11,39 @@ pub struct Assumed {
     /// Work-items of a workgroup.
     pub workgroup: Option<u32>,
     /// Bytes of LDS that the launch adds.
-    pub dynamic_lds: u32,
-    /// Bytes of LDS of a workgroup in all, where that is known in place of what is added.
-    pub lds: Option<u32>,
+    pub dynamic_lds: Option<u32>,
 }
 
-/// Launches of a kernel in one size.
+/// Launches of a kernel in one size that ran one build of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Launches {
+    /// The build: none for the program's own kernel.
+    #[serde(flatten)]
+    pub candidate: Option<Candidate>,
     /// Work-items of a workgroup in each direction.
     pub workgroup: [u32; 3],
-    /// LDS of a workgroup, what the launch added included.
-    pub lds: u32,
+    /// LDS of a workgroup, what the launch added included; none where the trace does not say it of this build.
+    pub lds: Option<u32>,
     /// How many.
     pub calls: u64,
     /// Sum of their durations.
     pub total_ns: u64,
 }
 
-impl Launches {
-    /// What is known of them, but for what whoever asks says.
-    pub(super) fn assumed(&self, asked: Assumed) -> Assumed {
-        let [x, y, z] = self.workgroup;
-        Assumed {
-            workgroup: asked.workgroup.or(Some(x.saturating_mul(y).saturating_mul(z))),
-            dynamic_lds: asked.dynamic_lds,
-            lds: if asked.dynamic_lds > 0 { None } else { Some(self.lds) },
-        }
-    }
+/// A file of the kernel cache whose kernel ran in the place of the program's own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Candidate {
+    /// The file.
+    #[serde(rename = "candidate")]
+    pub path: String,
+    /// SHA-256 of its bytes, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// Work-items of a workgroup of that size.
+#[must_use]
+pub fn work_items(workgroup: [u32; 3]) -> u32 {
+    workgroup.into_iter().fold(1, u32::saturating_mul)
 }
 
 /// A kernel as a row. Sizes are bytes.
@@ -50,6 +55,25 @@ pub struct KernelFacts {
     pub symbol: String,
     /// The processor and the features that it is for.
     pub target: String,
+    /// Of a directory: the file that it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// None where a trace does not say it.
+    #[serde(flatten)]
+    pub needs: Option<KernelNeeds>,
+    /// How many waves fit; `None` for a processor that is not known, and for needs that are not.
+    pub occupancy: Option<Fit>,
+    /// Of a trace: how it was launched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launches: Option<Launches>,
+    /// Where they were asked for, and the code object is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Vec<KernelArgument>>,
+}
+
+/// What a kernel needs of the hardware, as its code object says it. Sizes are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KernelNeeds {
     /// Vector registers of a work-item, accumulation registers not included.
     pub vgpr: u32,
     /// Accumulation registers of a work-item.
@@ -74,14 +98,6 @@ pub struct KernelFacts {
     pub max_workgroup: u32,
     /// The only size of workgroup that it runs in, where there is one.
     pub required_workgroup: Option<[u32; 3]>,
-    /// How many waves fit; `None` for a processor that is not known.
-    pub occupancy: Option<Fit>,
-    /// Of a trace: how it was launched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub launches: Option<Launches>,
-    /// Where they were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Vec<KernelArgument>>,
 }
 
 /// How many waves of a kernel a SIMD holds, and why not more.
@@ -137,12 +153,60 @@ impl KernelFacts {
         assumed: Assumed,
     ) -> KernelFacts {
         let mut need = Need::of(kernel, descriptor, target);
+        need.lds = need.lds.saturating_add(assumed.dynamic_lds.unwrap_or(0));
         need.workgroup = assumed.workgroup.unwrap_or(need.workgroup);
-        need.lds = assumed.lds.unwrap_or(need.lds.saturating_add(assumed.dynamic_lds));
         KernelFacts {
             kernel: kernel.demangled(),
             symbol: kernel.name.clone(),
             target: target.to_string(),
+            file: None,
+            needs: Some(KernelNeeds::of(kernel, target)),
+            occupancy: fit(kernel, &need, target),
+            launches: None,
+            arguments: None,
+        }
+    }
+
+    /// The same in these launches, but for what whoever asks says of them.
+    pub(super) fn launched(
+        kernel: &Kernel,
+        descriptor: Option<&Descriptor>,
+        target: &Target,
+        asked: Assumed,
+        launches: Launches,
+    ) -> KernelFacts {
+        let workgroup = asked.workgroup.or(Some(work_items(launches.workgroup)));
+        let added = launches.lds.map(|lds| lds.saturating_sub(kernel.group_segment_fixed_size));
+        let dynamic_lds = asked.dynamic_lds.or(added);
+        let facts = KernelFacts::of(kernel, descriptor, target, Assumed { workgroup, dynamic_lds });
+        let occupancy = facts.occupancy.filter(|_| dynamic_lds.is_some());
+        KernelFacts { occupancy, launches: Some(launches), ..facts }
+    }
+
+    /// Of a kernel of which only its launches are known.
+    pub(super) fn unknown(kernel: &str, target: &str, launches: Launches) -> KernelFacts {
+        KernelFacts {
+            kernel: kernel.to_string(),
+            symbol: String::new(),
+            target: target.to_string(),
+            file: None,
+            needs: None,
+            occupancy: None,
+            launches: Some(launches),
+            arguments: None,
+        }
+    }
+
+    /// The same with the kernel's arguments.
+    #[must_use]
+    pub fn with_arguments(self, kernel: &Kernel) -> KernelFacts {
+        KernelFacts { arguments: Some(KernelArgument::all(kernel)), ..self }
+    }
+}
+
+impl KernelNeeds {
+    fn of(kernel: &Kernel, target: &Target) -> KernelNeeds {
+        KernelNeeds {
             vgpr: if target.has_one_register_file() {
                 kernel.vgpr_count.saturating_sub(kernel.agpr_count)
             } else {
@@ -159,19 +223,13 @@ impl KernelFacts {
             wavefront: kernel.wavefront_size,
             max_workgroup: kernel.max_flat_workgroup_size,
             required_workgroup: kernel.reqd_workgroup_size,
-            occupancy: Occupancy::of(&target.processor, &need).map(|occupancy| Fit::of(&occupancy, &need)),
-            launches: None,
-            arguments: None,
         }
     }
+}
 
-    /// The same with how it was launched.
-    pub(super) fn launched(self, launches: Launches) -> KernelFacts {
-        KernelFacts { launches: Some(launches), ..self }
-    }
-
-    /// The same with the kernel's arguments.
-    pub fn with_arguments(self, kernel: &Kernel) -> KernelFacts {
+impl KernelArgument {
+    /// Those of a kernel.
+    pub(super) fn all(kernel: &Kernel) -> Vec<KernelArgument> {
         let argument = |argument: &rpd_codeobject::Argument| KernelArgument {
             name: argument.name.clone(),
             offset: argument.offset,
@@ -181,8 +239,23 @@ impl KernelFacts {
             address_space: argument.address_space.clone(),
             access: argument.access.clone(),
         };
-        KernelFacts { arguments: Some(kernel.args.iter().map(argument).collect()), ..self }
+        kernel.args.iter().map(argument).collect()
     }
+}
+
+/// How many waves fit of a kernel that needs `need`: none of a workgroup that it does not allow.
+fn fit(kernel: &Kernel, need: &Need, target: &Target) -> Option<Fit> {
+    let fit = Fit::of(&Occupancy::of(&target.processor, need)?, need);
+    let is_allowed = match (kernel.reqd_workgroup_size, kernel.largest_workgroup()) {
+        (_, None) => true,
+        (Some(_), Some(only)) => need.workgroup == only,
+        (None, Some(most)) => need.workgroup <= most,
+    };
+    if is_allowed {
+        return Some(fit);
+    }
+    let limited_by = vec![OccupancyLimit::Workgroup.name()];
+    Some(Fit { waves: 0, by_workgroup: 0, workgroups: 0, limited_by, ..fit })
 }
 
 impl Fit {

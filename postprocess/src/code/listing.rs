@@ -12,6 +12,7 @@ use rpd_disassembly::Disassembler;
 use serde::Serialize;
 
 use super::file::FoundObject;
+use super::kernel::KernelArgument;
 
 /// A function: a kernel, or what kernels call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +27,8 @@ pub struct Listing {
     pub is_kernel: bool,
     /// Where it begins, in the code object's own addresses.
     pub address: u64,
+    /// Of a kernel.
+    pub arguments: Option<Vec<KernelArgument>>,
     /// In order.
     pub instructions: Vec<ListedInstruction>,
     /// In the order of their addresses.
@@ -122,11 +125,11 @@ impl Lister {
     pub fn each_function(
         &mut self,
         object: &FoundObject,
-        is_wanted: impl Fn(&str, &str) -> bool,
+        mut is_wanted: impl FnMut(&str, &str) -> bool,
         mut visit: impl FnMut(Listing) -> Result<()>,
     ) -> Result<()> {
         let place = || object.place.clone();
-        let target = CodeObject::parse(&object.bytes).with_context(place)?.target;
+        let CodeObject { target, kernels, .. } = CodeObject::parse(&object.bytes).with_context(place)?;
         let functions = functions(&object.bytes).with_context(place)?;
         let wanted: Vec<(&Function<'_>, String)> = functions
             .iter()
@@ -160,12 +163,15 @@ impl Lister {
                 rest = behind;
             }
             let blocks = blocks(&instructions, function, &functions);
+            let kernel =
+                kernels.iter().find(|kernel| kernel.symbol.strip_suffix(".kd") == Some(function.name));
             visit(Listing {
                 function: name,
                 symbol: function.name.to_string(),
                 target: target.to_string(),
                 is_kernel: function.descriptor.is_some(),
                 address: function.address,
+                arguments: kernel.map(KernelArgument::all),
                 instructions,
                 blocks,
             })?;

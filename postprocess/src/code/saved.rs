@@ -40,7 +40,7 @@ impl SavedObject {
             let path = folder.join(format!("{}.hsaco", self.sha256));
             if path.exists() {
                 let bytes = read(&path, None)?;
-                if self.is_of(&bytes) {
+                if is_digest_of(&self.sha256, &bytes) {
                     return Ok(FoundObject { place: path.display().to_string(), bytes });
                 }
                 bail!("{} has other bytes than its name says", path.display());
@@ -50,28 +50,36 @@ impl SavedObject {
             bail!("it was in the program's memory ({}), and was not saved", escape(&self.uri));
         };
         let bytes = read(&path, place)?;
-        if !self.is_of(&bytes) {
+        if !is_digest_of(&self.sha256, &bytes) {
             bail!("{} has changed since the recording", path.display());
         }
         Ok(FoundObject { place: escape(&self.uri).into_owned(), bytes })
     }
-
-    fn is_of(&self, bytes: &[u8]) -> bool {
-        let digest = Sha256::digest(bytes);
-        digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-            == self.sha256.to_ascii_lowercase()
-    }
 }
 
-/// The folders that are looked into for a trace: the one that was named, or the trace's own and those beside it.
-pub(super) fn folders(trace: &Path, named: Option<&Path>) -> Vec<PathBuf> {
+/// Whether the file has the bytes with this SHA-256.
+pub(super) fn is_content(path: &Path, sha256: &str) -> bool {
+    read(path, None).is_ok_and(|bytes| is_digest_of(sha256, &bytes))
+}
+
+fn is_digest_of(sha256: &str, bytes: &[u8]) -> bool {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == sha256.to_ascii_lowercase()
+}
+
+/// The folders that are looked into for a trace: the one that was named, or the trace's own (`rpd record --save-code`), those that its
+/// sessions have `recorded` into, and those beside it.
+pub(super) fn folders(trace: &Path, named: Option<&Path>, recorded: Vec<PathBuf>) -> Vec<PathBuf> {
     if let Some(named) = named {
         return vec![named.to_path_buf()];
     }
     let beside = trace.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut own = trace.as_os_str().to_os_string();
-    own.push("-code");
-    vec![PathBuf::from(own), beside.join("code"), beside.to_path_buf()]
+    own.push(".code");
+    let mut folders = vec![PathBuf::from(own)];
+    folders.extend(recorded);
+    folders.extend([beside.join("code"), beside.to_path_buf()]);
+    folders
 }
 
 /// The bytes of a file, or of a part of it.
@@ -131,13 +139,16 @@ mod tests {
     #[test]
     fn folders_beside_the_trace() {
         let shown = |trace: &str| {
-            folders(Path::new(trace), None)
+            folders(Path::new(trace), None, vec!["/saved".into()])
                 .into_iter()
                 .map(|path| path.display().to_string())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(shown("/a/b.rpd"), ["/a/b.rpd-code", "/a/code", "/a"]);
-        assert_eq!(shown("b.rpd"), ["b.rpd-code", "./code", "."]);
-        assert_eq!(folders(Path::new("b.rpd"), Some(Path::new("/c"))), [PathBuf::from("/c")]);
+        assert_eq!(shown("/a/b.rpd"), ["/a/b.rpd.code", "/saved", "/a/code", "/a"]);
+        assert_eq!(shown("b.rpd"), ["b.rpd.code", "/saved", "./code", "."]);
+        assert_eq!(
+            folders(Path::new("b.rpd"), Some(Path::new("/c")), vec!["/saved".into()]),
+            [PathBuf::from("/c")]
+        );
     }
 }

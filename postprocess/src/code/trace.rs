@@ -1,48 +1,87 @@
 //! The kernels that a trace has launched, and the code objects that they came from.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rpd_codeobject::{Kernel, Target};
+use rpd_codeobject::{Kernel, Target, TritonBuild};
 use rpd_schema::session_fact;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, Row};
 
 use super::file::FoundObject;
-use super::kernel::{Assumed, KernelFacts, Launches};
+use super::kernel::{Assumed, Candidate, KernelFacts, Launches, work_items};
 use super::saved::{SavedObject, folders};
+use super::triton;
 use crate::notes::Notes;
 use crate::text::escape;
-use crate::trace::{has_table, open};
+use crate::trace::replaced::NOT_IN_FILE;
+use crate::trace::{has_table, open, sessions_timed_by_hip};
 
 /// The kernels of a trace: what it says of them itself, and where their code is.
 pub struct TraceCode {
     kernels: BTreeMap<KernelKey, TraceKernel>,
     objects: Vec<SavedObject>,
     folders: Vec<PathBuf>,
+    kernel_caches: BTreeSet<String>,
 }
 
 /// A kernel is the same in all sessions that ran the same code of it, or code of which nothing is known on equal GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct KernelKey {
-    /// With parameters.
+    /// With parameters: of what ran, where that is known. An instrumented kernel has another one than the kernel that was launched.
     name: String,
     target: String,
+    build: BuildKey,
+}
+
+/// A build of a kernel, and its code.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct BuildKey {
     /// Place among the objects, where its code object is known.
     object: Option<usize>,
+    /// None for the program's own.
+    candidate: Option<Candidate>,
 }
 
 struct TraceKernel {
     /// What the recorder wrote of it.
-    facts: Kernel,
-    launches: Vec<Launches>,
+    facts: Option<Kernel>,
+    /// How Triton launches it, where it is a candidate that Triton made.
+    triton: Option<TritonBuild>,
+    launches: BTreeMap<LaunchSize, LaunchTotal>,
+}
+
+/// How a dispatch was launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LaunchSize {
+    workgroup: [u32; 3],
+    /// None where the trace does not say it of what ran.
+    lds: Option<u32>,
+}
+
+/// Dispatches of one size.
+#[derive(Debug, Clone, Copy, Default)]
+struct LaunchTotal {
+    calls: u64,
+    ns: u64,
 }
 
 /// A row of `ext_kernelcodeobject`, and of `ext_codeobject` where one belongs to it.
 struct TraceFacts {
     kernel: Kernel,
     object: Option<SavedObject>,
+}
+
+/// Kernels of the same build in one code object.
+pub struct BuildObject<'a> {
+    /// The code object, or in words why it is not there.
+    pub found: Result<FoundObject, String>,
+    /// None for the program's own kernels.
+    pub candidate: Option<&'a Candidate>,
+    /// The names of those that were launched.
+    pub names: BTreeSet<&'a str>,
 }
 
 impl TraceCode {
@@ -53,51 +92,93 @@ impl TraceCode {
     pub fn open(file: &Path, saved: Option<&Path>, notes: &dyn Notes) -> Result<TraceCode> {
         let (trace, _) = open(file, notes)?;
         let name = file.display();
-        let code = TraceCode::read(&trace, folders(file, saved));
-        let code = code.with_context(|| format!("cannot read the kernels of {name}"))?;
+        let sessions = rpd_schema::sessions(&trace);
+        let sessions = sessions.with_context(|| format!("cannot read the sessions of {name}"))?;
+        let all = |fact: &str| -> BTreeSet<String> {
+            sessions.iter().filter_map(|session| session.get(fact)).map(str::to_string).collect()
+        };
+        let recorded = all(session_fact::SAVED_CODE).into_iter().map(PathBuf::from).collect();
+        let mut code = TraceCode {
+            kernels: BTreeMap::new(),
+            objects: Vec::new(),
+            folders: folders(file, saved, recorded),
+            kernel_caches: all(session_fact::KERNEL_CACHE),
+        };
+        code.read(&trace).with_context(|| format!("cannot read the kernels of {name}"))?;
         if code.kernels.is_empty() {
             bail!("{name} says nothing of its kernels' code: none ran, or another recorder wrote it");
         }
         Ok(code)
     }
 
-    fn read(trace: &Connection, folders: Vec<PathBuf>) -> Result<TraceCode> {
-        let mut code = TraceCode { kernels: BTreeMap::new(), objects: Vec::new(), folders };
+    fn read(&mut self, trace: &Connection) -> Result<()> {
         for table in ["ext_kernelcodeobject", "ext_dispatch"] {
             if !has_table(trace, table)? {
-                return Ok(code);
+                return Ok(());
             }
         }
         let gpus: BTreeMap<i64, String> = rpd_schema::gpus(trace)?
             .iter()
             .filter_map(|gpu| Some((i64::from(gpu.gpu), gpu.get(session_fact::GPU_TARGET)?.to_string())))
             .collect();
+        let by_hip = sessions_timed_by_hip(trace)?;
         let facts = facts(trace)?;
         // Sessions name the same code object each for itself.
         let objects: BTreeSet<&SavedObject> =
             facts.values().filter_map(|facts| facts.object.as_ref()).collect();
-        code.objects = objects.into_iter().cloned().collect();
-        let mut statement = trace.prepare(&format!(
-            "SELECT D.codeObject_id, O.gpuId, {}, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize,
-                 count(*), total(max(O.\"end\" - O.start, 0))
-             FROM ext_dispatch D JOIN rocpd_op O ON O.id = D.op_id LEFT JOIN rocpd_string N ON N.id = D.kernelName_id
-             GROUP BY D.codeObject_id, O.gpuId, D.kernelName_id, D.workgroupX, D.workgroupY, D.workgroupZ,
-                 D.groupSegmentSize",
-            shown("N.string")
-        ))?;
+        self.objects = objects.into_iter().cloned().collect();
+        let mut statement = trace.prepare(&launches_query(trace)?)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let Some(known) = facts.get(&row.get(0)?) else { continue };
-            let object = known.object.as_ref().and_then(|object| code.objects.binary_search(object).ok());
-            let target = match &known.object {
-                Some(object) => object.target.clone(),
-                None => gpus.get(&row.get(1)?).cloned().unwrap_or_default(),
+            let own = facts.get(&row.get(0)?);
+            let replaced: Option<i64> = row.get(1)?;
+            let known = match replaced {
+                Some(_) => facts.get(&row.get_ref(2)?.as_i64().unwrap_or(0)),
+                None => own,
             };
-            let key = KernelKey { name: text_of(row.get_ref(2)?).into_owned(), target, object };
-            let new = || TraceKernel { facts: known.kernel.clone(), launches: Vec::new() };
-            code.kernels.entry(key).or_insert_with(new).add(launches(row)?);
+            if known.is_none() && replaced.is_none() {
+                continue;
+            }
+            let text = |at: usize| row.get_ref(at).map(|value| text_of(value).into_owned());
+            let candidate = match replaced {
+                Some(_) => Some(Candidate { path: text(3)?, sha256: text(4)? }),
+                None => None,
+            };
+            let target = match known.and_then(|known| known.object.as_ref()) {
+                Some(object) => object.target.clone(),
+                None => gpus.get(&row.get(5)?).cloned().unwrap_or_default(),
+            };
+            let object = known.and_then(|known| self.objects.binary_search(known.object.as_ref()?).ok());
+            let ran = known.filter(|_| replaced.is_some()).map(|known| known.kernel.demangled());
+            let name = match ran.filter(|name| !name.is_empty()) {
+                Some(name) => name,
+                None => text(6)?,
+            };
+            let key = KernelKey { name, target, build: BuildKey { object, candidate } };
+            let kernel = match self.kernels.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let KernelKey { name, build, .. } = new.key();
+                    let triton = build.candidate.as_ref().and_then(|ran| triton::description(ran, name));
+                    let facts = known.map(|known| known.kernel.clone());
+                    new.insert(TraceKernel { facts, triton, launches: BTreeMap::new() })
+                }
+            };
+            let lds = number(row, 10)?;
+            let is_by_hip = by_hip.contains(&row.get(11)?);
+            let static_lds = own.map(|own| own.kernel.group_segment_fixed_size);
+            let added = if is_by_hip { Some(lds) } else { static_lds.map(|own| lds.saturating_sub(own)) };
+            let workgroup = [number(row, 7)?, number(row, 8)?, number(row, 9)?];
+            let size = match replaced {
+                Some(_) => kernel.replacing(workgroup, added),
+                None => LaunchSize { workgroup, lds: kernel.lds(added) },
+            };
+            let total = kernel.launches.entry(size).or_default();
+            total.calls = total.calls.saturating_add(row.get::<_, i64>(12)?.unsigned_abs());
+            // A sum of floats: one of integers fails where it is too large.
+            total.ns = total.ns.saturating_add(row.get::<_, f64>(13)? as u64);
         }
-        Ok(code)
+        Ok(())
     }
 
     /// Whether the trace names code objects: its recorder was asked to save them.
@@ -105,36 +186,46 @@ impl TraceCode {
         !self.objects.is_empty()
     }
 
-    /// Hands each code object of the trace to `visit`: its bytes, or in words why there are none, and the names of its kernels that were
-    /// launched.
+    /// The directories that candidates are from, as the sessions say it.
+    pub fn kernel_caches(&self) -> &BTreeSet<String> {
+        &self.kernel_caches
+    }
+
+    /// The names of the kernels that the trace names no code object of: once for each build.
+    pub fn without_object(&self) -> impl Iterator<Item = &str> {
+        self.kernels.keys().filter(|key| key.build.object.is_none()).map(|key| key.name.as_str())
+    }
+
+    /// Hands the kernels of each code object of the trace to `visit`, those of each build apart.
     ///
     /// # Errors
     /// Those of `visit`.
-    pub fn each_object(
-        &self,
-        mut visit: impl FnMut(Result<FoundObject, String>, &BTreeSet<&str>) -> Result<()>,
-    ) -> Result<()> {
-        self.each_place(|_, found, names| visit(found, names))
+    pub fn each_object(&self, mut visit: impl FnMut(BuildObject<'_>) -> Result<()>) -> Result<()> {
+        self.each_build(|_, _, object| visit(object))
     }
 
-    fn each_place(
-        &self,
-        mut visit: impl FnMut(usize, Result<FoundObject, String>, &BTreeSet<&str>) -> Result<()>,
+    /// The same with the key of the build and the target that the trace has of the code object.
+    fn each_build<'a>(
+        &'a self,
+        mut visit: impl FnMut(&'a BuildKey, &'a String, BuildObject<'a>) -> Result<()>,
     ) -> Result<()> {
-        for (place, saved) in self.objects.iter().enumerate() {
-            let of_this = self.kernels.keys().filter(|key| key.object == Some(place));
-            let names: BTreeSet<&str> = of_this.map(|key| key.name.as_str()).collect();
+        let mut builds: BTreeMap<&BuildKey, BTreeSet<&str>> = BTreeMap::new();
+        for key in self.kernels.keys() {
+            builds.entry(&key.build).or_default().insert(&key.name);
+        }
+        for (build, names) in builds {
+            let Some(saved) = build.object.map(|place| &self.objects[place]) else { continue };
             let found = saved.find(&self.folders).map_err(|error| {
                 let begin: String = saved.sha256.chars().take(12).collect();
                 format!("code object {} for {}: {error:#}", escape(&begin), escape(&saved.target))
             });
-            visit(place, found, &names)?;
+            visit(build, &saved.target, BuildObject { found, candidate: build.candidate.as_ref(), names })?;
         }
         Ok(())
     }
 
-    /// A row for each kernel and each size that it was launched in, the one that took the most time first; from its code object where that
-    /// is found, else from what the trace says. Tells `missing` which are not found and why.
+    /// A row for each build of a kernel and each size that it was launched in, the one that took the most time first; from its code object
+    /// where that is found, else from what the trace says. Tells `missing` which are not found and why.
     ///
     /// # Errors
     /// When a code object that was found cannot be read.
@@ -146,7 +237,7 @@ impl TraceCode {
     ) -> Result<Vec<KernelFacts>> {
         let mut rows = Vec::new();
         let mut in_objects = BTreeSet::new();
-        self.each_place(|place, found, names| {
+        self.each_build(|build, of, BuildObject { found, names, .. }| {
             let object = match found {
                 Ok(object) => object,
                 Err(why) => {
@@ -159,22 +250,25 @@ impl TraceCode {
                 if !names.contains(name.as_str()) {
                     return;
                 }
-                let key = KernelKey { name, target: self.objects[place].target.clone(), object: Some(place) };
-                for launches in self.kernels.get(&key).map_or(&[][..], |kernel| &kernel.launches) {
-                    let row = KernelFacts::of(kernel, descriptor, target, launches.assumed(assumed));
-                    let row = if with_arguments { row.with_arguments(kernel) } else { row };
-                    rows.push(row.launched(launches.clone()));
+                let key = KernelKey { name, target: of.clone(), build: build.clone() };
+                let Some((key, known)) = self.kernels.get_key_value(&key) else { return };
+                for launches in known.launches(key) {
+                    let row = KernelFacts::launched(kernel, descriptor, target, assumed, launches);
+                    rows.push(if with_arguments { row.with_arguments(kernel) } else { row });
                 }
                 in_objects.insert(key);
             })
         })?;
         for (key, kernel) in self.kernels.iter().filter(|(key, _)| !in_objects.contains(key)) {
             let target = Target::from(key.target.as_str());
-            for launches in &kernel.launches {
-                let row = KernelFacts::of(&kernel.facts, None, &target, launches.assumed(assumed));
+            rows.extend(kernel.launches(key).map(|launches| match &kernel.facts {
                 // A trace has the name with parameters alone.
-                rows.push(KernelFacts { symbol: String::new(), ..row }.launched(launches.clone()));
-            }
+                Some(facts) => KernelFacts {
+                    symbol: String::new(),
+                    ..KernelFacts::launched(facts, None, &target, assumed, launches)
+                },
+                None => KernelFacts::unknown(&key.name, &key.target, launches),
+            }));
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.launches.as_ref().map(|launches| launches.total_ns)));
         Ok(rows)
@@ -182,28 +276,63 @@ impl TraceCode {
 }
 
 impl TraceKernel {
-    /// Sessions and GPUs are added up.
-    fn add(&mut self, more: Launches) {
-        let is_alike = |known: &&mut Launches| (known.workgroup, known.lds) == (more.workgroup, more.lds);
-        match self.launches.iter_mut().find(is_alike) {
-            Some(known) => {
-                known.calls = known.calls.saturating_add(more.calls);
-                known.total_ns = known.total_ns.saturating_add(more.total_ns);
-            }
-            None => self.launches.push(more),
+    /// All LDS of a workgroup to which a launch adds so much.
+    fn lds(&self, added: Option<u32>) -> Option<u32> {
+        Some(self.facts.as_ref()?.group_segment_fixed_size.saturating_add(added?))
+    }
+
+    /// How it ran in the place of a kernel that was launched with such workgroups, with `added` bytes of LDS.
+    fn replacing(&self, workgroup: [u32; 3], added: Option<u32>) -> LaunchSize {
+        if let Some(triton) = &self.triton {
+            return LaunchSize { workgroup: [triton.workgroup, 1, 1], lds: self.lds(Some(triton.lds)) };
         }
+        let most = self.facts.as_ref().map_or(0, |facts| facts.max_flat_workgroup_size);
+        match most > 0 && work_items(workgroup) > most {
+            // Only builds of Triton's run in other workgroups than the application's, in the largest that they allow.
+            true => LaunchSize { workgroup: [most, 1, 1], lds: None },
+            false => LaunchSize { workgroup, lds: self.lds(added) },
+        }
+    }
+
+    fn launches<'a>(&'a self, key: &'a KernelKey) -> impl Iterator<Item = Launches> + 'a {
+        self.launches.iter().map(|(size, total)| Launches {
+            candidate: key.build.candidate.clone(),
+            workgroup: size.workgroup,
+            lds: size.lds,
+            calls: total.calls,
+            total_ns: total.ns,
+        })
     }
 }
 
-fn launches(row: &Row<'_>) -> rusqlite::Result<Launches> {
-    let number = |at: usize| row.get::<_, i64>(at).map(|number| u32::try_from(number).unwrap_or(0));
-    Ok(Launches {
-        workgroup: [number(3)?, number(4)?, number(5)?],
-        lds: number(6)?,
-        calls: row.get::<_, i64>(7)?.unsigned_abs(),
-        // A sum of floats: one of integers fails where it is too large.
-        total_ns: row.get::<_, f64>(8)? as u64,
-    })
+/// The dispatches, counted by what ran and how.
+fn launches_query(trace: &Connection) -> Result<String> {
+    let has_replacements = has_table(trace, "ext_replacement")? && has_table(trace, "ext_candidate")?;
+    let (columns, join, group) = match has_replacements {
+        true => (
+            format!(
+                "R.id, R.replacement_kernel_id, coalesce({}, '{NOT_IN_FILE}'), {}",
+                shown("C.path"),
+                shown("C.sha256")
+            ),
+            "LEFT JOIN ext_replacement R ON R.id = D.op_id LEFT JOIN ext_candidate C ON C.id = R.candidate_id",
+            "R.id IS NULL, R.replacement_kernel_id, R.candidate_id",
+        ),
+        false => ("NULL, 0, '', ''".to_string(), "", "1"),
+    };
+    Ok(format!(
+        "SELECT D.codeObject_id, {columns}, O.gpuId, {}, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize,
+             D.op_id >> 32, count(*), total(max(O.\"end\" - O.start, 0))
+         FROM ext_dispatch D JOIN rocpd_op O ON O.id = D.op_id LEFT JOIN rocpd_string N ON N.id = D.kernelName_id {join}
+         GROUP BY D.codeObject_id, {group}, O.gpuId, D.kernelName_id, D.workgroupX, D.workgroupY, D.workgroupZ,
+             D.groupSegmentSize, D.op_id >> 32",
+        shown("N.string")
+    ))
+}
+
+/// A size; 0 where it is none.
+fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u32> {
+    row.get::<_, i64>(at).map(|number| u32::try_from(number).unwrap_or(0))
 }
 
 /// What the trace says of each kernel's code, by its id.
@@ -226,7 +355,7 @@ fn facts(trace: &Connection) -> Result<BTreeMap<i64, TraceFacts>> {
     let mut rows = statement.query([])?;
     let mut facts = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let number = |at: usize| row.get::<_, i64>(at).map(|number| u32::try_from(number).unwrap_or(0));
+        let number = |at: usize| number(row, at);
         let text = |at: usize| row.get_ref(at).map(|value| text_of(value).into_owned());
         let mut kernel = Kernel::default();
         kernel.name = text(1)?;

@@ -85,10 +85,10 @@ impl ColumnChange<'_> {
         if is(&["rocpd_api"], &["pid", "tid"]) {
             return self.strided(&value, PID_STRIDE);
         }
-        if is(&["rocpd_op"], &["queueId"]) {
+        if is(&["rocpd_op", "ext_instrumentation"], &["queueId"]) {
             return self.strided(&value, GPU_STRIDE);
         }
-        if is(&["rocpd_op"], &["gpuId"]) || is(&["rocpd_monitor"], &["deviceId"]) {
+        if is(&["rocpd_op", "ext_instrumentation"], &["gpuId"]) || is(&["rocpd_monitor"], &["deviceId"]) {
             return self.gpu(&value);
         }
         if is(&["rocpd_copyapi"], &["dstDevice", "srcDevice"]) {

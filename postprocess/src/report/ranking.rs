@@ -21,6 +21,7 @@ use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::trace::Strings;
+use crate::trace::instrumented::is_instrumented;
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trace::replaced::by_kernel;
 
@@ -56,20 +57,27 @@ impl By {
         matches!(self, By::Api | By::Marker)
     }
 
-    /// Start, end and two ids of texts of each row; the name is the first text that is not empty. Of what nests the id and the
-    /// thread too.
-    fn query(self) -> String {
-        let ops = r#"SELECT start, "end", description_id, opType_id FROM rocpd_op"#;
+    /// Whether instrumented kernels may be among them.
+    fn has_instrumented(self) -> bool {
+        matches!(self, By::Operation | By::Kernel)
+    }
+
+    /// Start, end and two ids of texts of each row for which `counts` (SQL) is true; the name is the first text that is not empty. Of
+    /// what nests the id and the thread too.
+    fn query(self, counts: &str) -> String {
+        let ops = format!(r#"SELECT start, "end", description_id, opType_id FROM rocpd_op WHERE {counts}"#);
         let of_type =
-            |which: &str| format!("{ops} WHERE opType_id IN (SELECT id FROM rocpd_string WHERE {which})");
+            |which: &str| format!("{ops} AND opType_id IN (SELECT id FROM rocpd_string WHERE {which})");
         let user_marker = "apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')";
         // Recorders of this format give markers ids of their own.
         let marker = format!("(id & 4294967295 >= 2147483648 OR {user_marker})");
         let calls = |text: &str, which: &str| {
-            format!(r#"SELECT start, "end", {text}, apiName_id, id, pid, tid FROM rocpd_api WHERE {which}"#)
+            format!(
+                r#"SELECT start, "end", {text}, apiName_id, id, pid, tid FROM rocpd_api WHERE {counts} AND {which}"#
+            )
         };
         match self {
-            By::Operation => ops.to_string(),
+            By::Operation => ops,
             By::Kernel => of_type(&format!("string IN ({KERNEL_TYPES})")),
             By::Copy => of_type("string LIKE 'Copy%'"),
             By::Api => calls("0", &format!("NOT {marker}")),
@@ -101,7 +109,7 @@ pub struct NameGroup {
     pub min_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
-    /// Of kernels: dispatches that ran another kernel in its place. Left out of JSON where there are none.
+    /// Of kernels: dispatches that ran another kernel in its place, but no instrumented one. Left out of JSON where there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub replaced: u64,
     /// Share of the total time of all rows, in percent; of calls and markers the share of `self_ns`.
@@ -123,6 +131,8 @@ pub struct Ranking {
     pub impossible: u64,
     /// Rows counted under a placeholder because their strings are not in the file.
     pub nameless: u64,
+    /// Dispatches of instrumented kernels that were left out.
+    pub instrumented: u64,
 }
 
 /// Running sums of one pair of string ids, then of one name.
@@ -158,13 +168,21 @@ impl RunningSums {
 }
 
 impl Ranking {
-    /// Reads the rows of any schema version.
+    /// Reads the rows of any schema version, dispatches of instrumented kernels only where they are asked for.
     ///
     /// # Errors
     /// When the file, or a temporary one for sorting, cannot be read.
-    pub fn of(trace: &Connection, version: Version, by: By) -> Result<Ranking> {
+    pub fn of(trace: &Connection, version: Version, by: By, with_instrumented: bool) -> Result<Ranking> {
         let mut ranking = Ranking::default();
-        let by_ids = ranking.scan(trace, by)?;
+        let counts = if by.has_instrumented() && !with_instrumented {
+            let left_out = is_instrumented(trace, "id")?;
+            let count = format!("SELECT count(*) FROM rocpd_op WHERE {left_out}");
+            ranking.instrumented = trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
+            format!("NOT {left_out}")
+        } else {
+            "1".to_string()
+        };
+        let by_ids = ranking.scan(trace, by, &counts)?;
         let (mut strings, mut texts) = (Strings::of(trace)?, Strings::in_table(trace, by.texts(version))?);
         let mut by_name: HashMap<String, RunningSums> = HashMap::new();
         for ((first, second), sums) in by_ids {
@@ -202,12 +220,12 @@ impl Ranking {
         Ok(ranking)
     }
 
-    fn scan(&mut self, trace: &Connection, by: By) -> Result<HashMap<NameIds, RunningSums>> {
+    fn scan(&mut self, trace: &Connection, by: By, counts: &str) -> Result<HashMap<NameIds, RunningSums>> {
         let mut sums: HashMap<NameIds, RunningSums> = HashMap::new();
         let processes = Processes::of(trace)?;
         let mut nested = Sorter::new();
         let mut outliers = Outliers::new();
-        let mut rows = trace.prepare(&by.query())?;
+        let mut rows = trace.prepare(&by.query(counts))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(0)?, row.get_ref(1)?)
@@ -261,9 +279,13 @@ mod tests {
 
     #[test]
     fn sessions_with_their_own_strings_fall_together() {
-        let ranking =
-            Ranking::of(&trace("(1,31,2,3), (5,15,5,3), (5,15,5,3), (1,51,1,4)"), Version::V2, By::Operation)
-                .unwrap();
+        let ranking = Ranking::of(
+            &trace("(1,31,2,3), (5,15,5,3), (5,15,5,3), (1,51,1,4)"),
+            Version::V2,
+            By::Operation,
+            false,
+        )
+        .unwrap();
         let gemm = NameGroup {
             name: "gemm".into(),
             calls: 3,
@@ -285,7 +307,7 @@ mod tests {
             "(10,5,2,3), ('x',5,2,3), (NULL,1,2,3), (-9223372036854775807,9223372036854775807,2,3), \
              (1,2,99,98), (1,1,2,3)",
         );
-        let ranking = Ranking::of(&trace, Version::V2, By::Operation).unwrap();
+        let ranking = Ranking::of(&trace, Version::V2, By::Operation, false).unwrap();
         assert_eq!((ranking.impossible, ranking.nameless), (4, 1));
         assert_eq!(ranking.groups.len(), 2);
         assert_eq!(ranking.groups[0].name, "(no name in the file)");

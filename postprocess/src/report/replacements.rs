@@ -8,8 +8,10 @@
 //! | `interval.rs` | how sure a ratio of two medians is |
 //! | `compare.rs` | two builds against each other |
 //! | `runs.rs` | what else differs between two runs |
+//! | `validated.rs` | what candidates and the program's kernels left in memory |
 //!
 //! A dispatch with a row in `ext_replacement` ran the candidate's kernel. One of the same name without a row ran the program's own.
+//! Instrumented kernels are no builds to compare: they are left out.
 
 mod candidates;
 mod collect;
@@ -17,6 +19,7 @@ mod compare;
 mod interval;
 mod runs;
 mod sample;
+mod validated;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -31,12 +34,14 @@ use self::collect::{Build, Collected, KernelLaunch, Scope, collect};
 use self::compare::{Compared, compare};
 use self::interval::{RESAMPLES, SEED};
 use self::runs::{CacheFacts, differences};
+use self::validated::validated;
 use crate::notes::Notes;
 
 pub use self::candidates::CandidateFile;
 pub use self::compare::BuildVerdict;
 pub use self::interval::LEAST;
 pub use self::runs::{Difference, Unreplaced};
+pub use self::validated::ValidatedBuffer;
 
 /// What `rpd replacements` tells.
 #[derive(Debug, Serialize)]
@@ -58,11 +63,15 @@ pub struct Replacements {
     pub more: u64,
     /// The files of the kernel cache, those that ran most first; of two runs those of both.
     pub candidates: Vec<CandidateFile>,
+    /// Results that were compared with those of the program's kernels.
+    pub validated: Vec<ValidatedBuffer>,
     /// Of two runs: what else differs between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Runs>,
     /// Dispatches left out because of their times: those that `rpd check` has as impossible, negative, missing or far.
     pub impossible: u64,
+    /// Dispatches left out because they ran instrumented kernels.
+    pub instrumented: u64,
 }
 
 /// Two runs beyond the launches that are compared.
@@ -91,6 +100,8 @@ pub struct Comparison {
     pub grid: Option<[i64; 3]>,
     /// In work-items.
     pub workgroup: Option<[i64; 3]>,
+    /// Bytes of LDS of a workgroup that the launch adds to the kernel's own; all of them where the file does not say the kernel's own.
+    pub dynamic_lds: Option<i64>,
     /// The first one is the baseline.
     pub builds: Vec<BuildRow>,
 }
@@ -153,10 +164,15 @@ pub struct CompareOptions<'a> {
 /// # Errors
 /// When the trace cannot be read.
 pub fn within(trace: &Connection, options: CompareOptions<'_>) -> Result<Replacements> {
-    let Collected { launches, candidates, impossible, .. } = collect(trace, Scope::Replaced, options.notes)?;
+    let Collected { launches, candidates, impossible, instrumented, .. } =
+        collect(trace, Scope::Replaced, options.notes)?;
     let launches = launches.into_iter().filter(|(launch, _)| options.wants(&launch.kernel));
     let launches = launches.map(|(launch, builds)| (launch, vec![(None, builds)])).collect();
-    Ok(report(launches, options, CacheFacts::of(&[trace])?, candidates, impossible))
+    let mut report = report(launches, options, CacheFacts::of(&[trace])?, candidates, impossible);
+    report.instrumented = instrumented;
+    report.validated = validated(trace, None)?;
+    report.validated.retain(|buffer| options.wants(&buffer.kernel));
+    Ok(report)
 }
 
 /// Compares the builds of each kernel that was replaced in run `a` or `b` (of each kernel where none was) between the two: launches
@@ -197,7 +213,12 @@ pub fn between(a: &Connection, b: &Connection, options: CompareOptions<'_>) -> R
         );
     }
     let impossible = collected.iter().map(|run| run.impossible).sum();
+    let instrumented = collected.iter().map(|run| run.instrumented).sum();
     let mut report = report(launches, options, CacheFacts::of(&[a, b])?, candidates, impossible);
+    report.instrumented = instrumented;
+    report.validated = validated(a, Some('A'))?;
+    report.validated.extend(validated(b, Some('B'))?);
+    report.validated.retain(|buffer| options.wants(&buffer.kernel));
     report.runs = Some(Runs { differences: differences(a, b)?, unreplaced, in_one_only, nothing_replaced });
     Ok(report)
 }
@@ -238,8 +259,10 @@ fn report(
         launches: launches.into_iter().map(comparison).collect(),
         more,
         candidates,
+        validated: Vec::new(),
         runs: None,
         impossible,
+        instrumented: 0,
     }
 }
 
@@ -264,8 +287,9 @@ fn comparison((launch, runs): Launched) -> Comparison {
         kernel: launch.kernel,
         gpu: launch.gpu,
         target: launch.target,
-        grid: geometry.map(|[x, y, z, ..]| [x, y, z]),
-        workgroup: geometry.map(|[.., x, y, z]| [x, y, z]),
+        grid: geometry.map(|sizes| sizes.grid),
+        workgroup: geometry.map(|sizes| sizes.workgroup),
+        dynamic_lds: geometry.map(|sizes| sizes.dynamic_lds),
         builds: lines.collect(),
     }
 }

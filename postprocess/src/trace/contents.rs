@@ -12,6 +12,7 @@ use rpd_schema::{SessionInfo, Version, session_fact};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::trace::instrumented::Instrumented;
 use crate::trace::op_kind::OpKind;
 use crate::trace::replaced::Replaced;
 use crate::trace::{self, Strings};
@@ -35,6 +36,8 @@ pub struct Contents {
     pub operations: Vec<OpType>,
     /// Kernels that ran in place of others; none where all dispatches ran the program's own.
     pub replaced: Option<Replaced>,
+    /// Instrumented kernels that ran; none where there are none.
+    pub instrumented: Option<Instrumented>,
     /// Rows of every table of the format, its extensions included.
     pub tables: BTreeMap<String, u64>,
     /// Records lost while recording, by cause, over all sessions; without causes that lost nothing.
@@ -148,6 +151,7 @@ impl Contents {
             gpus: gpus(trace, &ops.queues)?,
             operations: op_types(trace, &ops.types)?,
             replaced: Replaced::of(trace)?,
+            instrumented: Instrumented::of(trace)?,
             tables: tables(trace)?,
             lost: rpd_schema::lost(trace)?,
             launches_without_op: rpd_schema::launches_without_op(trace)?,

@@ -1,11 +1,15 @@
-//! Dispatches that ran another kernel than the program's, counted.
+//! Dispatches that ran another kernel than the program's, counted. Instrumented kernels are not among them.
 
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 use serde::Serialize;
 
+use super::instrumented::is_instrumented;
 use super::{Strings, has_table};
+
+/// The path of a candidate of which the file says nothing.
+pub(crate) const NOT_IN_FILE: &str = "(a candidate that is not in the file)";
 
 /// Dispatches that ran another kernel than the program's.
 #[derive(Debug, Serialize)]
@@ -29,13 +33,13 @@ impl Replaced {
             return Ok(None);
         }
         // One that is not in the file counts as one.
-        let candidates: i64 = trace.query_row(
+        let candidates = format!(
             "SELECT count(*) FROM (
-                 SELECT DISTINCT C.path, C.sha256 FROM (SELECT DISTINCT candidate_id FROM ext_replacement) R
+                 SELECT DISTINCT C.path, C.sha256 FROM (SELECT DISTINCT candidate_id FROM ext_replacement WHERE NOT {}) R
                  LEFT JOIN ext_candidate C ON C.id = R.candidate_id)",
-            [],
-            |row| row.get(0),
-        )?;
+            is_instrumented(trace, "op_id")?
+        );
+        let candidates: i64 = trace.query_row(&candidates, [], |row| row.get(0))?;
         Ok(Some(Replaced {
             dispatches: kernels.values().sum(),
             kernels: kernels.len() as u64,
@@ -53,9 +57,11 @@ pub(crate) fn by_kernel(trace: &Connection) -> rusqlite::Result<BTreeMap<String,
     if !has_table(trace, "ext_replacement")? {
         return Ok(found);
     }
-    let mut counts = trace.prepare(
-        "SELECT O.description_id, count(DISTINCT O.id) FROM ext_replacement R JOIN rocpd_op O ON O.id = R.op_id GROUP BY 1",
-    )?;
+    let mut counts = trace.prepare(&format!(
+        "SELECT O.description_id, count(DISTINCT O.id) FROM ext_replacement R JOIN rocpd_op O ON O.id = R.op_id
+         WHERE NOT {} GROUP BY 1",
+        is_instrumented(trace, "O.id")?
+    ))?;
     let mut counts = counts.query([])?;
     let mut strings = Strings::of(trace)?;
     while let Some(row) = counts.next()? {

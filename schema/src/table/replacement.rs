@@ -4,6 +4,9 @@ use super::{Cells, Row};
 use crate::id::{CandidateId, CodeObjectId, Offset, OpId};
 use rpd_sql::insert::{self, Insert};
 
+/// What a candidate has in place of a path where it is no file: instrumented kernels that the program itself has loaded.
+pub const THE_PROGRAM: &str = "(the program)";
+
 /// What became of a file of the kernel cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -15,7 +18,7 @@ pub enum Outcome {
     Refused,
     /// It could not be read or loaded.
     Failed,
-    /// The program has loaded no kernel that one of its kernels could run in the place of.
+    /// The program has launched no kernel that one of its kernels could run in the place of.
     Unused,
     /// It was loaded, and the file is gone now or has other bytes.
     Removed,

@@ -12,7 +12,7 @@ fn read(path: &Path, query: &str) -> Vec<String> {
 }
 
 /// One row of every table, with `$` for the session's offset.
-const EVERY_TABLE: [(&str, &str); 18] = [
+const EVERY_TABLE: [(&str, &str); 25] = [
     ("rocpd_kernelcodeobject", "$1|24|32|0 / $2|12|16|0"),
     ("ext_kernelcodeobject", "$1|$3|4|1|2|1024|16|280|64|256"),
     ("rocpd_copyapi", "$2|0xfeed|12884901888|0|0|1|0x10|0x20|1|-1|1|0"),
@@ -30,6 +30,19 @@ const EVERY_TABLE: [(&str, &str); 18] = [
     ("ext_codeobject_kernel", "$1|$1"),
     ("ext_candidate", "$1|/cache/add.hsaco||gfx90a|900|loaded|"),
     ("ext_replacement", "$1|$1|$1|$2|$1"),
+    ("ext_validation", "$1|$1|2|16|f32|1024|1024|1|-3|1.5|1.75|0.25|"),
+    (
+        "ext_instrumentation",
+        "$1|$1|$3|1|2|1|MemoryAnalysis|32|4096|64|1|too many lines / $2||$3|1|2|1|MemoryAnalysis|32|4096|64|1|too many lines",
+    ),
+    ("ext_memoryaccess", "$1|$1|add.hip|7|3|read|global|4|32|64|128|0"),
+    ("ext_heatmap", "$2|$1|2130706432|1048576|2048"),
+    ("ext_timeinterval", "$3|$1|2|30|1000|1040"),
+    (
+        "ext_basicblock",
+        "$4|$1|1|-1|add.hip|9|4|3|60|10|20|30|30|30|0.25 / $5|$1|1|3||0|4|0|0|0|0|0|0|9223372036854775807|0.5",
+    ),
+    ("ext_handlervalue", "$6|$1|entropy|0.75"),
     ("rocpd_stackframe", "$1|$1|0|$11"),
     ("rocpd_api_ops", "$1|$1|$1 / $2|$2|$2"),
     (
@@ -338,14 +351,24 @@ fn what_is_lacking_in_an_older_file_is_added_and_nothing_else_changes() {
     assert_eq!(
         added,
         [
+            "cacheLineWaste",
             "dispatch",
+            "ext_basicblock",
             "ext_candidate",
             "ext_codeobject",
             "ext_codeobject_kernel",
             "ext_dispatch",
+            "ext_handlervalue",
+            "ext_heatmap",
+            "ext_instrumentation",
             "ext_kernelcodeobject",
+            "ext_memoryaccess",
             "ext_replacement",
             "ext_tick",
+            "ext_timeinterval",
+            "ext_validation",
+            "hotBlock",
+            "instrumentationCost",
             "replacement",
             "rocpd_stackframe",
             "stackframe"
@@ -356,7 +379,7 @@ fn what_is_lacking_in_an_older_file_is_added_and_nothing_else_changes() {
     assert_eq!(read(&path, "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"), ["2"]);
     assert_eq!(
         read(&path, "SELECT count(*) FROM rocpd_metadata WHERE tag = 'references::rocpd_string.id'"),
-        ["3"]
+        ["4"]
     );
 }
 

@@ -185,16 +185,38 @@ fn the_tables_added_later_are_as_documented() {
     assert_eq!(
         added,
         [
+            "table ext_basicblock: id INTEGER!*, instrumentation_id INTEGER!, block INTEGER!, cu INTEGER!, file varchar(4096)!, \
+             line INTEGER!, count INTEGER!, timed INTEGER!, total INTEGER!, min INTEGER!, p50 INTEGER!, p90 INTEGER!, \
+             p99 INTEGER!, max INTEGER!, branchiness REAL!",
             "table ext_candidate: id INTEGER!*, path varchar(4096)!, sha256 varchar(64)!, target varchar(64)!, loaded INTEGER!, \
              outcome varchar(16)!, reason varchar(4096)!",
             "table ext_codeobject: id INTEGER!*, sha256 varchar(64)!, uri varchar(4096)!, target varchar(64)!, size INTEGER!",
             "table ext_codeobject_kernel: id INTEGER!*, ext_codeobject_id INTEGER!",
+            "table ext_handlervalue: id INTEGER!*, instrumentation_id INTEGER!, name varchar(4096)!, value REAL!",
+            "table ext_heatmap: id INTEGER!*, instrumentation_id INTEGER!, address INTEGER!, size INTEGER!, accesses INTEGER!",
+            "table ext_instrumentation: id INTEGER!*, op_id INTEGER, kernelName_id INTEGER!, gpuId INTEGER!, queueId INTEGER!, \
+             sequenceId INTEGER!, analyzer varchar(64)!, messages INTEGER!, bytes INTEGER!, dropped INTEGER!, \
+             incomplete INTEGER!, reason varchar(4096)!",
             "table ext_kernelcodeobject: id INTEGER!*, kernelName_id INTEGER!, agpr INTEGER!, vgprSpill INTEGER!, \
              sgprSpill INTEGER!, groupSegmentSize INTEGER!, privateSegmentSize INTEGER!, kernargSegmentSize INTEGER!, \
              wavefrontSize INTEGER!, maxWorkgroupSize INTEGER!",
+            "table ext_memoryaccess: id INTEGER!*, instrumentation_id INTEGER!, file varchar(4096)!, line INTEGER!, column INTEGER!, \
+             accessKind varchar(16)!, space varchar(16)!, size INTEGER!, accesses INTEGER!, linesNeeded INTEGER!, \
+             linesUsed INTEGER!, conflicts INTEGER!",
             "table ext_replacement: id INTEGER!*, op_id INTEGER!, original_kernel_id INTEGER!, replacement_kernel_id INTEGER!, \
              candidate_id INTEGER!",
             "table ext_tick: op_id INTEGER!*, start INTEGER!, end INTEGER!",
+            "table ext_timeinterval: id INTEGER!*, instrumentation_id INTEGER!, count INTEGER!, total INTEGER!, \
+             firstBegin INTEGER!, lastEnd INTEGER!",
+            "table ext_validation: id INTEGER!*, op_id INTEGER!, argument INTEGER!, offset INTEGER!, compared varchar(8)!, \
+             elements INTEGER!, written INTEGER!, different INTEGER!, first INTEGER!, original varchar(64)!, \
+             candidate varchar(64)!, largest varchar(64)!, reason varchar(4096)!",
+            "view cacheLineWaste: kernelName varchar(4096), file varchar(4096), line INTEGER, accessKind varchar(16), \
+             space varchar(16), size INTEGER, accesses , linesNeeded , linesUsed , linesWasted , conflicts ",
+            "view hotBlock: kernelName varchar(4096), block INTEGER, file varchar(4096), line INTEGER, count , total , min , max , \
+             branchiness ",
+            "view instrumentationCost: kernelName varchar(4096), gpuId INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, \
+             workgroupX INTEGER, workgroupY INTEGER, workgroupZ INTEGER, instrumented , plain , instrumentedNs , plainNs , ratio ",
             "view replacement: id INTEGER, gpuId INTEGER, queueId INTEGER, sequenceId INTEGER, start INTEGER, end INTEGER, \
              kernelName varchar(4096), original_kernel_id INTEGER, originalVgpr INTEGER, originalSgpr INTEGER, \
              replacement_kernel_id INTEGER, replacementVgpr INTEGER, replacementSgpr INTEGER, path varchar(4096), \

@@ -2,8 +2,8 @@
 
 use rpd_schema::{
     ApiId, ApiRow, Appender, BarrierRow, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, CopyApiRow,
-    DispatchRow, ExtCodeObjectRow, Fence, KernelApiRow, MonitorRow, OpId, OpRow, Outcome, ReplacementRow,
-    SavedCodeId, SavedCodeRow, TickRow,
+    DispatchRow, ExtCodeObjectRow, Fence, Finding, InstrumentationRow, KernelApiRow, MonitorRow, OpId, OpRow,
+    Outcome, ReplacementRow, SavedCodeId, SavedCodeRow, TickRow, ValidationRow,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -155,6 +155,85 @@ pub(crate) fn every_table(appender: &mut Appender) {
             candidate: CandidateId(1),
         })
         .unwrap();
+    appender
+        .validation(&ValidationRow {
+            op: OpId(1),
+            argument: Some(2),
+            offset: 16,
+            compared: "f32",
+            elements: 1024,
+            written: 1024,
+            different: 1,
+            first: -3,
+            original: "1.5",
+            candidate: "1.75",
+            largest: "0.25",
+            reason: "",
+        })
+        .unwrap();
+    let kernel_name = appender.intern("vectorAdd(float*)").unwrap();
+    let instrumentation = InstrumentationRow {
+        op: Some(OpId(1)),
+        kernel_name,
+        gpu: 1,
+        queue: 2,
+        sequence: 1,
+        analyzer: "MemoryAnalysis",
+        messages: 32,
+        bytes: 4096,
+        dropped: 64,
+        incomplete: true,
+        reason: "too many lines",
+    };
+    let findings = [
+        Finding::MemoryAccess {
+            file: "add.hip".into(),
+            line: 7,
+            column: 3,
+            kind: "read",
+            space: "global",
+            size: 4,
+            accesses: 32,
+            lines_needed: 64,
+            lines_used: 128,
+            conflicts: 0,
+        },
+        Finding::Page { address: 0x7f00_0000, size: 1 << 20, accesses: 2048 },
+        Finding::Intervals { count: 2, total: 30, first_begin: 1000, last_end: 1040 },
+        Finding::BasicBlock {
+            block: 1,
+            cu: None,
+            file: "add.hip".into(),
+            line: 9,
+            count: 4,
+            timed: 3,
+            total: 60,
+            min: 10,
+            p50: 20,
+            p90: 30,
+            p99: 30,
+            max: 30,
+            branchiness: 0.25,
+        },
+        Finding::BasicBlock {
+            block: 1,
+            cu: Some(3),
+            file: String::new(),
+            line: 0,
+            count: 4,
+            timed: 0,
+            total: 0,
+            min: 0,
+            p50: 0,
+            p90: 0,
+            p99: 0,
+            max: u64::MAX,
+            branchiness: 0.5,
+        },
+        Finding::Value { name: "entropy".into(), value: 0.75 },
+    ];
+    appender.instrumentation(&instrumentation, &findings).unwrap();
+    appender.instrumentation(&InstrumentationRow { op: None, ..instrumentation }, &[]).unwrap();
     appender.tick(&TickRow { op: OpId(1), start: 12345, end: u64::MAX }).unwrap();
     let monitor = MonitorRow {
         device_type: "gpu",

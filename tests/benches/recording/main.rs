@@ -26,8 +26,10 @@ mod frames;
 mod hip_call;
 mod idle;
 mod insert;
+mod log;
 mod marker;
 mod memory;
+mod probe;
 mod remote;
 mod replace;
 mod startup;
@@ -38,12 +40,14 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 11] = [
+const SECTIONS: [Section; 13] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
     ("hip_call", hip_call::hip_call),
     ("replace", replace::replace),
+    ("log", log::log),
+    ("probe", probe::probe),
     ("frames", frames::frames),
     ("stall", marker::stall),
     ("memory", memory::memory),

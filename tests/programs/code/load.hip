@@ -2,7 +2,7 @@
 // - `fat`: the kernel of the program itself; `file=PATH`, `memory=PATH`: the kernel of a module, whose bytes in memory are overwritten
 //   afterwards; `library=NAME:PATH`: that of a library, if it has a function run_NAME
 // - `device=N`: where they run from here on; `times=N`: how often each is launched
-// - `start`: recording begins; `flush`; `ready`: says so and waits for the file go
+// - `start`: recording begins; `flush`; `ready`: says so and waits for the file go; `exiting`: says so
 // - `fork`: the child does the rest, then the parent does it; `child`: a child that ends at once (the runtime does not bear more)
 // - `kill`: the end
 #include "../../../fixtures/programs/check.h"
@@ -92,6 +92,9 @@ int main(int argc, char **argv) {
             puts("ready");
             fflush(stdout);
             while (access("go", F_OK) != 0) usleep(1000);
+        } else if (word == "exiting") {
+            puts("exiting");
+            fflush(stdout);
         } else if (word == "fork" || word == "child") {
             pid_t child = fork();
             if (child == 0 && word == "child") _exit(0);

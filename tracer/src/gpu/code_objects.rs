@@ -141,7 +141,8 @@ pub(crate) fn loaded(bytes: &[u8], origin: &Origin, target: String) -> Option<Co
     let number = known.numbers.len() as CodeNumber;
     known.numbers.push(None);
     let mut copy = Vec::new();
-    if !store.jobs.has_room(bytes.len()) || copy.try_reserve_exact(bytes.len()).is_err() {
+    if !store.jobs.wait_for_room(bytes.len(), Duration::ZERO) || copy.try_reserve_exact(bytes.len()).is_err()
+    {
         known.missed += 1;
         let text = CodeObjectText { sha256: String::new(), uri, target, size: bytes.len() as u64 };
         known.put(number, text);

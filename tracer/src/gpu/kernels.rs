@@ -28,7 +28,7 @@ pub(crate) struct Kernel {
     pub(crate) replaces: Option<(KernelId, u32)>,
 }
 
-struct Table {
+struct KernelTable {
     kernels: RwLock<Vec<Arc<Kernel>>>,
     by_object: RwLock<HashMap<u64, KernelId>>,
     /// The latest kernel of each symbol on each GPU.
@@ -37,7 +37,7 @@ struct Table {
     generation: AtomicU64,
 }
 
-static TABLE: std::sync::LazyLock<Table> = std::sync::LazyLock::new(|| Table {
+static TABLE: std::sync::LazyLock<KernelTable> = std::sync::LazyLock::new(|| KernelTable {
     kernels: RwLock::default(),
     by_object: RwLock::default(),
     by_symbol: RwLock::default(),
@@ -120,6 +120,13 @@ pub(crate) fn get(id: KernelId) -> Option<Arc<Kernel>> {
     read(&TABLE.kernels).get(id as usize).cloned()
 }
 
+/// The kernels of that symbol that the application has loaded, the latest for each GPU: index and number.
+pub(crate) fn loaded_as(symbol: &str) -> Vec<(u32, KernelId)> {
+    let known = read(&TABLE.by_symbol).get(symbol).cloned().unwrap_or_default();
+    let is_loaded = |id: KernelId| get(id).is_some_and(|kernel| kernel.facts.is_some());
+    known.into_iter().filter(|(_, id)| is_loaded(*id)).collect()
+}
+
 fn find(object: u64) -> KernelId {
     if let Some(id) = read(&TABLE.by_object).get(&object) {
         return *id;
@@ -177,7 +184,7 @@ impl Kernel {
 
     /// Whether the runtime brought it along.
     fn is_runtimes(&self) -> bool {
-        self.symbol.starts_with("__amd_rocclr_")
+        is_runtimes(&self.symbol)
     }
 
     /// What it does: kernels of the runtime's own have names of their own.
@@ -189,6 +196,11 @@ impl Kernel {
             _ => Role::Kernel,
         }
     }
+}
+
+/// Whether a kernel of that name is one that the runtime has brought along.
+pub(crate) fn is_runtimes(name: &str) -> bool {
+    name.starts_with("__amd_rocclr_")
 }
 
 /// The kernel numbered `id`, for the writer.
@@ -212,6 +224,8 @@ pub(crate) fn text(id: KernelId) -> Option<KernelText> {
         code,
         code_object: kernel.code_object,
         replaces: kernel.replaces,
+        is_instrumented: kernel.replaces.is_some()
+            && rpd_codeobject::original_symbol(&kernel.symbol).is_some(),
     })
 }
 

@@ -83,6 +83,14 @@ struct BarrierAnd {
 }
 
 impl Packet {
+    /// A barrier that lets nothing behind it begin before `dependency` is 0.
+    pub(crate) fn gate(dependency: Signal) -> Packet {
+        let header = packet_type::BARRIER_AND | BARRIER_BIT;
+        let none = Signal(0);
+        let dependencies = [dependency, none, none, none, none];
+        bytemuck::cast(BarrierAnd { header, reserved0: [0; 3], dependencies, reserved2: 0, completion: none })
+    }
+
     /// A barrier that completes `completion` when all packets before it have completed.
     pub(crate) fn barrier(completion: Signal) -> Packet {
         let header = packet_type::BARRIER_AND | BARRIER_BIT;
@@ -98,7 +106,7 @@ pub(crate) mod packet_type {
 }
 
 /// Bit of a packet's header: wait for all packets before.
-const BARRIER_BIT: u16 = 1 << 8;
+pub(crate) const BARRIER_BIT: u16 = 1 << 8;
 
 /// amd_signal_t, the memory behind a signal handle.
 #[repr(C)]
@@ -192,6 +200,24 @@ pub(crate) struct Times {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
+
+/// hsa_amd_pointer_info_t (ROCr 5.2 hsa_ext_amd.h).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct AllocationInfo {
+    /// Of this structure.
+    pub(crate) size: u32,
+    /// hsa_amd_pointer_type_t.
+    pub(crate) kind: u32,
+    pub(crate) agent_base: *mut c_void,
+    pub(crate) host_base: *mut c_void,
+    pub(crate) bytes: usize,
+    pub(crate) user_data: *mut c_void,
+    pub(crate) owner: Agent,
+    pub(crate) flags: u32,
+    pub(crate) reserved: u32,
+}
+const _: () = assert!(size_of::<AllocationInfo>() == 56);
 
 /// hsa_pitched_ptr_t.
 #[derive(Clone, Copy)]
@@ -338,6 +364,14 @@ pub(crate) type IteratePools = unsafe extern "C-unwind" fn(
 ) -> Status;
 pub(crate) type PoolGetInfo = unsafe extern "C-unwind" fn(Pool, u32, *mut c_void) -> Status;
 pub(crate) type PoolAllocate = unsafe extern "C-unwind" fn(Pool, usize, u32, *mut *mut c_void) -> Status;
+pub(crate) type PoolFree = unsafe extern "C-unwind" fn(*mut c_void) -> Status;
+pub(crate) type GetPointerInfo = unsafe extern "C-unwind" fn(
+    *const c_void,
+    *mut AllocationInfo,
+    *const c_void,
+    *mut u32,
+    *mut *mut Agent,
+) -> Status;
 pub(crate) type AllowAccess =
     unsafe extern "C-unwind" fn(u32, *const Agent, *const u32, *const c_void) -> Status;
 pub(crate) type ExecutableLoadAgentCodeObject =
@@ -364,6 +398,11 @@ mod tests {
         assert_eq!(offset_of!(BarrierAnd, completion), 56);
         let barrier = Packet::barrier(Signal(9));
         assert_eq!((barrier.header, barrier.completion), (0x103, Signal(9)));
+        let gate = bytemuck::cast::<_, BarrierAnd>(Packet::gate(Signal(9)));
+        assert_eq!((gate.header, gate.dependencies[0], gate.completion), (0x103, Signal(9), Signal(0)));
+        assert_eq!(offset_of!(AllocationInfo, agent_base), 8);
+        assert_eq!(offset_of!(AllocationInfo, bytes), 24);
+        assert_eq!(offset_of!(AllocationInfo, owner), 40);
         assert_eq!(offset_of!(SignalMemory, value), 8);
         assert_eq!(offset_of!(SignalMemory, start_ts), 32);
         assert_eq!(offset_of!(SignalMemory, end_ts), 40);

@@ -2,41 +2,53 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpd_transport::env::Env;
 
-use super::ON;
-use super::choice::Alternate;
+use super::alternate::Alternate;
+use super::probe::ProbeConfig;
+use super::validate::ValidationConfig;
 
 /// See the module.
-pub(super) struct Config {
-    /// The directory with the candidates.
-    pub(super) cache: PathBuf,
+pub(super) struct CacheConfig {
+    /// The directory with the candidates. None where instrumented kernels of the application itself are all that was asked for.
+    pub(super) cache: Option<PathBuf>,
     /// The file that says of which libraries kernels may be replaced.
     pub(super) libraries: Option<PathBuf>,
     /// Whether the original and the candidates run by turns.
     pub(super) alternate: Alternate,
+    /// Whose results are compared.
+    pub(super) validation: Option<ValidationConfig>,
+    /// How kernels are instrumented.
+    pub(super) probe: Option<ProbeConfig>,
 }
 
-static CONFIG: OnceLock<Config> = OnceLock::new();
+/// Whether a kernel cache or instrumented kernels were asked for, and the recorder can make use of them.
+pub(super) static ON: AtomicBool = AtomicBool::new(false);
+static CONFIG: OnceLock<CacheConfig> = OnceLock::new();
 
 /// What was asked for; nothing before [`read`], or without a cache.
-pub(super) fn get() -> Option<&'static Config> {
+pub(super) fn get() -> Option<&'static CacheConfig> {
     CONFIG.get()
 }
 
 /// Reads the variables.
 pub(crate) fn read(env: &mut Env<'_>) {
     let alternate = Alternate::read(env);
+    let validation = ValidationConfig::read(env);
+    let probe = ProbeConfig::read(env);
     // The program may change its working directory.
     let path = |name| {
         let path = env.text(name).map(PathBuf::from)?;
         Some(std::path::absolute(&path).unwrap_or(path))
     };
-    let Some(cache) = path("LOGDUR_KERNEL_CACHE") else { return };
+    let cache = path("LOGDUR_KERNEL_CACHE");
+    if cache.is_none() && probe.is_none() {
+        return;
+    }
     let libraries = path("LOGDUR_LIBRARY_FILTER");
-    if CONFIG.set(Config { cache, libraries, alternate }).is_ok() {
+    if CONFIG.set(CacheConfig { cache, libraries, alternate, validation, probe }).is_ok() {
         ON.store(true, Ordering::Relaxed);
     }
 }

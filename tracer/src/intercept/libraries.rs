@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rpd_preload::library::{self, LoadedLibrary};
-use rpd_settings::library_filter::{LibraryFilter, Verdict};
+use rpd_settings::library_filter::{LibraryFilter, LibraryVerdict};
 use rpd_transport::log;
 
 /// See the module.
@@ -54,9 +54,9 @@ impl Libraries {
         let loaded = || self.loaded.get_or_init(all);
         let names = origin.as_ref().map(|path| names(loaded(), path)).unwrap_or_default();
         let allowed = match filter.verdict(&names) {
-            Verdict::Passes => true,
-            Verdict::Fails => false,
-            Verdict::IfNeeded => is_needed(loaded(), filter, origin.as_deref()),
+            LibraryVerdict::Passes => true,
+            LibraryVerdict::Fails => false,
+            LibraryVerdict::IfNeeded => is_needed(loaded(), filter, origin.as_deref()),
         };
         self.known.insert(origin.clone(), allowed);
         allowed
@@ -133,5 +133,19 @@ mod tests {
         assert_eq!(reached("/lib/libx.so"), Vec::<String>::new());
         assert_eq!(names(&loaded, Path::new("/real/lib/libd.so")).len(), 2);
         assert_eq!(names(&loaded, Path::new("/module.hsaco")).len(), 1);
+    }
+
+    /// A library that is opened later brings what it needs, for what is loaded from then on.
+    #[test]
+    fn an_answer_holds_until_more_is_loaded() {
+        let (filter, _) = LibraryFilter::parse(b"{\"include_with_deps\": [\"/lib/libb.so\"]}").unwrap();
+        let needed = library("/lib/liba.so", "liba.so", &[]);
+        let code = Some(Arc::from(needed.1.as_path()));
+        let loaded = OnceCell::from(vec![needed.clone()]);
+        let mut libraries = Libraries { filter: Some(filter), loaded, known: HashMap::new() };
+        assert!(!libraries.allow(&code) && !libraries.allow(&code));
+        libraries.look_again();
+        libraries.loaded = OnceCell::from(vec![needed, library("/lib/libb.so", "libb.so", &["liba.so"])]);
+        assert!(libraries.allow(&code));
     }
 }

@@ -12,8 +12,13 @@ use rpd_preload::lock::{read, write};
 use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
-use super::choice::{Choice, Loaded};
+use super::choice::Choice;
+use super::gate::{DispatchGate, DispatchPlace};
 use super::kernargs::Taken;
+use super::outcomes;
+use super::probe::ProbeUse;
+use super::runtime::LoadedCandidate;
+use super::validate;
 use crate::gpu::kernels;
 use crate::hsa_runtime::abi::Packet;
 
@@ -44,6 +49,11 @@ pub(super) fn publish(object: u64, choice: Option<Choice>) {
     }
 }
 
+/// What runs in the place of `object` now.
+pub(super) fn present(object: u64) -> Option<Arc<Choice>> {
+    read(&TABLE).get(&object).cloned()
+}
+
 /// Says of all choices what [`Choice::say_refusals`] does.
 pub(super) fn say_refusals() {
     read(&TABLE).values().for_each(|choice| choice.say_refusals());
@@ -57,7 +67,9 @@ pub(crate) struct Replacer {
 
 /// What a replaced dispatch uses until it has completed.
 pub(crate) struct InUse {
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedCandidate>,
+    gate: Option<Arc<DispatchGate>>,
+    probe: Option<ProbeUse>,
     _kernargs: Option<Taken>,
 }
 
@@ -69,13 +81,19 @@ impl Replacer {
         Replacer { generation: 0, places: [const { (0, None) }; Replacer::PLACES] }
     }
 
-    /// Replaces the kernel of a dispatch packet, where something may run in its place: the other kernel's number in records, and what
-    /// is to be kept until the dispatch has completed.
+    /// Replaces the kernel of the dispatch packet at `place`, where something may run in its place: the other kernel's number in records, and what
+    /// is to be kept until the dispatch has completed. Results are compared of dispatches that are `recorded`, and those are instrumented.
     ///
     /// # Safety
     /// The packet is the application's, who has made its arguments.
     #[inline]
-    pub(crate) unsafe fn replace(&mut self, packet: &mut Packet) -> Option<(KernelId, InUse)> {
+    pub(crate) unsafe fn replace(
+        &mut self,
+        packet: &mut Packet,
+        place: DispatchPlace,
+        recorded: bool,
+    ) -> Option<(KernelId, InUse)> {
+        let original = *packet;
         let choice = self.find(packet.kernel_object)?;
         let launch = Launch {
             grid: packet.grid,
@@ -85,7 +103,10 @@ impl Replacer {
             private_segment: packet.private_segment,
         };
         let planned = choice.next(&launch)?;
-        let Ok((group, private)) = planned.plan.segments(&launch, planned.most_lds) else {
+        if planned.probe.as_ref().is_some_and(|probe| !recorded || !probe.takes()) {
+            return None;
+        }
+        let Ok(fitted) = planned.plan.fit(&launch, planned.most_lds) else {
             let _ = planned.refused.set(launch);
             return None;
         };
@@ -99,15 +120,28 @@ impl Replacer {
                 // until the dispatch has completed (HSA 1.2 §2.9.6).
                 address => unsafe { std::slice::from_raw_parts(address as *const u8, source) },
             };
-            planned.plan.rebuild(&launch, source, taken.bytes());
+            planned.plan.rebuild(&fitted, source, taken.bytes());
             packet.kernarg = taken.address();
             // The device may have cached what the slot held before.
             packet.header = packet.header & !(3 << ACQUIRE) | FENCE_SYSTEM << ACQUIRE;
             kernargs = Some(taken);
         }
+        let mut probe = None;
+        if let Some(instrumented) = &planned.probe {
+            probe = kernargs.take().and_then(|kernargs| instrumented.begin(place, launch, kernargs));
+            if probe.is_none() {
+                *packet = original;
+                return None;
+            }
+        }
         packet.kernel_object = planned.object;
-        (packet.group_segment, packet.private_segment) = (group, private);
-        Some((planned.kernel, InUse { loaded: Arc::clone(&planned.loaded), _kernargs: kernargs }))
+        (packet.grid, packet.workgroup) = (fitted.grid, fitted.workgroup);
+        (packet.group_segment, packet.private_segment) = (fitted.group_segment, fitted.private_segment);
+        let loaded = Arc::clone(&planned.loaded);
+        let validation = planned.validation.as_ref().filter(|validation| recorded && validation.takes());
+        let gate = validation
+            .and_then(|validation| validate::ask(validation, place, launch, (original, *packet), &loaded));
+        Some((planned.kernel, InUse { loaded, gate, probe, _kernargs: kernargs }))
     }
 
     fn find(&mut self, object: u64) -> Option<&Choice> {
@@ -118,19 +152,45 @@ impl Replacer {
         // Kernel descriptors are 64 bytes, 64-aligned.
         let place = &mut self.places[(object >> 6) as usize % Replacer::PLACES];
         if place.0 != object {
-            *place = (object, read(&TABLE).get(&object).cloned());
+            *place = (object, present(object));
+            for planned in place.1.iter().flat_map(|choice| &choice.planned) {
+                planned.loaded.is_launched.store(true, Ordering::Relaxed);
+            }
         }
         place.1.as_deref()
     }
 }
 
 impl InUse {
-    /// The dispatch of `kernel` does not end: the user hears that it is not the application's kernel, once for each candidate.
+    /// The packets that stand in front of the dispatch, where it waits first.
+    pub(crate) fn gate(&self) -> Option<[Packet; 2]> {
+        self.waits_at().map(DispatchGate::packets)
+    }
+
+    fn waits_at(&self) -> Option<&DispatchGate> {
+        self.gate.as_deref().or_else(|| self.probe.as_ref()?.gate())
+    }
+
+    /// The dispatch has completed.
+    pub(crate) fn complete(&self) {
+        if let Some(probe) = &self.probe {
+            probe.complete();
+        }
+    }
+
+    /// The dispatch of `kernel` has been the oldest of its queue for ten seconds, whatever the reason: the user hears that it is not the
+    /// application's kernel, once for each candidate.
     pub(crate) fn say_that_it_is_long(&self, kernel: KernelId) {
+        if self.waits_at().is_some_and(|gate| !gate.is_open()) {
+            return;
+        }
         if let Some(kernel) =
             kernels::get(kernel).filter(|_| !self.loaded.said_long.swap(true, Ordering::Relaxed))
         {
-            log::problem(&format!("{} does not end", super::described(&kernel)));
+            let kernel = outcomes::described(&kernel);
+            log::problem(&format!(
+                "{kernel} has held its queue up for 10 s: it is slow, waits for something, or never ends"
+            ));
         }
     }
 }

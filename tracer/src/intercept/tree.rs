@@ -13,6 +13,8 @@ use std::time::Duration;
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use super::candidate::DESCRIPTION;
+
 /// Time between two looks through a tree that nobody tells of.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// Files that a cache may have; those beyond are not looked at.
@@ -21,6 +23,9 @@ const MOST_FILES: usize = 100_000;
 const DEEPEST: usize = 64;
 /// What candidates are called.
 const EXTENSION: &str = "hsaco";
+
+/// The state of a candidate, and of what Triton says of it in a file beside it.
+type Stamps = (Stamp, Option<Stamp>);
 
 /// Which file a path leads to, and whether it was written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +97,12 @@ impl News {
             return;
         }
         for path in event.paths {
-            match is_candidate(&path) {
-                true => {
-                    self.paths.insert(path);
-                }
-                false => self.everything = true,
+            if is_candidate(&path) {
+                self.paths.insert(path);
+            } else if path.extension() == Some(OsStr::new(DESCRIPTION)) {
+                self.paths.insert(path.with_extension(EXTENSION));
+            } else {
+                self.everything = true;
             }
         }
     }
@@ -113,10 +119,10 @@ fn is_candidate(path: &Path) -> bool {
 /// See the module.
 pub(super) struct Tree {
     root: PathBuf,
-    files: BTreeMap<PathBuf, Stamp>,
+    files: BTreeMap<PathBuf, Stamps>,
     watcher: Option<RecommendedWatcher>,
     /// Files whose stamp has just changed, where nobody tells when they are complete.
-    unsettled: BTreeMap<PathBuf, Stamp>,
+    unsettled: BTreeMap<PathBuf, Stamps>,
 }
 
 impl Tree {
@@ -152,21 +158,21 @@ impl Tree {
             self.walk(&mut found, &mut changes);
             let paths: BTreeSet<PathBuf> = self.files.keys().chain(found.keys()).cloned().collect();
             for path in paths {
-                let stamp = found.remove(&path);
-                self.found(path, stamp, first, &mut changes);
+                let stamps = found.remove(&path);
+                self.found(path, stamps, first, &mut changes);
             }
         } else {
             for path in &news.paths {
-                let stamp = stamp(path);
-                self.found(path.clone(), stamp, first, &mut changes);
+                let stamps = stamp(path).map(|stamp| (stamp, beside(path)));
+                self.found(path.clone(), stamps, first, &mut changes);
             }
         }
         changes
     }
 
-    fn found(&mut self, path: PathBuf, stamp: Option<Stamp>, first: bool, changes: &mut Changes) {
+    fn found(&mut self, path: PathBuf, stamps: Option<Stamps>, first: bool, changes: &mut Changes) {
         let known = self.files.get(&path).copied();
-        if known == stamp {
+        if known == stamps {
             self.unsettled.remove(&path);
             return;
         }
@@ -174,17 +180,17 @@ impl Tree {
             self.files.remove(&path);
             changes.gone.push(path.clone());
         }
-        let Some(stamp) = stamp else { return };
+        let Some(stamps) = stamps else { return };
         // Nobody says when a writer is through with it: it is, when a second look finds it as it was.
-        if !first && !self.is_watched() && self.unsettled.insert(path.clone(), stamp) != Some(stamp) {
+        if !first && !self.is_watched() && self.unsettled.insert(path.clone(), stamps) != Some(stamps) {
             return;
         }
         self.unsettled.remove(&path);
-        self.files.insert(path.clone(), stamp);
+        self.files.insert(path.clone(), stamps);
         changes.new.push(path);
     }
 
-    fn walk(&self, found: &mut BTreeMap<PathBuf, Stamp>, changes: &mut Changes) {
+    fn walk(&self, found: &mut BTreeMap<PathBuf, Stamps>, changes: &mut Changes) {
         let mut directories = vec![(self.root.clone(), 0)];
         let mut visited = HashSet::new();
         while let Some((directory, depth)) = directories.pop() {
@@ -204,13 +210,19 @@ impl Tree {
                 match fs::metadata(&path) {
                     Ok(metadata) if metadata.is_dir() => directories.push((path, depth + 1)),
                     Ok(metadata) if is_candidate(&path) && found.len() < MOST_FILES => {
-                        found.insert(path, Stamp::of(&metadata));
+                        let beside = beside(&path);
+                        found.insert(path, (Stamp::of(&metadata), beside));
                     }
                     _ => {}
                 }
             }
         }
     }
+}
+
+/// Of what Triton says of a candidate.
+fn beside(path: &Path) -> Option<Stamp> {
+    stamp(&path.with_extension(DESCRIPTION))
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
@@ -248,6 +260,11 @@ mod tests {
         assert_eq!(names(&changes.gone), ["a.hsaco", "b.hsaco"]);
         assert_eq!(changes.new, Vec::<PathBuf>::new(), "it may not be complete");
         assert_eq!(names(&tree.look(&ALL, false).new), ["a.hsaco"]);
+
+        // What Triton says of it is a part of it.
+        fs::write(path("a.json"), "{}").unwrap();
+        assert_eq!(names(&tree.look(&ALL, false).gone), ["a.hsaco"]);
+        assert_eq!(names(&tree.look(&ALL, false).new), ["a.hsaco"]);
     }
 
     #[test]
@@ -260,6 +277,7 @@ mod tests {
         };
         let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
         assert_eq!(news(event(closed, "/nowhere/a.hsaco")), (1, false));
+        assert_eq!(news(event(closed, "/nowhere/a.json")), (1, false));
         assert_eq!(news(event(EventKind::Create(CreateKind::File), "/nowhere/a.hsaco")), (0, false));
         assert_eq!(news(event(EventKind::Create(CreateKind::Folder), "/nowhere/inner")), (0, true));
         assert_eq!(news(Err(notify::Error::generic("no room"))), (0, true));

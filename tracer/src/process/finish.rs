@@ -7,7 +7,8 @@ use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::writer;
 
 use super::report;
-use crate::gpu::code_objects;
+use crate::gpu::{code_objects, selection};
+use crate::intercept;
 use crate::sources;
 
 /// How long a flush may take.
@@ -59,7 +60,7 @@ pub(crate) fn abort() {
     };
     recorder.failures.abort(|| {
         sources::ALL.iter().for_each(|source| source.abort(FAILURE_DEADLINE));
-        recorder.requests.flush_or_note(FAILURE_DEADLINE);
+        writer::abort(recorder, FAILURE_DEADLINE);
     });
 }
 
@@ -74,6 +75,8 @@ pub(crate) fn process_end() {
     // The last rows name the code objects.
     code_objects::finish(recorder.config.exit_wait);
     writer::finish(recorder);
+    selection::say_if_in_vain(recorder);
+    intercept::say_if_in_vain(recorder);
     // Threads that still run record nothing that could reach the file.
     recorder.switch.disable();
     report::ended(recorder);

@@ -8,6 +8,7 @@ use rpd_transport::log;
 use rpd_transport::recorder;
 use rpd_transport::writer;
 
+use crate::gpu::selection;
 use crate::guard::guard;
 use crate::intercept;
 
@@ -31,6 +32,7 @@ unsafe extern "C" fn child() {
         // Whether or not this child records: an open file keeps its locks while anybody has a descriptor of it.
         writer::close_inherited();
         intercept::forked();
+        selection::forked();
         let Some(parent) = recorder::get() else { return };
         if !between_transactions {
             recorder::forget();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rpd_transport::host;
 use rpd_transport::recorder::Recorder;
+use rpd_transport::writer;
 
 use crate::sources;
 
@@ -29,7 +30,7 @@ pub(crate) fn ended(recorder: &Recorder) {
     append(recorder, || {
         let lost = recorder.counters.lost().records();
         format!(
-            "ended pid={} start={} hsa={} tool={} kfd={} runtime={} ops={} lost={lost} cpu_ns={}",
+            "ended pid={} start={} hsa={} tool={} kfd={} runtime={} ops={} lost={lost} cpu_ns={} log_lost={}",
             recorder.pid,
             recorder.began.0,
             sources::ALL.iter().find_map(|source| source.presence()).unwrap_or("no"),
@@ -38,6 +39,7 @@ pub(crate) fn ended(recorder: &Recorder) {
             other_runtime(),
             recorder.requests.ops(),
             recorder.counters.cpu_ns.load(std::sync::atomic::Ordering::Relaxed),
+            writer::log_lines_lost(),
         )
     });
 }

@@ -86,6 +86,7 @@ impl Source for HsaSource {
     fn abort(&self, deadline: Duration) {
         if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
             hsa.completion.abort(deadline);
+            intercept::abort(deadline);
         }
     }
 

@@ -61,9 +61,10 @@ impl Owned {
     /// A mapping of `size` bytes, which hold the header at least. Nothing when the system refuses it.
     pub fn new(size: usize) -> Option<Owned> {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // All of it will be written soon, and one call is cheaper than a fault for each page.
+        // All of it will be written soon, and one call is cheaper than a fault for each page. Miri knows no such flag.
+        let populate = if cfg!(miri) { 0 } else { libc::MAP_POPULATE };
         // SAFETY: a fresh anonymous mapping, nothing of which anybody else knows.
-        let address = unsafe { libc::mmap(ptr::null_mut(), size, access, kind | libc::MAP_POPULATE, -1, 0) };
+        let address = unsafe { libc::mmap(ptr::null_mut(), size, access, kind | populate, -1, 0) };
         if address == libc::MAP_FAILED {
             return None;
         }

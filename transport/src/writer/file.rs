@@ -14,6 +14,7 @@ use rpd_preload::clock;
 use rpd_schema::{Appender, Error, ErrorKind};
 
 use super::access::Access;
+use super::duration_log::LogFeed;
 use super::held::Held;
 use super::history::FileHistory;
 use super::inputs::Inputs;
@@ -39,6 +40,7 @@ pub(super) struct TraceFile {
     access: Access,
     history: FileHistory,
     reported: Reported,
+    log: Option<LogFeed>,
 }
 
 /// What ends with a transaction.
@@ -66,6 +68,7 @@ impl TraceFile {
             access: Access::default(),
             history: FileHistory::default(),
             reported: Reported::new(recorder),
+            log: LogFeed::new(recorder),
         }
     }
 
@@ -132,7 +135,7 @@ impl TraceFile {
         self.turns.begin(self.recorder, appender)?;
         let said = self.reported.all(appender, self.history.committed(), ends);
         let said = said.and_then(|sums| {
-            self.rows.files(appender)?;
+            self.rows.files(appender, ends)?;
             self.turns.commit(self.recorder, appender)?;
             Ok(sums)
         });
@@ -259,6 +262,12 @@ impl TraceFile {
         }
     }
 
+    fn end_drain_of_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.end_drain();
+        }
+    }
+
     /// What a session's first transaction has before any row. A file that is made now is complete before there are rows: where those
     /// find no room, what brings it back to what it was may find none either.
     fn begin_file(&mut self, appender: &mut Appender) -> Result<(), Error> {
@@ -279,14 +288,15 @@ impl TraceFile {
         let ended = self.held.end_lost_launches(self.recorder.lost_launches.take());
         self.rows.end_launches(ended.all);
         self.history.end_launches(ended.committed);
-        let TraceFile { recorder, turns, rows, held, history, .. } = self;
-        let mut sink = Sink::new(recorder, appender, turns, rows, held, history);
+        let TraceFile { recorder, turns, rows, held, history, log, .. } = self;
+        let mut sink = Sink::new(recorder, appender, turns, rows, held, history, log.as_mut());
         sink.waiting_stacks();
         self.inputs.drain(&mut sink, now, until);
         if until != Until::Next {
             sink.last_stacks();
         }
         let (at_stake, filled) = sink.end();
+        self.end_drain_of_log();
         if at_stake.skipped > 0 {
             self.recorder.counters.lose(Cause::Write, at_stake.skipped);
             self.access.complain(
@@ -296,7 +306,7 @@ impl TraceFile {
         let ends = until != Until::Next;
         let facts = filled
             .and_then(|()| self.reported.facts(appender, self.rows.recorded(), ends))
-            .and_then(|()| self.rows.files(appender));
+            .and_then(|()| self.rows.files(appender, ends));
         (at_stake, facts)
     }
 }

@@ -130,10 +130,11 @@ impl Held {
         self.operations.len()
     }
 
-    /// Gives up all operations that wait.
-    pub(super) fn discard(&mut self) -> Discarded {
+    /// Gives up all operations that wait; `each` sees them.
+    pub(super) fn discard(&mut self, each: impl FnMut(&Operation)) -> Discarded {
         let operations: Vec<_> =
             [&mut self.earlier, &mut self.operations].into_iter().flat_map(std::mem::take).collect();
+        operations.iter().for_each(each);
         let launches = operations.iter().filter(|operation| self.ends_committed_launch(operation)).count();
         Discarded { records: operations.len() as u64, launches: launches as u64 }
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::duration_log::LogFeed;
 use super::file::Until;
 use super::held::{Discarded, EndedCalls, Held, Operation};
 use super::process_ranges::ProcessRanges;
@@ -38,16 +39,31 @@ impl ThreadInput {
         self.operations && !self.calls
     }
 
-    /// Drains the ring, and gives up what is in it.
-    fn discard(&mut self, shared: &mut SharedRanges, held: &mut Held) -> Discarded {
+    /// Drains the ring, and gives up what is in it but for the duration log's sake.
+    fn discard(
+        &mut self,
+        shared: &mut SharedRanges,
+        held: &mut Held,
+        log: &mut Option<&mut LogFeed>,
+    ) -> Discarded {
         let ThreadInput { consumer, ranges, .. } = self;
         let (tid, mut discarded) = (consumer.tid, Discarded::default());
         consumer.gone = consumer.drain(|entry| {
             discarded.records += 1;
             match entry.kind {
-                Kind::Call => held.drained(bytemuck::pod_read_unaligned::<Call>(entry.body).correlation),
+                Kind::Call => {
+                    let call: Call = bytemuck::pod_read_unaligned(entry.body);
+                    held.drained(call.correlation);
+                    if let Some(log) = log {
+                        log.call(&call);
+                    }
+                }
                 Kind::Dispatch => {
-                    let operation = Operation::Dispatch(bytemuck::pod_read_unaligned(entry.body));
+                    let record = bytemuck::pod_read_unaligned(entry.body);
+                    if let Some(log) = log {
+                        log.dispatch(&record);
+                    }
+                    let operation = Operation::Dispatch(record);
                     discarded.launches += u64::from(held.ends_committed_launch(&operation));
                 }
                 Kind::Copy | Kind::Launch => {}
@@ -222,11 +238,17 @@ impl Inputs {
     }
 
     /// Drains the rings of what cannot be written at `now`, and gives it up.
-    pub(super) fn discard(&mut self, held: &mut Held, now: u64) -> Discarded {
+    pub(super) fn discard(&mut self, held: &mut Held, mut log: Option<&mut LogFeed>, now: u64) -> Discarded {
         let Inputs { threads, shared, .. } = self;
-        let mut discarded = held.discard();
+        let mut discarded = held.discard(|operation| {
+            if let (Some(log), Operation::Dispatch(record)) = (&mut log, operation) {
+                log.dispatch(record);
+            }
+        });
+        // Calls before the operations that they caused.
+        threads.sort_by_key(ThreadInput::has_operations_alone);
         for thread in threads.iter_mut() {
-            let of_thread = thread.discard(shared, held);
+            let of_thread = thread.discard(shared, held, &mut log);
             discarded.records += of_thread.records;
             discarded.launches += of_thread.launches;
         }
@@ -253,7 +275,7 @@ mod tests {
         let mut held = Held::default();
         held.begin(EndedCalls { watermark: 10, open: vec![5] }, vec![], false);
         let mut thread = ThreadInput::new(consumer);
-        assert_eq!(thread.discard(&mut SharedRanges::default(), &mut held).records, 0);
+        assert_eq!(thread.discard(&mut SharedRanges::default(), &mut held, &mut None).records, 0);
         held.forget_calls();
 
         held.begin(EndedCalls { watermark: 20, open: vec![] }, vec![], false);

@@ -1,11 +1,13 @@
 //! What the file calls each kernel: name, string id, code object id. Worked out once per kernel.
 
 use rpd_schema::{
-    Appender, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, Error, ExtCodeObjectRow, StringId,
+    Appender, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, Error, ExtCodeObjectRow, OpId,
+    StringId, ValidationRow,
 };
 
 use super::code_objects::CodeObjects;
-use crate::records::KernelId;
+use super::instrumented::Instrumented;
+use crate::records::{Dispatch, KernelId};
 use crate::source::{GpuTable, KernelText, Role};
 
 /// A kernel as rows refer to it.
@@ -25,6 +27,8 @@ pub(super) struct Named {
 pub(super) struct Replacement {
     pub(super) code_object: CodeObjectId,
     pub(super) candidate: CandidateId,
+    /// It is an instrumented one.
+    pub(super) is_instrumented: bool,
 }
 
 /// See the module.
@@ -37,6 +41,7 @@ pub(super) struct Names {
     candidates: usize,
     candidates_before: usize,
     code_objects: CodeObjects,
+    pub(super) instrumented: Instrumented,
 }
 
 impl Names {
@@ -49,6 +54,7 @@ impl Names {
             candidates: 0,
             candidates_before: 0,
             code_objects: CodeObjects::new(table),
+            instrumented: Instrumented::new(table),
         }
     }
 
@@ -58,6 +64,7 @@ impl Names {
         self.open.clear();
         (self.candidates, self.candidates_before) = (0, 0);
         self.code_objects.forget();
+        self.instrumented.forget();
     }
 
     /// The open transaction is in the file.
@@ -65,6 +72,7 @@ impl Names {
         self.open.clear();
         self.candidates_before = self.candidates;
         self.code_objects.commit();
+        self.instrumented.commit();
     }
 
     /// The open transaction is not in the file, and neither are the ids that came with it.
@@ -75,6 +83,7 @@ impl Names {
             self.known[place] = None;
         }
         self.candidates = self.candidates_before;
+        self.instrumented.roll_back();
     }
 
     /// The kernel numbered `id`; writes its code object's rows the first time.
@@ -95,7 +104,11 @@ impl Names {
                 let original = self.get(original, appender)?;
                 let code_object = enter(place, &text, appender)?.code_object;
                 let candidate = CandidateId(u64::from(candidate) + 1);
-                Named { replacement: Some(Replacement { code_object, candidate }), ..original }
+                let is_instrumented = text.is_instrumented;
+                Named {
+                    replacement: Some(Replacement { code_object, candidate, is_instrumented }),
+                    ..original
+                }
             }
         };
         self.known.resize(self.known.len().max(place + 1), None);
@@ -109,15 +122,49 @@ impl Names {
 }
 
 impl Names {
-    /// Whether there is more of candidates or code objects to be written.
+    /// Whether there is more of candidates, code objects or instrumented dispatches to be written.
     pub(super) fn has_more_files(&self) -> bool {
-        !self.table.candidates(self.candidates).is_empty() || self.code_objects.has_more()
+        !self.table.candidates(self.candidates).is_empty()
+            || self.code_objects.has_more()
+            || self.table.has_instrumented()
     }
 
-    /// Writes what is known of candidates and of code objects, and not written yet.
-    pub(super) fn files(&mut self, appender: &mut Appender) -> Result<(), Error> {
+    /// Writes what is known of candidates, code objects and instrumented dispatches, and not written yet. `ends`: no other operation will
+    /// have a row.
+    pub(super) fn files(&mut self, appender: &mut Appender, ends: bool) -> Result<(), Error> {
         self.candidates(appender)?;
-        self.code_objects.write(appender)
+        self.code_objects.write(appender)?;
+        for place in self.instrumented.ready(ends) {
+            let name = self.get(self.instrumented.kernel(place), appender)?.name;
+            self.instrumented.write(place, name, appender)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was compared before that dispatch, which was replaced.
+    pub(super) fn validation(
+        &self,
+        appender: &mut Appender,
+        op: OpId,
+        dispatch: &Dispatch,
+    ) -> Result<(), Error> {
+        for found in self.table.validation(dispatch.gpu, dispatch.queue, dispatch.sequence) {
+            appender.validation(&ValidationRow {
+                op,
+                argument: found.argument,
+                offset: found.offset,
+                compared: found.compared,
+                elements: found.elements,
+                written: found.written,
+                different: found.different,
+                first: found.first,
+                original: &found.values[0],
+                candidate: &found.values[1],
+                largest: &found.largest,
+                reason: &found.reason,
+            })?;
+        }
+        Ok(())
     }
 
     fn candidates(&mut self, appender: &mut Appender) -> Result<(), Error> {

@@ -209,14 +209,15 @@ impl Rows {
         }
     }
 
-    /// Whether there are candidates for replacement or code objects that have no rows yet.
+    /// Whether there are candidates for replacement, code objects or instrumented dispatches that have no rows yet.
     pub(super) fn has_more_files(&self) -> bool {
         self.names.has_more_files()
     }
 
-    /// Rows of the candidates for replacement and of the code objects that have none yet.
-    pub(super) fn files(&mut self, appender: &mut Appender) -> Result<(), Error> {
-        self.names.files(appender)
+    /// Rows of the candidates for replacement, of the code objects and of the instrumented dispatches that have none yet. `ends`: no
+    /// operations follow.
+    pub(super) fn files(&mut self, appender: &mut Appender, ends: bool) -> Result<(), Error> {
+        self.names.files(appender, ends)
     }
 
     /// The open transaction, which has rows of these files alone, is over; whether it is in the file.
@@ -285,7 +286,7 @@ impl Rows {
         if self.ticks {
             appender.tick(&TickRow { op: op.id, start: record.start_tick, end: record.end_tick })?;
         }
-        if let Some(Replacement { code_object, candidate }) = kernel.replacement {
+        if let Some(Replacement { code_object, candidate, is_instrumented }) = kernel.replacement {
             let original = kernel.code_object;
             appender.replacement(&ReplacementRow {
                 op: op.id,
@@ -293,6 +294,10 @@ impl Rows {
                 replacement: code_object,
                 candidate,
             })?;
+            self.names.validation(appender, op.id, record)?;
+            if is_instrumented {
+                self.names.instrumented.ran(record, op.id);
+            }
         }
         match kernel.role {
             Role::Kernel => {

@@ -62,6 +62,9 @@ pub(super) fn gpus(appender: &mut Appender, recorder: &Recorder) -> Result<bool,
     if let Some(timing) = recorder.setup.gpus.timing() {
         appender.session_fact("timing", timing)?;
     }
+    for (of, version) in recorder.setup.gpus.versions() {
+        appender.session_fact(&fact::version(of), &version)?;
+    }
     for gpu in gpus {
         let facts = [
             (fact::GPU_NAME, &gpu.name),

@@ -2,6 +2,7 @@
 
 use rpd_schema::{Appender, Error, ErrorKind};
 
+use super::duration_log::LogFeed;
 use super::held::{Held, Operation};
 use super::history::FileHistory;
 use super::ranges::RangePart;
@@ -74,6 +75,7 @@ pub(super) struct Sink<'a> {
     rows: &'a mut Rows,
     held: &'a mut Held,
     history: &'a mut FileHistory,
+    log: Option<&'a mut LogFeed>,
     at_stake: AtStake,
     time: Time,
     failed: Option<Error>,
@@ -88,9 +90,10 @@ impl<'a> Sink<'a> {
         rows: &'a mut Rows,
         held: &'a mut Held,
         history: &'a mut FileHistory,
+        log: Option<&'a mut LogFeed>,
     ) -> Sink<'a> {
         let (at_stake, time) = (AtStake::default(), Time::new(recorder));
-        Sink { recorder, appender, turns, rows, held, history, at_stake, time, failed: None }
+        Sink { recorder, appender, turns, rows, held, history, log, at_stake, time, failed: None }
     }
 
     /// What is in the transaction that is open now, and the first error.
@@ -118,6 +121,9 @@ impl<'a> Sink<'a> {
         }
         let call: Call = bytemuck::pod_read_unaligned(entry.body);
         self.held.drained(call.correlation);
+        if let Some(log) = &mut self.log {
+            log.call(&call);
+        }
         let behind = entry.text.split_at_checked(call.arguments as usize);
         let (arguments, frames) = behind.unwrap_or_default();
         self.write(|rows, appender| {
@@ -145,6 +151,9 @@ impl<'a> Sink<'a> {
         self.at_stake.drained += 1;
         if linked && self.held.ends_committed_launch(&operation) {
             self.at_stake.launches += 1;
+        }
+        if let (Some(log), Operation::Dispatch(record)) = (&mut self.log, &operation) {
+            log.dispatch(record);
         }
         self.write(|rows, appender| match operation {
             Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
-/// A descriptor that SQLite has, and the file it was opened for.
-struct OpenFile {
+/// A descriptor of ours, and the file it was opened for.
+pub(super) struct OpenFile {
     /// [`NONE`]: the place is free.
     descriptor: AtomicI32,
     device: AtomicU64,
@@ -29,12 +29,16 @@ const NONE: c_int = -1;
 
 /// The files that SQLite has open: trace, journal, and those of a look at it, so there is room for many more. Without a lock: one
 /// thread changes it, and a child may be forked while it does.
-static OPEN: [OpenFile; 64] = [const {
-    OpenFile { descriptor: AtomicI32::new(NONE), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
-}; 64];
+static OPEN: [OpenFile; 64] = [const { OpenFile::none() }; 64];
+/// The duration log, while a thread of ours has it open.
+pub(super) static LOG: OpenFile = OpenFile::none();
 
 impl OpenFile {
-    /// Those of all descriptors.
+    const fn none() -> OpenFile {
+        OpenFile { descriptor: AtomicI32::new(NONE), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
+    }
+
+    /// Those of all descriptors of SQLite's.
     fn all() -> impl Iterator<Item = &'static OpenFile> {
         OPEN.iter().filter(|open| open.descriptor() != NONE)
     }
@@ -51,12 +55,19 @@ impl OpenFile {
         (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed))
     }
 
+    /// The descriptor is that of the file (device, inode).
+    pub(super) fn put(&self, descriptor: c_int, (device, inode): (u64, u64)) {
+        self.device.store(device, Ordering::Relaxed);
+        self.inode.store(inode, Ordering::Relaxed);
+        self.descriptor.store(descriptor, Ordering::Release);
+    }
+
     /// Whether the descriptor still is the file it was opened for.
-    fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         identity(self.descriptor()) == Some(self.file())
     }
 
-    fn forget(&self) {
+    pub(super) fn forget(&self) {
         self.descriptor.store(NONE, Ordering::Release);
     }
 }
@@ -151,10 +162,10 @@ pub(super) fn descriptors_are_ours() -> bool {
     OpenFile::all().all(OpenFile::is_ours)
 }
 
-/// In a forked child, which has no thread that uses SQLite: the parent's files are not this process's. A lock of an open file ends
+/// In a forked child, which has no thread that uses SQLite or writes the duration log: the parent's files are not this process's. A lock of an open file ends
 /// with the last descriptor, so the child must have none when the parent ends.
 pub(super) fn close_inherited() {
-    for open in OpenFile::all() {
+    for open in OpenFile::all().chain([&LOG]) {
         if open.is_ours() {
             // SAFETY: still the parent's file, and nobody in this process uses it. Its locks stay with the parent's descriptor:
             // closing one of two descriptors gives none of them up.
@@ -194,9 +205,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
         set_errno(libc::EMFILE);
         return -1;
     };
-    free.device.store(device, Ordering::Relaxed);
-    free.inode.store(inode, Ordering::Relaxed);
-    free.descriptor.store(descriptor, Ordering::Release);
+    free.put(descriptor, (device, inode));
     descriptor
 }
 

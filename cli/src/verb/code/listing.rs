@@ -2,15 +2,18 @@
 
 use std::io::{self, Write};
 
-use rpd_postprocess::code::{BasicBlock, ListedEdge, ListedInstruction, Listing};
+use rpd_escape::json;
+use rpd_postprocess::code::{BasicBlock, Candidate, KernelArgument, ListedEdge, ListedInstruction, Listing};
 use rpd_postprocess::text::{counted, escape};
 use serde::Serialize;
 
-use crate::output::json::json;
+use super::rows::argument_line;
 
 /// What is written of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListingParts {
+    /// The arguments of kernels.
+    pub(super) arguments: bool,
     /// The instructions.
     pub(super) instructions: bool,
     /// The basic blocks.
@@ -36,6 +39,20 @@ pub(super) struct Listings<'a, W> {
     written: usize,
 }
 
+/// Where functions are from, beyond what was asked for.
+#[derive(Debug, Serialize)]
+pub(super) struct Origin<'a> {
+    /// Of a directory: the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<&'a str>,
+    /// Of a trace: what ran in the place of the program's kernels.
+    #[serde(flatten)]
+    pub(super) candidate: Option<&'a Candidate>,
+    /// For people, behind the function's name: ` in a.co`.
+    #[serde(skip)]
+    pub(super) words: String,
+}
+
 /// A function as `--json` has it: without the parts that were not asked for.
 #[derive(Serialize)]
 struct ListedFunction<'a> {
@@ -44,6 +61,10 @@ struct ListedFunction<'a> {
     target: &'a str,
     is_kernel: bool,
     address: u64,
+    #[serde(flatten)]
+    origin: &'a Origin<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<&'a [KernelArgument]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a [ListedInstruction]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +81,7 @@ impl<'a, W: Write> Listings<'a, W> {
         Ok(Listings { out, form, parts, written: 0 })
     }
 
-    pub(super) fn function(&mut self, listing: &Listing) -> io::Result<()> {
+    pub(super) fn function(&mut self, listing: &Listing, origin: &Origin<'_>) -> io::Result<()> {
         let number = self.written;
         self.written += 1;
         match self.form {
@@ -72,26 +93,32 @@ impl<'a, W: Write> Listings<'a, W> {
                     target: &listing.target,
                     is_kernel: listing.is_kernel,
                     address: listing.address,
+                    origin,
+                    arguments: listing.arguments.as_deref().filter(|_| self.parts.arguments),
                     instructions: self.parts.instructions.then_some(listing.instructions.as_slice()),
                     blocks: self.parts.blocks.then_some(listing.blocks.as_slice()),
                 };
                 write!(self.out, "{separator}{}", json(serde_json::to_string(&object)?))
             }
-            ListingForm::Dot => self.graph(number, listing),
+            ListingForm::Dot => self.graph(number, listing, origin),
             ListingForm::Text => {
                 if number > 0 {
                     writeln!(self.out)?;
                 }
-                self.text(listing)
+                self.text(listing, origin)
             }
         }
     }
 
-    fn text(&mut self, listing: &Listing) -> io::Result<()> {
+    fn text(&mut self, listing: &Listing, origin: &Origin<'_>) -> io::Result<()> {
         let instructions = counted(listing.instructions.len() as u64, "instruction", "instructions");
         let blocks = counted(listing.blocks.len() as u64, "block", "blocks");
-        let (name, target) = (escape(&listing.function), escape(&listing.target));
-        writeln!(self.out, "{target} {name}: {instructions}, {blocks}")?;
+        let (name, target, origin) =
+            (escape(&listing.function), escape(&listing.target), escape(&origin.words));
+        writeln!(self.out, "{target} {name}{origin}: {instructions}, {blocks}")?;
+        for argument in listing.arguments.iter().flatten().filter(|_| self.parts.arguments) {
+            writeln!(self.out, "  {}", escape(&argument_line(argument)))?;
+        }
         let mut source = None;
         for (number, block) in listing.blocks.iter().enumerate() {
             let instructions = &listing.instructions[block.first..block.first + block.instructions];
@@ -127,9 +154,9 @@ impl<'a, W: Write> Listings<'a, W> {
     }
 
     /// A cluster of its own for each function.
-    fn graph(&mut self, number: usize, listing: &Listing) -> io::Result<()> {
+    fn graph(&mut self, number: usize, listing: &Listing, origin: &Origin<'_>) -> io::Result<()> {
         let out = &mut *self.out;
-        let title = format!("{} {}", listing.target, listing.function);
+        let title = format!("{} {}{}", listing.target, listing.function, origin.words);
         writeln!(out, "  subgraph cluster_{number} {{\n    label={};", quoted(&[title]))?;
         for (place, block) in listing.blocks.iter().enumerate() {
             let instructions = &listing.instructions[block.first..block.first + block.instructions];

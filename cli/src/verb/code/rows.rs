@@ -1,12 +1,13 @@
 //! Kernels as rows: for people, as JSON, as CSV.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use rpd_postprocess::code::{KernelArgument, KernelFacts};
+use rpd_escape::{csv_field, json};
+use rpd_postprocess::code::{Fit, KernelArgument, KernelFacts, KernelNeeds, Launches, work_items};
 
 use crate::output;
-use crate::output::csv_field::csv_field;
-use crate::output::json::json;
+use crate::output::candidate::CacheDirectory;
 use crate::output::quantity::duration;
 use crate::output::table::{Align, Table};
 
@@ -22,24 +23,29 @@ pub(super) enum RowsForm {
 }
 
 /// What there is beside the facts of a kernel.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RowsColumns {
+pub(super) struct RowsColumns<'a> {
     /// Arguments were asked for.
     pub(super) arguments: bool,
+    /// A line below a kernel says that they are not known.
+    pub(super) says_unknown_arguments: bool,
     /// The kernels are those of a trace: each row is a size that they were launched in.
     pub(super) launches: bool,
+    /// Candidates ran in the place of some.
+    pub(super) ran: Option<CacheDirectory<'a>>,
+    /// The kernels are those of the files in this directory.
+    pub(super) directory: Option<&'a Path>,
 }
 
 /// Where kernels are written, and how.
 pub(super) struct KernelRows<'a, W> {
     out: &'a mut W,
     form: RowsForm,
-    columns: RowsColumns,
+    columns: RowsColumns<'a>,
     table: Table,
     is_first: bool,
 }
 
-/// Columns of CSV.
+/// Columns of CSV; the last [`FIT_FIELDS`] are of the occupancy.
 const FIELDS: [&str; 25] = [
     "kernel",
     "symbol",
@@ -67,7 +73,10 @@ const FIELDS: [&str; 25] = [
     "workgroup_lds",
     "workgroups",
 ];
-const LAUNCH_FIELDS: [&str; 4] = ["launched_workgroup", "launched_lds", "calls", "total_ns"];
+const FIT_FIELDS: usize = 10;
+const LAUNCH_FIELDS: [&str; 6] =
+    ["launched_workgroup", "launched_lds", "calls", "total_ns", "candidate", "sha256"];
+const DIRECTORY_FIELD: &str = "file";
 const ARGUMENT_FIELDS: [&str; 7] = [
     "argument",
     "argument_offset",
@@ -81,24 +90,31 @@ const ARGUMENT_FIELDS: [&str; 7] = [
 const UNKNOWN: &str = "-";
 
 impl<'a, W: Write> KernelRows<'a, W> {
-    pub(super) fn begin(out: &'a mut W, form: RowsForm, columns: RowsColumns) -> io::Result<Self> {
+    pub(super) fn begin(out: &'a mut W, form: RowsForm, columns: RowsColumns<'a>) -> io::Result<Self> {
         match form {
             RowsForm::Json => write!(out, "[")?,
             RowsForm::Csv => {
                 let mut fields = FIELDS.to_vec();
                 fields.extend(LAUNCH_FIELDS.iter().filter(|_| columns.launches));
+                fields.extend(columns.directory.map(|_| DIRECTORY_FIELD));
                 fields.extend(ARGUMENT_FIELDS.iter().filter(|_| columns.arguments));
                 output::write_csv_record(out, fields)?;
             }
             RowsForm::Table { .. } => {}
         }
-        Ok(KernelRows { out, form, columns, table: table(columns), is_first: true })
+        let table = table(&columns);
+        Ok(KernelRows { out, form, columns, table, is_first: true })
     }
 
     pub(super) fn row(&mut self, kernel: &KernelFacts) -> io::Result<()> {
         match self.form {
             RowsForm::Table { .. } => {
-                self.table.row(cells(kernel, self.columns));
+                self.table.row(cells(kernel, &self.columns));
+                if kernel.needs.is_none() {
+                    self.table.below("the trace does not say what this build needs");
+                } else if self.columns.says_unknown_arguments && kernel.arguments.is_none() {
+                    self.table.below("its code object is not here, which has the arguments");
+                }
                 for argument in kernel.arguments.iter().flatten() {
                     self.table.below(&argument_line(argument));
                 }
@@ -114,7 +130,7 @@ impl<'a, W: Write> KernelRows<'a, W> {
     }
 
     fn records(&mut self, kernel: &KernelFacts) -> io::Result<()> {
-        let record = record(kernel, self.columns);
+        let record = record(kernel, &self.columns);
         if !self.columns.arguments {
             return output::write_csv_record(self.out, record);
         }
@@ -136,8 +152,8 @@ impl<'a, W: Write> KernelRows<'a, W> {
     }
 }
 
-/// An empty table. `launches`: with how often the kernels were launched, and for how long.
-fn table(columns: RowsColumns) -> Table {
+/// An empty table.
+fn table(columns: &RowsColumns<'_>) -> Table {
     use Align::{Left, Right};
     let mut header = vec![
         ("target", Left),
@@ -160,25 +176,31 @@ fn table(columns: RowsColumns) -> Table {
         header.extend([("calls", Right), ("total", Right)]);
         spare.extend(["calls", "total"]);
     }
+    header.extend(columns.ran.as_ref().map(|_| ("ran", Left)));
+    header.extend(columns.directory.map(|_| (DIRECTORY_FIELD, Left)));
     header.push(("kernel", Left));
     Table::new(&header).sparing(&spare)
 }
 
-fn cells(kernel: &KernelFacts, columns: RowsColumns) -> Vec<String> {
+fn cells(kernel: &KernelFacts, columns: &RowsColumns<'_>) -> Vec<String> {
     let fit = kernel.occupancy.as_ref();
+    let needs = kernel.needs.as_ref();
     let launches = kernel.launches.as_ref();
     let or_unknown = |cell: Option<String>| cell.unwrap_or_else(|| UNKNOWN.to_string());
+    let number = |number: fn(&KernelNeeds) -> u32| or_unknown(needs.map(|needs| number(needs).to_string()));
+    let scratch =
+        |needs: &KernelNeeds| format!("{}{}", needs.scratch, if needs.has_dynamic_stack { "+" } else { "" });
     let mut cells = vec![
         if kernel.target.is_empty() { UNKNOWN.to_string() } else { kernel.target.clone() },
-        kernel.vgpr.to_string(),
-        kernel.agpr.to_string(),
-        kernel.sgpr.to_string(),
-        launches.map_or(kernel.lds, |launches| launches.lds).to_string(),
-        format!("{}{}", kernel.scratch, if kernel.has_dynamic_stack { "+" } else { "" }),
-        format!("{}/{}", kernel.vgpr_spills, kernel.sgpr_spills),
-        kernel.kernarg.to_string(),
-        kernel.wavefront.to_string(),
-        launches.map_or_else(|| workgroup(kernel), |launches| size(launches.workgroup)),
+        number(|needs| needs.vgpr),
+        number(|needs| needs.agpr),
+        number(|needs| needs.sgpr),
+        or_unknown(lds(needs, fit, launches)),
+        or_unknown(needs.map(scratch)),
+        or_unknown(needs.map(|needs| format!("{}/{}", needs.vgpr_spills, needs.sgpr_spills))),
+        number(|needs| needs.kernarg),
+        number(|needs| needs.wavefront),
+        or_unknown(workgroup(needs, fit, launches)),
         or_unknown(fit.map(|fit| format!("{}/{}", fit.waves, fit.hardware))),
         or_unknown(fit.map(|fit| fit.limited_by.join("+"))),
         or_unknown(fit.map(|fit| fit.workgroups.to_string())),
@@ -187,8 +209,58 @@ fn cells(kernel: &KernelFacts, columns: RowsColumns) -> Vec<String> {
         cells.push(or_unknown(launches.map(|launches| launches.calls.to_string())));
         cells.push(or_unknown(launches.map(|launches| duration(launches.total_ns as f64))));
     }
+    if let Some(cache) = &columns.ran {
+        let candidate = launches.and_then(|launches| launches.candidate.as_ref());
+        cells.push(match candidate {
+            Some(candidate) => cache.named(&candidate.path, &candidate.sha256),
+            None => "original".to_string(),
+        });
+    }
+    if let Some(directory) = columns.directory {
+        cells.push(within(directory, kernel.file.as_deref().unwrap_or_default()));
+    }
     cells.push(kernel.kernel.clone());
     cells
+}
+
+/// The path of a file from the directory on that it is in.
+pub(super) fn within(directory: &Path, file: &str) -> String {
+    let file = Path::new(file);
+    file.strip_prefix(directory).unwrap_or(file).display().to_string()
+}
+
+/// The LDS that the occupancy is for; behind it that of the launches, where that is another.
+fn lds(needs: Option<&KernelNeeds>, fit: Option<&Fit>, launches: Option<&Launches>) -> Option<String> {
+    match (fit, launches) {
+        (Some(fit), Some(Launches { lds: Some(lds), .. })) if *lds != fit.lds => {
+            Some(format!("{} ({lds})", fit.lds))
+        }
+        (Some(fit), _) => Some(fit.lds.to_string()),
+        (None, Some(launches)) => launches.lds.map(|lds| lds.to_string()),
+        (None, None) => needs.map(|needs| needs.lds.to_string()),
+    }
+}
+
+/// The workgroup that the occupancy is for; behind it that of the launches, where that has more or fewer work-items.
+fn workgroup(needs: Option<&KernelNeeds>, fit: Option<&Fit>, launches: Option<&Launches>) -> Option<String> {
+    match (fit, launches) {
+        (Some(fit), Some(launches)) if work_items(launches.workgroup) != fit.workgroup => {
+            Some(format!("{} ({})", fit.workgroup, size(launches.workgroup)))
+        }
+        (_, Some(launches)) => Some(size(launches.workgroup)),
+        (fit, None) => {
+            let required = needs.and_then(|needs| needs.required_workgroup);
+            let is_it = |size: &[u32; 3]| fit.is_none_or(|fit| fit.workgroup == work_items(*size));
+            match (required.filter(is_it), fit) {
+                (Some(required), _) => Some(format!("={}", size(required))),
+                (None, Some(fit)) => Some(fit.workgroup.to_string()),
+                (None, None) => needs
+                    .map(|needs| needs.max_workgroup)
+                    .filter(|most| *most > 0)
+                    .map(|most| most.to_string()),
+            }
+        }
+    }
 }
 
 /// `16x16`: directions of one work-item at the end are left out.
@@ -200,15 +272,8 @@ fn size(workgroup: [u32; 3]) -> String {
     }
 }
 
-fn workgroup(kernel: &KernelFacts) -> String {
-    match (kernel.required_workgroup, kernel.max_workgroup) {
-        (Some(required), _) => format!("={}", size(required)),
-        (None, 0) => UNKNOWN.to_string(),
-        (None, most) => most.to_string(),
-    }
-}
-
-fn argument_line(argument: &KernelArgument) -> String {
+/// Offset, size, kind, and what else is known of an argument.
+pub(super) fn argument_line(argument: &KernelArgument) -> String {
     let mut line = format!("{:>5} {:>4}  {}", argument.offset, argument.size, argument.kind);
     let more = [&argument.address_space, &argument.access, &argument.r#type, &argument.name];
     for word in more.into_iter().flatten() {
@@ -231,39 +296,44 @@ fn argument_record(argument: &KernelArgument) -> [String; ARGUMENT_FIELDS.len()]
     ]
 }
 
-fn record(kernel: &KernelFacts, columns: RowsColumns) -> Vec<String> {
+fn record(kernel: &KernelFacts, columns: &RowsColumns<'_>) -> Vec<String> {
     let mut record = vec![
         csv_field(&kernel.kernel).into_owned(),
         csv_field(&kernel.symbol).into_owned(),
         csv_field(&kernel.target).into_owned(),
     ];
-    let numbers =
-        [kernel.vgpr, kernel.agpr, kernel.sgpr, kernel.lds, kernel.scratch, kernel.has_dynamic_stack.into()];
-    record.extend(numbers.map(|number| number.to_string()));
-    let numbers =
-        [kernel.vgpr_spills, kernel.sgpr_spills, kernel.kernarg, kernel.wavefront, kernel.max_workgroup];
-    record.extend(numbers.map(|number| number.to_string()));
-    record.push(kernel.required_workgroup.map_or(String::new(), |[x, y, z]| format!("{x}x{y}x{z}")));
-    match &kernel.occupancy {
-        Some(fit) => {
-            record.extend([fit.waves.to_string(), fit.hardware.to_string(), fit.limited_by.join("+")]);
-            let numbers = [fit.by_vgpr, fit.by_sgpr, fit.by_lds, fit.by_workgroup];
-            record.extend(numbers.map(|number| number.to_string()));
-            record.extend([fit.workgroup, fit.lds, fit.workgroups].map(|number| number.to_string()));
-        }
-        None => record.resize(FIELDS.len(), String::new()),
+    if let Some(needs) = &kernel.needs {
+        let numbers =
+            [needs.vgpr, needs.agpr, needs.sgpr, needs.lds, needs.scratch, needs.has_dynamic_stack.into()];
+        record.extend(numbers.map(|number| number.to_string()));
+        let numbers =
+            [needs.vgpr_spills, needs.sgpr_spills, needs.kernarg, needs.wavefront, needs.max_workgroup];
+        record.extend(numbers.map(|number| number.to_string()));
+        record.push(needs.required_workgroup.map_or(String::new(), |[x, y, z]| format!("{x}x{y}x{z}")));
     }
+    record.resize(FIELDS.len() - FIT_FIELDS, String::new());
+    if let Some(fit) = &kernel.occupancy {
+        record.extend([fit.waves.to_string(), fit.hardware.to_string(), fit.limited_by.join("+")]);
+        let numbers = [fit.by_vgpr, fit.by_sgpr, fit.by_lds, fit.by_workgroup];
+        record.extend(numbers.map(|number| number.to_string()));
+        record.extend([fit.workgroup, fit.lds, fit.workgroups].map(|number| number.to_string()));
+    }
+    record.resize(FIELDS.len(), String::new());
     if columns.launches {
-        match &kernel.launches {
-            Some(launches) => {
-                let [x, y, z] = launches.workgroup;
-                record.push(format!("{x}x{y}x{z}"));
-                record.extend(
-                    [launches.lds.into(), launches.calls, launches.total_ns].map(|n: u64| n.to_string()),
-                );
+        if let Some(launches) = &kernel.launches {
+            let [x, y, z] = launches.workgroup;
+            record.push(format!("{x}x{y}x{z}"));
+            record.push(launches.lds.map_or(String::new(), |lds| lds.to_string()));
+            record.extend([launches.calls, launches.total_ns].map(|number| number.to_string()));
+            if let Some(candidate) = &launches.candidate {
+                record.push(csv_field(&candidate.path).into_owned());
+                record.push(csv_field(&candidate.sha256).into_owned());
             }
-            None => record.resize(FIELDS.len() + LAUNCH_FIELDS.len(), String::new()),
         }
+        record.resize(FIELDS.len() + LAUNCH_FIELDS.len(), String::new());
+    }
+    if columns.directory.is_some() {
+        record.push(csv_field(kernel.file.as_deref().unwrap_or_default()).into_owned());
     }
     record
 }

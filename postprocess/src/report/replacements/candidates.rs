@@ -1,7 +1,7 @@
 //! The files of the kernel cache, and what became of them.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rpd_schema::text::{shown, text_of};
 use rusqlite::types::ValueRef;
@@ -86,8 +86,16 @@ impl Candidates {
         &self.contents[number]
     }
 
-    /// Those of which most ran first, then by what became of them.
+    /// Those of which most ran first, then by what became of them. One that was loaded in vain is `unused` alone, which says why.
     pub(super) fn into_sorted(mut self) -> Vec<CandidateFile> {
+        let content = |candidate: &CandidateFile| {
+            (candidate.path.clone(), candidate.sha256.clone(), candidate.target.clone())
+        };
+        let unused = self.all.iter().filter(|candidate| candidate.outcome == "unused");
+        let unused: HashSet<_> = unused.map(content).collect();
+        self.all.retain(|candidate| {
+            candidate.outcome != "loaded" || candidate.calls > 0 || !unused.contains(&content(candidate))
+        });
         self.all.sort_by(|a, b| place(a).cmp(&place(b)));
         self.all
     }

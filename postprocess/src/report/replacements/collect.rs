@@ -19,8 +19,11 @@ use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::notes::Notes;
 use crate::pass::sorted::{Sorted, Sorter};
+use crate::trace::ids::Ids;
+use crate::trace::instrumented::{instrumented, is_instrumented};
 use crate::trace::op_kind::OpKind;
-use crate::trace::{Strings, has_table};
+use crate::trace::replaced::NOT_IN_FILE;
+use crate::trace::{Strings, has_table, sessions_timed_by_hip};
 
 /// What the program launched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,8 +32,20 @@ pub(super) struct KernelLaunch {
     /// None where those of all GPUs of a target count together.
     pub(super) gpu: Option<i64>,
     pub(super) target: String,
-    /// Grid in workgroups and workgroup in work-items; none where the file does not say them.
-    pub(super) geometry: Option<[i64; 6]>,
+    /// None where the file does not say it.
+    pub(super) geometry: Option<LaunchGeometry>,
+}
+
+/// The sizes of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct LaunchGeometry {
+    /// In workgroups.
+    pub(super) grid: [i64; 3],
+    /// In work-items.
+    pub(super) workgroup: [i64; 3],
+    /// Bytes of LDS of a workgroup that the launch adds to the kernel's own, which another build may have more or fewer of. All of
+    /// them where the file does not say the kernel's own.
+    pub(super) dynamic_lds: i64,
 }
 
 /// The dispatches of a launch that ran one build of the kernel.
@@ -70,6 +85,8 @@ pub(super) struct Collected {
     pub(super) candidates: Vec<CandidateFile>,
     /// Dispatches left out because of their times.
     pub(super) impossible: u64,
+    /// Dispatches left out because they ran instrumented kernels.
+    pub(super) instrumented: u64,
 }
 
 /// What is collected.
@@ -120,9 +137,6 @@ struct Duration {
     ns: u64,
 }
 
-/// The path of a candidate of which the file says nothing.
-const NOT_IN_FILE: &str = "(a candidate that is not in the file)";
-
 /// A row of `ext_replacement`: operation and candidate.
 type ReplacementIds = [i64; 2];
 
@@ -143,7 +157,7 @@ struct Counted {
 }
 
 /// What tells a build: the kernel's name, the GPU or the target, the geometry, and the candidate.
-type Key = (u32, GpuGroup, Option<[i64; 6]>, Content);
+type Key = (u32, GpuGroup, Option<LaunchGeometry>, Content);
 
 /// Where dispatches ran.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -176,6 +190,10 @@ struct Collecting {
     builds: Vec<Counted>,
     known: HashMap<Key, u32>,
     impossible: u64,
+    /// The operations that ran instrumented kernels.
+    instrumented: Ids,
+    /// How many of them there are.
+    left_out: u64,
 }
 
 impl Collecting {
@@ -183,9 +201,10 @@ impl Collecting {
         let mut names = KernelNames::default();
         let mut replaced = HashSet::new();
         if has_table(trace, "ext_replacement")? {
-            let mut ids = trace.prepare(
-                "SELECT DISTINCT O.description_id FROM ext_replacement R JOIN rocpd_op O ON O.id = R.op_id",
-            )?;
+            let mut ids = trace.prepare(&format!(
+                "SELECT DISTINCT O.description_id FROM ext_replacement R JOIN rocpd_op O ON O.id = R.op_id WHERE NOT {}",
+                is_instrumented(trace, "O.id")?
+            ))?;
             let mut ids = ids.query([])?;
             let mut strings = Strings::of(trace)?;
             while let Some(row) = ids.next()? {
@@ -210,6 +229,8 @@ impl Collecting {
             builds: Vec::new(),
             known: HashMap::new(),
             impossible: 0,
+            instrumented: instrumented(trace)?,
+            left_out: 0,
         })
     }
 
@@ -222,7 +243,9 @@ impl Collecting {
         let mut stretching = Outliers::new();
         let mut in_time = Sorter::new();
         let geometry = has_table(trace, "ext_dispatch")?;
-        let mut rows = trace.prepare(&query(geometry))?;
+        let own_lds = has_table(trace, "ext_kernelcodeobject")?;
+        let by_hip = sessions_timed_by_hip(trace)?;
+        let mut rows = trace.prepare(&query(geometry, own_lds))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             notes.tick();
@@ -246,7 +269,13 @@ impl Collecting {
             }
             let is_kernel = kind == OpKind::Kernel;
             let name = if is_kernel { self.names.number(&mut strings, number(row, 5)?)? } else { NONE };
-            let is_wanted = is_kernel && (self.scope == Scope::All || self.replaced.contains(&name));
+            let is_instrumented = is_kernel && self.instrumented.has(id);
+            if is_instrumented {
+                self.left_out += 1;
+                candidate.and_then(|candidate| self.candidates.ran(candidate));
+            }
+            let is_wanted =
+                is_kernel && !is_instrumented && (self.scope == Scope::All || self.replaced.contains(&name));
             let times = match (row.get_ref(1)?, row.get_ref(2)?) {
                 (ValueRef::Integer(start), ValueRef::Integer(end)) => Some((start, end)),
                 _ => None,
@@ -261,7 +290,11 @@ impl Collecting {
             }
             let (gpu, queue) = (number(row, 3)?, number(row, 4)?);
             let build = match is_wanted {
-                true => self.build(name, gpu, if geometry { self::geometry(row)? } else { None }, candidate),
+                true => {
+                    let is_by_hip = by_hip.contains(&(id >> 32));
+                    let geometry = if geometry { self::geometry(row, is_by_hip)? } else { None };
+                    self.build(name, gpu, geometry, candidate)
+                }
                 false => NONE,
             };
             in_time.push(OrderedOperation { gpu, start, end, id, queue, name, build })?;
@@ -270,7 +303,13 @@ impl Collecting {
     }
 
     /// The number of the build that a dispatch ran.
-    fn build(&mut self, name: u32, gpu: i64, geometry: Option<[i64; 6]>, candidate: Option<i64>) -> u32 {
+    fn build(
+        &mut self,
+        name: u32,
+        gpu: i64,
+        geometry: Option<LaunchGeometry>,
+        candidate: Option<i64>,
+    ) -> u32 {
         let content = match candidate.map(|candidate| self.candidates.ran(candidate)) {
             None => Content::Original,
             Some(None) => Content::Unknown,
@@ -391,6 +430,7 @@ impl Collecting {
             replaced: self.replaced.iter().map(|name| self.names.text(*name).to_string()).collect(),
             candidates: self.candidates.into_sorted(),
             impossible: self.impossible,
+            instrumented: self.left_out,
         }
     }
 }
@@ -411,13 +451,17 @@ fn replacements(trace: &Connection) -> Result<Sorted<ReplacementIds>> {
 }
 
 /// The operations in the order of their ids, with their geometry if the file has one.
-fn query(geometry: bool) -> String {
-    let (columns, join) = match geometry {
-        true => (
-            ", D.gridX, D.gridY, D.gridZ, D.workgroupX, D.workgroupY, D.workgroupZ",
+fn query(geometry: bool, own_lds: bool) -> String {
+    let (columns, join) = match (geometry, own_lds) {
+        (true, true) => (
+            ", D.gridX, D.gridY, D.gridZ, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize, K.groupSegmentSize",
+            "LEFT JOIN ext_dispatch D ON D.op_id = O.id LEFT JOIN ext_kernelcodeobject K ON K.id = D.codeObject_id",
+        ),
+        (true, false) => (
+            ", D.gridX, D.gridY, D.gridZ, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize, NULL",
             "LEFT JOIN ext_dispatch D ON D.op_id = O.id",
         ),
-        false => ("", ""),
+        (false, _) => ("", ""),
     };
     format!(
         r#"SELECT O.id, O.start, O."end", O.gpuId, O.queueId, O.description_id, O.opType_id{columns} FROM rocpd_op O {join} ORDER BY O.id"#
@@ -425,13 +469,19 @@ fn query(geometry: bool) -> String {
 }
 
 /// The geometry of a row, if all of it is there.
-fn geometry(row: &Row<'_>) -> rusqlite::Result<Option<[i64; 6]>> {
-    let mut geometry = [0; 6];
-    for (place, number) in geometry.iter_mut().enumerate() {
+fn geometry(row: &Row<'_>, is_by_hip: bool) -> rusqlite::Result<Option<LaunchGeometry>> {
+    let mut sizes = [0; 7];
+    for (place, size) in sizes.iter_mut().enumerate() {
         let ValueRef::Integer(found) = row.get_ref(7 + place)? else { return Ok(None) };
-        *number = found;
+        *size = found;
     }
-    Ok(Some(geometry))
+    let [grid_x, grid_y, grid_z, workgroup_x, workgroup_y, workgroup_z, lds] = sizes;
+    let own = if is_by_hip { 0 } else { number(row, 14)?.max(0) };
+    Ok(Some(LaunchGeometry {
+        grid: [grid_x, grid_y, grid_z],
+        workgroup: [workgroup_x, workgroup_y, workgroup_z],
+        dynamic_lds: lds.saturating_sub(own).max(0),
+    }))
 }
 
 /// A number, -1 where there is something else.

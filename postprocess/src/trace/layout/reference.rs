@@ -19,7 +19,7 @@ pub(crate) struct Reference {
 }
 
 /// References of the format, for files whose tables do not declare them.
-const KNOWN: [(&str, &str, &str); 30] = [
+const KNOWN: [(&str, &str, &str); 38] = [
     ("rocpd_api", "apiName_id", "rocpd_string"),
     ("rocpd_api", "category_id", "rocpd_string"),
     ("rocpd_api", "domain_id", "rocpd_string"),
@@ -50,6 +50,14 @@ const KNOWN: [(&str, &str, &str); 30] = [
     ("ext_replacement", "original_kernel_id", "rocpd_kernelcodeobject"),
     ("ext_replacement", "replacement_kernel_id", "rocpd_kernelcodeobject"),
     ("ext_replacement", "candidate_id", "ext_candidate"),
+    ("ext_validation", "op_id", "rocpd_op"),
+    ("ext_instrumentation", "op_id", "rocpd_op"),
+    ("ext_instrumentation", "kernelName_id", "rocpd_string"),
+    ("ext_memoryaccess", "instrumentation_id", "ext_instrumentation"),
+    ("ext_heatmap", "instrumentation_id", "ext_instrumentation"),
+    ("ext_timeinterval", "instrumentation_id", "ext_instrumentation"),
+    ("ext_basicblock", "instrumentation_id", "ext_instrumentation"),
+    ("ext_handlervalue", "instrumentation_id", "ext_instrumentation"),
 ];
 
 /// Declared references, those of the format, and those that the metadata declares.

@@ -12,12 +12,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 /// A place, and how many bytes are there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
-    place: Place,
+    place: FilePlace,
     size: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum FilePlace {
     /// A file, and the first byte in it.
     File(PathBuf, u64),
     /// Memory of the process with this number.
@@ -34,8 +34,8 @@ impl Origin {
         let maps = fs::read("/proc/self/maps").unwrap_or_default();
         let file = mapped(&maps, start..start + size).filter(|(path, _)| path.is_file());
         let place = match file {
-            Some((path, offset)) => Place::File(path, offset),
-            None => Place::Memory(std::process::id(), start),
+            Some((path, offset)) => FilePlace::File(path, offset),
+            None => FilePlace::Memory(std::process::id(), start),
         };
         Origin { place, size }
     }
@@ -48,14 +48,14 @@ impl Origin {
 
     /// Of `size` bytes of a file, from byte `offset` on.
     pub(crate) fn of_file(path: PathBuf, offset: u64, size: u64) -> Origin {
-        Origin { place: Place::File(path, offset), size }
+        Origin { place: FilePlace::File(path, offset), size }
     }
 
     /// The file, where there is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match &self.place {
-            Place::File(path, _) => Some(path),
-            Place::Memory(..) => None,
+            FilePlace::File(path, _) => Some(path),
+            FilePlace::Memory(..) => None,
         }
     }
 
@@ -63,11 +63,11 @@ impl Origin {
     pub(crate) fn uri(&self) -> String {
         let size = self.size;
         match &self.place {
-            Place::File(path, offset) => {
+            FilePlace::File(path, offset) => {
                 let path = percent_encode(path.as_os_str().as_bytes(), ENCODED);
                 format!("file://{path}#offset={offset}&size={size}")
             }
-            Place::Memory(pid, address) => format!("memory://{pid}#offset=0x{address:x}&size={size}"),
+            FilePlace::Memory(pid, address) => format!("memory://{pid}#offset=0x{address:x}&size={size}"),
         }
     }
 }

@@ -40,7 +40,16 @@ struct LoadedCode {
     code_object: Option<CodeNumber>,
     /// The file that it came from, where it came from one and somebody wants to know.
     origin: Option<Arc<Path>>,
+    /// A variable of it that kernels could change, where somebody wants to know.
+    variable: Option<String>,
+    /// SHA-256 of its bytes, where it has one kernel and somebody wants to know.
+    sha256: Option<Arc<str>>,
+    /// Its bytes, where it has instrumented kernels and somebody wants them.
+    bytes: Option<Arc<[u8]>>,
 }
+
+/// Bytes of a code object that are hashed while the application waits: 5 ms at most.
+const MOST_HASHED: usize = 1 << 20;
 
 #[derive(Default)]
 struct CodeState {
@@ -174,9 +183,20 @@ fn examine(agent: Agent, bytes: &[u8], origin: impl FnOnce() -> Origin) -> Loade
             log::info(|| format!("no registers and sizes for the kernels of a code object ({error})"))
         }
     }
+    let variable = intercept::wants_validation()
+        .then(|| rpd_codeobject::variables(bytes).ok()?.into_iter().next())
+        .flatten();
     let origin = (code_objects::are_saved() || intercept::wants_origins()).then(origin);
     let code_object = origin.as_ref().and_then(|origin| code_objects::loaded(bytes, origin, target));
-    LoadedCode { agent, kernels, code_object, origin: origin.and_then(|origin| origin.path().map(Arc::from)) }
+    // As Triton makes them: one kernel each, of which a cache may have the very build.
+    let is_small = kernels.len() == 1 && bytes.len() <= MOST_HASHED;
+    let sha256 = (intercept::is_on() && is_small).then(|| Arc::from(code_objects::sha256(bytes)));
+    let origin = origin.and_then(|origin| origin.path().map(Arc::from));
+    let is_instrumented =
+        |kernel: &rpd_codeobject::Kernel| rpd_codeobject::original_symbol(&kernel.symbol).is_some();
+    let has_instrumented = intercept::wants_instrumented() && kernels.iter().any(is_instrumented);
+    let bytes = has_instrumented.then(|| Arc::from(bytes));
+    LoadedCode { agent, kernels, code_object, origin, variable, sha256, bytes }
 }
 
 fn contents(file: &OwnedFd) -> std::io::Result<Vec<u8>> {
@@ -216,14 +236,23 @@ fn enter(hsa: &'static Hsa, executable: Executable) {
         let kernel = kernels::add(object, Kernel { code_object, ..kernel });
         objects.push(object);
         let origin = loaded.and_then(|loaded| loaded.origin.clone());
-        originals.push(Original { object, agent, kernel, origin });
+        let variable = loaded.and_then(|loaded| loaded.variable.clone());
+        let sha256 = loaded.and_then(|loaded| loaded.sha256.clone());
+        let bytes = loaded.and_then(|loaded| loaded.bytes.clone());
+        originals.push(Original { object, agent, kernel, origin, variable, sha256, bytes });
     }
     if let Some(mut state) = state(hsa) {
         state.frozen.insert(executable, objects);
     }
     let lives = || state::get().is_some_and(|hsa| hsa.usable());
     intercept::loaded(
-        Runtime { code: &hsa.code, memory: &hsa.memory, gpus: &hsa.known.gpus, lives },
+        Runtime {
+            code: &hsa.code,
+            memory: &hsa.memory,
+            own_queues: &hsa.own_queues,
+            gpus: &hsa.known.gpus,
+            lives,
+        },
         originals,
     );
 }

@@ -42,6 +42,8 @@ const LOOK_BEHIND: usize = 64;
 const FULL_LOOK: u64 = 32;
 /// A kernel that has not completed so long after its launch may never do so: the file then says what it is, ns.
 const LONG: u64 = 1_000_000_000;
+/// A candidate that has been the oldest kernel of its queue for so long is named to the user, ns.
+const VERY_LONG: u64 = 10_000_000_000;
 /// Launches of one queue that have not completed, which the file names at once at most: the oldest.
 const MOST_NAMED: usize = 10_000;
 
@@ -251,6 +253,8 @@ struct Watched {
     recorded: usize,
     /// Index behind the last packet fetched.
     seen: u64,
+    /// Index of the oldest of them that takes long, and when it was found to be the oldest, ns.
+    oldest: (u64, u64),
 }
 
 /// The thread's own state.
@@ -367,6 +371,7 @@ impl Watcher {
             waiting: VecDeque::new(),
             recorded: 0,
             seen: 0,
+            oldest: (u64::MAX, 0),
         }));
         self.copies.append(&mut lock(&hsa.completion.new_copies));
         // Fetched before the signals are looked at: what is fetched has been claimed.
@@ -447,7 +452,9 @@ impl Watched {
                     unsafe { signal::destroy(&hsa.originals, own) };
                 }
             }
-            drop(dispatch.in_use);
+            if let Some(in_use) = dispatch.in_use {
+                in_use.complete();
+            }
             ended += 1;
         }
         queue.ended.fetch_add(ended as u64, Ordering::Release);
@@ -465,8 +472,14 @@ impl Watched {
         for dispatch in oldest {
             let record = &mut dispatch.record;
             let is_long = before != 0 && record.submit_end < before;
-            if let Some(in_use) = dispatch.in_use.as_mut().filter(|_| is_long) {
-                in_use.say_that_it_is_long(record.kernel);
+            if is_long {
+                let now = before + LONG;
+                if self.oldest.0 != record.sequence {
+                    self.oldest = (record.sequence, now);
+                }
+                if let Some(in_use) = dispatch.in_use.as_mut().filter(|_| now - self.oldest.1 >= VERY_LONG) {
+                    in_use.say_that_it_is_long(record.kernel);
+                }
             }
             if record.launch == 1 && (before == 0 || is_long) {
                 finished::push(hsa, Kind::Launch, bytemuck::bytes_of(record));

@@ -143,11 +143,14 @@ impl QueueInterceptor {
                 let mut record = describe(&packet, application, index, queue, kernel);
                 let replaced = match intercept::is_on() {
                     // SAFETY: a packet of the application's, which has just submitted it.
-                    true => unsafe { self.replacer.replace(&mut packet) },
+                    true => unsafe {
+                        self.replacer.replace(&mut packet, (queue.gpu.index, queue.number, index), recorded)
+                    },
                     false => None,
                 };
                 let mut in_use = None;
                 if let Some((kernel, used)) = replaced {
+                    self.batch.extend(used.gate().into_iter().flatten());
                     (record.kernel, in_use) = (kernel, Some(used));
                 }
                 let cause = queue.reservations.cause(index);

@@ -16,6 +16,7 @@ use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::inquiry::Inquiry;
 use crate::hsa_runtime::known;
 use crate::hsa_runtime::memory::MemoryFunctions;
+use crate::hsa_runtime::own_queue::QueueFunctions;
 
 /// How the tables of the runtime were had.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,7 @@ pub(super) unsafe fn load(table: *mut ApiTable, origin: TableOrigin) -> bool {
         known: known::offered(&Inquiry::from(&originals)),
         code: CodeFunctions::from(&originals),
         memory: MemoryFunctions::from(&originals),
+        own_queues: QueueFunctions::from(&originals),
         queues: Queues::default(),
         app_signals: AppSignals::default(),
         completion: Completion::default(),

@@ -302,6 +302,7 @@ fn forget(hsa: &'static Hsa, queue: *mut Queue) -> Option<&'static HwQueue> {
     {
         hsa.completion.collect(DRAIN.saturating_sub(begin.elapsed()));
     }
+    intercept::queue_gone(state.gpu.index, state.number, DRAIN);
     // Closes the rings; the completion thread forgets the queue when it has emptied them.
     if !state.busy.swap(true, Ordering::Acquire) {
         // SAFETY: `busy` is ours, and it stays set: nobody uses the interceptor again.

@@ -16,6 +16,7 @@ use crate::hsa_runtime::abi::{CONDITION_LT, SUCCESS, Signal};
 use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::known::Known;
 use crate::hsa_runtime::memory::MemoryFunctions;
+use crate::hsa_runtime::own_queue::QueueFunctions;
 use crate::intercept;
 
 /// How long to wait for a look at signals that is under way, which takes moments unless the runtime keeps it.
@@ -28,6 +29,7 @@ pub(super) struct Hsa {
     pub(super) originals: Originals,
     pub(super) code: CodeFunctions,
     pub(super) memory: MemoryFunctions,
+    pub(super) own_queues: QueueFunctions,
     pub(super) recorder: &'static Recorder,
     pub(super) known: &'static Known,
     pub(super) queues: Queues,
@@ -100,6 +102,7 @@ pub(super) fn find_event_thread(hsa: &'static Hsa) {
 /// The runtime is about to shut down: waits for what is still running (up to 2 s), then lets go of it.
 pub(super) fn unload() {
     finish(Duration::from_secs(2));
+    intercept::leave(LEAVE);
 }
 
 /// No more operations will be timed: records those that end within `deadline`, counts the rest. Later calls do nothing.
@@ -107,6 +110,7 @@ pub(super) fn finish(deadline: Duration) {
     let Some(hsa) = get().filter(|hsa| hsa.usable()) else { return };
     intercept::stop(deadline);
     hsa.completion.finish(deadline);
+    intercept::finish();
     hsa.queues.retire(hsa);
     hsa.alive.store(false, Ordering::Release);
     // From here on the thread looks at no signal any more; one look may have begun before.

@@ -9,6 +9,7 @@ use crate::hsa_runtime::abi::*;
 use crate::hsa_runtime::code::CodeFunctions;
 use crate::hsa_runtime::inquiry::Inquiry;
 use crate::hsa_runtime::memory::MemoryFunctions;
+use crate::hsa_runtime::own_queue::QueueFunctions;
 
 /// Size of hsa_amd tables from which on two entries stand at place 17 that older ones lack (ROCm 5.6 inserted them without
 /// changing the major version: hsa_api_trace.h of 5.5 and 5.6).
@@ -80,6 +81,7 @@ pub(crate) mod core_entry {
     pub(crate) const ADD_WRITE_INDEX_SCRELEASE: usize = 208;
     pub(crate) const SIGNAL_CREATE: usize = 312;
     pub(crate) const SIGNAL_DESTROY: usize = 320;
+    pub(crate) const SIGNAL_STORE_SCRELEASE: usize = 352;
     pub(crate) const SIGNAL_SUBTRACT_SCRELEASE: usize = 552;
     pub(crate) const EXECUTABLE_DESTROY: usize = 688;
     pub(crate) const EXECUTABLE_FREEZE: usize = 704;
@@ -102,7 +104,9 @@ pub(crate) struct AmdEntry {
     pub(crate) memory_pool_get_info: usize,
     pub(crate) iterate_memory_pools: usize,
     pub(crate) memory_pool_allocate: usize,
+    pub(crate) memory_pool_free: usize,
     pub(crate) agents_allow_access: usize,
+    pub(crate) pointer_info: usize,
     pub(crate) memory_async_copy: usize,
     /// Only in the new layout.
     pub(crate) memory_async_copy_on_engine: Option<usize>,
@@ -130,7 +134,9 @@ impl AmdEntry {
             memory_pool_get_info: 104,
             iterate_memory_pools: 112,
             memory_pool_allocate: 120,
+            memory_pool_free: 128,
             agents_allow_access: 152 + moved,
+            pointer_info: 224 + moved,
             memory_async_copy: 136,
             memory_async_copy_on_engine: new.then_some(144),
             signal_create: 264 + moved,
@@ -190,6 +196,7 @@ originals! { entry:
     add_write_index_screlease: AddWriteIndex = core[core_entry::ADD_WRITE_INDEX_SCRELEASE],
     signal_create: SignalCreate = core[core_entry::SIGNAL_CREATE],
     signal_destroy: SignalDestroy = core[core_entry::SIGNAL_DESTROY],
+    signal_store: SignalStore = core[core_entry::SIGNAL_STORE_SCRELEASE],
     signal_subtract: SignalStore = core[core_entry::SIGNAL_SUBTRACT_SCRELEASE],
     executable_destroy: ExecutableDestroy = core[core_entry::EXECUTABLE_DESTROY],
     executable_freeze: ExecutableFreeze = core[core_entry::EXECUTABLE_FREEZE],
@@ -209,7 +216,9 @@ originals! { entry:
     memory_pool_get_info: PoolGetInfo = amd[entry.memory_pool_get_info],
     iterate_memory_pools: IteratePools = amd[entry.iterate_memory_pools],
     memory_pool_allocate: PoolAllocate = amd[entry.memory_pool_allocate],
+    memory_pool_free: PoolFree = amd[entry.memory_pool_free],
     agents_allow_access: AllowAccess = amd[entry.agents_allow_access],
+    pointer_info: GetPointerInfo = amd[entry.pointer_info],
     memory_async_copy: MemoryAsyncCopy = amd[entry.memory_async_copy],
     amd_signal_create: AmdSignalCreate = amd[entry.signal_create],
     intercept_create: QueueCreate = amd[entry.intercept_create],
@@ -269,7 +278,23 @@ impl From<&Originals> for MemoryFunctions {
             iterate_pools: originals.iterate_memory_pools,
             pool_get_info: originals.memory_pool_get_info,
             pool_allocate: originals.memory_pool_allocate,
+            pool_free: originals.memory_pool_free,
             allow_access: originals.agents_allow_access,
+            pointer_info: originals.pointer_info,
+            async_copy: originals.memory_async_copy,
+        }
+    }
+}
+
+impl From<&Originals> for QueueFunctions {
+    fn from(originals: &Originals) -> QueueFunctions {
+        QueueFunctions {
+            create: originals.queue_create,
+            destroy: originals.queue_destroy,
+            add_write_index: originals.add_write_index_relaxed,
+            signal_create: originals.amd_signal_create,
+            signal_destroy: originals.signal_destroy,
+            signal_store: originals.signal_store,
         }
     }
 }

@@ -55,7 +55,9 @@ impl TraceFile {
         let calls = self.inputs.begin(false);
         self.held.begin(calls, self.recorder.lost_calls.take(), true);
         // Launches that are in the file: it is said once that their operations are not.
-        let Discarded { records, launches } = self.inputs.discard(&mut self.held, clock::monotonic());
+        let Discarded { records, launches } =
+            self.inputs.discard(&mut self.held, self.log.as_mut(), clock::monotonic());
+        self.end_drain_of_log();
         self.held.forget_calls();
         self.rows.end_launches(launches);
         self.history.end_launches(launches);

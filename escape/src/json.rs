@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use rpd_postprocess::text::is_unsafe;
+use crate::is_unsafe;
 
 /// A JSON text with the unsafe characters that JSON itself allows in strings written as `\uXXXX`.
 ///
 /// Any such character outside ASCII stands inside a string, so the text means the same as before; line
 /// ends and spaces between values are left alone.
-pub(crate) fn json(text: String) -> String {
+pub fn json(text: String) -> String {
     if !text.chars().any(|c| is_unsafe(c) && c != '\n') {
         return text;
     }

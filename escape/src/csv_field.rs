@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use rpd_postprocess::text::escape;
+use crate::escape;
 
 /// `text` for a field of a CSV file (quoting is the writer's): escaped as on a terminal, and with an
 /// apostrophe in front where a spreadsheet would otherwise take the field for a formula. Some look behind blanks, and take the
 /// wide forms of the signs as well. A number is none, and stays as it is for programs.
-pub(crate) fn csv_field(text: &str) -> Cow<'_, str> {
+pub fn csv_field(text: &str) -> Cow<'_, str> {
     let escaped = escape(text);
     let begin = escaped.trim_start();
     let is_formula = begin.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])

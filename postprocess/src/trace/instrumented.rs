@@ -1,0 +1,54 @@
+//! Dispatches of instrumented kernels: those that `ext_instrumentation` names.
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::has_table;
+use super::ids::Ids;
+
+/// The ids of their operations, as a query; of a trace that has the table.
+const OPS: &str = "SELECT op_id FROM ext_instrumentation WHERE typeof(op_id) = 'integer'";
+
+/// Dispatches of instrumented kernels.
+#[derive(Debug, Serialize)]
+pub struct Instrumented {
+    /// How many.
+    pub dispatches: u64,
+    /// Of how many kernels of the program.
+    pub kernels: u64,
+}
+
+impl Instrumented {
+    /// Counts them; none where there are none.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub fn of(trace: &Connection) -> rusqlite::Result<Option<Instrumented>> {
+        let count = format!(
+            "SELECT count(*), count(DISTINCT S.string) FROM rocpd_op O LEFT JOIN rocpd_string S ON S.id = O.description_id
+             WHERE {}",
+            is_instrumented(trace, "O.id")?
+        );
+        let number = |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let found = trace.query_row(&count, [], |row| {
+            Ok(Instrumented { dispatches: number(row, 0)?, kernels: number(row, 1)? })
+        })?;
+        Ok((found.dispatches > 0).then_some(found))
+    }
+}
+
+/// The condition, in SQL, that the operation whose id is `op` ran an instrumented kernel.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(crate) fn is_instrumented(trace: &Connection, op: &str) -> rusqlite::Result<String> {
+    Ok(if has_table(trace, "ext_instrumentation")? { format!("{op} IN ({OPS})") } else { "0".to_string() })
+}
+
+/// The operations that ran instrumented kernels.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(crate) fn instrumented(trace: &Connection) -> rusqlite::Result<Ids> {
+    if has_table(trace, "ext_instrumentation")? { Ids::of(trace, OPS, []) } else { Ok(Ids::default()) }
+}
