@@ -8,13 +8,13 @@ pub mod rpd;
 
 use rpd_transport::records::KernelId;
 use rpd_transport::source::{
-    CandidateText, CodeObjectText, GpuFacts, GpuTable, InstrumentedText, KernelText, Source, ValidationText,
+    CandidateText, CodeObjectText, GpuFacts, GpuTable, KernelText, Source, ValidationText,
 };
 
 use crate::gpu::{code_objects, kernels, selection, timing, version};
 use crate::hsa_runtime::agent::Gpu;
 use crate::hsa_runtime::known;
-use crate::intercept::{self, probe, validate};
+use crate::intercept::{self, validate};
 
 /// All of them, in the order in which they are told of anything: markers, which wait for nothing; then the runtime before what is built
 /// upon it.
@@ -36,16 +36,8 @@ impl GpuTable for KnownGpus {
         validate::result((gpu, queue, sequence))
     }
 
-    fn instrumented(&self) -> Vec<InstrumentedText> {
-        probe::take_findings()
-    }
-
     fn report_header(&self) -> Option<&'static str> {
         intercept::report_header()
-    }
-
-    fn has_instrumented(&self) -> bool {
-        probe::has_findings()
     }
 
     fn code_objects(&self, from: usize) -> Vec<CodeObjectText> {

@@ -7,6 +7,7 @@
 //! - [`requests`], [`progress`]: what the writer is asked for, and how far it is; `exit_wait`: how long the end of the process waits for it
 //! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
 //! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application
+//! - [`analyzed`]: what analyzers found in what instrumented kernels streamed out
 //! - [`stack`]: who made a call, RPDT_STACKFRAMES
 //! - [`log`]: lines on standard error; [`host`], [`cgroup`]: what the system says of the process
 //!
@@ -17,6 +18,7 @@
 // models/ puts loom's in their place, for the modules that name them so.
 use std::sync::atomic;
 
+pub mod analyzed;
 pub mod cgroup;
 pub mod config;
 pub mod correlation;

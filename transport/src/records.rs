@@ -29,6 +29,8 @@ pub enum Kind {
     Call = 7,
     /// [`Dispatch`] that has not completed: what its call launched, for a file that may never hear more of it.
     Launch = 8,
+    /// [`Analyzed`] and, behind it, what each analyzer found.
+    Analyzed = 9,
     /// [`ProcessRange`] and its text: a range begins that any thread may end.
     Start = 16,
     /// [`ProcessRange`]: it ends.
@@ -40,7 +42,7 @@ impl Kind {
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Launch, Start, Stop]
+        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Launch, Analyzed, Start, Stop]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
@@ -220,6 +222,23 @@ pub struct Call {
     pub pinned: u32,
     /// 1: HIP made a command of it, which it times.
     pub commanded: u32,
+}
+
+/// An instrumented dispatch whose messages were analyzed. Behind it stands what each analyzer was given and found
+/// ([`crate::source::AnalysisText`], as postcard writes a sequence of them).
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Analyzed {
+    /// Index of the packet in its queue.
+    pub sequence: u64,
+    /// Index of the GPU among all of the node.
+    pub gpu: u32,
+    /// Queue number on that GPU.
+    pub queue: u32,
+    /// Place of the instrumented kernel in the kernel table.
+    pub kernel: u32,
+    /// 1: its kernel has run to its end, so that it has an operation.
+    pub completed: u32,
 }
 
 /// `kernel` of a call whose kernel is not known by itself.

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::env::Env;
 use crate::recorder::Recorder;
 use crate::records::{Call, Dispatch, KernelId};
@@ -202,19 +204,9 @@ pub trait GpuTable: Sync {
         Vec::new()
     }
 
-    /// What analyzers have found in what instrumented dispatches streamed out, once each.
-    fn instrumented(&self) -> Vec<InstrumentedText> {
-        Vec::new()
-    }
-
     /// What the log begins with where it has reports of analyzers in place of a line for each kernel.
     fn report_header(&self) -> Option<&'static str> {
         None
-    }
-
-    /// Whether there is something of it.
-    fn has_instrumented(&self) -> bool {
-        false
     }
 
     /// The code objects that the process has loaded, from row `from` on, counted from 0; none where they are not saved.
@@ -306,25 +298,8 @@ pub struct ValidationText {
     pub reason: String,
 }
 
-/// What an instrumented dispatch streamed out.
-#[derive(Clone, Debug)]
-pub struct InstrumentedText {
-    /// Index of the GPU.
-    pub gpu: u32,
-    /// The queue's number.
-    pub queue: u32,
-    /// Place in the queue.
-    pub sequence: u64,
-    /// The instrumented kernel.
-    pub kernel: KernelId,
-    /// Its kernel has run to its end, so that it has an operation.
-    pub completed: bool,
-    /// What each analyzer was given and made of it.
-    pub analyses: Vec<AnalysisText>,
-}
-
-/// See `rpd_schema::InstrumentationRow`.
-#[derive(Clone, Debug, Default)]
+/// What an analyzer was given of an instrumented dispatch, and made of it: see `rpd_schema::InstrumentationRow`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AnalysisText {
     /// The analyzer.
     pub analyzer: String,

@@ -1,7 +1,10 @@
 //! `ext_instrumentation` and the tables of what analyzers found: written one row at a time, as they are few.
 
+use std::borrow::Cow;
+
 use rpd_sql::insert::{self, Insert};
 use rusqlite::types::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::id::{Offset, OpId, StringId};
 
@@ -33,7 +36,7 @@ pub struct InstrumentationRow<'a> {
 }
 
 /// Something that an analyzer found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Finding {
     /// A row of `ext_memoryaccess`.
     MemoryAccess {
@@ -44,9 +47,9 @@ pub enum Finding {
         /// Column; 0 where it is not known.
         column: u32,
         /// `read`, `write` or `read_write`.
-        kind: &'static str,
+        kind: Cow<'static, str>,
         /// Address space, such as `global`.
-        space: &'static str,
+        space: Cow<'static, str>,
         /// Bytes that a lane accesses.
         size: u32,
         /// How often a wavefront made it.

@@ -6,11 +6,9 @@
 //!
 //! - `memory`: what a dispatch streams into; `pool`: the memory of a GPU, and its dispatches
 //! - `reader`: the thread of a GPU that takes the messages out; it must never stop while a kernel runs, which waits where it finds no room
-//! - `analysis`: what is made of the messages, on another thread; `handlers`: those of the user's own; `findings`: what came of it, until
-//!   the writer asks for it
+//! - `analysis`: what is made of the messages, on another thread, and records of it; `handlers`: those of the user's own
 
 mod analysis;
-mod findings;
 mod handlers;
 mod memory;
 mod pool;
@@ -31,7 +29,6 @@ use super::gate::{DispatchGate, DispatchPlace};
 use super::kernargs::Taken;
 
 pub(super) use self::analysis::AnalyzedCode;
-pub(crate) use self::findings::{has_findings, take_findings};
 use self::handlers::UserHandler;
 use self::pool::Dispatched;
 pub(super) use self::pool::{Pool, abort, finish, leave};

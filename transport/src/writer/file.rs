@@ -118,6 +118,7 @@ impl TraceFile {
             || self.transact(clock::monotonic(), Until::ProcessEnds);
         // What is still in the rings has nowhere to go.
         self.discard();
+        self.recorder.counters.lose(Cause::Write, self.rows.discard_analyzed());
         self.history.count_gone(self.recorder, &mut self.reported);
         if ended {
             self.appender = None;

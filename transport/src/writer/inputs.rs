@@ -66,7 +66,7 @@ impl ThreadInput {
                     let operation = Operation::Dispatch(record);
                     discarded.launches += u64::from(held.ends_committed_launch(&operation));
                 }
-                Kind::Copy | Kind::Launch => {}
+                Kind::Copy | Kind::Launch | Kind::Analyzed => {}
                 // Which range the next pop ends must be known all the same.
                 _ => shared.follow(tid, ranges, &entry, |_, _| {}),
             }

@@ -4,38 +4,36 @@ use std::collections::HashMap;
 
 use rpd_schema::{Appender, Error, InstrumentationRow, OpId, StringId};
 
-use crate::records::{Dispatch, KernelId};
-use crate::source::{GpuTable, InstrumentedText};
+use crate::records::{Analyzed, Dispatch, KernelId};
+use crate::source::AnalysisText;
 
-/// Findings that may wait here; more wait where they come from, and are counted.
+/// Dispatches that may wait for their operations; where more do, none waits any longer.
 const MOST_WAITING: usize = 1 << 16;
 
 /// A dispatch, by its GPU, its queue and its place there.
 type DispatchPlace = (u32, u32, u64);
 
 /// See the module.
+#[derive(Default)]
 pub(super) struct Instrumented {
-    table: &'static dyn GpuTable,
-    /// Operations of instrumented dispatches whose findings have not come.
+    /// Operations of instrumented dispatches that have not been analyzed yet.
     ops: HashMap<DispatchPlace, OpId>,
     /// Those of them whose rows came with the open transaction.
     open: Vec<DispatchPlace>,
-    /// Findings that are not in the file.
+    /// What is not in the file.
     waiting: Vec<Waiting>,
 }
 
 struct Waiting {
-    found: InstrumentedText,
-    /// It came with the open transaction.
+    dispatch: Analyzed,
+    analyses: Vec<AnalysisText>,
+    /// It came out of its ring for the open transaction, which counts it where it fails.
+    is_new: bool,
+    /// The open transaction has its rows.
     is_written: bool,
 }
 
 impl Instrumented {
-    /// None yet.
-    pub(super) fn new(table: &'static dyn GpuTable) -> Instrumented {
-        Instrumented { table, ops: HashMap::new(), open: Vec::new(), waiting: Vec::new() }
-    }
-
     /// The dispatch is that operation.
     pub(super) fn ran(&mut self, dispatch: &Dispatch, op: OpId) {
         let place = (dispatch.gpu, dispatch.queue, dispatch.sequence);
@@ -43,44 +41,47 @@ impl Instrumented {
         self.open.push(place);
     }
 
-    /// Which findings can be written: those whose operations have rows, or all of them where no other operation will have one.
-    pub(super) fn ready(&mut self, ends: bool) -> Vec<usize> {
-        let has_room = self.waiting.len() < MOST_WAITING;
-        let new = if has_room { self.table.instrumented() } else { Vec::new() };
-        self.waiting.extend(new.into_iter().map(|found| Waiting { found, is_written: false }));
+    /// The dispatch was analyzed.
+    pub(super) fn analyzed(&mut self, dispatch: Analyzed, analyses: Vec<AnalysisText>) {
+        self.waiting.push(Waiting { dispatch, analyses, is_new: true, is_written: false });
+    }
+
+    /// What can be written: where the operation has its row, or all of it where no other operation will have one.
+    pub(super) fn ready(&self, ends: bool) -> Vec<usize> {
+        let all = ends || self.waiting.len() > MOST_WAITING;
         let is_ready = |waiting: &Waiting| {
-            let found = &waiting.found;
-            !waiting.is_written && (ends || !found.completed || self.ops.contains_key(&place(found)))
+            let dispatch = &waiting.dispatch;
+            !waiting.is_written && (all || dispatch.completed == 0 || self.ops.contains_key(&place(dispatch)))
         };
         (0..self.waiting.len()).filter(|place| is_ready(&self.waiting[*place])).collect()
     }
 
-    /// The kernel of the findings at that place.
+    /// The kernel of what waits at that place.
     pub(super) fn kernel(&self, place: usize) -> KernelId {
-        self.waiting[place].found.kernel
+        self.waiting[place].dispatch.kernel
     }
 
-    /// Writes the findings at that place, of the kernel of that name.
+    /// Writes what waits at that place, of the kernel of that name.
     pub(super) fn write(
         &mut self,
         at: usize,
         kernel_name: StringId,
         appender: &mut Appender,
     ) -> Result<(), Error> {
-        let Waiting { found, is_written } = &mut self.waiting[at];
-        let op = self.ops.get(&place(found)).copied();
-        for analysis in &found.analyses {
+        let Waiting { dispatch, analyses, is_written, .. } = &mut self.waiting[at];
+        let op = self.ops.get(&place(dispatch)).copied();
+        for analysis in analyses {
             let row = InstrumentationRow {
                 op,
                 kernel_name,
-                gpu: found.gpu,
-                queue: found.queue,
-                sequence: found.sequence,
+                gpu: dispatch.gpu,
+                queue: dispatch.queue,
+                sequence: dispatch.sequence,
                 analyzer: &analysis.analyzer,
                 messages: analysis.messages,
                 bytes: analysis.bytes,
                 dropped: analysis.dropped,
-                incomplete: !found.completed,
+                incomplete: dispatch.completed == 0,
                 reason: &analysis.reason,
             };
             appender.instrumentation(&row, &analysis.findings)?;
@@ -99,9 +100,10 @@ impl Instrumented {
     pub(super) fn commit(&mut self) {
         self.open.clear();
         for waiting in self.waiting.iter().filter(|waiting| waiting.is_written) {
-            self.ops.remove(&place(&waiting.found));
+            self.ops.remove(&place(&waiting.dispatch));
         }
         self.waiting.retain(|waiting| !waiting.is_written);
+        self.waiting.iter_mut().for_each(|waiting| waiting.is_new = false);
     }
 
     /// The open transaction is not in the file.
@@ -109,10 +111,16 @@ impl Instrumented {
         for place in self.open.drain(..) {
             self.ops.remove(&place);
         }
+        self.waiting.retain(|waiting| !waiting.is_new);
         self.waiting.iter_mut().for_each(|waiting| waiting.is_written = false);
+    }
+
+    /// Nothing more is written: how many dispatches this is of.
+    pub(super) fn discard(&mut self) -> u64 {
+        std::mem::take(&mut self.waiting).len() as u64
     }
 }
 
-fn place(found: &InstrumentedText) -> DispatchPlace {
-    (found.gpu, found.queue, found.sequence)
+fn place(dispatch: &Analyzed) -> DispatchPlace {
+    (dispatch.gpu, dispatch.queue, dispatch.sequence)
 }

@@ -54,7 +54,7 @@ impl Names {
             candidates: 0,
             candidates_before: 0,
             code_objects: CodeObjects::new(table),
-            instrumented: Instrumented::new(table),
+            instrumented: Instrumented::default(),
         }
     }
 
@@ -122,11 +122,9 @@ impl Names {
 }
 
 impl Names {
-    /// Whether there is more of candidates, code objects or instrumented dispatches to be written.
+    /// Whether there is more of candidates or code objects to be written.
     pub(super) fn has_more_files(&self) -> bool {
-        !self.table.candidates(self.candidates).is_empty()
-            || self.code_objects.has_more()
-            || self.table.has_instrumented()
+        !self.table.candidates(self.candidates).is_empty() || self.code_objects.has_more()
     }
 
     /// Writes what is known of candidates, code objects and instrumented dispatches, and not written yet. `ends`: no other operation will

@@ -14,8 +14,8 @@ use super::names::{Named, Names, Replacement};
 use super::ranges::RangePart;
 use crate::correlation;
 use crate::recorder::Recorder;
-use crate::records::{Copy, Dispatch, NO_GPU};
-use crate::source::{Role, Watch};
+use crate::records::{Analyzed, Copy, Dispatch, NO_GPU};
+use crate::source::{AnalysisText, Role, Watch};
 
 /// Queue number of the copy engines; queues of packets count from 1.
 const COPY_QUEUE: u32 = 0;
@@ -209,7 +209,7 @@ impl Rows {
         }
     }
 
-    /// Whether there are candidates for replacement, code objects or instrumented dispatches that have no rows yet.
+    /// Whether there are candidates for replacement or code objects that have no rows yet.
     pub(super) fn has_more_files(&self) -> bool {
         self.names.has_more_files()
     }
@@ -318,6 +318,16 @@ impl Rows {
             Role::Fill => self.recorded.fills += 1,
         }
         Ok(())
+    }
+
+    /// An instrumented dispatch was analyzed. It has rows when its operation has one, see [`Rows::files`].
+    pub(super) fn analyzed(&mut self, record: Analyzed, analyses: Vec<AnalysisText>) {
+        self.names.instrumented.analyzed(record, analyses);
+    }
+
+    /// Nothing more is written: of how many instrumented dispatches the file lacks what was found.
+    pub(super) fn discard_analyzed(&mut self) -> u64 {
+        self.names.instrumented.discard()
     }
 
     /// What the call of a dispatch that has not completed has launched; its row is there.

@@ -9,6 +9,8 @@ use super::ranges::RangePart;
 use super::rows::Rows;
 use super::session;
 use super::turn::{GATE, Turns};
+use crate::analyzed;
+use crate::counters::Cause;
 use crate::recorder::Recorder;
 use crate::records::ring::Entry;
 use crate::records::{Call, Kind, Marker};
@@ -20,7 +22,7 @@ pub(super) enum Added {
     Call,
     /// Rows of an operation.
     Operation,
-    /// An operation that waits for its call.
+    /// Something that waits: an operation for its call, what was analyzed for its operation.
     Held,
     /// Nothing yet: it is about ranges.
     Marker,
@@ -113,6 +115,14 @@ impl<'a> Sink<'a> {
             Kind::Copy => return self.operation(Operation::Copy(bytemuck::pod_read_unaligned(entry.body))),
             Kind::Launch => {
                 return self.operation(Operation::Launch(bytemuck::pod_read_unaligned(entry.body)));
+            }
+            Kind::Analyzed => {
+                self.at_stake.drained += 1;
+                match analyzed::read(entry) {
+                    Some((dispatch, analyses)) => self.rows.analyzed(dispatch, analyses),
+                    None => self.recorder.counters.lose(Cause::Write, 1),
+                }
+                return Added::Held;
             }
             _ => self.at_stake.drained += 1,
         }

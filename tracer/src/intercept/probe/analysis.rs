@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 use rpd_analyzers::{Analysis, Report, SourceFiles, Subject};
 use rpd_preload::lock::lock;
-use rpd_transport::source::{AnalysisText, InstrumentedText};
-use rpd_transport::{provoked, recorder, writer};
+use rpd_transport::records::Analyzed;
+use rpd_transport::source::AnalysisText;
+use rpd_transport::{analyzed, provoked, recorder, writer};
 
-use super::findings;
 use super::handlers::{self, Ending};
 use super::pool::{Dispatched, Pool};
 
@@ -136,7 +136,11 @@ pub(super) fn unanalyzed(pool: &Arc<Pool>, dispatch: &Arc<Dispatched>, completed
 pub(super) fn add(ending: Ending) {
     let Ending { dispatch, completed, analyses, .. } = ending;
     let (gpu, queue, sequence) = dispatch.place;
-    findings::add(InstrumentedText { gpu, queue, sequence, kernel: dispatch.kernel, completed, analyses });
+    if let Some(recorder) = recorder::get() {
+        let completed = u32::from(completed);
+        let record = Analyzed { sequence, gpu, queue, kernel: dispatch.kernel, completed };
+        analyzed::push(recorder, &record, &analyses);
+    }
 }
 
 /// The dispatch, as analyzers know it.

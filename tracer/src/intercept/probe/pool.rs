@@ -14,7 +14,7 @@ use rpd_transport::{log, recorder};
 
 use super::analysis::{self, AnalyzedCode, DispatchAnalysis, Work};
 use super::memory::MessageMemory;
-use super::{ProbeConfig, findings, reader};
+use super::{ProbeConfig, reader};
 use crate::hsa_runtime::agent::Gpu;
 use crate::intercept::gate::{DispatchGate, DispatchPlace};
 use crate::intercept::kernargs::Taken;
@@ -244,7 +244,6 @@ pub(crate) fn finish() {
         }
     }
     let missed: u64 = pools.iter().map(|pool| pool.missed.load(Ordering::Relaxed)).sum();
-    findings::say_lost();
     if missed > 0 {
         log::problem(&format!(
             "{missed} dispatches ran the application's kernel: too many instrumented ones were in flight (RPDT_PROBE_IN_FLIGHT)"
