@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Dir, command, newer_rocm, not_tested, program, rpd, tool};
+use crate::harness::{Dir, command, llvm, llvm_tool, not_tested, program, rpd, tool};
 use crate::resources::{code_object, kernels};
 
 /// What `rpd code` says with these options, as JSON.
@@ -15,19 +15,6 @@ fn said(file: &Path, options: &[&str]) -> Vec<Value> {
     let file = file.to_str().unwrap();
     let arguments = [&["code", "--json"], options, &[file]].concat();
     serde_json::from_str(&tool(rpd().to_str().unwrap(), &arguments)).unwrap()
-}
-
-/// The LLVM whose tools the tests call, its version and the library's name: those of newer trees know more processors.
-fn llvm() -> (&'static str, [&'static str; 2]) {
-    let newer = [("21", ["--llvm", "libLLVM.so.21.1"]), ("17", ["--llvm", "libLLVM-17.so.1"])];
-    let newer = newer.into_iter().filter(|_| newer_rocm());
-    let mut there = newer.filter(|(version, _)| Path::new(&format!("/usr/bin/llvm-mc-{version}")).exists());
-    there.next().unwrap_or(("15", ["--llvm", "libLLVM-15.so.1"]))
-}
-
-/// One of its tools.
-fn llvm_tool(name: &str) -> String {
-    format!("{name}-{}", llvm().0)
 }
 
 /// The sample kernels, with debug information, for a processor.

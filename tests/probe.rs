@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rpd_simgpu::counts::{self, KernelCounts};
 use rusqlite::types::FromSql;
 
 use crate::harness::{
-    Dir, HeldThread, Loading, Run, Trace, command, dh_comms_program, probe_candidate, program, rpd,
-    software_gpu, wait_for,
+    Dir, HeldThread, Loading, Run, Trace, command, dh_comms_program, llvm_tool, probe_candidate, program,
+    rpd, software_gpu, tool, wait_for,
 };
 
 /// As probe.hip has them: workgroups, each of one wavefront, and its work-items.
@@ -40,8 +41,13 @@ fn source() -> PathBuf {
 
 /// The line of the source that has that comment.
 fn line(comment: &str) -> i64 {
+    line_of(&format!("// {comment}"))
+}
+
+/// The line of the source that ends so.
+fn line_of(end: &str) -> i64 {
     let text = fs::read_to_string(source()).unwrap();
-    text.lines().position(|line| line.ends_with(&format!("// {comment}"))).unwrap() as i64 + 1
+    text.lines().position(|line| line.ends_with(end)).unwrap() as i64 + 1
 }
 
 /// What is done at a line of the source: accesses, their size, lines needed and used, conflicts.
@@ -612,6 +618,74 @@ fn a_handler_that_misbehaves_costs_its_own_findings() {
             assert_eq!(stderr.contains(how), way == bad, "{bad}: {stderr}");
         }
     }
+}
+
+/// What analyzers counted is what the software GPU counted while it executed these kernels: the pages that their lanes accessed, and
+/// how often a wavefront came by each place that sends messages.
+#[test]
+fn heat_and_blocks_are_the_interpreters_own() {
+    let dir = Dir::new();
+    let run = probed(&dir).arg("parted").arg("scattered").env("SIMGPU_COUNTS", dir.path("counts"));
+    let ran = run.env("RPDT_SAVE_CODE", dir.path("code")).run();
+    let trace = dir.succeeded(&ran);
+    let kernels = counts::read(dir.path("counts"), ran.pid).unwrap();
+
+    let scattered = kernels.iter().find(|kernel| kernel.name == "__amd_crk__Z9scatteredPiPv").unwrap();
+    let heat: Vec<(i64, i64)> = pairs(
+        &trace,
+        "select H.address, H.accesses from ext_heatmap H join ext_instrumentation I on I.id = H.instrumentation_id
+            join rocpd_string S on S.id = I.kernelName_id where S.string like 'scattered%' order by 1",
+    );
+    let accessed = |address: i64| {
+        let here = |page: &&(u64, u64)| page.0 >> 20 == address as u64 >> 20;
+        scattered.pages.iter().filter(here).map(|(_, accesses)| *accesses as i64).sum()
+    };
+    assert_eq!(heat, heat.iter().map(|(address, _)| (*address, accessed(*address))).collect::<Vec<_>>());
+    assert_eq!(heat.len(), 16);
+    assert_eq!(heat.iter().map(|(_, accesses)| accesses).sum::<i64>(), 2 * 20 * WAVES * ITEMS);
+
+    let analyzed = "select line, accesses from ext_memoryaccess union all select line, count from ext_basicblock where cu = -1";
+    let analyzed: BTreeSet<(i64, i64)> = pairs::<i64, i64>(&trace, analyzed).into_iter().collect();
+    let executed: BTreeSet<(i64, i64)> = kernels.iter().flat_map(|kernel| sent(&dir, kernel)).collect();
+    // `walk` sends an interval too, of which there are no counts.
+    let interval = (line_of("RPD_END(probe, begin);"), WAVES);
+    assert!(executed.contains(&interval) && !analyzed.contains(&interval));
+    assert_eq!(analyzed, executed.into_iter().filter(|place| *place != interval).collect());
+}
+
+/// Lines of the source that sent messages, and how often a wavefront executed the instructions that end sending one there.
+fn sent(dir: &Dir, kernel: &KernelCounts) -> Vec<(i64, i64)> {
+    let symbol = format!("{}.kd", kernel.name);
+    let code = fs::read_dir(dir.path("code")).unwrap().map(|file| file.unwrap().path());
+    let found = code.filter_map(|code| {
+        let names = tool(&llvm_tool("llvm-nm"), &["-D", code.to_str().unwrap()]);
+        let address =
+            names.lines().find(|line| line.ends_with(&format!(" {symbol}")))?.split(' ').next().unwrap();
+        Some((code, u64::from_str_radix(address, 16).unwrap()))
+    });
+    let found: Vec<(PathBuf, u64)> = found.collect();
+    let [(code, descriptor)] = &found[..] else { panic!("{symbol}: {found:?}") };
+    let addresses =
+        kernel.instructions.iter().map(|(pc, ..)| format!("{:#x}", pc - kernel.object + descriptor));
+    let addresses: Vec<String> = addresses.collect();
+    let mut arguments = vec!["--inlines", "--obj", code.to_str().unwrap()];
+    arguments.extend(addresses.iter().map(String::as_str));
+    let frames = tool(&llvm_tool("llvm-symbolizer"), &arguments);
+    let header =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../include/rpd_probe.h")).unwrap();
+    let end =
+        header.lines().position(|line| line.contains("(&buffers->locks[index], uint8_t(0)")).unwrap() + 1;
+    let mut sent = BTreeMap::new();
+    for ((_, waves, _), frames) in kernel.instructions.iter().zip(frames.trim().split("\n\n")) {
+        let lines: Vec<&str> = frames.lines().collect();
+        if !lines[1].contains(&format!("rpd_probe.h:{end}:")) {
+            continue;
+        }
+        let mut place = lines.last().unwrap().rsplit(':').skip(1);
+        let line: i64 = place.next().unwrap().parse().unwrap();
+        assert_eq!(*sent.entry(line).or_insert(*waves as i64), *waves as i64, "{symbol}: {frames}");
+    }
+    sent.into_iter().collect()
 }
 
 /// Each branch has messages of its own, of its own lanes, though the compiler makes their code common; all lanes that read one address

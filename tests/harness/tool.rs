@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
+use super::artifacts::newer_rocm;
+
 /// `program` with an environment of its own.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
@@ -42,4 +44,17 @@ fn output(command: &mut Command) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "\n$ {command:?}\n{}\n{stdout}\n{stderr}", output.status);
     stdout
+}
+
+/// The LLVM whose tools the tests call, its version and the library's name: those of newer trees know more processors.
+pub(crate) fn llvm() -> (&'static str, [&'static str; 2]) {
+    let newer = [("21", ["--llvm", "libLLVM.so.21.1"]), ("17", ["--llvm", "libLLVM-17.so.1"])];
+    let newer = newer.into_iter().filter(|_| newer_rocm());
+    let mut there = newer.filter(|(version, _)| Path::new(&format!("/usr/bin/llvm-mc-{version}")).exists());
+    there.next().unwrap_or(("15", ["--llvm", "libLLVM-15.so.1"]))
+}
+
+/// One of its tools.
+pub(crate) fn llvm_tool(name: &str) -> String {
+    format!("{name}-{}", llvm().0)
 }

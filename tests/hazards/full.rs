@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{ended_sessions, hazard, in_own_mounts, lost, marker_count, not_here, recorded};
-use crate::harness::{Dir, Run, program, recorder, rpd, tool};
+use crate::harness::{Dir, Loading, Run, Trace, program, recorder, rpd, tool};
 
 /// Records lost according to what the recorder tells `rpd record`.
 pub(super) fn reported_lost(report: &str) -> i64 {
@@ -141,6 +141,21 @@ fn instrumented_kernels_on_a_disk_that_is_full() {
     }
     ran.expect(0);
     assert!(ran.stderr.contains("no space left"), "{ran}");
+    // What analyzers found is a record as calls and operations are: in the file, or counted.
+    let records = |trace: &Trace| {
+        let analyzed =
+            "select count(*) from (select distinct gpuId, queueId, sequenceId from ext_instrumentation)";
+        ["select count(*) from rocpd_api", "select count(*) from rocpd_op", analyzed]
+            .map(|sql| trace.number(sql))
+            .iter()
+            .sum()
+    };
+    let missing = reported_lost(&fs::read_to_string(dir.path("report")).unwrap());
+    let there: i64 = records(&dir.trace("trace.rpd"));
+    let roomy = Dir::new();
+    let run = Run::new(&roomy, program("probe")).arg("600").recorded(Loading::Preload);
+    let all: i64 = records(&roomy.succeeded(&run.env("LOGDUR_INSTRUMENTED", "true").run()));
+    assert_eq!(there + missing, all);
 }
 
 /// The program ends before there is room.

@@ -3,7 +3,8 @@
 //
 // Arguments: what is done, any number of them. A number: how often all kernels are launched (default 1); `endless`: until it is killed.
 // `two`: on two GPUs, and on two streams of each. `pair`: a kernel that waits for one of another stream. `fault`: one that fails.
-// `pour=N`: one of N messages. `scribble`: one that says wrong sizes. `parted`: one whose lanes part. `fork`: children meanwhile. `leave`,
+// `pour=N`: one of N messages. `scribble`: one that says wrong sizes. `parted`: one whose lanes part. `scattered`: one
+// that goes about in a large buffer. `fork`: children meanwhile. `leave`,
 // `exit`: the program returns, or calls _exit, without waiting for kernels. Status 0 only if all results are right.
 #include <hip/hip_runtime.h>
 #ifndef PLAIN
@@ -17,6 +18,10 @@
 #define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
 #define SHUFFLED (INDEX * 37 % (BLOCKS * ITEMS))
 #define WALK 5
+// Numbers of a buffer of 16 MiB, more of the first ones than of the last, and how many a work-item goes to.
+#define SCATTER (4u << 20)
+#define SCATTERED(i) uint32_t(uint64_t(INDEX * 40503u * (i + 1) % SCATTER) * (INDEX * 30011u * (i + 3) % SCATTER) / SCATTER)
+#define STEPS 20
 
 #ifndef CANDIDATE
 #include "../../fixtures/programs/check.h"
@@ -46,6 +51,10 @@ __global__ void await(int *told) {
 __global__ void tell(int *told) { __hip_atomic_store(told, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
 __global__ void pour(int *out, int count) { *out = count; }
 __global__ void parted(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }
+__global__ void scattered(int *numbers) {
+    for (uint32_t i = 0; i < STEPS; i++)
+        if (numbers[SCATTERED(i)] != 2) numbers[SCATTERED(i)] = 1;
+}
 __global__ void scribble(int *out) { out[threadIdx.x] = 7; }
 __global__ void failing(int *nowhere, int *out) {
     out[threadIdx.x] = 1;
@@ -115,6 +124,12 @@ RPD_INSTRUMENTED(_Z6partedPKiPi)(const int *in, int *out, void *probe) {
     if (threadIdx.x & 2) sum += RPD_LOAD(probe, same);    // the same load
     RPD_STORE(probe, &out[threadIdx.x], sum);    // parted store
 }
+RPD_INSTRUMENTED(_Z9scatteredPi)(int *numbers, void *probe) {
+    for (uint32_t i = 0; i < STEPS; i++) {
+        RPD_BLOCK(probe, 4);
+        if (RPD_LOAD(probe, &numbers[SCATTERED(i)]) != 2) RPD_STORE(probe, &numbers[SCATTERED(i)], 1);
+    }
+}
 RPD_INSTRUMENTED(_Z8scribblePi)(int *out, void *probe) {
     rpd_probe::Buffers *buffers = static_cast<rpd_probe::Buffers *>(probe);
     out[threadIdx.x] = 7;
@@ -158,7 +173,7 @@ static void check(const float *out) {
 
 int main(int argc, char **argv) {
     int rounds = 1, gpus = 1;
-    bool fails = false, ends = true, pair = false, forks = false, scribbles = false, parts = false;
+    bool fails = false, ends = true, pair = false, forks = false, scribbles = false, parts = false, scatters = false;
     const char *leaves = "";
     int pours = 0;
     for (int i = 1; i < argc; i++) {
@@ -169,6 +184,7 @@ int main(int argc, char **argv) {
         else if (!strcmp(argv[i], "fork")) forks = true;
         else if (!strcmp(argv[i], "scribble")) scribbles = true;
         else if (!strcmp(argv[i], "parted")) parts = true;
+        else if (!strcmp(argv[i], "scattered")) scatters = true;
         else if (!strcmp(argv[i], "fault")) fails = true;
         else if (!strcmp(argv[i], "endless")) ends = false;
         else rounds = atoi(argv[i]);
@@ -229,6 +245,13 @@ int main(int argc, char **argv) {
     }
     if (parts) {
         parted<<<1, ITEMS>>>((const int *)in[0], (int *)out[0][0]);
+        HIP(hipDeviceSynchronize());
+    }
+    if (scatters) {
+        int *numbers;
+        HIP(hipMalloc(&numbers, SCATTER * sizeof(int)));
+        HIP(hipMemset(numbers, 0, SCATTER * sizeof(int)));
+        scattered<<<BLOCKS, ITEMS>>>(numbers);
         HIP(hipDeviceSynchronize());
     }
     if (scribbles) {
