@@ -143,6 +143,7 @@ impl Plan {
     ///
     /// # Errors
     /// Why the kernel cannot run in this launch.
+    #[inline]
     pub fn fit(&self, launch: &Launch, most_lds: u32) -> Result<Launch, Mismatch> {
         let mut fitted = *launch;
         let mut dynamic = launch.group_segment.saturating_sub(self.original_group_segment);

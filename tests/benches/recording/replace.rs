@@ -11,6 +11,12 @@ use crate::sample::{Samples, print_table};
 const LAUNCHES: u32 = 100_000;
 /// Files of the large cache.
 const FILES: usize = 1000;
+/// Times inside the interceptor, of launches of one program that run its own kernel and the candidate by turns: the lower quartile, as other
+/// threads hold up the rest.
+const INTERCEPTED: &str = "with times as (select R.op_id is not null replaced, A.end - A.start ns from rocpd_op O
+        join rocpd_api_ops J on J.op_id = O.id join rocpd_api A on A.id = J.api_id left join ext_replacement R on R.op_id = O.id),
+    ranked as (select replaced, ns, row_number() over (partition by replaced order by ns) place, count(*) over (partition by replaced) n from times)
+    select ns from ranked where place = n / 4 order by replaced";
 const VARIANTS: [&str; 5] = ["recording", "unused cache", "replaced", "by turns", "1,000 files"];
 
 /// All of it.
@@ -45,6 +51,16 @@ pub(crate) fn replace(samples: &mut Samples) {
             add("recorder CPU", outcome.recorder_cpu_ns / f64::from(launches));
         }
         samples.add("replace", "rename", "replaced", "ms", reaction());
+        let turns = [("LOGDUR_KERNEL_CACHE", &*one), ("RPDT_ALTERNATE", "blocks=500"), ("RPDT_HIP", "0")];
+        let arguments = [1, 1, LAUNCHES].map(|number| number.to_string());
+        let outcome = run("launches", &arguments, Company::Recorder, (1, 200), &turns);
+        let trace = rusqlite::Connection::open(&outcome.trace).unwrap();
+        let mut times = trace.prepare(INTERCEPTED).unwrap();
+        let times = times.query_map([], |row| row.get(0)).unwrap();
+        let times: Vec<f64> = times.map(Result::unwrap).collect();
+        samples.add("replace", "one run", "own kernel", "intercepted", times[0]);
+        samples.add("replace", "one run", "replaced", "intercepted", times[1]);
+        samples.add("replace", "one run", "replaced", "more", times[1] - times[0]);
     }
     let of = |variant, measure| samples.spread("replace", "launches", variant, measure);
     let row = |variant: &'static str| {
@@ -58,6 +74,13 @@ pub(crate) fn replace(samples: &mut Samples) {
         "ns per dispatch with a kernel cache",
         &columns,
         &VARIANTS[..4].iter().map(|variant| row(variant)).collect::<Vec<_>>(),
+    );
+    let one_run = |variant, measure| samples.spread("replace", "one run", variant, measure).show(1.0, 0);
+    let times = [("own kernel", "intercepted"), ("replaced", "intercepted"), ("replaced", "more")];
+    print_table(
+        "ns in the interceptor, by turns in one run",
+        &["own kernel", "replaced", "more"],
+        &[times.map(|(variant, measure)| one_run(variant, measure)).to_vec()],
     );
     let start = vec![
         vec![

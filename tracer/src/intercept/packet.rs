@@ -93,7 +93,6 @@ impl Replacer {
         place: DispatchPlace,
         recorded: bool,
     ) -> Option<(KernelId, InUse)> {
-        let original = *packet;
         let choice = self.find(packet.kernel_object)?;
         let launch = Launch {
             grid: packet.grid,
@@ -121,26 +120,27 @@ impl Replacer {
                 address => unsafe { std::slice::from_raw_parts(address as *const u8, source) },
             };
             planned.plan.rebuild(&fitted, source, taken.bytes());
-            packet.kernarg = taken.address();
-            // The device may have cached what the slot held before.
-            packet.header = packet.header & !(3 << ACQUIRE) | FENCE_SYSTEM << ACQUIRE;
             kernargs = Some(taken);
         }
+        let rebuilt = kernargs.as_ref().map(Taken::address);
         let mut probe = None;
         if let Some(instrumented) = &planned.probe {
-            probe = kernargs.take().and_then(|kernargs| instrumented.begin(place, launch, kernargs));
-            if probe.is_none() {
-                *packet = original;
-                return None;
-            }
+            probe = Some(instrumented.begin(place, launch, kernargs.take()?)?);
+        }
+        let loaded = Arc::clone(&planned.loaded);
+        let validation = planned.validation.as_ref().filter(|validation| recorded && validation.takes());
+        let original = validation.map(|validation| (validation, *packet));
+        if let Some(address) = rebuilt {
+            packet.kernarg = address;
+            // The device may have cached what the slot held before.
+            packet.header = packet.header & !(3 << ACQUIRE) | FENCE_SYSTEM << ACQUIRE;
         }
         packet.kernel_object = planned.object;
         (packet.grid, packet.workgroup) = (fitted.grid, fitted.workgroup);
         (packet.group_segment, packet.private_segment) = (fitted.group_segment, fitted.private_segment);
-        let loaded = Arc::clone(&planned.loaded);
-        let validation = planned.validation.as_ref().filter(|validation| recorded && validation.takes());
-        let gate = validation
-            .and_then(|validation| validate::ask(validation, place, launch, (original, *packet), &loaded));
+        let gate = original.and_then(|(validation, original)| {
+            validate::ask(validation, place, launch, (original, *packet), &loaded)
+        });
         Some((planned.kernel, InUse { loaded, gate, probe, _kernargs: kernargs }))
     }
 
