@@ -23,6 +23,7 @@ mod probe;
 mod record;
 mod remote;
 mod replacements;
+mod sql;
 mod strings;
 mod subclass;
 mod top;
@@ -80,6 +81,7 @@ verbs! {
     Info(info::Info),
     Top(top::Top),
     Api(api::Api),
+    Sql(sql::Sql),
     Replacements(replacements::Replacements),
     Durations(durations::Durations),
     Check(check::Check),

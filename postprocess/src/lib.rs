@@ -12,6 +12,7 @@
 //! | `merge/`, `trim/` | several traces in one; a part of one |
 //! | `moment/` | times as people name them |
 //! | `report/` | rankings, calls in their order, durations, builds of a kernel compared |
+//! | `query/` | queries of a user's own, which may only read |
 //! | `code/` | what kernels need, out of code objects |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
@@ -26,6 +27,7 @@ pub mod moment;
 pub mod notes;
 pub mod pass;
 pub mod passes;
+pub mod query;
 pub mod report;
 mod rewrite;
 mod system;

@@ -7,6 +7,6 @@ SELECT
     avg(C."end" - C.start) / 1000.0 AS average_us
 FROM rocpd_api C
     JOIN rocpd_string N ON N.id = C.apiName_id AND N.string = 'UserMarker'
-    JOIN rocpd_string G ON G.id = C.args_id
+    JOIN "rocpd_string" /* schema 3: rocpd_ustring */ G ON G.id = C.args_id
 GROUP BY G.string
 ORDER BY total_us DESC, message;

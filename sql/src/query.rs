@@ -9,6 +9,23 @@ pub struct Query {
     pub text: &'static str,
 }
 
+impl Query {
+    /// What it answers: the comment at its head, as one line.
+    #[must_use]
+    pub fn description(&self) -> String {
+        let comment = self.text.lines().map_while(|line| line.strip_prefix("-- "));
+        comment.map(str::trim).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The question itself: the description up to its question mark.
+    #[must_use]
+    pub fn question(&self) -> String {
+        let description = self.description();
+        let end = description.find('?').map_or(description.len(), |at| at + 1);
+        description[..end].to_string()
+    }
+}
+
 /// Every ready-made query, in the order in which people tend to ask.
 pub const ALL: [Query; 13] = [
     Query { name: "top_kernels", text: include_str!("../queries/top_kernels.sql") },
@@ -25,3 +42,17 @@ pub const ALL: [Query; 13] = [
     Query { name: "binOpByDuration", text: include_str!("../queries/binOpByDuration.sql") },
     Query { name: "kernelKernelDelay", text: include_str!("../queries/kernelKernelDelay.sql") },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    #[test]
+    fn every_query_begins_with_a_question() {
+        for query in ALL {
+            let question = query.question();
+            assert!(question.ends_with('?') && question.len() < 100, "{}: {question}", query.name);
+            assert!(query.description().len() > question.len(), "{}", query.name);
+        }
+    }
+}

@@ -25,7 +25,7 @@ const GAP: &str = "  ";
 
 /// Rows under a header line. Cells are plain text: they are escaped here, once, for the terminal.
 pub(crate) struct Table {
-    header: Vec<(&'static str, Align)>,
+    header: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<TableRow>,
     /// Columns that a narrow terminal does without, the first to go first.
     spare: Vec<&'static str>,
@@ -59,7 +59,16 @@ impl TableRow {
 impl Table {
     /// An empty table with these columns.
     pub(crate) fn new(header: &[(&'static str, Align)]) -> Table {
-        Table { header: header.to_vec(), rows: Vec::new(), spare: Vec::new(), folded: 0 }
+        Table::titled(header.iter().map(|(title, align)| (Cow::Borrowed(*title), *align)).collect())
+    }
+
+    /// An empty table with columns whose titles come from a trace or its reader.
+    pub(crate) fn titled(header: Vec<(Cow<'static, str>, Align)>) -> Table {
+        let header = header.into_iter().map(|(title, align)| match text::escape(&title) {
+            Cow::Borrowed(_) => (title, align),
+            Cow::Owned(escaped) => (Cow::Owned(escaped), align),
+        });
+        Table { header: header.collect(), rows: Vec::new(), spare: Vec::new(), folded: 0 }
     }
 
     /// Lets a narrow terminal do without these columns, the first one first. The last column is none of them.
@@ -169,7 +178,7 @@ impl Table {
     /// This table without the columns at its end that are put below the rows.
     fn fold(&self) -> Table {
         let kept = self.header.len() - self.folded;
-        let mut table = Table::new(&self.header[..kept]);
+        let mut table = Table::titled(self.header[..kept].to_vec());
         table.rows = self.rows.iter().map(|row| row.folded(kept)).collect();
         table
     }

@@ -22,6 +22,7 @@
 //! | `odd_cells.rs` | values and names of columns that are not as the format has them |
 //! | `threads.rs` | processes with equal process and thread ids |
 //! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
+//! | `sql.rs` | `rpd sql`: what a query may do, and how its answer is written |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
@@ -57,6 +58,7 @@ mod rows_of_texts;
 mod run;
 mod signal;
 mod sound;
+mod sql;
 mod subclass;
 mod threads;
 mod top;

@@ -14,6 +14,7 @@ fn help_of_every_verb_has_an_example() {
         "create",
         "info",
         "top",
+        "sql",
         "check",
         "subclass",
         "callstack",
@@ -129,7 +130,7 @@ fn a_first_word_that_is_no_verb_is_understood() {
 #[test]
 fn help_has_no_broken_words() {
     let dir = Dir::new();
-    let verbs = ["record", "top", "api", "trim", "merge", "check", "replacements", "durations"];
+    let verbs = ["record", "top", "sql", "api", "trim", "merge", "check", "replacements", "durations"];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let help = ran(dir.rpd(&[verb, "--help"]).env("COLUMNS", columns.to_string()));
         let whole = dir.run(&[verb, "--help"]);

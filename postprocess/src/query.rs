@@ -1,0 +1,239 @@
+//! Queries of a user's own to a trace: they may read, for as long as they are given, and do nothing else.
+//!
+//! Three things keep a query from doing more. The connection cannot write the file; the authorizer refuses every statement that is not
+//! a question, temporary tables and other files included; and SQLite's own protections are on (functions of the file's views, shadow
+//! tables). The views of the format that another tool's file lacks are there for the query, in SQLite's memory.
+
+mod permission;
+mod views;
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Error, Result, anyhow};
+use rpd_schema::Version;
+use rpd_settings::tip;
+use rpd_sql::query;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, Row, Statement};
+
+use crate::notes::SharedNotes;
+use crate::text::escape;
+use crate::trace;
+
+/// Instructions of SQLite's virtual machine between two looks at the clock: a fraction of a millisecond.
+const LOOK: i32 = 4000;
+
+/// The name that a second trace has in a query.
+const BEFORE: &str = "before";
+
+/// A trace that queries can be put to.
+pub struct Questioned {
+    trace: Connection,
+    /// The last connection to a file in WAL mode removes what SQLite put beside it: this one, which closes behind `trace`.
+    _before: Option<Connection>,
+    version: Version,
+    /// The file's name, for messages.
+    name: String,
+    limit: Option<Duration>,
+    /// When the query began.
+    begun: Arc<OnceLock<Instant>>,
+    /// What the query would have done if it were not refused.
+    refused: Arc<Mutex<Option<String>>>,
+}
+
+/// A query that is ready to run.
+pub struct Prepared<'trace> {
+    questioned: &'trace Questioned,
+    statement: Statement<'trace>,
+}
+
+impl Questioned {
+    /// Opens `file` for one query, which may take `limit`. The query finds the trace `before`, if given, under that name.
+    ///
+    /// # Errors
+    /// When one of them is no trace or cannot be read.
+    pub fn open(
+        file: &Path,
+        before: Option<&Path>,
+        limit: Option<Duration>,
+        notes: &SharedNotes,
+    ) -> Result<Questioned> {
+        let opened = before.map(|before| trace::open(before, &**notes)).transpose()?;
+        let (mut trace, version) = trace::open(file, &**notes)?;
+        let name = file.display().to_string();
+        if let Some(before) = before {
+            rpd_schema::attach(&trace, before, BEFORE)?;
+        }
+        views::add(&trace, version).with_context(|| format!("cannot read {name}"))?;
+        trace.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        let refused = Arc::new(Mutex::new(None));
+        let refusals = Arc::clone(&refused);
+        trace.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
+            permission::of(&context, &mut |would| {
+                refusals.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(would);
+            })
+        }))?;
+        let begun: Arc<OnceLock<Instant>> = Arc::default();
+        let (clock, notes) = (Arc::clone(&begun), Arc::clone(notes));
+        trace.progress_handler(
+            LOOK,
+            Some(move || {
+                notes.tick();
+                clock.get().zip(limit).is_some_and(|(begun, limit)| begun.elapsed() >= limit)
+            }),
+        )?;
+        let _before = opened.map(|(before, _)| before);
+        Ok(Questioned { trace, _before, version, name, limit, begun, refused })
+    }
+
+    /// The statement of the ready-made query `name`, as this trace's schema version has it; None where there is none of that name.
+    pub fn ready_made(&self, name: &str) -> Option<Cow<'static, str>> {
+        let query = query::ALL.iter().find(|query| query.name.eq_ignore_ascii_case(name))?;
+        Some(match self.version {
+            Version::V3 => rpd_sql::for_schema_3(query.text).into(),
+            Version::V1 | Version::V2 => query.text.into(),
+        })
+    }
+
+    /// What to say of a name that no ready-made query has.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub fn no_such_query(&self, name: &str) -> Result<String> {
+        let shown = escape(name);
+        if self.tables()?.iter().any(|table| table.eq_ignore_ascii_case(name)) {
+            return Ok(format!(
+                "{shown} is a table of {}, not a query: rpd sql {} 'select * from {shown}'",
+                self.name, self.name
+            ));
+        }
+        let tip = tip(name, query::ALL.iter().map(|query| query.name));
+        Ok(format!("there is no query {shown}{tip}; rpd sql --list shows them"))
+    }
+
+    /// Makes `statement` ready. Its time begins.
+    ///
+    /// # Errors
+    /// Says what is wrong with it, what it is not allowed, or why the trace cannot be read.
+    pub fn prepare(&self, statement: &str) -> Result<Prepared<'_>> {
+        self.begun.get_or_init(Instant::now);
+        let statement = self.trace.prepare(statement).map_err(|error| self.explained(error))?;
+        if statement.column_count() == 0 {
+            return Err(anyhow!("that is no query: it has no result"));
+        }
+        if statement.parameter_count() > 0 {
+            return Err(anyhow!("the query has a parameter (?, :name, $name), which nothing gives a value"));
+        }
+        Ok(Prepared { questioned: self, statement })
+    }
+
+    /// Names of tables and views, those that are there for queries only included.
+    fn tables(&self) -> Result<Vec<String>> {
+        // Questions of this crate need no permission, but the authorizer is asked all the same.
+        let mut tables = self.trace.prepare(
+            "SELECT name FROM pragma_table_list
+             WHERE schema IN ('main', 'temp') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name COLLATE NOCASE",
+        )?;
+        let names = tables.query_map([], |row| row.get(0))?;
+        Ok(names.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// A failure of SQLite in words that say what to do.
+    fn explained(&self, error: rusqlite::Error) -> Error {
+        if let Some(would) = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return anyhow!("a query may only read, and this one would {would}");
+        }
+        if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+            && let Some(limit) = self.limit
+        {
+            return anyhow!(
+                "the query was ended after {} s; --timeout 10m gives it longer, --timeout 0 as long as it takes",
+                limit.as_secs_f64()
+            );
+        }
+        match error {
+            rusqlite::Error::SqlInputError { msg, .. } => self.wrong(&msg),
+            rusqlite::Error::SqliteFailure(failure, Some(msg)) if failure.code == ErrorCode::Unknown => {
+                self.wrong(&msg)
+            }
+            rusqlite::Error::MultipleStatement => {
+                anyhow!("there is more than one statement: run rpd sql for each")
+            }
+            error => Error::new(error).context(format!("cannot read {}", self.name)),
+        }
+    }
+
+    /// What is wrong with a statement, from SQLite's words about it.
+    fn wrong(&self, msg: &str) -> Error {
+        if let Some(table) = msg.strip_prefix("no such table: ") {
+            let found = table.trim_start_matches("main.");
+            if let Some(name) = found.strip_prefix("before.") {
+                return anyhow!(
+                    "there is no table before.{}: the query compares two traces; --before FILE names the other one",
+                    escape(name)
+                );
+            }
+            let tables = self.tables().unwrap_or_default();
+            let tip = tip(found, tables.iter().map(String::as_str));
+            let there = tables.iter().map(|table| escape(table)).collect::<Vec<_>>().join(", ");
+            return anyhow!("{} has no table {}{tip}; it has: {there}", self.name, escape(found));
+        }
+        if let Some(column) = msg.strip_prefix("no such column: ") {
+            let name = column.rsplit('.').next().unwrap_or(column);
+            let columns = self.columns().unwrap_or_default();
+            let tip = tip(name, columns.iter().map(String::as_str));
+            return anyhow!(
+                "there is no column {}{tip}; rpd sql {} 'pragma table_info(op)' lists those of the table op",
+                escape(column),
+                self.name
+            );
+        }
+        anyhow!("the query cannot be run: {}", escape(msg))
+    }
+
+    /// Names of all columns there are.
+    fn columns(&self) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for table in self.tables()? {
+            let mut columns = self.trace.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let columns = columns.query_map([table], |row| row.get(0))?;
+            found.extend(columns.collect::<rusqlite::Result<Vec<String>>>()?);
+        }
+        Ok(found)
+    }
+}
+
+impl Prepared<'_> {
+    /// Names of the columns, each another one: a second `id` is `id:1`, as SQLite has it in views.
+    pub fn columns(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.statement.column_names() {
+            let mut unique = name.to_string();
+            let mut number = 0;
+            while names.contains(&unique) {
+                number += 1;
+                unique = format!("{name}:{number}");
+            }
+            names.push(unique);
+        }
+        names
+    }
+
+    /// Runs the query and gives `row` each row of its answer, until that returns false.
+    ///
+    /// # Errors
+    /// When the time is over, when the trace cannot be read, or what `row` fails with.
+    pub fn each(mut self, mut row: impl FnMut(&Row<'_>) -> Result<bool>) -> Result<()> {
+        let questioned = self.questioned;
+        let mut rows = self.statement.query([]).map_err(|error| questioned.explained(error))?;
+        while let Some(found) = rows.next().map_err(|error| questioned.explained(error))? {
+            if !row(found)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
