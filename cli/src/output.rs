@@ -1,6 +1,8 @@
 //! Standard output: for data, in the form that was asked for.
 
 pub(crate) mod candidate;
+pub(crate) mod chart;
+pub(crate) mod left_out;
 pub(crate) mod note;
 pub(crate) mod progress;
 pub(crate) mod quantity;

@@ -14,10 +14,12 @@ mod create;
 mod deserialize;
 mod disassembler;
 mod durations;
+mod gaps;
 mod graph;
 mod handler;
 mod info;
 mod merge;
+mod overlap;
 mod passes;
 mod probe;
 mod record;
@@ -81,6 +83,8 @@ verbs! {
     Info(info::Info),
     Top(top::Top),
     Api(api::Api),
+    Gaps(gaps::Gaps),
+    Overlap(overlap::Overlap),
     Sql(sql::Sql),
     Replacements(replacements::Replacements),
     Durations(durations::Durations),

@@ -11,7 +11,7 @@
 //! | `rewrite/` | making a trace out of others: it appears whole or not at all |
 //! | `merge/`, `trim/` | several traces in one; a part of one |
 //! | `moment/` | times as people name them |
-//! | `report/` | rankings, calls in their order, durations, builds of a kernel compared |
+//! | `report/` | rankings, calls in their order, durations, idle time and its causes, overlap, builds of a kernel compared |
 //! | `query/` | queries of a user's own, which may only read |
 //! | `code/` | what kernels need, out of code objects |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |

@@ -121,6 +121,10 @@ impl Questioned {
     pub fn prepare(&self, statement: &str) -> Result<Prepared<'_>> {
         self.begun.get_or_init(Instant::now);
         let statement = self.trace.prepare(statement).map_err(|error| self.explained(error))?;
+        // VACUUM asks the authorizer only when it runs.
+        if !statement.readonly() {
+            return Err(anyhow!("a query may only read, and this one would {}", permission::CHANGE));
+        }
         if statement.column_count() == 0 {
             return Err(anyhow!("that is no query: it has no result"));
         }

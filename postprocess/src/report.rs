@@ -2,5 +2,8 @@
 
 pub mod calls;
 pub mod durations;
+pub mod gaps;
+pub mod gpu_time;
+pub mod overlap;
 pub mod ranking;
 pub mod replacements;

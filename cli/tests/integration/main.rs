@@ -23,6 +23,7 @@
 //! | `threads.rs` | processes with equal process and thread ids |
 //! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
 //! | `sql.rs` | `rpd sql`: what a query may do, and how its answer is written |
+//! | `idle.rs` | `rpd gaps`, `rpd overlap`: idle times, their causes, what hides behind what |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
@@ -45,6 +46,7 @@ mod generated;
 mod graph;
 mod harness;
 mod hostile;
+mod idle;
 mod info;
 mod instrumented;
 mod long_texts;

@@ -92,7 +92,7 @@ fn a_query_can_only_read() {
         ("ALTER TABLE rocpd_op ADD COLUMN x", "change or create"),
         ("REINDEX rocpd_string", "change or create"),
         ("ANALYZE rocpd_op", "change or create"),
-        ("VACUUM INTO 'copy.rpd'", "attach another file"),
+        ("VACUUM INTO 'copy.rpd'", "change or create"),
         ("ATTACH 'copy.rpd' AS copy", "attach another file"),
         ("DETACH before", "detach"),
         ("PRAGMA journal_mode = wal", "pragma journal_mode"),

@@ -15,6 +15,8 @@ fn help_of_every_verb_has_an_example() {
         "info",
         "top",
         "sql",
+        "gaps",
+        "overlap",
         "check",
         "subclass",
         "callstack",
@@ -78,6 +80,9 @@ fn wrong_usage_is_2() {
         &["replacements", "--json", "--csv", "f"],
         &["replacements", "-n", "0", "f"],
         &["replacements", "--kernel", "(", "f"],
+        &["gaps"],
+        &["gaps", "-n", "0", "f"],
+        &["overlap", "--json", "--csv", "f"],
         &["durations"],
         &["durations", "--format", "xml", "f"],
         &["durations", "--kernel", "(?=x)", "f"],
@@ -130,7 +135,19 @@ fn a_first_word_that_is_no_verb_is_understood() {
 #[test]
 fn help_has_no_broken_words() {
     let dir = Dir::new();
-    let verbs = ["record", "top", "sql", "api", "trim", "merge", "check", "replacements", "durations"];
+    let verbs = [
+        "record",
+        "top",
+        "sql",
+        "gaps",
+        "overlap",
+        "api",
+        "trim",
+        "merge",
+        "check",
+        "replacements",
+        "durations",
+    ];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let help = ran(dir.rpd(&[verb, "--help"]).env("COLUMNS", columns.to_string()));
         let whole = dir.run(&[verb, "--help"]);
@@ -202,9 +219,19 @@ fn a_file_that_may_not_be_read_is_there() {
 #[test]
 fn failure_is_1_and_one_line() {
     let dir = Dir::new();
-    for verb in
-        ["info", "top", "check", "callstack", "graph", "autograd", "passes", "replacements", "durations"]
-    {
+    for verb in [
+        "info",
+        "top",
+        "gaps",
+        "overlap",
+        "check",
+        "callstack",
+        "graph",
+        "autograd",
+        "passes",
+        "replacements",
+        "durations",
+    ] {
         dir.run(&[verb, "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
     }
     dir.run(&["create", "no/such/dir/x.rpd"]).expect(1).says(&["no/such/dir/x.rpd"]);
@@ -253,7 +280,7 @@ const SERIES: &str = "(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT val
 fn output_that_cannot_be_written_is_an_error() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    for verb in ["top", "info", "check", "durations"] {
+    for verb in ["top", "info", "check", "durations", "gaps", "overlap"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = dir.rpd(&[verb, &trace]);
         let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();

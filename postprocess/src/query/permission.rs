@@ -34,6 +34,9 @@ const ASKING: [&str; 9] = [
     "table_xinfo",
 ];
 
+/// What a statement would do that writes.
+pub(super) const CHANGE: &str = "change or create something";
+
 /// Whether SQLite may do this for a query; `refused` is told what the query would do otherwise.
 pub(super) fn of(context: &AuthContext<'_>, refused: &mut dyn FnMut(String)) -> Authorization {
     let is_one_of = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -59,7 +62,7 @@ pub(super) fn of(context: &AuthContext<'_>, refused: &mut dyn FnMut(String)) -> 
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => {
             "begin or end a transaction".to_string()
         }
-        _ => "change or create something".to_string(),
+        _ => CHANGE.to_string(),
     };
     refused(would);
     Authorization::Deny

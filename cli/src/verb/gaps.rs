@@ -1,0 +1,383 @@
+//! `rpd gaps`: when GPUs are idle, and why.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use rpd_escape::csv_field;
+use rpd_postprocess::report::gaps::{self, After, Bin, CAUSES, Cause, CauseTime, Gap, GpuGaps};
+use rpd_postprocess::text::counted;
+use rpd_postprocess::trace;
+use rpd_postprocess::trim::window::span;
+
+use crate::output;
+use crate::output::chart::{bar, bar_room};
+use crate::output::left_out::note_left_out;
+use crate::output::note::note;
+use crate::output::progress::notes;
+use crate::output::quantity::duration;
+use crate::output::table::{Align, Table};
+
+/// Show when GPUs are idle, and why
+///
+/// A gap is a time between a GPU's first and last operation in which none ran on it, whichever queue it is of. The cause is what the
+/// thread that launched the operation behind the gap did meanwhile; a gap with several causes counts with its part for each, so that
+/// the causes add up to the idle time.
+#[derive(Args)]
+#[command(after_help = "\
+Columns:
+  span     from the first start of the GPU's operations to their last end
+  busy     time in which at least one ran; span without it is idle
+  idle     time in which none ran: of all gaps, or of those of the row
+  gaps     how many; of a cause those of which it is the largest part
+  longest  of them
+  %        share of the idle time, of the GPUs' rows share of the span
+  gap      how long it is; the bar shows the idle time
+  after    the operation in front of it; before: the one behind it
+  cause    launch  inside calls that launch kernels: the launch came late
+           sync    inside calls that wait for the GPU
+           copy    inside calls that copy or fill memory
+           call    inside other calls of HIP, HSA, CUDA, NCCL or RCCL
+           host    inside no call: the program itself
+           queued  the launch had returned, and the operation waited for
+                   others or for the GPU to start it: not the host's doing
+           unknown no call in the file launched the operation
+  at       when it began, from the first call on, as --in of rpd api takes it
+
+Tables below that of the GPUs are of all of them together; --json has each.
+--csv has a row for each GPU (by gpu), and for each of its bins, causes and
+operations in front of gaps (by gap, cause, after).
+
+Example:
+  rpd gaps trace.rpd
+  rpd gaps --json trace.rpd | jq '.[] | {gpu, idle_ns, causes}'
+  rpd api --in +1.2s..+1.3s trace.rpd   # what the program did then")]
+pub(crate) struct Gaps {
+    /// The trace
+    file: PathBuf,
+    /// Show the first N operations and the N longest gaps (10 at most) [default: 5]
+    #[arg(short = 'n', value_name = "N", conflicts_with_all = ["json", "csv"])]
+    rows: Option<NonZeroUsize>,
+    /// Write a JSON array with an object for each GPU; times in nanoseconds
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write comma-separated values with a header line; times in nanoseconds
+    #[arg(long)]
+    csv: bool,
+}
+
+/// Rows of the tables of operations and of the longest gaps.
+const ROWS: usize = 5;
+
+impl Gaps {
+    /// Writes the idle time to standard output.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or standard output cannot be written.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let name = self.file.display();
+        let notes = notes();
+        let (trace, _) = trace::open(&self.file, &*notes)?;
+        notes.show("looking for idle times");
+        let found =
+            gaps::Gaps::of(&trace).with_context(|| format!("cannot read the operations of {name}"))?;
+        let zero = span(&trace).map_or(0, |span| span.start_ns);
+        drop((trace, notes));
+        note_left_out(&self.file, found.left_out);
+        if self.json {
+            output::write_json(&found.gpus)?;
+        } else if self.csv {
+            write_csv(&found.gpus)?;
+        } else if found.gpus.is_empty() {
+            note(format_args!("{name} holds no GPU operations; rpd info shows what it holds"));
+        } else {
+            let rows = self.rows.map_or(ROWS, NonZeroUsize::get);
+            output::write(|out| write_tables(out, &found.gpus, (rows, zero), output::line_width()))?;
+            if found.gpus.iter().all(|gpu| gpu.gaps == 0) {
+                note(format_args!("{name}: no GPU was idle between its first and its last operation"));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Percent that `part` is of `whole`.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.1}", percent(part, whole))
+}
+
+fn time(ns: u64) -> String {
+    duration(ns as f64)
+}
+
+/// Writes all tables, with `rows` rows of what is many, and times counted from `zero`, ns.
+fn write_tables(
+    out: &mut impl Write,
+    gpus: &[GpuGaps],
+    (rows, zero): (usize, i64),
+    room: Option<usize>,
+) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("gpu", Right),
+        ("operations", Right),
+        ("span", Right),
+        ("busy", Right),
+        ("idle", Right),
+        ("%", Right),
+        ("gaps", Right),
+        ("longest", Right),
+    ])
+    .sparing(&["operations", "busy"]);
+    for gpu in gpus {
+        table.row(vec![
+            gpu.gpu.to_string(),
+            gpu.operations.to_string(),
+            time(gpu.span_ns),
+            time(gpu.busy_ns),
+            time(gpu.idle_ns),
+            share(gpu.idle_ns, gpu.span_ns),
+            gpu.gaps.to_string(),
+            time(gpu.longest_ns),
+        ]);
+    }
+    table.write(out, 0, room)?;
+    let idle: u64 = gpus.iter().map(|gpu| gpu.idle_ns).sum();
+    if idle == 0 {
+        return Ok(());
+    }
+
+    let bins = together(gpus);
+    let greatest = bins.iter().map(|bin| bin.idle_ns).max().unwrap_or(0);
+    let labels: Vec<String> = bins.iter().map(label).collect();
+    let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let bars = bar_room(room, widest + 30);
+    let mut table = Table::new(&[("gap", Left), ("gaps", Right), ("idle", Right), ("%", Right), ("", Left)]);
+    for (bin, label) in bins.iter().zip(labels) {
+        table.row(vec![
+            label,
+            bin.gaps.to_string(),
+            time(bin.idle_ns),
+            share(bin.idle_ns, idle),
+            bar(bin.idle_ns, greatest, bars),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)?;
+
+    let mut causes: Vec<CauseTime> = causes_together(gpus);
+    causes.retain(|cause| cause.idle_ns > 0);
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.idle_ns));
+    let mut table =
+        Table::new(&[("gaps", Right), ("idle", Right), ("%", Right), ("cause", Left), ("that is", Left)])
+            .folding(1);
+    for cause in causes {
+        table.row(vec![
+            cause.gaps.to_string(),
+            time(cause.idle_ns),
+            share(cause.idle_ns, idle),
+            word(cause.cause).to_string(),
+            meaning(cause.cause).to_string(),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)?;
+
+    let after = after_together(gpus);
+    let mut table =
+        Table::new(&[("gaps", Right), ("idle", Right), ("%", Right), ("longest", Right), ("after", Left)])
+            .sparing(&["longest"]);
+    for after in after.iter().take(rows) {
+        table.row(vec![
+            after.gaps.to_string(),
+            time(after.idle_ns),
+            share(after.idle_ns, idle),
+            time(after.longest_ns),
+            after.name.clone(),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)?;
+    if let Some(hidden) = after.get(rows..).filter(|hidden| !hidden.is_empty()) {
+        let left: u64 = hidden.iter().map(|after| after.idle_ns).sum();
+        writeln!(
+            out,
+            "... and {} with {} %",
+            counted(hidden.len() as u64, "other", "others"),
+            share(left, idle)
+        )?;
+    }
+
+    let mut longest: Vec<(i64, &Gap)> =
+        gpus.iter().flat_map(|gpu| gpu.longest.iter().map(|gap| (gpu.gpu, gap))).collect();
+    longest.sort_by_key(|(gpu, gap)| (std::cmp::Reverse(gap.idle_ns), *gpu, gap.start_ns));
+    let mut table = Table::new(&[("gpu", Right), ("longest", Right), ("at", Right), ("cause", Left)]);
+    for (gpu, gap) in longest.into_iter().take(rows) {
+        table.row(vec![
+            gpu.to_string(),
+            time(gap.idle_ns),
+            seconds(gap.start_ns.saturating_sub(zero)),
+            word(gap.cause).to_string(),
+        ]);
+        table.below(&format!("after {}", gap.after));
+        table.below(&format!("before {}", gap.before));
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)
+}
+
+/// A time from the first call on, as `--in` takes it, to the microsecond.
+fn seconds(ns: i64) -> String {
+    let (sign, us) = (if ns < 0 { '-' } else { '+' }, ns.unsigned_abs() / 1_000);
+    format!("{sign}{}.{:06}s", us / 1_000_000, us % 1_000_000)
+}
+
+/// The bins of all GPUs, added up.
+fn together(gpus: &[GpuGaps]) -> Vec<Bin> {
+    let mut bins: Vec<Bin> = Vec::new();
+    for bin in gpus.iter().flat_map(|gpu| &gpu.bins) {
+        match bins.iter_mut().find(|known| known.from_ns == bin.from_ns) {
+            Some(known) => {
+                known.gaps += bin.gaps;
+                known.idle_ns += bin.idle_ns;
+            }
+            None => bins.push(*bin),
+        }
+    }
+    bins.sort_by_key(|bin| bin.from_ns);
+    bins
+}
+
+fn causes_together(gpus: &[GpuGaps]) -> Vec<CauseTime> {
+    let of = |cause: &Cause| {
+        let all = gpus.iter().flat_map(|gpu| &gpu.causes).filter(|other| other.cause == *cause);
+        all.fold(CauseTime { cause: *cause, gaps: 0, idle_ns: 0 }, |sum, other| CauseTime {
+            cause: *cause,
+            gaps: sum.gaps + other.gaps,
+            idle_ns: sum.idle_ns + other.idle_ns,
+        })
+    };
+    CAUSES.iter().map(of).collect()
+}
+
+fn after_together(gpus: &[GpuGaps]) -> Vec<After> {
+    let mut by_name: HashMap<&str, After> = HashMap::new();
+    for after in gpus.iter().flat_map(|gpu| &gpu.after) {
+        let known = by_name.entry(&after.name).or_insert_with(|| After {
+            name: after.name.clone(),
+            gaps: 0,
+            idle_ns: 0,
+            longest_ns: 0,
+        });
+        known.gaps += after.gaps;
+        known.idle_ns += after.idle_ns;
+        known.longest_ns = known.longest_ns.max(after.longest_ns);
+    }
+    let mut all: Vec<After> = by_name.into_values().collect();
+    all.sort_by(|a, b| b.idle_ns.cmp(&a.idle_ns).then_with(|| a.name.cmp(&b.name)));
+    all
+}
+
+/// `10 to 20 us`, `500 us to 1 ms`, `10 s and more`.
+fn label(bin: &Bin) -> String {
+    let units = |ns: u64| match ns {
+        0..1_000_000 => (ns / 1_000, "us"),
+        1_000_000..1_000_000_000 => (ns / 1_000_000, "ms"),
+        _ => (ns / 1_000_000_000, "s"),
+    };
+    let (from, unit) = units(bin.from_ns);
+    match bin.to_ns.map(units) {
+        None => format!("{from} {unit} and more"),
+        Some((to, unit)) if from == 0 => format!("under {to} {unit}"),
+        Some((to, other)) if other == unit => format!("{from} to {to} {unit}"),
+        Some((to, other)) => format!("{from} {unit} to {to} {other}"),
+    }
+}
+
+fn word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Launch => "launch",
+        Cause::Sync => "sync",
+        Cause::Copy => "copy",
+        Cause::Call => "call",
+        Cause::Host => "host",
+        Cause::Queued => "queued",
+        Cause::Unknown => "unknown",
+    }
+}
+
+fn meaning(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Launch => "the launch came late: inside calls that launch kernels",
+        Cause::Sync => "inside calls that wait for the GPU",
+        Cause::Copy => "inside calls that copy or fill memory",
+        Cause::Call => "inside other calls: allocating memory, loading code",
+        Cause::Host => "inside no call: the program itself",
+        Cause::Queued => "launched already, waiting for others or the GPU",
+        Cause::Unknown => "no call in the file launched what came next",
+    }
+}
+
+fn write_csv(gpus: &[GpuGaps]) -> Result<()> {
+    output::write(|out| {
+        output::write_csv_record(out, ["gpu", "by", "name", "gaps", "idle_ns", "longest_ns", "percent"])?;
+        for gpu in gpus {
+            let mut row = |by: &str, name: &str, gaps: u64, idle: u64, longest: Option<u64>, percent: f64| {
+                let number = gpu.gpu.to_string();
+                let longest = longest.map(|ns| ns.to_string()).unwrap_or_default();
+                let (name, percent) = (csv_field(name), format!("{percent:.4}"));
+                output::write_csv_record(
+                    out,
+                    [number.as_str(), by, &name, &gaps.to_string(), &idle.to_string(), &longest, &percent],
+                )
+            };
+            let idle = gpu.idle_ns;
+            row("gpu", "", gpu.gaps, idle, Some(gpu.longest_ns), percent(idle, gpu.span_ns))?;
+            for bin in &gpu.bins {
+                row("gap", &label(bin), bin.gaps, bin.idle_ns, None, percent(bin.idle_ns, idle))?;
+            }
+            for CauseTime { cause, gaps, idle_ns } in &gpu.causes {
+                row("cause", word(*cause), *gaps, *idle_ns, None, percent(*idle_ns, idle))?;
+            }
+            for after in &gpu.after {
+                let longest = Some(after.longest_ns);
+                row("after", &after.name, after.gaps, after.idle_ns, longest, percent(after.idle_ns, idle))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rpd_postprocess::report::gaps::BINS;
+
+    #[test]
+    fn bins_are_said_in_words() {
+        let label = |at: usize| {
+            label(&Bin { from_ns: BINS[at], to_ns: BINS.get(at + 1).copied(), gaps: 0, idle_ns: 0 })
+        };
+        assert_eq!(
+            [0, 1, 3, 9, 10, 18, 19, 22].map(label),
+            [
+                "under 1 us",
+                "1 to 2 us",
+                "5 to 10 us",
+                "500 us to 1 ms",
+                "1 to 2 ms",
+                "500 ms to 1 s",
+                "1 to 2 s",
+                "10 s and more"
+            ]
+        );
+    }
+}

@@ -1,0 +1,459 @@
+//! `rpd gaps` and `rpd overlap`: idle times and what hides behind what, against an implementation that looks at every nanosecond.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::Value;
+
+use crate::generated::{generated, to_schema_3};
+use crate::harness::{Dir, golden, ran};
+
+/// What calls are called, and the cause that idle time inside them has; `None`: the program itself.
+const CALLS: [(&str, Option<&str>); 6] = [
+    ("hipLaunchKernel", Some("launch")),
+    ("hipStreamSynchronize", Some("sync")),
+    ("hipMemcpy", Some("copy")),
+    ("hipMalloc", Some("call")),
+    ("UserMarker", None),
+    ("run_to_completion", None),
+];
+
+/// Name and type of operations.
+const OPS: [(&str, &str); 5] = [
+    ("gemm", "KernelExecution"),
+    ("ncclDevKernel_AllReduce", "Task"),
+    ("", "CopyHostToDevice"),
+    ("", "FillBuffer"),
+    ("softmax", "KernelExecution"),
+];
+
+const CAUSES: [&str; 7] = ["launch", "sync", "copy", "call", "host", "queued", "unknown"];
+
+/// Sessions, and the process that each is of: the first and the last are of one.
+const PROCESSES: [i64; 3] = [0, 1, 0];
+
+#[derive(Debug, Clone)]
+struct Call {
+    session: usize,
+    tid: i64,
+    start: i64,
+    length: i64,
+    name: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Op {
+    gpu: i64,
+    queue: i64,
+    start: i64,
+    length: i64,
+    name: usize,
+    /// The call that launched it, if it is one of those there are.
+    call: usize,
+}
+
+/// Few values, so that ties are common. All processes and threads have the same ids.
+fn any_events() -> impl Strategy<Value = (Vec<Call>, Vec<Op>)> {
+    let call = (0..3_usize, 1..3_i64, 1..150_i64, 0..40_i64, 0..CALLS.len())
+        .prop_map(|(session, tid, start, length, name)| Call { session, tid, start, length, name });
+    let op = (0..2_i64, 0..2_i64, 1..150_i64, 0..12_i64, 0..OPS.len(), 0..30_usize)
+        .prop_map(|(gpu, queue, start, length, name, call)| Op { gpu, queue, start, length, name, call });
+    (prop::collection::vec(call, 0..25), prop::collection::vec(op, 0..25))
+}
+
+fn api_id(at: usize, call: &Call) -> i64 {
+    ((call.session as i64) << 32) + 1 + at as i64
+}
+
+/// The events as a trace.
+fn trace_of(dir: &Dir, calls: &[Call], ops: &[Op]) -> String {
+    let mut sql = String::from("BEGIN; INSERT INTO rocpd_string (id, string) VALUES (1, '');");
+    for (at, (name, _)) in CALLS.iter().enumerate() {
+        sql += &format!("INSERT INTO rocpd_string (id, string) VALUES ({}, '{name}');", 10 + at);
+    }
+    for (at, (name, kind)) in OPS.iter().enumerate() {
+        sql += &format!(
+            "INSERT INTO rocpd_string (id, string) VALUES ({}, '{name}'), ({}, '{kind}');",
+            20 + at,
+            30 + at
+        );
+    }
+    for (at, call) in calls.iter().enumerate() {
+        let (start, end) = (call.start, call.start + call.length);
+        sql += &format!(
+            "INSERT INTO rocpd_api VALUES ({}, 7, {}, {start}, {end}, {}, 1);",
+            api_id(at, call),
+            call.tid,
+            10 + call.name
+        );
+    }
+    for (at, op) in ops.iter().enumerate() {
+        let (id, end) = (at as i64 + 1, op.start + op.length);
+        sql += &format!(
+            "INSERT INTO rocpd_op VALUES ({id}, {}, {}, {id}, '', {}, {end}, {}, {});",
+            op.gpu,
+            op.queue,
+            op.start,
+            20 + op.name,
+            30 + op.name
+        );
+        if let Some(call) = calls.get(op.call) {
+            sql += &format!(
+                "INSERT INTO rocpd_api_ops (api_id, op_id) VALUES ({}, {id});",
+                api_id(op.call, call)
+            );
+        }
+    }
+    for (session, process) in PROCESSES.iter().enumerate() {
+        for (key, value) in [("boot_id", 1), ("pid", 7), ("start_monotonic_ns", 5 + process)] {
+            sql += &format!(
+                "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::{session}::{key}', '{value}');"
+            );
+        }
+    }
+    dir.trace("t.rpd", &(sql + "COMMIT;"))
+}
+
+/// What a thread does at each ns, as the cause of idle time: the outermost call, painted in the order of time.
+fn painted(calls: &[Call], process: i64, tid: i64) -> BTreeMap<i64, &'static str> {
+    let mut of_thread: Vec<&Call> =
+        calls.iter().filter(|call| PROCESSES[call.session] == process && call.tid == tid).collect();
+    of_thread.sort_by_key(|call| (call.start, -call.length, call.name));
+    let mut paint = BTreeMap::new();
+    let mut covered = 0;
+    for call in of_thread {
+        if let Some(cause) = CALLS[call.name].1 {
+            for ns in call.start.max(covered)..call.start + call.length {
+                paint.insert(ns, cause);
+            }
+            covered = covered.max(call.start + call.length);
+        }
+    }
+    paint
+}
+
+/// Of one GPU: `(span, busy, gaps, idle by cause, idle after each name, idle by bin)`.
+#[derive(Debug, Default, PartialEq)]
+struct Expected {
+    span: i64,
+    busy: i64,
+    gaps: u64,
+    causes: BTreeMap<&'static str, u64>,
+    after: BTreeMap<String, (u64, u64)>,
+}
+
+fn name_of(op: &Op) -> String {
+    let (name, kind) = OPS[op.name];
+    if name.is_empty() { kind } else { name }.to_string()
+}
+
+fn expected_gaps(calls: &[Call], ops: &[Op], gpu: i64) -> Expected {
+    let mut of_gpu: Vec<(usize, &Op)> = ops.iter().enumerate().filter(|(_, op)| op.gpu == gpu).collect();
+    of_gpu.sort_by_key(|(at, op)| (op.start, op.start + op.length, *at));
+    let first = of_gpu.iter().map(|(_, op)| op.start).min().unwrap_or(0);
+    let last = of_gpu.iter().map(|(_, op)| op.start + op.length).max().unwrap_or(0);
+    let runs = |ns: i64| of_gpu.iter().any(|(_, op)| (op.start..op.start + op.length).contains(&ns));
+    // An operation that takes no time ends one gap and begins another.
+    let begins = |ns: i64| of_gpu.iter().any(|(_, op)| op.start == ns);
+    let mut expected = Expected { span: last - first, ..Expected::default() };
+    let mut ns = first;
+    while ns < last {
+        if runs(ns) {
+            expected.busy += 1;
+            ns += 1;
+            continue;
+        }
+        let begin = ns;
+        ns += 1;
+        while ns < last && !runs(ns) && !begins(ns) {
+            ns += 1;
+        }
+        expected.gaps += 1;
+        // Of those that end there, the one that came last.
+        let after = of_gpu
+            .iter()
+            .filter(|(_, op)| op.start + op.length == begin)
+            .max_by_key(|(at, op)| (op.start, *at));
+        let (gaps, idle) = expected.after.entry(name_of(after.unwrap().1)).or_default();
+        *gaps += 1;
+        *idle += (ns - begin).unsigned_abs();
+        let (_, before) = of_gpu.iter().find(|(_, op)| op.start == ns).unwrap();
+        let call = calls.get(before.call);
+        let paint = call.map(|call| painted(calls, PROCESSES[call.session], call.tid)).unwrap_or_default();
+        for moment in begin..ns {
+            let cause = match call {
+                None => "unknown",
+                Some(call) if moment < call.start => paint.get(&moment).copied().unwrap_or("host"),
+                Some(call) if moment < call.start + call.length => match CALLS[call.name].1 {
+                    Some(cause @ ("sync" | "copy")) => cause,
+                    _ => "launch",
+                },
+                Some(_) => "queued",
+            };
+            *expected.causes.entry(cause).or_default() += 1;
+        }
+    }
+    expected
+}
+
+/// Checks a property of many traces, and shrinks one for which it fails.
+fn holds(property: impl Fn(&[Call], &[Op])) {
+    let cases = if std::env::var_os("RPD_SOAK").is_some() { 5000 } else { 100 };
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
+    let result = TestRunner::new(config).run(&any_events(), |(calls, ops)| {
+        property(&calls, &ops);
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+}
+
+fn report(dir: &Dir, verb: &str, trace: &str) -> Vec<Value> {
+    let json = dir.run(&[verb, "--json", trace]);
+    serde_json::from_str(&json.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("{key} of {value}"))
+}
+
+/// What must hold of any report: numbers that add up.
+fn adds_up(gaps: &Value, overlap: &Value) {
+    let sum =
+        |rows: &Value, key: &str| rows.as_array().unwrap().iter().map(|row| number(row, key)).sum::<u64>();
+    let (span, busy, idle) = (number(gaps, "span_ns"), number(gaps, "busy_ns"), number(gaps, "idle_ns"));
+    assert_eq!(busy + idle, span);
+    for rows in ["bins", "causes", "after"] {
+        assert_eq!(sum(&gaps[rows], "idle_ns"), idle, "{rows}: {gaps}");
+        assert_eq!(sum(&gaps[rows], "gaps"), number(gaps, "gaps"), "{rows}: {gaps}");
+    }
+    for key in ["gpu", "operations", "start_ns", "end_ns", "span_ns", "busy_ns", "idle_ns"] {
+        assert_eq!(gaps[key], overlap[key], "{key}");
+    }
+    let exposed = number(overlap, "exposed_communication_ns") + number(overlap, "exposed_copies_ns");
+    assert_eq!(number(overlap, "compute_ns") + exposed, busy, "{overlap}");
+    for kind in ["communication", "copies"] {
+        let parts =
+            number(overlap, &format!("hidden_{kind}_ns")) + number(overlap, &format!("exposed_{kind}_ns"));
+        assert_eq!(parts, number(overlap, &format!("{kind}_ns")));
+    }
+}
+
+#[test]
+fn gaps_are_those_that_a_look_at_every_ns_finds() {
+    holds(|calls, ops| {
+        let dir = Dir::new();
+        let trace = trace_of(&dir, calls, ops);
+        let found = report(&dir, "gaps", &trace);
+        let gpus: BTreeSet<i64> = ops.iter().map(|op| op.gpu).collect();
+        assert_eq!(found.iter().map(|gpu| gpu["gpu"].as_i64().unwrap()).collect::<BTreeSet<_>>(), gpus);
+        for (gpu, overlap) in found.iter().zip(report(&dir, "overlap", &trace)) {
+            adds_up(gpu, &overlap);
+            let expected = expected_gaps(calls, ops, gpu["gpu"].as_i64().unwrap());
+            let causes = gpu["causes"].as_array().unwrap();
+            assert_eq!(
+                causes.iter().map(|cause| cause["cause"].as_str().unwrap()).collect::<Vec<_>>(),
+                CAUSES
+            );
+            let causes = CAUSES
+                .iter()
+                .zip(causes)
+                .map(|(name, cause)| (*name, number(cause, "idle_ns")))
+                .filter(|(_, idle)| *idle > 0);
+            let after = gpu["after"].as_array().unwrap().iter().map(|after| {
+                let name = after["name"].as_str().unwrap().to_string();
+                (name, (number(after, "gaps"), number(after, "idle_ns")))
+            });
+            let actual = Expected {
+                span: number(gpu, "span_ns").cast_signed(),
+                busy: number(gpu, "busy_ns").cast_signed(),
+                gaps: number(gpu, "gaps"),
+                causes: causes.collect(),
+                after: after.collect(),
+            };
+            assert_eq!(actual, expected);
+        }
+    });
+}
+
+#[test]
+fn overlap_is_that_of_every_ns() {
+    holds(|calls, ops| {
+        let dir = Dir::new();
+        let trace = trace_of(&dir, calls, ops);
+        for found in report(&dir, "overlap", &trace) {
+            let of_gpu: Vec<&Op> = ops.iter().filter(|op| found["gpu"] == op.gpu).collect();
+            let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
+            let (start, end) = (number(&found, "start_ns"), number(&found, "end_ns"));
+            for ns in start..end {
+                let runs = |names: &[usize]| {
+                    of_gpu.iter().any(|op| {
+                        let times = op.start..op.start + op.length;
+                        names.contains(&op.name) && times.contains(&ns.cast_signed())
+                    })
+                };
+                let (compute, communication, copies) = (runs(&[0, 4]), runs(&[1]), runs(&[2, 3]));
+                let mut add = |key, counts: bool| *expected.entry(key).or_default() += u64::from(counts);
+                add("busy_ns", compute || communication || copies);
+                add("compute_ns", compute);
+                add("communication_ns", communication);
+                add("hidden_communication_ns", communication && compute);
+                add("exposed_communication_ns", communication && !compute);
+                add("copies_ns", copies);
+                add("hidden_copies_ns", copies && (compute || communication));
+                add("exposed_copies_ns", copies && !compute && !communication);
+            }
+            for (key, expected) in expected {
+                assert_eq!(number(&found, key), expected, "{key}");
+            }
+        }
+    });
+}
+
+/// The query busy is slow and obvious: a window over all operations.
+#[test]
+fn busy_and_span_are_those_of_the_query() {
+    let dir = Dir::new();
+    let mut traces = vec![dir.fixture("matmul_result.rpd"), dir.unpacked("mytrace_raw.rpd")];
+    traces.push(dir.unpacked("mytrace_as_shipped.rpd"));
+    for seed in 0..4 {
+        traces.push(generated(&dir, &format!("{seed}.rpd"), seed, 300));
+    }
+    to_schema_3(&dir, "3.rpd");
+    for trace in &traces {
+        let busy = dir.run(&["sql", "--csv", trace, "busy"]);
+        let (gaps, overlaps) = (report(&dir, "gaps", trace), report(&dir, "overlap", trace));
+        assert_eq!(gaps.len(), busy.expect(0).stdout.lines().count() - 1, "{trace}");
+        for ((line, gpu), overlap) in busy.stdout.lines().skip(1).zip(&gaps).zip(&overlaps) {
+            let us = |key| number(gpu, key) as f64 / 1e3;
+            let row: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+            let found = [
+                gpu["gpu"].as_f64().unwrap(),
+                number(gpu, "operations") as f64,
+                us("busy_ns"),
+                us("span_ns"),
+            ];
+            assert_eq!(row[..4], found, "{trace}");
+            adds_up(gpu, overlap);
+        }
+    }
+    // As HolisticTraceAnalysis has it, with its rounding to microseconds switched off.
+    let real = &report(&dir, "overlap", "mytrace_raw.rpd")[0];
+    let found = ["idle_ns", "compute_ns", "exposed_copies_ns", "span_ns"].map(|key| number(real, key));
+    assert_eq!(found, [36_344_535, 407_137_122, 9_486_296, 452_967_953]);
+}
+
+#[test]
+fn real_traces_in_every_form() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    for verb in ["gaps", "overlap"] {
+        for columns in [60, 100, 200] {
+            let result = ran(dir.rpd(&[verb, &trace]).env("COLUMNS", columns.to_string()));
+            golden(&format!("{verb}-{columns}.txt"), &result.expect(0).stdout);
+            for line in result.stdout.lines() {
+                assert!(line.chars().count() <= columns, "{columns}: {line}");
+            }
+        }
+        golden(&format!("{verb}.csv"), &dir.run(&[verb, "--csv", &trace]).expect(0).stdout);
+        golden(&format!("{verb}.json"), &dir.run(&[verb, "--json", &trace]).expect(0).stdout);
+    }
+}
+
+#[test]
+fn times_of_gaps_lead_to_the_calls() {
+    let dir = Dir::new();
+    let calls = [
+        Call { session: 0, tid: 1, start: 1_000_000, length: 10_000, name: 0 },
+        Call { session: 0, tid: 1, start: 3_000_000, length: 500_000, name: 3 },
+        Call { session: 0, tid: 1, start: 5_000_000, length: 10_000, name: 0 },
+    ];
+    let op = |start, call| Op { gpu: 0, queue: 0, start, length: 100_000, name: 0, call };
+    let trace = trace_of(&dir, &calls, &[op(1_020_000, 0), op(5_020_000, 2)]);
+    let table = dir.run(&["gaps", &trace]);
+    let at = table.expect(0).stdout.split_whitespace().find(|word| word.starts_with('+')).unwrap();
+    assert_eq!(at, "+0.000120s", "{table}");
+    let meanwhile = dir.run(&["api", "--in", &format!("{at}..+0.004s"), &trace]);
+    assert!(meanwhile.expect(0).stdout.contains("hipMalloc"), "{meanwhile}");
+    let cause = |name: &str| {
+        let gpu = &report(&dir, "gaps", &trace)[0];
+        let causes = gpu["causes"].as_array().unwrap();
+        number(causes.iter().find(|cause| cause["cause"] == name).unwrap(), "idle_ns")
+    };
+    assert_eq!(["host", "call", "launch", "queued"].map(cause), [3_380_000, 500_000, 10_000, 10_000]);
+}
+
+#[test]
+fn kernels_that_communicate_can_be_named() {
+    let dir = Dir::new();
+    let op = |name| Op { gpu: 0, queue: 0, start: 10, length: 5, name, call: 99 };
+    let trace = trace_of(&dir, &[], &[op(0), op(1)]);
+    let communicating = |arguments: &[&str]| {
+        let json = dir.run(&[&["overlap", "--json", &trace], arguments].concat());
+        let found: Vec<Value> = serde_json::from_str(&json.expect(0).stdout).unwrap();
+        (number(&found[0], "communication_operations"), number(&found[0], "exposed_communication_ns"))
+    };
+    assert_eq!(communicating(&[]), (1, 0));
+    assert_eq!(communicating(&["--communication", "gemm|nccl"]), (2, 5));
+    assert_eq!(communicating(&["--communication", "^$"]), (0, 0));
+    dir.run(&["overlap", "--communication", "(", &trace]).expect(2);
+}
+
+#[test]
+fn what_is_no_work_is_left_out_and_said() {
+    let dir = Dir::new();
+    let op = |start| Op { gpu: 0, queue: 0, start, length: 10, name: 0, call: 99 };
+    let trace = trace_of(&dir, &[], &[op(10), op(50), op(25)]);
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_barrierop (op_ptr_id, signalCount, aquireFence, releaseFence) VALUES (3, 0, '', '');
+             INSERT INTO rocpd_op SELECT 9, 0, 0, 9, '', 60, 5, description_id, opType_id FROM rocpd_op WHERE id = 1;",
+        )
+        .unwrap();
+    for verb in ["gaps", "overlap"] {
+        let found = dir.run(&[verb, "--json", &trace]);
+        let said = &found.expect(0).stderr;
+        assert!(
+            said.contains("1 operation is left out: impossible") && said.contains("1 barrier"),
+            "{found}"
+        );
+        assert_eq!(number(&report(&dir, verb, &trace)[0], "idle_ns"), 30, "{verb}");
+    }
+}
+
+#[test]
+fn odd_traces_are_no_failure() {
+    let dir = Dir::new();
+    let empty = dir.trace("empty.rpd", "");
+    let evil = "\x1b]0;owned\x07x\ny\u{202e}=1";
+    let hostile = generated(&dir, "hostile.rpd", 9, 100);
+    let connection = dir.open(&hostile);
+    connection
+        .execute("UPDATE rocpd_string SET string = ?1 || id WHERE string LIKE 'kernel%'", [evil])
+        .unwrap();
+    connection
+        .execute_batch(
+            "UPDATE rocpd_op SET gpuId = 'x' WHERE id % 7 = 0; UPDATE rocpd_api SET tid = '' WHERE id % 5 = 0;
+             UPDATE rocpd_op SET description_id = 987654 WHERE id % 11 = 0; UPDATE rocpd_api SET start = 'soon' WHERE id % 13 = 0;",
+        )
+        .unwrap();
+    let few = dir.fixture("matmul_result.rpd");
+    dir.open(&few).execute_batch("DROP TABLE rocpd_api_ops; DROP TABLE rocpd_barrierop").unwrap();
+    for verb in ["gaps", "overlap"] {
+        assert!(dir.run(&[verb, &empty]).expect(0).says(&["no GPU operations"]).stdout.is_empty());
+        assert_eq!(dir.run(&[verb, "--json", &empty]).expect(0).stdout, "[]\n");
+        for form in [&[][..], &["--csv"], &["--json"]] {
+            let result = dir.run(&[&[verb, &hostile], form].concat());
+            let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!result.expect(0).stdout.contains(harmful), "{result}");
+        }
+        let (gaps, overlaps) = (report(&dir, "gaps", &hostile), report(&dir, "overlap", &hostile));
+        gaps.iter().zip(&overlaps).for_each(|(gaps, overlap)| adds_up(gaps, overlap));
+        dir.run(&[verb, &few]).expect(0);
+    }
+    let unknown = &report(&dir, "gaps", &few)[0]["causes"][6];
+    assert_eq!(unknown["cause"], "unknown");
+    assert_eq!(number(unknown, "idle_ns"), number(&report(&dir, "gaps", &few)[0], "idle_ns"));
+}

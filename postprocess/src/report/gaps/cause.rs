@@ -1,0 +1,288 @@
+//! Why a GPU is idle: what the thread that launched the next operation did meanwhile.
+//!
+//! A gap is taken apart at two moments, the beginning and the end of the launching call:
+//!
+//! | time | cause |
+//! |---|---|
+//! | before it, inside another call | what that call does: launching, waiting, copying, anything else |
+//! | before it, outside of calls | the program itself |
+//! | inside it | launching; copying or waiting, if that is what it does |
+//! | after it | the operation waited on the GPU's side: behind a barrier, an event, or for the GPU to start it |
+//!
+//! The parts of a gap add up to it. Where no call is known to have launched the operation, nothing is known.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use rpd_schema::Processes;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, Statement};
+use serde::Serialize;
+
+use super::FoundGap;
+use super::timeline::{CallKind, KINDS, ThreadCall, Timeline};
+use crate::check::outlier::Outliers;
+use crate::check::rule::are_sound;
+use crate::pass::sorted::{Sorted, Sorter};
+use crate::report::gpu_time::OpTexts;
+use crate::trace::has_table;
+
+/// Why a GPU is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// The thread was inside a call that launches kernels, this one or others: the launch came late.
+    Launch,
+    /// The thread was inside a call that waits for the GPU.
+    Sync,
+    /// The thread was inside a call that copies or fills memory.
+    Copy,
+    /// The thread was inside another call: allocating memory, loading code.
+    Call,
+    /// The thread was in no call: the program itself.
+    Host,
+    /// The launch had returned: the operation waited for others, or for the GPU to start it.
+    Queued,
+    /// No call in the file launched the operation.
+    Unknown,
+}
+
+/// All causes, in the order in which parts of a gap are given.
+pub const CAUSES: [Cause; 7] =
+    [Cause::Launch, Cause::Sync, Cause::Copy, Cause::Call, Cause::Host, Cause::Queued, Cause::Unknown];
+
+impl Cause {
+    /// Its place in [`CAUSES`].
+    fn place(self) -> usize {
+        self as usize
+    }
+
+    fn of(kind: CallKind) -> Cause {
+        match kind {
+            CallKind::Launch => Cause::Launch,
+            CallKind::Sync => Cause::Sync,
+            CallKind::Copy => Cause::Copy,
+            CallKind::Other => Cause::Call,
+        }
+    }
+}
+
+/// A gap and when the launching call began and ended, both inside the gap; ordered by thread and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct LaunchedGap {
+    /// Number of the thread; of an unknown one -1.
+    thread: i64,
+    begin: i64,
+    launch: i64,
+    launched: i64,
+    /// Place in [`CAUSES`] of what the launching call does.
+    inside: i64,
+    gap: FoundGap,
+}
+
+/// An operation and a call that launched it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Link {
+    op: i64,
+    call: i64,
+}
+
+/// A row of `rocpd_api` with possible times.
+struct Call {
+    id: i64,
+    pid: i64,
+    tid: i64,
+    times: (i64, i64),
+    name: i64,
+}
+
+/// Looks for the causes of gaps.
+pub(super) struct Causes<'trace> {
+    trace: &'trace Connection,
+    links: Sorted<Link>,
+    /// The first link that has not been passed.
+    ahead: Option<Link>,
+    call: Statement<'trace>,
+    processes: Processes,
+    /// By process, its id, and thread: ids alone may be equal.
+    threads: HashMap<(i64, i64, i64), i64>,
+    kinds: Kinds<'trace>,
+    gaps: Sorter<LaunchedGap>,
+}
+
+/// The columns of a [`Call`].
+const COLUMNS: &str = r#"id, pid, tid, start, "end", apiName_id"#;
+
+impl<'trace> Causes<'trace> {
+    /// Sorts the links between calls and operations.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read.
+    pub(super) fn of(trace: &'trace Connection) -> Result<Causes<'trace>> {
+        let mut links = Sorter::new();
+        if has_table(trace, "rocpd_api_ops")? {
+            let mut rows = trace.prepare("SELECT op_id, api_id FROM rocpd_api_ops")?;
+            let mut rows = rows.query([])?;
+            while let Some(row) = rows.next()? {
+                if let (ValueRef::Integer(op), ValueRef::Integer(call)) = (row.get_ref(0)?, row.get_ref(1)?) {
+                    links.push(Link { op, call })?;
+                }
+            }
+        }
+        let mut links = links.sorted()?;
+        Ok(Causes {
+            trace,
+            ahead: links.next()?,
+            links,
+            call: trace.prepare(&format!("SELECT {COLUMNS} FROM rocpd_api WHERE id = ?1"))?,
+            processes: Processes::of(trace)?,
+            threads: HashMap::new(),
+            kinds: Kinds { texts: OpTexts::of(trace)?, known: HashMap::new() },
+            gaps: Sorter::new(),
+        })
+    }
+
+    /// Adds a gap. They come in the order of the operations behind them.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read.
+    pub(super) fn push(&mut self, gap: FoundGap) -> Result<()> {
+        while self.ahead.is_some_and(|link| link.op < gap.op) {
+            self.ahead = self.links.next()?;
+        }
+        let call = match self.ahead.filter(|link| link.op == gap.op) {
+            Some(link) => self.call.query_row([link.call], |row| Call::of(row)).optional()?.flatten(),
+            None => None,
+        };
+        let Some(call) = call else {
+            let unknown = Cause::Unknown.place() as i64;
+            let (begin, end) = (gap.start, gap.end);
+            self.gaps.push(LaunchedGap {
+                thread: -1,
+                begin,
+                launch: begin,
+                launched: end,
+                inside: unknown,
+                gap,
+            })?;
+            return Ok(());
+        };
+        let next = self.threads.len() as i64;
+        let thread = *self.threads.entry(call.thread(&self.processes)).or_insert(next);
+        let inside = match self.kinds.of(call.name)? {
+            Some(kind @ (CallKind::Sync | CallKind::Copy)) => Cause::of(kind),
+            _ => Cause::Launch,
+        };
+        let launch = call.times.0.clamp(gap.start, gap.end);
+        self.gaps.push(LaunchedGap {
+            thread,
+            begin: gap.start,
+            launch,
+            launched: call.times.1.clamp(launch, gap.end),
+            inside: inside.place() as i64,
+            gap,
+        })
+    }
+
+    /// Gives each gap with the part that each of [`CAUSES`] has in it, ns.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read.
+    pub(super) fn each(mut self, mut explained: impl FnMut(&FoundGap, &[u64; CAUSES.len()])) -> Result<()> {
+        let mut timeline = Timeline::new(self.calls()?)?;
+        let mut gaps = self.gaps.sorted()?;
+        // Gaps of several GPUs that one thread launches on may lie over each other: by the beginning of their launches.
+        let mut open: BinaryHeap<Reverse<(i64, LaunchedGap, [u64; KINDS])>> = BinaryHeap::new();
+        let mut thread = -1;
+        loop {
+            let next = gaps.next()?;
+            let until = next.filter(|gap| gap.thread == thread).map_or(i64::MAX, |gap| gap.begin);
+            while let Some(Reverse((launch, gap, before))) = open.peek()
+                && *launch <= until
+            {
+                let spent = timeline.spent(thread, *launch)?;
+                let spent = std::array::from_fn(|kind| spent[kind] - before[kind]);
+                explained(&gap.gap, &parts(gap, &spent));
+                open.pop();
+            }
+            let Some(gap) = next else { break };
+            thread = gap.thread;
+            if gap.launch == gap.begin {
+                explained(&gap.gap, &parts(&gap, &[0; KINDS]));
+            } else {
+                open.push(Reverse((gap.launch, gap, timeline.spent(thread, gap.begin)?)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The calls of the threads that launched something behind a gap.
+    fn calls(&mut self) -> Result<Sorted<ThreadCall>> {
+        let mut calls = Sorter::new();
+        let mut outliers = Outliers::new();
+        let mut rows = self.trace.prepare(&format!("SELECT {COLUMNS} FROM rocpd_api"))?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let Some(call) = Call::of(row)? else { continue };
+            let Some(thread) = self.threads.get(&call.thread(&self.processes)) else { continue };
+            if let Some(kind) = self.kinds.of(call.name)?
+                && !outliers.has(self.trace, call.times)?
+            {
+                calls.push(ThreadCall::new(*thread, call.times, kind))?;
+            }
+        }
+        calls.sorted()
+    }
+}
+
+impl Call {
+    /// None where its times cannot be.
+    fn of(row: &Row<'_>) -> rusqlite::Result<Option<Call>> {
+        let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(3)?, row.get_ref(4)?) else {
+            return Ok(None);
+        };
+        let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(0));
+        let call =
+            Call { id: number(0)?, pid: number(1)?, tid: number(2)?, times: (start, end), name: number(5)? };
+        Ok(are_sound(call.times).then_some(call))
+    }
+
+    fn thread(&self, processes: &Processes) -> (i64, i64, i64) {
+        (processes.of_row(self.id), self.pid, self.tid)
+    }
+}
+
+/// What calls do, by the ids of their names.
+struct Kinds<'trace> {
+    texts: OpTexts<'trace>,
+    known: HashMap<i64, Option<CallKind>>,
+}
+
+impl Kinds<'_> {
+    /// None of what is no call of a GPU's API.
+    fn of(&mut self, name: i64) -> rusqlite::Result<Option<CallKind>> {
+        if let Some(kind) = self.known.get(&name) {
+            return Ok(*kind);
+        }
+        let kind = CallKind::of(self.texts.text(name)?);
+        self.known.insert(name, kind);
+        Ok(kind)
+    }
+}
+
+/// The parts of a gap, of which the thread spent `spent` in calls before the launch.
+fn parts(gap: &LaunchedGap, spent: &[u64; KINDS]) -> [u64; CAUSES.len()] {
+    let mut parts = [0; CAUSES.len()];
+    for (kind, spent) in CallKind::ALL.iter().zip(spent) {
+        parts[Cause::of(*kind).place()] += spent;
+    }
+    let before = gap.launch.abs_diff(gap.begin);
+    parts[Cause::Host.place()] += before - spent.iter().sum::<u64>();
+    parts[usize::try_from(gap.inside).unwrap_or(Cause::Unknown.place())] += gap.launched.abs_diff(gap.launch);
+    parts[Cause::Queued.place()] += gap.gap.end.abs_diff(gap.launched);
+    parts
+}

@@ -1,0 +1,129 @@
+//! The operations of each GPU in the order of time, whichever queue they ran on.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use crate::check::outlier::Outliers;
+use crate::check::rule::are_sound;
+use crate::pass::sorted::{Sorted, Sorter};
+use crate::trace::ids::Ids;
+use crate::trace::{Strings, has_table};
+
+/// An operation; ordered by GPU, then by start, end and id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct GpuOp {
+    pub(super) gpu: i64,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// Row of `rocpd_op`.
+    pub(super) id: i64,
+    /// What it is called.
+    pub(super) name: OpName,
+}
+
+/// Two ids of texts: description and type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct OpName {
+    description: i64,
+    op_type: i64,
+}
+
+/// All operations of a trace, and what is none of a GPU's work.
+pub(super) struct GpuOps {
+    pub(super) ops: Sorted<GpuOp>,
+    /// What was left out.
+    pub(super) left_out: LeftOut,
+}
+
+/// Rows that reports about a GPU's time leave out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Operations with times that `rpd check` has as impossible, or far from all others.
+    pub impossible: u64,
+    /// Barriers: a GPU that waits does no work.
+    pub barriers: u64,
+}
+
+impl GpuOps {
+    /// Reads and sorts them, on disk where there are many.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read.
+    pub(super) fn of(trace: &Connection) -> Result<GpuOps> {
+        let barriers = match has_table(trace, "rocpd_barrierop")? {
+            true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
+            false => Ids::default(),
+        };
+        let (mut sorter, mut left_out, mut outliers) = (Sorter::new(), LeftOut::default(), Outliers::new());
+        let mut rows =
+            trace.prepare(r#"SELECT gpuId, start, "end", id, description_id, opType_id FROM rocpd_op"#)?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
+            let id = number(3)?;
+            if barriers.has(id) {
+                left_out.barriers += 1;
+                continue;
+            }
+            let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(1)?, row.get_ref(2)?)
+            else {
+                left_out.impossible += 1;
+                continue;
+            };
+            if !are_sound((start, end)) || outliers.has(trace, (start, end))? {
+                left_out.impossible += 1;
+                continue;
+            }
+            let name = OpName { description: number(4)?, op_type: number(5)? };
+            sorter.push(GpuOp { gpu: number(0)?, start, end, id, name })?;
+        }
+        Ok(GpuOps { ops: sorter.sorted()?, left_out })
+    }
+}
+
+/// The texts of operations, each read once.
+pub(super) struct OpTexts<'trace> {
+    strings: Strings<'trace>,
+    known: HashMap<i64, String>,
+}
+
+impl OpTexts<'_> {
+    /// Those of a trace.
+    ///
+    /// # Errors
+    /// When it has no table of texts.
+    pub(super) fn of(trace: &Connection) -> rusqlite::Result<OpTexts<'_>> {
+        Ok(OpTexts { strings: Strings::of(trace)?, known: HashMap::new() })
+    }
+
+    /// A text; empty where the file has none.
+    pub(super) fn text(&mut self, id: i64) -> rusqlite::Result<&str> {
+        if !self.known.contains_key(&id) {
+            let text = self.strings.get(id)?.unwrap_or_default();
+            self.known.insert(id, text);
+        }
+        Ok(self.known.get(&id).map_or("", String::as_str))
+    }
+
+    /// The description of an operation (a kernel's name), or its type where that is empty (copies).
+    pub(super) fn name(&mut self, name: OpName) -> rusqlite::Result<String> {
+        for id in [name.description, name.op_type] {
+            let text = self.text(id)?;
+            if !text.is_empty() {
+                return Ok(text.to_string());
+            }
+        }
+        Ok("(no name in the file)".to_string())
+    }
+
+    /// The description and the type of an operation.
+    pub(super) fn description_and_type(&mut self, name: OpName) -> rusqlite::Result<(String, String)> {
+        Ok((self.text(name.description)?.to_string(), self.text(name.op_type)?.to_string()))
+    }
+}
