@@ -67,6 +67,8 @@ impl Questioned {
         if let Some(before) = before {
             rpd_schema::attach(&trace, before, BEFORE)?;
         }
+        // What a query sorts may be larger than memory.
+        trace.execute_batch("PRAGMA temp_store = FILE")?;
         views::add(&trace, version).with_context(|| format!("cannot read {name}"))?;
         trace.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         let refused = Arc::new(Mutex::new(None));

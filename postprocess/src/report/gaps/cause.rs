@@ -18,7 +18,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rpd_schema::Processes;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row, Statement};
+use rusqlite::{Connection, Row};
 use serde::Serialize;
 
 use super::FoundGap;
@@ -28,6 +28,7 @@ use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::report::gpu_time::OpTexts;
 use crate::trace::has_table;
+use crate::trace::ids::Ids;
 
 /// Why a GPU is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -91,6 +92,26 @@ struct Link {
     call: i64,
 }
 
+/// A gap and the call that launched the operation behind it; ordered by the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct LinkedGap {
+    call: i64,
+    gap: FoundGap,
+}
+
+/// A call that launched something behind a gap; ordered by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Launch {
+    id: i64,
+    thread: i64,
+    start: i64,
+    end: i64,
+    /// Place in [`CAUSES`] of what the call does.
+    inside: i64,
+}
+
 /// A row of `rocpd_api` with possible times.
 struct Call {
     id: i64,
@@ -106,16 +127,15 @@ pub(super) struct Causes<'trace> {
     links: Sorted<Link>,
     /// The first link that has not been passed.
     ahead: Option<Link>,
-    call: Statement<'trace>,
+    /// The calls that launched something behind a gap.
+    launching: Ids,
+    linked: Sorter<LinkedGap>,
     processes: Processes,
     /// By process, its id, and thread: ids alone may be equal.
     threads: HashMap<(i64, i64, i64), i64>,
     kinds: Kinds<'trace>,
     gaps: Sorter<LaunchedGap>,
 }
-
-/// The columns of a [`Call`].
-const COLUMNS: &str = r#"id, pid, tid, start, "end", apiName_id"#;
 
 impl<'trace> Causes<'trace> {
     /// Sorts the links between calls and operations.
@@ -138,7 +158,8 @@ impl<'trace> Causes<'trace> {
             trace,
             ahead: links.next()?,
             links,
-            call: trace.prepare(&format!("SELECT {COLUMNS} FROM rocpd_api WHERE id = ?1"))?,
+            launching: Ids::default(),
+            linked: Sorter::new(),
             processes: Processes::of(trace)?,
             threads: HashMap::new(),
             kinds: Kinds { texts: OpTexts::of(trace)?, known: HashMap::new() },
@@ -149,43 +170,52 @@ impl<'trace> Causes<'trace> {
     /// Adds a gap. They come in the order of the operations behind them.
     ///
     /// # Errors
-    /// When the trace, or a temporary file, cannot be read.
+    /// When a temporary file cannot be read or written.
     pub(super) fn push(&mut self, gap: FoundGap) -> Result<()> {
         while self.ahead.is_some_and(|link| link.op < gap.op) {
             self.ahead = self.links.next()?;
         }
-        let call = match self.ahead.filter(|link| link.op == gap.op) {
-            Some(link) => self.call.query_row([link.call], |row| Call::of(row)).optional()?.flatten(),
-            None => None,
-        };
-        let Some(call) = call else {
-            let unknown = Cause::Unknown.place() as i64;
-            let (begin, end) = (gap.start, gap.end);
-            self.gaps.push(LaunchedGap {
-                thread: -1,
-                begin,
-                launch: begin,
-                launched: end,
-                inside: unknown,
-                gap,
-            })?;
-            return Ok(());
-        };
-        let next = self.threads.len() as i64;
-        let thread = *self.threads.entry(call.thread(&self.processes)).or_insert(next);
-        let inside = match self.kinds.of(call.name)? {
-            Some(kind @ (CallKind::Sync | CallKind::Copy)) => Cause::of(kind),
-            _ => Cause::Launch,
-        };
-        let launch = call.times.0.clamp(gap.start, gap.end);
-        self.gaps.push(LaunchedGap {
-            thread,
-            begin: gap.start,
-            launch,
-            launched: call.times.1.clamp(launch, gap.end),
-            inside: inside.place() as i64,
-            gap,
-        })
+        match self.ahead.filter(|link| link.op == gap.op) {
+            Some(link) => {
+                self.launching.add(link.call);
+                self.linked.push(LinkedGap { call: link.call, gap })
+            }
+            None => self.gaps.push(LaunchedGap::unknown(gap)),
+        }
+    }
+
+    /// Finds the calls that launched something behind gaps.
+    fn launch(&mut self) -> Result<()> {
+        let mut launches = Sorter::new();
+        let (launching, processes) = (&self.launching, &self.processes);
+        let (threads, kinds) = (&mut self.threads, &mut self.kinds);
+        each_call(self.trace, |call| {
+            if !launching.has(call.id) {
+                return Ok(());
+            }
+            let number = threads.len() as i64;
+            let thread = *threads.entry(call.thread(processes)).or_insert(number);
+            let inside = match kinds.of(call.name)? {
+                Some(kind @ (CallKind::Sync | CallKind::Copy)) => Cause::of(kind),
+                _ => Cause::Launch,
+            };
+            let (start, end) = call.times;
+            launches.push(Launch { id: call.id, thread, start, end, inside: inside.place() as i64 })
+        })?;
+        let mut launches = launches.sorted()?;
+        let mut ahead = launches.next()?;
+        let mut linked = std::mem::replace(&mut self.linked, Sorter::new()).sorted()?;
+        while let Some(LinkedGap { call, gap }) = linked.next()? {
+            while ahead.is_some_and(|launch| launch.id < call) {
+                ahead = launches.next()?;
+            }
+            let launched = match ahead.filter(|launch| launch.id == call) {
+                Some(launch) => LaunchedGap::by(&launch, gap),
+                None => LaunchedGap::unknown(gap),
+            };
+            self.gaps.push(launched)?;
+        }
+        Ok(())
     }
 
     /// Gives each gap with the part that each of [`CAUSES`] has in it, ns.
@@ -193,6 +223,7 @@ impl<'trace> Causes<'trace> {
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
     pub(super) fn each(mut self, mut explained: impl FnMut(&FoundGap, &[u64; CAUSES.len()])) -> Result<()> {
+        self.launch()?;
         let mut timeline = Timeline::new(self.calls()?)?;
         let mut gaps = self.gaps.sorted()?;
         // Gaps of several GPUs that one thread launches on may lie over each other: by the beginning of their launches.
@@ -224,19 +255,52 @@ impl<'trace> Causes<'trace> {
     fn calls(&mut self) -> Result<Sorted<ThreadCall>> {
         let mut calls = Sorter::new();
         let mut outliers = Outliers::new();
-        let mut rows = self.trace.prepare(&format!("SELECT {COLUMNS} FROM rocpd_api"))?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
-            let Some(call) = Call::of(row)? else { continue };
-            let Some(thread) = self.threads.get(&call.thread(&self.processes)) else { continue };
-            if let Some(kind) = self.kinds.of(call.name)?
-                && !outliers.has(self.trace, call.times)?
+        let (trace, processes, threads) = (self.trace, &self.processes, &self.threads);
+        let kinds = &mut self.kinds;
+        each_call(trace, |call| {
+            if let Some(thread) = threads.get(&call.thread(processes))
+                && let Some(kind) = kinds.of(call.name)?
+                && !outliers.has(trace, call.times)?
             {
                 calls.push(ThreadCall::new(*thread, call.times, kind))?;
             }
-        }
+            Ok(())
+        })?;
         calls.sorted()
     }
+}
+
+impl LaunchedGap {
+    /// One that no call is known to have ended.
+    fn unknown(gap: FoundGap) -> LaunchedGap {
+        let inside = Cause::Unknown.place() as i64;
+        LaunchedGap { thread: -1, begin: gap.start, launch: gap.start, launched: gap.end, inside, gap }
+    }
+
+    /// One that the operation of `launch` ended.
+    fn by(launch: &Launch, gap: FoundGap) -> LaunchedGap {
+        let begin = launch.start.clamp(gap.start, gap.end);
+        LaunchedGap {
+            thread: launch.thread,
+            begin: gap.start,
+            launch: begin,
+            launched: launch.end.clamp(begin, gap.end),
+            inside: launch.inside,
+            gap,
+        }
+    }
+}
+
+/// Gives each call of a trace that has possible times.
+fn each_call(trace: &Connection, mut give: impl FnMut(&Call) -> Result<()>) -> Result<()> {
+    let mut rows = trace.prepare(r#"SELECT id, pid, tid, start, "end", apiName_id FROM rocpd_api"#)?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(call) = Call::of(row)? {
+            give(&call)?;
+        }
+    }
+    Ok(())
 }
 
 impl Call {
