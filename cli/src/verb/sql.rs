@@ -124,7 +124,8 @@ impl Sql {
             }
             Ok(!is_cut)
         })?;
-        drop(notes);
+        // The line about the progress goes with the last who may write it.
+        drop((trace, notes));
         let shown = answer.rows();
         answer.write()?;
         if form == Form::Table && shown == 0 {

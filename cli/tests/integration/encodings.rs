@@ -79,6 +79,8 @@ fn same_for(dir: &Dir, trace: &str) {
         &["info"],
         &["info", "--json"],
         &["top", "--json"],
+        &["gaps", "--json"],
+        &["overlap", "--json"],
         &["top", "--by", "marker", "--csv"],
         &["api"],
         &["trim", "--dry-run", "--json", "--start", "10%", "--end", "kernel:.*"],

@@ -185,10 +185,9 @@ fn expected_gaps(calls: &[Call], ops: &[Op], gpu: i64) -> Expected {
             let cause = match call {
                 None => "unknown",
                 Some(call) if moment < call.start => paint.get(&moment).copied().unwrap_or("host"),
-                Some(call) if moment < call.start + call.length => match CALLS[call.name].1 {
-                    Some(cause @ ("sync" | "copy")) => cause,
-                    _ => "launch",
-                },
+                Some(call) if moment < call.start + call.length => {
+                    CALLS[call.name].1.filter(|cause| ["sync", "copy"].contains(cause)).unwrap_or("launch")
+                }
                 Some(_) => "queued",
             };
             *expected.causes.entry(cause).or_default() += 1;

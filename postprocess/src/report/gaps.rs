@@ -177,8 +177,11 @@ struct Running {
     after: HashMap<OpName, Sums>,
     causes: [(u64, u64); CAUSES.len()],
     /// The longest gaps so far, the shortest of them first to go.
-    longest: BinaryHeap<Reverse<(u64, Reverse<i64>, FoundGap, Cause)>>,
+    longest: BinaryHeap<Reverse<LongGap>>,
 }
+
+/// Length, start, the gap itself, and its cause; of two of one length the later one is the smaller.
+type LongGap = (u64, Reverse<i64>, FoundGap, Cause);
 
 impl Gaps {
     /// Reads the operations and calls of any schema version.

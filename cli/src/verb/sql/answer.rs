@@ -113,8 +113,8 @@ impl Answer {
         match self.form {
             Form::Table if self.rows == 0 => return Ok(()),
             Form::Table => return output::write(|out| self.write_table(out, output::line_width())),
-            Form::Json if self.rows == 0 => write!(self.written, "[]\n"),
-            Form::Json => write!(self.written, "\n]\n"),
+            Form::Json if self.rows == 0 => writeln!(self.written, "[]"),
+            Form::Json => writeln!(self.written, "\n]"),
             Form::Csv => Ok(()),
         }
         .and_then(|()| self.written.rewind())
