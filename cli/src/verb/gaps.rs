@@ -1,5 +1,6 @@
 //! `rpd gaps`: when GPUs are idle, and why.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -10,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rpd_escape::csv_field;
 use rpd_postprocess::report::gaps::{self, After, Bin, CAUSES, Cause, CauseTime, Gap, GpuGaps};
-use rpd_postprocess::text::counted;
+use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
 
@@ -21,6 +22,7 @@ use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::quantity::duration;
 use crate::output::table::{Align, Table};
+use crate::output::width::shorten_apart;
 
 /// Show when GPUs are idle, and why
 ///
@@ -220,15 +222,24 @@ fn write_tables(
         gpus.iter().flat_map(|gpu| gpu.longest.iter().map(|gap| (gpu.gpu, gap))).collect();
     longest.sort_by_key(|(gpu, gap)| (std::cmp::Reverse(gap.idle_ns), *gpu, gap.start_ns));
     let mut table = Table::new(&[("gpu", Right), ("longest", Right), ("at", Right), ("cause", Left)]);
-    for (gpu, gap) in longest.into_iter().take(rows) {
+    longest.truncate(rows);
+    let names: Vec<Cow<'_, str>> =
+        longest.iter().flat_map(|(_, gap)| [escape(&gap.after), escape(&gap.before)]).collect();
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let names = match room {
+        Some(room) => shorten_apart(&names, room.saturating_sub("  before ".len())),
+        None => names.into_iter().map(Cow::Borrowed).collect(),
+    };
+    for ((gpu, gap), names) in longest.into_iter().zip(names.chunks(2)) {
         table.row(vec![
             gpu.to_string(),
             time(gap.idle_ns),
             seconds(gap.start_ns.saturating_sub(zero)),
             word(gap.cause).to_string(),
         ]);
-        table.below(&format!("after {}", gap.after));
-        table.below(&format!("before {}", gap.before));
+        for (place, name) in ["after", "before"].iter().zip(names) {
+            table.below(&format!("{place} {name}"));
+        }
     }
     writeln!(out)?;
     table.write(out, 0, room)

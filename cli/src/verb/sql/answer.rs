@@ -137,7 +137,7 @@ impl Answer {
             .map(|column| self.cells.iter().map(|row| row[column].text.as_str()).collect())
             .collect();
         let Some(shown) = fitted(&titles, &aligns, &columns, room) else {
-            return self.write_records(out, &titles, room);
+            return write_records(out, &titles, &columns, room);
         };
         let header = self.columns.iter().zip(&aligns);
         let mut table =
@@ -147,28 +147,28 @@ impl Answer {
         }
         table.write(out, 0, None)
     }
+}
 
-    /// A line per column and a blank one between two rows.
-    fn write_records(
-        &self,
-        out: &mut impl Write,
-        titles: &[Cow<'_, str>],
-        room: Option<usize>,
-    ) -> io::Result<()> {
-        let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0);
-        let left = room.map_or(usize::MAX, |room| room.saturating_sub(widest + 2).max(LEAST_TEXT));
-        for (number, row) in self.cells.iter().enumerate() {
-            if number > 0 {
-                writeln!(out)?;
-            }
-            for (title, cell) in titles.iter().zip(row) {
-                let padding = " ".repeat(widest - width(title));
-                let line = format!("{title}{padding}  {}", shorten(&cell.text, left));
-                writeln!(out, "{}", line.trim_end())?;
-            }
+/// A line per column and a blank one between two rows.
+fn write_records(
+    out: &mut impl Write,
+    titles: &[Cow<'_, str>],
+    columns: &[Vec<&str>],
+    room: Option<usize>,
+) -> io::Result<()> {
+    let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0);
+    let left = room.map_or(usize::MAX, |room| room.saturating_sub(widest + 2).max(LEAST_TEXT));
+    let columns: Vec<Vec<Cow<'_, str>>> = columns.iter().map(|cells| shorten_apart(cells, left)).collect();
+    for row in 0..columns.first().map_or(0, Vec::len) {
+        if row > 0 {
+            writeln!(out)?;
         }
-        Ok(())
+        for (title, cells) in titles.iter().zip(&columns) {
+            let padding = " ".repeat(widest - width(title));
+            writeln!(out, "{}", format!("{title}{padding}  {}", cells[row]).trim_end())?;
+        }
     }
+    Ok(())
 }
 
 const TEMPORARY: &str = "cannot keep the answer in a temporary file (TMPDIR names the directory)";
