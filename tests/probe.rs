@@ -206,7 +206,6 @@ fn messages_of_some_workgroups() {
         ("6:100", "0:1", "0", 2),
         ("", "1", "", 0),
         ("", "", "1:7", 0),
-        ("0:0", "", "", 0),
     ] {
         let dir = Dir::new();
         let run = probed(&dir).env("DH_COMMS_GROUP_FILTER_X", x).env("DH_COMMS_GROUP_FILTER_Y", y);
@@ -510,7 +509,7 @@ fn options_and_variables_that_cannot_be() {
     };
     assert!(refused(&["-a", "libMyHandler64.so"]).contains("is a handler of omniprobe's for C++"));
     assert!(refused(&["-a", "heat"]).contains("there are MessageLogger, Heatmap"));
-    assert!(refused(&["--filter-x", "5:2"]).contains("must be N, or N:M with N not above M"));
+    assert!(refused(&["--filter-x", "5:2"]).contains("must be N, or N:M with N below M"));
     assert!(refused(&["-a", "./none.so"]).contains("there is no such file"));
     assert!(refused(&["-d", "2"]).contains("all, random, 1"));
     let (_, stderr) = rpd_probe(&Dir::new(), &["-i", "-d", "random"]);
@@ -705,6 +704,20 @@ fn lanes_that_part_say_so_themselves() {
     let blocks =
         "select block || ' ' || count || ' ' || branchiness from ext_basicblock where cu = -1 order by 1";
     assert_eq!(trace.texts(blocks), ["1 1 0.5", "2 1 0.5"]);
+}
+
+/// An instrumented kernel prints as the plain one does, and recording begins and ends meanwhile.
+#[test]
+fn a_kernel_that_prints_while_recording_begins_and_ends() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("probe_say")).recorded(Loading::Preload).env("RPDT_AUTOSTART", "0");
+    let ran = run.env("LOGDUR_INSTRUMENTED", "true").run();
+    let trace = dir.succeeded(&ran);
+    let lines = (0..7).flat_map(|launch| [0, 1].map(|lane| format!("lane {lane} of {launch}\n")));
+    assert_eq!(ran.stdout, lines.collect::<String>());
+    let said = "select count(*), sum(messages), count(op_id), (select count(*) from ext_replacement) from ext_instrumentation where reason = ''";
+    let said = trace.rows(said, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)?]));
+    assert_eq!(said, [[4 * ANALYZERS, 4 * ANALYZERS, 4 * ANALYZERS, 4]]);
 }
 
 /// Its name is one letter off, so it is for no kernel of the program.

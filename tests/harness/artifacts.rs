@@ -147,6 +147,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         }
         "probe" => ("tests/programs/probe.hip".into(), PROBE, &[]),
         "inside" => ("tests/programs/inside.hip".into(), PROBE, &[]),
+        "probe_say" => ("tests/programs/probe_say.hip".into(), PROBE, &["-ldl"]),
         "probe_misspelt" => ("tests/programs/probe.hip".into(), PROBE, &["-DMISSPELT"]),
         "probe_plain" => ("tests/programs/probe.hip".into(), HIP, &["-DPLAIN"]),
         "compared" => ("tests/programs/compared.hip".into(), HIP, &["-ldl", "-lpthread"]),
