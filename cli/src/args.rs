@@ -4,5 +4,6 @@ pub(crate) mod code;
 pub(crate) mod hip_apis;
 pub(crate) mod log_format;
 pub(crate) mod misunderstood;
+pub(crate) mod region;
 pub(crate) mod replacement;
 pub(crate) mod value;

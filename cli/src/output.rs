@@ -2,6 +2,7 @@
 
 pub(crate) mod candidate;
 pub(crate) mod chart;
+pub(crate) mod file;
 pub(crate) mod left_out;
 pub(crate) mod note;
 pub(crate) mod progress;

@@ -14,6 +14,7 @@ mod create;
 mod deserialize;
 mod disassembler;
 mod durations;
+mod export;
 mod gaps;
 mod graph;
 mod handler;
@@ -88,6 +89,7 @@ verbs! {
     Sql(sql::Sql),
     Replacements(replacements::Replacements),
     Durations(durations::Durations),
+    Export(export::Export),
     Check(check::Check),
     Code(code::Code),
     Trim(trim::Trim),

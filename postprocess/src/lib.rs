@@ -13,21 +13,25 @@
 //! | `moment/` | times as people name them |
 //! | `report/` | rankings, calls in their order, durations, idle time and its causes, overlap, builds of a kernel compared |
 //! | `query/` | queries of a user's own, which may only read |
+//! | `region/` | a part of a trace as people name it: times, GPUs, queues, streams, processes, markers, kernels |
+//! | `export/` | a trace in the formats of other tools |
 //! | `code/` | what kernels need, out of code objects |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
-//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`. No circle across folders.
+//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `export` -> `region`. No circle across folders.
 
 #![deny(unsafe_code)]
 
 pub mod check;
 pub mod code;
+pub mod export;
 pub mod merge;
 pub mod moment;
 pub mod notes;
 pub mod pass;
 pub mod passes;
 pub mod query;
+pub mod region;
 pub mod report;
 mod rewrite;
 mod system;

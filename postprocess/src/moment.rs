@@ -44,15 +44,23 @@ impl Moment {
     }
 }
 
-/// Where the markers with this text begin or end; with `:n` behind the text (which no marker may have as a whole), the
-/// n-th, counted from 1 in the order in which they begin.
+/// Where the markers that `name` means begin or end ([`named`]); the n-th is counted from 1 in the order in which they begin.
 ///
 /// # Errors
 /// When there is none, or the trace cannot be read.
 pub fn marker(trace: &Connection, version: Version, name: &str, edge: Edge) -> Result<i64> {
+    Ok(outermost(&named(trace, version, name)?, edge))
+}
+
+/// The markers that a person means by `name`, at least one: those of [`markers`], or with `:n` behind the text (which no marker
+/// may have as a whole) the n-th of them.
+///
+/// # Errors
+/// When there is none, or the trace cannot be read.
+pub fn named(trace: &Connection, version: Version, name: &str) -> Result<Vec<(i64, Span)>> {
     let found = markers(trace, version, name)?;
     if !found.is_empty() {
-        return Ok(outermost(&found, edge));
+        return Ok(found);
     }
     let shown = text::escape(name);
     let numbered = name.rsplit_once(':').and_then(|(name, nth)| Some((name, nth.parse::<usize>().ok()?)));
@@ -63,7 +71,7 @@ pub fn marker(trace: &Connection, version: Version, name: &str, edge: Edge) -> R
     let nth = found.get(nth - 1).with_context(|| {
         format!("no marker has the text {shown}, and {} have the text {}", found.len(), text::escape(name))
     })?;
-    Ok(outermost(std::slice::from_ref(nth), edge))
+    Ok(vec![*nth])
 }
 
 /// The markers with that text and the calls of that name, by id, in the order in which they begin.
@@ -125,7 +133,11 @@ fn kernel(trace: &Connection, pattern: &Regex, edge: Edge) -> Result<i64> {
     }
 }
 
-fn matching_texts(trace: &Connection, pattern: &Regex) -> rusqlite::Result<Ids> {
+/// The texts in which the pattern is found.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(crate) fn matching_texts(trace: &Connection, pattern: &Regex) -> rusqlite::Result<Ids> {
     let mut matching = Ids::default();
     let mut texts = trace.prepare(&format!("SELECT id, {} FROM rocpd_string", shown("string")))?;
     let mut texts = texts.query([])?;

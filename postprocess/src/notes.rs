@@ -61,6 +61,14 @@ pub(crate) fn undone(error: anyhow::Error, notes: &dyn Notes, outcome: String) -
     }
 }
 
+/// Fails if a signal came, in a function that only reads and writes out.
+pub(crate) fn look(notes: &dyn Notes) -> anyhow::Result<()> {
+    match notes.signal() {
+        Some(_) => Err(undone(anyhow::anyhow!("a signal came"), notes, "nothing was written".to_string())),
+        None => Ok(()),
+    }
+}
+
 /// Instructions of SQLite's virtual machine between two looks for a signal: a fraction of a millisecond.
 const LOOK: i32 = 4000;
 

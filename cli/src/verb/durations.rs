@@ -1,9 +1,6 @@
 //! `rpd durations`: logduration's log, from a trace.
 
-use std::any::Any;
-use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,14 +8,13 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
 use rpd_duration_log::{LineName, LineTimes, LineWriter, LogFormat};
-use rpd_postprocess::notes::Notes;
 use rpd_postprocess::report::durations::{self, TimedDispatch};
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
-use tempfile::NamedTempFile;
 
 use crate::args::log_format;
 use crate::output;
+use crate::output::file::OutputFile;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
@@ -88,7 +84,7 @@ impl Durations {
                 if rpd_schema::identify(path).is_ok() {
                     bail!("{shown} is a trace, which stays: name another file for the durations");
                 }
-                let destination = LogFile::at(path, &*notes);
+                let destination = OutputFile::at(path, &*notes);
                 let mut destination = destination.with_context(|| format!("cannot write {shown}"))?;
                 write(destination.file()).with_context(|| format!("cannot write {shown}"))?;
                 if failed.is_none() {
@@ -108,45 +104,5 @@ impl Durations {
             note(format_args!("{name} has no such dispatch; rpd info shows what it holds"));
         }
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// A file that is to be written: it appears when it is complete. Devices and pipes are written as they are.
-enum LogFile {
-    Existing(BufWriter<File>),
-    /// The file beside, where it will stand, and what holds back signals that would leave it behind.
-    New(BufWriter<NamedTempFile>, PathBuf, Box<dyn Any>),
-}
-
-impl LogFile {
-    fn at(path: &Path, notes: &dyn Notes) -> io::Result<LogFile> {
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Ok(LogFile::Existing(BufWriter::new(File::options().write(true).open(path)?)));
-        }
-        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        let directory = place.parent().filter(|directory| !directory.as_os_str().is_empty());
-        let held = notes.hold_signals()?;
-        let file = tempfile::Builder::new()
-            .prefix(".rpd-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory.unwrap_or(Path::new(".")))?;
-        Ok(LogFile::New(BufWriter::new(file), place, held))
-    }
-
-    fn file(&mut self) -> &mut dyn Write {
-        match self {
-            LogFile::Existing(file) => file,
-            LogFile::New(file, ..) => file,
-        }
-    }
-
-    fn finish(self) -> io::Result<()> {
-        match self {
-            LogFile::Existing(mut file) => file.flush(),
-            LogFile::New(file, place, _held) => {
-                let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-                file.persist(place).map(drop).map_err(|error| error.error)
-            }
-        }
     }
 }

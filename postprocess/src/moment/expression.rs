@@ -27,7 +27,7 @@ pub enum Moment {
 }
 
 /// A part of a trace, as it was named. An edge that was not is where the trace has it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TimeRange {
     /// Where it begins.
     pub start: Option<Moment>,

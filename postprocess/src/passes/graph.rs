@@ -3,7 +3,7 @@
 mod call;
 mod captured;
 mod composed;
-mod function;
+pub(crate) mod function;
 mod history;
 
 use anyhow::Result;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use regex::Regex;
 use rusqlite::types::ValueRef;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
-use crate::notes::{Notes, undone};
+use crate::notes::{Notes, look};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trace::{Strings, has_table};
@@ -51,14 +51,6 @@ pub fn each(
         look(notes)?;
     }
     Ok(impossible)
-}
-
-/// Fails if a signal came.
-fn look(notes: &dyn Notes) -> Result<()> {
-    match notes.signal() {
-        Some(_) => Err(undone(anyhow!("a signal came"), notes, "nothing was written".to_string())),
-        None => Ok(()),
-    }
 }
 
 /// A dispatch with the id of its name, ordered by time.

@@ -1,0 +1,71 @@
+//! A part of a trace, on the command line: the same options of every verb that reads one.
+
+use clap::Args;
+use regex::Regex;
+use rpd_postprocess::moment::{Moment, TimeRange};
+use rpd_postprocess::region::Region;
+
+/// What `--start` and the like mean, for the help of a verb.
+pub(crate) const REGION_HELP: &str = "\
+Region:
+  --start, --end     as rpd trim has them: 2s or 1500 (ns) on the trace's clock, +2s from the first call, -500ms
+                     before the last one's end, 25%, marker:NAME, kernel:REGEX
+  A call is in it that starts in that time, and an operation with the call that caused it.
+  --in MARKER        what its process does while a marker of this text is open; MARKER:2 is the second one
+  --gpu, --queue, --stream, --kernel
+                     operations of these, the calls that caused them, and markers
+  --session N        what the session with this number in rpd info recorded
+An option that is given several times means any of its values; different options must all hold.";
+
+/// A part of a trace.
+#[derive(Args)]
+#[command(next_help_heading = "Region")]
+pub(crate) struct RegionArgs {
+    /// What starts at this time or later
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<Moment>,
+    /// What starts at this time or earlier
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<Moment>,
+    /// Operations of this GPU
+    #[arg(long, value_name = "N")]
+    gpu: Vec<i64>,
+    /// Operations of this queue
+    #[arg(long, value_name = "N")]
+    queue: Vec<i64>,
+    /// Operations of this stream, as rpd api shows it
+    #[arg(long, value_name = "STREAM")]
+    stream: Vec<String>,
+    /// What this process did
+    #[arg(long, value_name = "PID")]
+    pid: Vec<i64>,
+    /// What this thread did
+    #[arg(long, value_name = "TID")]
+    tid: Vec<i64>,
+    /// What this session recorded
+    #[arg(long, value_name = "N")]
+    session: Vec<i64>,
+    /// What happened inside of a marker of this text
+    #[arg(long = "in", value_name = "MARKER", allow_hyphen_values = true)]
+    within: Option<String>,
+    /// Operations in whose names this regular expression is found, or in their types where they have none
+    #[arg(long, value_name = "REGEX")]
+    kernel: Option<Regex>,
+}
+
+impl From<RegionArgs> for Region {
+    fn from(args: RegionArgs) -> Region {
+        let RegionArgs { start, end, gpu, queue, stream, pid, tid, session, within, kernel } = args;
+        Region {
+            time: TimeRange { start, end },
+            gpus: gpu,
+            queues: queue,
+            streams: stream,
+            pids: pid,
+            tids: tid,
+            sessions: session,
+            within,
+            kernel,
+        }
+    }
+}

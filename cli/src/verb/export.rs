@@ -1,0 +1,36 @@
+//! `rpd export`: a trace in the formats of other tools.
+
+mod chrome;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Write a trace in the format of another tool
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  rpd export chrome trace.rpd -o trace.json.gz
+  rpd export chrome --help")]
+pub(crate) struct Export {
+    #[command(subcommand)]
+    format: Format,
+}
+
+#[derive(Subcommand)]
+enum Format {
+    Chrome(chrome::Chrome),
+}
+
+impl Export {
+    /// Writes the trace in that format.
+    ///
+    /// # Errors
+    /// What failed; no file has changed then.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self.format {
+            Format::Chrome(chrome) => chrome.run(),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! A trace in the formats of other tools.
+//!
+//! Every export streams: memory does not grow with the trace, and the trace is not touched.
+
+pub mod chrome;
+mod texts;

@@ -1,0 +1,256 @@
+//! The rows of a trace that are in a region.
+
+use anyhow::Result;
+use rpd_schema::text::text_of;
+use rpd_schema::{Processes, Version};
+use rusqlite::{Connection, Row};
+
+use super::intervals::MarkerRanges;
+use crate::passes::graph::function::Function;
+use crate::trace::ids::Ids;
+use crate::trace::{arguments, has_table};
+use crate::trim::window::Window;
+
+/// The calls and operations that are in a region.
+#[derive(Debug, Default)]
+pub struct Selected {
+    /// None where all are.
+    rows: Option<SelectedRows>,
+}
+
+#[derive(Debug)]
+struct SelectedRows {
+    calls: Ids,
+    ops: Ids,
+    /// What sensors are cut to.
+    time: Window,
+    gpus: Vec<i64>,
+}
+
+/// What is asked of calls.
+pub(super) struct CallChoice<'a> {
+    pub(super) window: Window,
+    pub(super) pids: &'a [i64],
+    pub(super) tids: &'a [i64],
+    pub(super) sessions: &'a [i64],
+    pub(super) within: Option<(&'a MarkerRanges, &'a Processes)>,
+}
+
+/// What is asked of operations.
+pub(super) struct OpChoice<'a> {
+    pub(super) gpus: &'a [i64],
+    pub(super) queues: &'a [i64],
+    pub(super) streams: &'a [String],
+    /// Names that match.
+    pub(super) kernels: Option<Ids>,
+    /// Whether anything is asked of them.
+    pub(super) is_any: bool,
+}
+
+/// Whether a value is among those asked for; where none is, all are.
+fn among<T: PartialEq>(asked: &[T], value: &T) -> bool {
+    asked.is_empty() || asked.contains(value)
+}
+
+/// An integer, if there is one.
+fn integer(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<i64>> {
+    Ok(row.get_ref(column)?.as_i64().ok())
+}
+
+impl Selected {
+    /// All of a trace.
+    pub fn everything() -> Selected {
+        Selected::default()
+    }
+
+    /// Whether the row of rocpd_api with this id is in it.
+    pub fn has_call(&self, id: i64) -> bool {
+        self.rows.as_ref().is_none_or(|rows| rows.calls.has(id))
+    }
+
+    /// Whether the row of rocpd_op with this id is in it.
+    pub fn has_op(&self, id: i64) -> bool {
+        self.rows.as_ref().is_none_or(|rows| rows.ops.has(id))
+    }
+
+    /// Whether all of the trace is in it.
+    pub fn is_everything(&self) -> bool {
+        self.rows.is_none()
+    }
+
+    /// As much of a sensor's run as is in it: of a GPU that is, in the time that it covers.
+    pub fn of_run(&self, gpu: Option<i64>, (start, end): (i64, i64)) -> Option<(i64, i64)> {
+        let Some(rows) = &self.rows else { return Some((start, end)) };
+        let run = (start.max(rows.time.start_ns), end.min(rows.time.end_ns));
+        let is_of_gpu = rows.gpus.is_empty() || gpu.is_some_and(|gpu| rows.gpus.contains(&gpu));
+        (is_of_gpu && run.0 <= run.1).then_some(run)
+    }
+
+    pub(super) fn of(
+        trace: &Connection,
+        version: Version,
+        calls: &CallChoice<'_>,
+        ops: &OpChoice<'_>,
+    ) -> Result<Selected> {
+        let mut chosen = if has_table(trace, "rocpd_api")? { calls.scan(trace)? } else { Ids::default() };
+        let possible = if has_table(trace, "rocpd_op")? { ops.scan(trace)? } else { Ids::default() };
+        let on_stream = match ops.streams {
+            [] => None,
+            streams => Some(calls_on(trace, version, streams)?),
+        };
+        let (mut caused, mut linked, mut causing) = (Ids::default(), Ids::default(), Ids::default());
+        if has_table(trace, "rocpd_api_ops")? {
+            let mut links = trace.prepare("SELECT op_id, api_id FROM rocpd_api_ops")?;
+            let mut links = links.query([])?;
+            while let Some(row) = links.next()? {
+                let (Some(op), Some(call)) = (integer(row, 0)?, integer(row, 1)?) else { continue };
+                linked.add(op);
+                let is_in = possible.has(op)
+                    && chosen.has(call)
+                    && on_stream.as_ref().is_none_or(|calls| calls.has(call));
+                if is_in {
+                    caused.add(op);
+                    causing.add(call);
+                }
+            }
+        }
+        // No thread caused them, and no stream is known of them.
+        if calls.pids.is_empty() && calls.tids.is_empty() && ops.streams.is_empty() {
+            calls.gather_uncaused(trace, &possible, &linked, &mut caused)?;
+        }
+        if ops.is_any {
+            let markers = "SELECT id FROM rocpd_api
+                 WHERE apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')";
+            let mut others = chosen.clone();
+            others.remove_all(&Ids::of(trace, markers, [])?);
+            others.remove_all(&causing);
+            chosen.remove_all(&others);
+        }
+        let mut time = calls.window;
+        if let Some((first, last)) = calls.within.and_then(|(ranges, _)| ranges.hull()) {
+            time.start_ns = time.start_ns.max(first);
+            time.end_ns = time.end_ns.min(last);
+        }
+        let rows = SelectedRows { calls: chosen, ops: caused, time, gpus: ops.gpus.to_vec() };
+        Ok(Selected { rows: Some(rows) })
+    }
+}
+
+impl CallChoice<'_> {
+    fn scan(&self, trace: &Connection) -> Result<Ids> {
+        let mut chosen = Ids::default();
+        let mut rows = trace.prepare(&format!(
+            "SELECT id, pid, tid, start FROM rocpd_api WHERE typeof(start) = 'integer' AND {}",
+            self.window.condition("start")
+        ))?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let (Some(id), Some(pid), Some(tid), Some(start)) =
+                (integer(row, 0)?, integer(row, 1)?, integer(row, 2)?, integer(row, 3)?)
+            else {
+                continue;
+            };
+            let is_within = || {
+                self.within.is_none_or(|(ranges, processes)| ranges.has((processes.of_row(id), pid), start))
+            };
+            let is_of = among(self.pids, &pid) && among(self.tids, &tid) && among(self.sessions, &(id >> 32));
+            if is_of && is_within() {
+                chosen.add(id);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Adds the ops that no call caused and that start in the time.
+    fn gather_uncaused(
+        &self,
+        trace: &Connection,
+        possible: &Ids,
+        linked: &Ids,
+        found: &mut Ids,
+    ) -> Result<()> {
+        if !has_table(trace, "rocpd_op")? {
+            return Ok(());
+        }
+        let mut rows = trace.prepare(&format!(
+            "SELECT id, start FROM rocpd_op WHERE typeof(start) = 'integer' AND {}",
+            self.window.condition("start")
+        ))?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let (Some(id), Some(start)) = (integer(row, 0)?, integer(row, 1)?) else { continue };
+            if possible.has(id)
+                && !linked.has(id)
+                && among(self.sessions, &(id >> 32))
+                && self.within.is_none_or(|(ranges, _)| ranges.has_any(start))
+            {
+                found.add(id);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl OpChoice<'_> {
+    fn scan(&self, trace: &Connection) -> Result<Ids> {
+        let unnamed = Ids::of(trace, "SELECT id FROM rocpd_string WHERE string = ''", [])?;
+        let mut chosen = Ids::default();
+        let mut rows = trace.prepare("SELECT id, gpuId, queueId, description_id, opType_id FROM rocpd_op")?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let Some(id) = integer(row, 0)? else { continue };
+            let is_asked = |asked: &[i64], column| -> rusqlite::Result<bool> {
+                Ok(asked.is_empty() || integer(row, column)?.is_some_and(|value| asked.contains(&value)))
+            };
+            let has_name = || -> rusqlite::Result<bool> {
+                let Some(kernels) = &self.kernels else { return Ok(true) };
+                let description = integer(row, 3)?.filter(|id| !unnamed.has(*id));
+                let name = if description.is_some() { description } else { integer(row, 4)? };
+                Ok(name.is_some_and(|name| kernels.has(name)))
+            };
+            if is_asked(self.gpus, 1)? && is_asked(self.queues, 2)? && has_name()? {
+                chosen.add(id);
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+/// The launches and copies on these streams; launches of graphs too, whose arguments say it.
+fn calls_on(trace: &Connection, version: Version, streams: &[String]) -> Result<Ids> {
+    let is_asked =
+        |stream: &str| streams.iter().any(|asked| asked.trim().eq_ignore_ascii_case(stream.trim()));
+    let mut found = Ids::default();
+    for table in ["rocpd_kernelapi", "rocpd_copyapi"] {
+        if version == Version::V1 || !has_table(trace, table)? {
+            continue;
+        }
+        let mut rows = trace.prepare(&format!("SELECT api_ptr_id, stream FROM {table}"))?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Some(id) = integer(row, 0)?
+                && is_asked(&text_of(row.get_ref(1)?))
+            {
+                found.add(id);
+            }
+        }
+    }
+    let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
+    let mut rows = trace.prepare(&format!(
+        "SELECT A.id, N.string, {} FROM rocpd_api A
+         JOIN rocpd_string N ON N.id = A.apiName_id JOIN {texts} G ON G.id = A.args_id
+         WHERE A.apiName_id IN (SELECT id FROM rocpd_string WHERE string GLOB '*GraphLaunch*')",
+        rpd_schema::text::arguments("G.string")
+    ))?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        let is_launch = Function::of(&text_of(row.get_ref(1)?)) == Some(Function::Launch);
+        if let Some(id) = integer(row, 0)?
+            && is_launch
+            && arguments::value(&text_of(row.get_ref(2)?), "stream").is_some_and(is_asked)
+        {
+            found.add(id);
+        }
+    }
+    Ok(found)
+}
