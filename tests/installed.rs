@@ -53,6 +53,7 @@ fn an_installation_works_alone_and_goes_away() {
     for file in [
         "bin/rpd",
         "bin/runTracer.sh",
+        "bin/rpd2tracing.py",
         "bin/loadTracer.sh",
         "include/rpd_handler.h",
         "include/rpd_probe.h",

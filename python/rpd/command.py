@@ -51,6 +51,11 @@ def load_tracer():
     _become(_required("loadTracer.sh"), sys.argv[1:])
 
 
+def rpd2tracing():
+    """Becomes rpd2tracing.py."""
+    _become(_required("rpd2tracing.py"), sys.argv[1:])
+
+
 def run_verb(module, verb, arguments):
     """Becomes `rpd VERB ARGUMENTS`; ends this program with one line if there is no such command or verb."""
     command = _required("rpd", module)

@@ -25,6 +25,7 @@
 //! | `sql.rs` | `rpd sql`: what a query may do, and how its answer is written |
 //! | `idle.rs` | `rpd gaps`, `rpd overlap`: idle times, their causes, what hides behind what |
 //! | `code.rs` | `rpd code`: what kernels need |
+//! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
@@ -42,6 +43,8 @@ mod code;
 mod durations;
 mod encodings;
 mod explain;
+mod export;
+mod export_region;
 mod generated;
 mod graph;
 mod harness;

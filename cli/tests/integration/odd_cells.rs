@@ -93,6 +93,8 @@ fn a_cell_that_is_not_as_it_should_be_is_reported_in_a_few_words() {
             &["replacements"],
             &["replacements", "--json", "t.rpd"],
             &["durations"],
+            &["export", "chrome", "-o", "/dev/null"],
+            &["export", "chrome", "-o", "/dev/null", "--gpu", "0", "--in", "k", "--stream", "0x1"],
             &["passes"],
             &["trim", "--dry-run", "--end", "50%"],
             &["trim", "-o", "out.rpd", "--end", "50%"],

@@ -15,7 +15,7 @@ fn cases() -> u32 {
 }
 
 /// Checks a property of many values, and shrinks one for which it fails.
-fn holds<T: std::fmt::Debug>(values: impl Strategy<Value = T>, property: impl Fn(T)) {
+pub(crate) fn holds<T: std::fmt::Debug>(values: impl Strategy<Value = T>, property: impl Fn(T)) {
     // Without a file of earlier failures: a failure becomes a test of its own.
     let config =
         Config { cases: cases(), failure_persistence: None, max_shrink_iters: 300, ..Config::default() };

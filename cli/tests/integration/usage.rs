@@ -29,6 +29,7 @@ fn help_of_every_verb_has_an_example() {
         "deserialize",
         "replacements",
         "durations",
+        "export",
     ] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);
@@ -86,6 +87,13 @@ fn wrong_usage_is_2() {
         &["durations"],
         &["durations", "--format", "xml", "f"],
         &["durations", "--kernel", "(?=x)", "f"],
+        &["export"],
+        &["export", "chrome"],
+        &["export", "morse", "f"],
+        &["export", "chrome", "--format", "xml", "f"],
+        &["export", "chrome", "--start", "soon", "f"],
+        &["export", "chrome", "--kernel", "(", "f"],
+        &["export", "chrome", "--gpu", "x", "f"],
     ] {
         let refused = dir.run(arguments);
         refused.expect(2);
@@ -147,10 +155,13 @@ fn help_has_no_broken_words() {
         "check",
         "replacements",
         "durations",
+        "export",
+        "export chrome",
     ];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
-        let help = ran(dir.rpd(&[verb, "--help"]).env("COLUMNS", columns.to_string()));
-        let whole = dir.run(&[verb, "--help"]);
+        let asked: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
+        let help = ran(dir.rpd(&asked).env("COLUMNS", columns.to_string()));
+        let whole = dir.run(&asked);
         let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
         assert_eq!(words(&help.expect(0).stdout), words(&whole.expect(0).stdout), "{verb} at {columns}");
         let longest = help.expect(0).stdout.lines().map(|line| line.chars().count()).max().unwrap();
@@ -234,6 +245,7 @@ fn failure_is_1_and_one_line() {
     ] {
         dir.run(&[verb, "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
     }
+    dir.run(&["export", "chrome", "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
     dir.run(&["create", "no/such/dir/x.rpd"]).expect(1).says(&["no/such/dir/x.rpd"]);
     assert!(dir.names().is_empty());
 }
@@ -280,9 +292,17 @@ const SERIES: &str = "(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT val
 fn output_that_cannot_be_written_is_an_error() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    for verb in ["top", "info", "check", "durations", "gaps", "overlap"] {
+    for verb in [
+        &["top"][..],
+        &["info"],
+        &["check"],
+        &["durations"],
+        &["gaps"],
+        &["overlap"],
+        &["export", "chrome"],
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut command = dir.rpd(&[verb, &trace]);
+        let mut command = dir.rpd(&[verb, &[trace.as_str()]].concat());
         let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1));

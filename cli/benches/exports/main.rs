@@ -1,0 +1,92 @@
+//! What exports cost, beside the original's tools where RPD_ORIGINAL names a checkout of rocmProfileData with schema 2. Nothing is
+//! asserted; docs/speed.md says what is measured.
+//!
+//! `cargo bench -p rpd-cli --bench exports [-- [--raw FILE] [CALLS...]]`: traces of that many calls, by default 100,000,
+//! one million and five million (8 GB in the temporary directory).
+
+// A panic is how a benchmark that cannot run ends.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../passes/measured.rs"]
+mod measured;
+#[path = "../passes/setting.rs"]
+mod setting;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use measured::{PATIENCE, median};
+use setting::{generate, machine, original};
+
+const RPD: &str = env!("CARGO_BIN_EXE_rpd");
+
+fn main() {
+    let (mut raw, mut sizes) = (None, vec![]);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // Cargo's own.
+            "--bench" => {}
+            "--raw" => raw = arguments.next().map(PathBuf::from),
+            calls => sizes.push(calls.parse().unwrap_or_else(|_| panic!("{calls}: not a number of calls"))),
+        }
+    }
+    if sizes.is_empty() {
+        sizes = vec![100_000, 1_000_000, 5_000_000];
+    }
+    let machine = machine();
+    println!("{machine}");
+    let mut lines = vec![format!("# {machine}"), "calls\texport\tvariant\tmeasure\tvalue".to_string()];
+    println!(
+        "{:>8} {:12} {:>8} {:>8} {:>7} {:>9} {:>7} {:>14} {:>14}",
+        "calls", "export", "wall s", "CPU s", "MB", "JSON MB", "MB/s", "original/wall", "original/CPU"
+    );
+    for calls in sizes {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = generate(dir.path(), calls);
+        let runs = if calls > 1_000_000 { 1 } else { 5 };
+        let theirs = dir.path().join("theirs.json");
+        let original = original(|command, checkout| {
+            command.arg(checkout.join("tools/rpd2tracing.py")).arg(&trace).arg(&theirs);
+        });
+        let _ = fs::remove_file(&theirs);
+        for (name, file) in
+            [("chrome", "out.json"), ("chrome.gz", "out.json.gz"), ("chrome, null", "/dev/null")]
+        {
+            let out = dir.path().join(file);
+            let ours = median(runs, || {
+                measured::of(
+                    Command::new(RPD).args(["export", "chrome", "--force", "-o"]).arg(&out).arg(&trace),
+                )
+            });
+            let bytes = if name == "chrome" { fs::metadata(&out).unwrap().len() as f64 } else { f64::NAN };
+            let variants = [("rpd", Some(&ours)), ("original", original.as_ref().and_then(Option::as_ref))];
+            for (variant, measured) in variants {
+                for (measure, value) in measured.into_iter().flat_map(|measured| measured.values()) {
+                    lines.push(format!("{calls}\t{name}\t{variant}\t{measure}\t{value:.3}"));
+                }
+            }
+            let ratio = |of: fn(&measured::Measured) -> f64| match &original {
+                None => "-".into(),
+                Some(Some(original)) => format!("{:.1}", of(original) / of(&ours)),
+                Some(None) => format!("> {PATIENCE} s"),
+            };
+            let size = |number: f64| if number.is_nan() { "-".to_string() } else { format!("{number:.0}") };
+            println!(
+                "{calls:>8} {name:12} {:>8.2} {:>8.2} {:>7.0} {:>9} {:>7} {:>14} {:>14}",
+                ours.wall,
+                ours.cpu,
+                ours.peak_mb,
+                size(bytes / 1e6),
+                size(bytes / 1e6 / ours.wall),
+                ratio(|measured| measured.wall),
+                ratio(|measured| measured.cpu)
+            );
+        }
+    }
+    if let Some(path) = raw {
+        fs::write(&path, lines.join("\n") + "\n")
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
