@@ -330,7 +330,8 @@ fn check_frames(connection: &Connection, events: &[Event], zero: i64) {
     let rows: Vec<Row> = rows.unwrap().collect::<Result<_, _>>().unwrap();
     let mut frames: Vec<(i64, String, i64, i64, i64)> = Vec::new();
     type Growing = (i64, String, i64, i64, i64);
-    let mut growing: BTreeMap<((i64, i64, i64), i64, i64), Growing> = BTreeMap::new();
+    type QueueOfThread = ((i64, i64, i64), i64, i64);
+    let mut growing: BTreeMap<QueueOfThread, Growing> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
         let Some((gpu, queue, start, end)) = row.op else { continue };
         let before = rows[..at].iter().rev().take_while(|other| other.thread == row.thread);
