@@ -29,6 +29,8 @@ mod tracks;
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use anyhow::{Result, anyhow};
@@ -45,7 +47,7 @@ use elements::{Elements, digits, microseconds};
 use frames::write_frames;
 use ops::write_ops;
 use rows::Rows;
-use tracks::Tracks;
+use tracks::{ThreadLanes, Tracks};
 
 /// How the events are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,13 +116,14 @@ fn exact_times(bytes: &mut Vec<u8>, (start, end): (i64, i64)) {
 
 /// Where events go, and what they are made with.
 struct Output<'a, 'trace> {
-    elements: &'a mut Elements,
-    tracks: Tracks,
+    elements: Elements,
     texts: TraceTexts<'trace>,
     clock: Clock,
     notes: &'a dyn Notes,
-    /// Rows that were written, and since the last look for a signal.
-    rows: u64,
+    /// Rows that are written, in steps of [`LOOK`].
+    written: &'a AtomicU64,
+    /// Rows that this writes until the next look for a signal.
+    left: u64,
 }
 
 /// Rows between two looks for a signal.
@@ -129,17 +132,36 @@ const LOOK: u64 = 1 << 10;
 /// Rows between two lines of progress.
 const STEP: u64 = 1 << 17;
 
+/// What all outputs of an export have in common.
+struct Common<'a> {
+    texts: &'a (KeptTexts, Option<KeptTexts>),
+    clock: Clock,
+    notes: &'a dyn Notes,
+    written: &'a AtomicU64,
+}
+
+impl Common<'_> {
+    /// An output for a thread, which has a connection of its own.
+    fn output<'b>(&'b self, elements: Elements, trace: &'b Connection) -> Result<Output<'b, 'b>> {
+        let Common { clock, notes, written, .. } = *self;
+        let texts = TraceTexts::new(trace, self.texts)?;
+        Ok(Output { elements, texts, clock, notes, written, left: 0 })
+    }
+}
+
 impl Output<'_, '_> {
     /// Counts a row that is written, and fails if a signal came.
     fn row(&mut self) -> Result<()> {
-        if self.rows.is_multiple_of(STEP) {
-            self.notes.show(&format!("{} calls and operations written", self.rows));
-        }
-        if self.rows.is_multiple_of(LOOK) {
+        if self.left == 0 {
+            self.left = LOOK;
+            let written = self.written.fetch_add(LOOK, Relaxed);
+            if written.is_multiple_of(STEP) {
+                self.notes.show(&format!("{written} events written"));
+            }
             self.notes.tick();
             look(self.notes)?;
         }
-        self.rows += 1;
+        self.left -= 1;
         Ok(())
     }
 }
@@ -156,8 +178,7 @@ pub fn export(
     notes: &dyn Notes,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported> {
-    // The same rows for every question, also while a recorder adds some. Each is a scan, for which pages are not kept.
-    trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -4096; BEGIN")?;
+    begin(trace)?;
     let selected = options.region.select(trace, version)?;
     let (rows, texts) = thread::scope(|scope| {
         let texts = scope.spawn(|| KeptTexts::of_trace(file, version));
@@ -166,37 +187,58 @@ pub fn export(
         Ok::<_, anyhow::Error>((rows?, texts?))
     })?;
     let Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, mut exported } = rows;
-    let texts = TraceTexts::new(trace, texts)?;
+    let Tracks { hosts, mut gpus } = tracks;
     let clock = Clock { zero_ns: if options.absolute { 0 } else { first_ns } };
-    elements::write(out, |elements| {
-        if options.format == Format::Object {
-            elements.raw().extend_from_slice(b"{\"traceEvents\":");
-        }
-        elements.raw().push(b'[');
-        let mut output = Output { elements, tracks, texts, clock, notes, rows: 0 };
-        let frames = write_calls(&mut output, calls, launched)?;
-        write_ops(&mut output, ops, &mut Details::of(trace)?)?;
-        write_frames(&mut output, frames)?;
-        write_depths(&mut output, depths, last_ns)?;
-        exported.no_numbers = write_sensors(&mut output, trace, &selected)?;
-        output.tracks.write_names(output.elements)?;
-        let bytes = elements.raw();
-        bytes.extend_from_slice(b"\n]");
-        if options.format == Format::Object {
-            facts(bytes, file, clock);
-        }
-        bytes.push(b'\n');
+    let written = AtomicU64::new(0);
+    let common = Common { texts: &texts, clock, notes, written: &written };
+    let around = around(options.format, file, clock);
+    elements::write(out, (&around.0, &around.1), |[for_calls, for_ops, for_rest]| {
+        let mut lanes = ThreadLanes::of(&hosts);
+        let frames = thread::scope(|scope| {
+            let writing = scope.spawn(|| -> Result<()> {
+                let (trace, _) = rpd_schema::open_read(file)?;
+                begin(&trace)?;
+                write_ops(
+                    &mut common.output(for_ops, &trace)?,
+                    (&hosts, &mut gpus),
+                    ops,
+                    &mut Details::of(&trace)?,
+                )
+            });
+            let frames = common
+                .output(for_calls, trace)
+                .and_then(|mut output| write_calls(&mut output, (&hosts, &mut lanes), calls, launched));
+            let written = writing.join().map_err(|_| anyhow!("the operations could not be written"))?;
+            let frames = frames?;
+            written.map(|()| frames)
+        })?;
+        let mut output = common.output(for_rest, trace)?;
+        write_frames(&mut output, &mut gpus, frames)?;
+        write_depths(&mut output, &mut gpus, depths, last_ns)?;
+        exported.no_numbers = write_sensors(&mut output, &mut gpus, trace, &selected)?;
+        hosts.write_names(&lanes, &mut output.elements)?;
+        gpus.write_names(&mut output.elements)?;
         Ok(exported)
     })
 }
 
-/// Appends what is beside the events, and the end of the object.
-fn facts(bytes: &mut Vec<u8>, file: &Path, clock: Clock) {
-    bytes.extend_from_slice(b",\n\"displayTimeUnit\":\"ns\",\"metadata\":{\"tool\":\"rpd ");
-    bytes.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
-    bytes.extend_from_slice(b"\",\"source\":\"");
-    escape_into(bytes, &file.to_string_lossy());
-    bytes.extend_from_slice(b"\",\"clock\":\"CLOCK_MONOTONIC\",\"zero_ns\":");
-    digits(bytes, clock.zero_ns);
-    bytes.extend_from_slice(b"}}");
+/// Gives every question of a connection the same rows, also while a recorder adds some, and no question a look at the file's locks. Scans
+/// need few pages, and what is sorted may be larger than memory.
+fn begin(trace: &Connection) -> rusqlite::Result<()> {
+    trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -4096; BEGIN")
+}
+
+/// What is before the first event and behind the last one.
+fn around(format: Format, file: &Path, clock: Clock) -> (Vec<u8>, Vec<u8>) {
+    if format == Format::Array {
+        return (b"[".to_vec(), b"\n]\n".to_vec());
+    }
+    let mut tail = b"\n],\n\"displayTimeUnit\":\"ns\",\"metadata\":{\"tool\":\"rpd ".to_vec();
+    tail.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+    tail.extend_from_slice(b"\",\"source\":\"");
+    escape_into(&mut tail, &file.to_string_lossy());
+    tail.extend_from_slice(b"\",\"clock\":\"CLOCK_MONOTONIC\",\"zero_ns\":");
+    digits(&mut tail, clock.zero_ns);
+    tail.extend_from_slice(b"}}\n");
+    (b"{\"traceEvents\":[".to_vec(), tail)
 }

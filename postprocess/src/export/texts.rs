@@ -127,11 +127,11 @@ impl<'trace> TraceTexts<'trace> {
     /// When the trace cannot be read.
     pub(super) fn new(
         trace: &'trace Connection,
-        (names, arguments): (KeptTexts, Option<KeptTexts>),
+        (names, arguments): &'trace (KeptTexts, Option<KeptTexts>),
     ) -> Result<TraceTexts<'trace>> {
         Ok(TraceTexts {
             names: Texts::new(trace, "rocpd_string", names)?,
-            arguments: arguments.map(|kept| Texts::new(trace, "rocpd_ustring", kept)).transpose()?,
+            arguments: arguments.as_ref().map(|kept| Texts::new(trace, "rocpd_ustring", kept)).transpose()?,
         })
     }
 
@@ -154,7 +154,7 @@ impl<'trace> TraceTexts<'trace> {
 
 /// The texts of a table.
 struct Texts<'trace> {
-    kept: KeptTexts,
+    kept: &'trace KeptTexts,
     near: usize,
     others: Option<Statement<'trace>>,
     remembered: FxHashMap<i64, Vec<u8>>,
@@ -163,7 +163,7 @@ struct Texts<'trace> {
 
 impl<'trace> Texts<'trace> {
     /// Those of `table`, of which `kept` was read.
-    fn new(trace: &'trace Connection, table: &str, kept: KeptTexts) -> Result<Texts<'trace>> {
+    fn new(trace: &'trace Connection, table: &str, kept: &'trace KeptTexts) -> Result<Texts<'trace>> {
         let others = match kept.is_complete {
             true => None,
             false => Some(trace.prepare(&format!("SELECT {} FROM {table} WHERE id = ?1", shown("string")))?),

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use super::frames::{FrameRecord, Frames};
 use super::lanes::NestingLanes;
 use super::rows::{CallRecord, LaunchedOp};
+use super::tracks::{Hosts, ThreadLanes};
 use super::{Output, digits, exact_times};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::passes::graph::function::Function;
@@ -55,6 +56,7 @@ const REMEMBERED: usize = 1 << 16;
 /// When the trace or a temporary file cannot be read, or the output has failed.
 pub(super) fn write_calls(
     output: &mut Output<'_, '_>,
+    (hosts, tracks): (&Hosts, &mut ThreadLanes),
     mut calls: Sorted<CallRecord>,
     mut launched: Sorted<LaunchedOp>,
 ) -> Result<Sorter<FrameRecord>> {
@@ -86,7 +88,7 @@ pub(super) fn write_calls(
         if call.is_hidden == 0 {
             let is_mark = sort == Sort::Marker && times.0 == times.1;
             let lane = if is_mark { 0 } else { lanes.place(times) };
-            let numbers = output.tracks.thread_lane(call.thread, lane);
+            let numbers = tracks.place(hosts, call.thread, lane);
             write_call(output, &call, sort, numbers)?;
             track = Some(numbers);
         }

@@ -5,6 +5,7 @@ use rpd_schema::text::{shown, text_of};
 use rusqlite::Connection;
 
 use super::rows::DepthChange;
+use super::tracks::Gpus;
 use super::{Output, digits};
 use crate::check::rule::are_sound;
 use crate::export::texts::escape_into;
@@ -71,6 +72,7 @@ impl Depth {
 /// When a temporary file cannot be read, or the output has failed.
 pub(super) fn write_depths(
     output: &mut Output<'_, '_>,
+    gpus: &mut Gpus,
     mut changes: Sorted<DepthChange>,
     last_ns: i64,
 ) -> Result<()> {
@@ -82,7 +84,7 @@ pub(super) fn write_depths(
             if let Some((_, mut depth)) = current.take() {
                 depth.end(output, last_ns)?;
             }
-            let process = output.tracks.counted_gpu(usize::try_from(gpu)?);
+            let process = gpus.counted_gpu(usize::try_from(gpu)?);
             current = Some((gpu, Depth { process, depth: 0, is_idle: None, written_ns: i64::MIN }));
         }
         let Some((_, depth)) = &mut current else { continue };
@@ -118,6 +120,7 @@ fn number(text: &str) -> Option<String> {
 /// When the trace cannot be read, or the output has failed.
 pub(super) fn write_sensors(
     output: &mut Output<'_, '_>,
+    gpus: &mut Gpus,
     trace: &Connection,
     selected: &Selected,
 ) -> Result<u64> {
@@ -148,7 +151,7 @@ pub(super) fn write_sensors(
             no_numbers += 1;
             continue;
         };
-        let process = output.tracks.sensed(&device_type, device);
+        let process = gpus.sensed(&device_type, device);
         let name = text_of(row.get_ref(2)?).into_owned();
         if let Some((of, name, end, value)) = last.take_if(|(of, last, ..)| (*of, &*last) != (process, &name))
         {

@@ -9,24 +9,27 @@ use anyhow::{Result, anyhow};
 /// Bytes that are handed to the writer at once.
 const CHUNK: usize = 256 << 10;
 
-/// Chunks that wait for the writer.
+/// Chunks of each maker that wait for the writer.
 const WAITING: usize = 4;
 
-/// Lets `fill` make elements while another thread writes them to `out`.
+/// Lets `fill` make elements while another thread writes them to `out`, between `head` and `tail`. The first two makers may be used by
+/// two threads: their elements are written by turns, a chunk of one and a chunk of the other, so that the same elements give the same bytes
+/// however fast either is. What the third one makes comes behind; it must not be used before the others are dropped.
 ///
 /// # Errors
 /// What `fill` or `out` fails with; of the latter an [`io::Error`] is in the chain.
 pub(super) fn write<T>(
     out: &mut (dyn Write + Send),
-    fill: impl FnOnce(&mut Elements) -> Result<T>,
+    (head, tail): (&[u8], &[u8]),
+    fill: impl FnOnce([Elements; 3]) -> Result<T>,
 ) -> Result<T> {
     thread::scope(|scope| {
-        let (chunks, arriving) = sync_channel(WAITING);
-        let writer = scope.spawn(move || drain(out, &arriving));
-        let mut elements = Elements { buffer: Vec::with_capacity(CHUNK * 2), chunks, is_first: true };
-        let filled = fill(&mut elements).and_then(|result| elements.send().map(|()| result));
-        // Without a sender the writer comes to its end.
-        drop(elements);
+        let (makers, arriving): (Vec<Elements>, Vec<Receiver<Vec<u8>>>) =
+            (0..3).map(|_| Elements::new()).unzip();
+        let makers = makers.try_into().map_err(|_| anyhow!("three makers are three"))?;
+        let writer = scope.spawn(move || drain(out, (head, tail), arriving));
+        // Without senders the writer comes to its end.
+        let filled = fill(makers);
         let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("the writer failed")));
         // Where the writer stops first, `fill` only knows that it did.
         written?;
@@ -34,44 +37,78 @@ pub(super) fn write<T>(
     })
 }
 
-fn drain(out: &mut (dyn Write + Send), arriving: &Receiver<Vec<u8>>) -> io::Result<()> {
-    while let Ok(chunk) = arriving.recv() {
-        out.write_all(&chunk)?;
+fn drain(
+    out: &mut (dyn Write + Send),
+    (head, tail): (&[u8], &[u8]),
+    arriving: Vec<Receiver<Vec<u8>>>,
+) -> io::Result<()> {
+    out.write_all(head)?;
+    let mut is_first = true;
+    let mut put = |chunk: Vec<u8>| {
+        if !is_first {
+            out.write_all(SEPARATOR)?;
+        }
+        is_first = false;
+        out.write_all(&chunk)
+    };
+    let mut arriving = arriving.into_iter();
+    let mut by_turns: Vec<Receiver<Vec<u8>>> = arriving.by_ref().take(2).collect();
+    while !by_turns.is_empty() {
+        let mut open = Vec::with_capacity(2);
+        for maker in by_turns {
+            if let Ok(chunk) = maker.recv() {
+                put(chunk)?;
+                open.push(maker);
+            }
+        }
+        by_turns = open;
     }
+    for maker in arriving {
+        while let Ok(chunk) = maker.recv() {
+            put(chunk)?;
+        }
+    }
+    out.write_all(tail)?;
     out.flush()
 }
 
-/// Where elements are made.
+/// What is between two elements.
+const SEPARATOR: &[u8] = b",\n";
+
+/// Where elements are made. Dropping it hands over the last ones.
 pub(super) struct Elements {
     buffer: Vec<u8>,
     chunks: SyncSender<Vec<u8>>,
-    is_first: bool,
 }
 
 impl Elements {
+    fn new() -> (Elements, Receiver<Vec<u8>>) {
+        let (chunks, arriving) = sync_channel(WAITING);
+        (Elements { buffer: Vec::new(), chunks }, arriving)
+    }
+
     /// The bytes of a further element, to be appended to.
     ///
     /// # Errors
     /// When the writer has stopped.
     pub(super) fn next(&mut self) -> Result<&mut Vec<u8>> {
         if self.buffer.len() >= CHUNK {
-            self.send()?;
+            let full = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK + CHUNK / 4));
+            self.chunks.send(full).map_err(|_| anyhow!("the writer has stopped"))?;
         }
-        if !self.is_first {
-            self.buffer.extend_from_slice(b",\n");
+        if !self.buffer.is_empty() {
+            self.buffer.extend_from_slice(SEPARATOR);
         }
-        self.is_first = false;
         Ok(&mut self.buffer)
     }
+}
 
-    /// The bytes of what is around the elements.
-    pub(super) fn raw(&mut self) -> &mut Vec<u8> {
-        &mut self.buffer
-    }
-
-    fn send(&mut self) -> Result<()> {
-        let full = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK * 2));
-        self.chunks.send(full).map_err(|_| anyhow!("the writer has stopped"))
+impl Drop for Elements {
+    fn drop(&mut self) {
+        if !self.buffer.is_empty() {
+            // A writer that has stopped says itself why.
+            let _ = self.chunks.send(std::mem::take(&mut self.buffer));
+        }
     }
 }
 
@@ -131,14 +168,49 @@ mod tests {
 
     #[test]
     fn a_writer_that_fails_ends_the_work() {
-        let failed = write(&mut Full, |elements| {
+        let failed: Result<()> = write(&mut Full, (b"[", b"]"), |[mut elements, ..]| {
             loop {
                 elements.next()?.extend_from_slice(&[b'x'; 1000]);
             }
-            #[expect(unreachable_code, reason = "the type of the result")]
-            Ok(())
         });
         let error = failed.unwrap_err();
         assert_eq!(error.downcast_ref::<io::Error>().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
+    }
+
+    #[test]
+    fn elements_of_two_makers_have_an_order() {
+        let written = |delayed: usize| {
+            let mut out = Vec::new();
+            write(&mut out, (b"[", b"]"), |[one, other, mut last]| {
+                thread::scope(|scope| {
+                    for (at, (mut maker, letter)) in [(one, b'1'), (other, b'2')].into_iter().enumerate() {
+                        scope.spawn(move || {
+                            for _ in 0..2000 * (at + 1) {
+                                if at == delayed {
+                                    thread::yield_now();
+                                }
+                                maker.next().unwrap().extend_from_slice(&[letter; 400]);
+                            }
+                        });
+                    }
+                });
+                last.next()?.push(b'3');
+                Ok(())
+            })
+            .unwrap();
+            out
+        };
+        let out = written(0);
+        assert!(out == written(1));
+        let text = String::from_utf8(out).unwrap();
+        let elements: Vec<&str> = text[1..text.len() - 1].split(",\n").collect();
+        let of = |letter: char| elements.iter().filter(|element| element.starts_with(letter)).count();
+        assert_eq!((of('1'), of('2'), of('3'), elements.len()), (2000, 4000, 1, 6001));
+        assert!(
+            elements.last() == Some(&"3") && elements.iter().all(|element| matches!(element.len(), 1 | 400))
+        );
+        let mut none = Vec::new();
+        write(&mut none, (b"[", b"\n]"), |_| Ok(())).unwrap();
+        assert_eq!(none, b"[\n]");
     }
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::lanes::Lanes;
 use super::rows::{LaunchedOp, ordered};
-use super::tracks::Kind;
+use super::tracks::{Gpus, Kind};
 use super::{Output, digits};
 use crate::pass::sorted::Sorter;
 use crate::trace::arguments;
@@ -162,7 +162,11 @@ impl Frames {
 ///
 /// # Errors
 /// When the trace or a temporary file cannot be read, or the output has failed.
-pub(super) fn write_frames(output: &mut Output<'_, '_>, frames: Sorter<FrameRecord>) -> Result<()> {
+pub(super) fn write_frames(
+    output: &mut Output<'_, '_>,
+    gpus: &mut Gpus,
+    frames: Sorter<FrameRecord>,
+) -> Result<()> {
     let mut frames = frames.sorted()?;
     let mut lanes = Lanes::default();
     let mut track = None;
@@ -174,7 +178,7 @@ pub(super) fn write_frames(output: &mut Output<'_, '_>, frames: Sorter<FrameReco
         }
         let times = (start, !not_end);
         let kind = if is_graph == 1 { Kind::Graph } else { Kind::Marker };
-        let (process, thread) = output.tracks.queue_lane(queue, kind, lanes.place(times));
+        let (process, thread) = gpus.queue_lane(queue, kind, lanes.place(times));
         let text = output.texts.arguments(text)?;
         let bytes = output.elements.next()?;
         if is_graph == 1 {

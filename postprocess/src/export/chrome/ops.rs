@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::details::Details;
 use super::lanes::Lanes;
 use super::rows::OpRecord;
-use super::tracks::Kind;
+use super::tracks::{Gpus, Hosts, Kind};
 use super::{Output, digits, exact_times};
 use crate::pass::sorted::Sorted;
 use crate::trace::op_kind::OpKind;
@@ -30,6 +30,7 @@ const REMEMBERED: usize = 4096;
 /// When the trace or a temporary file cannot be read, or the output has failed.
 pub(super) fn write_ops(
     output: &mut Output<'_, '_>,
+    (hosts, gpus): (&Hosts, &mut Gpus),
     mut ops: Sorted<OpRecord>,
     details: &mut Details<'_>,
 ) -> Result<()> {
@@ -53,8 +54,12 @@ pub(super) fn write_ops(
                     kind
                 }
             };
-            numbers = output.tracks.queue_lane(op.queue, Kind::Op, lanes.place(op.times()));
-            write_op(output, &op, kind, numbers, details)?;
+            numbers = gpus.queue_lane(op.queue, Kind::Op, lanes.place(op.times()));
+            let origin = Origin {
+                place: gpus.place(op.queue),
+                call: op.call().map(|(call, thread)| (call, hosts.ids(thread))),
+            };
+            write_op(output, &op, kind, numbers, &origin, details)?;
         }
         if let Some(link) = op.arrow() {
             let bytes = output.elements.next()?;
@@ -78,14 +83,23 @@ fn place(bytes: &mut Vec<u8>, (process, thread): (i64, i64)) {
     digits(bytes, thread);
 }
 
+/// Where an operation ran, and who caused it.
+struct Origin {
+    /// GPU and queue.
+    place: (i64, i64),
+    /// The call, with its process and thread id.
+    call: Option<(i64, (i64, i64))>,
+}
+
 fn write_op(
     output: &mut Output<'_, '_>,
     op: &OpRecord,
     kind: OpKind,
     numbers: (i64, i64),
+    origin: &Origin,
     details: &mut Details<'_>,
 ) -> Result<()> {
-    let (gpu, queue) = output.tracks.place(op.queue);
+    let (gpu, queue) = origin.place;
     let bytes = output.elements.next()?;
     bytes.extend_from_slice(b"{\"ph\":\"X\",\"cat\":\"");
     bytes.extend_from_slice(category(kind));
@@ -108,15 +122,13 @@ fn write_op(
     digits(bytes, queue);
     bytes.push(b',');
     exact_times(bytes, op.times());
-    let call = op.call();
-    if let Some((call, thread)) = call {
-        let (pid, tid) = output.tracks.ids(thread);
+    if let Some((call, (pid, tid))) = origin.call {
         for (name, number) in [(&b",\"corr_id\":"[..], call), (b",\"pid\":", pid), (b",\"tid\":", tid)] {
             bytes.extend_from_slice(name);
             digits(bytes, number);
         }
     }
-    details.write(bytes, kind, op.id, call.map(|(call, _)| call))?;
+    details.write(bytes, kind, op.id, origin.call.map(|(call, _)| call))?;
     bytes.extend_from_slice(b"}}");
     Ok(())
 }

@@ -325,8 +325,8 @@ impl Scan<'_> {
             }
             self.exported.ops += 1;
             self.last_ns = self.last_ns.max(end);
-            let queue = self.tracks.queue(gpu, queue);
-            let gpu = self.tracks.gpu_of(queue) as i64;
+            let queue = self.tracks.gpus.queue(gpu, queue);
+            let gpu = self.tracks.gpus.gpu_of(queue) as i64;
             let text = |column| integer(row, column).unwrap_or(-1);
             let mut op = OpRecord {
                 queue,

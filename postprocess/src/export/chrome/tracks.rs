@@ -56,8 +56,6 @@ struct HostProcess {
 struct HostThread {
     process: usize,
     tid: i64,
-    /// Numbers of its tracks.
-    lanes: Vec<i64>,
 }
 
 struct Gpu {
@@ -83,22 +81,44 @@ struct Other {
 
 /// All tracks that there are.
 pub(super) struct Tracks {
+    pub(super) hosts: Hosts,
+    pub(super) gpus: Gpus,
+}
+
+/// Numbers of processes and GPUs.
+#[derive(Default)]
+struct Numbers {
+    taken: FxHashSet<i64>,
+}
+
+/// Processes and their threads.
+pub(super) struct Hosts {
     processes: Vec<HostProcess>,
     threads: Vec<HostThread>,
+    process_of: FxHashMap<(i64, i64), usize>,
+    thread_of: FxHashMap<(usize, i64), u32>,
+    /// The last thread that was asked for: rows of one follow each other.
+    last: Option<((i64, i64, i64), u32)>,
+    sessions: Vec<SessionInfo>,
+}
+
+/// Numbers of the tracks of threads.
+pub(super) struct ThreadLanes {
+    of_thread: Vec<Vec<i64>>,
+    next: i64,
+}
+
+/// GPUs with their queues, and what else has sensors.
+pub(super) struct Gpus {
     gpus: Vec<Gpu>,
     queues: Vec<Queue>,
     others: Vec<Other>,
-    process_of: FxHashMap<(i64, i64), usize>,
-    thread_of: FxHashMap<(usize, i64), u32>,
     gpu_at: FxHashMap<i64, usize>,
     queue_at: FxHashMap<(i64, i64), u32>,
-    /// The last thread and queue that were asked for: rows of one follow each other.
-    last_thread: Option<((i64, i64, i64), u32)>,
-    last_queue: Option<((i64, i64), u32)>,
-    taken: FxHashSet<i64>,
-    next_thread: i64,
-    sessions: Vec<SessionInfo>,
-    gpu_names: FxHashMap<i64, String>,
+    /// The last queue that was asked for.
+    last: Option<((i64, i64), u32)>,
+    numbers: Numbers,
+    names: FxHashMap<i64, String>,
 }
 
 impl Tracks {
@@ -107,66 +127,70 @@ impl Tracks {
     /// # Errors
     /// When the trace cannot be read.
     pub(super) fn of(trace: &Connection) -> Result<Tracks> {
-        let gpu_names = rpd_schema::gpus(trace)?.into_iter().filter_map(|gpu| {
+        let names = rpd_schema::gpus(trace)?.into_iter().filter_map(|gpu| {
             let name = gpu.get(session_fact::GPU_NAME)?.to_string();
             Some((i64::from(gpu.gpu), name))
         });
         Ok(Tracks {
-            processes: Vec::new(),
-            threads: Vec::new(),
-            gpus: Vec::new(),
-            queues: Vec::new(),
-            others: Vec::new(),
-            process_of: FxHashMap::default(),
-            thread_of: FxHashMap::default(),
-            gpu_at: FxHashMap::default(),
-            queue_at: FxHashMap::default(),
-            last_thread: None,
-            last_queue: None,
-            taken: FxHashSet::default(),
-            next_thread: FURTHER_THREAD,
-            sessions: rpd_schema::sessions(trace)?,
-            gpu_names: gpu_names.collect(),
+            hosts: Hosts {
+                processes: Vec::new(),
+                threads: Vec::new(),
+                process_of: FxHashMap::default(),
+                thread_of: FxHashMap::default(),
+                last: None,
+                sessions: rpd_schema::sessions(trace)?,
+            },
+            gpus: Gpus {
+                gpus: Vec::new(),
+                queues: Vec::new(),
+                others: Vec::new(),
+                gpu_at: FxHashMap::default(),
+                queue_at: FxHashMap::default(),
+                last: None,
+                numbers: Numbers::default(),
+                names: names.collect(),
+            },
         })
     }
 
+    /// The thread of a process, which is known by its first session.
+    pub(super) fn thread(&mut self, process: i64, pid: i64, tid: i64) -> u32 {
+        let Hosts { processes, threads, process_of, thread_of, last, .. } = &mut self.hosts;
+        let key = (process, pid, tid);
+        if let Some((_, thread)) = last.filter(|(last, _)| *last == key) {
+            return thread;
+        }
+        let process = *process_of.entry((process, pid)).or_insert_with(|| {
+            let wanted = Some(pid).filter(|pid| *pid < FURTHER_PROCESS);
+            let number = self.gpus.numbers.take(wanted, FURTHER_PROCESS);
+            processes.push(HostProcess { identity: (process, pid), number });
+            processes.len() - 1
+        });
+        let thread = *thread_of.entry((process, tid)).or_insert_with(|| {
+            threads.push(HostThread { process, tid });
+            threads.len() as u32 - 1
+        });
+        *last = Some((key, thread));
+        thread
+    }
+}
+
+impl Numbers {
     /// A free number: `wanted` if it is one, otherwise one from `further` on.
-    fn number(&mut self, wanted: Option<i64>, further: i64) -> i64 {
+    fn take(&mut self, wanted: Option<i64>, further: i64) -> i64 {
         let wanted = wanted.filter(|number| (1..=LARGEST).contains(number) && !self.taken.contains(number));
         let number = wanted
             .unwrap_or_else(|| (further..).find(|number| !self.taken.contains(number)).unwrap_or(further));
         self.taken.insert(number);
         number
     }
+}
 
-    /// The thread of a process, which is known by its first session.
-    pub(super) fn thread(&mut self, process: i64, pid: i64, tid: i64) -> u32 {
-        let key = (process, pid, tid);
-        if let Some((_, thread)) = self.last_thread.filter(|(last, _)| *last == key) {
-            return thread;
-        }
-        let process = match self.process_of.get(&(process, pid)) {
-            Some(known) => *known,
-            None => {
-                let number = self.number(Some(pid).filter(|pid| *pid < FURTHER_PROCESS), FURTHER_PROCESS);
-                self.processes.push(HostProcess { identity: (process, pid), number });
-                self.process_of.insert((process, pid), self.processes.len() - 1);
-                self.processes.len() - 1
-            }
-        };
-        let threads = &mut self.threads;
-        let thread = *self.thread_of.entry((process, tid)).or_insert_with(|| {
-            threads.push(HostThread { process, tid, lanes: Vec::new() });
-            threads.len() as u32 - 1
-        });
-        self.last_thread = Some((key, thread));
-        thread
-    }
-
+impl Gpus {
     /// The queue of a GPU.
     pub(super) fn queue(&mut self, gpu: i64, queue: i64) -> u32 {
         let key = (gpu, queue);
-        if let Some((_, found)) = self.last_queue.filter(|(last, _)| *last == key) {
+        if let Some((_, found)) = self.last.filter(|(last, _)| *last == key) {
             return found;
         }
         let gpu = self.gpu(gpu);
@@ -175,7 +199,7 @@ impl Tracks {
             queues.push(Queue { gpu, queue, lanes: Default::default() });
             queues.len() as u32 - 1
         });
-        self.last_queue = Some((key, found));
+        self.last = Some((key, found));
         found
     }
 
@@ -184,7 +208,7 @@ impl Tracks {
             return *found;
         }
         let wanted = (0..FIRST_GPU).contains(&gpu).then_some(FIRST_GPU + gpu);
-        let number = self.number(wanted, FIRST_OTHER);
+        let number = self.numbers.take(wanted, FIRST_OTHER);
         self.gpus.push(Gpu { gpu, number, tracks: 0, has_counters: false });
         self.gpu_at.insert(gpu, self.gpus.len() - 1);
         self.gpus.len() - 1
@@ -199,25 +223,6 @@ impl Tracks {
     pub(super) fn place(&self, queue: u32) -> (i64, i64) {
         let queue = &self.queues[queue as usize];
         (self.gpus[queue.gpu].gpu, queue.queue)
-    }
-
-    /// Process and thread id of a thread, as the trace has them.
-    pub(super) fn ids(&self, thread: u32) -> (i64, i64) {
-        let thread = &self.threads[thread as usize];
-        (self.processes[thread.process].identity.1, thread.tid)
-    }
-
-    /// The numbers of a thread's track.
-    pub(super) fn thread_lane(&mut self, thread: u32, lane: u32) -> (i64, i64) {
-        let HostThread { process, tid, lanes } = &mut self.threads[thread as usize];
-        while lanes.len() <= lane as usize {
-            let own = Some(*tid).filter(|tid| lanes.is_empty() && (1..FURTHER_THREAD).contains(tid));
-            lanes.push(own.unwrap_or_else(|| {
-                self.next_thread += 1;
-                self.next_thread - 1
-            }));
-        }
-        (self.processes[*process].number, lanes[lane as usize])
     }
 
     /// The numbers of a queue's track.
@@ -248,38 +253,16 @@ impl Tracks {
         if let Some(known) = self.others.iter().find(|other| other.name == name) {
             return known.number;
         }
-        let number = self.number(None, FIRST_OTHER);
+        let number = self.numbers.take(None, FIRST_OTHER);
         self.others.push(Other { name, number });
         number
     }
 
-    /// Writes names and order of the tracks that were used.
+    /// Writes names and order of the GPUs and queues that were used, and of what else has sensors.
     ///
     /// # Errors
     /// When the output has failed.
     pub(super) fn write_names(&self, elements: &mut Elements) -> Result<()> {
-        let mut threads: Vec<&HostThread> =
-            self.threads.iter().filter(|thread| !thread.lanes.is_empty()).collect();
-        let identity = |thread: &HostThread| self.processes[thread.process].identity;
-        threads.sort_by_key(|thread| {
-            let (process, pid) = identity(thread);
-            (pid, process, thread.tid)
-        });
-        let mut named = BTreeSet::new();
-        let mut order = 0;
-        for thread in threads {
-            let HostProcess { number, identity: (_, pid) } = self.processes[thread.process];
-            if named.insert(number) {
-                let name = self.process_name(&self.processes[thread.process]);
-                write_name(elements, "process", (number, None), &name, named.len())?;
-            }
-            let main = if thread.tid == pid { "main thread" } else { "thread" };
-            for (lane, track) in thread.lanes.iter().enumerate() {
-                order += 1;
-                let name = format!("{main} {}{}", thread.tid, lane_suffix(lane));
-                write_name(elements, "thread", (number, Some(*track)), &name, order)?;
-            }
-        }
         let mut gpus: Vec<usize> = (0..self.gpus.len()).collect();
         gpus.sort_by_key(|at| self.gpus[*at].gpu);
         let mut queues: Vec<&Queue> = self.queues.iter().collect();
@@ -289,7 +272,7 @@ impl Tracks {
             if tracks == 0 && !has_counters {
                 continue;
             }
-            let name = match self.gpu_names.get(&gpu) {
+            let name = match self.names.get(&gpu) {
                 Some(name) => format!("GPU {gpu} {name}"),
                 None => format!("GPU {gpu}"),
             };
@@ -308,6 +291,64 @@ impl Tracks {
         for (place, other) in self.others.iter().enumerate() {
             let order = 2 * GPU_ORDER + place;
             write_name(elements, "process", (other.number, None), &other.name, order)?;
+        }
+        Ok(())
+    }
+}
+
+impl ThreadLanes {
+    /// None yet.
+    pub(super) fn of(hosts: &Hosts) -> ThreadLanes {
+        ThreadLanes { of_thread: vec![Vec::new(); hosts.threads.len()], next: FURTHER_THREAD }
+    }
+
+    /// The numbers of a thread's track.
+    pub(super) fn place(&mut self, hosts: &Hosts, thread: u32, lane: u32) -> (i64, i64) {
+        let HostThread { process, tid } = hosts.threads[thread as usize];
+        let lanes = &mut self.of_thread[thread as usize];
+        while lanes.len() <= lane as usize {
+            let own = Some(tid).filter(|tid| lanes.is_empty() && (1..FURTHER_THREAD).contains(tid));
+            lanes.push(own.unwrap_or_else(|| {
+                self.next += 1;
+                self.next - 1
+            }));
+        }
+        (hosts.processes[process].number, lanes[lane as usize])
+    }
+}
+
+impl Hosts {
+    /// Process and thread id of a thread, as the trace has them.
+    pub(super) fn ids(&self, thread: u32) -> (i64, i64) {
+        let thread = &self.threads[thread as usize];
+        (self.processes[thread.process].identity.1, thread.tid)
+    }
+
+    /// Writes names and order of the processes and threads that were used.
+    ///
+    /// # Errors
+    /// When the output has failed.
+    pub(super) fn write_names(&self, lanes: &ThreadLanes, elements: &mut Elements) -> Result<()> {
+        let mut threads: Vec<(&HostThread, &Vec<i64>)> =
+            self.threads.iter().zip(&lanes.of_thread).filter(|(_, lanes)| !lanes.is_empty()).collect();
+        threads.sort_by_key(|(thread, _)| {
+            let (process, pid) = self.processes[thread.process].identity;
+            (pid, process, thread.tid)
+        });
+        let mut named = BTreeSet::new();
+        let mut order = 0;
+        for (thread, lanes) in threads {
+            let HostProcess { number, identity: (_, pid) } = self.processes[thread.process];
+            if named.insert(number) {
+                let name = self.process_name(&self.processes[thread.process]);
+                write_name(elements, "process", (number, None), &name, named.len())?;
+            }
+            let main = if thread.tid == pid { "main thread" } else { "thread" };
+            for (lane, track) in lanes.iter().enumerate() {
+                order += 1;
+                let name = format!("{main} {}{}", thread.tid, lane_suffix(lane));
+                write_name(elements, "thread", (number, Some(*track)), &name, order)?;
+            }
         }
         Ok(())
     }
