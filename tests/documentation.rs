@@ -156,6 +156,7 @@ fn copy_of(furnished: &Dir) -> Dir {
     for binary in [rpd(), rpd_remote()] {
         symlink(&binary, binaries.join(binary.file_name().unwrap())).unwrap();
     }
+    symlink(root().join("scripts/rpd2tracing.py"), binaries.join("rpd2tracing.py")).unwrap();
     dir
 }
 
