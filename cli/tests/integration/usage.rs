@@ -292,15 +292,9 @@ const SERIES: &str = "(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT val
 fn output_that_cannot_be_written_is_an_error() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    for verb in [
-        &["top"][..],
-        &["info"],
-        &["check"],
-        &["durations"],
-        &["gaps"],
-        &["overlap"],
-        &["export", "chrome"],
-    ] {
+    for verb in
+        [&["top"][..], &["info"], &["check"], &["durations"], &["gaps"], &["overlap"], &["export", "chrome"]]
+    {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = dir.rpd(&[verb, &[trace.as_str()]].concat());
         let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
