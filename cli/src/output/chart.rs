@@ -9,7 +9,7 @@ pub(crate) fn bar_room(room: Option<usize>, others: usize) -> usize {
 }
 
 /// A bar as long as `value` is of `greatest`, in at most `room` columns. What is more than nothing is seen.
-pub(crate) fn bar(value: u64, greatest: u64, room: usize) -> String {
+pub(crate) fn bar(value: u128, greatest: u128, room: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if value == 0 || greatest == 0 {
         return String::new();

@@ -1,7 +1,8 @@
 //! `rpd gaps`: when GPUs are idle, and why.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use rpd_escape::csv_field;
-use rpd_postprocess::report::gaps::{self, After, Bin, CAUSES, Cause, CauseTime, Gap, GpuGaps};
+use rpd_postprocess::report::gaps::{self, Cause, CauseTime, Gap, GpuGaps};
 use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
@@ -108,16 +109,17 @@ impl Gaps {
 }
 
 /// Percent that `part` is of `whole`.
-fn percent(part: u64, whole: u64) -> f64 {
+fn percent(part: impl Into<u128>, whole: impl Into<u128>) -> f64 {
+    let (part, whole) = (part.into(), whole.into());
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-fn share(part: u64, whole: u64) -> String {
+fn share(part: impl Into<u128>, whole: impl Into<u128>) -> String {
     format!("{:.1}", percent(part, whole))
 }
 
-fn time(ns: u64) -> String {
-    duration(ns as f64)
+fn time(ns: impl Into<u128>) -> String {
+    duration(ns.into() as f64)
 }
 
 /// Writes all tables, with `rows` rows of what is many, and times counted from `zero`, ns.
@@ -152,18 +154,19 @@ fn write_tables(
         ]);
     }
     table.write(out, 0, room)?;
-    let idle: u64 = gpus.iter().map(|gpu| gpu.idle_ns).sum();
+    let idle: u128 = gpus.iter().map(|gpu| u128::from(gpu.idle_ns)).sum();
     if idle == 0 {
         return Ok(());
     }
 
-    let bins = together(gpus);
-    let greatest = bins.iter().map(|bin| bin.idle_ns).max().unwrap_or(0);
-    let labels: Vec<String> = bins.iter().map(label).collect();
+    let bins = gpus.iter().flat_map(|gpu| &gpu.bins);
+    let bins = together(bins.map(|bin| ((bin.from_ns, bin.to_ns), bin.gaps, bin.idle_ns, 0)));
+    let greatest = bins.values().map(|bin| bin.idle_ns).max().unwrap_or(0);
+    let labels: Vec<String> = bins.keys().map(|range| label(*range)).collect();
     let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let bars = bar_room(room, widest + 30);
     let mut table = Table::new(&[("gap", Left), ("gaps", Right), ("idle", Right), ("%", Right), ("", Left)]);
-    for (bin, label) in bins.iter().zip(labels) {
+    for (bin, label) in bins.values().zip(labels) {
         table.row(vec![
             label,
             bin.gaps.to_string(),
@@ -175,41 +178,42 @@ fn write_tables(
     writeln!(out)?;
     table.write(out, 0, room)?;
 
-    let mut causes: Vec<CauseTime> = causes_together(gpus);
-    causes.retain(|cause| cause.idle_ns > 0);
-    causes.sort_by_key(|cause| std::cmp::Reverse(cause.idle_ns));
+    let causes = gpus.iter().flat_map(|gpu| &gpu.causes).filter(|cause| cause.idle_ns > 0);
+    let causes = most_first(causes.map(|cause| (cause.cause, cause.gaps, cause.idle_ns, 0)));
     let mut table =
         Table::new(&[("gaps", Right), ("idle", Right), ("%", Right), ("cause", Left), ("that is", Left)])
             .folding(1);
-    for cause in causes {
+    for (cause, sum) in causes {
         table.row(vec![
-            cause.gaps.to_string(),
-            time(cause.idle_ns),
-            share(cause.idle_ns, idle),
-            word(cause.cause).to_string(),
-            meaning(cause.cause).to_string(),
+            sum.gaps.to_string(),
+            time(sum.idle_ns),
+            share(sum.idle_ns, idle),
+            word(cause).to_string(),
+            meaning(cause).to_string(),
         ]);
     }
     writeln!(out)?;
     table.write(out, 0, room)?;
 
-    let after = after_together(gpus);
+    let after = gpus.iter().flat_map(|gpu| &gpu.after);
+    let after =
+        most_first(after.map(|after| (after.name.as_str(), after.gaps, after.idle_ns, after.longest_ns)));
     let mut table =
         Table::new(&[("gaps", Right), ("idle", Right), ("%", Right), ("longest", Right), ("after", Left)])
             .sparing(&["longest"]);
-    for after in after.iter().take(rows) {
+    for (name, sum) in after.iter().take(rows) {
         table.row(vec![
-            after.gaps.to_string(),
-            time(after.idle_ns),
-            share(after.idle_ns, idle),
-            time(after.longest_ns),
-            after.name.clone(),
+            sum.gaps.to_string(),
+            time(sum.idle_ns),
+            share(sum.idle_ns, idle),
+            time(sum.longest_ns),
+            (*name).to_string(),
         ]);
     }
     writeln!(out)?;
     table.write(out, 0, room)?;
     if let Some(hidden) = after.get(rows..).filter(|hidden| !hidden.is_empty()) {
-        let left: u64 = hidden.iter().map(|after| after.idle_ns).sum();
+        let left: u128 = hidden.iter().map(|(_, sum)| sum.idle_ns).sum();
         writeln!(
             out,
             "... and {} with {} %",
@@ -220,7 +224,7 @@ fn write_tables(
 
     let mut longest: Vec<(i64, &Gap)> =
         gpus.iter().flat_map(|gpu| gpu.longest.iter().map(|gap| (gpu.gpu, gap))).collect();
-    longest.sort_by_key(|(gpu, gap)| (std::cmp::Reverse(gap.idle_ns), *gpu, gap.start_ns));
+    longest.sort_by_key(|(gpu, gap)| (Reverse(gap.idle_ns), *gpu, gap.start_ns));
     let mut table = Table::new(&[("gpu", Right), ("longest", Right), ("at", Right), ("cause", Left)]);
     longest.truncate(rows);
     let names: Vec<Cow<'_, str>> =
@@ -251,61 +255,43 @@ fn seconds(ns: i64) -> String {
     format!("{sign}{}.{:06}s", us / 1_000_000, us % 1_000_000)
 }
 
-/// The bins of all GPUs, added up.
-fn together(gpus: &[GpuGaps]) -> Vec<Bin> {
-    let mut bins: Vec<Bin> = Vec::new();
-    for bin in gpus.iter().flat_map(|gpu| &gpu.bins) {
-        match bins.iter_mut().find(|known| known.from_ns == bin.from_ns) {
-            Some(known) => {
-                known.gaps += bin.gaps;
-                known.idle_ns += bin.idle_ns;
-            }
-            None => bins.push(*bin),
-        }
-    }
-    bins.sort_by_key(|bin| bin.from_ns);
-    bins
+/// Gaps of all GPUs that have something in common.
+#[derive(Default)]
+struct Together {
+    gaps: u64,
+    /// Of many GPUs, a u64 may not hold it.
+    idle_ns: u128,
+    longest_ns: u64,
 }
 
-fn causes_together(gpus: &[GpuGaps]) -> Vec<CauseTime> {
-    let of = |cause: &Cause| {
-        let all = gpus.iter().flat_map(|gpu| &gpu.causes).filter(|other| other.cause == *cause);
-        all.fold(CauseTime { cause: *cause, gaps: 0, idle_ns: 0 }, |sum, other| CauseTime {
-            cause: *cause,
-            gaps: sum.gaps + other.gaps,
-            idle_ns: sum.idle_ns + other.idle_ns,
-        })
-    };
-    CAUSES.iter().map(of).collect()
+/// Adds up what all GPUs have of the same kind: rows of the kind, how many gaps, their time and the longest, ns.
+fn together<K: Ord>(rows: impl Iterator<Item = (K, u64, u64, u64)>) -> BTreeMap<K, Together> {
+    let mut all: BTreeMap<K, Together> = BTreeMap::new();
+    for (kind, gaps, idle_ns, longest_ns) in rows {
+        let sum = all.entry(kind).or_default();
+        sum.gaps += gaps;
+        sum.idle_ns += u128::from(idle_ns);
+        sum.longest_ns = sum.longest_ns.max(longest_ns);
+    }
+    all
 }
 
-fn after_together(gpus: &[GpuGaps]) -> Vec<After> {
-    let mut by_name: HashMap<&str, After> = HashMap::new();
-    for after in gpus.iter().flat_map(|gpu| &gpu.after) {
-        let known = by_name.entry(&after.name).or_insert_with(|| After {
-            name: after.name.clone(),
-            gaps: 0,
-            idle_ns: 0,
-            longest_ns: 0,
-        });
-        known.gaps += after.gaps;
-        known.idle_ns += after.idle_ns;
-        known.longest_ns = known.longest_ns.max(after.longest_ns);
-    }
-    let mut all: Vec<After> = by_name.into_values().collect();
-    all.sort_by(|a, b| b.idle_ns.cmp(&a.idle_ns).then_with(|| a.name.cmp(&b.name)));
+/// [`together`], most time first.
+fn most_first<K: Ord>(rows: impl Iterator<Item = (K, u64, u64, u64)>) -> Vec<(K, Together)> {
+    let mut all: Vec<(K, Together)> = together(rows).into_iter().collect();
+    all.sort_by_key(|(_, sum)| Reverse(sum.idle_ns));
     all
 }
 
 /// `10 to 20 us`, `500 us to 1 ms`, `10 s and more`.
-fn label(bin: &Bin) -> String {
+fn label((from_ns, to_ns): (u64, Option<u64>)) -> String {
     let units = |ns: u64| match ns {
         0..1_000_000 => (ns / 1_000, "us"),
         1_000_000..1_000_000_000 => (ns / 1_000_000, "ms"),
         _ => (ns / 1_000_000_000, "s"),
     };
-    let (from, unit) = units(bin.from_ns);
-    match bin.to_ns.map(units) {
+    let (from, unit) = units(from_ns);
+    match to_ns.map(units) {
         None => format!("{from} {unit} and more"),
         Some((to, unit)) if from == 0 => format!("under {to} {unit}"),
         Some((to, other)) if other == unit => format!("{from} to {to} {unit}"),
@@ -353,7 +339,14 @@ fn write_csv(gpus: &[GpuGaps]) -> Result<()> {
             let idle = gpu.idle_ns;
             row("gpu", "", gpu.gaps, idle, Some(gpu.longest_ns), percent(idle, gpu.span_ns))?;
             for bin in &gpu.bins {
-                row("gap", &label(bin), bin.gaps, bin.idle_ns, None, percent(bin.idle_ns, idle))?;
+                row(
+                    "gap",
+                    &label((bin.from_ns, bin.to_ns)),
+                    bin.gaps,
+                    bin.idle_ns,
+                    None,
+                    percent(bin.idle_ns, idle),
+                )?;
             }
             for CauseTime { cause, gaps, idle_ns } in &gpu.causes {
                 row("cause", word(*cause), *gaps, *idle_ns, None, percent(*idle_ns, idle))?;
@@ -374,9 +367,7 @@ mod tests {
 
     #[test]
     fn bins_are_said_in_words() {
-        let label = |at: usize| {
-            label(&Bin { from_ns: BINS[at], to_ns: BINS.get(at + 1).copied(), gaps: 0, idle_ns: 0 })
-        };
+        let label = |at: usize| label((BINS[at], BINS.get(at + 1).copied()));
         assert_eq!(
             [0, 1, 3, 9, 10, 18, 19, 22].map(label),
             [

@@ -260,3 +260,16 @@ pub(crate) fn rows(trace: &Connection, query: &str) -> Vec<Vec<Value>> {
 pub(crate) fn number(trace: &Connection, query: &str) -> i64 {
     trace.query_row(query, [], |row| row.get(0)).unwrap()
 }
+
+/// Drops all views of a trace, so that columns of its tables can be renamed.
+pub(crate) fn drop_views(dir: &Dir, trace: &str) {
+    let connection = dir.open(trace);
+    let drop: String = connection
+        .query_row(
+            "SELECT group_concat('DROP VIEW ' || name || ';', '') FROM sqlite_master WHERE type = 'view'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    connection.execute_batch(&drop).unwrap();
+}

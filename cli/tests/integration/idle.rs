@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 
-use crate::generated::{generated, to_schema_3};
+use crate::generated::{drop_views, generated, to_schema_3};
 use crate::harness::{Dir, golden, ran};
 
 /// What calls are called, and the cause that idle time inside them has; `None`: the program itself.
@@ -455,4 +455,30 @@ fn odd_traces_are_no_failure() {
     let unknown = &report(&dir, "gaps", &few)[0]["causes"][6];
     assert_eq!(unknown["cause"], "unknown");
     assert_eq!(number(unknown, "idle_ns"), number(&report(&dir, "gaps", &few)[0], "idle_ns"));
+}
+
+#[test]
+fn times_of_many_gpus_add_up_where_64_bits_do_not_hold_them() {
+    let dir = Dir::new();
+    let far = i64::MAX / 2 - 10;
+    let ops: Vec<Op> = (0..6)
+        .flat_map(|gpu| [1, far].map(|start| Op { gpu, queue: 0, start, length: 1, name: 0, call: 99 }))
+        .collect();
+    let trace = trace_of(&dir, &[], &ops);
+    let table = dir.run(&["gaps", &trace]);
+    assert!(table.expect(0).stdout.contains("10 s and more     6  27670116111 s  100.0"), "{table}");
+}
+
+#[test]
+fn a_table_without_ends_is_said() {
+    let dir = Dir::new();
+    for (table, verbs) in [("rocpd_api", &["gaps"][..]), ("rocpd_op", &["gaps", "overlap"])] {
+        let trace = dir.fixture("matmul_result.rpd");
+        drop_views(&dir, &trace);
+        let rename = format!("ALTER TABLE {table} RENAME \"end\" TO finish");
+        dir.open(&trace).execute_batch(&rename).unwrap();
+        for verb in verbs {
+            dir.run(&[verb, &trace]).expect(1).says(&[&format!("no such column: {table}.end")]);
+        }
+    }
 }

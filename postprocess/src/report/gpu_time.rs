@@ -44,7 +44,7 @@ pub(super) struct GpuOps {
 /// Rows that reports about a GPU's time leave out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Operations with times that `rpd check` has as impossible, or far from all others.
+    /// Operations with times that `rpd check` has as impossible, or longer than a day and far from all others.
     pub impossible: u64,
     /// Barriers: a GPU that waits does no work.
     pub barriers: u64,
@@ -61,8 +61,9 @@ impl GpuOps {
             false => Ids::default(),
         };
         let (mut sorter, mut left_out, mut outliers) = (Sorter::new(), LeftOut::default(), Outliers::new());
-        let mut rows =
-            trace.prepare(r#"SELECT gpuId, start, "end", id, description_id, opType_id FROM rocpd_op"#)?;
+        // By itself, "end" is a text to SQLite where there is no such column.
+        let mut rows = trace
+            .prepare(r#"SELECT gpuId, start, rocpd_op."end", id, description_id, opType_id FROM rocpd_op"#)?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));

@@ -293,7 +293,9 @@ impl LaunchedGap {
 
 /// Gives each call of a trace that has possible times.
 fn each_call(trace: &Connection, mut give: impl FnMut(&Call) -> Result<()>) -> Result<()> {
-    let mut rows = trace.prepare(r#"SELECT id, pid, tid, start, "end", apiName_id FROM rocpd_api"#)?;
+    // By itself, "end" is a text to SQLite where there is no such column.
+    let mut rows =
+        trace.prepare(r#"SELECT id, pid, tid, start, rocpd_api."end", apiName_id FROM rocpd_api"#)?;
     let mut rows = rows.query([])?;
     while let Some(row) = rows.next()? {
         if let Some(call) = Call::of(row)? {
