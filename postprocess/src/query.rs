@@ -1,8 +1,9 @@
 //! Queries of a user's own to a trace: they may read, for as long as they are given, and do nothing else.
 //!
-//! Three things keep a query from doing more. The connection cannot write the file; the authorizer refuses every statement that is not
-//! a question, temporary tables and other files included; and SQLite's own protections are on (functions of the file's views, shadow
-//! tables). The views of the format that another tool's file lacks are there for the query, in SQLite's memory.
+//! Three things keep a query from doing more. The connection cannot write the file, unless that is in WAL mode: only a connection that
+//! may write removes what SQLite puts beside it. The authorizer refuses every statement that is not a question, temporary tables and
+//! other files included. And SQLite's own protections are on (functions of the file's views, shadow tables). The views of the format
+//! that another tool's file lacks are there for the query, in SQLite's memory.
 
 mod permission;
 mod views;
@@ -12,11 +13,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use rpd_schema::Version;
 use rpd_settings::tip;
 use rpd_sql::query;
 use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Row, Statement};
 
 use crate::notes::SharedNotes;
@@ -69,8 +71,15 @@ impl Questioned {
         }
         // What a query sorts may be larger than memory.
         trace.execute_batch("PRAGMA temp_store = FILE")?;
+        for (schema, file) in [("main", Some(file)), (BEFORE, before)] {
+            if let Some(file) = file {
+                check_names(&trace, schema, file)?;
+            }
+        }
         views::add(&trace, version).with_context(|| format!("cannot read {name}"))?;
         trace.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // Else "end" is a text where there is no such column, and the answer is wrong.
+        trace.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
         let refused = Arc::new(Mutex::new(None));
         let refusals = Arc::clone(&refused);
         trace.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
@@ -188,11 +197,17 @@ impl Questioned {
             return anyhow!("{} has no table {}{tip}; it has: {there}", self.name, escape(found));
         }
         if let Some(column) = msg.strip_prefix("no such column: ") {
+            // SQLite adds a question to a name in quotes.
+            let quoted = column.strip_suffix(" - should this be a string literal in single-quotes?");
+            let column = quoted.unwrap_or(column).trim_matches('"');
+            let texts = if quoted.is_some() { "; texts are in single quotes" } else { "" };
             let name = column.rsplit('.').next().unwrap_or(column);
             let columns = self.columns().unwrap_or_default();
-            let tip = tip(name, columns.iter().map(String::as_str));
+            // Another table may have a column of that name.
+            let others = columns.iter().map(String::as_str).filter(|other| *other != name);
+            let tip = tip(name, others);
             return anyhow!(
-                "there is no column {}{tip}; rpd sql {} 'pragma table_info(op)' lists those of the table op",
+                "there is no column {}{tip}{texts}; rpd sql {} 'pragma table_info(op)' lists those of the table op",
                 escape(column),
                 self.name
             );
@@ -210,6 +225,24 @@ impl Questioned {
         }
         Ok(found)
     }
+}
+
+/// Refuses a file whose schema has bytes that are not UTF-8: the connection's library panics over names with such bytes.
+fn check_names(trace: &Connection, schema: &str, file: &Path) -> Result<()> {
+    let mut texts =
+        trace.prepare(&format!("SELECT sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL"))?;
+    let mut texts = texts.query([])?;
+    while let Some(row) = texts.next().with_context(|| format!("cannot read {}", file.display()))? {
+        if let ValueRef::Text(text) = row.get_ref(0)?
+            && std::str::from_utf8(text).is_err()
+        {
+            bail!(
+                "{}: a table, a view or a column has a name that is not UTF-8, so queries are not possible",
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 impl Prepared<'_> {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::generated::{generated, to_schema_3};
-use crate::harness::{Dir, Ran, golden, ran};
+use crate::generated::{drop_views, generated, to_schema_3};
+use crate::harness::{Dir, RPD, Ran, golden, ran};
 
 fn json(ran: &Ran) -> Value {
     serde_json::from_str(&ran.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {ran}"))
@@ -159,6 +159,8 @@ fn errors_say_what_to_do() {
         &["no table rocpd_ops", "did you mean rocpd_op?", "it has: api, busy"],
     );
     said(1, "SELECT strat FROM op", &["no column strat", "did you mean start?", "table_info"]);
+    // Without such a column, what is in double quotes is no text either.
+    said(1, "SELECT \"strat\" FROM op", &["no column strat", "did you mean start?", "single quotes"]);
     said(1, "SELECT x\x1b[2J FROM op", &["cannot be run"]);
     said(1, "SELECT FROM", &["cannot be run: near \"FROM\": syntax error"]);
     said(1, "SELECT * FROM op WHERE id = ?1", &["parameter"]);
@@ -266,4 +268,45 @@ fn markers_of_schema_3_have_their_texts() {
     assert_eq!(answers(&trace), expected);
     let api = dir.run(&["sql", "--csv", &trace, "SELECT count(*) FROM api WHERE args LIKE 'argument%'"]);
     assert_ne!(api.expect(0).stdout, "count(*)\n0\n");
+}
+
+#[test]
+fn columns_that_a_file_lacks_are_no_texts_and_no_tips() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    drop_views(&dir, &trace);
+    dir.open(&trace)
+        .execute_batch("ALTER TABLE rocpd_op RENAME \"end\" TO e; ALTER TABLE rocpd_op RENAME gpuId TO g")
+        .unwrap();
+    dir.run(&["sql", &trace, "SELECT sum(\"end\") FROM rocpd_op"]).expect(1).says(&["no column end"]);
+    let other = dir.run(&["sql", &trace, "SELECT gpuId FROM rocpd_op"]);
+    assert!(!other.expect(1).says(&["no column gpuId"]).stderr.contains("did you mean gpuId"), "{other}");
+}
+
+#[test]
+fn names_that_are_not_utf_8_are_refused() {
+    let dir = Dir::new();
+    let good = dir.fixture("matmul_result.rpd");
+    let bad = dir.trace("bad.rpd", "CREATE TABLE odd (abcdef)");
+    let mut bytes = fs::read(dir.path(&bad)).unwrap();
+    let at = bytes.windows(6).position(|six| six == b"abcdef").unwrap();
+    bytes[at..at + 2].copy_from_slice(b"\xff\xfe");
+    fs::write(dir.path(&bad), bytes).unwrap();
+    for arguments in [&["sql", &bad, "SELECT * FROM odd"], &["sql", &bad, "nosuch"]] {
+        dir.run(arguments).expect(1).says(&["bad.rpd", "not UTF-8"]);
+    }
+    dir.run(&["sql", "--before", &bad, &good, "topDiff"]).expect(1).says(&["bad.rpd", "not UTF-8"]);
+}
+
+#[test]
+fn of_a_large_blob_a_table_has_the_beginning_and_the_end() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    let query = "SELECT x'00ff' AS a, zeroblob(200000000) AS b";
+    // KiB: the blob fits, what it would be in words does not.
+    let limited = format!("ulimit -v 500000; exec {RPD} sql {trace} \"{query}\"");
+    let shell = ran(dir.command("sh").args(["-c", &limited]));
+    let line = shell.expect(0).stdout.lines().nth(1).unwrap();
+    assert!(line.starts_with("x'00ff'  x'0000") && line.contains("00…00") && line.ends_with("00'"));
+    assert!(line.len() < 20_000);
 }

@@ -221,9 +221,8 @@ impl Cell {
             ValueRef::Null => (String::new(), None),
             ValueRef::Integer(number) => (number.to_string(), Some(true)),
             ValueRef::Real(number) => (readable(number), Some(true)),
-            ValueRef::Text(_) | ValueRef::Blob(_) => {
-                (shorten(&escape(&in_words(value)), WIDEST).into_owned(), Some(false))
-            }
+            ValueRef::Blob(bytes) => (shortened(bytes), Some(false)),
+            text => (shorten(&escape(&in_words(text)), WIDEST).into_owned(), Some(false)),
         };
         Cell { text, is_number }
     }
@@ -250,12 +249,25 @@ fn infinite(number: f64) -> &'static str {
 /// A text; bytes that are none as SQL writes them.
 fn in_words(value: ValueRef<'_>) -> Cow<'_, str> {
     match value {
-        ValueRef::Blob(bytes) => {
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("x'{digits}'").into()
-        }
+        ValueRef::Blob(bytes) => format!("x'{}'", hexadecimal(bytes)).into(),
         other => text_of(other),
     }
+}
+
+/// Bytes as SQL writes them, in at most [`WIDEST`] columns: only those that are shown are written, as there may be a gigabyte.
+fn shortened(bytes: &[u8]) -> String {
+    const SIDE: usize = (WIDEST - "x'…'".len()) / 4;
+    if bytes.len() <= 2 * SIDE {
+        return format!("x'{}'", hexadecimal(bytes));
+    }
+    let (head, tail) = (&bytes[..SIDE], &bytes[bytes.len() - SIDE..]);
+    format!("x'{}…{}'", hexadecimal(head), hexadecimal(tail))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
 fn field(value: ValueRef<'_>) -> String {
