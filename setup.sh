@@ -42,6 +42,6 @@ fi
 nvtx=$(dirname "$0")/target/nvtx
 if [ ! -d "$nvtx/nvtx" ]; then
     echo "setup: installing the Python package nvtx into target"
-    python3 -m pip install --quiet --disable-pip-version-check --target "$nvtx" nvtx ||
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --target "$nvtx" nvtx ||
         echo "setup: pip could not install nvtx: the test of it will say so" >&2
 fi

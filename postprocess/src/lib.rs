@@ -10,7 +10,7 @@
 //! | `passes/` | the passes, and the one list of them |
 //! | `rewrite/` | making a trace out of others: it appears whole or not at all |
 //! | `merge/`, `trim/` | several traces in one; a part of one |
-//! | `moment/` | times as people name them |
+//! | `moment/`, `pattern.rs` | times and names as people write them |
 //! | `report/` | rankings, calls in their order, durations, idle time and its causes, overlap, builds of a kernel compared |
 //! | `query/` | queries of a user's own, which may only read |
 //! | `region/` | a part of a trace as people name it: times, GPUs, queues, streams, processes, markers, kernels |
@@ -30,6 +30,7 @@ pub mod moment;
 pub mod notes;
 pub mod pass;
 pub mod passes;
+pub mod pattern;
 pub mod query;
 pub mod region;
 pub mod report;

@@ -13,28 +13,15 @@ mod measured;
 mod setting;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use measured::{PATIENCE, median};
-use setting::{generate, machine, original};
+use setting::{arguments, generate, machine, original};
 
 const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 
 fn main() {
-    let (mut raw, mut sizes) = (None, vec![]);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            // Cargo's own.
-            "--bench" => {}
-            "--raw" => raw = arguments.next().map(PathBuf::from),
-            calls => sizes.push(calls.parse().unwrap_or_else(|_| panic!("{calls}: not a number of calls"))),
-        }
-    }
-    if sizes.is_empty() {
-        sizes = vec![100_000, 1_000_000, 5_000_000];
-    }
+    let (raw, sizes) = arguments();
     let machine = machine();
     println!("{machine}");
     let mut lines = vec![format!("# {machine}"), "calls\texport\tvariant\tmeasure\tvalue".to_string()];

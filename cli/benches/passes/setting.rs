@@ -7,6 +7,24 @@ use std::process::Command;
 use crate::RPD;
 use crate::measured::{self, Measured};
 
+/// What the command line asks for: a file for all numbers (`--raw FILE`), and calls of the traces.
+pub(crate) fn arguments() -> (Option<PathBuf>, Vec<u64>) {
+    let (mut raw, mut sizes) = (None, vec![]);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // Cargo's own.
+            "--bench" => {}
+            "--raw" => raw = arguments.next().map(PathBuf::from),
+            calls => sizes.push(calls.parse().unwrap_or_else(|_| panic!("{calls}: not a number of calls"))),
+        }
+    }
+    if sizes.is_empty() {
+        sizes = vec![100_000, 1_000_000, 5_000_000];
+    }
+    (raw, sizes)
+}
+
 /// A tool of the original, as `prepare` has it run with the checkout, if there is one. None inside: it took too long.
 pub(crate) fn original(prepare: impl FnOnce(&mut Command, &Path)) -> Option<Option<Measured>> {
     let checkout = PathBuf::from(std::env::var_os("RPD_ORIGINAL")?);

@@ -3,6 +3,7 @@
 use clap::Args;
 use regex::Regex;
 use rpd_postprocess::moment::{Moment, TimeRange};
+use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::region::Region;
 
 /// What `--start` and the like mean, for the help of a verb.
@@ -49,7 +50,7 @@ pub(crate) struct RegionArgs {
     #[arg(long = "in", value_name = "MARKER", allow_hyphen_values = true)]
     within: Option<String>,
     /// Operations in whose names this regular expression is found, or in their types where they have none
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     kernel: Option<Regex>,
 }
 

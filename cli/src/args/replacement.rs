@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use regex::Regex;
+use rpd_postprocess::pattern::pattern;
 use rpd_settings::library_filter::LibraryFilter;
 use rpd_settings::measure::Measure;
 
@@ -30,7 +30,7 @@ pub(crate) fn library_filter() -> impl TypedValueParser<Value = PathBuf> {
 
 /// A regular expression for names of kernels.
 pub(crate) fn regex(text: &str) -> Result<String, String> {
-    Regex::new(text).map(|_| text.to_string()).map_err(|error| error.to_string())
+    pattern(text).map(|_| text.to_string())
 }
 
 /// Whose turn it is to run.

@@ -11,6 +11,7 @@ use clap::Args;
 use regex::Regex;
 use rpd_escape::{csv_field, json};
 use rpd_postprocess::moment::TimeRange;
+use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::report::calls::{self, ReportedCall};
 use rpd_postprocess::trim::window::{Window, span};
 use rpd_postprocess::{text, trace};
@@ -51,7 +52,7 @@ pub(crate) struct Api {
     #[arg(long = "in", value_name = "RANGE", allow_hyphen_values = true)]
     within: Option<TimeRange>,
     /// Calls only whose function or arguments match this regular expression
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     grep: Option<Regex>,
     /// The first N calls only
     #[arg(short = 'n', value_name = "N")]

@@ -15,6 +15,7 @@ use regex::Regex;
 use rpd_postprocess::code::{
     self, Assumed, BuildObject, FoundObject, KernelFacts, Lister, NoListing, TraceCode,
 };
+use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::text::{self, counted};
 
 use self::listing::{ListingForm, ListingParts, Listings, Origin};
@@ -74,7 +75,7 @@ pub(crate) struct Code {
     #[arg(long, value_name = "DIR")]
     code: Option<PathBuf>,
     /// Kernels only whose name, as shown or mangled, matches this regular expression
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     kernel: Option<Regex>,
     /// Show the arguments: offset, size, kind, type and name
     #[arg(long)]

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
 use rpd_duration_log::{LineName, LineTimes, LineWriter, LogFormat};
+use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::report::durations::{self, TimedDispatch};
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
@@ -41,7 +42,7 @@ pub(crate) struct Durations {
     /// The trace
     file: PathBuf,
     /// Only kernels in whose names this regular expression is found
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     kernel: Option<Regex>,
     /// Comma-separated values with a header line, or a JSON object a line
     #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = log_format::parser())]

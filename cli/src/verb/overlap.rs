@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use regex::Regex;
+use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::report::overlap::{self, COMMUNICATION, GpuOverlap};
 use rpd_postprocess::trace;
 
@@ -44,7 +45,7 @@ pub(crate) struct Overlap {
     /// The trace
     file: PathBuf,
     /// Kernels whose names match communicate [default: those of NCCL, RCCL and MSCCL++, and all-reduce and the like by name]
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     communication: Option<Regex>,
     /// Write a JSON array with an object for each GPU; times in nanoseconds
     #[arg(long, conflicts_with = "csv")]

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use regex::Regex;
 use rpd_escape::csv_field;
+use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::report::replacements::{
     self, BuildRow, BuildVerdict, CandidateFile, CompareOptions, Comparison, Runs, Unreplaced,
     ValidatedBuffer,
@@ -69,7 +70,7 @@ pub(crate) struct Replacements {
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only kernels in whose names this regular expression is found
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     kernel: Option<Regex>,
     /// Show the first N launches and candidates only [default: 20 as a table, all with --json and --csv]
     #[arg(short = 'n', value_name = "N")]

@@ -5,6 +5,8 @@ use std::str::FromStr;
 use regex::Regex;
 use rpd_settings::quantity;
 
+use crate::pattern;
+
 /// What a moment may be, for messages.
 const FORMS: &str = "not a time: write 1500 (ns), 1.5s, 20us, 25%, +2s (from the start), -500ms (before the end), \
                      marker:NAME, marker:NAME:2 or kernel:REGEX";
@@ -65,7 +67,7 @@ impl FromStr for Moment {
             };
         }
         if let Some(pattern) = text.strip_prefix("kernel:") {
-            return Regex::new(pattern).map(Moment::Kernel).map_err(|error| error.to_string());
+            return pattern::pattern(pattern).map(Moment::Kernel);
         }
         let wrong = || FORMS.to_string();
         if let Some(number) = text.strip_suffix('%') {

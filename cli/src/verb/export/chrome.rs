@@ -143,5 +143,7 @@ fn tell(name: &str, Exported { calls, ops, impossible, no_numbers }: Exported) {
     }
     if calls + ops == 0 {
         note(format_args!("{name} has no such call and no such operation; rpd info shows what it holds"));
+    } else if ops == 0 {
+        note(format_args!("{name} has no such operation; rpd info shows what it holds"));
     }
 }
