@@ -7,6 +7,7 @@
 mod api;
 mod apply;
 mod autograd;
+mod blocks;
 mod callstack;
 mod check;
 mod code;
@@ -92,6 +93,7 @@ verbs! {
     Export(export::Export),
     Check(check::Check),
     Code(code::Code),
+    Blocks(blocks::Blocks),
     Trim(trim::Trim),
     Merge(merge::Merge),
     Subclass(subclass::Subclass),

@@ -113,6 +113,20 @@ impl Plan {
         })
     }
 
+    /// To run other code of `kernel` itself, with the same arguments and memory.
+    pub fn same(kernel: &Kernel) -> Plan {
+        Plan {
+            original_group_segment: kernel.group_segment_fixed_size,
+            group_segment: kernel.group_segment_fixed_size,
+            private_segment: kernel.private_segment_fixed_size,
+            required_workgroup: None,
+            max_workgroup: 0,
+            arguments: Arguments::Same,
+            triton: None,
+            message_buffer: None,
+        }
+    }
+
     /// To run `instrumented`, a kernel with one more pointer behind the arguments of `original`, where that is launched.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Reports on a trace, read only.
 
+pub mod blocks;
 pub mod calls;
 pub mod durations;
 pub mod gaps;

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind};
 use crate::id::{ApiId, CodeObjectId, LOCAL_IDS, Offset, OpId, SavedCodeId, StringId};
 use crate::intern::Interned;
 use crate::table::{
-    ApiOp, ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
+    ApiOp, ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
     Finding, InputSignal, InstrumentationRow, KernelApiRow, MonitorRow, NumberedMonitor, NumberedValidation,
     OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel, StackFrame, StringRow, TickRow, ValidationRow,
 };
@@ -232,10 +232,24 @@ impl Appender {
         let offset = Offset::of_session(self.session);
         self.insert(&insert::EXT_INSTRUMENTATION, row.cells(offset, id))?;
         for (finding, own) in findings.iter().zip(first..) {
+            if let Finding::BlockCount { block, .. } = finding {
+                self.block(block, offset)?;
+            }
             self.insert(finding.table(), finding.cells(offset, own, id))?;
         }
         (self.next.instrumentation, self.next.finding) = (id + 1, last);
         Ok(())
+    }
+
+    /// The row of a basic block, which earlier counts may have written.
+    fn block(&self, block: &Block, offset: Offset) -> Result<(), Error> {
+        self.admit(block.local_id())?;
+        let known = self.connection.prepare_cached("SELECT 1 FROM ext_block WHERE id = ?1");
+        let known = known.and_then(|mut known| known.exists([offset.local(block.local_id())]));
+        match known.map_err(|error| self.error(error))? {
+            true => Ok(()),
+            false => self.insert(&insert::EXT_BLOCK, block.cells(offset)),
+        }
     }
 
     fn insert(&self, table: &Insert, cells: Vec<Value>) -> Result<(), Error> {

@@ -63,7 +63,7 @@ pub use place::check_name;
 pub use process::Processes;
 pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, noted_sessions, sessions};
 pub use table::{
-    ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence,
+    ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence,
     Finding, InstrumentationRow, KernelApiRow, MonitorRow, OpRow, Outcome, ReplacementRow, SavedCodeRow,
     THE_PROGRAM, TickRow, ValidationRow,
 };

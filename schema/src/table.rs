@@ -24,7 +24,7 @@ pub use cell::Fence;
 pub use code_object::{CodeObjectRow, ExtCodeObjectRow};
 pub use copy_api::CopyApiRow;
 pub use dispatch::DispatchRow;
-pub use instrumentation::{Finding, InstrumentationRow};
+pub use instrumentation::{Block, Finding, InstrumentationRow};
 pub use kernel_api::KernelApiRow;
 pub use monitor::MonitorRow;
 pub use op::{BarrierRow, OpRow};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 30] = [
+pub const RECORDER: [&str; 31] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -32,6 +32,7 @@ pub const RECORDER: [&str; 30] = [
     "RPDT_PROBE_SUB_BUFFERS",
     "RPDT_PROBE_SUB_BUFFER_KB",
     "RPDT_PROBE_IN_FLIGHT",
+    "RPDT_COUNT_BLOCKS",
     // Set by `rpd probe`.
     "RPDT_HANDLER_SOCKETS",
     "RPDT_SAVE_CODE",

@@ -77,6 +77,43 @@ CREATE TABLE IF NOT EXISTS "ext_basicblock" (
     "branchiness" real NOT NULL
 );
 
+-- A basic block of a kernel whose blocks are counted, and of the functions that it calls. kernel_id is the row of the application's
+-- kernel; number counts its blocks from 0. functionName is the symbol of the function that the block is of; offset is its address in the code object
+-- and size its bytes; file and line are those of its first instruction that has some. instructions is how many it has, and the columns behind
+-- it how many of them are of one kind: they add up to instructions.
+CREATE TABLE IF NOT EXISTS "ext_block" (
+    "id" integer NOT NULL PRIMARY KEY,
+    "kernel_id" integer NOT NULL REFERENCES "rocpd_kernelcodeobject" ("id") DEFERRABLE INITIALLY DEFERRED,
+    "number" integer NOT NULL,
+    "functionName" varchar(4096) NOT NULL,
+    "offset" integer NOT NULL,
+    "size" integer NOT NULL,
+    "file" varchar(4096) NOT NULL,
+    "line" integer NOT NULL,
+    "instructions" integer NOT NULL,
+    "valu" integer NOT NULL,
+    "salu" integer NOT NULL,
+    "vmem" integer NOT NULL,
+    "smem" integer NOT NULL,
+    "lds" integer NOT NULL,
+    "mfma" integer NOT NULL,
+    "branch" integer NOT NULL,
+    "other" integer NOT NULL
+);
+
+-- How often a basic block was executed, by all dispatches of its kernel with one grid and workgroup since the row before: their operations are
+-- those of ext_instrumentation, this row's the last of them. waves is how many wavefronts entered it, lanes how many lanes were active, and
+-- ticks how long wavefronts stayed, of the device's clock; what was not counted is empty.
+CREATE TABLE IF NOT EXISTS "ext_blockcount" (
+    "id" integer NOT NULL PRIMARY KEY,
+    "instrumentation_id" integer NOT NULL REFERENCES "ext_instrumentation" ("id") DEFERRABLE INITIALLY DEFERRED,
+    "block_id" integer NOT NULL REFERENCES "ext_block" ("id") DEFERRABLE INITIALLY DEFERRED,
+    "dispatches" integer NOT NULL,
+    "waves" integer,
+    "lanes" integer,
+    "ticks" integer
+);
+
 -- A number that a handler of the user's own has found.
 CREATE TABLE IF NOT EXISTS "ext_handlervalue" (
     "id" integer NOT NULL PRIMARY KEY,

@@ -275,6 +275,36 @@ pub const EXT_BASICBLOCK: Insert = Insert {
     ],
 };
 
+/// `ext_block`.
+pub const EXT_BLOCK: Insert = Insert {
+    table: "ext_block",
+    columns: &[
+        "id",
+        "kernel_id",
+        "number",
+        "functionName",
+        "offset",
+        "size",
+        "file",
+        "line",
+        "instructions",
+        "valu",
+        "salu",
+        "vmem",
+        "smem",
+        "lds",
+        "mfma",
+        "branch",
+        "other",
+    ],
+};
+
+/// `ext_blockcount`.
+pub const EXT_BLOCKCOUNT: Insert = Insert {
+    table: "ext_blockcount",
+    columns: &["id", "instrumentation_id", "block_id", "dispatches", "waves", "lanes", "ticks"],
+};
+
 /// `ext_handlervalue`.
 pub const EXT_HANDLERVALUE: Insert =
     Insert { table: "ext_handlervalue", columns: &["id", "instrumentation_id", "name", "value"] };

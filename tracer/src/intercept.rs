@@ -9,7 +9,8 @@
 //! - `choice`: what may run in the place of one kernel; `alternate`: whose turn it is; `kernargs`: memory for arguments made anew
 //! - `runtime`: the runtime, as far as all this needs it
 //! - [`packet`]: what happens to one dispatch packet; `gate`: what holds a queue in front of one
-//! - [`validate`]: whether both kernels leave the same in memory; [`probe`]: instrumented kernels, and what they stream out
+//! - [`validate`]: whether both kernels leave the same in memory; [`probe`]: instrumented kernels, and what they stream out; `counting`:
+//!   kernels that are rewritten to count their basic blocks; `dispatches`: which dispatches of both run
 //!
 //! The `hsa` source tells of the kernels that the application loads, and hands packets over. Nothing here is called by another source.
 
@@ -17,6 +18,8 @@ mod alternate;
 mod candidate;
 mod choice;
 pub(crate) mod config;
+mod counting;
+mod dispatches;
 mod gate;
 mod kernargs;
 mod libraries;
@@ -39,6 +42,9 @@ use rpd_transport::source::CandidateText;
 pub(crate) use loader::Original;
 pub(crate) use outcomes::described;
 pub(crate) use runtime::Runtime;
+
+/// How long the end of the process waits for counters of basic blocks.
+const COUNTERS: Duration = Duration::from_secs(2);
 
 /// Whether packets are to be handed over.
 #[inline]
@@ -89,9 +95,14 @@ pub(crate) fn wants_validation() -> bool {
     config::get().is_some_and(|config| config.validation.is_some())
 }
 
-/// Whether kernels are instrumented, for which it matters what code objects say of their source.
-pub(crate) fn wants_instrumented() -> bool {
-    config::get().is_some_and(|config| config.probe.is_some())
+/// Whether the bytes of a code object with these kernels are wanted: instrumented ones say what they are of, others are rewritten to count their basic
+/// blocks.
+pub(crate) fn wants_bytes(kernels: &[rpd_codeobject::Kernel]) -> bool {
+    let is_instrumented =
+        |kernel: &rpd_codeobject::Kernel| rpd_codeobject::original_symbol(&kernel.symbol).is_some();
+    config::get().is_some_and(|config| {
+        config.counting.is_some() || config.probe.is_some() && kernels.iter().any(is_instrumented)
+    })
 }
 
 /// What the log begins with where it has reports of analyzers.
@@ -124,6 +135,7 @@ pub(crate) fn stop(deadline: Duration) {
 pub(crate) fn abort(deadline: Duration) {
     if is_on() {
         probe::abort(deadline);
+        counting::finish(deadline);
     }
 }
 
@@ -131,6 +143,7 @@ pub(crate) fn abort(deadline: Duration) {
 pub(crate) fn finish() {
     if is_on() {
         probe::finish();
+        counting::finish(COUNTERS);
         gate::forget();
     }
 }

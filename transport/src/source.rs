@@ -254,7 +254,7 @@ pub struct KernelText {
     pub is_instrumented: bool,
 }
 
-pub use rpd_schema::{Finding, Outcome};
+pub use rpd_schema::{Block, Finding, Outcome};
 
 /// What became of a file of the kernel cache.
 #[derive(Clone, Debug)]

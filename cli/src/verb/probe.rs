@@ -19,7 +19,7 @@ use crate::record::handlers::Handlers;
 ///
 /// Without -i the command's own kernels run, and are timed. With -i, instrumented kernels run in the place of the command's own where the
 /// kernel cache or the command itself has some; analyzers work on what they stream out while they run. The options are
-/// omniprobe's.
+/// omniprobe's. With --auto the command's own kernels are rewritten when they are loaded, and count their basic blocks.
 #[derive(Args)]
 #[command(
     override_usage = "rpd probe [OPTIONS] [--] COMMAND [ARGUMENT]...",
@@ -28,17 +28,31 @@ Exit status: as of `rpd record`.
 
 Examples:
   rpd probe -i -a MemoryAnalysis -- ./app
+  rpd probe --auto=lanes -k gemm -d 1/10 -o counted.rpd -- ./app
   rpd probe -i -c cache/ -k 'gemm.*' -d 1 -l report.txt -o probed.rpd -- python3 train.py"
 )]
 pub(crate) struct Probe {
     /// Run instrumented kernels
     #[arg(short, long)]
     instrumented: bool,
+    /// Count how often each basic block of the command's own kernels is executed, without their source: `count` the wavefronts,
+    /// `lanes` the lanes that are active too, `time` how long wavefronts stay. rpd blocks shows it
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "count",
+        value_parser = ["count", "lanes", "time"],
+        conflicts_with_all = ["instrumented", "analyzers", "cache", "filter_x", "filter_y", "filter_z"]
+    )]
+    auto: Option<String>,
     /// Only kernels in whose demangled names this regular expression is found
     #[arg(short, long, value_name = "REGEX", value_parser = replacement::regex)]
     kernels: Option<String>,
-    /// Which dispatches of a kernel are instrumented: all of them, one in a hundred at random, or the first
-    #[arg(short, long, value_name = "WHICH", value_parser = ["all", "random", "1"], default_value = "all")]
+    /// Which dispatches of a kernel are instrumented or counted: all of them, one in a hundred at random, the first, or with 1/N
+    /// the last of each N
+    #[arg(short, long, value_name = "all|random|1|1/N", value_parser = dispatches, default_value = "all")]
     dispatches: String,
     /// Decides which dispatches -d random takes
     #[arg(long, value_name = "NUMBER")]
@@ -107,6 +121,15 @@ fn is_handler(name: &str) -> bool {
     !Analyzers::named(name).1.is_empty() && Path::new(name).is_file()
 }
 
+/// Which dispatches.
+fn dispatches(text: &str) -> Result<String, String> {
+    let one_in = || text.strip_prefix("1/")?.parse::<u64>().ok().filter(|count| *count > 0);
+    match ["all", "random", "1"].contains(&text) || one_in().is_some() {
+        true => Ok(text.to_string()),
+        false => Err("it is all, random, 1 or 1/N".into()),
+    }
+}
+
 /// A range of workgroups in one dimension.
 fn workgroups(text: &str) -> Result<String, String> {
     BlockFilter::default().set(0, text).map(|()| text.to_string())
@@ -127,8 +150,8 @@ impl Probe {
         let mut variables: Vec<(&str, OsString)> =
             filters.map(|(name, value)| (name, value.into())).collect();
         let has_choices = !variables.is_empty() || !self.analyzers.is_empty() || self.dispatches != "all";
-        if has_choices && !self.instrumented {
-            note("without -i no kernel is instrumented: -a, -d and the filters change nothing");
+        if has_choices && !self.instrumented && self.auto.is_none() {
+            note("without -i or --auto no kernel is instrumented: -a, -d and the filters change nothing");
         }
         variables.push(("LOGDUR_INSTRUMENTED", if self.instrumented { "true" } else { "false" }.into()));
         variables.push(("LOGDUR_DISPATCHES", self.dispatches.into()));
@@ -141,6 +164,9 @@ impl Probe {
         let handlers = (!own.is_empty()).then(|| Handlers::new(own)).transpose()?;
         if let Some(handlers) = &handlers {
             variables.push((SOCKETS, handlers.sockets()));
+        }
+        if let Some(auto) = self.auto {
+            variables.push(("RPDT_COUNT_BLOCKS", auto.into()));
         }
         if self.verbose {
             variables.push(("RPDT_LOG", "1".into()));

@@ -36,6 +36,7 @@
 
 mod api;
 mod autograd;
+mod blocks;
 mod callstack;
 mod check;
 mod check_file;

@@ -6,7 +6,7 @@ use rpd_sql::insert::{self, Insert};
 use rusqlite::types::Value;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Offset, OpId, StringId};
+use crate::id::{CodeObjectId, Offset, OpId, StringId};
 
 /// What one analyzer was given of one dispatch.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +110,19 @@ pub enum Finding {
         /// Which part of the lanes did not take part.
         branchiness: f64,
     },
+    /// A row of `ext_blockcount`.
+    BlockCount {
+        /// The block, whose row the first such finding writes.
+        block: Block,
+        /// How many dispatches that is of.
+        dispatches: u64,
+        /// Wavefronts that entered it.
+        waves: Option<u64>,
+        /// Lanes that were active in it.
+        lanes: Option<u64>,
+        /// How long wavefronts stayed, in ticks of the device's clock.
+        ticks: Option<u64>,
+    },
     /// A row of `ext_handlervalue`.
     Value {
         /// What the handler calls it.
@@ -117,6 +130,55 @@ pub enum Finding {
         /// The number.
         value: f64,
     },
+}
+
+/// A basic block of a kernel, as `ext_block` has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// The local id of the kernel of the application among those of `rocpd_kernelcodeobject`.
+    pub kernel: u64,
+    /// Its number among the kernel's blocks, counted from 0.
+    pub number: u32,
+    /// Symbol of the function.
+    pub function: String,
+    /// Address in the code object.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// File of the source; empty where it is not known.
+    pub file: String,
+    /// Line in it; 0 where it is not known.
+    pub line: u32,
+    /// How many instructions it has of each kind, in the order of the columns.
+    pub kinds: [u32; Block::KINDS],
+}
+
+impl Block {
+    /// Kinds of instructions: valu, salu, vmem, smem, lds, mfma, branch, other.
+    pub const KINDS: usize = 8;
+    /// Blocks that a kernel may have.
+    pub const MOST: u32 = 1 << 16;
+
+    /// Its local id: the same whenever it is written.
+    pub(crate) fn local_id(&self) -> u64 {
+        self.kernel * u64::from(Block::MOST) + u64::from(self.number)
+    }
+
+    pub(crate) fn cells(&self, offset: Offset) -> Vec<Value> {
+        let mut cells = vec![
+            Value::Integer(offset.local(self.local_id())),
+            Value::Integer(offset.code_object(CodeObjectId(self.kernel))),
+            number(self.number.into()),
+            text(&self.function),
+            number(self.offset),
+            number(self.size),
+            text(&self.file),
+            number(self.line.into()),
+            number(self.kinds.iter().map(|count| u64::from(*count)).sum()),
+        ];
+        cells.extend(self.kinds.map(|count| number(count.into())));
+        cells
+    }
 }
 
 fn number(value: u64) -> Value {
@@ -154,6 +216,7 @@ impl Finding {
             Finding::Page { .. } => &insert::EXT_HEATMAP,
             Finding::Intervals { .. } => &insert::EXT_TIMEINTERVAL,
             Finding::BasicBlock { .. } => &insert::EXT_BASICBLOCK,
+            Finding::BlockCount { .. } => &insert::EXT_BLOCKCOUNT,
             Finding::Value { .. } => &insert::EXT_HANDLERVALUE,
         }
     }
@@ -203,6 +266,10 @@ impl Finding {
                 cells.extend([text(file), number((*line).into())]);
                 cells.extend([count, timed, total, min, p50, p90, p99, max].map(|&cell| number(cell)));
                 cells.push(Value::Real(*branchiness));
+            }
+            Finding::BlockCount { block, dispatches, waves, lanes, ticks } => {
+                cells.extend([Value::Integer(offset.local(block.local_id())), number(*dispatches)]);
+                cells.extend([waves, lanes, ticks].map(|cell| cell.map_or(Value::Null, number)));
             }
             Finding::Value { name, value } => cells.extend([text(name), Value::Real(*value)]),
         }

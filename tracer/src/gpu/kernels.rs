@@ -26,6 +26,8 @@ pub(crate) struct Kernel {
     pub(crate) code_object: Option<CodeNumber>,
     /// The kernel of the application in whose place it runs, and the number of the candidate that it is of.
     pub(crate) replaces: Option<(KernelId, u32)>,
+    /// It does more than the application's, of which the file says what.
+    pub(crate) is_instrumented: bool,
 }
 
 struct KernelTable {
@@ -81,9 +83,11 @@ pub(crate) fn add_replacement(
     facts: rpd_codeobject::Kernel,
     code_object: Option<CodeNumber>,
     candidate: u32,
+    is_instrumented: bool,
 ) -> KernelId {
     let replaces = Some((original, candidate));
-    let kernel = Kernel { symbol: facts.symbol.clone(), gpu, facts: Some(facts), code_object, replaces };
+    let symbol = facts.symbol.clone();
+    let kernel = Kernel { symbol, gpu, facts: Some(facts), code_object, replaces, is_instrumented };
     let mut kernels = write(&TABLE.kernels);
     kernels.push(Arc::new(kernel));
     kernels.len() as KernelId - 1
@@ -169,7 +173,7 @@ impl Cache {
 impl Kernel {
     /// A kernel of which that is known.
     pub(crate) fn new(symbol: String, gpu: u32, facts: Option<rpd_codeobject::Kernel>) -> Kernel {
-        Kernel { symbol, gpu, facts, code_object: None, replaces: None }
+        Kernel { symbol, gpu, facts, code_object: None, replaces: None, is_instrumented: false }
     }
 
     /// Its demangled name.
@@ -224,8 +228,7 @@ pub(crate) fn text(id: KernelId) -> Option<KernelText> {
         code,
         code_object: kernel.code_object,
         replaces: kernel.replaces,
-        is_instrumented: kernel.replaces.is_some()
-            && rpd_codeobject::original_symbol(&kernel.symbol).is_some(),
+        is_instrumented: kernel.is_instrumented,
     })
 }
 

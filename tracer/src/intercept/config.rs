@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rpd_transport::env::Env;
 
 use super::alternate::Alternate;
+use super::counting::CountingConfig;
 use super::probe::ProbeConfig;
 use super::validate::ValidationConfig;
 
@@ -22,6 +23,8 @@ pub(super) struct CacheConfig {
     pub(super) validation: Option<ValidationConfig>,
     /// How kernels are instrumented.
     pub(super) probe: Option<ProbeConfig>,
+    /// How their basic blocks are counted.
+    pub(super) counting: Option<CountingConfig>,
 }
 
 /// Whether a kernel cache or instrumented kernels were asked for, and the recorder can make use of them.
@@ -38,17 +41,23 @@ pub(crate) fn read(env: &mut Env<'_>) {
     let alternate = Alternate::read(env);
     let validation = ValidationConfig::read(env);
     let probe = ProbeConfig::read(env);
+    let mut counting = CountingConfig::read(env);
     // The program may change its working directory.
     let path = |name| {
         let path = env.text(name).map(PathBuf::from)?;
         Some(std::path::absolute(&path).unwrap_or(path))
     };
     let cache = path("LOGDUR_KERNEL_CACHE");
-    if cache.is_none() && probe.is_none() {
+    if counting.is_some() && (cache.is_some() || probe.is_some()) {
+        env.complain("RPDT_COUNT_BLOCKS: blocks are not counted where other kernels run in the place of the program's own".into());
+        counting = None;
+    }
+    if cache.is_none() && probe.is_none() && counting.is_none() {
         return;
     }
     let libraries = path("LOGDUR_LIBRARY_FILTER");
-    if CONFIG.set(CacheConfig { cache, libraries, alternate, validation, probe }).is_ok() {
+    let config = CacheConfig { cache, libraries, alternate, validation, probe, counting };
+    if CONFIG.set(config).is_ok() {
         ON.store(true, Ordering::Relaxed);
     }
 }

@@ -4,8 +4,9 @@
 //! A candidate that is gone stays in the runtime as long as something may run it: queues that know of it, and dispatches that have
 //! not completed.
 //!
-//! - `instrumented`: which instrumented kernel runs in the place of one; `unused`: why nothing of a file has run
+//! - `counted`: kernels that are rewritten to count their basic blocks; `instrumented`: which instrumented kernel runs in the place of one; `unused`: why nothing of a file has run
 
+mod counted;
 mod instrumented;
 mod unused;
 
@@ -24,6 +25,7 @@ use rpd_transport::recorder;
 use rpd_transport::records::KernelId;
 use rpd_transport::source::{CandidateText, Outcome};
 
+use self::counted::Counted;
 use self::instrumented::Instrumented;
 use self::unused::LeftOut;
 use super::alternate::Alternate;
@@ -61,7 +63,7 @@ pub(crate) struct Original {
     pub(crate) variable: Option<String>,
     /// SHA-256 of its code object, in hexadecimal digits, where that has no other kernel.
     pub(crate) sha256: Option<Arc<str>>,
-    /// The bytes of its code object, where that has instrumented kernels and somebody wants them.
+    /// The bytes of its code object, where somebody wants them.
     pub(crate) bytes: Option<Arc<[u8]>>,
 }
 
@@ -197,6 +199,7 @@ struct ApplicationKernel {
     facts: rpd_codeobject::Kernel,
     variable: Option<String>,
     sha256: Option<Arc<str>>,
+    bytes: Option<Arc<[u8]>>,
 }
 
 /// What the builds of Triton's in the cache that have a kernel of one name are made of.
@@ -241,6 +244,7 @@ struct Loader {
     /// By these numbers: what has begun goes on when files change.
     validations: HashMap<KernelId, Arc<Validation>>,
     instrumented: Instrumented,
+    counted: Counted,
 }
 
 impl Loader {
@@ -263,6 +267,7 @@ impl Loader {
             replacements: HashMap::new(),
             validations: HashMap::new(),
             instrumented: Instrumented::default(),
+            counted: Counted::default(),
         }
     }
 
@@ -321,7 +326,7 @@ impl Loader {
 
     /// Says how far it is, and waits for something to do: what the kernel told of meanwhile.
     fn wait(&self, done: u64) -> News {
-        let pause = match (self.slots.is_empty(), self.retired.is_empty()) {
+        let pause = match (self.slots.is_empty() && self.counted.is_empty(), self.retired.is_empty()) {
             (false, _) => GLANCE,
             (true, false) => GLANCE * 10,
             (true, true) => LOOK,
@@ -428,6 +433,7 @@ impl Loader {
             facts,
             variable: original.variable,
             sha256: original.sha256,
+            bytes: original.bytes,
         };
         self.wanted.entry(wanted.facts.symbol.clone()).or_default().push(wanted);
     }
@@ -443,6 +449,7 @@ impl Loader {
         }
         self.wanted.retain(|_, wanted| !wanted.is_empty());
         self.instrumented.forget(objects);
+        self.counted.forget(objects);
     }
 
     /// Works out anew what may run in the place of the application's kernels of that symbol.
@@ -451,8 +458,9 @@ impl Loader {
         let symbol = original.as_deref().unwrap_or(symbol);
         let Some(wanted) = self.wanted.remove(symbol) else { return };
         for wanted in &wanted {
-            if self.config.probe.is_some() {
-                let planned: Vec<Planned> = self.instrument(wanted).into_iter().collect();
+            if self.config.probe.is_some() || self.config.counting.is_some() {
+                let planned = self.instrument(wanted).or_else(|| self.count(wanted));
+                let planned: Vec<Planned> = planned.into_iter().collect();
                 let choice = (!planned.is_empty()).then(|| Choice::new(Alternate::Never, planned, None));
                 packet::publish(wanted.object, choice);
                 continue;
@@ -532,7 +540,8 @@ impl Loader {
         let (loaded, code_object) = (Arc::clone(&in_runtime.loaded), in_runtime.code_object);
         let number = self.replacements.entry((wanted.kernel, outcome)).or_insert_with(|| {
             let candidate = outcome as u32;
-            kernels::add_replacement(wanted.kernel, wanted.gpu.index, kernel.clone(), code_object, candidate)
+            let gpu = wanted.gpu.index;
+            kernels::add_replacement(wanted.kernel, gpu, kernel.clone(), code_object, candidate, false)
         });
         let number = *number;
         let slots = plan
@@ -548,6 +557,7 @@ impl Loader {
             slots,
             validation,
             probe: None,
+            counting: None,
             refused: OnceLock::new(),
             said: AtomicBool::new(false),
         })
@@ -643,6 +653,7 @@ impl Loader {
     /// Brings memory for arguments where it runs short.
     fn bring_memory(&self) {
         self.instrumented.bring_memory();
+        self.counted.visit(&self.runtime);
         for slots in self.slots.values() {
             let wanted = slots.wanted();
             if wanted == 0 || !(self.runtime.lives)() {
@@ -699,6 +710,9 @@ impl Loader {
         }
         if self.config.probe.is_some() {
             self.instrumented.say_unused();
+        }
+        if self.config.counting.is_some() {
+            self.counted.say_unused();
         }
         self.wanted.values().flatten().for_each(|wanted| packet::publish(wanted.object, None));
     }

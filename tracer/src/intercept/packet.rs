@@ -13,6 +13,7 @@ use rpd_transport::log;
 use rpd_transport::records::KernelId;
 
 use super::choice::Choice;
+use super::counting::CountingUse;
 use super::gate::{DispatchGate, DispatchPlace};
 use super::kernargs::Taken;
 use super::outcomes;
@@ -70,6 +71,7 @@ pub(crate) struct InUse {
     loaded: Arc<LoadedCandidate>,
     gate: Option<Arc<DispatchGate>>,
     probe: Option<ProbeUse>,
+    counting: Option<CountingUse>,
     _kernargs: Option<Taken>,
 }
 
@@ -82,7 +84,7 @@ impl Replacer {
     }
 
     /// Replaces the kernel of the dispatch packet at `place`, where something may run in its place: the other kernel's number in records, and what
-    /// is to be kept until the dispatch has completed. Results are compared of dispatches that are `recorded`, and those are instrumented.
+    /// is to be kept until the dispatch has completed. Results are compared of dispatches that are `recorded`, and those are instrumented or counted.
     ///
     /// # Safety
     /// The packet is the application's, who has made its arguments.
@@ -127,6 +129,11 @@ impl Replacer {
         if let Some(instrumented) = &planned.probe {
             probe = Some(instrumented.begin(place, launch, kernargs.take()?)?);
         }
+        let counting = match &planned.counting {
+            Some(counted) if recorded => Some(counted.begin(place, &launch)?),
+            Some(_) => return None,
+            None => None,
+        };
         let loaded = Arc::clone(&planned.loaded);
         let validation = planned.validation.as_ref().filter(|validation| recorded && validation.takes());
         let original = validation.map(|validation| (validation, *packet));
@@ -135,13 +142,13 @@ impl Replacer {
             // The device may have cached what the slot held before.
             packet.header = packet.header & !(3 << ACQUIRE) | FENCE_SYSTEM << ACQUIRE;
         }
-        packet.kernel_object = planned.object;
+        packet.kernel_object = counting.as_ref().map_or(planned.object, CountingUse::object);
         (packet.grid, packet.workgroup) = (fitted.grid, fitted.workgroup);
         (packet.group_segment, packet.private_segment) = (fitted.group_segment, fitted.private_segment);
         let gate = original.and_then(|(validation, original)| {
             validate::ask(validation, place, launch, (original, *packet), &loaded)
         });
-        Some((planned.kernel, InUse { loaded, gate, probe, _kernargs: kernargs }))
+        Some((planned.kernel, InUse { loaded, gate, probe, counting, _kernargs: kernargs }))
     }
 
     fn find(&mut self, object: u64) -> Option<&Choice> {
@@ -175,6 +182,9 @@ impl InUse {
     pub(crate) fn complete(&self) {
         if let Some(probe) = &self.probe {
             probe.complete();
+        }
+        if let Some(counting) = &self.counting {
+            counting.complete();
         }
     }
 

@@ -24,7 +24,7 @@ use rpd_duration_log::LogFormat;
 use rpd_transport::env::Env;
 use rpd_transport::records::KernelId;
 
-use super::alternate::mix;
+use super::dispatches::Dispatches;
 use super::gate::{DispatchGate, DispatchPlace};
 use super::kernargs::Taken;
 
@@ -32,9 +32,6 @@ pub(super) use self::analysis::AnalyzedCode;
 use self::handlers::UserHandler;
 use self::pool::Dispatched;
 pub(super) use self::pool::{Pool, abort, finish, leave};
-
-/// With `random`, one dispatch in so many is instrumented, as in omniprobe.
-const RANDOM: u64 = 100;
 
 /// What was asked for.
 pub(super) struct ProbeConfig {
@@ -49,16 +46,6 @@ pub(super) struct ProbeConfig {
     capacity: usize,
     /// Dispatches of a GPU that have memory at the same time.
     in_flight: usize,
-}
-
-/// Which dispatches are instrumented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dispatches {
-    All,
-    /// One in a hundred, by this seed.
-    Random(u64),
-    /// The first of each kernel.
-    First,
 }
 
 impl ProbeConfig {
@@ -76,19 +63,7 @@ impl ProbeConfig {
                 return None;
             }
         }
-        let seed = env.number("RPDT_SEED", 0, 0..=u64::MAX);
-        let dispatches = env.text("LOGDUR_DISPATCHES").map(|text| text.to_string_lossy().into_owned());
-        let dispatches = match dispatches.as_deref() {
-            None | Some("all") => Dispatches::All,
-            Some("random") => Dispatches::Random(seed),
-            Some("1") => Dispatches::First,
-            Some(other) => {
-                env.complain(format!(
-                    "LOGDUR_DISPATCHES={other} is not all, random or 1; all dispatches are instrumented"
-                ));
-                Dispatches::All
-            }
-        };
+        let dispatches = Dispatches::read(env);
         let handlers = env.text("LOGDUR_HANDLERS").map(|text| text.to_string_lossy().into_owned());
         let (mut analyzers, wrong) = Analyzers::named(handlers.as_deref().unwrap_or_default());
         wrong.into_iter().for_each(|wrong| env.complain(format!("LOGDUR_HANDLERS: {wrong}")));
@@ -158,11 +133,7 @@ impl Probe {
     /// Whether the next dispatch is instrumented.
     pub(super) fn takes(&self) -> bool {
         let number = self.launched.fetch_add(1, Ordering::Relaxed);
-        match self.config.dispatches {
-            Dispatches::All => true,
-            Dispatches::First => number == 0,
-            Dispatches::Random(seed) => mix(mix(seed ^ self.code.seed) ^ number).is_multiple_of(RANDOM),
-        }
+        self.config.dispatches.takes(number, self.code.seed)
     }
 
     /// Gives the dispatch at `place` memory for its messages, or a gate that opens when there is some. Nothing where neither is

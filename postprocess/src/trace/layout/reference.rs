@@ -19,7 +19,7 @@ pub(crate) struct Reference {
 }
 
 /// References of the format, for files whose tables do not declare them.
-const KNOWN: [(&str, &str, &str); 38] = [
+const KNOWN: [(&str, &str, &str); 41] = [
     ("rocpd_api", "apiName_id", "rocpd_string"),
     ("rocpd_api", "category_id", "rocpd_string"),
     ("rocpd_api", "domain_id", "rocpd_string"),
@@ -58,6 +58,9 @@ const KNOWN: [(&str, &str, &str); 38] = [
     ("ext_timeinterval", "instrumentation_id", "ext_instrumentation"),
     ("ext_basicblock", "instrumentation_id", "ext_instrumentation"),
     ("ext_handlervalue", "instrumentation_id", "ext_instrumentation"),
+    ("ext_block", "kernel_id", "rocpd_kernelcodeobject"),
+    ("ext_blockcount", "instrumentation_id", "ext_instrumentation"),
+    ("ext_blockcount", "block_id", "ext_block"),
 ];
 
 /// Declared references, those of the format, and those that the metadata declares.

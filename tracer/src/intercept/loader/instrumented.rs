@@ -109,6 +109,7 @@ impl Loader {
                 found.facts,
                 found.code_object,
                 candidate,
+                true,
             )
         });
         let runtime = self.runtime;
@@ -129,6 +130,7 @@ impl Loader {
             plan: found.plan,
             validation: None,
             probe: Some(Arc::clone(probe)),
+            counting: None,
             refused: OnceLock::new(),
             said: AtomicBool::new(false),
         })
@@ -189,20 +191,24 @@ impl Loader {
             Arc::new(LoadedCandidate { executable: None, said_long, is_launched })
         };
         let loaded = Arc::clone(self.instrumented.nobodys.get_or_init(nobodys));
-        let key = (THE_PROGRAM.into(), String::new(), 0, wanted.gpu.index);
-        let outcome = match self.outcomes.get(&key) {
-            Some(outcome) => *outcome,
-            None => {
-                let now = clock::monotonic();
-                let target = &wanted.gpu.target;
-                self.outcome(Path::new(THE_PROGRAM), "", target, now, Outcome::Loaded, String::new())
-            }
-        };
-        self.outcomes.insert(key, outcome);
+        let outcome = self.of_the_program(wanted.gpu);
         Some(Found { plan, object, loaded, outcome, facts, code_object, bytes })
     }
 
-    fn refuse_instrumented(
+    /// The number of the outcome that stands for the program itself, as the source of kernels for that GPU.
+    pub(super) fn of_the_program(&mut self, gpu: &Gpu) -> usize {
+        let key = (THE_PROGRAM.into(), String::new(), 0, gpu.index);
+        if let Some(outcome) = self.outcomes.get(&key) {
+            return *outcome;
+        }
+        let now = clock::monotonic();
+        let outcome =
+            self.outcome(Path::new(THE_PROGRAM), "", &gpu.target, now, Outcome::Loaded, String::new());
+        self.outcomes.insert(key, outcome);
+        outcome
+    }
+
+    pub(super) fn refuse_instrumented(
         &mut self,
         path: &Path,
         sha256: &str,

@@ -1,8 +1,7 @@
 //! What an instrumented dispatch streams its messages into: sub-buffers in memory of the host, and what the device needs to use them.
 
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpd_dh_comms::layout::Descriptor;
 use rpd_dh_comms::reader::{Reader, Regions};
@@ -13,8 +12,6 @@ use crate::intercept::runtime::Runtime;
 
 /// How long a copy of a few bytes may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time between two looks at it.
-const GLANCE: Duration = Duration::from_micros(50);
 
 /// See the module.
 pub(super) struct MessageMemory {
@@ -82,7 +79,11 @@ impl MessageMemory {
             // SAFETY: inside the memory, which is aligned to pages.
             unsafe { host.add(parts.image).cast::<Descriptor>().write(descriptor) };
             // SAFETY: the caller's promise; memory of this runtime that nobody else knows.
-            unsafe { copy(runtime, agent, device, host.add(parts.image), parts.device) }.then_some(())?;
+            unsafe {
+                let image = host.add(parts.image);
+                runtime.copy_to(agent, device.as_ptr() as u64, image, parts.device, PATIENCE)
+            }
+            .then_some(())?;
             // SAFETY: inside the memory, which stays as long as the runtime, and longer than this: nobody gives it back.
             let reader = unsafe {
                 Reader::new(Regions {
@@ -125,34 +126,5 @@ impl MessageMemory {
             trouble.push(format!("sub-buffers said sizes that they do not have: {}", finished.clamped));
         }
         trouble
-    }
-}
-
-/// Copies to memory of `agent`; whether it has ended well.
-///
-/// # Safety
-/// The runtime lives; so many bytes of its memory on both sides.
-unsafe fn copy(runtime: &Runtime, agent: Agent, to: NonNull<u8>, from: NonNull<u8>, bytes: usize) -> bool {
-    // SAFETY: the caller's promise.
-    let (owner, signal) =
-        unsafe { (runtime.memory.allocation(from.as_ptr() as u64), runtime.own_queues.signal()) };
-    let (Some(owner), Some(signal)) = (owner, signal) else { return false };
-    let (to, from) = ((to.as_ptr() as u64, agent), (from.as_ptr() as u64, owner.owner));
-    // SAFETY: the caller's promise; the copy is waited for, and where it does not end the signal stays.
-    unsafe {
-        if !runtime.memory.copy(to, from, bytes, signal) {
-            (runtime.own_queues.signal_destroy)(signal);
-            return false;
-        }
-        let begin = Instant::now();
-        while signal.memory().value.load(Ordering::Acquire) > 0 {
-            if begin.elapsed() > PATIENCE {
-                return false;
-            }
-            std::thread::sleep(GLANCE);
-        }
-        let ended = signal.memory().value.load(Ordering::Acquire) == 0;
-        (runtime.own_queues.signal_destroy)(signal);
-        ended
     }
 }

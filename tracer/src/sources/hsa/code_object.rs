@@ -192,10 +192,7 @@ fn examine(agent: Agent, bytes: &[u8], origin: impl FnOnce() -> Origin) -> Loade
     let is_small = kernels.len() == 1 && bytes.len() <= MOST_HASHED;
     let sha256 = (intercept::is_on() && is_small).then(|| Arc::from(code_objects::sha256(bytes)));
     let origin = origin.and_then(|origin| origin.path().map(Arc::from));
-    let is_instrumented =
-        |kernel: &rpd_codeobject::Kernel| rpd_codeobject::original_symbol(&kernel.symbol).is_some();
-    let has_instrumented = intercept::wants_instrumented() && kernels.iter().any(is_instrumented);
-    let bytes = has_instrumented.then(|| Arc::from(bytes));
+    let bytes = intercept::wants_bytes(&kernels).then(|| Arc::from(bytes));
     LoadedCode { agent, kernels, code_object, origin, variable, sha256, bytes }
 }
 

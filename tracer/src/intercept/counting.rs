@@ -1,0 +1,269 @@
+//! Kernels whose basic blocks are counted (RPDT_COUNT_BLOCKS): rewritten code of the application's own kernels runs in their place, and adds
+//! to counters in memory of the device.
+//!
+//! A rewritten kernel has several slots, each with counters of its own. A dispatch takes the slot that dispatches of the same grid and workgroup
+//! use, or one that nobody uses; where there is none the application's kernel runs. Counters are read when nothing that
+//! adds to them is in flight, so sums are of whole dispatches.
+//!
+//! - `counters`: the memory of the counters, and how they get to the file
+
+mod counters;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crossbeam_queue::ArrayQueue;
+use rpd_codeobject::Launch;
+use rpd_codeobject::counting::Variant;
+use rpd_transport::counters::Cause;
+use rpd_transport::env::Env;
+use rpd_transport::recorder;
+use rpd_transport::records::KernelId;
+
+use super::dispatches::Dispatches;
+use super::gate::DispatchPlace;
+
+pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, finish};
+
+/// Grids and workgroups of one kernel that are told apart.
+const GEOMETRIES: usize = 64;
+/// Dispatches that have ended and that nobody has looked at yet.
+const MOST_ENDED: usize = 1 << 12;
+/// Work-items of a wave, of all processors whose code is rewritten.
+const WAVEFRONT: u32 = 64;
+/// The slots of a kernel.
+pub(super) const SLOTS: usize = 4;
+
+/// What was asked for.
+pub(super) struct CountingConfig {
+    /// What is counted.
+    pub(super) variant: Variant,
+    /// Of which dispatches.
+    dispatches: Dispatches,
+}
+
+impl CountingConfig {
+    /// RPDT_COUNT_BLOCKS, and LOGDUR_DISPATCHES with it.
+    pub(super) fn read(env: &mut Env<'_>) -> Option<CountingConfig> {
+        let asked = env.text("RPDT_COUNT_BLOCKS")?.to_string_lossy().into_owned();
+        let variant = match asked.as_str() {
+            "count" => Variant::Waves,
+            "lanes" => Variant::Lanes,
+            "time" => Variant::Time,
+            _ => {
+                env.complain(format!(
+                    "RPDT_COUNT_BLOCKS={asked} is not count, lanes or time; no basic blocks are counted"
+                ));
+                return None;
+            }
+        };
+        Some(CountingConfig { variant, dispatches: Dispatches::read(env) })
+    }
+}
+
+/// What dispatches of one kernel have in common, whose counts are added up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Geometry {
+    grid: [u32; 3],
+    workgroup: [u16; 3],
+}
+
+/// See the module.
+pub(super) struct CountedKernel {
+    config: &'static CountingConfig,
+    /// Its number in records.
+    kernel: KernelId,
+    slots: Vec<CounterSlot>,
+    geometries: [OnceLock<Geometry>; GEOMETRIES],
+    /// Workgroups that can be launched with the registers of the rewritten kernel: a bit for each number of waves.
+    fitting: u64,
+    launched: AtomicU64,
+    /// Dispatches that found no slot, and those whose workgroup has too many waves.
+    missed: AtomicU64,
+    too_large: AtomicU64,
+    ended: ArrayQueue<(usize, DispatchPlace)>,
+}
+
+/// A descriptor with counters of its own.
+struct CounterSlot {
+    /// Address of the descriptor.
+    object: u64,
+    /// Whose it is, and how many of their dispatches are in flight.
+    state: AtomicU64,
+    /// Dispatches that have ended since the counters were read.
+    dispatches: AtomicU64,
+}
+
+/// A slot's state: the number of its geometry, counted from 1, above the number of dispatches in flight. A free one is 0.
+const OWNER: u32 = 32;
+/// Its counters are being read.
+const READ: u64 = u64::MAX;
+
+impl CountedKernel {
+    /// The kernel of that number, with descriptors at these addresses.
+    pub(super) fn new(
+        config: &'static CountingConfig,
+        kernel: KernelId,
+        objects: &[u64],
+        fits: impl Fn(u32) -> bool,
+    ) -> CountedKernel {
+        let fitting = (1..u64::BITS).filter(|waves| fits(waves * WAVEFRONT));
+        let slot = |object: &u64| CounterSlot {
+            object: *object,
+            state: AtomicU64::new(0),
+            dispatches: AtomicU64::new(0),
+        };
+        CountedKernel {
+            config,
+            kernel,
+            slots: objects.iter().map(slot).collect(),
+            geometries: [const { OnceLock::new() }; GEOMETRIES],
+            fitting: fitting.fold(0, |bits, waves| bits | 1 << waves),
+            launched: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+            too_large: AtomicU64::new(0),
+            ended: ArrayQueue::new(MOST_ENDED),
+        }
+    }
+
+    /// Its number in records.
+    pub(super) fn number(&self) -> KernelId {
+        self.kernel
+    }
+
+    /// A slot for the dispatch at `place`, if that is to be counted and one is free.
+    pub(super) fn begin(
+        self: &Arc<CountedKernel>,
+        place: DispatchPlace,
+        launch: &Launch,
+    ) -> Option<CountingUse> {
+        let number = self.launched.fetch_add(1, Ordering::Relaxed);
+        if !self.config.dispatches.takes(number, self.kernel.into()) {
+            return None;
+        }
+        let items: u64 = launch.workgroup.iter().map(|size| u64::from(*size)).product();
+        let waves = items.div_ceil(WAVEFRONT.into());
+        if waves >= u64::BITS.into() || self.fitting >> waves & 1 == 0 {
+            self.too_large.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let geometry = Geometry { grid: launch.grid, workgroup: launch.workgroup };
+        let slot = self.owner(geometry).and_then(|owner| self.take(owner));
+        if slot.is_none() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(CountingUse { counted: Arc::clone(self), slot: slot?, place })
+    }
+
+    /// The number of a geometry, counted from 1; nothing where there are too many.
+    fn owner(&self, geometry: Geometry) -> Option<u64> {
+        let is_it = |place: &OnceLock<Geometry>| *place.get_or_init(|| geometry) == geometry;
+        self.geometries.iter().position(is_it).map(|place| place as u64 + 1)
+    }
+
+    /// A slot of that owner, with one more dispatch in flight.
+    fn take(&self, owner: u64) -> Option<usize> {
+        let join = |slot: &CounterSlot| {
+            let more = |state: u64| (state != READ && state >> OWNER == owner).then(|| state + 1);
+            slot.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()
+        };
+        let occupy = |slot: &CounterSlot| {
+            slot.state.compare_exchange(0, owner << OWNER | 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        self.slots.iter().position(join).or_else(|| self.slots.iter().position(occupy))
+    }
+
+    /// Nobody uses the slot while `read` runs, and it is free afterwards; nothing where dispatches are in flight.
+    fn while_idle<T>(&self, slot: usize, read: impl FnOnce() -> T) -> Option<T> {
+        let state = &self.slots[slot].state;
+        let idle = |state: u64| (state != READ && state as u32 == 0).then_some(READ);
+        state.fetch_update(Ordering::Acquire, Ordering::Relaxed, idle).ok()?;
+        let result = read();
+        state.store(0, Ordering::Release);
+        Some(result)
+    }
+}
+
+/// A dispatch whose blocks are counted, until it has completed.
+pub(super) struct CountingUse {
+    counted: Arc<CountedKernel>,
+    slot: usize,
+    place: DispatchPlace,
+}
+
+impl CountingUse {
+    /// Address of the descriptor that runs.
+    pub(super) fn object(&self) -> u64 {
+        self.counted.slots[self.slot].object
+    }
+
+    /// The kernel has run to its end. One that never does keeps its slot.
+    pub(super) fn complete(&self) {
+        let slot = &self.counted.slots[self.slot];
+        slot.dispatches.fetch_add(1, Ordering::Relaxed);
+        if self.counted.ended.push((self.slot, self.place)).is_err()
+            && let Some(recorder) = recorder::get()
+        {
+            recorder.counters.lose(Cause::BufferFull, 1);
+        }
+        slot.state.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(dispatches: Dispatches) -> Arc<CountedKernel> {
+        let config = Box::leak(Box::new(CountingConfig { variant: Variant::Waves, dispatches }));
+        Arc::new(CountedKernel::new(config, 3, &[100, 200], |items| items <= 256))
+    }
+
+    fn launch(grid: u32, workgroup: u16) -> Launch {
+        Launch {
+            grid: [grid, 1, 1],
+            workgroup: [workgroup, 1, 1],
+            dimensions: 1,
+            group_segment: 0,
+            private_segment: 0,
+        }
+    }
+
+    #[test]
+    fn dispatches_of_one_geometry_share_a_slot() {
+        let kernel = counted(Dispatches::All);
+        let begin = |grid| kernel.begin((0, 1, 2), &launch(grid, 64)).map(|used| (used.object(), used));
+        let (first, one) = begin(64).unwrap();
+        assert_eq!(begin(64).map(|(object, used)| (object, used.complete()).0), Some(first));
+        let (second, other) = begin(128).unwrap();
+        assert_ne!(first, second);
+        assert!(begin(192).is_none(), "both slots are in use");
+        assert_eq!(kernel.missed.load(Ordering::Relaxed), 1);
+        assert_eq!(kernel.while_idle(0, || ()), None, "a dispatch is in flight");
+        one.complete();
+        assert!(begin(192).is_none(), "the counters of the first have not been read");
+        let dispatches = || kernel.slots[0].dispatches.load(Ordering::Relaxed);
+        assert_eq!(kernel.while_idle(0, || (begin(64).is_none(), dispatches())), Some((true, 2)));
+        assert_eq!(begin(192).map(|(object, _)| object), Some(first), "free again");
+        other.complete();
+        assert_eq!(kernel.ended.len(), 3);
+    }
+
+    #[test]
+    fn what_does_not_fit_or_is_not_meant_runs_as_it_is() {
+        let kernel = counted(Dispatches::OneIn(2));
+        let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup)).is_some();
+        assert_eq!([begin(64), begin(64), begin(512), begin(512)], [false, true, false, false]);
+        assert_eq!(kernel.too_large.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn there_are_only_so_many_geometries() {
+        let kernel = counted(Dispatches::All);
+        let geometry = |grid| Geometry { grid: [grid, 1, 1], workgroup: [64, 1, 1] };
+        let numbers: Vec<_> = (0..70).map(|grid| kernel.owner(geometry(grid))).collect();
+        assert_eq!(numbers[..3], [Some(1), Some(2), Some(3)]);
+        assert_eq!((numbers[63], numbers[64]), (Some(64), None));
+        assert_eq!(kernel.owner(geometry(1)), Some(2));
+    }
+}
