@@ -10,7 +10,7 @@ mod registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use self::registers::KnownRegisters;
+use crate::known_registers::KnownRegisters;
 
 /// One instruction of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,11 +226,11 @@ impl<'s, 't> FunctionFlow<'s, 't> {
             for index in block.steps.clone() {
                 let step = &self.steps[index];
                 if let Some(ControlChange::Indirect | ControlChange::IndirectCall) = self.controls[index]
-                    && let Some(target) = registers.target(step.text)
+                    && let Some(target) = registers::target(&registers, step.text)
                 {
                     resolved.insert(index, target);
                 }
-                registers.follow(step);
+                registers::follow(&mut registers, step);
             }
             behind.push(registers);
         }

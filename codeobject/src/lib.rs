@@ -19,9 +19,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod container;
+pub mod counting;
 pub mod descriptor;
 pub mod flow;
+pub mod instruction;
 pub mod occupancy;
 
 mod code_object;
@@ -31,6 +34,7 @@ mod error;
 mod functions;
 mod instrumented;
 mod kernel;
+mod known_registers;
 mod lines;
 mod loadable;
 mod metadata;

@@ -51,3 +51,11 @@ rm names.bundle names.elf names.mangled
 #   clang-offload-bundler-21 -compress -type=o -input=/dev/null -input=gfx906-v4.co -input=gfx900-v3.co -output=compressed-v2.bundle \
 #       -targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx906,hipv4-amdgcn-amd-amdhsa--gfx900
 # occupancy-llvm21.tsv is made by ../occupancy.py.
+# Kernels whose blocks are counted.
+for variant in gfx900:O2 gfx906:O2 gfx906:O0; do
+    processor=${variant%%:*} level=${variant##*:}
+    hipcc --genco --offload-arch=$processor -mcode-object-version=4 -$level -o counting.bundle counting.hip
+    clang-offload-bundler-15 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--$processor --input=counting.bundle \
+        --output=counting-$processor-$(echo $level | tr O o).co
+    rm counting.bundle
+done

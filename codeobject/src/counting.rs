@@ -1,0 +1,318 @@
+//! Kernels that count how often each of their basic blocks is executed, made of finished code objects for gfx9.
+//!
+//! [`rewrite()`] lays the code of the kernels that are asked for out anew, with a few instructions at the start of each block, in a segment
+//! behind all others of a copy of the code object. Nothing in front of it changes. The copy is loaded beside the original, as an executable
+//! of its own, and a dispatch runs either the original kernel or the counting one:
+//!
+//! - **Registers.** Counting needs a few registers for the whole life of a wave: those above all that the kernel and the functions that it
+//!   calls use. The kernel's descriptor asks for so many more.
+//! - **Slots.** Each kernel has [`Options::slots`] of them: a descriptor, an entry and a [cell](Slot::cell) each, so that as many dispatches can
+//!   count into buffers of their own. The entry reads the cell and goes on in the code that all slots share.
+//! - **Data.** The code works on the original's data: each address that it works out of its own is the one that the original would work
+//!   out. So what the original and the counting kernels share is there once, and function pointers are those of the original code.
+//! - **Calls.** Calls of known functions lead to their counting copies. A function that is called by a pointer runs as it is, uncounted:
+//!   [`CountedKernel::calls_by_pointer`].
+//!
+//! Nothing that is added touches SCC where it is in use, VCC or M0; EXEC is what it was behind each sequence. Waits (s_waitcnt) need no
+//! change: an added operation can only make fewer of the program's own ones outstanding.
+
+mod assembler;
+mod groups;
+mod layout;
+mod object;
+mod program;
+mod sequences;
+
+use std::ops::Range;
+
+use crate::blocks::Obstacle;
+use crate::descriptor::AllottedRegisters;
+use crate::occupancy::{Need, Occupancy};
+use crate::{Error, Target};
+
+/// What is counted of each block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// The waves that execute it, also those without an active lane.
+    Waves,
+    /// The waves, and the active lanes.
+    Lanes,
+    /// The waves, and the ticks of the core's clock (s_memtime) that they spend from its start to the start of their next block.
+    Time,
+}
+
+impl Variant {
+    /// Counters of each block, 64 bits each: [`Block::counter`] is the first.
+    ///
+    /// 0: waves. Of [`Variant::Lanes`], 1: lanes. Of [`Variant::Time`], 1: sum of the clock at each entry, 2: sum of the clock at each exit,
+    /// both modulo 2^64: the second less the first is the time.
+    pub fn counters_per_block(self) -> u32 {
+        match self {
+            Variant::Waves => 1,
+            Variant::Lanes => 2,
+            Variant::Time => 3,
+        }
+    }
+}
+
+/// How to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What.
+    pub variant: Variant,
+    /// Through the scalar unit (s_atomic_add_x2) where it can, not only where vector registers are short: it changes occupancy less, but no
+    /// compiler uses these instructions. Lanes are counted by the vector unit alone.
+    pub scalar_first: bool,
+    /// Slots of each kernel, 1 to 64.
+    pub slots: u32,
+    /// How far a branch reaches, in words; 32768 is what the hardware has. Less makes branches take their long form: for tests.
+    pub branch_limit: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { variant: Variant::Waves, scalar_first: false, slots: 1, branch_limit: 1 << 15 }
+    }
+}
+
+/// Why a code object, or one kernel of it, cannot count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It cannot be read.
+    #[error(transparent)]
+    Object(#[from] Error),
+    /// Built for a processor whose code is not rewritten.
+    #[error("built for {0}: only gfx900 to gfx909 and gfx90c are rewritten")]
+    Target(String),
+    /// The loader would have to find symbols elsewhere.
+    #[error("it refers to {0}, which it does not define")]
+    ExternalSymbol(String),
+    /// It is larger than any that is loaded.
+    #[error("it is too large")]
+    TooLarge,
+    /// What cannot be followed, in the kernel itself or in a function that it calls.
+    #[error("{function}: {obstacle}")]
+    Code {
+        /// Mangled name.
+        function: String,
+        /// What.
+        obstacle: Obstacle,
+    },
+    /// It jumps into the middle of another function.
+    #[error("{function}: jump into another function at {address:#x}")]
+    JumpOutside {
+        /// Mangled name.
+        function: String,
+        /// Virtual address of the jump.
+        address: u64,
+    },
+    /// All scalar registers are in use, or nearly all.
+    #[error("no free scalar registers: {used} of 102 are in use, {needed} are needed")]
+    NoScalarRegisters {
+        /// In use.
+        used: u32,
+        /// Needed.
+        needed: u32,
+    },
+    /// All vector registers are in use, or nearly all.
+    #[error("no free vector registers: {used} of 256 are in use, {needed} are needed")]
+    NoVectorRegisters {
+        /// In use.
+        used: u32,
+        /// Needed.
+        needed: u32,
+    },
+    /// A block begins where vector registers are counted from M0 on (s_set_gpr_idx_on).
+    #[error("a block begins between s_set_gpr_idx_on and s_set_gpr_idx_off")]
+    IndexedRegisters,
+    /// More blocks than the instructions that count can name.
+    #[error("too many blocks: {0}")]
+    TooManyBlocks(usize),
+    /// Its descriptor is damaged.
+    #[error("its descriptor leads nowhere")]
+    NoCode,
+}
+
+/// A code object with kernels that count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rewritten {
+    /// The ELF file: the original one, and a segment behind it. All addresses below are virtual ones in it.
+    pub object: Vec<u8>,
+    /// Kernels that count.
+    pub kernels: Vec<CountedKernel>,
+    /// Blocks of all of them and of the functions that they call: [`CountedKernel::blocks`].
+    pub blocks: Vec<Block>,
+    /// Mangled names of kernels and functions: [`Block::function`].
+    pub functions: Vec<String>,
+    /// Kernels that were asked for and cannot count, with the reason.
+    pub refused: Vec<(String, Refusal)>,
+    /// From the new code to the original.
+    pub map: AddressMap,
+}
+
+/// A kernel that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CountedKernel {
+    /// Mangled name, no suffix.
+    pub name: String,
+    /// The original's descriptor: what the symbol `NAME.kd` says. A loaded address is that symbol's loaded address, less this, plus a
+    /// virtual address.
+    pub original_descriptor: u64,
+    /// Ways in, each with counters of its own.
+    pub slots: Vec<Slot>,
+    /// The kernel's blocks, and those of the functions that it calls and of the kernels that call these too: a range of
+    /// [`Rewritten::blocks`]. They count into one buffer.
+    pub blocks: Range<usize>,
+    /// Counters of that buffer, 64 bits each. It has to be aligned to 8 bytes, and zero at first.
+    pub counters: u32,
+    /// Registers as the hardware allots them to the original.
+    pub registers_before: AllottedRegisters,
+    /// Registers as the hardware allots them to the counting kernel.
+    pub registers: AllottedRegisters,
+    /// It counts through the scalar unit, since too few vector registers were free.
+    pub is_scalar: bool,
+    /// It, or a function that it calls, calls functions that only a register names. They run as they are, and are not counted.
+    pub calls_by_pointer: bool,
+    processor: String,
+}
+
+impl CountedKernel {
+    /// Whether a work-group of so many work-items can run: one whose waves do not fit on a CU together is never launched, and hangs.
+    pub fn fits(&self, work_items: u32) -> bool {
+        self.waves(work_items, &self.registers).is_some_and(|occupancy| occupancy.workgroups > 0)
+    }
+
+    /// Whether a SIMD holds as many waves of it as of the original, by registers: where not, fewer work-groups are resident.
+    pub fn keeps_residency(&self, work_items: u32) -> bool {
+        let workgroups = |registers| self.waves(work_items, registers).map(|occupancy| occupancy.workgroups);
+        workgroups(&self.registers) == workgroups(&self.registers_before)
+    }
+
+    fn waves(&self, work_items: u32, registers: &AllottedRegisters) -> Option<Occupancy> {
+        let need = Need {
+            vgprs: registers.vgprs,
+            sgprs: registers.sgprs,
+            lds: 0,
+            workgroup: work_items,
+            wavefront_size: 64,
+            workgroup_processor_mode: false,
+        };
+        Occupancy::of(&self.processor, &need)
+    }
+}
+
+/// One way into a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Virtual address of the descriptor that a dispatch names.
+    pub descriptor: u64,
+    /// Virtual address of 16 bytes, aligned to 16, that have to be written before a dispatch: the address of the buffer of counters, and the
+    /// address at which the program's own, original code object is loaded (that of its virtual address 0). 64 bits each.
+    pub cell: u64,
+}
+
+/// A basic block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Block {
+    /// Whose: place in [`Rewritten::functions`].
+    pub function: u32,
+    /// First instruction, as a virtual address of the original.
+    pub start: u64,
+    /// Behind its last instruction.
+    pub end: u64,
+    /// How many.
+    pub instructions: u32,
+    /// How many of each kind, by [`InstructionClass::index`](crate::instruction::InstructionClass::index).
+    pub classes: [u32; 8],
+    /// Its first counter in the buffer: see [`Variant::counters_per_block`].
+    pub counter: u32,
+}
+
+/// Which instruction of the original one of the new code is, or belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AddressMap {
+    /// New address, original address, bytes: instructions that lie one behind the other in both. Sorted.
+    runs: Vec<Run>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    new: u64,
+    original: u64,
+    /// Bytes in the new code.
+    length: u64,
+    /// One original instruction, which all of these bytes stand for.
+    is_one: bool,
+}
+
+impl AddressMap {
+    /// The original's virtual address of the instruction that is at a virtual address of the new code, or that what is there was put in
+    /// front of, or stands for. `None` outside of the new code, and in entries.
+    pub fn original(&self, new: u64) -> Option<u64> {
+        let run = self.runs[..self.runs.partition_point(|run| run.new <= new)].last()?;
+        let into = new - run.new;
+        (into < run.length).then(|| run.original + if run.is_one { 0 } else { into })
+    }
+
+    /// Each stretch: its new address, its length in bytes, and the original address of its first instruction.
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.runs.iter().map(|run| (run.new, run.length, run.original))
+    }
+
+    fn add(&mut self, new: u64, original: u64, length: u64, is_one: bool) {
+        match self.runs.last_mut() {
+            Some(last)
+                if !is_one
+                    && !last.is_one
+                    && last.new + last.length == new
+                    && last.original + last.length == original =>
+            {
+                last.length += length;
+            }
+            _ if length > 0 => self.runs.push(Run { new, original, length, is_one }),
+            _ => {}
+        }
+    }
+}
+
+/// Makes the kernels whose mangled names are `wanted` count, in a copy of the code object.
+///
+/// # Errors
+/// Why no kernel of it can. What concerns one kernel alone is in [`Rewritten::refused`].
+pub fn rewrite(
+    object: &[u8],
+    options: &Options,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Rewritten, Refusal> {
+    let original = object::Original::open(object)?;
+    let options = Options {
+        slots: options.slots.clamp(1, 64),
+        branch_limit: options.branch_limit.clamp(1, 1 << 15),
+        ..*options
+    };
+    let program = program::Program::of(&original.functions, wanted);
+    let mut made = object::Appended::new(original.end);
+    let mut rewritten = Rewritten {
+        object: Vec::new(),
+        kernels: Vec::new(),
+        blocks: Vec::new(),
+        functions: Vec::new(),
+        refused: program.refused.clone(),
+        map: AddressMap::default(),
+    };
+    for group in program.groups(&original) {
+        groups::count(&original, &options, &group, &mut made, &mut rewritten);
+    }
+    rewritten.object = object::append(object, &original, made)?;
+    Ok(rewritten)
+}
+
+/// Processors whose code is rewritten: their instructions are the same but for a few that do not matter here.
+fn is_rewritten(target: &Target) -> bool {
+    ["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c"]
+        .contains(&target.processor.as_str())
+}

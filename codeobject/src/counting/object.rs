@@ -1,0 +1,252 @@
+//! The ELF file: what the rewriter needs of the original one, and the segment that is put behind its others.
+
+use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_GNU_STACK, PT_LOAD, PT_PHDR};
+use goblin::elf::section_header::{SHN_UNDEF, SHT_DYNSYM, SHT_RELA, SHT_SYMTAB};
+
+use super::{Refusal, is_rewritten};
+use crate::code_object::CodeObject;
+use crate::descriptor::{self, AllottedRegisters};
+use crate::elf::{ElfImage, text_at};
+use crate::{Error, Function, Target, functions};
+
+/// Where segments begin.
+const PAGE: u64 = 4096;
+/// Where a table begins.
+const ALIGNMENT: u64 = 8;
+/// Bytes that a code object may take on a device, and that a new segment may have.
+const MOST_MEMORY: u64 = 1 << 30;
+const MOST_ADDED: u64 = 1 << 28;
+const PROGRAM_HEADER: usize = 56;
+/// Places in the ELF header: of the table of program headers, its entry count.
+const TABLE: usize = 32;
+const COUNT: usize = 56;
+
+/// A code object that is to be rewritten.
+pub(super) struct Original<'a> {
+    image: ElfImage<'a>,
+    pub(super) target: Target,
+    pub(super) functions: Vec<Function<'a>>,
+    /// Where the new segment begins.
+    pub(super) end: u64,
+}
+
+impl<'a> Original<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Original<'a>, Refusal> {
+        let image = ElfImage::open(bytes)?;
+        let version = CodeObject::check(&image)?;
+        let target = Target::from_flags(image.header.e_flags, version);
+        if !is_rewritten(&target) {
+            return Err(Refusal::Target(target.processor));
+        }
+        if let Some(name) = external_symbol(&image) {
+            return Err(Refusal::ExternalSymbol(name.to_string()));
+        }
+        let loads = image.programs.iter().filter(|program| program.p_type == PT_LOAD);
+        let mut ends =
+            loads.map(|load| load.p_vaddr.checked_add(load.p_memsz).filter(|end| *end <= MOST_MEMORY));
+        let end = ends.try_fold(0, |last: u64, end| end.map(|end| last.max(end))).ok_or(Refusal::TooLarge)?;
+        let functions = functions(bytes)?;
+        Ok(Original { image, target, functions, end: end.next_multiple_of(PAGE) })
+    }
+
+    /// A kernel's descriptor, and its address.
+    pub(super) fn descriptor(&self, kernel: usize) -> Option<(u64, DescriptorWords)> {
+        let function = &self.functions[kernel];
+        let address =
+            function.address.checked_add_signed(function.descriptor?.code_entry_offset.checked_neg()?)?;
+        let bytes = self.image.at_address(address, descriptor::SIZE as u64)?;
+        Some((address, DescriptorWords(bytes.try_into().ok()?)))
+    }
+}
+
+/// A symbol that a relocation refers to and that is defined elsewhere.
+fn external_symbol<'a>(image: &ElfImage<'a>) -> Option<&'a str> {
+    let word = |bytes: &[u8], at: usize| {
+        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    };
+    for table in image.sections.iter().filter(|section| section.sh_type == SHT_RELA) {
+        let symbols = image.sections.get(table.sh_link as usize);
+        let Some(symbols) = symbols.filter(|of| matches!(of.sh_type, SHT_DYNSYM | SHT_SYMTAB)) else {
+            continue;
+        };
+        let names = image.sections.get(symbols.sh_link as usize).and_then(|names| image.contents(names));
+        let (entries, names) = (image.contents(symbols)?, names?);
+        for relocation in image.contents(table).unwrap_or_default().chunks_exact(24) {
+            // Number 0 is no symbol.
+            let number = word(relocation, 12) as usize;
+            let entry = entries.chunks_exact(24).nth(number).filter(|_| number > 0);
+            if let Some(entry) =
+                entry.filter(|entry| u32::from(entry[6]) | u32::from(entry[7]) << 8 == SHN_UNDEF)
+            {
+                return text_at(names, word(entry, 0) as usize).or(Some("a symbol"));
+            }
+        }
+    }
+    None
+}
+
+/// The bytes of a descriptor.
+#[derive(Clone)]
+pub(super) struct DescriptorWords([u8; descriptor::SIZE]);
+
+/// Places in a descriptor.
+const ENTRY: usize = 16;
+const RSRC1: usize = 48;
+const RSRC2: usize = 52;
+/// Scalar registers that every wave has behind its own: VCC, FLAT_SCRATCH, XNACK_MASK.
+const NAMED: u32 = 6;
+
+impl DescriptorWords {
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    /// Scalar registers that hold something when a wave starts.
+    pub(super) fn initial_scalars(&self) -> u32 {
+        let rsrc2 = self.word(RSRC2);
+        // User registers, then the work-group's ids and information, then the offset of the wave's scratch.
+        (rsrc2 >> 1 & 0x1f) + (rsrc2 >> 7 & 0xf).count_ones() + (rsrc2 & 1)
+    }
+
+    /// The registers that it asks for.
+    pub(super) fn allotted(&self) -> AllottedRegisters {
+        let rsrc1 = self.word(RSRC1);
+        AllottedRegisters {
+            vgprs: ((rsrc1 & 0x3f) + 1) * 4,
+            agprs: 0,
+            sgprs: (rsrc1 >> 6 & 0xf) / 2 * 16 + 16,
+        }
+    }
+
+    /// Scalar registers that code under it may name.
+    pub(super) fn most_scalars(&self) -> u32 {
+        self.allotted().sgprs - NAMED
+    }
+
+    /// For a kernel at `entry` that needs at least so many registers, when it lies at `address`.
+    pub(super) fn with(&self, address: u64, entry: u64, scalars: u32, vectors: u32) -> DescriptorWords {
+        let rsrc1 = self.word(RSRC1);
+        let vector = (rsrc1 & 0x3f).max(vectors.max(1).div_ceil(4) - 1);
+        let scalar = (rsrc1 >> 6 & 0xf).max(((scalars + NAMED).div_ceil(16) - 1) * 2);
+        let mut made = self.clone();
+        made.0[ENTRY..ENTRY + 8].copy_from_slice(&entry.wrapping_sub(address).to_le_bytes());
+        let rsrc1 = rsrc1 & !0x3ff | vector | scalar << 6;
+        made.0[RSRC1..RSRC1 + 4].copy_from_slice(&rsrc1.to_le_bytes());
+        made
+    }
+}
+
+/// What the new segment holds.
+pub(super) struct Appended {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Appended {
+    pub(super) fn new(start: u64) -> Appended {
+        Appended { start, bytes: Vec::new() }
+    }
+
+    /// Whether code may end there.
+    pub(super) fn may_end_at(&self, address: u64) -> bool {
+        address - self.start <= MOST_ADDED
+    }
+
+    /// Address of what is added next.
+    pub(super) fn here(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    /// Adds instructions at `address`, which is not in front of what is there; s_nop fills the gap.
+    pub(super) fn code(&mut self, address: u64, words: &[u32]) {
+        self.fill(address);
+        self.bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+
+    /// Adds a descriptor at `address`.
+    pub(super) fn descriptor(&mut self, address: u64, words: &DescriptorWords) {
+        self.fill(address);
+        self.bytes.extend(words.0);
+    }
+
+    /// Adds zeros at `address`.
+    pub(super) fn zeros(&mut self, address: u64, length: u64) {
+        self.fill(address);
+        self.bytes.resize(self.bytes.len() + length as usize, 0);
+    }
+
+    fn fill(&mut self, address: u64) {
+        while self.here() < address {
+            self.bytes.extend(0xbf80_0000_u32.to_le_bytes());
+        }
+    }
+}
+
+/// The original with one more segment.
+///
+/// Its program header takes the place of that of the stack's permissions, which no loader of code objects asks for; where there is
+/// none, the table moves behind everything else.
+pub(super) fn append(
+    object: &[u8],
+    original: &Original<'_>,
+    mut appended: Appended,
+) -> Result<Vec<u8>, Refusal> {
+    // The hardware reads ahead of what it executes.
+    let end = appended.here();
+    appended.code(end, &[0xbf80_0000; 64]);
+    let end = appended.here().next_multiple_of(ALIGNMENT);
+    appended.zeros(end, 0);
+    let damaged =
+        || Refusal::Object(Error::malformed("ELF program headers", "the table lies outside of the file"));
+    let header = &original.image.header;
+    let table = usize::try_from(header.e_phoff).map_err(|_| damaged())?;
+    let count = usize::from(header.e_phnum);
+    let entries = table.checked_add(count * PROGRAM_HEADER).and_then(|end| object.get(table..end));
+    let mut entries: Vec<[u8; PROGRAM_HEADER]> = entries
+        .ok_or_else(damaged)?
+        .chunks_exact(PROGRAM_HEADER)
+        .filter_map(|entry| entry.try_into().ok())
+        .collect();
+    let mut made = object.to_vec();
+    made.resize(made.len().next_multiple_of(PAGE as usize), 0);
+    let segment = segment(made.len() as u64, appended.start, appended.bytes.len() as u64);
+    made.extend(appended.bytes);
+    let of_kind = |kind: u32, entries: &[[u8; PROGRAM_HEADER]]| {
+        entries.iter().position(|entry| entry[..4] == kind.to_le_bytes())
+    };
+    let at = match of_kind(PT_GNU_STACK, &entries) {
+        Some(spare) => {
+            entries.remove(spare);
+            table
+        }
+        None => {
+            // It would say where the table was.
+            if let Some(own) = of_kind(PT_PHDR, &entries) {
+                entries.remove(own);
+            }
+            made.len()
+        }
+    };
+    let last = entries.iter().rposition(|entry| entry[..4] == PT_LOAD.to_le_bytes());
+    entries.insert(last.map_or(0, |last| last + 1), segment);
+    let bytes = entries.concat();
+    if at == made.len() {
+        made.extend(&bytes);
+    } else {
+        made[at..at + bytes.len()].copy_from_slice(&bytes);
+    }
+    made[TABLE..TABLE + 8].copy_from_slice(&(at as u64).to_le_bytes());
+    made[COUNT..COUNT + 2].copy_from_slice(&(entries.len() as u16).to_le_bytes());
+    Ok(made)
+}
+
+/// A program header: cells are written, code is executed.
+fn segment(offset: u64, address: u64, length: u64) -> [u8; PROGRAM_HEADER] {
+    let mut entry = [0; PROGRAM_HEADER];
+    entry[..4].copy_from_slice(&PT_LOAD.to_le_bytes());
+    entry[4..8].copy_from_slice(&(PF_R | PF_W | PF_X).to_le_bytes());
+    for (at, value) in [(8, offset), (16, address), (24, address), (32, length), (40, length), (48, PAGE)] {
+        entry[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    entry
+}

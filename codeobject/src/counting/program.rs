@@ -1,0 +1,225 @@
+//! Which functions the wanted kernels reach, and which of them belong together: a function that several kernels call has one copy, so they
+//! share its registers and its counters.
+
+use std::collections::BTreeMap;
+
+use super::Refusal;
+use super::object::Original;
+use crate::Function;
+use crate::blocks::{FunctionBlocks, blocks};
+use crate::instruction::{Control, Instruction, Registers};
+
+/// The reached functions, each by its place among those of the object.
+pub(super) struct Program {
+    bodies: BTreeMap<usize, Body>,
+    kernels: Vec<usize>,
+    /// Kernels that cannot count.
+    pub(super) refused: Vec<(String, Refusal)>,
+}
+
+struct Body {
+    code: FunctionBlocks,
+    calls: Vec<usize>,
+    calls_by_pointer: bool,
+}
+
+/// Functions that belong together.
+pub(super) struct Group<'p> {
+    /// By their places, with their code.
+    pub(super) functions: Vec<(usize, &'p FunctionBlocks)>,
+    /// Which of them are wanted kernels, and whether they call by pointers.
+    pub(super) kernels: Vec<(usize, bool)>,
+    /// The registers that their code names, and that code may name that they call by pointers.
+    pub(super) registers: Registers,
+    /// Whether any calls by pointers.
+    pub(super) calls_by_pointer: bool,
+}
+
+impl Program {
+    pub(super) fn of(functions: &[Function<'_>], wanted: &dyn Fn(&str) -> bool) -> Program {
+        let is_wanted = |function: &Function<'_>| function.descriptor.is_some() && wanted(function.name);
+        let kernels: Vec<usize> =
+            (0..functions.len()).filter(|place| is_wanted(&functions[*place])).collect();
+        let mut found = BTreeMap::new();
+        let mut open = kernels.clone();
+        while let Some(place) = open.pop() {
+            if found.contains_key(&place) {
+                continue;
+            }
+            let body = Body::of(functions, place);
+            if let Ok(body) = &body {
+                open.extend(&body.calls);
+            }
+            found.insert(place, body);
+        }
+        // What a function cannot or does, those that call it cannot or do too.
+        let mut callers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, body) in &found {
+            for callee in body.iter().flat_map(|body| &body.calls) {
+                callers.entry(*callee).or_default().push(*place);
+            }
+        }
+        let spread = |from: Vec<usize>, is_new: &mut dyn FnMut(usize, usize) -> bool| {
+            let mut open = from;
+            while let Some(callee) = open.pop() {
+                for caller in callers.get(&callee).into_iter().flatten() {
+                    if is_new(*caller, callee) {
+                        open.push(*caller);
+                    }
+                }
+            }
+        };
+        let mut refused: BTreeMap<usize, Refusal> = BTreeMap::new();
+        let mut bodies: BTreeMap<usize, Body> = BTreeMap::new();
+        for (place, body) in found {
+            match body {
+                Ok(body) => drop(bodies.insert(place, body)),
+                Err(refusal) => drop(refused.insert(place, refusal)),
+            }
+        }
+        spread(refused.keys().copied().collect(), &mut |caller, callee| {
+            let is_new = !refused.contains_key(&caller);
+            if is_new && let Some(refusal) = refused.get(&callee).cloned() {
+                refused.insert(caller, refusal);
+            }
+            is_new
+        });
+        let by_pointer = bodies.iter().filter(|(_, body)| body.calls_by_pointer).map(|(place, _)| *place);
+        spread(by_pointer.collect(), &mut |caller, _| match bodies.get_mut(&caller) {
+            Some(body) => !std::mem::replace(&mut body.calls_by_pointer, true),
+            None => false,
+        });
+        bodies.retain(|place, _| !refused.contains_key(place));
+        let named = |place: &usize| Some((functions[*place].name.to_string(), refused.get(place)?.clone()));
+        let named: Vec<(String, Refusal)> = kernels.iter().filter_map(named).collect();
+        let kernels = kernels.into_iter().filter(|place| bodies.contains_key(place)).collect();
+        Program { bodies, kernels, refused: named }
+    }
+
+    /// The functions of all kernels that can count, by what belongs together, in the order of their addresses.
+    pub(super) fn groups(&self, original: &Original<'_>) -> Vec<Group<'_>> {
+        let mut parents: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut open = self.kernels.clone();
+        parents.extend(self.kernels.iter().map(|place| (*place, *place)));
+        while let Some(place) = open.pop() {
+            for callee in &self.bodies[&place].calls {
+                if !parents.contains_key(callee) {
+                    parents.insert(*callee, *callee);
+                    open.push(*callee);
+                }
+                let (one, other) = (root(&mut parents, place), root(&mut parents, *callee));
+                parents.insert(one.max(other), one.min(other));
+            }
+        }
+        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for place in parents.keys().copied().collect::<Vec<_>>() {
+            members.entry(root(&mut parents, place)).or_default().push(place);
+        }
+        let mut of_callable = None;
+        members
+            .into_values()
+            .map(|places| {
+                let bodies = || places.iter().map(|place| (*place, &self.bodies[place]));
+                let steps = bodies().flat_map(|(_, body)| &body.code.steps);
+                let named =
+                    steps.fold(Registers::default(), |all, step| all.and(step.instruction.registers()));
+                let calls_by_pointer = bodies().any(|(_, body)| body.calls_by_pointer);
+                let called = match calls_by_pointer {
+                    true => *of_callable.get_or_insert_with(|| callable_registers(&original.functions)),
+                    false => Registers::default(),
+                };
+                let is_kernel = |place: &usize| self.kernels.binary_search(place).is_ok();
+                Group {
+                    kernels: bodies()
+                        .filter(|(place, _)| is_kernel(place))
+                        .map(|(place, body)| (place, body.calls_by_pointer))
+                        .collect(),
+                    registers: named.and(called),
+                    calls_by_pointer,
+                    functions: bodies().map(|(place, body)| (place, &body.code)).collect(),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The smallest member of what `place` belongs to.
+fn root(parents: &mut BTreeMap<usize, usize>, place: usize) -> usize {
+    let mut root = place;
+    while parents[&root] != root {
+        root = parents[&root];
+    }
+    let mut at = place;
+    while at != root {
+        at = parents.insert(at, root).unwrap_or(root);
+    }
+    root
+}
+
+/// Registers that functions name which a pointer may lead to: all but kernels.
+fn callable_registers(functions: &[Function<'_>]) -> Registers {
+    let mut all = Registers::default();
+    for function in functions.iter().filter(|function| function.descriptor.is_none()) {
+        let mut words = function.code.chunks_exact(4).map(word).peekable();
+        while let Some(first) = words.next() {
+            let Some(instruction) = Instruction::decode(first, words.peek().copied()) else { continue };
+            if instruction.length == 8 {
+                words.next();
+            }
+            all = all.and(instruction.registers());
+        }
+    }
+    all
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+impl Body {
+    fn of(functions: &[Function<'_>], place: usize) -> Result<Body, Refusal> {
+        let function = &functions[place];
+        let named = || function.name.to_string();
+        let code = blocks(function).map_err(|obstacle| Refusal::Code { function: named(), obstacle })?;
+        let mut body = Body { code, calls: Vec::new(), calls_by_pointer: false };
+        for step in &body.code.steps {
+            let (is_call, target) = match step.instruction.control() {
+                Control::Call { .. } => (true, step.target),
+                Control::Jump(_) if step.target.is_some() => (false, step.target),
+                _ => continue,
+            };
+            match target.map(|target| callee(functions, place, &body.code, target)) {
+                Some(Some(Callee::Here)) => {}
+                Some(Some(Callee::Function(callee))) => body.calls.push(callee),
+                // In functions, a jump that is not known is a return, or leads into the original code, as a call does.
+                _ if is_call || function.descriptor.is_none() => body.calls_by_pointer = true,
+                _ => return Err(Refusal::JumpOutside { function: named(), address: step.address }),
+            }
+        }
+        body.calls.sort_unstable();
+        body.calls.dedup();
+        Ok(body)
+    }
+}
+
+/// What a known address of a jump or call is.
+pub(super) enum Callee {
+    /// An instruction of the same function.
+    Here,
+    /// The begin of another one.
+    Function(usize),
+}
+
+/// What the address is that the function at `place` jumps to or calls; `None` for the middle of another one, and for no code.
+pub(super) fn callee(
+    functions: &[Function<'_>],
+    place: usize,
+    code: &FunctionBlocks,
+    target: u64,
+) -> Option<Callee> {
+    if code.steps.binary_search_by_key(&target, |step| step.address).is_ok() {
+        return Some(Callee::Here);
+    }
+    let found = functions.binary_search_by_key(&target, |function| function.address).ok();
+    found.filter(|found| *found != place).map(Callee::Function)
+}

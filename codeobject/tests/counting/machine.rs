@@ -1,0 +1,125 @@
+//! A software GPU of one code object, its copy that counts, and some memory.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use goblin::elf::Elf;
+use goblin::elf::program_header::PT_LOAD;
+use rpd_gfx9::{Counts, Device, Execution, Progress, Target};
+
+/// Bytes at an address of the GPU.
+struct Area {
+    address: u64,
+    bytes: Box<[AtomicU64]>,
+}
+
+/// The machine.
+pub(crate) struct Machine {
+    target: Target,
+    areas: Vec<Area>,
+    clock: AtomicU64,
+}
+
+// SAFETY: pointers lead into boxed atomics, which may be written through shared references and live as long as the device; the bounds are
+// checked.
+unsafe impl Device for Machine {
+    fn translate(&self, address: u64, length: usize) -> Option<*mut u8> {
+        let area = self.areas.iter().find(|area| area.holds(address, length))?;
+        Some(area.bytes.as_ptr().cast::<u8>().cast_mut().wrapping_add((address - area.address) as usize))
+    }
+
+    fn clock(&self) -> u64 {
+        // A prime, so that sums of times tell.
+        self.clock.fetch_add(7919, Ordering::Relaxed)
+    }
+
+    fn send_message(&self, _: u32, _: u32) {}
+
+    fn target(&self) -> Target {
+        self.target
+    }
+}
+
+impl Area {
+    fn holds(&self, address: u64, length: usize) -> bool {
+        let size = self.bytes.len() as u64 * 8;
+        address.checked_sub(self.address).is_some_and(|into| into + length as u64 <= size)
+    }
+}
+
+impl Machine {
+    pub(crate) fn new(target: Target) -> Machine {
+        Machine { target, areas: Vec::new(), clock: AtomicU64::new(1 << 40) }
+    }
+
+    /// Memory at an address, all zero.
+    pub(crate) fn area(&mut self, address: u64, length: usize) {
+        let bytes = (0..length.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        self.areas.push(Area { address, bytes });
+    }
+
+    /// Loads a code object with its virtual address 0 at `base`.
+    pub(crate) fn load(&mut self, object: &[u8], base: u64) {
+        let elf = Elf::parse(object).unwrap();
+        let loads = || elf.program_headers.iter().filter(|program| program.p_type == PT_LOAD);
+        let end = loads().map(|load| load.p_vaddr + load.p_memsz).max().unwrap();
+        assert!(loads().is_sorted_by_key(|load| load.p_vaddr));
+        self.area(base, end as usize + 64);
+        for load in loads() {
+            self.write(base + load.p_vaddr, &object[load.p_offset as usize..][..load.p_filesz as usize]);
+        }
+        // R_AMDGPU_RELATIVE64, and R_AMDGPU_ABS64 of a symbol.
+        for relocation in &elf.dynrelas {
+            let symbol = elf.dynsyms.get(relocation.r_sym).map_or(0, |symbol| symbol.st_value);
+            let addend = relocation.r_addend.unwrap_or(0).cast_unsigned();
+            let value = match relocation.r_type {
+                13 => base + addend,
+                3 => base + symbol + addend,
+                other => panic!("relocation {other}"),
+            };
+            self.write(base + relocation.r_offset, &value.to_le_bytes());
+        }
+    }
+
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) {
+        let place = self.translate(address, bytes.len()).expect("memory");
+        for (at, byte) in bytes.iter().enumerate() {
+            // SAFETY: `translate` has checked the bounds; the bytes belong to atomics.
+            unsafe { AtomicU8::from_ptr(place.wrapping_add(at)) }.store(*byte, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn read(&self, address: u64, length: usize) -> Vec<u8> {
+        let place = self.translate(address, length).expect("memory");
+        // SAFETY: as in `write`.
+        (0..length)
+            .map(|at| unsafe { AtomicU8::from_ptr(place.wrapping_add(at)) }.load(Ordering::Relaxed))
+            .collect()
+    }
+
+    pub(crate) fn read_u64(&self, address: u64, count: usize) -> Vec<u64> {
+        let bytes = self.read(address, count * 8);
+        bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().unwrap())).collect()
+    }
+
+    /// Runs the kernel of a descriptor to its end; returns what was executed.
+    pub(crate) fn run(
+        &self,
+        descriptor: u64,
+        arguments: u64,
+        groups: u32,
+        items: u16,
+    ) -> Result<Counts, String> {
+        let mut packet = [0; 64];
+        packet[4..6].copy_from_slice(&items.to_le_bytes());
+        packet[12..16].copy_from_slice(&(groups * u32::from(items) - 5).to_le_bytes());
+        packet[24..28].copy_from_slice(&16384u32.to_le_bytes());
+        packet[28..32].copy_from_slice(&4096u32.to_le_bytes());
+        packet[32..40].copy_from_slice(&descriptor.to_le_bytes());
+        packet[40..48].copy_from_slice(&arguments.to_le_bytes());
+        let mut execution = Execution::start(&packet, self).map_err(|trap| trap.to_string())?;
+        execution.count();
+        while execution.advance(self, 1 << 20).map_err(|trap| trap.to_string())? == Progress::Running {}
+        Ok(execution.counts().unwrap().clone())
+    }
+}
