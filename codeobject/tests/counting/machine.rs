@@ -60,9 +60,9 @@ impl Machine {
 
     /// Loads a code object with its virtual address 0 at `base`.
     pub(crate) fn load(&mut self, object: &[u8], base: u64) {
-        let elf = Elf::parse(object).unwrap();
+        let elf = Elf::parse(object).expect("an ELF file");
         let loads = || elf.program_headers.iter().filter(|program| program.p_type == PT_LOAD);
-        let end = loads().map(|load| load.p_vaddr + load.p_memsz).max().unwrap();
+        let end = loads().map(|load| load.p_vaddr + load.p_memsz).max().expect("segments");
         assert!(loads().is_sorted_by_key(|load| load.p_vaddr));
         self.area(base, end as usize + 64);
         for load in loads() {
@@ -99,7 +99,7 @@ impl Machine {
 
     pub(crate) fn read_u64(&self, address: u64, count: usize) -> Vec<u64> {
         let bytes = self.read(address, count * 8);
-        bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().unwrap())).collect()
+        bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes"))).collect()
     }
 
     /// Runs the kernel of a descriptor to its end; returns what was executed.
@@ -120,6 +120,6 @@ impl Machine {
         let mut execution = Execution::start(&packet, self).map_err(|trap| trap.to_string())?;
         execution.count();
         while execution.advance(self, 1 << 20).map_err(|trap| trap.to_string())? == Progress::Running {}
-        Ok(execution.counts().unwrap().clone())
+        Ok(execution.counts().expect("they were asked for").clone())
     }
 }
