@@ -652,9 +652,8 @@ fn heat_and_blocks_are_the_interpreters_own() {
     assert_eq!(analyzed, executed.into_iter().filter(|place| *place != interval).collect());
 }
 
-/// Lines of the source that sent messages, and how often a wavefront executed the instructions that end sending one there.
-fn sent(dir: &Dir, kernel: &KernelCounts) -> Vec<(i64, i64)> {
-    let symbol = format!("{}.kd", kernel.name);
+/// The saved code object that has the symbol, and its address there.
+pub(crate) fn code_with(dir: &Dir, symbol: &str) -> (PathBuf, u64) {
     let code = fs::read_dir(dir.path("code")).unwrap().map(|file| file.unwrap().path());
     let found = code.filter_map(|code| {
         let names = tool(&llvm_tool("llvm-nm"), &["-D", code.to_str().unwrap()]);
@@ -662,8 +661,15 @@ fn sent(dir: &Dir, kernel: &KernelCounts) -> Vec<(i64, i64)> {
             names.lines().find(|line| line.ends_with(&format!(" {symbol}")))?.split(' ').next().unwrap();
         Some((code, u64::from_str_radix(address, 16).unwrap()))
     });
-    let found: Vec<(PathBuf, u64)> = found.collect();
-    let [(code, descriptor)] = &found[..] else { panic!("{symbol}: {found:?}") };
+    let mut found: Vec<(PathBuf, u64)> = found.collect();
+    assert_eq!(found.len(), 1, "{symbol}: {found:?}");
+    found.remove(0)
+}
+
+/// Lines of the source that sent messages, and how often a wavefront executed the instructions that end sending one there.
+fn sent(dir: &Dir, kernel: &KernelCounts) -> Vec<(i64, i64)> {
+    let symbol = format!("{}.kd", kernel.name);
+    let (code, descriptor) = code_with(dir, &symbol);
     let addresses =
         kernel.instructions.iter().map(|(pc, ..)| format!("{:#x}", pc - kernel.object + descriptor));
     let addresses: Vec<String> = addresses.collect();

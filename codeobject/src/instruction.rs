@@ -119,7 +119,7 @@ pub enum Control {
     },
     /// To where the pair of scalar registers says, given by its first (s_setpc_b64).
     Jump(u8),
-    /// The wave ends.
+    /// The wave ends, also in a trap, from which a kernel does not come back (s_trap).
     End,
     /// Somewhere that is not followed, or what follows means something else: the instruction's name.
     Unfollowed(&'static str),
@@ -203,7 +203,7 @@ impl Instruction {
     pub fn control(&self) -> Control {
         let distance = self.words[0] as u16 as i16;
         match (self.format, self.op) {
-            (Format::Sopp, 1 | 27 | 30) => Control::End,
+            (Format::Sopp, 1 | 18 | 27 | 30) => Control::End,
             (Format::Sopp, op::S_BRANCH) => Control::Branch(distance),
             (Format::Sopp, 4..=9) => Control::Conditional(distance),
             (Format::Sopp, 23..=26) => Control::Unfollowed("s_cbranch_cdbg"),

@@ -18,8 +18,6 @@ use crate::output::table::{Align, Table};
 
 /// Rows of a kernel, unless told otherwise.
 const ROWS: usize = 10;
-/// Lanes of a wavefront on the GPUs whose kernels are counted.
-const WAVEFRONT: f64 = 64.0;
 
 /// Show which basic blocks of kernels were executed, and how often
 ///
@@ -34,8 +32,8 @@ Columns:
             (--auto=lanes)
   ticks     of the device's clock, that a wavefront stayed on average (--auto=time)
   insns     instructions of the block
-  offset    where it begins in the code object
-  block     where it is in the source, and the function that it is of
+  block     where it begins in the code object and in the source, and the function
+            that it is of, where the kernel calls some
 
 Example:
   rpd probe --auto -o probed.rpd -- ./app
@@ -126,10 +124,10 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
     let mut lines = vec![rpd_postprocess::text::escape(&kernel.kernel).into_owned()];
     let mut parts = vec![format!("{} counted", counted(kernel.dispatches, "dispatch", "dispatches"))];
     if let Some(executed) = kernel.executed {
-        parts.push(format!("{executed} instructions executed"));
-        if let Some(items) = kernel.work_items.filter(|items| *items > 0) {
-            parts.push(format!("{:.1} per work-item of {items}", executed as f64 * WAVEFRONT / items as f64));
-        }
+        parts.push(format!("{executed} instructions executed by wavefronts"));
+    }
+    if let (Some(executed), Some(items)) = (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0)) {
+        parts.push(format!("{:.1} by each of {items} work-items", executed as f64 / items as f64));
     }
     lines.push(format!("  {}", parts.join(", ")));
     if let (Some(kinds), Some(executed)) = (&kernel.executed_kinds, kernel.executed.filter(|all| *all > 0)) {
@@ -156,12 +154,11 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
         ("lanes", Right, has_lanes),
         ("ticks", Right, has_ticks),
         ("insns", Right, true),
-        ("offset", Right, true),
         ("block", Left, true),
     ];
     let columns: Vec<(&'static str, Align)> =
         columns.iter().filter(|(_, _, there)| *there).map(|(title, align, _)| (*title, *align)).collect();
-    let spare: Vec<&'static str> = ["insns", "offset", "executed"]
+    let spare: Vec<&'static str> = ["insns", "executed"]
         .into_iter()
         .filter(|spare| columns.iter().any(|(title, _)| title == spare))
         .collect();
@@ -187,12 +184,21 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
         if has_ticks {
             cells.push(per_wave(row.ticks));
         }
-        cells.extend([row.instructions.to_string(), format!("{:#x}", row.offset)]);
-        let several = if row.blocks > 1 { format!(" ({} blocks)", row.blocks) } else { String::new() };
-        cells.push(match row.file.is_empty() {
-            true => format!("{}{several}", row.function),
-            false => format!("{}:{} {}{several}", row.file, row.line, row.function),
-        });
+        cells.push(row.instructions.to_string());
+        let mut words = Vec::new();
+        if row.blocks == 1 {
+            words.push(format!("{:#x}", row.offset));
+        }
+        if !row.file.is_empty() {
+            words.push(format!("{}:{}", row.file, row.line));
+        }
+        if has_several_functions {
+            words.push(row.function.clone());
+        }
+        if row.blocks > 1 {
+            words.push(format!("({} blocks)", row.blocks));
+        }
+        cells.push(words.join(" "));
         table.row(cells);
     }
     table

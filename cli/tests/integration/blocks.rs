@@ -106,9 +106,9 @@ fn lines_and_functions() {
     };
     assert_eq!(
         of("--line"),
-        [("_Z4walkPi".into(), 12, 2, 324), ("_Z4walkPi".into(), 10, 1, 24), ("_Z6helperv".into(), 30, 1, 0)]
+        [("walk(int*)".into(), 12, 2, 324), ("walk(int*)".into(), 10, 1, 24), ("helper()".into(), 30, 1, 0)]
     );
-    assert_eq!(of("--function"), [("_Z4walkPi".into(), 10, 3, 348), ("_Z6helperv".into(), 30, 1, 0)]);
+    assert_eq!(of("--function"), [("walk(int*)".into(), 10, 3, 348), ("helper()".into(), 30, 1, 0)]);
 }
 
 #[test]

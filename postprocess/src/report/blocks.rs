@@ -7,6 +7,7 @@ use std::ops::AddAssign;
 
 use anyhow::Result;
 use regex::Regex;
+use rpd_codeobject::demangle;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, Row};
 use serde::Serialize;
@@ -42,6 +43,8 @@ pub struct KernelBlocks {
     pub executed: Option<u64>,
     /// Those of each kind, in the order of [`KINDS`].
     pub executed_kinds: Option<BTreeMap<&'static str, u64>>,
+    /// Instructions that lanes executed which were active at the start of the block; none where no lanes were counted.
+    pub executed_by_lanes: Option<u64>,
     /// The rows, the one with the most ticks first, or instructions where no ticks were counted.
     pub rows: Vec<BlockRow>,
 }
@@ -51,7 +54,7 @@ pub struct KernelBlocks {
 pub struct BlockRow {
     /// Blocks.
     pub blocks: u64,
-    /// Symbol of the function; that of the first block, where there are several.
+    /// The function, demangled; that of the first block, where there are several.
     pub function: String,
     /// Where the first of them begins in the code object.
     pub offset: u64,
@@ -73,6 +76,8 @@ pub struct BlockRow {
     pub executed: Option<u64>,
     /// Those of each kind, in the order of [`KINDS`].
     pub executed_kinds: Option<BTreeMap<&'static str, u64>>,
+    /// Instructions that lanes executed which were active at the start of the block.
+    pub executed_by_lanes: Option<u64>,
 }
 
 /// A row of `ext_block`, without its id and kernel: the same code in all sessions and on all GPUs.
@@ -153,6 +158,7 @@ pub fn blocks(trace: &Connection, matching: Option<&Regex>, group: BlockGroup) -
             work_items,
             executed: sum(rows.iter().map(|row| row.executed)),
             executed_kinds: kinds_of(rows.iter().map(|row| row.executed_kinds.as_ref())),
+            executed_by_lanes: sum(rows.iter().map(|row| row.executed_by_lanes)),
             rows,
         }
     };
@@ -207,6 +213,7 @@ fn grouped(blocks: HashMap<Code, Counts>, group: BlockGroup) -> Vec<BlockRow> {
         };
         let executed = counts.waves.map(|waves| waves.saturating_mul(instructions));
         let executed_kinds = counts.waves.map(of_kind);
+        let executed_by_lanes = counts.lanes.map(|lanes| lanes.saturating_mul(instructions));
         let Some(row) = rows.get_mut(&key) else {
             let Code { function, offset, size, file, line, .. } = code;
             let Counts { waves, lanes, ticks } = counts;
@@ -223,6 +230,7 @@ fn grouped(blocks: HashMap<Code, Counts>, group: BlockGroup) -> Vec<BlockRow> {
                 ticks,
                 executed,
                 executed_kinds,
+                executed_by_lanes,
             };
             rows.insert(key, row);
             continue;
@@ -234,6 +242,7 @@ fn grouped(blocks: HashMap<Code, Counts>, group: BlockGroup) -> Vec<BlockRow> {
         all += counts;
         (row.waves, row.lanes, row.ticks) = (all.waves, all.lanes, all.ticks);
         row.executed = sum([row.executed, executed]);
+        row.executed_by_lanes = sum([row.executed_by_lanes, executed_by_lanes]);
         row.executed_kinds = kinds_of([row.executed_kinds.as_ref(), executed_kinds.as_ref()]);
     }
     let mut rows: Vec<BlockRow> = rows.into_values().collect();
@@ -268,7 +277,7 @@ fn code(row: &Row<'_>) -> rusqlite::Result<Code> {
     }
     Ok(Code {
         number: number(1)?,
-        function: text(2)?,
+        function: demangle(&text(2)?),
         offset: number(3)?,
         size: number(4)?,
         file: text(5)?,

@@ -42,16 +42,17 @@ pub(crate) fn read(env: &mut Env<'_>) {
     let validation = ValidationConfig::read(env);
     let probe = ProbeConfig::read(env);
     let mut counting = CountingConfig::read(env);
+    let replaces = env.text("LOGDUR_KERNEL_CACHE").is_some() || probe.is_some();
+    if counting.is_some() && replaces {
+        env.complain("RPDT_COUNT_BLOCKS: blocks are not counted where other kernels run in the place of the program's own".into());
+        counting = None;
+    }
     // The program may change its working directory.
     let path = |name| {
         let path = env.text(name).map(PathBuf::from)?;
         Some(std::path::absolute(&path).unwrap_or(path))
     };
     let cache = path("LOGDUR_KERNEL_CACHE");
-    if counting.is_some() && (cache.is_some() || probe.is_some()) {
-        env.complain("RPDT_COUNT_BLOCKS: blocks are not counted where other kernels run in the place of the program's own".into());
-        counting = None;
-    }
     if cache.is_none() && probe.is_none() && counting.is_none() {
         return;
     }

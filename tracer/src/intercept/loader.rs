@@ -651,7 +651,7 @@ impl Loader {
     }
 
     /// Brings memory for arguments where it runs short.
-    fn bring_memory(&self) {
+    fn bring_memory(&mut self) {
         self.instrumented.bring_memory();
         self.counted.visit(&self.runtime);
         for slots in self.slots.values() {

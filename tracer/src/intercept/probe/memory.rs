@@ -1,6 +1,5 @@
 //! What an instrumented dispatch streams its messages into: sub-buffers in memory of the host, and what the device needs to use them.
 
-use std::ptr::NonNull;
 use std::time::Duration;
 
 use rpd_dh_comms::layout::Descriptor;

@@ -1,0 +1,146 @@
+//! Basic blocks that the program's own kernels are made to count: right results, and counts that are those of the interpreter.
+
+use std::collections::BTreeMap;
+
+use rpd_simgpu::counts;
+
+use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
+use crate::probe::code_with;
+
+/// The kernels of blocks.hip.
+const KERNELS: [&str; 9] =
+    ["straight", "collatz", "choose", "reduce", "calls", "pointers", "scratch", "large", "nothing"];
+/// A kernel that has a block for each number of turns, and its waves in each dispatch.
+const WAVES: i64 = 9;
+
+fn counted<'a>(dir: &'a Dir, what: &str) -> Run<'a> {
+    Run::new(dir, program("blocks")).recorded(Loading::Preload).env("RPDT_COUNT_BLOCKS", what)
+}
+
+fn with<'a>(run: Run<'a>, arguments: &[&str]) -> Run<'a> {
+    arguments.iter().fold(run, |run, argument| run.arg(*argument))
+}
+
+/// How often each instruction is executed by kernels that count nothing: by kernel and address in the code object, waves with active lanes, and
+/// these lanes.
+fn truth(dir: &Dir, arguments: &[&str]) -> (BTreeMap<(String, i64), (i64, i64)>, Ran) {
+    let run = Run::new(dir, program("blocks")).recorded(Loading::Preload).env("SIMGPU_COUNTS", dir.path("counts"));
+    let run = run.env("RPDT_SAVE_CODE", dir.path("code")).env("RPDT_FILENAME", "plain.rpd");
+    let ran = with(run, arguments).run();
+    ran.expect(0).expect_silent();
+    let mut executed: BTreeMap<(String, i64), (i64, i64)> = BTreeMap::new();
+    for kernel in counts::read(dir.path("counts"), ran.pid).unwrap() {
+        if !KERNELS.contains(&kernel.name.as_str()) {
+            continue;
+        }
+        let (_, descriptor) = code_with(dir, &format!("{}.kd", kernel.name));
+        for (pc, waves, lanes) in &kernel.instructions {
+            let place = (kernel.name.clone(), (pc - kernel.object + descriptor) as i64);
+            let sum = executed.entry(place).or_default();
+            *sum = (sum.0 + *waves as i64, sum.1 + *lanes as i64);
+        }
+    }
+    (executed, ran)
+}
+
+/// Blocks of a trace: kernel, address, waves, lanes, ticks.
+fn blocks(trace: &Trace) -> Vec<(String, i64, i64, Option<i64>, Option<i64>)> {
+    let sql = "select S.string, B.offset, sum(C.waves), sum(C.lanes), sum(C.ticks) from ext_blockcount C
+        join ext_block B on B.id = C.block_id join ext_instrumentation I on I.id = C.instrumentation_id
+        join rocpd_string S on S.id = I.kernelName_id group by 1, 2";
+    trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+}
+
+/// All kinds of control flow, on two GPUs, in each variant.
+#[test]
+fn counts_are_the_interpreters_own() {
+    let dir = Dir::new();
+    let (executed, plain) = truth(&dir, &KERNELS);
+    for what in ["count", "lanes", "time"] {
+        let ran = with(counted(&dir, what).env("RPDT_FILENAME", format!("{what}.rpd")), &KERNELS).run();
+        ran.expect(0).expect_silent();
+        assert_eq!(ran.stdout, plain.stdout);
+        let trace = dir.trace_at(&format!("{what}.rpd"));
+        let found = blocks(&trace);
+        for (kernel, offset, waves, lanes, ticks) in &found {
+            let truth = executed.get(&(kernel.clone(), *offset)).copied().unwrap_or_default();
+            // The interpreter does not count waves without an active lane here.
+            assert!(*waves >= truth.0, "{what} {kernel} {offset:#x}: {waves} {truth:?}");
+            assert_eq!(*lanes, (what == "lanes").then_some(truth.1), "{what} {kernel} {offset:#x}");
+            assert_eq!(ticks.is_some(), what == "time");
+            assert!(ticks.is_none_or(|ticks| (ticks > 0) == (*waves > 0)), "{kernel} {offset:#x} {ticks:?}");
+        }
+        for kernel in KERNELS {
+            let first = found.iter().filter(|block| block.0 == kernel).map(|block| block.2).max().unwrap();
+            assert!(first >= 2 * WAVES, "{kernel}: {first}");
+        }
+        // What no block of is counted are functions that only data name.
+        let is_counted = |(kernel, offset): &&(String, i64)| {
+            let sql = format!(
+                "select count(*) from ext_block B join ext_instrumentation I join rocpd_string S on S.id = I.kernelName_id
+                 join ext_blockcount C on C.block_id = B.id and C.instrumentation_id = I.id
+                 where S.string = '{kernel}' and {offset} >= offset and {offset} < offset + size"
+            );
+            trace.number(&sql) > 0
+        };
+        let uncounted: Vec<_> = executed.keys().filter(|place| !is_counted(place)).collect();
+        assert!(uncounted.iter().all(|(kernel, _)| kernel == "pointers"), "{uncounted:?}");
+        assert_eq!(trace.number("select count(*) from ext_instrumentation where op_id is null or analyzer <> 'blocks'"), 0);
+        assert_eq!(trace.number("select count(distinct op_id) from ext_instrumentation"), 2 * KERNELS.len() as i64);
+    }
+}
+
+/// Of many dispatches in flight each counts, and the last of so many where that was asked for.
+#[test]
+fn sums_are_of_whole_dispatches() {
+    let dir = Dir::new();
+    let waves = |trace: &Trace| -> i64 {
+        trace.number("select max(waves) from (select sum(waves) as waves from ext_blockcount group by block_id)")
+    };
+    let run = |dispatches: &str| counted(&dir, "count").env("LOGDUR_DISPATCHES", dispatches).arg("straight=500");
+    let all = dir.succeeded(&run("all").run());
+    assert_eq!(all.number("select count(distinct op_id) from ext_instrumentation"), 500);
+    assert_eq!((waves(&all), all.number("select sum(dispatches) from ext_blockcount where block_id & 65535 = (select min(block_id & 65535) from ext_blockcount)")), (500 * WAVES, 500));
+    dir.remove("trace.rpd");
+    let some = dir.succeeded(&run("1/10").run());
+    assert_eq!(some.number("select count(distinct op_id) from ext_instrumentation"), 50);
+    assert_eq!(waves(&some), 50 * WAVES);
+    let neighbours = "select instrumented * 9 = plain from instrumentationCost";
+    assert_eq!(some.number(neighbours), 1);
+}
+
+/// Kernels that the user does not mean run as they are.
+#[test]
+fn only_the_kernels_that_are_meant() {
+    let dir = Dir::new();
+    let ran = with(counted(&dir, "count").env("LOGDUR_FILTER", "^ch"), &["choose", "collatz"]).run();
+    let trace = dir.succeeded(&ran);
+    let names = "select group_concat(distinct S.string) from ext_instrumentation I join rocpd_string S on S.id = I.kernelName_id";
+    assert_eq!(trace.text(names), "choose");
+}
+
+#[test]
+fn words_that_are_none() {
+    let dir = Dir::new();
+    let ran = counted(&dir, "everything").arg("straight").run();
+    ran.expect(0);
+    assert!(ran.stderr.contains("RPDT_COUNT_BLOCKS=everything is not count, lanes or time"), "{ran}");
+    dir.remove("trace.rpd");
+    let ran = counted(&dir, "count").env("LOGDUR_INSTRUMENTED", "true").arg("straight").run();
+    ran.expect(0);
+    assert!(ran.stderr.contains("RPDT_COUNT_BLOCKS: blocks are not counted where other kernels run"), "{ran}");
+}
+
+/// The commands.
+#[test]
+fn rpd_probe_and_rpd_blocks() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, rpd()).arg("probe").arg("--auto=lanes").arg("-l").arg("log").arg("-o").arg("t.rpd");
+    let run = run.arg("--").arg(program("blocks")).arg("calls");
+    run.run().expect(0);
+    let shown = Run::new(&dir, rpd()).arg("blocks").arg("t.rpd").arg("calls").run();
+    shown.expect(0);
+    for word in ["calls", "1 dispatch counted", "VALU", "twice(int)", "deep(int, int)"] {
+        assert!(shown.stdout.contains(word), "{word}: {shown}");
+    }
+}
