@@ -34,7 +34,9 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() && !path.is_symlink() {
             files(&path, found);
-        } else if !path.is_symlink() && (name.starts_with("libroc") && name.contains(".so") || name.ends_with("co")) {
+        } else if !path.is_symlink()
+            && (name.starts_with("libroc") && name.contains(".so") || name.ends_with("co"))
+        {
             found.push(path);
         }
     }
@@ -42,8 +44,10 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 
 /// A refusal without its names and numbers.
 fn kind(reason: &str) -> String {
-    let reason = reason.rsplit_once(": ").filter(|(_, rest)| !rest.contains(" of ")).map_or(reason, |(_, rest)| rest);
-    let words = reason.split(' ').map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "N" } else { word });
+    let reason =
+        reason.rsplit_once(": ").filter(|(_, rest)| !rest.contains(" of ")).map_or(reason, |(_, rest)| rest);
+    let words =
+        reason.split(' ').map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "N" } else { word });
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -86,7 +90,10 @@ fn libraries_count_or_say_why_not() {
             }
             // What was made is read as what it was, with a segment more.
             let again = rpd_codeobject::CodeObject::parse(&made.object).expect("a code object");
-            assert_eq!(again.kernels, rpd_codeobject::CodeObject::parse(&part.bytes).expect("a code object").kernels);
+            assert_eq!(
+                again.kernels,
+                rpd_codeobject::CodeObject::parse(&part.bytes).expect("a code object").kernels
+            );
         }
     }
     for (library, sums) in libraries {

@@ -99,7 +99,10 @@ impl Machine {
 
     pub(crate) fn read_u64(&self, address: u64, count: usize) -> Vec<u64> {
         let bytes = self.read(address, count * 8);
-        bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes"))).collect()
+        bytes
+            .chunks_exact(8)
+            .map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes")))
+            .collect()
     }
 
     /// Runs the kernel of a descriptor to its end; returns what was executed.

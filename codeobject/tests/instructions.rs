@@ -1,0 +1,254 @@
+//! Instructions and blocks as this crate decodes them, against LLVM's disassembler. With RPD_SOAK_OBJECTS, a directory of code objects,
+//! against those too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rpd_codeobject::blocks::blocks;
+use rpd_codeobject::counting::{Options, Variant, rewrite};
+use rpd_codeobject::flow::{self, FlowStep, FlowTarget};
+use rpd_codeobject::functions;
+use rpd_codeobject::instruction::{Instruction, InstructionClass};
+
+const OBJECTS: [&str; 9] = [
+    "counting-gfx900-o2.co",
+    "counting-gfx906-o2.co",
+    "counting-gfx906-o0.co",
+    "gfx900-v3.co",
+    "gfx906-v4.co",
+    "gfx908-v4.co",
+    "lines-dwarf4.co",
+    "linked-v4.co",
+    "named-v5.co",
+];
+
+/// An instruction as LLVM shows it.
+struct Shown {
+    text: String,
+    words: Vec<u32>,
+}
+
+fn data(file: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "data", file].iter().collect()
+}
+
+/// By address.
+fn disassembled(path: &Path) -> BTreeMap<u64, Shown> {
+    let output =
+        Command::new("llvm-objdump-15").arg("-d").arg(path).output().unwrap_or_else(|error| {
+            panic!("cannot run llvm-objdump-15 ({error}); install the package llvm-15")
+        });
+    let mut shown = BTreeMap::new();
+    for line in String::from_utf8(output.stdout).expect("text").lines() {
+        let Some((text, comment)) = line.split_once("//") else { continue };
+        let Some((address, words)) = comment.trim().split_once(": ") else { continue };
+        let words = words.split(" <").next().unwrap_or_default().split_ascii_whitespace();
+        let words = words.map_while(|word| u32::from_str_radix(word, 16).ok()).collect();
+        let address = u64::from_str_radix(address, 16).expect("an address");
+        shown.insert(address, Shown { text: text.trim().to_string(), words });
+    }
+    shown
+}
+
+/// One more than the highest scalar and the highest vector register that a text names.
+fn named(text: &str) -> (u32, u32) {
+    let mut highest = (0, 0);
+    for word in text.split([' ', ',', '|', '-', '(', ')', ':']).filter(|word| !word.is_empty()) {
+        let (kind, number) = word.split_at(1);
+        let number = number.trim_start_matches('[').trim_end_matches(']');
+        let Ok(number) = number.parse::<u32>() else { continue };
+        match kind {
+            "s" => highest.0 = highest.0.max(number + 1),
+            "v" => highest.1 = highest.1.max(number + 1),
+            _ => {}
+        }
+    }
+    // The second number of a range has been split from its letter.
+    for range in text.split('[').skip(1) {
+        let before = &text[..range.as_ptr() as usize - text.as_ptr() as usize - 1];
+        let last = range
+            .split(']')
+            .next()
+            .and_then(|range| range.split_once(':'))
+            .and_then(|range| range.1.parse::<u32>().ok());
+        match (before.chars().next_back(), last) {
+            (Some('s'), Some(last)) => highest.0 = highest.0.max(last + 1),
+            (Some('v'), Some(last)) => highest.1 = highest.1.max(last + 1),
+            _ => {}
+        }
+    }
+    highest
+}
+
+fn class(text: &str) -> InstructionClass {
+    let name = text.split(' ').next().unwrap_or_default();
+    let begins = |begins: &[&str]| begins.iter().any(|begin| name.starts_with(begin));
+    if begins(&["v_mfma"]) {
+        InstructionClass::Mfma
+    } else if begins(&["s_load", "s_buffer", "s_store", "s_scratch", "s_atomic", "s_dcache", "s_mem"]) {
+        InstructionClass::Smem
+    } else if begins(&["s_branch", "s_cbranch", "s_setpc", "s_swappc"]) {
+        InstructionClass::Branch
+    } else if begins(&[
+        "s_nop",
+        "s_endpgm",
+        "s_waitcnt",
+        "s_barrier",
+        "s_set_gpr_idx_off",
+        "s_sleep",
+        "s_sendmsg",
+        "s_trap",
+        "s_setprio",
+        "s_icache",
+    ]) {
+        InstructionClass::Other
+    } else if begins(&["s_"]) {
+        InstructionClass::Salu
+    } else if begins(&["v_"]) {
+        InstructionClass::Valu
+    } else if begins(&["ds_"]) {
+        InstructionClass::Lds
+    } else {
+        InstructionClass::Vmem
+    }
+}
+
+fn objects() -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = OBJECTS.map(data).to_vec();
+    if let Some(more) = std::env::var_os("RPD_SOAK_OBJECTS") {
+        paths.extend(fs::read_dir(more).expect("a directory").flatten().map(|entry| entry.path()));
+    }
+    paths
+}
+
+#[test]
+fn instructions_are_what_llvm_disassembles() {
+    let (mut compared, mut wider) = (0, 0);
+    for path in objects() {
+        let object = fs::read(&path).expect("an object");
+        let shown = disassembled(&path);
+        for function in functions(&object).expect("functions") {
+            let end = function.address + function.code.len() as u64;
+            for (address, Shown { text, words }) in shown.range(function.address..end) {
+                let told = format!("{} {address:#x}: {text}", path.display());
+                if text.starts_with(".long") || text.starts_with("v_cndmask_b32_e32 v0, s0, v0") {
+                    continue;
+                }
+                let instruction = Instruction::decode(words[0], words.get(1).copied())
+                    .unwrap_or_else(|| panic!("{told}: unknown"));
+                assert_eq!(instruction.length as usize, words.len() * 4, "{told}");
+                assert_eq!(instruction.class(), class(text), "{told}");
+                let (scalar, vector) = named(text);
+                let registers = instruction.registers();
+                assert!(registers.scalar >= scalar, "{told}: {registers:?}");
+                assert!(registers.vector >= vector || registers.is_vector_open, "{told}: {registers:?}");
+                compared += 1;
+                wider += usize::from(registers.scalar > scalar || registers.vector > vector);
+            }
+        }
+    }
+    println!("{compared} instructions, of {wider} more registers are taken than LLVM names");
+    assert!(compared > 8000, "{compared}");
+    assert!(wider * 20 < compared, "{wider} of {compared}: of so many the registers are overestimated");
+}
+
+#[test]
+fn blocks_are_those_of_the_text() {
+    let mut compared = 0;
+    for path in objects() {
+        let object = fs::read(&path).expect("an object");
+        let shown = disassembled(&path);
+        for function in functions(&object).expect("functions") {
+            let end = function.address + function.code.len() as u64;
+            let steps: Vec<FlowStep<'_>> = shown
+                .range(function.address..end)
+                .map(|(address, shown)| FlowStep {
+                    address: *address,
+                    length: shown.words.len() as u32 * 4,
+                    word: shown.words[0],
+                    text: &shown.text,
+                })
+                .collect();
+            let Ok(found) = blocks(&function) else { continue };
+            let text = flow::blocks(&steps);
+            // What nothing leads to is there in the text alone.
+            let mut reached = vec![false; text.len()];
+            let mut open = vec![0];
+            while let Some(block) = open.pop() {
+                if std::mem::replace(&mut reached[block], true) {
+                    continue;
+                }
+                open.extend(text[block].edges.iter().filter_map(|edge| match edge.to {
+                    FlowTarget::Block(block) => Some(block),
+                    _ => None,
+                }));
+            }
+            let of_text: Vec<(u64, usize)> = text
+                .iter()
+                .zip(&reached)
+                .filter(|(_, reached)| **reached)
+                .map(|(block, _)| (steps[block.steps.start].address, block.steps.len()))
+                .collect();
+            let of_bytes: Vec<(u64, usize)> =
+                found.blocks.iter().map(|block| (found.steps[block.start].address, block.len())).collect();
+            assert_eq!(of_bytes, of_text, "{} {}", path.display(), function.name);
+            compared += of_bytes.len();
+        }
+    }
+    assert!(compared > 300, "{compared}");
+}
+
+/// The words as LLVM shows them, from address 0 on.
+fn disassembled_words(words: &[u8], processor: &str) -> BTreeMap<u64, Shown> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (source, object) = (directory.path().join("words.s"), directory.path().join("words.o"));
+    let line = |word: &[u8]| format!(".long {}\n", u32::from_le_bytes(word.try_into().expect("a word")));
+    fs::write(&source, words.chunks_exact(4).map(line).collect::<String>()).expect("a file");
+    let mut assembler = Command::new("llvm-mc-15");
+    assembler.args(["-triple=amdgcn-amd-amdhsa", "-filetype=obj", "-o"]).arg(&object).arg(&source);
+    let status = assembler.arg(format!("-mcpu={processor}")).status();
+    assert!(status.expect("llvm-mc-15, of the package llvm-15").success());
+    disassembled(&object)
+}
+
+#[test]
+fn what_is_made_can_be_disassembled() {
+    let mut compared = 0;
+    for path in OBJECTS.map(data) {
+        let object = fs::read(&path).expect("an object");
+        for (variant, scalar_first, branch_limit) in [
+            (Variant::Waves, false, 1 << 15),
+            (Variant::Waves, true, 50),
+            (Variant::Lanes, false, 50),
+            (Variant::Time, false, 50),
+            (Variant::Time, true, 50),
+        ] {
+            let options = Options { variant, scalar_first, branch_limit, slots: 2 };
+            let made = rewrite(&object, &options, &|_| true).expect("counting kernels");
+            let told = |address: u64| format!("{} {variant:?} {address:#x}", path.display());
+            let elf = goblin::elf::Elf::parse(&made.object).expect("an ELF file");
+            let load = elf.program_headers.iter().rfind(|header| header.p_type == 1).expect("a segment");
+            let processor = if told(0).contains("gfx908") { "gfx908" } else { "gfx906" };
+            let first = made.map.stretches().next().expect("code").0 & !0xff;
+            let end = load.p_vaddr + load.p_memsz;
+            let at = (load.p_offset + first - load.p_vaddr) as usize;
+            let shown = disassembled_words(&made.object[at..at + (end - first) as usize / 4 * 4], processor);
+            let highest =
+                made.kernels.iter().map(|kernel| (kernel.registers.sgprs - 6, kernel.registers.vgprs));
+            let highest =
+                highest.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1))).expect("kernels");
+            for (new, length, _) in made.map.stretches() {
+                assert!(shown.contains_key(&(new - first)), "{}: no instruction begins", told(new));
+                for (address, new) in shown.range(new - first..new + length - first) {
+                    assert!(!new.text.starts_with(".long"), "{}: {}", told(*address), new.text);
+                    let (scalar, vector) = named(&new.text);
+                    assert!(scalar <= highest.0 && vector <= highest.1, "{}: {}", told(*address), new.text);
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 10_000, "{compared}");
+}
