@@ -103,7 +103,7 @@ bench-exports: setup
 soak: setup
 	@$(MAKE) --no-print-directory build
 	@export RPD_SOAK=1; $(call listing_skips,$(TEST) --workspace)
-	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note code_object messages; do \
+	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note code_object counting messages; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
 	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi
 

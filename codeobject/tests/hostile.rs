@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use rpd_codeobject::{CodeObject, Error, demangle, loadable};
+use rpd_codeobject::{CodeObject, Error, demangle, functions, loadable};
 
+#[path = "hostile/count.rs"]
+mod count;
 #[path = "hostile/read.rs"]
 mod read;
+use count::count;
 use read::read;
 
 const FILES: [&str; 13] = [
@@ -85,6 +88,74 @@ fn changed_bytes() {
             read(&bytes);
         }
     }
+}
+
+/// Objects whose kernels count, with changes in their code and in their tables.
+#[test]
+fn changed_code() {
+    // 100,000 in all.
+    let rounds = if std::env::var_os("RPD_SOAK").is_some() { 20_000 } else { 400 };
+    let mut random = Sequence(3);
+    // Words that mean much: s_getpc, s_add of a literal, s_setpc, s_swappc, s_branch, s_cbranch, s_set_gpr_idx_on, s_endpgm, no instruction.
+    let words: [u32; 9] = [
+        0xbe84_1c00,
+        0x8004_ff04,
+        0xbe80_1d04,
+        0xbe9e_1e04,
+        0xbf82_fff0,
+        0xbf84_0007,
+        0xbf11_0001,
+        0xbf81_0000,
+        0xffff_ffff,
+    ];
+    let (mut refused, mut counted) = (0, 0);
+    for file in [
+        "counting-gfx906-o2.co",
+        "counting-gfx900-o2.co",
+        "gfx908-v4.co",
+        "linked-v4.co",
+        "counting-gfx906-o0.co",
+    ] {
+        let original = bytes(file);
+        let code: Vec<(usize, usize)> = functions(&original)
+            .expect(file)
+            .iter()
+            .map(|function| {
+                (function.code.as_ptr() as usize - original.as_ptr() as usize, function.code.len() / 4)
+            })
+            .collect();
+        let rounds = if original.len() > 50_000 { rounds / 4 } else { rounds };
+        for round in 0..rounds {
+            let mut bytes = original.clone();
+            for _ in 0..=random.below(4) {
+                match random.below(8) {
+                    0 => {
+                        let at = [
+                            random.below(64 + 8 * 56),
+                            bytes.len() - 1 - random.below(1500),
+                            random.below(bytes.len()),
+                        ];
+                        bytes[at[random.below(3)]] = random.below(256) as u8;
+                    }
+                    _ => {
+                        let (start, length) = code[random.below(code.len())];
+                        let at = start + 4 * random.below(length.max(1));
+                        let Some(place) = bytes.get_mut(at..at + 4) else { continue };
+                        match random.below(3) {
+                            0 => place.copy_from_slice(&words[random.below(words.len())].to_le_bytes()),
+                            1 => place[random.below(4)] ^= 1 << random.below(8),
+                            _ => place[random.below(4)] = random.below(256) as u8,
+                        }
+                    }
+                }
+            }
+            match count(&bytes, round) {
+                Some(_) => refused += 1,
+                None => counted += 1,
+            }
+        }
+    }
+    assert!(refused > 10 && counted > 500, "{refused} refused, {counted} count");
 }
 
 #[test]

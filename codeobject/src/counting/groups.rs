@@ -66,11 +66,11 @@ fn counted(
         let number = kernel as u64 * slots + u64::from(slot);
         Slot { cell: cells + CELL * number, descriptor: descriptors + descriptor::SIZE as u64 * number }
     };
-    // By function of the group, which of the kernels it is.
+    // By function of the group, which of the kernels it is. Both are in the order of their places.
     let kernel_of: Vec<Option<usize>> = group
         .functions
         .iter()
-        .map(|(place, _)| kernels.iter().position(|kernel| kernel.place == *place))
+        .map(|(place, _)| kernels.binary_search_by_key(place, |kernel| kernel.place).ok())
         .collect();
     let entry = |address: u64, slot: u32| address.next_multiple_of(ENTRY) + ENTRY * u64::from(slot);
     let room = |function: usize, address: u64| match kernel_of[function] {
@@ -86,10 +86,10 @@ fn counted(
     add_blocks(original, group, options.variant, rewritten);
 
     appended.zeros(cells, CELL * slots * kernels.len() as u64);
-    for (number, kernel) in kernels.iter().enumerate() {
-        let function = kernel_of.iter().position(|of| *of == Some(number));
-        let body = layout.placed[layout.firsts[function.unwrap_or_default()]].address;
-        let first_entry = body - ENTRY * slots;
+    let counting = (0..kernel_of.len()).filter_map(|function| Some((function, kernel_of[function]?)));
+    for (function, number) in counting {
+        let kernel = &kernels[number];
+        let first_entry = layout.placed[layout.firsts[function]].address - ENTRY * slots;
         let mut made = Vec::new();
         for slot in 0..options.slots {
             let slot_at = slot_of(number, slot);

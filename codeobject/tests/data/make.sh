@@ -59,3 +59,4 @@ for variant in gfx900:O2 gfx906:O2 gfx906:O0; do
         --output=counting-$processor-$(echo $level | tr O o).co
     rm counting.bundle
 done
+clang-15 -target amdgcn-amd-amdhsa -mcpu=gfx906 -mcode-object-version=4 -nogpulib -o counting-asm.co counting.s
