@@ -245,3 +245,6 @@ impl Code {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests;

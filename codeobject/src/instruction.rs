@@ -297,3 +297,6 @@ fn classify(first: u32) -> Option<(Format, u32)> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,8 +29,8 @@ pub(crate) fn count(bytes: &[u8], way: usize) -> Option<Refusal> {
     // The new segment is the last one that is loaded; slots and code are in it.
     let word = |at: usize| u32::from_le_bytes(made.object[at..at + 4].try_into().expect("a word"));
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-    let headers = (0..usize::from(made.object[56])).map(|number| long(32) as usize + 56 * number);
-    let load = headers.filter(|at| word(*at) == 1).next_back().expect("a segment");
+    let mut headers = (0..usize::from(made.object[56])).map(|number| long(32) as usize + 56 * number);
+    let load = headers.rfind(|at| word(*at) == 1).expect("a segment");
     let (offset, address, length) = (long(load + 8), long(load + 16), long(load + 32));
     let place = |virtual_address: u64| {
         assert!(virtual_address >= address && virtual_address < address + length);
