@@ -58,6 +58,9 @@ mod validate;
 // Instrumented kernels in the place of the program's own, and what the trace says of what they stream out.
 mod probe;
 
+// Kernels of the program that are rewritten to count their basic blocks.
+mod blocks;
+
 // HIP's functions by their names: librpd_hip.so.
 mod symbols;
 

@@ -105,7 +105,11 @@ impl Blocks {
                     table(kernel, self.n).write(out, 2, output::line_width())?;
                     let hidden = kernel.rows.len() - shown(kernel, self.n).len();
                     if hidden > 0 {
-                        writeln!(out, "  {}: -n 0 shows all", counted(hidden as u64, "more row", "more rows"))?;
+                        writeln!(
+                            out,
+                            "  {}: -n 0 shows all",
+                            counted(hidden as u64, "more row", "more rows")
+                        )?;
                     }
                 }
                 Ok(())
@@ -126,7 +130,9 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
     if let Some(executed) = kernel.executed {
         parts.push(format!("{executed} instructions executed by wavefronts"));
     }
-    if let (Some(executed), Some(items)) = (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0)) {
+    if let (Some(executed), Some(items)) =
+        (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0))
+    {
         parts.push(format!("{:.1} by each of {items} work-items", executed as f64 / items as f64));
     }
     lines.push(format!("  {}", parts.join(", ")));
@@ -162,6 +168,7 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
         .into_iter()
         .filter(|spare| columns.iter().any(|(title, _)| title == spare))
         .collect();
+    let has_several_functions = kernel.rows.iter().any(|row| row.function != kernel.rows[0].function);
     let weight =
         |row: &BlockRow| if has_ticks { row.ticks } else { row.executed.or(row.lanes) }.unwrap_or(0) as f64;
     let all: f64 = kernel.rows.iter().map(weight).sum();
