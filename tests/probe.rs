@@ -681,7 +681,7 @@ fn sent(dir: &Dir, kernel: &KernelCounts) -> Vec<(i64, i64)> {
     let end =
         header.lines().position(|line| line.contains("(&buffers->locks[index], uint8_t(0)")).unwrap() + 1;
     let mut sent = BTreeMap::new();
-    for ((_, waves, _), frames) in kernel.instructions.iter().zip(frames.trim().split("\n\n")) {
+    for ((_, waves, ..), frames) in kernel.instructions.iter().zip(frames.trim().split("\n\n")) {
         let lines: Vec<&str> = frames.lines().collect();
         if !lines[1].contains(&format!("rpd_probe.h:{end}:")) {
             continue;

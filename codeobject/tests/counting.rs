@@ -264,3 +264,32 @@ fn counters_are_what_was_executed() {
     }
     assert!(compared > 3000, "{compared} blocks executed");
 }
+
+/// Executed instructions and bytes of code, each with counting against without: what docs/architecture.md says.
+#[test]
+fn costs() {
+    for (variant, scalar_first) in WAYS {
+        let (mut executed, mut bytes_of_code) = (Vec::new(), (0, 0));
+        for (file, target) in OBJECTS.into_iter().filter(|(file, _)| !file.contains("asm")) {
+            let object = bytes(file);
+            let made = rewrite(&object, &Options { variant, scalar_first, ..Options::default() }, &|_| true)
+                .unwrap();
+            bytes_of_code.0 += made.blocks.iter().map(|block| block.end - block.start).sum::<u64>();
+            bytes_of_code.1 += made.map.stretches().map(|(_, length, _)| length).sum::<u64>();
+            for kernel in &made.kernels {
+                let all = |slot| {
+                    let counts = run(&object, &made, kernel, target, slot).unwrap().counts;
+                    counts.instructions.values().map(|executed| executed.executions).sum::<u64>()
+                };
+                executed.push(all(Some(0)) as f64 / all(None) as f64);
+            }
+        }
+        executed.sort_by(f64::total_cmp);
+        let (least, median, most) = (executed[0], executed[executed.len() / 2], executed[executed.len() - 1]);
+        let code = bytes_of_code.1 as f64 / bytes_of_code.0 as f64;
+        println!(
+            "{variant:?}, scalar {scalar_first}: executed {least:.2} to {most:.2}, median {median:.2}; code {code:.2}"
+        );
+        assert!(most < 5.0 && code < 3.0 && least > 1.0);
+    }
+}
