@@ -1,7 +1,7 @@
 //! Basic blocks of a function of gfx9, from its bytes alone.
 //!
 //! The instructions are decoded one behind the other; what nothing leads to is left out, so padding and data behind the code do no harm.
-//! Indirect branches and calls are followed where their address comes from the code's own (see [`crate::known_registers`]). Whatever
+//! Indirect branches and calls are followed where their address comes from the code's own (`known_registers`). Whatever
 //! cannot be followed is an [`Obstacle`], except a return and a call to an unknown function. [`crate::flow`] has the same for reports, for
 //! all processors, out of LLVM's text.
 

@@ -94,7 +94,7 @@ fn changed_bytes() {
 #[test]
 fn changed_code() {
     // 100,000 in all.
-    let rounds = if std::env::var_os("RPD_SOAK").is_some() { 20_000 } else { 400 };
+    let rounds = if std::env::var_os("RPD_SOAK").is_some() { 24_000 } else { 400 };
     let mut random = Sequence(3);
     // Words that mean much: s_getpc, s_add of a literal, s_setpc, s_swappc, s_branch, s_cbranch, s_set_gpr_idx_on, s_endpgm, no instruction.
     let words: [u32; 9] = [
