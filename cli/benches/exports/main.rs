@@ -20,6 +20,14 @@ use setting::{arguments, generate, machine, original};
 
 const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 
+/// Name, format and file of each export. What an export writes is measured where its name is its format.
+const EXPORTS: [(&str, &str, &str); 4] = [
+    ("chrome", "chrome", "out.json"),
+    ("chrome.gz", "chrome", "out.json.gz"),
+    ("chrome, null", "chrome", "/dev/null"),
+    ("perfetto", "perfetto", "out.pftrace"),
+];
+
 fn main() {
     let (raw, sizes) = arguments();
     let machine = machine();
@@ -27,7 +35,7 @@ fn main() {
     let mut lines = vec![format!("# {machine}"), "calls\texport\tvariant\tmeasure\tvalue".to_string()];
     println!(
         "{:>8} {:12} {:>8} {:>8} {:>7} {:>9} {:>7} {:>14} {:>14}",
-        "calls", "export", "wall s", "CPU s", "MB", "JSON MB", "MB/s", "original/wall", "original/CPU"
+        "calls", "export", "wall s", "CPU s", "MB", "file MB", "MB/s", "original/wall", "original/CPU"
     );
     for calls in sizes {
         let dir = tempfile::tempdir().unwrap();
@@ -38,23 +46,22 @@ fn main() {
             command.arg(checkout.join("tools/rpd2tracing.py")).arg(&trace).arg(&theirs);
         });
         let _ = fs::remove_file(&theirs);
-        for (name, file) in
-            [("chrome", "out.json"), ("chrome.gz", "out.json.gz"), ("chrome, null", "/dev/null")]
-        {
+        for (name, format, file) in EXPORTS {
             let out = dir.path().join(file);
             let ours = median(runs, || {
                 measured::of(
-                    Command::new(RPD).args(["export", "chrome", "--force", "-o"]).arg(&out).arg(&trace),
+                    Command::new(RPD).args(["export", format, "--force", "-o"]).arg(&out).arg(&trace),
                 )
             });
-            let bytes = if name == "chrome" { fs::metadata(&out).unwrap().len() as f64 } else { f64::NAN };
-            let variants = [("rpd", Some(&ours)), ("original", original.as_ref().and_then(Option::as_ref))];
+            let bytes = if name == format { fs::metadata(&out).unwrap().len() as f64 } else { f64::NAN };
+            let original = original.as_ref().filter(|_| format == "chrome");
+            let variants = [("rpd", Some(&ours)), ("original", original.and_then(Option::as_ref))];
             for (variant, measured) in variants {
                 for (measure, value) in measured.into_iter().flat_map(|measured| measured.values()) {
                     lines.push(format!("{calls}\t{name}\t{variant}\t{measure}\t{value:.3}"));
                 }
             }
-            let ratio = |of: fn(&measured::Measured) -> f64| match &original {
+            let ratio = |of: fn(&measured::Measured) -> f64| match original {
                 None => "-".into(),
                 Some(Some(original)) => format!("{:.1}", of(original) / of(&ours)),
                 Some(None) => format!("> {PATIENCE} s"),

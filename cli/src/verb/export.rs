@@ -1,6 +1,8 @@
 //! `rpd export`: a trace in the formats of other tools.
 
 mod chrome;
+mod perfetto;
+mod timeline;
 
 use std::process::ExitCode;
 
@@ -12,6 +14,7 @@ use clap::{Args, Subcommand};
 #[command(after_help = "\
 Example:
   rpd export chrome trace.rpd -o trace.json.gz
+  rpd export perfetto trace.rpd -o trace.pftrace
   rpd export chrome --help")]
 pub(crate) struct Export {
     #[command(subcommand)]
@@ -21,6 +24,7 @@ pub(crate) struct Export {
 #[derive(Subcommand)]
 enum Format {
     Chrome(chrome::Chrome),
+    Perfetto(perfetto::Perfetto),
 }
 
 impl Export {
@@ -31,6 +35,7 @@ impl Export {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.format {
             Format::Chrome(chrome) => chrome.run(),
+            Format::Perfetto(perfetto) => perfetto.run(),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Event {
         ns(&self.ts)
     }
 
-    fn end(&self) -> i64 {
+    pub(crate) fn end(&self) -> i64 {
         self.start() + ns(&self.dur)
     }
 
@@ -214,9 +214,9 @@ fn steps(events: &[Event], zero: i64, counter: &str, key: &str) -> BTreeMap<i64,
 }
 
 /// A link whose call and operation are there: its number, the call, the operation, and whether the call is a mark.
-type Link = (i64, i64, i64, bool);
+pub(crate) type Link = (i64, i64, i64, bool);
 
-fn links(trace: &Connection) -> Vec<Link> {
+pub(crate) fn links(trace: &Connection) -> Vec<Link> {
     let query = "SELECT L.id, api_id, op_id, apiName = 'UserMarker' AND A.start = A.\"end\"
         FROM rocpd_api_ops L JOIN api A ON A.id = api_id JOIN rocpd_op O ON O.id = op_id";
     let mut query = trace.prepare(query).unwrap();
@@ -396,7 +396,7 @@ fn check_names(events: &[Event]) {
 }
 
 /// The name of a track or of a process.
-fn name_of(events: &[Event], pid: i64, tid: i64) -> String {
+pub(crate) fn name_of(events: &[Event], pid: i64, tid: i64) -> String {
     let what = if tid == 0 { "process_name" } else { "thread_name" };
     let named = events.iter().find(|event| event.name == what && (event.pid, event.tid) == (pid, tid));
     named.unwrap().args["name"].as_str().unwrap().to_string()
@@ -439,7 +439,7 @@ fn everything_of_generated_traces_is_there() {
 
 /// What a generated trace has: calls with what they caused.
 #[derive(Debug, Clone)]
-struct AnyCall {
+pub(crate) struct AnyCall {
     session: i64,
     tid: i64,
     start: i64,
@@ -450,7 +450,7 @@ struct AnyCall {
 }
 
 /// Few values, so that ties and overlaps are common.
-fn any_calls() -> impl Strategy<Value = Vec<AnyCall>> {
+pub(crate) fn any_calls() -> impl Strategy<Value = Vec<AnyCall>> {
     let op = (0..3_i64, -2..12_i64, prop_oneof![0..8_i64, 199_990..200_010_i64]);
     let call = (0..2_i64, 0..2_i64, 1..20_i64, 0..12_i64, any::<bool>(), prop::collection::vec(op, 0..3));
     prop::collection::vec(call, 0..40).prop_map(|calls| {
@@ -466,7 +466,7 @@ fn any_calls() -> impl Strategy<Value = Vec<AnyCall>> {
     })
 }
 
-fn write(dir: &Dir, calls: &[AnyCall]) -> String {
+pub(crate) fn write(dir: &Dir, calls: &[AnyCall]) -> String {
     let mut sql = "INSERT INTO rocpd_string VALUES (1, ''), (2, 'UserMarker'), (3, 'hipLaunchKernel'), (4, 'KernelExecution');".to_string();
     for (at, call) in calls.iter().enumerate() {
         let AnyCall { session, tid, start, length, is_marker, .. } = call;

@@ -57,6 +57,7 @@ mod long_texts;
 mod merge;
 mod odd_cells;
 mod pass;
+mod perfetto;
 mod property;
 mod repair;
 mod replacements;

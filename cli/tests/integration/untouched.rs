@@ -42,6 +42,7 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
             &["durations", name],
             &["export", "chrome", name],
             &["export", "chrome", name, "-o", "out.json"],
+            &["export", "perfetto", name, "-o", "out.pftrace"],
             &["check", name],
             &["check", "--repair", name],
             &["subclass", "--base", "api", "--name", "x", "--apis", "x", name],

@@ -94,6 +94,8 @@ fn wrong_usage_is_2() {
         &["export", "chrome", "--start", "soon", "f"],
         &["export", "chrome", "--kernel", "(", "f"],
         &["export", "chrome", "--gpu", "x", "f"],
+        &["export", "perfetto"],
+        &["export", "perfetto", "--format", "array", "f"],
     ] {
         let refused = dir.run(arguments);
         refused.expect(2);
@@ -157,6 +159,7 @@ fn help_has_no_broken_words() {
         "durations",
         "export",
         "export chrome",
+        "export perfetto",
     ];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let asked: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
@@ -292,9 +295,16 @@ const SERIES: &str = "(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT val
 fn output_that_cannot_be_written_is_an_error() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    for verb in
-        [&["top"][..], &["info"], &["check"], &["durations"], &["gaps"], &["overlap"], &["export", "chrome"]]
-    {
+    for verb in [
+        &["top"][..],
+        &["info"],
+        &["check"],
+        &["durations"],
+        &["gaps"],
+        &["overlap"],
+        &["export", "chrome"],
+        &["export", "perfetto"],
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = dir.rpd(&[verb, &[trace.as_str()]].concat());
         let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,53 +1,25 @@
 //! Trace Event JSON, which Perfetto and chrome://tracing show and other tools read.
 //!
-//! | file | owns |
-//! |---|---|
-//! | `rows.rs` | the calls, links and operations of a trace, scanned once and sorted as they are written |
-//! | `tracks.rs` | numbers, names and order of processes, threads, GPUs and queues |
-//! | `lanes.rs` | tracks side by side for what overlaps |
-//! | `calls.rs`, `ops.rs` | slices of threads; slices of queues |
-//! | `frames.rs` | what the GPU did for a marker or the launch of a graph |
-//! | `counters.rs` | queue depth, idle GPUs, sensors |
-//! | `details.rs` | how a kernel was launched, what was copied |
-//! | `elements.rs` | bytes on their way out |
-//!
 //! Viewers sort events by time but take those of one time in the order of the file: of slices that begin together the longer one stands
 //! first, and an arrow stands behind the slice that it leaves. Times are exact: digits of whole nanoseconds, counted from the trace's
 //! first event, because viewers take them for floating-point numbers, which have no nanoseconds after 51 days of uptime.
 //!
 //! Arguments of operations have the names that rocprofv3 gives them, so that what reads its traces reads these.
 
-mod calls;
-mod counters;
-mod details;
-mod elements;
-mod frames;
-mod lanes;
-mod ops;
-mod rows;
-mod tracks;
-
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use super::texts::{KeptTexts, TraceTexts, escape_into};
-use crate::notes::{Notes, look};
+use super::elements::Elements;
+use super::json::{digits, escape_into, microseconds};
+use super::texts::TraceTexts;
+use super::timeline::events::{Call, Counter, Events, Facts, Frame, Op, Place, Process, Sort, Track};
+use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
+use crate::notes::Notes;
 use crate::region::Region;
-use calls::write_calls;
-use counters::{write_depths, write_sensors};
-use details::Details;
-use elements::{Elements, digits, microseconds};
-use frames::write_frames;
-use ops::write_ops;
-use rows::Rows;
-use tracks::{ThreadLanes, Tracks};
 
 /// How the events are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,39 +41,246 @@ pub struct Options {
     pub region: Region,
 }
 
-/// What was exported.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Exported {
-    /// Calls and markers.
-    pub calls: u64,
-    /// GPU operations.
-    pub ops: u64,
-    /// Calls and operations that were left out: their times, threads or queues cannot be.
-    pub impossible: u64,
-    /// Values of sensors that are no numbers, and were left out.
-    pub no_numbers: u64,
+/// Writes what `options` ask for of the trace `file`, which is open as `trace`, to `out`.
+///
+/// # Errors
+/// When the trace, or a temporary file, cannot be read, when a signal came (`notes`), or when `out` cannot be written: then an
+/// [`std::io::Error`] is in the chain.
+pub fn export(
+    file: &Path,
+    trace: (&Connection, Version),
+    options: &Options,
+    notes: &dyn Notes,
+    out: &mut (dyn Write + Send),
+) -> Result<Exported> {
+    timeline::write(file, trace, &options.region, notes, out, options)
 }
 
-/// The clock of a trace, as the export counts it.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
+impl Options {
+    /// What is 0 in the export, ns.
+    fn zero_ns(&self, facts: &Facts<'_>) -> i64 {
+        if self.absolute { 0 } else { facts.first_ns }
+    }
+}
+
+impl timeline::events::Format for Options {
+    type Events = Trace;
+
+    const SEPARATOR: &'static [u8] = b",\n";
+    const PUT_TEXT: fn(&mut Vec<u8>, &str) = escape_into;
+    const FIRST_GPU: i64 = FIRST_GPU;
+
+    fn around(&self, facts: &Facts<'_>) -> (Vec<u8>, Vec<u8>) {
+        if self.format == Format::Array {
+            return (b"[".to_vec(), b"\n]\n".to_vec());
+        }
+        let mut tail = b"\n],\n\"displayTimeUnit\":\"ns\",\"metadata\":{\"tool\":\"rpd ".to_vec();
+        tail.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+        tail.extend_from_slice(b"\",\"source\":\"");
+        escape_into(&mut tail, facts.name);
+        tail.extend_from_slice(b"\",\"clock\":\"CLOCK_MONOTONIC\",\"zero_ns\":");
+        digits(&mut tail, self.zero_ns(facts));
+        tail.extend_from_slice(b"}}\n");
+        (b"{\"traceEvents\":[".to_vec(), tail)
+    }
+
+    fn events(&self, elements: Elements, _: usize, facts: &Facts<'_>) -> Trace {
+        Trace { elements, zero_ns: self.zero_ns(facts) }
+    }
+}
+
+/// Makes trace events.
+pub(super) struct Trace {
+    elements: Elements,
     /// What is 0 in the export, ns.
     zero_ns: i64,
 }
 
-impl Clock {
-    /// Appends a time of the trace.
-    fn time(self, bytes: &mut Vec<u8>, ns: i64) {
-        microseconds(bytes, ns.saturating_sub(self.zero_ns));
+impl Events for Trace {
+    fn process(&mut self, process: &Process<'_>) -> Result<()> {
+        self.name("process", (process.number, None), process.name, process.order)
     }
 
-    /// Appends `"ts":`, and `"dur":` if there is an end.
-    fn slice(self, bytes: &mut Vec<u8>, (start, end): (i64, i64)) {
-        bytes.extend_from_slice(b",\"ts\":");
-        self.time(bytes, start);
-        bytes.extend_from_slice(b",\"dur\":");
-        microseconds(bytes, end - start);
+    fn track(&mut self, track: &Track<'_>) -> Result<()> {
+        let Place { process, track: number, .. } = track.place;
+        self.name("thread", (process, Some(number)), &track.own_name(), track.order)
     }
+
+    fn call(&mut self, texts: &mut TraceTexts<'_>, call: &Call) -> Result<()> {
+        let bytes = self.elements.next()?;
+        let begin: &[u8] = match call.is_mark() {
+            true => b"{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"",
+            false => b"{\"ph\":\"X\",\"cat\":\"",
+        };
+        bytes.extend_from_slice(begin);
+        bytes.extend_from_slice(call.sort.category().as_bytes());
+        bytes.extend_from_slice(b"\",\"name\":\"");
+        bytes.extend_from_slice(call.shown(texts)?);
+        bytes.push(b'"');
+        place(bytes, call.place);
+        if call.is_mark() {
+            time(bytes, call.times.0, self.zero_ns);
+            bytes.push(b'}');
+            return Ok(());
+        }
+        slice(bytes, call.times, self.zero_ns);
+        if call.sort != Sort::Marker {
+            bytes.extend_from_slice(b",\"args\":{\"corr_id\":");
+            digits(bytes, call.id);
+            bytes.push(b',');
+            exact_times(bytes, call.times);
+            let arguments = texts.arguments(call.arguments)?;
+            if !arguments.is_empty() {
+                bytes.extend_from_slice(b",\"desc\":\"");
+                bytes.extend_from_slice(arguments);
+                bytes.push(b'"');
+            }
+            bytes.push(b'}');
+        }
+        bytes.push(b'}');
+        Ok(())
+    }
+
+    /// It is where the call begins, because there no call inside of it has begun.
+    fn departure(&mut self, link: i64, call: &Call) -> Result<()> {
+        let bytes = self.elements.next()?;
+        bytes.extend_from_slice(b"{\"ph\":\"s\",\"cat\":\"api_op\",\"name\":\"api_op\",\"id\":");
+        digits(bytes, link);
+        place(bytes, call.place);
+        time(bytes, call.times.0, self.zero_ns);
+        bytes.push(b'}');
+        Ok(())
+    }
+
+    fn op(&mut self, texts: &mut TraceTexts<'_>, op: &Op<'_>) -> Result<()> {
+        let name = op.shown(texts)?;
+        let bytes = self.elements.next()?;
+        bytes.extend_from_slice(b"{\"ph\":\"X\",\"cat\":\"");
+        bytes.extend_from_slice(op.category().as_bytes());
+        bytes.extend_from_slice(b"\",\"name\":\"");
+        bytes.extend_from_slice(texts.name(name)?);
+        bytes.push(b'"');
+        place(bytes, op.place);
+        slice(bytes, op.times, self.zero_ns);
+        bytes.extend_from_slice(b",\"args\":{\"desc\":\"");
+        bytes.extend_from_slice(texts.name(op.op_type)?);
+        // TraceLens takes an agent that is the number 0 for none.
+        bytes.extend_from_slice(b"\",\"agent\":\"GPU ");
+        digits(bytes, op.queue.0);
+        bytes.extend_from_slice(b"\",\"queue\":");
+        digits(bytes, op.queue.1);
+        bytes.push(b',');
+        exact_times(bytes, op.times);
+        if let Some((call, (pid, tid))) = op.call {
+            for (name, number) in [(&b",\"corr_id\":"[..], call), (b",\"pid\":", pid), (b",\"tid\":", tid)] {
+                bytes.extend_from_slice(name);
+                digits(bytes, number);
+            }
+        }
+        details(bytes, &op.details);
+        bytes.extend_from_slice(b"}}");
+        Ok(())
+    }
+
+    fn arrival(&mut self, link: i64, at: Place, start_ns: i64) -> Result<()> {
+        let bytes = self.elements.next()?;
+        bytes.extend_from_slice(b"{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"api_op\",\"name\":\"api_op\",\"id\":");
+        digits(bytes, link);
+        place(bytes, at);
+        time(bytes, start_ns, self.zero_ns);
+        bytes.push(b'}');
+        Ok(())
+    }
+
+    fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &Frame) -> Result<()> {
+        let text = texts.arguments(frame.text)?;
+        let bytes = self.elements.next()?;
+        if frame.is_graph {
+            bytes.extend_from_slice(b"{\"ph\":\"X\",\"cat\":\"graph\",\"name\":\"Graph");
+            if let Some(handle) = graph_handle(text) {
+                bytes.push(b' ');
+                bytes.extend_from_slice(handle.as_bytes());
+            }
+        } else {
+            bytes.extend_from_slice(b"{\"ph\":\"X\",\"cat\":\"marker_frame\",\"name\":\"");
+            bytes.extend_from_slice(text);
+        }
+        bytes.push(b'"');
+        place(bytes, frame.place);
+        slice(bytes, frame.times, self.zero_ns);
+        let counted: &[u8] = match frame.is_graph {
+            true => b",\"args\":{\"kernels\":",
+            false => b",\"args\":{\"ops\":",
+        };
+        bytes.extend_from_slice(counted);
+        digits(bytes, frame.ops);
+        bytes.extend_from_slice(b"}}");
+        Ok(())
+    }
+
+    fn value(&mut self, counter: &Counter<'_>) -> Result<()> {
+        let bytes = self.elements.next()?;
+        bytes.extend_from_slice(b"{\"ph\":\"C\",\"name\":\"");
+        escape_into(bytes, counter.name);
+        bytes.extend_from_slice(b"\",\"pid\":");
+        digits(bytes, counter.process);
+        time(bytes, counter.time_ns, self.zero_ns);
+        bytes.extend_from_slice(b",\"args\":{\"");
+        escape_into(bytes, counter.key);
+        bytes.extend_from_slice(b"\":");
+        bytes.extend_from_slice(counter.value.to_string().as_bytes());
+        bytes.extend_from_slice(b"}}");
+        Ok(())
+    }
+}
+
+impl Trace {
+    /// The name and place of a process or of a thread.
+    fn name(
+        &mut self,
+        what: &str,
+        (process, thread): (i64, Option<i64>),
+        name: &str,
+        order: i64,
+    ) -> Result<()> {
+        for fact in ["name", "sort_index"] {
+            let bytes = self.elements.next()?;
+            bytes.extend_from_slice(format!("{{\"ph\":\"M\",\"name\":\"{what}_{fact}\",\"pid\":").as_bytes());
+            digits(bytes, process);
+            if let Some(thread) = thread {
+                bytes.extend_from_slice(b",\"tid\":");
+                digits(bytes, thread);
+            }
+            bytes.extend_from_slice(format!(",\"args\":{{\"{fact}\":").as_bytes());
+            if fact == "name" {
+                bytes.push(b'"');
+                escape_into(bytes, name);
+                bytes.push(b'"');
+            } else {
+                digits(bytes, order);
+            }
+            bytes.extend_from_slice(b"}}");
+        }
+        Ok(())
+    }
+}
+
+fn place(bytes: &mut Vec<u8>, place: Place) {
+    bytes.extend_from_slice(b",\"pid\":");
+    digits(bytes, place.process);
+    bytes.extend_from_slice(b",\"tid\":");
+    digits(bytes, place.track);
+}
+
+fn time(bytes: &mut Vec<u8>, ns: i64, zero_ns: i64) {
+    bytes.extend_from_slice(b",\"ts\":");
+    microseconds(bytes, ns.saturating_sub(zero_ns));
+}
+
+fn slice(bytes: &mut Vec<u8>, (start, end): (i64, i64), zero_ns: i64) {
+    time(bytes, start, zero_ns);
+    bytes.extend_from_slice(b",\"dur\":");
+    microseconds(bytes, end - start);
 }
 
 /// Appends the exact times of a slice as arguments, with rocprofv3's names: many readers round `ts` and `dur`.
@@ -114,131 +293,42 @@ fn exact_times(bytes: &mut Vec<u8>, (start, end): (i64, i64)) {
     }
 }
 
-/// Where events go, and what they are made with.
-struct Output<'a, 'trace> {
-    elements: Elements,
-    texts: TraceTexts<'trace>,
-    clock: Clock,
-    notes: &'a dyn Notes,
-    /// Rows that are written, in steps of [`LOOK`].
-    written: &'a AtomicU64,
-    /// Rows that this writes until the next look for a signal.
-    left: u64,
-}
-
-/// Rows between two looks for a signal.
-const LOOK: u64 = 1 << 10;
-
-/// Rows between two lines of progress.
-const STEP: u64 = 1 << 17;
-
-/// What all outputs of an export have in common.
-struct Common<'a> {
-    texts: &'a (KeptTexts, Option<KeptTexts>),
-    clock: Clock,
-    notes: &'a dyn Notes,
-    written: &'a AtomicU64,
-}
-
-impl Common<'_> {
-    /// An output for a thread, which has a connection of its own.
-    fn output<'b>(&'b self, elements: Elements, trace: &'b Connection) -> Result<Output<'b, 'b>> {
-        let Common { clock, notes, written, .. } = *self;
-        let texts = TraceTexts::new(trace, self.texts)?;
-        Ok(Output { elements, texts, clock, notes, written, left: 0 })
-    }
-}
-
-impl Output<'_, '_> {
-    /// Counts a row that is written, and fails if a signal came.
-    fn row(&mut self) -> Result<()> {
-        if self.left == 0 {
-            self.left = LOOK;
-            let written = self.written.fetch_add(LOOK, Relaxed);
-            if written.is_multiple_of(STEP) {
-                self.notes.show(&format!("{written} events written"));
+/// Appends how a kernel was launched and what was copied, with rocprofv3's names.
+fn details(bytes: &mut Vec<u8>, details: &OpDetails<'_>) {
+    if let Some(launch) = details.launch {
+        if let Some((grid, workgroup)) = launch.sizes {
+            for (name, [x, y, z]) in [(&b",\"grid\":["[..], grid), (b",\"workgroup\":[", workgroup)] {
+                bytes.extend_from_slice(name);
+                digits(bytes, x);
+                bytes.push(b',');
+                digits(bytes, y);
+                bytes.push(b',');
+                digits(bytes, z);
+                bytes.push(b']');
             }
-            self.notes.tick();
-            look(self.notes)?;
+            // rocprofv3 counts work-items.
+            let (grid_size, workgroup_size) = launch.work_items();
+            number(bytes, b",\"grid_size\":", grid_size);
+            number(bytes, b",\"workgroup_size\":", workgroup_size);
         }
-        self.left -= 1;
-        Ok(())
+        number(bytes, b",\"LDS_Block_Size\":", launch.lds);
+        number(bytes, b",\"Scratch_Size\":", launch.scratch);
+        number(bytes, b",\"VGPR_Count\":", launch.vgprs);
+        number(bytes, b",\"SGPR_Count\":", launch.sgprs);
+    }
+    number(bytes, b",\"copy_bytes\":", details.copy_bytes);
+    if !details.stream.is_empty() {
+        bytes.extend_from_slice(b",\"stream\":\"");
+        escape_into(bytes, details.stream);
+        bytes.push(b'"');
+        number(bytes, b",\"stream_ID\":", handle(details.stream));
     }
 }
 
-/// Writes what `options` ask for of the trace `file`, which is open as `trace`, to `out`.
-///
-/// # Errors
-/// When the trace, or a temporary file, cannot be read, when a signal came (`notes`), or when `out` cannot be written: then an
-/// [`std::io::Error`] is in the chain.
-pub fn export(
-    file: &Path,
-    (trace, version): (&Connection, Version),
-    options: &Options,
-    notes: &dyn Notes,
-    out: &mut (dyn Write + Send),
-) -> Result<Exported> {
-    begin(trace)?;
-    let selected = options.region.select(trace, version)?;
-    let (rows, texts) = thread::scope(|scope| {
-        let texts = scope.spawn(|| KeptTexts::of_trace(file, version));
-        let rows = Rows::of(trace, &selected, notes);
-        let texts = texts.join().map_err(|_| anyhow!("the texts could not be read"))?;
-        Ok::<_, anyhow::Error>((rows?, texts?))
-    })?;
-    let Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, mut exported } = rows;
-    let Tracks { hosts, mut gpus } = tracks;
-    let clock = Clock { zero_ns: if options.absolute { 0 } else { first_ns } };
-    let written = AtomicU64::new(0);
-    let common = Common { texts: &texts, clock, notes, written: &written };
-    let around = around(options.format, file, clock);
-    elements::write(out, (&around.0, &around.1), |[for_calls, for_ops, for_rest]| {
-        let mut lanes = ThreadLanes::of(&hosts);
-        let frames = thread::scope(|scope| {
-            let writing = scope.spawn(|| -> Result<()> {
-                let (trace, _) = rpd_schema::open_read(file)?;
-                begin(&trace)?;
-                write_ops(
-                    &mut common.output(for_ops, &trace)?,
-                    (&hosts, &mut gpus),
-                    ops,
-                    &mut Details::of(&trace)?,
-                )
-            });
-            let frames = common
-                .output(for_calls, trace)
-                .and_then(|mut output| write_calls(&mut output, (&hosts, &mut lanes), calls, launched));
-            let written = writing.join().map_err(|_| anyhow!("the operations could not be written"))?;
-            let frames = frames?;
-            written.map(|()| frames)
-        })?;
-        let mut output = common.output(for_rest, trace)?;
-        write_frames(&mut output, &mut gpus, frames)?;
-        write_depths(&mut output, &mut gpus, depths, last_ns)?;
-        exported.no_numbers = write_sensors(&mut output, &mut gpus, trace, &selected)?;
-        hosts.write_names(&lanes, &mut output.elements)?;
-        gpus.write_names(&mut output.elements)?;
-        Ok(exported)
-    })
-}
-
-/// Gives every question of a connection the same rows, also while a recorder adds some, and no question a look at the file's locks. Scans
-/// need few pages, and what is sorted may be larger than memory.
-fn begin(trace: &Connection) -> rusqlite::Result<()> {
-    trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -4096; BEGIN")
-}
-
-/// What is before the first event and behind the last one.
-fn around(format: Format, file: &Path, clock: Clock) -> (Vec<u8>, Vec<u8>) {
-    if format == Format::Array {
-        return (b"[".to_vec(), b"\n]\n".to_vec());
+/// Appends a number that is known.
+fn number(bytes: &mut Vec<u8>, name: &[u8], value: Option<i64>) {
+    if let Some(value) = value {
+        bytes.extend_from_slice(name);
+        digits(bytes, value);
     }
-    let mut tail = b"\n],\n\"displayTimeUnit\":\"ns\",\"metadata\":{\"tool\":\"rpd ".to_vec();
-    tail.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
-    tail.extend_from_slice(b"\",\"source\":\"");
-    escape_into(&mut tail, &file.to_string_lossy());
-    tail.extend_from_slice(b"\",\"clock\":\"CLOCK_MONOTONIC\",\"zero_ns\":");
-    digits(&mut tail, clock.zero_ns);
-    tail.extend_from_slice(b"}}\n");
-    (b"{\"traceEvents\":[".to_vec(), tail)
 }

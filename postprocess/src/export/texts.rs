@@ -1,4 +1,4 @@
-//! The texts of a trace, ready to stand in JSON.
+//! The texts of a trace, ready to stand in a file of a format.
 //!
 //! Most texts are used in the order in which they were recorded, and most traces have few enough to keep them all. So they are
 //! read once, by a connection of their own while the rows are read that use them. Of a trace with more, the others are asked for one by one.
@@ -6,7 +6,6 @@
 use std::path::Path;
 
 use anyhow::Result;
-use rpd_escape::{is_unsafe, json};
 use rpd_schema::Version;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, OptionalExtension, Statement};
@@ -20,25 +19,8 @@ const KEPT: usize = 32 << 20;
 /// Bytes of texts beyond those that are remembered once they were asked for.
 const REMEMBERED: usize = 4 << 20;
 
-/// Appends `text` as it stands between the quotes of a JSON string; what could disturb a terminal is written as `\uXXXX`.
-pub(super) fn escape_into(escaped: &mut Vec<u8>, text: &str) {
-    let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\');
-    if is_plain {
-        escaped.extend_from_slice(text.as_bytes());
-        return;
-    }
-    for c in text.chars() {
-        match c {
-            '"' => escaped.extend_from_slice(b"\\\""),
-            '\\' => escaped.extend_from_slice(b"\\\\"),
-            '\n' => escaped.extend_from_slice(b"\\n"),
-            '\t' => escaped.extend_from_slice(b"\\t"),
-            c if c < ' ' => escaped.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes()),
-            c if is_unsafe(c) => escaped.extend_from_slice(json(c.to_string()).as_bytes()),
-            c => escaped.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-}
+/// Appends a text as it stands in a format.
+pub(super) type Put = fn(&mut Vec<u8>, &str);
 
 /// The first texts of a table, by id.
 #[derive(Default)]
@@ -55,13 +37,17 @@ impl KeptTexts {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn of_trace(file: &Path, version: Version) -> Result<(KeptTexts, Option<KeptTexts>)> {
+    pub(super) fn of_trace(
+        file: &Path,
+        version: Version,
+        put: Put,
+    ) -> Result<(KeptTexts, Option<KeptTexts>)> {
         match version {
             Version::V3 => {
-                let names = KeptTexts::read(file, "rocpd_string", KEPT / 4)?;
-                Ok((names, Some(KeptTexts::read(file, "rocpd_ustring", KEPT - KEPT / 4)?)))
+                let names = KeptTexts::read(file, "rocpd_string", KEPT / 4, put)?;
+                Ok((names, Some(KeptTexts::read(file, "rocpd_ustring", KEPT - KEPT / 4, put)?)))
             }
-            _ => Ok((KeptTexts::read(file, "rocpd_string", KEPT)?, None)),
+            _ => Ok((KeptTexts::read(file, "rocpd_string", KEPT, put)?, None)),
         }
     }
 
@@ -69,7 +55,7 @@ impl KeptTexts {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    fn read(file: &Path, table: &str, room: usize) -> Result<KeptTexts> {
+    fn read(file: &Path, table: &str, room: usize, put: Put) -> Result<KeptTexts> {
         let (trace, _) = rpd_schema::open_read(file)?;
         let mut kept = KeptTexts { is_complete: true, ..KeptTexts::default() };
         if !has_table(&trace, table)? {
@@ -89,7 +75,7 @@ impl KeptTexts {
             let id = row.get(0)?;
             // A table without a key may have an id twice.
             if kept.ids.last() != Some(&id) {
-                escape_into(&mut kept.bytes, &text_of(row.get_ref(1)?));
+                put(&mut kept.bytes, &text_of(row.get_ref(1)?));
                 kept.ids.push(id);
                 kept.ends.push(kept.bytes.len() as u32);
             }
@@ -128,10 +114,14 @@ impl<'trace> TraceTexts<'trace> {
     pub(super) fn new(
         trace: &'trace Connection,
         (names, arguments): &'trace (KeptTexts, Option<KeptTexts>),
+        put: Put,
     ) -> Result<TraceTexts<'trace>> {
         Ok(TraceTexts {
-            names: Texts::new(trace, "rocpd_string", names)?,
-            arguments: arguments.as_ref().map(|kept| Texts::new(trace, "rocpd_ustring", kept)).transpose()?,
+            names: Texts::new(trace, "rocpd_string", names, put)?,
+            arguments: arguments
+                .as_ref()
+                .map(|kept| Texts::new(trace, "rocpd_ustring", kept, put))
+                .transpose()?,
         })
     }
 
@@ -157,18 +147,24 @@ struct Texts<'trace> {
     kept: &'trace KeptTexts,
     near: usize,
     others: Option<Statement<'trace>>,
+    put: Put,
     remembered: FxHashMap<i64, Vec<u8>>,
     remembered_bytes: usize,
 }
 
 impl<'trace> Texts<'trace> {
     /// Those of `table`, of which `kept` was read.
-    fn new(trace: &'trace Connection, table: &str, kept: &'trace KeptTexts) -> Result<Texts<'trace>> {
+    fn new(
+        trace: &'trace Connection,
+        table: &str,
+        kept: &'trace KeptTexts,
+        put: Put,
+    ) -> Result<Texts<'trace>> {
         let others = match kept.is_complete {
             true => None,
             false => Some(trace.prepare(&format!("SELECT {} FROM {table} WHERE id = ?1", shown("string")))?),
         };
-        Ok(Texts { kept, near: 0, others, remembered: FxHashMap::default(), remembered_bytes: 0 })
+        Ok(Texts { kept, near: 0, others, put, remembered: FxHashMap::default(), remembered_bytes: 0 })
     }
 
     /// The text with this id, empty where the file has none.
@@ -182,7 +178,7 @@ impl<'trace> Texts<'trace> {
             let mut text = Vec::new();
             others
                 .query_row([id], |row| {
-                    escape_into(&mut text, &text_of(row.get_ref(0)?));
+                    (self.put)(&mut text, &text_of(row.get_ref(0)?));
                     Ok(())
                 })
                 .optional()?;
@@ -200,19 +196,6 @@ impl<'trace> Texts<'trace> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn any_text_is_a_json_string_of_the_same_value() {
-        let every: String = (0..0x3000_u32).filter_map(char::from_u32).collect();
-        for text in ["", "plain <int, 4>", "q\"b\\s", "\u{1b}[2J\u{202e}\u{7f}\u{9b}\u{e0001}é核", &every] {
-            let mut quoted = vec![b'"'];
-            escape_into(&mut quoted, text);
-            quoted.push(b'"');
-            let escaped = String::from_utf8(quoted).unwrap();
-            assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
-            assert!(!escaped.chars().any(is_unsafe), "{escaped:?}");
-        }
-    }
 
     #[test]
     fn ids_are_found_wherever_they_lie() {

@@ -1,22 +1,13 @@
 //! `rpd export chrome`: Trace Event JSON for Perfetto and chrome://tracing.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use rpd_postprocess::export::chrome::{self, Exported, Options};
-use rpd_postprocess::text::{self, counted};
-use rpd_postprocess::trace;
+use rpd_postprocess::export::chrome::{self, Options};
 
-use crate::args::region::{REGION_HELP, RegionArgs};
-use crate::output::file::OutputFile;
-use crate::output::note::note;
-use crate::output::progress::notes;
+use super::timeline::TimelineArgs;
+use crate::args::region::REGION_HELP;
 
 /// Write a timeline for Perfetto (ui.perfetto.dev) and chrome://tracing
 ///
@@ -44,22 +35,14 @@ Example:
   rpd export chrome trace.rpd -o step.json --in 'step 3' --gpu 0
   rpd export chrome trace.rpd --start 25% --end 75% | jq '.traceEvents | length'"))]
 pub(crate) struct Chrome {
-    /// The trace
-    file: PathBuf,
-    /// Write to this file, compressed if its name ends in .gz [default: standard output, also for -]
-    #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    timeline: TimelineArgs,
     /// An object with the events and facts about them, or the array of the events alone
     #[arg(long, value_enum, default_value = "object")]
     format: Format,
     /// Times on the trace's clock; viewers lose its nanoseconds after 51 days of uptime
     #[arg(long)]
     absolute: bool,
-    /// Replace OUT if it exists; never a trace
-    #[arg(long)]
-    force: bool,
-    #[command(flatten)]
-    region: RegionArgs,
 }
 
 /// [`chrome::Format`] on the command line.
@@ -83,67 +66,11 @@ impl Chrome {
     ///
     /// # Errors
     /// When the trace cannot be read or the output not be written.
-    pub(crate) fn run(self) -> Result<ExitCode> {
-        let notes = notes();
-        let name = text::escape(&self.file.to_string_lossy()).into_owned();
-        let (trace, version) = trace::open(&self.file, &*notes)?;
-        let options =
-            Options { format: self.format.into(), absolute: self.absolute, region: self.region.into() };
-        let export = |out: &mut (dyn Write + Send)| {
-            chrome::export(&self.file, (&trace, version), &options, &*notes, out)
-        };
-        let exported = match self.output.as_deref().filter(|path| *path != Path::new("-")) {
-            None => explained(export(&mut io::stdout()), "standard output", &name)?,
-            Some(path) => {
-                let shown = text::escape(&path.to_string_lossy()).into_owned();
-                let there = fs::metadata(path).ok();
-                if rpd_schema::identify(path).is_ok() {
-                    bail!("{shown} is a trace, which stays: name another file");
-                }
-                if there.is_some_and(|there| there.is_file()) && !self.force {
-                    bail!("{shown}: the file exists already; name another, or replace it with --force");
-                }
-                let destination = OutputFile::at(path, &*notes);
-                let mut destination = destination.with_context(|| format!("cannot write {shown}"))?;
-                let exported = if path.extension().is_some_and(|extension| extension == "gz") {
-                    let mut packed = GzEncoder::new(destination.file(), Compression::fast());
-                    let exported = explained(export(&mut packed), &shown, &name)?;
-                    packed.finish().with_context(|| format!("cannot write {shown}"))?;
-                    exported
-                } else {
-                    explained(export(destination.file()), &shown, &name)?
-                };
-                destination.finish().with_context(|| format!("cannot write {shown}"))?;
-                exported
-            }
-        };
-        drop(notes);
-        tell(&name, exported);
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Says what could not be written, or else not be read.
-fn explained(exported: Result<Exported>, output: &str, trace: &str) -> Result<Exported> {
-    exported.map_err(|error| match error.is::<io::Error>() {
-        true => error.context(format!("cannot write to {output}")),
-        false => error.context(format!("cannot export {trace}")),
-    })
-}
-
-/// Says what is not in the export.
-fn tell(name: &str, Exported { calls, ops, impossible, no_numbers }: Exported) {
-    if impossible > 0 {
-        let rows = counted(impossible, "call or operation is", "calls and operations are");
-        note(format_args!("{name}: {rows} left out: impossible times or places, which rpd check lists"));
-    }
-    if no_numbers > 0 {
-        let values = counted(no_numbers, "value of a sensor is", "values of sensors are");
-        note(format_args!("{name}: {values} left out: no numbers"));
-    }
-    if calls + ops == 0 {
-        note(format_args!("{name} has no such call and no such operation; rpd info shows what it holds"));
-    } else if ops == 0 {
-        note(format_args!("{name} has no such operation; rpd info shows what it holds"));
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let Chrome { timeline, format, absolute } = self;
+        timeline.run(|source, out| {
+            let options = Options { format: format.into(), absolute, region: source.region.clone() };
+            chrome::export(source.file, source.trace, &options, source.notes, out)
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The elements of the array of events, as bytes on their way out.
+//! The elements of an export, as bytes on their way out.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,7 +12,7 @@ const CHUNK: usize = 256 << 10;
 /// Chunks of each maker that wait for the writer.
 const WAITING: usize = 4;
 
-/// Lets `fill` make elements while another thread writes them to `out`, between `head` and `tail`. The first two makers may be used by
+/// Lets `fill` make elements while another thread writes them to `out`, between `head` and `tail` and with `separator` between two of them. The first two makers may be used by
 /// two threads: their elements are written by turns, a chunk of one and a chunk of the other, so that the same elements give the same bytes
 /// however fast either is. What the third one makes comes behind; it must not be used before the others are dropped.
 ///
@@ -20,14 +20,14 @@ const WAITING: usize = 4;
 /// What `fill` or `out` fails with; of the latter an [`io::Error`] is in the chain.
 pub(super) fn write<T>(
     out: &mut (dyn Write + Send),
-    (head, tail): (&[u8], &[u8]),
+    (head, separator, tail): (&[u8], &'static [u8], &[u8]),
     fill: impl FnOnce([Elements; 3]) -> Result<T>,
 ) -> Result<T> {
     thread::scope(|scope| {
         let (makers, arriving): (Vec<Elements>, Vec<Receiver<Vec<u8>>>) =
-            (0..3).map(|_| Elements::new()).unzip();
+            (0..3).map(|_| Elements::new(separator)).unzip();
         let makers = makers.try_into().map_err(|_| anyhow!("three makers are three"))?;
-        let writer = scope.spawn(move || drain(out, (head, tail), arriving));
+        let writer = scope.spawn(move || drain(out, (head, separator, tail), arriving));
         // Without senders the writer comes to its end.
         let filled = fill(makers);
         let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("the writer failed")));
@@ -39,14 +39,14 @@ pub(super) fn write<T>(
 
 fn drain(
     out: &mut (dyn Write + Send),
-    (head, tail): (&[u8], &[u8]),
+    (head, separator, tail): (&[u8], &[u8], &[u8]),
     arriving: Vec<Receiver<Vec<u8>>>,
 ) -> io::Result<()> {
     out.write_all(head)?;
     let mut is_first = true;
     let mut put = |chunk: Vec<u8>| {
         if !is_first {
-            out.write_all(SEPARATOR)?;
+            out.write_all(separator)?;
         }
         is_first = false;
         out.write_all(&chunk)
@@ -72,19 +72,17 @@ fn drain(
     out.flush()
 }
 
-/// What is between two elements.
-const SEPARATOR: &[u8] = b",\n";
-
 /// Where elements are made. Dropping it hands over the last ones.
 pub(super) struct Elements {
     buffer: Vec<u8>,
+    separator: &'static [u8],
     chunks: SyncSender<Vec<u8>>,
 }
 
 impl Elements {
-    fn new() -> (Elements, Receiver<Vec<u8>>) {
+    fn new(separator: &'static [u8]) -> (Elements, Receiver<Vec<u8>>) {
         let (chunks, arriving) = sync_channel(WAITING);
-        (Elements { buffer: Vec::new(), chunks }, arriving)
+        (Elements { buffer: Vec::new(), separator, chunks }, arriving)
     }
 
     /// The bytes of a further element, to be appended to.
@@ -97,7 +95,7 @@ impl Elements {
             self.chunks.send(full).map_err(|_| anyhow!("the writer has stopped"))?;
         }
         if !self.buffer.is_empty() {
-            self.buffer.extend_from_slice(SEPARATOR);
+            self.buffer.extend_from_slice(self.separator);
         }
         Ok(&mut self.buffer)
     }
@@ -112,47 +110,9 @@ impl Drop for Elements {
     }
 }
 
-/// Appends the digits of a number.
-pub(super) fn digits(bytes: &mut Vec<u8>, number: i64) {
-    bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
-/// Appends a time of `ns` in us: whole ones, or with three decimals; never by way of a floating-point number.
-pub(super) fn microseconds(bytes: &mut Vec<u8>, ns: i64) {
-    if ns < 0 {
-        bytes.push(b'-');
-    }
-    let ns = ns.unsigned_abs();
-    bytes.extend_from_slice(itoa::Buffer::new().format(ns / 1000).as_bytes());
-    let rest = ns % 1000;
-    if rest != 0 {
-        let digit = |of: u64| b'0' + (rest / of % 10) as u8;
-        bytes.extend_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_every_digit() {
-        for (ns, us) in [
-            (0, "0"),
-            (1, "0.001"),
-            (999, "0.999"),
-            (1000, "1"),
-            (1010, "1.010"),
-            (3_489_389_197_956_317, "3489389197956.317"),
-            (i64::MAX, "9223372036854775.807"),
-            (-1, "-0.001"),
-            (i64::MIN, "-9223372036854775.808"),
-        ] {
-            let mut bytes = Vec::new();
-            microseconds(&mut bytes, ns);
-            assert_eq!(String::from_utf8(bytes).unwrap(), us);
-        }
-    }
 
     struct Full;
 
@@ -168,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_writer_that_fails_ends_the_work() {
-        let failed: Result<()> = write(&mut Full, (b"[", b"]"), |[mut elements, ..]| {
+        let failed: Result<()> = write(&mut Full, (b"[", b",\n", b"]"), |[mut elements, ..]| {
             loop {
                 elements.next()?.extend_from_slice(&[b'x'; 1000]);
             }
@@ -181,7 +141,7 @@ mod tests {
     fn elements_of_two_makers_have_an_order() {
         let written = |delayed: usize| {
             let mut out = Vec::new();
-            write(&mut out, (b"[", b"]"), |[one, other, mut last]| {
+            write(&mut out, (b"[", b",\n", b"]"), |[one, other, mut last]| {
                 thread::scope(|scope| {
                     for (at, (mut maker, letter)) in [(one, b'1'), (other, b'2')].into_iter().enumerate() {
                         scope.spawn(move || {
@@ -210,7 +170,7 @@ mod tests {
             elements.last() == Some(&"3") && elements.iter().all(|element| matches!(element.len(), 1 | 400))
         );
         let mut none = Vec::new();
-        write(&mut none, (b"[", b"\n]"), |_| Ok(())).unwrap();
+        write(&mut none, (b"[", b",\n", b"\n]"), |_| Ok(())).unwrap();
         assert_eq!(none, b"[\n]");
     }
 }

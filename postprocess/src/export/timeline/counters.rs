@@ -4,37 +4,14 @@ use anyhow::Result;
 use rpd_schema::text::{shown, text_of};
 use rusqlite::Connection;
 
+use super::events::{Counter, Events, Value};
 use super::rows::DepthChange;
 use super::tracks::Gpus;
-use super::{Output, digits};
+use super::written::Output;
 use crate::check::rule::are_sound;
-use crate::export::texts::escape_into;
 use crate::pass::sorted::Sorted;
 use crate::region::Selected;
 use crate::trace::has_table;
-
-/// Appends a counter's value at a time.
-fn write_value(
-    output: &mut Output<'_, '_>,
-    process: i64,
-    (name, key): (&str, &str),
-    time: i64,
-    value: &str,
-) -> Result<()> {
-    let bytes = output.elements.next()?;
-    bytes.extend_from_slice(b"{\"ph\":\"C\",\"name\":\"");
-    escape_into(bytes, name);
-    bytes.extend_from_slice(b"\",\"pid\":");
-    digits(bytes, process);
-    bytes.extend_from_slice(b",\"ts\":");
-    output.clock.time(bytes, time);
-    bytes.extend_from_slice(b",\"args\":{\"");
-    escape_into(bytes, key);
-    bytes.extend_from_slice(b"\":");
-    bytes.extend_from_slice(value.as_bytes());
-    bytes.extend_from_slice(b"}}");
-    Ok(())
-}
 
 /// A GPU's operations that were launched and have not ended: one value for each time at which it changes.
 struct Depth {
@@ -45,19 +22,27 @@ struct Depth {
 }
 
 impl Depth {
-    fn write(&mut self, output: &mut Output<'_, '_>, time: i64) -> Result<()> {
+    fn write<E: Events>(&mut self, output: &mut Output<'_, '_, E>, time_ns: i64) -> Result<()> {
         let is_idle = self.depth == 0;
         if self.is_idle != Some(is_idle) {
             self.is_idle = Some(is_idle);
-            write_value(output, self.process, ("Idle", "idle"), time, if is_idle { "1" } else { "0" })?;
+            let value = Value::Whole(i64::from(is_idle));
+            let idle = Counter { process: self.process, name: "Idle", key: "idle", time_ns, value };
+            output.events.value(&idle)?;
         }
-        self.written_ns = time;
-        let mut digits = itoa::Buffer::new();
-        write_value(output, self.process, ("QueueDepth", "depth"), time, digits.format(self.depth))
+        self.written_ns = time_ns;
+        let value = Value::Whole(self.depth);
+        output.events.value(&Counter {
+            process: self.process,
+            name: "QueueDepth",
+            key: "depth",
+            time_ns,
+            value,
+        })
     }
 
     /// Viewers draw a counter up to its last value.
-    fn end(&mut self, output: &mut Output<'_, '_>, last_ns: i64) -> Result<()> {
+    fn end<E: Events>(&mut self, output: &mut Output<'_, '_, E>, last_ns: i64) -> Result<()> {
         if self.written_ns < last_ns {
             self.is_idle = None;
             self.write(output, last_ns)?;
@@ -70,8 +55,8 @@ impl Depth {
 ///
 /// # Errors
 /// When a temporary file cannot be read, or the output has failed.
-pub(super) fn write_depths(
-    output: &mut Output<'_, '_>,
+pub(super) fn write_depths<E: Events>(
+    output: &mut Output<'_, '_, E>,
     gpus: &mut Gpus,
     mut changes: Sorted<DepthChange>,
     last_ns: i64,
@@ -84,7 +69,7 @@ pub(super) fn write_depths(
             if let Some((_, mut depth)) = current.take() {
                 depth.end(output, last_ns)?;
             }
-            let process = gpus.counted_gpu(usize::try_from(gpu)?);
+            let process = gpus.counted_gpu(usize::try_from(gpu)?, &mut output.events)?;
             current = Some((gpu, Depth { process, depth: 0, is_idle: None, written_ns: i64::MIN }));
         }
         let Some((_, depth)) = &mut current else { continue };
@@ -105,21 +90,21 @@ pub(super) fn write_depths(
     }
 }
 
-/// A sensor's value as JSON has numbers.
-fn number(text: &str) -> Option<String> {
+/// A sensor's value, if it is a number.
+fn number(text: &str) -> Option<Value> {
     let text = text.trim();
     if let Ok(whole) = text.parse::<i64>() {
-        return Some(whole.to_string());
+        return Some(Value::Whole(whole));
     }
-    text.parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value.to_string())
+    text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::Real)
 }
 
 /// Writes what sensors read: a value where each of their runs begins, and where the last one ends. How many values are no numbers.
 ///
 /// # Errors
 /// When the trace cannot be read, or the output has failed.
-pub(super) fn write_sensors(
-    output: &mut Output<'_, '_>,
+pub(super) fn write_sensors<E: Events>(
+    output: &mut Output<'_, '_, E>,
     gpus: &mut Gpus,
     trace: &Connection,
     selected: &Selected,
@@ -136,7 +121,7 @@ pub(super) fn write_sensors(
     ))?;
     let mut rows = rows.query([])?;
     // What the last run was of, its end and its value.
-    let mut last: Option<(i64, String, i64, String)> = None;
+    let mut last: Option<(i64, String, i64, Value)> = None;
     while let Some(row) = rows.next()? {
         output.row()?;
         let integer = |column| row.get_ref(column).map(|value| value.as_i64().ok());
@@ -151,17 +136,18 @@ pub(super) fn write_sensors(
             no_numbers += 1;
             continue;
         };
-        let process = gpus.sensed(&device_type, device);
+        let process = gpus.sensed(&device_type, device, &mut output.events)?;
         let name = text_of(row.get_ref(2)?).into_owned();
-        if let Some((of, name, end, value)) = last.take_if(|(of, last, ..)| (*of, &*last) != (process, &name))
+        if let Some((process, name, time_ns, value)) =
+            last.take_if(|(of, last, ..)| (*of, &*last) != (process, &name))
         {
-            write_value(output, of, (&name, &name), end, &value)?;
+            output.events.value(&Counter { process, name: &name, key: &name, time_ns, value })?;
         }
-        write_value(output, process, (&name, &name), start, &value)?;
+        output.events.value(&Counter { process, name: &name, key: &name, time_ns: start, value })?;
         last = Some((process, name, end, value));
     }
-    if let Some((of, name, end, value)) = last {
-        write_value(output, of, (&name, &name), end, &value)?;
+    if let Some((process, name, time_ns, value)) = last {
+        output.events.value(&Counter { process, name: &name, key: &name, time_ns, value })?;
     }
     Ok(no_numbers)
 }
@@ -185,7 +171,7 @@ mod tests {
             ("0x10", None),
             ("1,5", None),
         ] {
-            assert_eq!(number(text).as_deref(), value, "{text}");
+            assert_eq!(number(text).map(|number| number.to_string()).as_deref(), value, "{text}");
         }
     }
 }

@@ -7,10 +7,11 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
+use super::events::{Events, Frame};
 use super::lanes::Lanes;
 use super::rows::{LaunchedOp, ordered};
 use super::tracks::{Gpus, Kind};
-use super::{Output, digits};
+use super::written::Output;
 use crate::pass::sorted::Sorter;
 use crate::trace::arguments;
 
@@ -49,7 +50,7 @@ struct Marker {
 }
 
 /// A frame that may still grow.
-struct Frame {
+struct Growing {
     marker: i64,
     text: i64,
     start: i64,
@@ -57,9 +58,9 @@ struct Frame {
     ops: i64,
 }
 
-impl Frame {
-    fn around(op: &LaunchedOp, marker: i64, text: i64) -> Frame {
-        Frame { marker, text, start: op.op_start, end: op.op_end, ops: 1 }
+impl Growing {
+    fn around(op: &LaunchedOp, marker: i64, text: i64) -> Growing {
+        Growing { marker, text, start: op.op_start, end: op.op_end, ops: 1 }
     }
 
     fn add(&mut self, op: &LaunchedOp) {
@@ -73,7 +74,7 @@ impl Frame {
     }
 
     fn record(&self, queue: u32, is_graph: u32) -> FrameRecord {
-        let Frame { text, start, end, ops, .. } = *self;
+        let Growing { text, start, end, ops, .. } = *self;
         FrameRecord { queue, is_graph, start, not_end: !end, text, ops }
     }
 }
@@ -82,8 +83,8 @@ impl Frame {
 pub(super) struct Frames {
     open: Vec<Marker>,
     /// By queue.
-    growing: FxHashMap<u32, Frame>,
-    graph: FxHashMap<u32, Frame>,
+    growing: FxHashMap<u32, Growing>,
+    graph: FxHashMap<u32, Growing>,
     done: Sorter<FrameRecord>,
 }
 
@@ -117,7 +118,7 @@ impl Frames {
         match self.growing.get_mut(&op.queue) {
             Some(frame) if frame.marker == id && frame.is_near(op) => frame.add(op),
             _ => {
-                if let Some(done) = self.growing.insert(op.queue, Frame::around(op, id, text)) {
+                if let Some(done) = self.growing.insert(op.queue, Growing::around(op, id, text)) {
                     self.done.push(done.record(op.queue, 0))?;
                 }
             }
@@ -130,7 +131,7 @@ impl Frames {
         match self.graph.get_mut(&op.queue) {
             Some(graph) => graph.add(op),
             None => {
-                self.graph.insert(op.queue, Frame::around(op, 0, arguments));
+                self.graph.insert(op.queue, Growing::around(op, 0, arguments));
             }
         }
     }
@@ -162,8 +163,8 @@ impl Frames {
 ///
 /// # Errors
 /// When the trace or a temporary file cannot be read, or the output has failed.
-pub(super) fn write_frames(
-    output: &mut Output<'_, '_>,
+pub(super) fn write_frames<E: Events>(
+    output: &mut Output<'_, '_, E>,
     gpus: &mut Gpus,
     frames: Sorter<FrameRecord>,
 ) -> Result<()> {
@@ -177,30 +178,16 @@ pub(super) fn write_frames(
             lanes = Lanes::default();
         }
         let times = (start, !not_end);
-        let kind = if is_graph == 1 { Kind::Graph } else { Kind::Marker };
-        let (process, thread) = gpus.queue_lane(queue, kind, lanes.place(times));
-        let text = output.texts.arguments(text)?;
-        let bytes = output.elements.next()?;
-        if is_graph == 1 {
-            bytes.extend_from_slice(b"{\"ph\":\"X\",\"cat\":\"graph\",\"name\":\"Graph");
-            // Handles have nothing in them that JSON escapes.
-            if let Some(handle) = arguments::value(std::str::from_utf8(text)?, "graphExec") {
-                bytes.push(b' ');
-                bytes.extend_from_slice(handle.as_bytes());
-            }
-        } else {
-            bytes.extend_from_slice(b"{\"ph\":\"X\",\"cat\":\"marker_frame\",\"name\":\"");
-            bytes.extend_from_slice(text);
-        }
-        bytes.extend_from_slice(b"\",\"pid\":");
-        digits(bytes, process);
-        bytes.extend_from_slice(b",\"tid\":");
-        digits(bytes, thread);
-        output.clock.slice(bytes, times);
-        let counted: &[u8] = if is_graph == 1 { b",\"args\":{\"kernels\":" } else { b",\"args\":{\"ops\":" };
-        bytes.extend_from_slice(counted);
-        digits(bytes, ops);
-        bytes.extend_from_slice(b"}}");
+        let is_graph = is_graph == 1;
+        let kind = if is_graph { Kind::Graph } else { Kind::Marker };
+        let place = gpus.queue_lane(queue, kind, lanes.place(times), &mut output.events)?;
+        let frame = Frame { place, is_graph, times, text, ops };
+        output.events.frame(&mut output.texts, &frame)?;
     }
     Ok(())
+}
+
+/// The handle of the graph that a call with these arguments launched. It has nothing in it that a format escapes.
+pub(in crate::export) fn graph_handle(arguments: &[u8]) -> Option<&str> {
+    arguments::value(std::str::from_utf8(arguments).ok()?, "graphExec")
 }

@@ -3,19 +3,16 @@
 //! Viewers know a process by one number and a thread by two, and GPUs are processes to them. Here a process, a thread or a GPU has a number
 //! of its own: processes of two containers may have equal ids, and a GPU's index may be a process id too.
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
 use rpd_schema::{SessionInfo, session_fact};
 use rusqlite::Connection;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::elements::{Elements, digits};
-use crate::export::texts::escape_into;
+use super::events::{Events, Owner, Place, Process, Track, TrackOwner};
 use crate::text;
 
-/// GPU n has this number and n. Process ids are smaller, those of the hundred hosts of a merged trace too.
-const FIRST_GPU: i64 = 1_000_000_000;
+/// GPU n has this number and n where a format does not say otherwise. Process ids are smaller, those of the hundred hosts of a merged trace too.
+pub(in crate::export) const FIRST_GPU: i64 = 1_000_000_000;
 
 /// Numbers of processes whose id is taken by another.
 const FURTHER_PROCESS: i64 = 500_000_000;
@@ -30,7 +27,10 @@ const FIRST_OTHER: i64 = 2_000_000_000;
 const LARGEST: i64 = i32::MAX as i64;
 
 /// GPUs stand below the processes.
-const GPU_ORDER: usize = 1_000_000;
+const GPU_ORDER: i64 = 1_000_000;
+
+/// Places of the tracks of one thread, or of one kind of a queue's.
+const LANES: i64 = 1 << 10;
 
 /// Columns of a command in the name of its process.
 const COMMAND_WIDTH: usize = 120;
@@ -46,16 +46,31 @@ pub(super) enum Kind {
     Op,
 }
 
+impl Kind {
+    /// What the names of such tracks have behind that of the queue.
+    fn suffix(self) -> &'static str {
+        match self {
+            Kind::Marker => " markers",
+            Kind::Graph => " graphs",
+            Kind::Op => "",
+        }
+    }
+}
+
 /// A process of the program.
 struct HostProcess {
     /// Its first session, and its id.
     identity: (i64, i64),
     number: i64,
+    /// Its place among the processes.
+    order: i64,
 }
 
 struct HostThread {
     process: usize,
     tid: i64,
+    /// Its place among the threads.
+    order: i64,
 }
 
 struct Gpu {
@@ -63,7 +78,9 @@ struct Gpu {
     number: i64,
     /// How many tracks it has.
     tracks: i64,
-    has_counters: bool,
+    /// Its place among the GPUs.
+    order: i64,
+    is_named: bool,
 }
 
 struct Queue {
@@ -71,6 +88,8 @@ struct Queue {
     queue: i64,
     /// Numbers of its tracks, by [`Kind`].
     lanes: [Vec<i64>; 3],
+    /// Its place among the queues of its GPU.
+    order: i64,
 }
 
 /// Something that is neither a process nor a GPU, with sensors.
@@ -106,6 +125,8 @@ pub(super) struct Hosts {
 pub(super) struct ThreadLanes {
     of_thread: Vec<Vec<i64>>,
     next: i64,
+    /// Which processes are named.
+    is_named: Vec<bool>,
 }
 
 /// GPUs with their queues, and what else has sensors.
@@ -118,15 +139,16 @@ pub(super) struct Gpus {
     /// The last queue that was asked for.
     last: Option<((i64, i64), u32)>,
     numbers: Numbers,
+    first_gpu: i64,
     names: FxHashMap<i64, String>,
 }
 
 impl Tracks {
-    /// None yet, with what the trace says of sessions and GPUs.
+    /// None yet, with what the trace says of sessions and GPUs. GPU 0 has the number `first_gpu`.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn of(trace: &Connection) -> Result<Tracks> {
+    pub(super) fn of(trace: &Connection, first_gpu: i64) -> Result<Tracks> {
         let names = rpd_schema::gpus(trace)?.into_iter().filter_map(|gpu| {
             let name = gpu.get(session_fact::GPU_NAME)?.to_string();
             Some((i64::from(gpu.gpu), name))
@@ -148,6 +170,7 @@ impl Tracks {
                 queue_at: FxHashMap::default(),
                 last: None,
                 numbers: Numbers::default(),
+                first_gpu,
                 names: names.collect(),
             },
         })
@@ -161,24 +184,45 @@ impl Tracks {
             return thread;
         }
         let process = *process_of.entry((process, pid)).or_insert_with(|| {
-            let wanted = Some(pid).filter(|pid| *pid < FURTHER_PROCESS);
+            let wanted = Some(pid).filter(|pid| (1..FURTHER_PROCESS).contains(pid));
             let number = self.gpus.numbers.take(wanted, FURTHER_PROCESS);
-            processes.push(HostProcess { identity: (process, pid), number });
+            processes.push(HostProcess { identity: (process, pid), number, order: 0 });
             processes.len() - 1
         });
         let thread = *thread_of.entry((process, tid)).or_insert_with(|| {
-            threads.push(HostThread { process, tid });
+            threads.push(HostThread { process, tid, order: 0 });
             threads.len() as u32 - 1
         });
         *last = Some((key, thread));
         thread
+    }
+
+    /// Gives everything that is known its place: processes and GPUs by id, threads and queues too.
+    pub(super) fn arrange(&mut self) {
+        let Hosts { processes, threads, .. } = &mut self.hosts;
+        let mut order: Vec<usize> = (0..processes.len()).collect();
+        order.sort_by_key(|at| {
+            let (process, pid) = processes[*at].identity;
+            (pid, process)
+        });
+        order.into_iter().zip(1..).for_each(|(at, place)| processes[at].order = place);
+        let mut order: Vec<usize> = (0..threads.len()).collect();
+        order.sort_by_key(|at| (processes[threads[*at].process].order, threads[*at].tid));
+        order.into_iter().zip(0..).for_each(|(at, place)| threads[at].order = place);
+        let Gpus { gpus, queues, .. } = &mut self.gpus;
+        let mut order: Vec<usize> = (0..gpus.len()).collect();
+        order.sort_by_key(|at| gpus[*at].gpu);
+        order.into_iter().zip(0..).for_each(|(at, place)| gpus[at].order = place);
+        let mut order: Vec<usize> = (0..queues.len()).collect();
+        order.sort_by_key(|at| (gpus[queues[*at].gpu].order, queues[*at].queue));
+        order.into_iter().zip(0..).for_each(|(at, place)| queues[at].order = place);
     }
 }
 
 impl Numbers {
     /// A free number: `wanted` if it is one, otherwise one from `further` on.
     fn take(&mut self, wanted: Option<i64>, further: i64) -> i64 {
-        let wanted = wanted.filter(|number| (1..=LARGEST).contains(number) && !self.taken.contains(number));
+        let wanted = wanted.filter(|number| (0..=LARGEST).contains(number) && !self.taken.contains(number));
         let number = wanted
             .unwrap_or_else(|| (further..).find(|number| !self.taken.contains(number)).unwrap_or(further));
         self.taken.insert(number);
@@ -196,7 +240,7 @@ impl Gpus {
         let gpu = self.gpu(gpu);
         let queues = &mut self.queues;
         let found = *self.queue_at.entry(key).or_insert_with(|| {
-            queues.push(Queue { gpu, queue, lanes: Default::default() });
+            queues.push(Queue { gpu, queue, lanes: Default::default(), order: 0 });
             queues.len() as u32 - 1
         });
         self.last = Some((key, found));
@@ -207,9 +251,10 @@ impl Gpus {
         if let Some(found) = self.gpu_at.get(&gpu) {
             return *found;
         }
-        let wanted = (0..FIRST_GPU).contains(&gpu).then_some(FIRST_GPU + gpu);
+        let wanted = (0..FIRST_GPU).contains(&gpu).then_some(self.first_gpu + gpu);
         let number = self.numbers.take(wanted, FIRST_OTHER);
-        self.gpus.push(Gpu { gpu, number, tracks: 0, has_counters: false });
+        let order = self.gpus.len() as i64;
+        self.gpus.push(Gpu { gpu, number, tracks: 0, order, is_named: false });
         self.gpu_at.insert(gpu, self.gpus.len() - 1);
         self.gpus.len() - 1
     }
@@ -225,132 +270,142 @@ impl Gpus {
         (self.gpus[queue.gpu].gpu, queue.queue)
     }
 
-    /// The numbers of a queue's track.
-    pub(super) fn queue_lane(&mut self, queue: u32, kind: Kind, lane: u32) -> (i64, i64) {
-        let Queue { gpu, lanes, .. } = &mut self.queues[queue as usize];
-        let gpu = &mut self.gpus[*gpu];
-        let lanes = &mut lanes[kind as usize];
-        while lanes.len() <= lane as usize {
-            gpu.tracks += 1;
-            lanes.push(gpu.tracks);
-        }
-        (gpu.number, lanes[lane as usize])
-    }
-
-    /// The number of a GPU that has counters, by its number among the GPUs.
-    pub(super) fn counted_gpu(&mut self, gpu: usize) -> i64 {
-        self.gpus[gpu].has_counters = true;
-        self.gpus[gpu].number
-    }
-
-    /// The number of a device that has sensors.
-    pub(super) fn sensed(&mut self, device_type: &str, device: i64) -> i64 {
-        if device_type == "gpu" {
-            let gpu = self.gpu(device);
-            return self.counted_gpu(gpu);
-        }
-        let name = format!("{device_type} {device}");
-        if let Some(known) = self.others.iter().find(|other| other.name == name) {
-            return known.number;
-        }
-        let number = self.numbers.take(None, FIRST_OTHER);
-        self.others.push(Other { name, number });
-        number
-    }
-
-    /// Writes names and order of the GPUs and queues that were used, and of what else has sensors.
+    /// A queue's track, which is named if it is new.
     ///
     /// # Errors
     /// When the output has failed.
-    pub(super) fn write_names(&self, elements: &mut Elements) -> Result<()> {
-        let mut gpus: Vec<usize> = (0..self.gpus.len()).collect();
-        gpus.sort_by_key(|at| self.gpus[*at].gpu);
-        let mut queues: Vec<&Queue> = self.queues.iter().collect();
-        queues.sort_by_key(|queue| (self.gpus[queue.gpu].gpu, queue.queue));
-        for (place, at) in gpus.into_iter().enumerate() {
-            let Gpu { gpu, number, tracks, has_counters } = self.gpus[at];
-            if tracks == 0 && !has_counters {
-                continue;
-            }
-            let name = match self.names.get(&gpu) {
-                Some(name) => format!("GPU {gpu} {name}"),
-                None => format!("GPU {gpu}"),
-            };
-            write_name(elements, "process", (number, None), &name, GPU_ORDER + place)?;
-            let mut order = 0;
-            for queue in queues.iter().filter(|queue| queue.gpu == at) {
-                for (kind, what) in [(Kind::Marker, " markers"), (Kind::Graph, " graphs"), (Kind::Op, "")] {
-                    for (lane, track) in queue.lanes[kind as usize].iter().enumerate() {
-                        order += 1;
-                        let name = format!("queue {}{what}{}", queue.queue, lane_suffix(lane));
-                        write_name(elements, "thread", (number, Some(*track)), &name, order)?;
-                    }
-                }
-            }
+    pub(super) fn queue_lane(
+        &mut self,
+        queue: u32,
+        kind: Kind,
+        lane: u32,
+        events: &mut impl Events,
+    ) -> Result<Place> {
+        let at = self.queues[queue as usize].gpu;
+        let process = self.gpus[at].number;
+        let known = self.queues[queue as usize].lanes[kind as usize].len() as u32;
+        for lane in known..=lane {
+            self.name_gpu(at, events)?;
+            let (gpu, queue) = (&mut self.gpus[at], &mut self.queues[queue as usize]);
+            gpu.tracks += 1;
+            queue.lanes[kind as usize].push(gpu.tracks);
+            events.track(&Track {
+                place: Place { process, track: gpu.tracks, lane },
+                owner: TrackOwner::Queue,
+                name: &format!("queue {}{}", queue.queue, kind.suffix()),
+                order: (queue.order * 3 + kind as i64) * LANES + i64::from(lane).min(LANES - 1),
+            })?;
         }
-        for (place, other) in self.others.iter().enumerate() {
-            let order = 2 * GPU_ORDER + place;
-            write_name(elements, "process", (other.number, None), &other.name, order)?;
+        let track = self.queues[queue as usize].lanes[kind as usize][lane as usize];
+        Ok(Place { process, track, lane })
+    }
+
+    /// The number of a GPU that has counters, by its number among the GPUs.
+    ///
+    /// # Errors
+    /// When the output has failed.
+    pub(super) fn counted_gpu(&mut self, gpu: usize, events: &mut impl Events) -> Result<i64> {
+        self.name_gpu(gpu, events)?;
+        Ok(self.gpus[gpu].number)
+    }
+
+    fn name_gpu(&mut self, at: usize, events: &mut impl Events) -> Result<()> {
+        let Gpu { gpu, number, order, is_named, .. } = self.gpus[at];
+        if is_named {
+            return Ok(());
         }
-        Ok(())
+        self.gpus[at].is_named = true;
+        let name = match self.names.get(&gpu) {
+            Some(name) => format!("GPU {gpu} {name}"),
+            None => format!("GPU {gpu}"),
+        };
+        events.process(&Process { number, owner: Owner::Gpu(gpu), name: &name, order: GPU_ORDER + order })
+    }
+
+    /// The number of a device that has sensors.
+    ///
+    /// # Errors
+    /// When the output has failed.
+    pub(super) fn sensed(&mut self, device_type: &str, device: i64, events: &mut impl Events) -> Result<i64> {
+        if device_type == "gpu" {
+            let gpu = self.gpu(device);
+            return self.counted_gpu(gpu, events);
+        }
+        let name = format!("{device_type} {device}");
+        if let Some(known) = self.others.iter().find(|other| other.name == name) {
+            return Ok(known.number);
+        }
+        let number = self.numbers.take(None, FIRST_OTHER);
+        let order = 2 * GPU_ORDER + self.others.len() as i64;
+        events.process(&Process { number, owner: Owner::Other, name: &name, order })?;
+        self.others.push(Other { name, number });
+        Ok(number)
     }
 }
 
 impl ThreadLanes {
     /// None yet.
     pub(super) fn of(hosts: &Hosts) -> ThreadLanes {
-        ThreadLanes { of_thread: vec![Vec::new(); hosts.threads.len()], next: FURTHER_THREAD }
+        ThreadLanes {
+            of_thread: vec![Vec::new(); hosts.threads.len()],
+            next: FURTHER_THREAD,
+            is_named: vec![false; hosts.processes.len()],
+        }
     }
 
-    /// The numbers of a thread's track.
-    pub(super) fn place(&mut self, hosts: &Hosts, thread: u32, lane: u32) -> (i64, i64) {
-        let HostThread { process, tid } = hosts.threads[thread as usize];
+    /// A thread's track, which is named if it is new.
+    ///
+    /// # Errors
+    /// When the output has failed.
+    pub(super) fn place(
+        &mut self,
+        hosts: &Hosts,
+        thread: u32,
+        lane: u32,
+        events: &mut impl Events,
+    ) -> Result<Place> {
+        let HostThread { process: at, tid, order } = hosts.threads[thread as usize];
+        let process = &hosts.processes[at];
         let lanes = &mut self.of_thread[thread as usize];
         while lanes.len() <= lane as usize {
+            if !std::mem::replace(&mut self.is_named[at], true) {
+                let (session, pid) = process.identity;
+                events.process(&Process {
+                    number: process.number,
+                    owner: Owner::Process { pid, session: u32::try_from(session).ok() },
+                    name: &hosts.process_name(process),
+                    order: process.order,
+                })?;
+            }
             let own = Some(tid).filter(|tid| lanes.is_empty() && (1..FURTHER_THREAD).contains(tid));
-            lanes.push(own.unwrap_or_else(|| {
+            let track = own.unwrap_or_else(|| {
                 self.next += 1;
                 self.next - 1
-            }));
+            });
+            lanes.push(track);
+            let lane = lanes.len() as u32 - 1;
+            let main = if tid == process.identity.1 { "main thread" } else { "thread" };
+            events.track(&Track {
+                place: Place { process: process.number, track, lane },
+                owner: TrackOwner::Thread { first: lanes[0] },
+                name: &format!("{main} {tid}"),
+                order: order * LANES + i64::from(lane).min(LANES - 1),
+            })?;
         }
-        (hosts.processes[process].number, lanes[lane as usize])
+        Ok(Place { process: process.number, track: lanes[lane as usize], lane })
     }
 }
 
 impl Hosts {
+    /// Sessions that say something of themselves.
+    pub(super) fn sessions(&self) -> &[SessionInfo] {
+        &self.sessions
+    }
+
     /// Process and thread id of a thread, as the trace has them.
     pub(super) fn ids(&self, thread: u32) -> (i64, i64) {
         let thread = &self.threads[thread as usize];
         (self.processes[thread.process].identity.1, thread.tid)
-    }
-
-    /// Writes names and order of the processes and threads that were used.
-    ///
-    /// # Errors
-    /// When the output has failed.
-    pub(super) fn write_names(&self, lanes: &ThreadLanes, elements: &mut Elements) -> Result<()> {
-        let mut threads: Vec<(&HostThread, &Vec<i64>)> =
-            self.threads.iter().zip(&lanes.of_thread).filter(|(_, lanes)| !lanes.is_empty()).collect();
-        threads.sort_by_key(|(thread, _)| {
-            let (process, pid) = self.processes[thread.process].identity;
-            (pid, process, thread.tid)
-        });
-        let mut named = BTreeSet::new();
-        let mut order = 0;
-        for (thread, lanes) in threads {
-            let HostProcess { number, identity: (_, pid) } = self.processes[thread.process];
-            if named.insert(number) {
-                let name = self.process_name(&self.processes[thread.process]);
-                write_name(elements, "process", (number, None), &name, named.len())?;
-            }
-            let main = if thread.tid == pid { "main thread" } else { "thread" };
-            for (lane, track) in lanes.iter().enumerate() {
-                order += 1;
-                let name = format!("{main} {}{}", thread.tid, lane_suffix(lane));
-                write_name(elements, "thread", (number, Some(*track)), &name, order)?;
-            }
-        }
-        Ok(())
     }
 
     /// Rank and command where they are known, and what tells it from another with the same id.
@@ -370,38 +425,4 @@ impl Hosts {
         }
         name
     }
-}
-
-/// What tells further tracks of one thread or queue apart.
-fn lane_suffix(lane: usize) -> String {
-    if lane == 0 { String::new() } else { format!(" ({})", lane + 1) }
-}
-
-/// Writes the name and place of a process or of a thread.
-fn write_name(
-    elements: &mut Elements,
-    what: &str,
-    (process, thread): (i64, Option<i64>),
-    name: &str,
-    order: usize,
-) -> Result<()> {
-    for (fact, key) in [("name", "name"), ("sort_index", "sort_index")] {
-        let bytes = elements.next()?;
-        bytes.extend_from_slice(format!("{{\"ph\":\"M\",\"name\":\"{what}_{fact}\",\"pid\":").as_bytes());
-        digits(bytes, process);
-        if let Some(thread) = thread {
-            bytes.extend_from_slice(b",\"tid\":");
-            digits(bytes, thread);
-        }
-        bytes.extend_from_slice(format!(",\"args\":{{\"{key}\":").as_bytes());
-        if fact == "name" {
-            bytes.push(b'"');
-            escape_into(bytes, name);
-            bytes.push(b'"');
-        } else {
-            digits(bytes, order as i64);
-        }
-        bytes.extend_from_slice(b"}}");
-    }
-    Ok(())
 }

@@ -9,8 +9,9 @@ use rpd_schema::Processes;
 use rusqlite::{Connection, Row};
 use rustc_hash::FxHashMap;
 
+use super::Exported;
 use super::tracks::Tracks;
-use super::{Exported, LOOK, STEP};
+use super::written::{LOOK, STEP};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::notes::{Notes, look};
@@ -179,16 +180,21 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Reads them.
+    /// Reads them. GPU 0 has the number `first_gpu`.
     ///
     /// # Errors
     /// When the trace or a temporary file fails, or a signal came.
-    pub(super) fn of(trace: &Connection, selected: &Selected, notes: &dyn Notes) -> Result<Rows> {
+    pub(super) fn of(
+        trace: &Connection,
+        selected: &Selected,
+        first_gpu: i64,
+        notes: &dyn Notes,
+    ) -> Result<Rows> {
         let mut scan = Scan {
             trace,
             selected,
             notes,
-            tracks: Tracks::of(trace)?,
+            tracks: Tracks::of(trace, first_gpu)?,
             stretching: Outliers::new(),
             first_ns: i64::MAX,
             last_ns: i64::MIN,
@@ -198,6 +204,7 @@ impl Rows {
         let (calls, linked) = scan.calls()?;
         let (ops, launched, depths) = scan.ops(linked)?;
         scan.sensors()?;
+        scan.tracks.arrange();
         let Scan { tracks, first_ns, last_ns, exported, .. } = scan;
         let first_ns = if first_ns == i64::MAX { 0 } else { first_ns };
         notes.show("sorting");

@@ -1,0 +1,133 @@
+//! What the exports of timelines have in common: the trace, where it goes, what part of it, and what is said of it.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rpd_postprocess::export::Exported;
+use rpd_postprocess::notes::Notes;
+use rpd_postprocess::region::Region;
+use rpd_postprocess::text::{self, counted};
+use rpd_postprocess::trace;
+use rpd_schema::Version;
+use rusqlite::Connection;
+
+use crate::args::region::RegionArgs;
+use crate::output::file::OutputFile;
+use crate::output::note::note;
+use crate::output::progress::notes;
+
+/// A trace that is exported, and where to.
+#[derive(Args)]
+pub(super) struct TimelineArgs {
+    /// The trace
+    file: PathBuf,
+    /// Write to this file, compressed if its name ends in .gz [default: standard output, also for -]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Replace OUT if it exists; never a trace
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    region: RegionArgs,
+}
+
+/// An export: of a file that is open, a part, to an output.
+pub(super) struct Source<'a> {
+    pub(super) file: &'a Path,
+    pub(super) trace: (&'a Connection, Version),
+    pub(super) region: &'a Region,
+    pub(super) notes: &'a dyn Notes,
+}
+
+impl TimelineArgs {
+    /// Where it goes to, if not to standard output.
+    fn path(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
+    /// Keeps bytes that are no text off a terminal.
+    ///
+    /// # Errors
+    /// When standard output is one, and no file was named.
+    pub(super) fn check_binary(&self) -> Result<()> {
+        if self.path().is_none() && io::stdout().is_terminal() {
+            bail!("this format is not for a terminal: name a file with -o");
+        }
+        Ok(())
+    }
+
+    /// Writes what `export` makes of the trace to standard output or to the file.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or the output not be written.
+    pub(super) fn run(
+        self,
+        export: impl FnOnce(&Source<'_>, &mut (dyn Write + Send)) -> Result<Exported>,
+    ) -> Result<ExitCode> {
+        let notes = notes();
+        let name = text::escape(&self.file.to_string_lossy()).into_owned();
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let path = self.path().map(Path::to_path_buf);
+        let region = self.region.into();
+        let source = Source { file: &self.file, trace: (&trace, version), region: &region, notes: &*notes };
+        let exported = match path {
+            None => explained(export(&source, &mut io::stdout()), "standard output", &name)?,
+            Some(path) => {
+                let shown = text::escape(&path.to_string_lossy()).into_owned();
+                let there = fs::metadata(&path).ok();
+                if rpd_schema::identify(&path).is_ok() {
+                    bail!("{shown} is a trace, which stays: name another file");
+                }
+                if there.is_some_and(|there| there.is_file()) && !self.force {
+                    bail!("{shown}: the file exists already; name another, or replace it with --force");
+                }
+                let destination = OutputFile::at(&path, &*notes);
+                let mut destination = destination.with_context(|| format!("cannot write {shown}"))?;
+                let exported = if path.extension().is_some_and(|extension| extension == "gz") {
+                    let mut packed = GzEncoder::new(destination.file(), Compression::fast());
+                    let exported = explained(export(&source, &mut packed), &shown, &name)?;
+                    packed.finish().with_context(|| format!("cannot write {shown}"))?;
+                    exported
+                } else {
+                    explained(export(&source, destination.file()), &shown, &name)?
+                };
+                destination.finish().with_context(|| format!("cannot write {shown}"))?;
+                exported
+            }
+        };
+        drop(notes);
+        tell(&name, exported);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Says what could not be written, or else not be read.
+fn explained(exported: Result<Exported>, output: &str, trace: &str) -> Result<Exported> {
+    exported.map_err(|error| match error.is::<io::Error>() {
+        true => error.context(format!("cannot write to {output}")),
+        false => error.context(format!("cannot export {trace}")),
+    })
+}
+
+/// Says what is not in the export.
+fn tell(name: &str, Exported { calls, ops, impossible, no_numbers }: Exported) {
+    if impossible > 0 {
+        let rows = counted(impossible, "call or operation is", "calls and operations are");
+        note(format_args!("{name}: {rows} left out: impossible times or places, which rpd check lists"));
+    }
+    if no_numbers > 0 {
+        let values = counted(no_numbers, "value of a sensor is", "values of sensors are");
+        note(format_args!("{name}: {values} left out: no numbers"));
+    }
+    if calls + ops == 0 {
+        note(format_args!("{name} has no such call and no such operation; rpd info shows what it holds"));
+    } else if ops == 0 {
+        note(format_args!("{name} has no such operation; rpd info shows what it holds"));
+    }
+}

@@ -1,0 +1,129 @@
+//! A trace as viewers of timelines show it: threads with their calls, queues with their operations, arrows between them, values over time.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `events.rs` | what a timeline is made of, as formats get it |
+//! | `rows.rs` | the calls, links and operations of a trace, scanned once and sorted as they are written |
+//! | `tracks.rs` | numbers, names and order of processes, threads, GPUs and queues |
+//! | `lanes.rs` | tracks side by side for what overlaps |
+//! | `calls.rs`, `ops.rs` | slices of threads; slices of queues |
+//! | `frames.rs` | what the GPU did for a marker or the launch of a graph |
+//! | `counters.rs` | queue depth, idle GPUs, sensors |
+//! | `details.rs` | how a kernel was launched, what was copied |
+
+mod calls;
+mod counters;
+mod details;
+pub(super) mod events;
+mod frames;
+mod lanes;
+mod ops;
+mod rows;
+mod tracks;
+mod written;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+
+use anyhow::{Result, anyhow};
+use rpd_schema::Version;
+use rusqlite::Connection;
+
+use super::elements;
+use super::texts::KeptTexts;
+use crate::notes::Notes;
+use crate::region::Region;
+use calls::write_calls;
+use counters::{write_depths, write_sensors};
+use details::Details;
+pub(super) use details::{OpDetails, handle};
+use events::{Events, Facts, Format};
+pub(super) use frames::graph_handle;
+use frames::write_frames;
+use ops::write_ops;
+use rows::Rows;
+pub(super) use tracks::FIRST_GPU;
+use tracks::{ThreadLanes, Tracks};
+use written::Common;
+
+/// What was exported.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Exported {
+    /// Calls and markers.
+    pub calls: u64,
+    /// GPU operations.
+    pub ops: u64,
+    /// Calls and operations that were left out: their times, threads or queues cannot be.
+    pub impossible: u64,
+    /// Values of sensors that are no numbers, and were left out.
+    pub no_numbers: u64,
+}
+
+/// Writes the part `region` of the trace `file`, which is open as `trace`, to `out` in `format`.
+///
+/// # Errors
+/// When the trace, or a temporary file, cannot be read, when a signal came (`notes`), or when `out` cannot be written: then an
+/// [`std::io::Error`] is in the chain.
+pub(super) fn write<F: Format>(
+    file: &Path,
+    (trace, version): (&Connection, Version),
+    region: &Region,
+    notes: &dyn Notes,
+    out: &mut (dyn Write + Send),
+    format: &F,
+) -> Result<Exported> {
+    begin(trace)?;
+    let selected = region.select(trace, version)?;
+    let (rows, texts) = thread::scope(|scope| {
+        let texts = scope.spawn(|| KeptTexts::of_trace(file, version, F::PUT_TEXT));
+        let rows = Rows::of(trace, &selected, F::FIRST_GPU, notes);
+        let texts = texts.join().map_err(|_| anyhow!("the texts could not be read"))?;
+        Ok::<_, anyhow::Error>((rows?, texts?))
+    })?;
+    let Rows { calls, launched, ops, depths, tracks, first_ns, last_ns, mut exported } = rows;
+    let Tracks { hosts, mut gpus } = tracks;
+    let rows_written = AtomicU64::new(0);
+    let common = Common { texts: &texts, put: F::PUT_TEXT, notes, written: &rows_written };
+    let name = file.to_string_lossy();
+    let facts = Facts { name: &name, first_ns, sessions: hosts.sessions() };
+    let (head, tail) = format.around(&facts);
+    elements::write(out, (&head, F::SEPARATOR, &tail), |makers| {
+        let mut maker = 0;
+        let [for_calls, for_ops, for_rest] = makers.map(|elements| {
+            maker += 1;
+            format.events(elements, maker - 1, &facts)
+        });
+        let mut lanes = ThreadLanes::of(&hosts);
+        let frames = thread::scope(|scope| {
+            let writing = scope.spawn(|| -> Result<()> {
+                let (trace, _) = rpd_schema::open_read(file)?;
+                begin(&trace)?;
+                let mut output = common.output(for_ops, &trace)?;
+                write_ops(&mut output, (&hosts, &mut gpus), ops, &mut Details::of(&trace)?)?;
+                output.events.end()
+            });
+            let frames = common.output(for_calls, trace).and_then(|mut output| {
+                let frames = write_calls(&mut output, (&hosts, &mut lanes), calls, launched)?;
+                output.events.end()?;
+                Ok(frames)
+            });
+            let written = writing.join().map_err(|_| anyhow!("the operations could not be written"))?;
+            let frames = frames?;
+            written.map(|()| frames)
+        })?;
+        let mut output = common.output(for_rest, trace)?;
+        write_frames(&mut output, &mut gpus, frames)?;
+        write_depths(&mut output, &mut gpus, depths, last_ns)?;
+        exported.no_numbers = write_sensors(&mut output, &mut gpus, trace, &selected)?;
+        output.events.end()?;
+        Ok(exported)
+    })
+}
+
+/// Gives every question of a connection the same rows, also while a recorder adds some, and no question a look at the file's locks. Scans
+/// need few pages, and what is sorted may be larger than memory.
+fn begin(trace: &Connection) -> rusqlite::Result<()> {
+    trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -4096; BEGIN")
+}

@@ -1,0 +1,225 @@
+//! How a kernel was launched, and what was copied.
+//!
+//! Of a launch that ext_dispatch knows (kernels of graphs too) it is asked, of others the call that launched them.
+
+use anyhow::Result;
+use rpd_schema::text::{shown, text_of};
+use rusqlite::{Connection, OptionalExtension, Row, Statement};
+use rustc_hash::FxHashMap;
+
+use crate::trace::layout::{Layout, TableLayout, quote};
+use crate::trace::op_kind::OpKind;
+
+/// What launches are described by, in the order in which it is read.
+const LAUNCH: [&str; 9] = [
+    "gridX",
+    "gridY",
+    "gridZ",
+    "workgroupX",
+    "workgroupY",
+    "workgroupZ",
+    "groupSegmentSize",
+    "privateSegmentSize",
+    "codeObject_id",
+];
+
+/// Code objects that are remembered at once.
+const REMEMBERED: usize = 1 << 14;
+
+/// How a kernel was launched.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::export) struct Launch {
+    /// Workgroups, and work-items of each, by dimension.
+    pub(in crate::export) sizes: Option<([i64; 3], [i64; 3])>,
+    /// LDS of a workgroup, bytes.
+    pub(in crate::export) lds: Option<i64>,
+    /// Scratch memory of a work-item, bytes.
+    pub(in crate::export) scratch: Option<i64>,
+    /// Vector registers.
+    pub(in crate::export) vgprs: Option<i64>,
+    /// Scalar registers.
+    pub(in crate::export) sgprs: Option<i64>,
+}
+
+/// What is known of an operation.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::export) struct OpDetails<'a> {
+    /// How it was launched.
+    pub(in crate::export) launch: Option<Launch>,
+    /// What was copied, bytes.
+    pub(in crate::export) copy_bytes: Option<i64>,
+    /// Where it was launched, as the trace has it; empty where that is not known.
+    pub(in crate::export) stream: &'a str,
+}
+
+/// The number that a stream is, if it is written as one.
+pub(in crate::export) fn handle(stream: &str) -> Option<i64> {
+    stream.strip_prefix("0x").and_then(|handle| i64::from_str_radix(handle, 16).ok())
+}
+
+/// Answers what is known of operations.
+pub(super) struct Details<'trace> {
+    dispatches: Option<Statement<'trace>>,
+    launches: Option<Statement<'trace>>,
+    copies: Option<Statement<'trace>>,
+    registers: Registers<'trace>,
+    /// The last call that was asked of: one launch may have hundreds of operations.
+    last: Option<(i64, OfCall)>,
+}
+
+/// What the rows of a call say.
+#[derive(Default)]
+struct OfCall {
+    launch: Option<Launch>,
+    copy_bytes: Option<i64>,
+    stream: String,
+}
+
+/// Registers of code objects: vector and scalar ones.
+struct Registers<'trace> {
+    rows: Option<Statement<'trace>>,
+    known: FxHashMap<i64, [Option<i64>; 2]>,
+}
+
+/// Prepares the question for columns of a table by its key; a column that is not there is NULL.
+fn question<'trace>(
+    trace: &'trace Connection,
+    layout: &Layout,
+    (table, key): (&str, &str),
+    columns: &[&str],
+) -> Result<Option<Statement<'trace>>> {
+    let Some(found) = layout.table(table).filter(|table| table.has(key)) else { return Ok(None) };
+    let column = |name: &&str| column_of(found, name);
+    let columns: Vec<String> = columns.iter().map(column).collect();
+    let query =
+        format!("SELECT {} FROM {} WHERE {} = ?1", columns.join(", "), quote(&found.name), quote(key));
+    Ok(Some(trace.prepare(&query)?))
+}
+
+fn column_of(table: &TableLayout, name: &str) -> String {
+    match (table.has(name), name) {
+        (false, _) => "NULL".to_string(),
+        (true, "stream") => shown(&quote(name)),
+        (true, _) => quote(name),
+    }
+}
+
+impl<'trace> Details<'trace> {
+    /// Those of a trace.
+    ///
+    /// # Errors
+    /// When its tables cannot be read.
+    pub(super) fn of(trace: &'trace Connection) -> Result<Details<'trace>> {
+        let layout = Layout::of(trace)?;
+        let launch: Vec<&str> = LAUNCH.into_iter().chain(["stream"]).collect();
+        let registers = question(trace, &layout, ("rocpd_kernelcodeobject", "id"), &["vgpr", "sgpr"])?;
+        Ok(Details {
+            dispatches: question(trace, &layout, ("ext_dispatch", "op_id"), &LAUNCH)?,
+            launches: question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
+            copies: question(trace, &layout, ("rocpd_copyapi", "api_ptr_id"), &["size", "stream"])?,
+            registers: Registers { rows: registers, known: FxHashMap::default() },
+            last: None,
+        })
+    }
+
+    /// What is known of the operation `op`, which `call` caused.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(super) fn of_op(&mut self, kind: OpKind, op: i64, call: Option<i64>) -> Result<OpDetails<'_>> {
+        let mut own = None;
+        if kind == OpKind::Kernel
+            && let Some(dispatches) = &mut self.dispatches
+            && let Some(values) = dispatches.query_row([op], values).optional()?
+        {
+            own = Some(self.registers.launch(values)?);
+        }
+        let Some(call) = call else { return Ok(OpDetails { launch: own, copy_bytes: None, stream: "" }) };
+        if self.last.as_ref().is_none_or(|(last, _)| *last != call) {
+            self.last = Some((call, self.of_call(call)?));
+        }
+        let (launch, copy_bytes, stream) = match &self.last {
+            Some((_, of)) => (of.launch, of.copy_bytes, of.stream.trim()),
+            None => (None, None, ""),
+        };
+        Ok(OpDetails { launch: own.or(launch), copy_bytes, stream })
+    }
+
+    fn of_call(&mut self, call: i64) -> Result<OfCall> {
+        if let Some(launches) = &mut self.launches {
+            let found =
+                launches.query_row([call], |row| Ok((values(row)?, text(row, LAUNCH.len())?))).optional()?;
+            if let Some((values, stream)) = found {
+                return Ok(OfCall { launch: Some(self.registers.launch(values)?), copy_bytes: None, stream });
+            }
+        }
+        if let Some(copies) = &mut self.copies {
+            let found = copies
+                .query_row([call], |row| Ok((row.get_ref(0)?.as_i64().ok(), text(row, 1)?)))
+                .optional()?;
+            if let Some((copy_bytes, stream)) = found {
+                return Ok(OfCall { launch: None, copy_bytes, stream });
+            }
+        }
+        Ok(OfCall::default())
+    }
+}
+
+impl Registers<'_> {
+    /// The launch with these values.
+    fn launch(&mut self, values: Values) -> Result<Launch> {
+        let [grid_x, grid_y, grid_z, x, y, z, lds, scratch, code_object] = values;
+        let [vgprs, sgprs] = match code_object.filter(|id| *id != 0) {
+            Some(code_object) => self.of(code_object)?,
+            None => [None, None],
+        };
+        let sizes = size([grid_x, grid_y, grid_z]).zip(size([x, y, z]));
+        Ok(Launch { sizes, lds, scratch, vgprs, sgprs })
+    }
+
+    fn of(&mut self, code_object: i64) -> Result<[Option<i64>; 2]> {
+        let Some(rows) = &mut self.rows else { return Ok([None, None]) };
+        if let Some(known) = self.known.get(&code_object) {
+            return Ok(*known);
+        }
+        let found =
+            rows.query_row([code_object], |row| Ok([0, 1].map(|at| row.get_ref(at).ok()?.as_i64().ok())));
+        let found = found.optional()?.unwrap_or_default();
+        if self.known.len() == REMEMBERED {
+            self.known.clear();
+        }
+        self.known.insert(code_object, found);
+        Ok(found)
+    }
+}
+
+impl Launch {
+    /// Work-items of the grid and of a workgroup; none where they are more than there are numbers.
+    pub(in crate::export) fn work_items(&self) -> (Option<i64>, Option<i64>) {
+        let product = |sizes: [i64; 3]| sizes.iter().try_fold(1_i64, |all, size| all.checked_mul(*size));
+        let Some((grid, workgroup)) = self.sizes else { return (None, None) };
+        let each = product(workgroup);
+        (product(grid).zip(each).and_then(|(of, each)| of.checked_mul(each)), each)
+    }
+}
+
+/// The values of [`LAUNCH`]; none where the trace has no number.
+type Values = [Option<i64>; LAUNCH.len()];
+
+fn values(row: &Row<'_>) -> rusqlite::Result<Values> {
+    let mut values = Values::default();
+    for (column, value) in values.iter_mut().enumerate() {
+        *value = row.get_ref(column)?.as_i64().ok();
+    }
+    Ok(values)
+}
+
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(text_of(row.get_ref(column)?).into_owned())
+}
+
+/// Three dimensions, if they can be.
+fn size(values: [Option<i64>; 3]) -> Option<[i64; 3]> {
+    let [Some(x), Some(y), Some(z)] = values else { return None };
+    [x, y, z].iter().all(|extent| *extent > 0).then_some([x, y, z])
+}
