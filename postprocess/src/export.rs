@@ -5,8 +5,10 @@
 pub mod chrome;
 mod elements;
 mod json;
+pub mod kineto;
 pub mod perfetto;
 mod texts;
 mod timeline;
+mod trace_event;
 
 pub use timeline::Exported;

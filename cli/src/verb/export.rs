@@ -1,6 +1,7 @@
 //! `rpd export`: a trace in the formats of other tools.
 
 mod chrome;
+mod kineto;
 mod perfetto;
 mod timeline;
 
@@ -25,6 +26,7 @@ pub(crate) struct Export {
 enum Format {
     Chrome(chrome::Chrome),
     Perfetto(perfetto::Perfetto),
+    Kineto(kineto::Kineto),
 }
 
 impl Export {
@@ -36,6 +38,7 @@ impl Export {
         match self.format {
             Format::Chrome(chrome) => chrome.run(),
             Format::Perfetto(perfetto) => perfetto.run(),
+            Format::Kineto(kineto) => kineto.run(),
         }
     }
 }

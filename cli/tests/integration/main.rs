@@ -53,6 +53,7 @@ mod hostile;
 mod idle;
 mod info;
 mod instrumented;
+mod kineto;
 mod long_texts;
 mod merge;
 mod odd_cells;

@@ -95,6 +95,7 @@ fn wrong_usage_is_2() {
         &["export", "chrome", "--kernel", "(", "f"],
         &["export", "chrome", "--gpu", "x", "f"],
         &["export", "perfetto"],
+        &["export", "kineto"],
         &["export", "perfetto", "--format", "array", "f"],
     ] {
         let refused = dir.run(arguments);
@@ -160,6 +161,7 @@ fn help_has_no_broken_words() {
         "export",
         "export chrome",
         "export perfetto",
+        "export kineto",
     ];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let asked: Vec<&str> = verb.split(' ').chain(["--help"]).collect();

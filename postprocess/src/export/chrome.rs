@@ -14,10 +14,11 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::elements::Elements;
-use super::json::{digits, escape_into, microseconds};
+use super::json::{digits, escape_into};
 use super::texts::TraceTexts;
-use super::timeline::events::{Call, Counter, Events, Facts, Frame, Op, Place, Process, Sort, Track};
+use super::timeline::events::{Arrow, Call, Counter, Events, Facts, Frame, Op, Place, Process, Sort, Track};
 use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
+use super::trace_event::{name, number, place, slice, time, value};
 use crate::notes::Notes;
 use crate::region::Region;
 
@@ -98,12 +99,12 @@ pub(super) struct Trace {
 
 impl Events for Trace {
     fn process(&mut self, process: &Process<'_>) -> Result<()> {
-        self.name("process", (process.number, None), process.name, process.order)
+        name(&mut self.elements, "process", (process.number, None), process.name, process.order)
     }
 
     fn track(&mut self, track: &Track<'_>) -> Result<()> {
         let Place { process, track: number, .. } = track.place;
-        self.name("thread", (process, Some(number)), &track.own_name(), track.order)
+        name(&mut self.elements, "thread", (process, Some(number)), &track.own_name(), track.order)
     }
 
     fn call(&mut self, texts: &mut TraceTexts<'_>, call: &Call) -> Result<()> {
@@ -182,10 +183,10 @@ impl Events for Trace {
         Ok(())
     }
 
-    fn arrival(&mut self, link: i64, at: Place, start_ns: i64) -> Result<()> {
+    fn arrival(&mut self, arrow: Arrow, at: Place, start_ns: i64) -> Result<()> {
         let bytes = self.elements.next()?;
         bytes.extend_from_slice(b"{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"api_op\",\"name\":\"api_op\",\"id\":");
-        digits(bytes, link);
+        digits(bytes, arrow.link);
         place(bytes, at);
         time(bytes, start_ns, self.zero_ns);
         bytes.push(b'}');
@@ -219,68 +220,9 @@ impl Events for Trace {
     }
 
     fn value(&mut self, counter: &Counter<'_>) -> Result<()> {
-        let bytes = self.elements.next()?;
-        bytes.extend_from_slice(b"{\"ph\":\"C\",\"name\":\"");
-        escape_into(bytes, counter.name);
-        bytes.extend_from_slice(b"\",\"pid\":");
-        digits(bytes, counter.process);
-        time(bytes, counter.time_ns, self.zero_ns);
-        bytes.extend_from_slice(b",\"args\":{\"");
-        escape_into(bytes, counter.key);
-        bytes.extend_from_slice(b"\":");
-        bytes.extend_from_slice(counter.value.to_string().as_bytes());
-        bytes.extend_from_slice(b"}}");
+        value(self.elements.next()?, counter, self.zero_ns);
         Ok(())
     }
-}
-
-impl Trace {
-    /// The name and place of a process or of a thread.
-    fn name(
-        &mut self,
-        what: &str,
-        (process, thread): (i64, Option<i64>),
-        name: &str,
-        order: i64,
-    ) -> Result<()> {
-        for fact in ["name", "sort_index"] {
-            let bytes = self.elements.next()?;
-            bytes.extend_from_slice(format!("{{\"ph\":\"M\",\"name\":\"{what}_{fact}\",\"pid\":").as_bytes());
-            digits(bytes, process);
-            if let Some(thread) = thread {
-                bytes.extend_from_slice(b",\"tid\":");
-                digits(bytes, thread);
-            }
-            bytes.extend_from_slice(format!(",\"args\":{{\"{fact}\":").as_bytes());
-            if fact == "name" {
-                bytes.push(b'"');
-                escape_into(bytes, name);
-                bytes.push(b'"');
-            } else {
-                digits(bytes, order);
-            }
-            bytes.extend_from_slice(b"}}");
-        }
-        Ok(())
-    }
-}
-
-fn place(bytes: &mut Vec<u8>, place: Place) {
-    bytes.extend_from_slice(b",\"pid\":");
-    digits(bytes, place.process);
-    bytes.extend_from_slice(b",\"tid\":");
-    digits(bytes, place.track);
-}
-
-fn time(bytes: &mut Vec<u8>, ns: i64, zero_ns: i64) {
-    bytes.extend_from_slice(b",\"ts\":");
-    microseconds(bytes, ns.saturating_sub(zero_ns));
-}
-
-fn slice(bytes: &mut Vec<u8>, (start, end): (i64, i64), zero_ns: i64) {
-    time(bytes, start, zero_ns);
-    bytes.extend_from_slice(b",\"dur\":");
-    microseconds(bytes, end - start);
 }
 
 /// Appends the exact times of a slice as arguments, with rocprofv3's names: many readers round `ts` and `dur`.
@@ -322,13 +264,5 @@ fn details(bytes: &mut Vec<u8>, details: &OpDetails<'_>) {
         escape_into(bytes, details.stream);
         bytes.push(b'"');
         number(bytes, b",\"stream_ID\":", handle(details.stream));
-    }
-}
-
-/// Appends a number that is known.
-fn number(bytes: &mut Vec<u8>, name: &[u8], value: Option<i64>) {
-    if let Some(value) = value {
-        bytes.extend_from_slice(name);
-        digits(bytes, value);
     }
 }

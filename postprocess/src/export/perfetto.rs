@@ -25,7 +25,8 @@ use rustc_hash::FxHashMap;
 use super::elements::Elements;
 use super::texts::TraceTexts;
 use super::timeline::events::{
-    Call, Counter, Events, Facts, Format, Frame, Op, Owner, Place, Process, Sort, Track, TrackOwner, Value,
+    Arrow, Call, Counter, Events, Facts, Format, Frame, Op, Owner, Place, Process, Sort, Track, TrackOwner,
+    Value,
 };
 use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
 use crate::notes::Notes;
@@ -245,7 +246,7 @@ impl Events for Packets {
         let Process { number: process, owner, name, order } = *process;
         self.describe(|bytes| {
             number(bytes, track::UUID, device(process));
-            if let Owner::Process { .. } = owner {
+            if owner == Owner::Process {
                 message(bytes, track::PROCESS, |bytes| {
                     number(bytes, host::PID, process as u64);
                     number(bytes, host::SORT_INDEX, order as u64);
@@ -337,8 +338,8 @@ impl Events for Packets {
         Ok(())
     }
 
-    fn arrival(&mut self, link: i64, _: Place, _: i64) -> Result<()> {
-        fixed(&mut self.event, event::TERMINATING_FLOW_IDS, link as u64);
+    fn arrival(&mut self, arrow: Arrow, _: Place, _: i64) -> Result<()> {
+        fixed(&mut self.event, event::TERMINATING_FLOW_IDS, arrow.link as u64);
         Ok(())
     }
 

@@ -55,6 +55,8 @@ pub struct Exported {
     pub calls: u64,
     /// GPU operations.
     pub ops: u64,
+    /// Processes whose calls and markers these are.
+    pub processes: u64,
     /// Calls and operations that were left out: their times, threads or queues cannot be.
     pub impossible: u64,
     /// Values of sensors that are no numbers, and were left out.
@@ -87,7 +89,13 @@ pub(super) fn write<F: Format>(
     let rows_written = AtomicU64::new(0);
     let common = Common { texts: &texts, put: F::PUT_TEXT, notes, written: &rows_written };
     let name = file.to_string_lossy();
-    let facts = Facts { name: &name, first_ns, sessions: hosts.sessions() };
+    let facts = Facts {
+        name: &name,
+        first_ns,
+        sessions: hosts.sessions(),
+        processes: hosts.processes(),
+        gpus: gpus.listed(),
+    };
     let (head, tail) = format.around(&facts);
     elements::write(out, (&head, F::SEPARATOR, &tail), |makers| {
         let mut maker = 0;
@@ -113,6 +121,7 @@ pub(super) fn write<F: Format>(
             let frames = frames?;
             written.map(|()| frames)
         })?;
+        exported.processes = lanes.processes();
         let mut output = common.output(for_rest, trace)?;
         write_frames(&mut output, &mut gpus, frames)?;
         write_depths(&mut output, &mut gpus, depths, last_ns)?;

@@ -3,7 +3,7 @@
 //! The arguments of those markers are the bare name of the operator afterwards: the views of call stacks group by
 //! operator, and the file shrinks by texts that no two calls share. What was cut off stands in the table.
 
-mod marker;
+pub(crate) mod marker;
 mod operators;
 
 use anyhow::Result;

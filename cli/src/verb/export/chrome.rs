@@ -71,6 +71,7 @@ impl Chrome {
         timeline.run(|source, out| {
             let options = Options { format: format.into(), absolute, region: source.region.clone() };
             chrome::export(source.file, source.trace, &options, source.notes, out)
-        })
+        })?;
+        Ok(ExitCode::SUCCESS)
     }
 }

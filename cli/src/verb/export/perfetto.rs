@@ -46,7 +46,9 @@ impl Perfetto {
     /// When the trace cannot be read or the output not be written.
     pub(super) fn run(self) -> Result<ExitCode> {
         self.timeline.check_binary()?;
-        self.timeline
-            .run(|source, out| perfetto::export(source.file, source.trace, source.region, source.notes, out))
+        self.timeline.run(|source, out| {
+            perfetto::export(source.file, source.trace, source.region, source.notes, out)
+        })?;
+        Ok(ExitCode::SUCCESS)
     }
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -69,7 +68,7 @@ impl TimelineArgs {
     pub(super) fn run(
         self,
         export: impl FnOnce(&Source<'_>, &mut (dyn Write + Send)) -> Result<Exported>,
-    ) -> Result<ExitCode> {
+    ) -> Result<Exported> {
         let notes = notes();
         let name = text::escape(&self.file.to_string_lossy()).into_owned();
         let (trace, version) = trace::open(&self.file, &*notes)?;
@@ -103,7 +102,7 @@ impl TimelineArgs {
         };
         drop(notes);
         tell(&name, exported);
-        Ok(ExitCode::SUCCESS)
+        Ok(exported)
     }
 }
 
@@ -116,7 +115,7 @@ fn explained(exported: Result<Exported>, output: &str, trace: &str) -> Result<Ex
 }
 
 /// Says what is not in the export.
-fn tell(name: &str, Exported { calls, ops, impossible, no_numbers }: Exported) {
+fn tell(name: &str, Exported { calls, ops, impossible, no_numbers, .. }: Exported) {
     if impossible > 0 {
         let rows = counted(impossible, "call or operation is", "calls and operations are");
         note(format_args!("{name}: {rows} left out: impossible times or places, which rpd check lists"));

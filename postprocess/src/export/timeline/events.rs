@@ -42,6 +42,10 @@ pub(in crate::export) struct Facts<'a> {
     pub(in crate::export) first_ns: i64,
     /// Sessions that say something of themselves.
     pub(in crate::export) sessions: &'a [SessionInfo],
+    /// Processes with the first of their sessions, in their order.
+    pub(in crate::export) processes: Vec<(i64, Option<&'a SessionInfo>)>,
+    /// GPUs with their names, in their order.
+    pub(in crate::export) gpus: Vec<(i64, Option<String>)>,
 }
 
 /// Makes events of a format.
@@ -61,8 +65,8 @@ pub(in crate::export) trait Events {
     /// An operation.
     fn op(&mut self, texts: &mut TraceTexts<'_>, op: &Op<'_>) -> Result<()>;
 
-    /// An arrow with this number reaches the operation that came last, which is at this place and begins at this time.
-    fn arrival(&mut self, link: i64, place: Place, start_ns: i64) -> Result<()>;
+    /// An arrow reaches the operation that came last, which is at this place and begins at this time.
+    fn arrival(&mut self, arrow: Arrow, place: Place, start_ns: i64) -> Result<()>;
 
     /// What a queue did for a marker or the launch of a graph.
     fn frame(&mut self, texts: &mut TraceTexts<'_>, frame: &Frame) -> Result<()>;
@@ -74,6 +78,15 @@ pub(in crate::export) trait Events {
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
+}
+
+/// An arrow from a call to what it caused.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::export) struct Arrow {
+    /// Its number: row of rocpd_api_ops.
+    pub(in crate::export) link: i64,
+    /// The call that it leaves.
+    pub(in crate::export) call: i64,
 }
 
 /// The numbers of a track: no two tracks have the same. Both are positive and below 2^31; only GPU 0 may have 0.
@@ -90,12 +103,8 @@ pub(in crate::export) struct Place {
 /// What has tracks or values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::export) enum Owner {
-    /// A process, with its id in the trace.
-    Process {
-        pid: i64,
-        /// Number of its first session, where it says something of itself.
-        session: Option<u32>,
-    },
+    /// A process.
+    Process,
     /// A GPU with its index in the trace.
     Gpu(i64),
     /// Something else that has sensors.
@@ -259,6 +268,8 @@ impl Op<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::export) struct Frame {
     pub(in crate::export) place: Place,
+    /// Index of the GPU.
+    pub(in crate::export) gpu: i64,
     pub(in crate::export) is_graph: bool,
     /// First begin and last end, ns.
     pub(in crate::export) times: (i64, i64),

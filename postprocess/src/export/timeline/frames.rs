@@ -181,7 +181,7 @@ pub(super) fn write_frames<E: Events>(
         let is_graph = is_graph == 1;
         let kind = if is_graph { Kind::Graph } else { Kind::Marker };
         let place = gpus.queue_lane(queue, kind, lanes.place(times), &mut output.events)?;
-        let frame = Frame { place, is_graph, times, text, ops };
+        let frame = Frame { place, gpu: gpus.place(queue).0, is_graph, times, text, ops };
         output.events.frame(&mut output.texts, &frame)?;
     }
     Ok(())

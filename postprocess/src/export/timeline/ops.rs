@@ -61,8 +61,8 @@ pub(super) fn write_ops<E: Events>(
             };
             output.events.op(&mut output.texts, &slice)?;
         }
-        if let Some(link) = op.arrow() {
-            output.events.arrival(link, place, op.times().0)?;
+        if let Some(arrow) = op.arrow() {
+            output.events.arrival(arrow, place, op.times().0)?;
         }
     }
     Ok(())

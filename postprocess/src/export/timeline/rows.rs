@@ -10,6 +10,7 @@ use rusqlite::{Connection, Row};
 use rustc_hash::FxHashMap;
 
 use super::Exported;
+use super::events::Arrow;
 use super::tracks::Tracks;
 use super::written::{LOOK, STEP};
 use crate::check::outlier::Outliers;
@@ -148,9 +149,9 @@ impl OpRecord {
         self.thread == FURTHER
     }
 
-    /// Number of the arrow to it.
-    pub(super) fn arrow(&self) -> Option<i64> {
-        (self.link != NO_LINK).then_some(self.link)
+    /// The arrow to it.
+    pub(super) fn arrow(&self) -> Option<Arrow> {
+        (self.link != NO_LINK).then_some(Arrow { link: self.link, call: self.call })
     }
 
     /// The call that caused it, with its thread.

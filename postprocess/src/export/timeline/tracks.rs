@@ -259,6 +259,13 @@ impl Gpus {
         self.gpus.len() - 1
     }
 
+    /// GPUs with their names, in their order.
+    pub(super) fn listed(&self) -> Vec<(i64, Option<String>)> {
+        let mut gpus: Vec<&Gpu> = self.gpus.iter().collect();
+        gpus.sort_by_key(|gpu| gpu.order);
+        gpus.into_iter().map(|gpu| (gpu.gpu, self.names.get(&gpu.gpu).cloned())).collect()
+    }
+
     /// The number of a queue's GPU among the GPUs.
     pub(super) fn gpu_of(&self, queue: u32) -> usize {
         self.queues[queue as usize].gpu
@@ -353,6 +360,11 @@ impl ThreadLanes {
         }
     }
 
+    /// How many processes are named.
+    pub(super) fn processes(&self) -> u64 {
+        self.is_named.iter().filter(|named| **named).count() as u64
+    }
+
     /// A thread's track, which is named if it is new.
     ///
     /// # Errors
@@ -369,10 +381,9 @@ impl ThreadLanes {
         let lanes = &mut self.of_thread[thread as usize];
         while lanes.len() <= lane as usize {
             if !std::mem::replace(&mut self.is_named[at], true) {
-                let (session, pid) = process.identity;
                 events.process(&Process {
                     number: process.number,
-                    owner: Owner::Process { pid, session: u32::try_from(session).ok() },
+                    owner: Owner::Process,
                     name: &hosts.process_name(process),
                     order: process.order,
                 })?;
@@ -397,6 +408,17 @@ impl ThreadLanes {
 }
 
 impl Hosts {
+    /// Processes with the first of their sessions, in their order.
+    pub(super) fn processes(&self) -> Vec<(i64, Option<&SessionInfo>)> {
+        let mut processes: Vec<&HostProcess> = self.processes.iter().collect();
+        processes.sort_by_key(|process| process.order);
+        processes.into_iter().map(|process| (process.identity.1, self.session(process))).collect()
+    }
+
+    fn session(&self, process: &HostProcess) -> Option<&SessionInfo> {
+        self.sessions.iter().find(|info| i64::from(info.session) == process.identity.0)
+    }
+
     /// Sessions that say something of themselves.
     pub(super) fn sessions(&self) -> &[SessionInfo] {
         &self.sessions
@@ -411,7 +433,7 @@ impl Hosts {
     /// Rank and command where they are known, and what tells it from another with the same id.
     fn process_name(&self, process: &HostProcess) -> String {
         let (session, pid) = process.identity;
-        let known = self.sessions.iter().find(|info| i64::from(info.session) == session);
+        let known = self.session(process);
         let command = known.and_then(SessionInfo::command);
         let mut name = match command {
             Some(command) => text::shorten(command, COMMAND_WIDTH).into_owned(),
