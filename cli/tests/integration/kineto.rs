@@ -265,6 +265,20 @@ fn names_of_any_bytes_give_valid_json() {
 }
 
 #[test]
+fn the_rank_is_that_of_the_process_that_is_exported() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 6, 60);
+    for (session, rank) in [(0, "0"), (2, "3")] {
+        let sql = "INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)";
+        dir.open(&trace).execute(sql, [&format!("session::{session}::env::RANK"), rank]).unwrap();
+    }
+    // Markers of both are read, because they name what the GPU does.
+    for (options, rank) in [(&["--session", "2"][..], 3), (&["--pid", "100"], 0), (&[], 0)] {
+        assert_eq!(exported(&dir, &trace, options)["distributedInfo"]["rank"], rank, "{options:?}");
+    }
+}
+
+#[test]
 fn several_processes_are_said_and_one_is_not() {
     let dir = Dir::new();
     let trace = generated(&dir, "t.rpd", 4, 30);

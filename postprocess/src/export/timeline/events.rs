@@ -42,7 +42,7 @@ pub(in crate::export) struct Facts<'a> {
     pub(in crate::export) first_ns: i64,
     /// Sessions that say something of themselves.
     pub(in crate::export) sessions: &'a [SessionInfo],
-    /// Processes with the first of their sessions, in their order.
+    /// Processes whose calls these are, with the first of their sessions, in their order.
     pub(in crate::export) processes: Vec<(i64, Option<&'a SessionInfo>)>,
     /// GPUs with their names, in their order.
     pub(in crate::export) gpus: Vec<(i64, Option<String>)>,

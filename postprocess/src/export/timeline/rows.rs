@@ -292,6 +292,7 @@ impl Scan<'_> {
             }
             let thread = self.tracks.thread(processes.of_row(id), pid, tid);
             if is_selected {
+                self.tracks.show(thread);
                 self.exported.calls += 1;
                 self.last_ns = self.last_ns.max(end);
             }

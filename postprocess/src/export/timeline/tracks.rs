@@ -64,6 +64,8 @@ struct HostProcess {
     number: i64,
     /// Its place among the processes.
     order: i64,
+    /// Whether any of its calls is in the region.
+    is_shown: bool,
 }
 
 struct HostThread {
@@ -186,7 +188,7 @@ impl Tracks {
         let process = *process_of.entry((process, pid)).or_insert_with(|| {
             let wanted = Some(pid).filter(|pid| (1..FURTHER_PROCESS).contains(pid));
             let number = self.gpus.numbers.take(wanted, FURTHER_PROCESS);
-            processes.push(HostProcess { identity: (process, pid), number, order: 0 });
+            processes.push(HostProcess { identity: (process, pid), number, order: 0, is_shown: false });
             processes.len() - 1
         });
         let thread = *thread_of.entry((process, tid)).or_insert_with(|| {
@@ -195,6 +197,12 @@ impl Tracks {
         });
         *last = Some((key, thread));
         thread
+    }
+
+    /// A call of the thread is in the region.
+    pub(super) fn show(&mut self, thread: u32) {
+        let process = self.hosts.threads[thread as usize].process;
+        self.hosts.processes[process].is_shown = true;
     }
 
     /// Gives everything that is known its place: processes and GPUs by id, threads and queues too.
@@ -408,9 +416,10 @@ impl ThreadLanes {
 }
 
 impl Hosts {
-    /// Processes with the first of their sessions, in their order.
+    /// Processes of the region with the first of their sessions, in their order.
     pub(super) fn processes(&self) -> Vec<(i64, Option<&SessionInfo>)> {
-        let mut processes: Vec<&HostProcess> = self.processes.iter().collect();
+        let mut processes: Vec<&HostProcess> =
+            self.processes.iter().filter(|process| process.is_shown).collect();
         processes.sort_by_key(|process| process.order);
         processes.into_iter().map(|process| (process.identity.1, self.session(process))).collect()
     }
