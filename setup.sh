@@ -45,3 +45,11 @@ if [ ! -d "$nvtx/nvtx" ]; then
     PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --target "$nvtx" nvtx ||
         echo "setup: pip could not install nvtx: the test of it will say so" >&2
 fi
+
+# What reads and draws the rows that `rpd export` writes, for the tests of that and of the Python package.
+pyarrow=$(dirname "$0")/target/pyarrow
+if [ ! -d "$pyarrow/pyarrow" ]; then
+    echo "setup: installing the Python packages pyarrow and matplotlib into target"
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --target "$pyarrow" pyarrow matplotlib ||
+        echo "setup: pip could not install pyarrow and matplotlib: the tests of them will say so" >&2
+fi

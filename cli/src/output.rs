@@ -8,6 +8,7 @@ pub(crate) mod note;
 pub(crate) mod progress;
 pub(crate) mod quantity;
 pub(crate) mod table;
+pub(crate) mod value;
 pub(crate) mod width;
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};

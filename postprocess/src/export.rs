@@ -3,6 +3,7 @@
 //! Every export streams: memory does not grow with the trace, and the trace is not touched.
 
 pub mod chrome;
+pub mod columns;
 mod elements;
 mod json;
 pub mod kineto;

@@ -5,8 +5,12 @@
 //! other files included. And SQLite's own protections are on (functions of the file's views, shadow tables). The views of the format
 //! that another tool's file lacks are there for the query, in SQLite's memory.
 
+mod frame;
 mod permission;
+pub mod value;
 mod views;
+
+pub use frame::Frame;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -21,9 +25,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Row, Statement};
 
-use crate::notes::SharedNotes;
+use crate::notes::{SharedNotes, undone};
 use crate::text::escape;
 use crate::trace;
+use crate::trace::layout::quote;
 
 /// Instructions of SQLite's virtual machine between two looks at the clock: a fraction of a millisecond.
 const LOOK: i32 = 4000;
@@ -44,6 +49,7 @@ pub struct Questioned {
     begun: Arc<OnceLock<Instant>>,
     /// What the query would have done if it were not refused.
     refused: Arc<Mutex<Option<String>>>,
+    notes: SharedNotes,
 }
 
 /// A query that is ready to run.
@@ -88,16 +94,17 @@ impl Questioned {
             })
         }))?;
         let begun: Arc<OnceLock<Instant>> = Arc::default();
-        let (clock, notes) = (Arc::clone(&begun), Arc::clone(notes));
+        let (clock, ticking) = (Arc::clone(&begun), Arc::clone(notes));
         trace.progress_handler(
             LOOK,
             Some(move || {
-                notes.tick();
-                clock.get().zip(limit).is_some_and(|(begun, limit)| begun.elapsed() >= limit)
+                ticking.tick();
+                ticking.signal().is_some()
+                    || clock.get().zip(limit).is_some_and(|(begun, limit)| begun.elapsed() >= limit)
             }),
         )?;
         let _before = opened.map(|(before, _)| before);
-        Ok(Questioned { trace, _before, version, name, limit, begun, refused })
+        Ok(Questioned { trace, _before, version, name, limit, begun, refused, notes: Arc::clone(notes) })
     }
 
     /// The statement of the ready-made query `name`, as this trace's schema version has it; None where there is none of that name.
@@ -107,6 +114,35 @@ impl Questioned {
             Version::V3 => rpd_sql::for_schema_3(query.text).into(),
             Version::V1 | Version::V2 => query.text.into(),
         })
+    }
+
+    /// The statement that gives all rows of `name`: of a table or view of the trace or of the format, or of a frame.
+    ///
+    /// # Errors
+    /// Where there is neither, says what there is; or the trace cannot be read.
+    pub fn rows_of(&self, name: &str) -> Result<(String, Option<Frame>)> {
+        let tables = self.tables()?;
+        if let Some(table) = tables.iter().find(|table| table.eq_ignore_ascii_case(name)) {
+            return Ok((format!("SELECT * FROM {}", quote(table)), None));
+        }
+        if let Some(frame) = Frame::ALL.into_iter().find(|frame| frame.name().eq_ignore_ascii_case(name)) {
+            let statement = frame.statement(&self.trace, self.version);
+            let statement = statement.with_context(|| format!("cannot read {}", self.name))?;
+            return Ok((statement, Some(frame)));
+        }
+        if let Some(statement) = self.ready_made(name) {
+            return Ok((statement.into_owned(), None));
+        }
+        let frames = Frame::ALL.map(Frame::name);
+        let queries = query::ALL.iter().map(|query| query.name);
+        let tip = tip(name, tables.iter().map(String::as_str).chain(frames).chain(queries));
+        let there = tables.iter().map(|table| escape(table)).collect::<Vec<_>>().join(", ");
+        bail!(
+            "{} has no table or view {}{tip}; it has: {}, {there}",
+            self.name,
+            escape(name),
+            frames.join(", ")
+        )
     }
 
     /// What to say of a name that no ready-made query has.
@@ -161,9 +197,11 @@ impl Questioned {
         if let Some(would) = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return anyhow!("a query may only read, and this one would {would}");
         }
-        if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
-            && let Some(limit) = self.limit
-        {
+        let is_ended = error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted);
+        if is_ended && self.notes.signal().is_some() {
+            return undone(error.into(), &*self.notes, "nothing was written".to_string());
+        }
+        if is_ended && let Some(limit) = self.limit {
             return anyhow!(
                 "the query was ended after {} s; --timeout 10m gives it longer, --timeout 0 as long as it takes",
                 limit.as_secs_f64()

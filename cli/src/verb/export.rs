@@ -1,7 +1,10 @@
 //! `rpd export`: a trace in the formats of other tools.
 
+mod asked;
 mod chrome;
+mod columns;
 mod kineto;
+mod lines;
 mod perfetto;
 mod timeline;
 
@@ -16,6 +19,7 @@ use clap::{Args, Subcommand};
 Example:
   rpd export chrome trace.rpd -o trace.json.gz
   rpd export perfetto trace.rpd -o trace.pftrace
+  rpd export csv trace.rpd kernels
   rpd export chrome --help")]
 pub(crate) struct Export {
     #[command(subcommand)]
@@ -24,9 +28,14 @@ pub(crate) struct Export {
 
 #[derive(Subcommand)]
 enum Format {
-    Chrome(chrome::Chrome),
     Perfetto(perfetto::Perfetto),
     Kineto(kineto::Kineto),
+    Chrome(Box<chrome::Chrome>),
+    Csv(lines::Csv),
+    Jsonl(lines::Jsonl),
+    Arrow(columns::Arrow),
+    #[cfg(feature = "parquet")]
+    Parquet(columns::Parquet),
 }
 
 impl Export {
@@ -39,6 +48,11 @@ impl Export {
             Format::Chrome(chrome) => chrome.run(),
             Format::Perfetto(perfetto) => perfetto.run(),
             Format::Kineto(kineto) => kineto.run(),
+            Format::Csv(csv) => csv.run(),
+            Format::Jsonl(jsonl) => jsonl.run(),
+            Format::Arrow(arrow) => arrow.run(),
+            #[cfg(feature = "parquet")]
+            Format::Parquet(parquet) => parquet.run(),
         }
     }
 }

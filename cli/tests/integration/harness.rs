@@ -12,7 +12,7 @@ use tempfile::TempDir;
 #[path = "../../../tests/harness/skip.rs"]
 mod skip;
 
-pub(crate) use skip::{installed, not_tested};
+pub(crate) use skip::{installed, not_installed, not_tested};
 
 /// The program under test.
 pub(crate) const RPD: &str = env!("CARGO_BIN_EXE_rpd");

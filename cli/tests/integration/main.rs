@@ -26,6 +26,7 @@
 //! | `idle.rs` | `rpd gaps`, `rpd overlap`: idle times, their causes, what hides behind what |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
+//! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
@@ -46,6 +47,7 @@ mod encodings;
 mod explain;
 mod export;
 mod export_region;
+mod export_rows;
 mod generated;
 mod graph;
 mod harness;

@@ -97,6 +97,8 @@ fn wrong_usage_is_2() {
         &["export", "perfetto"],
         &["export", "kineto"],
         &["export", "perfetto", "--format", "array", "f"],
+        &["export", "csv", "f"],
+        &["export", "parquet", "--json", "f", "op"],
     ] {
         let refused = dir.run(arguments);
         refused.expect(2);
@@ -162,6 +164,10 @@ fn help_has_no_broken_words() {
         "export chrome",
         "export perfetto",
         "export kineto",
+        "export csv",
+        "export jsonl",
+        "export arrow",
+        "export parquet",
     ];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let asked: Vec<&str> = verb.split(' ').chain(["--help"]).collect();

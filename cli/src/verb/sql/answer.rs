@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::io::{self, Seek, Write};
 
 use anyhow::{Context, Result};
-use rpd_escape::{csv_field, json};
+use rpd_escape::csv_field;
+use rpd_postprocess::query::value::{digits, hexadecimal, infinite};
 use rpd_postprocess::text::{escape, shorten, width};
-use rpd_schema::text::text_of;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use tempfile::SpooledTempFile;
 
 use crate::output;
 use crate::output::table::{Align, Table};
+use crate::output::value::{field, in_words, object};
 use crate::output::width::shorten_apart;
 
 /// Rows of a table for people when nothing else is asked for.
@@ -241,60 +242,14 @@ fn readable(number: f64) -> String {
     }
 }
 
-/// What SQLite has for a number that is none; it has no NaN.
-fn infinite(number: f64) -> &'static str {
-    if number > 0.0 { "Inf" } else { "-Inf" }
-}
-
-/// A text; bytes that are none as SQL writes them.
-fn in_words(value: ValueRef<'_>) -> Cow<'_, str> {
-    match value {
-        ValueRef::Blob(bytes) => format!("x'{}'", hexadecimal(bytes)).into(),
-        other => text_of(other),
-    }
-}
-
 /// Bytes as SQL writes them, in at most [`WIDEST`] columns: only those that are shown are written, as there may be a gigabyte.
 fn shortened(bytes: &[u8]) -> String {
     const SIDE: usize = (WIDEST - "x'…'".len()) / 4;
     if bytes.len() <= 2 * SIDE {
-        return format!("x'{}'", hexadecimal(bytes));
+        return hexadecimal(bytes);
     }
     let (head, tail) = (&bytes[..SIDE], &bytes[bytes.len() - SIDE..]);
-    format!("x'{}…{}'", hexadecimal(head), hexadecimal(tail))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
-}
-
-fn field(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Real(number) if number.is_finite() => {
-            serde_json::Number::from_f64(number).map_or_else(String::new, |number| number.to_string())
-        }
-        ValueRef::Real(number) => infinite(number).to_string(),
-        value => csv_field(&in_words(value)).into_owned(),
-    }
-}
-
-fn object(columns: &[String], values: &[ValueRef<'_>]) -> Result<String> {
-    let mut object = String::from("{");
-    for (title, value) in columns.iter().zip(values) {
-        let value = match *value {
-            ValueRef::Null => serde_json::Value::Null,
-            ValueRef::Integer(number) => number.into(),
-            ValueRef::Real(number) if number.is_finite() => number.into(),
-            ValueRef::Real(number) => infinite(number).into(),
-            value => in_words(value).into(),
-        };
-        let separator = if object.len() > 1 { ", " } else { "" };
-        object.push_str(&format!("{separator}{}: {value}", serde_json::to_string(title)?));
-    }
-    object.push('}');
-    Ok(json(object))
+    format!("x'{}…{}'", digits(head), digits(tail))
 }
 
 #[cfg(test)]

@@ -1,0 +1,217 @@
+//! Rows as data frames want them: what a trace has in several tables, side by side, with times in ns and in seconds.
+//!
+//! A frame has rows with possible times and places only. Its numbers are numbers in every trace: what another recorder left out or wrote
+//! as something else is NULL.
+
+use anyhow::Result;
+use rpd_schema::{Version, sessions};
+use rusqlite::Connection;
+
+use crate::export::columns::Kind;
+use crate::trace::has_table;
+use crate::trace::op_kind::KERNEL_TYPES;
+use crate::trim::window::span;
+
+/// A kind of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// Kernels that ran, each with its launch.
+    Kernels,
+    /// Calls of runtimes.
+    Apis,
+    /// Markers.
+    Markers,
+    /// Copies and fills that ran.
+    Copies,
+}
+
+impl Frame {
+    /// All of them.
+    pub const ALL: [Frame; 4] = [Frame::Kernels, Frame::Apis, Frame::Markers, Frame::Copies];
+
+    /// What people call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Frame::Kernels => "kernels",
+            Frame::Apis => "apis",
+            Frame::Markers => "markers",
+            Frame::Copies => "copies",
+        }
+    }
+
+    /// The type of one of its columns, also where that has no value.
+    #[must_use]
+    pub fn kind(column: &str) -> Kind {
+        match column {
+            "name" | "args" | "stream" => Kind::SharedText,
+            "start_s" => Kind::Real,
+            _ => Kind::Integer,
+        }
+    }
+
+    /// The query that gives its rows of `trace`, in order of time.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(super) fn statement(self, trace: &Connection, version: Version) -> Result<String> {
+        // In a trace without rows nothing is counted from anything.
+        let zero = span(trace).map_or(0, |span| span.start_ns);
+        let ranks = ranks(trace)?;
+        Ok(match self {
+            Frame::Kernels => operations(trace, version, zero, &ranks, Operations::Kernels)?,
+            Frame::Copies => operations(trace, version, zero, &ranks, Operations::Copies)?,
+            Frame::Apis => calls(version, zero, &ranks, false),
+            Frame::Markers => calls(version, zero, &ranks, true),
+        })
+    }
+}
+
+/// Which operations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operations {
+    Kernels,
+    Copies,
+}
+
+/// The rank of each session as SQL has a table of it.
+fn ranks(trace: &Connection) -> Result<String> {
+    let mut rows = Vec::new();
+    for session in sessions(trace)? {
+        if let Some(rank) = session.rank().and_then(|rank| rank.trim().parse::<i64>().ok()) {
+            rows.push(format!("({}, {rank})", session.session));
+        }
+    }
+    Ok(match rows.is_empty() {
+        true => "SELECT NULL, NULL WHERE 0".to_string(),
+        false => format!("VALUES {}", rows.join(", ")),
+    })
+}
+
+/// `column` where it is a number.
+fn number(column: &str) -> String {
+    format!("CASE WHEN typeof({column}) = 'integer' THEN {column} END")
+}
+
+/// `column` as a text where it is one.
+fn text(column: &str) -> String {
+    format!("CASE WHEN typeof({column}) IN ('text', 'blob') THEN CAST({column} AS TEXT) END")
+}
+
+/// Begin, end and duration of the row `alias`.
+fn times(alias: &str, zero: i64) -> String {
+    format!(
+        "{alias}.start AS start_ns, {alias}.\"end\" AS end_ns, {alias}.\"end\" - {alias}.start AS duration_ns,
+         ({alias}.start - {zero}) / 1e9 AS start_s"
+    )
+}
+
+/// The condition that the times of the row `alias` can be.
+fn is_possible(alias: &str) -> String {
+    format!(
+        "typeof({alias}.start) = 'integer' AND typeof({alias}.\"end\") = 'integer'
+         AND {alias}.start >= 0 AND {alias}.\"end\" >= {alias}.start"
+    )
+}
+
+fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool) -> String {
+    let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
+    let (columns, condition) = match are_markers {
+        true => (format!("{} AS name", text("G.string")), "="),
+        false => (format!("{} AS name, {} AS args", text("N.string"), text("G.string")), "IS NOT"),
+    };
+    format!(
+        "WITH ranks (session, rank) AS ({ranks})
+         SELECT {columns}, {times}, C.id >> 32 AS session, R.rank AS rank, C.pid AS pid, C.tid AS tid, C.id AS id
+         FROM rocpd_api C
+             LEFT JOIN rocpd_string N ON N.id = C.apiName_id
+             LEFT JOIN {texts} G ON G.id = C.args_id
+             LEFT JOIN ranks R ON R.session = C.id >> 32
+         WHERE {possible} AND typeof(C.pid) = 'integer' AND typeof(C.tid) = 'integer' AND N.string {condition} 'UserMarker'
+         ORDER BY C.start, C.id",
+        times = times("C", zero),
+        possible = is_possible("C"),
+    )
+}
+
+fn operations(
+    trace: &Connection,
+    version: Version,
+    zero: i64,
+    ranks: &str,
+    asked: Operations,
+) -> Result<String> {
+    let has = |table: &str| -> Result<bool> { Ok(version != Version::V1 && has_table(trace, table)?) };
+    let (launches, copies, dispatches) =
+        (has("rocpd_kernelapi")?, has("rocpd_copyapi")?, has("ext_dispatch")?);
+    let mut joins = String::new();
+    // Of several calls of an operation, which only a damaged trace has, the first one counts.
+    if has_table(trace, "rocpd_api_ops")? {
+        joins.push_str(
+            " LEFT JOIN (SELECT op_id, min(api_id) AS api_id FROM rocpd_api_ops GROUP BY op_id) L ON L.op_id = O.id
+              LEFT JOIN rocpd_api C ON C.id = L.api_id",
+        );
+    } else {
+        joins.push_str(" LEFT JOIN (SELECT NULL AS id, NULL AS pid, NULL AS tid, NULL AS start WHERE 0) C");
+    }
+    let mut add = |is_there: bool, join: &str| {
+        if is_there {
+            joins.push_str(join);
+        }
+    };
+    add(launches, " LEFT JOIN rocpd_kernelapi K ON K.api_ptr_id = C.id");
+    add(copies, " LEFT JOIN rocpd_copyapi M ON M.api_ptr_id = C.id");
+    add(dispatches, " LEFT JOIN ext_dispatch D ON D.op_id = O.id");
+    // The first of these tables that has a value, where it is there.
+    let first = |tables: &[(bool, &str)], column: &str| {
+        let there = tables.iter().filter(|(is_there, _)| *is_there);
+        let values: Vec<String> = there.map(|(_, alias)| format!("{alias}.{column}")).collect();
+        match values.as_slice() {
+            [] => "NULL".to_string(),
+            [one] => one.clone(),
+            several => format!("coalesce({})", several.join(", ")),
+        }
+    };
+    let stream = text(&first(&[(launches, "K"), (copies, "M")], "stream"));
+    let columns = match asked {
+        Operations::Copies => format!("{} AS bytes", number(&first(&[(copies, "M")], "size"))),
+        Operations::Kernels => {
+            let of_launch = [(dispatches, "D"), (launches, "K")];
+            let named = [
+                ("gridX", "grid_x"),
+                ("gridY", "grid_y"),
+                ("gridZ", "grid_z"),
+                ("workgroupX", "workgroup_x"),
+                ("workgroupY", "workgroup_y"),
+                ("workgroupZ", "workgroup_z"),
+                ("groupSegmentSize", "lds_bytes"),
+                ("privateSegmentSize", "scratch_bytes"),
+            ];
+            named.map(|(column, name)| format!("{} AS {name}", number(&first(&of_launch, column)))).join(", ")
+        }
+    };
+    let condition = match asked {
+        Operations::Kernels => format!("T.string IN ({KERNEL_TYPES})"),
+        Operations::Copies => "(substr(T.string, 1, 4) IN ('Copy', 'Fill'))".to_string(),
+    };
+    Ok(format!(
+        "WITH ranks (session, rank) AS ({ranks})
+         SELECT coalesce(nullif({description}, ''), {kind}) AS name, {times}, O.gpuId AS gpu, O.queueId AS queue,
+             {stream} AS stream, O.id >> 32 AS session, R.rank AS rank, {pid} AS pid, {tid} AS tid,
+             {launched} AS launched_ns, {columns}, O.id AS id, C.id AS api_id
+         FROM rocpd_op O
+             LEFT JOIN rocpd_string N ON N.id = O.description_id
+             LEFT JOIN rocpd_string T ON T.id = O.opType_id
+             {joins}
+             LEFT JOIN ranks R ON R.session = O.id >> 32
+         WHERE {possible} AND typeof(O.gpuId) = 'integer' AND typeof(O.queueId) = 'integer' AND {condition}
+         ORDER BY O.start, O.id",
+        description = text("N.string"),
+        kind = text("T.string"),
+        times = times("O", zero),
+        pid = number("C.pid"),
+        tid = number("C.tid"),
+        launched = number("C.start"),
+        possible = is_possible("O"),
+    ))
+}
