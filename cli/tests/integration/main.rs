@@ -26,6 +26,7 @@
 //! | `idle.rs` | `rpd gaps`, `rpd overlap`: idle times, their causes, what hides behind what |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
+//! | `python.rs` | traces in Python, the notebook |
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
@@ -62,6 +63,7 @@ mod odd_cells;
 mod pass;
 mod perfetto;
 mod property;
+mod python;
 mod repair;
 mod replacements;
 mod rows_of_texts;

@@ -1,0 +1,186 @@
+//! `rpd.read` in Python: the rows and numbers are those of the command.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::export_rows::pyarrow;
+use crate::generated::generated;
+use crate::harness::{Dir, ran};
+
+/// The sources of the package.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
+
+const NOTEBOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python/trace.ipynb");
+
+/// What a program finds that reads the trace of its argument.
+const READ: &str = r#"
+import json, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+import rpd
+from rpd.command import find
+assert "pyarrow" not in sys.modules
+t = rpd.read(sys.argv[2])
+from rpd.trace import _BUSY, _shares
+busy = t.sql(_BUSY).to_pylist()
+gaps = t.gaps().to_pylist()
+def same(table, *arguments):
+    rows = json.loads(subprocess.run([find(), *arguments, "--json", sys.argv[2]], stdout=subprocess.PIPE, check=True).stdout)
+    found = [{key: value for key, value in row.items() if value is not None} for row in table.to_pylist()]
+    assert found == [{key: value for key, value in row.items() if value is not None} for row in rows], arguments
+same(t.top(), "top")
+for by in ("kernel", "api", "copy", "marker"):
+    same(t.top(by=by), "top", "--by", by)
+shares = {}
+for gpu in gaps:
+    runs = [run for run in busy if run["gpu"] == gpu["gpu"]]
+    first, width = gpu["start_ns"], max(gpu["span_ns"] / 200, 1)
+    shares[str(gpu["gpu"])] = [sum(_shares(runs, first, width)) / 100 * width, sum(run["end_ns"] - run["start_ns"] for run in runs)]
+print(json.dumps({
+    "repr": repr(t), "html": t._repr_html_(), "info": t.info, "shares": shares,
+    "frames": {name: getattr(t, name).to_pylist() for name in ("kernels", "copies", "apis", "markers")},
+    "gaps": gaps, "causes": t.gaps("causes").to_pylist(), "overlap": t.overlap().to_pylist(),
+    "sql": t.sql("select count(*) as n from rocpd_op").to_pylist(),
+}))
+"#;
+
+#[test]
+fn python_has_the_numbers_of_the_command() {
+    let dir = Dir::new();
+    for trace in
+        [generated(&dir, "g.rpd", 1, 300), dir.unpacked("mytrace_raw.rpd"), dir.fixture("matmul_result.rpd")]
+    {
+        let Some(read) = pyarrow(&dir, READ, &[SOURCES, &trace]) else { return };
+        let read: Value = serde_json::from_str(&read.expect(0).stdout).unwrap();
+        let json = |arguments: &[&str]| -> Value {
+            serde_json::from_str(&dir.run(&[arguments, &[&trace]].concat()).expect(0).stdout).unwrap()
+        };
+        let lines = |rows: &str| -> Value {
+            let exported = dir.run(&["export", "jsonl", &trace, rows]);
+            exported
+                .expect(0)
+                .stdout
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap())
+                .collect()
+        };
+        for frame in ["kernels", "copies", "apis", "markers"] {
+            assert!(read["frames"][frame] == lines(frame), "{trace} {frame}");
+        }
+        assert_eq!(read["overlap"], json(&["overlap", "--json"]));
+        assert_eq!(read["info"]["sessions"], json(&["info", "--json"])["sessions"]);
+        let gaps = json(&["gaps", "--json"]);
+        let mut causes = Vec::new();
+        for (gpu, found) in gaps.as_array().unwrap().iter().zip(read["gaps"].as_array().unwrap()) {
+            assert_eq!(gpu["idle_ns"], found["idle_ns"]);
+            assert!(found.get("causes").is_none());
+            causes.extend(gpu["causes"].as_array().unwrap().iter().map(|cause| {
+                let mut cause = cause.clone();
+                cause["gpu"] = gpu["gpu"].clone();
+                cause
+            }));
+            // The picture has the busy time of the report.
+            let shares = &read["shares"][gpu["gpu"].to_string()];
+            let busy = gpu["busy_ns"].as_i64().unwrap();
+            assert_eq!(shares[1], busy);
+            assert!(
+                (shares[0].as_f64().unwrap() - busy as f64).abs() <= 1e-6 * busy as f64 + 200.0,
+                "{shares}"
+            );
+        }
+        assert_eq!(read["causes"], Value::from(causes));
+        let operations = dir
+            .open(&trace)
+            .query_row("SELECT count(*) FROM rocpd_op", [], |row| row.get::<_, i64>(0))
+            .unwrap();
+        assert_eq!(read["sql"][0]["n"], operations);
+        let repr = read["repr"].as_str().unwrap();
+        assert!(repr.contains(&trace) && repr.contains(&format!("{operations} operations")), "{repr}");
+    }
+}
+
+#[test]
+fn python_says_what_is_wrong_and_escapes_names() {
+    let dir = Dir::new();
+    let text = "<script>alert(1)</script>\u{1b}[2J\u{202e}";
+    let trace = dir.trace("t.rpd", "");
+    let connection = dir.open(&trace);
+    connection.execute("INSERT INTO rocpd_string VALUES (1, ?1), (2, 'KernelExecution')", [text]).unwrap();
+    connection.execute_batch("INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 100, 200, 1, 2)").unwrap();
+    dir.write("no.rpd", "no trace");
+    dir.trace("empty.rpd", "");
+    let script = r#"
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import rpd
+failures = []
+def fails(what, kind):
+    try:
+        what()
+    except kind as error:
+        failures.append(str(error))
+t, empty = rpd.read("t.rpd"), rpd.read("empty.rpd")
+fails(lambda: rpd.read("missing.rpd"), rpd.Failed)
+fails(lambda: rpd.read("no.rpd"), rpd.Failed)
+fails(lambda: t.sql("delete from rocpd_op"), rpd.Failed)
+fails(lambda: t.top(by="nothing"), rpd.Failed)
+fails(lambda: t.gaps("nothing"), ValueError)
+assert empty.kernels.num_rows == 0 and str(empty.kernels.schema.field("start_ns").type) == "int64"
+assert empty.gaps().num_rows == empty.gaps("causes").num_rows == empty.top().num_rows == 0
+sys.modules["pyarrow"] = None
+fails(lambda: rpd.read("t.rpd"), ImportError)
+import pydoc
+assert "t.kernels" in pydoc.render_doc(rpd)
+print(json.dumps([t._repr_html_(), failures]))
+"#;
+    let Some(said) = pyarrow(&dir, script, &[SOURCES]) else { return };
+    let (html, failures): (String, Vec<String>) = serde_json::from_str(&said.expect(0).stdout).unwrap();
+    assert!(html.contains("&lt;script&gt;alert") && !html.contains("<script>"), "{html}");
+    assert!(!html.contains(['\u{1b}', '\u{202e}']), "{html}");
+    let words = ["no such file", "no.rpd", "may only read", "nothing", "causes", "pip install pyarrow"];
+    assert_eq!(failures.len(), words.len(), "{failures:?}");
+    for (failure, words) in failures.iter().zip(words) {
+        assert!(failure.contains(words) && failure.lines().count() == 1, "{failure}");
+    }
+}
+
+/// Runs each cell, as a notebook does, and what stands alone in its last line is shown.
+const RUN: &str = r#"
+import ast, json, sys
+sys.path.insert(0, sys.argv[1])
+cells = json.load(open(sys.argv[2]))["cells"]
+there = {}
+for cell in cells:
+    if cell["cell_type"] != "code":
+        continue
+    parsed = ast.parse("".join(cell["source"]))
+    last = parsed.body.pop() if isinstance(parsed.body[-1], ast.Expr) else None
+    exec(compile(parsed, "cell", "exec"), there)
+    if last:
+        shown = eval(compile(ast.Expression(last.value), "cell", "eval"), there)
+        getattr(shown, "_repr_html_", shown.__repr__)()
+figures = [there["t"].plot_utilisation().figure, there["t"].plot_gaps().figure, there["t"].plot_kernel(there["name"])[0].figure]
+for number, figure in enumerate(figures):
+    figure.savefig("%d.png" % number)
+print(sum(len(axes.patches) + len(axes.lines) for figure in figures for axes in figure.axes) > 10)
+"#;
+
+#[test]
+fn the_notebook_runs() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    fs::rename(dir.path(&trace), dir.path("trace.rpd")).unwrap();
+    let run = "import os, sys\nos.environ['MPLBACKEND'] = 'agg'\nos.environ['MPLCONFIGDIR'] = os.getcwd()\n"
+        .to_string()
+        + RUN;
+    if let Some(shown) = pyarrow(&dir, &run, &[SOURCES, NOTEBOOK]) {
+        assert_eq!(shown.expect(0).stdout.lines().last(), Some("True"), "{shown}");
+        for number in 0..3 {
+            assert!(fs::metadata(dir.path(&format!("{number}.png"))).unwrap().len() > 5000);
+        }
+    }
+    // A checkout of the sources alone is a package.
+    let version = "import sys; sys.path.insert(0, sys.argv[1]); import rpd; print(sorted(rpd.__all__))";
+    let there = ran(dir.command("python3").args(["-c", version, SOURCES]));
+    assert_eq!(there.expect(0).stdout, "['Failed', 'read']\n");
+}
