@@ -9,8 +9,10 @@ mod apply;
 mod autograd;
 mod blocks;
 mod callstack;
+mod categories;
 mod check;
 mod code;
+mod copies;
 mod create;
 mod deserialize;
 mod disassembler;
@@ -20,10 +22,14 @@ mod gaps;
 mod graph;
 mod handler;
 mod info;
+mod kernel;
+mod markers;
+mod memory;
 mod merge;
 mod overlap;
 mod passes;
 mod probe;
+mod queues;
 mod record;
 mod remote;
 mod replacements;
@@ -87,6 +93,12 @@ verbs! {
     Api(api::Api),
     Gaps(gaps::Gaps),
     Overlap(overlap::Overlap),
+    Categories(categories::Categories),
+    Kernel(kernel::Kernel),
+    Copies(copies::Copies),
+    Queues(queues::Queues),
+    Markers(markers::Markers),
+    Memory(memory::Memory),
     Sql(sql::Sql),
     Replacements(replacements::Replacements),
     Durations(durations::Durations),

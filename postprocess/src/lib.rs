@@ -11,7 +11,7 @@
 //! | `rewrite/` | making a trace out of others: it appears whole or not at all |
 //! | `merge/`, `trim/` | several traces in one; a part of one |
 //! | `moment/`, `pattern.rs` | times and names as people write them |
-//! | `report/` | rankings, calls in their order, durations, idle time and its causes, overlap, builds of a kernel compared |
+//! | `report/` | rankings, one kernel, copies, markers, queues, categories, memory, idle time and its causes, overlap, calls, builds compared |
 //! | `query/` | queries of a user's own, which may only read |
 //! | `region/` | a part of a trace as people name it: times, GPUs, queues, streams, processes, markers, kernels |
 //! | `export/` | a trace in the formats of other tools |

@@ -1,10 +1,20 @@
 //! Reports on a trace, read only.
 
 pub mod blocks;
+mod by_id;
 pub mod calls;
+pub mod categories;
+mod caused;
+pub mod copies;
 pub mod durations;
 pub mod gaps;
 pub mod gpu_time;
+pub mod kernel;
+pub mod markers;
+pub mod memory;
 pub mod overlap;
+pub mod queues;
 pub mod ranking;
 pub mod replacements;
+mod stream;
+pub mod utilisation;

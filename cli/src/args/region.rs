@@ -12,11 +12,30 @@ Region:
   --start, --end     as rpd trim has them: 2s or 1500 (ns) on the trace's clock, +2s from the first call, -500ms
                      before the last one's end, 25%, marker:NAME, kernel:REGEX
   A call is in it that starts in that time, and an operation with the call that caused it.
-  --in MARKER        what its process does while a marker of this text is open; MARKER:2 is the second one
+  --in MARKER        what its process does while a marker of this text is open; MARKER:2 is the second one;
+                     or FROM..TO with times as --start has them: 25%..75%, +2s.., marker:a..marker:b
   --gpu, --queue, --stream, --kernel
                      operations of these, the calls that caused them, and markers
   --session N        what the session with this number in rpd info recorded
+  --rank R           what sessions of this rank recorded
+  --node N           what happened on this host of a merged trace, counted from 0
 An option that is given several times means any of its values; different options must all hold.";
+
+/// What `--in` names.
+#[derive(Debug, Clone)]
+enum Within {
+    /// The text of a marker.
+    Marker(String),
+    /// `FROM..TO`.
+    Times(TimeRange),
+}
+
+/// Anything that is no range of time may be the text of a marker.
+#[allow(clippy::unnecessary_wraps)] // clap's way
+fn within(text: &str) -> Result<Within, String> {
+    let range = text.contains("..").then(|| text.parse().ok()).flatten();
+    Ok(range.map_or_else(|| Within::Marker(text.to_string()), Within::Times))
+}
 
 /// A part of a trace.
 #[derive(Args)]
@@ -41,14 +60,20 @@ pub(crate) struct RegionArgs {
     #[arg(long, value_name = "PID")]
     pid: Vec<i64>,
     /// What this thread did
-    #[arg(long, value_name = "TID")]
+    #[arg(long, alias = "thread", value_name = "TID")]
     tid: Vec<i64>,
     /// What this session recorded
     #[arg(long, value_name = "N")]
     session: Vec<i64>,
-    /// What happened inside of a marker of this text
-    #[arg(long = "in", value_name = "MARKER", allow_hyphen_values = true)]
-    within: Option<String>,
+    /// What sessions of this rank recorded
+    #[arg(long, value_name = "RANK")]
+    rank: Vec<String>,
+    /// What happened on this node of a merged trace
+    #[arg(long, value_name = "N")]
+    node: Vec<i64>,
+    /// What happened inside of a marker of this text, or in this range of time
+    #[arg(long = "in", value_name = "MARKER", allow_hyphen_values = true, value_parser = within)]
+    within: Option<Within>,
     /// Operations in whose names this regular expression is found, or in their types where they have none
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     kernel: Option<Regex>,
@@ -56,15 +81,24 @@ pub(crate) struct RegionArgs {
 
 impl From<RegionArgs> for Region {
     fn from(args: RegionArgs) -> Region {
-        let RegionArgs { start, end, gpu, queue, stream, pid, tid, session, within, kernel } = args;
+        let RegionArgs { start, end, gpu, queue, stream, pid, tid, session, rank, node, within, kernel } =
+            args;
+        let (within, during) = match within {
+            None => (None, TimeRange::default()),
+            Some(Within::Marker(text)) => (Some(text), TimeRange::default()),
+            Some(Within::Times(range)) => (None, range),
+        };
         Region {
             time: TimeRange { start, end },
+            during,
             gpus: gpu,
             queues: queue,
             streams: stream,
             pids: pid,
             tids: tid,
             sessions: session,
+            ranks: rank,
+            nodes: node,
             within,
             kernel,
         }

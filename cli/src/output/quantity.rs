@@ -38,6 +38,37 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// A range of times, the second one not included: `10 to 20 us`, `500 us to 1 ms`, `10 s and more`.
+pub(crate) fn time_range((from_ns, to_ns): (u64, Option<u64>)) -> String {
+    let units = |ns: u64| match ns {
+        0..1_000_000 => (ns / 1_000, "us"),
+        1_000_000..1_000_000_000 => (ns / 1_000_000, "ms"),
+        _ => (ns / 1_000_000_000, "s"),
+    };
+    let (from, unit) = units(from_ns);
+    match to_ns.map(units) {
+        None => format!("{from} {unit} and more"),
+        Some((to, unit)) if from == 0 => format!("under {to} {unit}"),
+        Some((to, other)) if other == unit => format!("{from} to {to} {unit}"),
+        Some((to, other)) => format!("{from} {unit} to {to} {other}"),
+    }
+}
+
+/// A range of sizes, the second one not included: `under 4 KiB`, `4 to 64 KiB`, `1 GiB and more`.
+pub(crate) fn size_range((from, to): (Option<u64>, Option<u64>)) -> String {
+    let whole = |bytes: u64| size(bytes).replace(".0 ", " ");
+    match (from, to) {
+        (None, _) => "unknown".to_string(),
+        (Some(from), None) => format!("{} and more", whole(from)),
+        (Some(0), Some(to)) => format!("under {}", whole(to)),
+        (Some(from), Some(to)) => {
+            let (from, to) = (whole(from), whole(to));
+            let unit = to.split_once(' ').map_or("", |(_, unit)| unit);
+            format!("{} to {to}", from.strip_suffix(unit).unwrap_or(&from).trim_end())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +93,42 @@ mod tests {
         assert_eq!(size(98304), "96.0 KiB");
         assert_eq!(size(1024 * 1024 - 1), "1.0 MiB");
         assert_eq!(size(u64::MAX), "16384.0 PiB");
+    }
+
+    #[test]
+    fn ranges_of_times_are_said_in_words() {
+        use rpd_postprocess::report::gaps::BINS;
+        let label = |at: usize| time_range((BINS[at], BINS.get(at + 1).copied()));
+        assert_eq!(
+            [0, 1, 3, 9, 10, 18, 19, 22].map(label),
+            [
+                "under 1 us",
+                "1 to 2 us",
+                "5 to 10 us",
+                "500 us to 1 ms",
+                "1 to 2 ms",
+                "500 ms to 1 s",
+                "1 to 2 s",
+                "10 s and more"
+            ]
+        );
+    }
+
+    #[test]
+    fn ranges_of_sizes_are_said_in_words() {
+        use rpd_postprocess::report::copies::CLASSES;
+        let label = |at: usize| size_range((CLASSES.get(at).copied(), CLASSES.get(at + 1).copied()));
+        assert_eq!(
+            [0, 1, 2, 4, 5, 6, 7].map(label),
+            [
+                "under 4 KiB",
+                "4 to 64 KiB",
+                "64 KiB to 1 MiB",
+                "16 to 256 MiB",
+                "256 MiB to 1 GiB",
+                "1 GiB and more",
+                "unknown"
+            ]
+        );
     }
 }

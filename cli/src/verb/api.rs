@@ -10,14 +10,15 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
 use rpd_escape::{csv_field, json};
-use rpd_postprocess::moment::TimeRange;
 use rpd_postprocess::pattern::pattern;
+use rpd_postprocess::region::Region;
 use rpd_postprocess::report::calls::{self, ReportedCall};
-use rpd_postprocess::trim::window::{Window, span};
+use rpd_postprocess::trim::window::span;
 use rpd_postprocess::{text, trace};
 use rpd_schema::Version;
 use serde::Serialize;
 
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -28,29 +29,19 @@ use crate::output::quantity::duration;
 /// One line per call or marker, as strace has it: thread, time since the first call, function and arguments, duration; below it a
 /// line per operation.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 --csv: a call that caused several operations has a line for each, one that caused none has a line without.
 
-RANGE is the text of a marker (what began between its beginning and its end), or FROM..TO with the times that
-rpd trim knows: 25%..75%, +2s.., marker:a..marker:b
+{REGION_HELP}
 
 Example:
   rpd api trace.rpd | less
   rpd api -n 20 --grep 'Memcpy|Malloc' trace.rpd
   rpd api --json trace.rpd | jq '.[] | select(.duration_ns > 1000000)'
-  rpd api --thread 4711 --in 'step 3' trace.rpd")]
+  rpd api --tid 4711 --in 'step 3' trace.rpd"))]
 pub(crate) struct Api {
     /// The trace
     file: PathBuf,
-    /// Calls of this process only
-    #[arg(long, value_name = "PID")]
-    pid: Option<i64>,
-    /// Calls of this thread only
-    #[arg(long, value_name = "TID")]
-    thread: Option<i64>,
-    /// Calls that begin in this range of time only
-    #[arg(long = "in", value_name = "RANGE", allow_hyphen_values = true)]
-    within: Option<TimeRange>,
     /// Calls only whose function or arguments match this regular expression
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     grep: Option<Regex>,
@@ -63,6 +54,8 @@ pub(crate) struct Api {
     /// Write comma-separated values with a header line, one line per call and operation; times in nanoseconds
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// How calls are written.
@@ -88,13 +81,7 @@ impl Api {
             bail!("{name} is of schema 1, which has launches and copies elsewhere; rpd top can read it");
         }
         let span = span(&trace).with_context(|| name.to_string())?;
-        let mut conditions = vec!["1".to_string()];
-        if let Some(range) = &self.within {
-            let window = Window::resolve(&trace, version, span, range)?;
-            conditions.push(window.condition("A.start"));
-        }
-        conditions.extend(self.pid.map(|pid| format!("A.pid = {pid}")));
-        conditions.extend(self.thread.map(|thread| format!("A.tid = {thread}")));
+        let selected = Region::from(self.region).select(&trace, version)?;
         let form = match (self.json, self.csv) {
             (true, _) => Form::Json,
             (false, true) => Form::Csv,
@@ -105,7 +92,7 @@ impl Api {
         output::write(|out| {
             let mut writer = CallWriter { out, form, zero: span.start_ns, is_first: true };
             writer.begin()?;
-            let read = calls::each(&trace, version, &conditions.join(" AND "), |call| {
+            let read = calls::each(&trace, version, &selected, |call| {
                 let line = format!("{}({})", call.name, call.arguments);
                 if self.grep.as_ref().is_none_or(|pattern| pattern.is_match(&line)) {
                     shown += 1;

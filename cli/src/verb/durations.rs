@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regex::Regex;
 use rpd_duration_log::{LineName, LineTimes, LineWriter, LogFormat};
-use rpd_postprocess::pattern::pattern;
+use rpd_postprocess::region::Region;
 use rpd_postprocess::report::durations::{self, TimedDispatch};
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
 
 use crate::args::log_format;
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::file::OutputFile;
 use crate::output::note::note;
@@ -23,7 +23,7 @@ use crate::output::progress::notes;
 ///
 /// In order of time, from a trace of any recorder.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns (JSON: keys), times in nanoseconds on the trace's clock, CLOCK_MONOTONIC:
   kernel    the demangled name of the kernel, quoted where it has commas
   dispatch  when it was launched: the begin of the call that launched it; startNs where no call is known
@@ -34,22 +34,23 @@ Columns (JSON: keys), times in nanoseconds on the trace's clock, CLOCK_MONOTONIC
 REGEX is searched for in the name, as LOGDUR_FILTER is; ^ and $ mean its ends. Look-around and references
 to groups, which ECMAScript has, are refused.
 
+{REGION_HELP}
+
 Example:
   rpd durations trace.rpd | head
   rpd durations trace.rpd --kernel 'gemm|conv' -o durations.csv
-  rpd durations trace.rpd --format json | jq 'select(.endNs - .startNs > 1000000)'")]
+  rpd durations trace.rpd --format json | jq 'select(.endNs - .startNs > 1000000)'"))]
 pub(crate) struct Durations {
     /// The trace
     file: PathBuf,
-    /// Only kernels in whose names this regular expression is found
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    kernel: Option<Regex>,
     /// Comma-separated values with a header line, or a JSON object a line
     #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = log_format::parser())]
     format: LogFormat,
     /// Write to this file, which appears when it is complete [default: standard output, also for -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 impl Durations {
@@ -60,12 +61,13 @@ impl Durations {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let notes = notes();
         let name = text::escape(&self.file.to_string_lossy()).into_owned();
-        let (trace, _) = trace::open(&self.file, &*notes)?;
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let selected = Region::from(self.region).select(&trace, version)?;
         let (mut written, mut impossible, mut failed) = (0, 0, None);
         let mut write = |out: &mut dyn Write| -> io::Result<()> {
             out.write_all(self.format.header().as_bytes())?;
             let mut log = LineWriter::new(self.format, out);
-            let read = durations::each(&trace, self.kernel.as_ref(), &*notes, |dispatch| {
+            let read = durations::each(&trace, &selected, &*notes, |dispatch| {
                 let TimedDispatch { kernel, launched, start, end } = dispatch;
                 written += 1;
                 Ok(log.line(&LineName::new(self.format, kernel)?, LineTimes { launched, start, end })?)

@@ -11,17 +11,19 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use rpd_escape::csv_field;
+use rpd_postprocess::region::Region;
 use rpd_postprocess::report::gaps::{self, Cause, CauseTime, Gap, GpuGaps};
 use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
 
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::chart::{bar, bar_room};
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
 use crate::output::progress::notes;
-use crate::output::quantity::duration;
+use crate::output::quantity::{duration, time_range};
 use crate::output::table::{Align, Table};
 use crate::output::width::shorten_apart;
 
@@ -31,7 +33,7 @@ use crate::output::width::shorten_apart;
 /// thread that launched the operation behind the gap did meanwhile; a gap with several causes counts with its part for each, so that
 /// the causes add up to the idle time.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns:
   span     from the first start of the GPU's operations to their last end
   busy     time in which at least one ran; span without it is idle
@@ -55,10 +57,12 @@ Tables below that of the GPUs are of all of them together; --json has each.
 --csv has a row for each GPU (by gpu), and for each of its bins, causes and
 operations in front of gaps (by gap, cause, after).
 
+{REGION_HELP}
+
 Example:
   rpd gaps trace.rpd
-  rpd gaps --json trace.rpd | jq '.[] | {gpu, idle_ns, causes}'
-  rpd api --in +1.2s..+1.3s trace.rpd   # what the program did then")]
+  rpd gaps --json trace.rpd | jq '.[] | {{gpu, idle_ns, causes}}'
+  rpd api --in +1.2s..+1.3s trace.rpd   # what the program did then"))]
 pub(crate) struct Gaps {
     /// The trace
     file: PathBuf,
@@ -71,6 +75,8 @@ pub(crate) struct Gaps {
     /// Write comma-separated values with a header line; times in nanoseconds
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// Rows of the tables of operations and of the longest gaps.
@@ -84,10 +90,11 @@ impl Gaps {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let name = self.file.display();
         let notes = notes();
-        let (trace, _) = trace::open(&self.file, &*notes)?;
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let selected = Region::from(self.region).select(&trace, version)?;
         notes.show("looking for idle times");
-        let found =
-            gaps::Gaps::of(&trace).with_context(|| format!("cannot read the operations of {name}"))?;
+        let found = gaps::Gaps::of(&trace, &selected)
+            .with_context(|| format!("cannot read the operations of {name}"))?;
         let zero = span(&trace).map_or(0, |span| span.start_ns);
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
@@ -162,7 +169,7 @@ fn write_tables(
     let bins = gpus.iter().flat_map(|gpu| &gpu.bins);
     let bins = together(bins.map(|bin| ((bin.from_ns, bin.to_ns), bin.gaps, bin.idle_ns, 0)));
     let greatest = bins.values().map(|bin| bin.idle_ns).max().unwrap_or(0);
-    let labels: Vec<String> = bins.keys().map(|range| label(*range)).collect();
+    let labels: Vec<String> = bins.keys().map(|range| time_range(*range)).collect();
     let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let bars = bar_room(room, widest + 30);
     let mut table = Table::new(&[("gap", Left), ("gaps", Right), ("idle", Right), ("%", Right), ("", Left)]);
@@ -283,22 +290,6 @@ fn most_first<K: Ord>(rows: impl Iterator<Item = (K, u64, u64, u64)>) -> Vec<(K,
     all
 }
 
-/// `10 to 20 us`, `500 us to 1 ms`, `10 s and more`.
-fn label((from_ns, to_ns): (u64, Option<u64>)) -> String {
-    let units = |ns: u64| match ns {
-        0..1_000_000 => (ns / 1_000, "us"),
-        1_000_000..1_000_000_000 => (ns / 1_000_000, "ms"),
-        _ => (ns / 1_000_000_000, "s"),
-    };
-    let (from, unit) = units(from_ns);
-    match to_ns.map(units) {
-        None => format!("{from} {unit} and more"),
-        Some((to, unit)) if from == 0 => format!("under {to} {unit}"),
-        Some((to, other)) if other == unit => format!("{from} to {to} {unit}"),
-        Some((to, other)) => format!("{from} {unit} to {to} {other}"),
-    }
-}
-
 fn word(cause: Cause) -> &'static str {
     match cause {
         Cause::Launch => "launch",
@@ -341,7 +332,7 @@ fn write_csv(gpus: &[GpuGaps]) -> Result<()> {
             for bin in &gpu.bins {
                 row(
                     "gap",
-                    &label((bin.from_ns, bin.to_ns)),
+                    &time_range((bin.from_ns, bin.to_ns)),
                     bin.gaps,
                     bin.idle_ns,
                     None,
@@ -358,28 +349,4 @@ fn write_csv(gpus: &[GpuGaps]) -> Result<()> {
         }
         Ok(())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rpd_postprocess::report::gaps::BINS;
-
-    #[test]
-    fn bins_are_said_in_words() {
-        let label = |at: usize| label((BINS[at], BINS.get(at + 1).copied()));
-        assert_eq!(
-            [0, 1, 3, 9, 10, 18, 19, 22].map(label),
-            [
-                "under 1 us",
-                "1 to 2 us",
-                "5 to 10 us",
-                "500 us to 1 ms",
-                "1 to 2 ms",
-                "500 ms to 1 s",
-                "1 to 2 s",
-                "10 s and more"
-            ]
-        );
-    }
 }

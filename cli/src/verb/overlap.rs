@@ -7,9 +7,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use regex::Regex;
 use rpd_postprocess::pattern::pattern;
+use rpd_postprocess::region::Region;
 use rpd_postprocess::report::overlap::{self, COMMUNICATION, GpuOverlap};
 use rpd_postprocess::trace;
 
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
@@ -22,7 +24,7 @@ use crate::output::table::{Align, Table};
 /// Times are those in which at least one operation of the kind ran, on any queue: operations that overlap count once. Communication
 /// that runs while the GPU computes costs nothing; what is exposed does.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns:
   what     compute        kernels that do not communicate
            communication  kernels whose names match --communication
@@ -37,10 +39,12 @@ Columns:
   exposed  the part in which it did not: of all rows together the span
   %        share of exposed in the span: adds up to 100
 
+{REGION_HELP}
+
 Example:
   rpd overlap trace.rpd
   rpd overlap --communication '^nccl|my_allreduce' trace.rpd
-  rpd overlap --csv trace.rpd > overlap.csv")]
+  rpd overlap --csv trace.rpd > overlap.csv"))]
 pub(crate) struct Overlap {
     /// The trace
     file: PathBuf,
@@ -53,6 +57,8 @@ pub(crate) struct Overlap {
     /// Write comma-separated values with a header line and a line for each GPU; times in nanoseconds
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 impl Overlap {
@@ -67,9 +73,10 @@ impl Overlap {
             None => Regex::new(COMMUNICATION)?,
         };
         let notes = notes();
-        let (trace, _) = trace::open(&self.file, &*notes)?;
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let selected = Region::from(self.region).select(&trace, version)?;
         notes.show("adding up what the GPUs did");
-        let found = overlap::Overlap::of(&trace, &communication)
+        let found = overlap::Overlap::of(&trace, &selected, &communication)
             .with_context(|| format!("cannot read the operations of {name}"))?;
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);

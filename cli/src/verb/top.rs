@@ -1,5 +1,6 @@
 //! `rpd top`: where GPU time goes.
 
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,10 +8,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use rpd_escape::csv_field;
-use rpd_postprocess::report::ranking::{By, NameGroup, Ranking};
+use rpd_postprocess::region::Region;
+use rpd_postprocess::report::ranking::{By, Counted, NameGroup, Ranking};
+use rpd_postprocess::report::utilisation::{GpuUtilisation, Utilisation};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -19,38 +23,52 @@ use crate::output::table::{Align, Table};
 
 /// Show where GPU time goes: kernels and copies by total time
 ///
-/// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text. Dispatches of
+/// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text; or operations by where
+/// they ran and who launched them. Below is how busy each GPU was, which rpd gaps explains. Dispatches of
 /// instrumented kernels (`rpd probe -i`) are left out, as they take longer than the program's own.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns:
   calls    how many
   total    sum of their durations; of one inside another of its name: once
   self     of calls and markers: without those inside them on their thread
   average, min, max
            of the durations; a narrow terminal shows as many as have room
+  p50, p90, p99
+           --percentiles: durations that so many percent do not exceed
   replaced dispatches that ran another kernel in the place of this one, which
            rpd replacements compares; not shown where there are none, and
            without those of instrumented kernels
   %        share of all time (of all self time): adds up to 100
-  name     cut in the middle to the width of the terminal, or COLUMNS, but
+  name     or GPU, queue, stream, rank, session, thread; cut in the middle to the width of the terminal, or COLUMNS, but
            never so that two become equal; whole in a pipe
+  gpu      in the second table, which --json and --csv leave to rpd gaps
+  span     from its first start to its last end
+  busy     time in which at least one operation ran; span without it is idle
+  %        share of busy in the span
+  longest  gap in which none ran, and the operation that followed
 
 Control characters of names are escaped; --json has them exactly.
+
+{REGION_HELP}
 
 Example:
   rpd top -n 10 trace.rpd
   rpd top --by api trace.rpd
-  rpd top --csv trace.rpd > top.csv")]
+  rpd top --by stream --percentiles --in 'step 3' trace.rpd
+  rpd top --csv trace.rpd > top.csv"))]
 pub(crate) struct Top {
     /// The trace
     file: PathBuf,
-    /// Only kernels or copies; or the calls of the program, or its markers, instead of what the GPU did
+    /// Only kernels or copies; the calls of the program or its markers instead; or what the GPU did by where and by whom
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<What>,
     /// Count dispatches of instrumented kernels too
     #[arg(long)]
     instrumented: bool,
+    /// Show the durations that 50, 90 and 99 percent do not exceed
+    #[arg(long)]
+    percentiles: bool,
     /// Show the first N rows only [default: 20 as a table, all with --json and --csv]
     #[arg(short = 'n', value_name = "N")]
     rows: Option<NonZeroUsize>,
@@ -63,6 +81,8 @@ pub(crate) struct Top {
     /// Do not shorten names to the width of the terminal (in a pipe they are not)
     #[arg(long)]
     wide: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// [`By`] on the command line.
@@ -76,6 +96,18 @@ enum What {
     Copy,
     /// Markers, by text
     Marker,
+    /// Operations, by stream
+    Stream,
+    /// Operations, by queue
+    Queue,
+    /// Operations, by GPU
+    Gpu,
+    /// Operations, by rank
+    Rank,
+    /// Operations, by session
+    Session,
+    /// Operations, by the thread that launched them
+    Thread,
 }
 
 impl From<What> for By {
@@ -85,6 +117,12 @@ impl From<What> for By {
             What::Api => By::Api,
             What::Copy => By::Copy,
             What::Marker => By::Marker,
+            What::Stream => By::Stream,
+            What::Queue => By::Queue,
+            What::Gpu => By::Gpu,
+            What::Rank => By::Rank,
+            What::Session => By::Session,
+            What::Thread => By::Thread,
         }
     }
 }
@@ -99,11 +137,25 @@ impl Top {
     /// When the trace cannot be read or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (name, by) = (self.file.display(), self.by.map_or(By::Operation, By::from));
-        let (trace, version) = trace::open(&self.file, &*notes())?;
+        let notes = notes();
+        let (trace, version) = trace::open(&self.file, &*notes)?;
         let (one, many) = by.noun();
-        let ranking = Ranking::of(&trace, version, by, self.instrumented)
+        let selected = Region::from(self.region).select(&trace, version)?;
+        let counted_too = Counted { instrumented: self.instrumented, percentiles: self.percentiles };
+        notes.show("adding up durations");
+        let ranking = Ranking::of((&trace, version), by, &selected, counted_too)
             .with_context(|| format!("cannot read the {many} of {name}"))?;
-        drop(trace);
+        let is_table = !self.json && !self.csv;
+        let gpus = match is_table && !ranking.groups.is_empty() && !by.nests() {
+            true => {
+                notes.show("adding up what the GPUs did");
+                Utilisation::of(&trace, &selected)
+                    .with_context(|| format!("cannot read the operations of {name}"))?
+                    .gpus
+            }
+            false => Vec::new(),
+        };
+        drop((trace, notes));
         if ranking.impossible > 0 {
             note(format_args!(
                 "{name}: {} left out: impossible times, which rpd check lists",
@@ -122,20 +174,26 @@ impl Top {
                 counted(ranking.instrumented, "dispatch is", "dispatches are")
             ));
         }
-        let is_table = !self.json && !self.csv;
+        if ranking.barriers > 0 {
+            note(format_args!(
+                "{name}: {} left out: a GPU that waits does no work",
+                counted(ranking.barriers, "barrier is", "barriers are")
+            ));
+        }
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
         let shown = most.min(ranking.groups.len());
         let (groups, rest) = ranking.groups.split_at(shown);
         if self.json {
             output::write_json(&groups)?;
         } else if self.csv {
-            write_csv(by, groups)?;
+            write_csv((by, self.percentiles), groups)?;
         } else if groups.is_empty() {
             if ranking.instrumented == 0 {
                 note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
             }
         } else {
-            write_table(by, groups, if self.wide { None } else { output::line_width() })?;
+            let room = if self.wide { None } else { output::line_width() };
+            write_table((by, self.percentiles), groups, &gpus, room)?;
             let replaced: u64 = groups.iter().map(|group| group.replaced).sum();
             if replaced > 0 {
                 note(format_args!(
@@ -147,7 +205,11 @@ impl Top {
                 let percent: f64 = rest.iter().map(|group| group.percent).sum();
                 note(format_args!(
                     "{} with {percent:.1} % of the time not shown; -n N shows more",
-                    counted(rest.len() as u64, "name", "names")
+                    if by.is_place() {
+                        counted(rest.len() as u64, "row", "rows")
+                    } else {
+                        counted(rest.len() as u64, "name", "names")
+                    }
                 ));
             }
         }
@@ -155,7 +217,12 @@ impl Top {
     }
 }
 
-fn write_table(by: By, groups: &[NameGroup], room: Option<usize>) -> Result<()> {
+fn write_table(
+    (by, percentiles): (By, bool),
+    groups: &[NameGroup],
+    gpus: &[GpuUtilisation],
+    room: Option<usize>,
+) -> Result<()> {
     use Align::{Left, Right};
     let mut columns = vec![
         ("calls", Right),
@@ -164,6 +231,9 @@ fn write_table(by: By, groups: &[NameGroup], room: Option<usize>) -> Result<()> 
         ("average", Right),
         ("min", Right),
         ("max", Right),
+        ("p50", Right),
+        ("p90", Right),
+        ("p99", Right),
         ("replaced", Right),
         ("%", Right),
         ("name", Left),
@@ -172,9 +242,11 @@ fn write_table(by: By, groups: &[NameGroup], room: Option<usize>) -> Result<()> 
     columns.retain(|(title, _)| match *title {
         "self" => by.nests(),
         "replaced" => any_replaced,
+        "p50" | "p90" | "p99" => percentiles,
         _ => true,
     });
-    let mut table = Table::new(&columns).sparing(&["min", "max", "average"]);
+    let spare = ["min", "max", "average", "p90", "p50"];
+    let mut table = Table::new(&columns).sparing(if percentiles { &spare } else { &spare[..3] });
     for group in groups {
         let mut cells = vec![group.calls.to_string(), duration(group.total_ns as f64)];
         cells.extend(group.self_ns.map(|ns| duration(ns as f64)));
@@ -183,18 +255,75 @@ fn write_table(by: By, groups: &[NameGroup], room: Option<usize>) -> Result<()> 
             duration(group.min_ns as f64),
             duration(group.max_ns as f64),
         ]);
+        if let Some(found) = group.percentiles {
+            cells.extend([found.p50_ns, found.p90_ns, found.p99_ns].map(|ns| duration(ns as f64)));
+        }
         cells.extend(any_replaced.then(|| group.replaced.to_string()));
         cells.extend([format!("{:.1}", group.percent), group.name.clone()]);
         table.row(cells);
     }
-    output::write(|out| table.write(out, 0, room))
+    output::write(|out| {
+        table.write(out, 0, room)?;
+        if gpus.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        busy_table(gpus).write(out, 0, room)
+    })
 }
 
-fn write_csv(by: By, groups: &[NameGroup]) -> Result<()> {
+/// How busy each GPU was.
+fn busy_table(gpus: &[GpuUtilisation]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("gpu", Right),
+        ("span", Right),
+        ("busy", Right),
+        ("%", Right),
+        ("idle", Right),
+        ("longest", Right),
+        ("followed by", Left),
+    ])
+    .sparing(&["span", "idle"]);
+    for gpu in gpus {
+        let percent = if gpu.span_ns == 0 { 0.0 } else { 100.0 * gpu.busy_ns as f64 / gpu.span_ns as f64 };
+        let (longest, before) = match &gpu.longest {
+            Some(gap) => (duration(gap.idle_ns as f64), gap.before.clone()),
+            None => (String::new(), "(no gap)".to_string()),
+        };
+        table.row(vec![
+            gpu.gpu.to_string(),
+            duration(gpu.span_ns as f64),
+            duration(gpu.busy_ns as f64),
+            format!("{percent:.1}"),
+            duration(gpu.idle_ns as f64),
+            longest,
+            before,
+        ]);
+    }
+    table
+}
+
+fn write_csv((by, percentiles): (By, bool), groups: &[NameGroup]) -> Result<()> {
     output::write(|out| {
-        let mut header =
-            vec!["name", "calls", "total_ns", "self_ns", "average_ns", "min_ns", "max_ns", "percent"];
-        header.retain(|title| by.nests() || *title != "self_ns");
+        let mut header = vec![
+            "name",
+            "calls",
+            "total_ns",
+            "self_ns",
+            "average_ns",
+            "min_ns",
+            "max_ns",
+            "p50_ns",
+            "p90_ns",
+            "p99_ns",
+            "percent",
+        ];
+        header.retain(|title| match *title {
+            "self_ns" => by.nests(),
+            "p50_ns" | "p90_ns" | "p99_ns" => percentiles,
+            _ => true,
+        });
         output::write_csv_record(out, header)?;
         groups.iter().try_for_each(|group| output::write_csv_record(out, record(group)))
     })
@@ -204,11 +333,10 @@ fn record(group: &NameGroup) -> Vec<String> {
     let mut record =
         vec![csv_field(&group.name).into_owned(), group.calls.to_string(), group.total_ns.to_string()];
     record.extend(group.self_ns.map(|ns| ns.to_string()));
-    record.extend([
-        format!("{:.3}", group.average_ns),
-        group.min_ns.to_string(),
-        group.max_ns.to_string(),
-        format!("{:.4}", group.percent),
-    ]);
+    record.extend([format!("{:.3}", group.average_ns), group.min_ns.to_string(), group.max_ns.to_string()]);
+    if let Some(found) = group.percentiles {
+        record.extend([found.p50_ns, found.p90_ns, found.p99_ns].map(|ns| ns.to_string()));
+    }
+    record.push(format!("{:.4}", group.percent));
     record
 }

@@ -119,7 +119,8 @@ fn what_is_not_there_is_said() {
     assert_eq!((&*none.expect(0).stdout, none.stderr.contains("no such call")), ("", true), "{none}");
     let unknown = dir.run(&["api", "--in", "step 2", "t.rpd"]);
     assert!(unknown.expect(1).stderr.contains("no marker has the text step 2"), "{unknown}");
-    for wrong in [["--in", "9..x"], ["--grep", "("], ["--thread", "main"]] {
+    dir.run(&["api", "--in", "9..x", "t.rpd"]).expect(1).says(&["no marker has the text 9..x"]);
+    for wrong in [["--start", "9x"], ["--grep", "("], ["--thread", "main"]] {
         dir.run(&["api", wrong[0], wrong[1], "t.rpd"]).expect(2);
     }
 }

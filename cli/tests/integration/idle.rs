@@ -10,7 +10,7 @@ use crate::generated::{drop_views, generated, to_schema_3};
 use crate::harness::{Dir, golden, ran};
 
 /// What calls are called, and the cause that idle time inside them has; `None`: the program itself.
-const CALLS: [(&str, Option<&str>); 6] = [
+pub(crate) const CALLS: [(&str, Option<&str>); 6] = [
     ("hipLaunchKernel", Some("launch")),
     ("hipStreamSynchronize", Some("sync")),
     ("hipMemcpy", Some("copy")),
@@ -31,30 +31,30 @@ const OPS: [(&str, &str); 5] = [
 const CAUSES: [&str; 7] = ["launch", "sync", "copy", "call", "host", "queued", "unknown"];
 
 /// Sessions, and the process that each is of: the first and the last are of one.
-const PROCESSES: [i64; 3] = [0, 1, 0];
+pub(crate) const PROCESSES: [i64; 3] = [0, 1, 0];
 
 #[derive(Debug, Clone)]
-struct Call {
-    session: usize,
-    tid: i64,
-    start: i64,
-    length: i64,
-    name: usize,
+pub(crate) struct Call {
+    pub(crate) session: usize,
+    pub(crate) tid: i64,
+    pub(crate) start: i64,
+    pub(crate) length: i64,
+    pub(crate) name: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Op {
-    gpu: i64,
-    queue: i64,
-    start: i64,
-    length: i64,
-    name: usize,
+pub(crate) struct Op {
+    pub(crate) gpu: i64,
+    pub(crate) queue: i64,
+    pub(crate) start: i64,
+    pub(crate) length: i64,
+    pub(crate) name: usize,
     /// The call that launched it, if it is one of those there are.
-    call: usize,
+    pub(crate) call: usize,
 }
 
 /// Few values, so that ties are common. All processes and threads have the same ids.
-fn any_events() -> impl Strategy<Value = (Vec<Call>, Vec<Op>)> {
+pub(crate) fn any_events() -> impl Strategy<Value = (Vec<Call>, Vec<Op>)> {
     let call = (0..3_usize, 1..3_i64, 1..150_i64, 0..40_i64, 0..CALLS.len())
         .prop_map(|(session, tid, start, length, name)| Call { session, tid, start, length, name });
     let op = (0..2_i64, 0..2_i64, 1..150_i64, 0..12_i64, 0..OPS.len(), 0..30_usize)
@@ -62,12 +62,12 @@ fn any_events() -> impl Strategy<Value = (Vec<Call>, Vec<Op>)> {
     (prop::collection::vec(call, 0..25), prop::collection::vec(op, 0..25))
 }
 
-fn api_id(at: usize, call: &Call) -> i64 {
+pub(crate) fn api_id(at: usize, call: &Call) -> i64 {
     ((call.session as i64) << 32) + 1 + at as i64
 }
 
 /// The events as a trace.
-fn trace_of(dir: &Dir, calls: &[Call], ops: &[Op]) -> String {
+pub(crate) fn trace_of(dir: &Dir, calls: &[Call], ops: &[Op]) -> String {
     let mut sql = String::from("BEGIN; INSERT INTO rocpd_string (id, string) VALUES (1, '');");
     for (at, (name, _)) in CALLS.iter().enumerate() {
         sql += &format!("INSERT INTO rocpd_string (id, string) VALUES ({}, '{name}');", 10 + at);
@@ -197,7 +197,7 @@ fn expected_gaps(calls: &[Call], ops: &[Op], gpu: i64) -> Expected {
 }
 
 /// Checks a property of many traces, and shrinks one for which it fails.
-fn holds(property: impl Fn(&[Call], &[Op])) {
+pub(crate) fn holds(property: impl Fn(&[Call], &[Op])) {
     let cases = if std::env::var_os("RPD_SOAK").is_some() { 5000 } else { 100 };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
     let result = TestRunner::new(config).run(&any_events(), |(calls, ops)| {

@@ -23,6 +23,7 @@
 //! | `threads.rs` | processes with equal process and thread ids |
 //! | `api.rs` | `rpd api`, `rpd top --by`: calls in order, rankings |
 //! | `sql.rs` | `rpd sql`: what a query may do, and how its answer is written |
+//! | `reports.rs` | `rpd top --by`, `copies`, `markers`, `queues`: against slow, obvious code and SQL |
 //! | `idle.rs` | `rpd gaps`, `rpd overlap`: idle times, their causes, what hides behind what |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
@@ -66,6 +67,7 @@ mod property;
 mod python;
 mod repair;
 mod replacements;
+mod reports;
 mod rows_of_texts;
 mod run;
 mod signal;

@@ -841,8 +841,12 @@ fn info_and_top_say_that_kernels_were_replaced() {
     assert_eq!(info["replaced"], serde_json::json!({"dispatches": 350, "kernels": 2, "candidates": 3}));
     let top = dir.run(&["top", &trace]);
     top.expect(0).says(&["350 dispatches ran another kernel", "rpd replacements ab.rpd"]);
-    let replaced: Vec<&str> =
-        top.stdout.lines().map(|line| line.split_whitespace().nth(9).unwrap_or_default()).collect();
+    let replaced: Vec<&str> = top
+        .stdout
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().nth(9).unwrap_or_default())
+        .collect();
     assert_eq!(replaced.len(), 4, "{top}");
     let told: serde_json::Value = serde_json::from_str(&dir.run(&["top", "--json", &trace]).stdout).unwrap();
     let told: Vec<_> = told

@@ -1,6 +1,6 @@
 //! The rows of a trace that are in a region.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rpd_schema::text::text_of;
 use rpd_schema::{Processes, Version};
 use rusqlite::{Connection, Row};
@@ -8,6 +8,7 @@ use rusqlite::{Connection, Row};
 use super::intervals::MarkerRanges;
 use crate::passes::graph::function::Function;
 use crate::trace::ids::Ids;
+use crate::trace::layout::{Layout, metadata};
 use crate::trace::{arguments, has_table};
 use crate::trim::window::Window;
 
@@ -33,6 +34,9 @@ pub(super) struct CallChoice<'a> {
     pub(super) pids: &'a [i64],
     pub(super) tids: &'a [i64],
     pub(super) sessions: &'a [i64],
+    /// The sessions of the ranks that are asked for.
+    pub(super) of_ranks: Option<Vec<i64>>,
+    pub(super) nodes: Option<(&'a [i64], Strides)>,
     pub(super) within: Option<(&'a MarkerRanges, &'a Processes)>,
 }
 
@@ -45,6 +49,30 @@ pub(super) struct OpChoice<'a> {
     pub(super) kernels: Option<Ids>,
     /// Whether anything is asked of them.
     pub(super) is_any: bool,
+}
+
+/// What is added to the numbers of each node of a merged trace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strides {
+    pid: i64,
+    gpu: i64,
+}
+
+impl Strides {
+    /// Those of a merged trace.
+    ///
+    /// # Errors
+    /// When the trace has none, or cannot be read.
+    pub(super) fn of(trace: &Connection) -> Result<Strides> {
+        let layout = Layout::of(trace)?;
+        let stride = |tag| -> Result<i64> {
+            let value = metadata(trace, &layout, tag)?.and_then(|value| value.trim().parse().ok());
+            value
+                .filter(|stride| *stride > 0)
+                .context("the trace has no nodes: rpd merge makes such of traces of several hosts")
+        };
+        Ok(Strides { pid: stride("pid_stride")?, gpu: stride("gpu_stride")? })
+    }
 }
 
 /// Whether a value is among those asked for; where none is, all are.
@@ -137,6 +165,12 @@ impl Selected {
 }
 
 impl CallChoice<'_> {
+    /// Whether the session of the row with this id is asked for.
+    fn is_of_session(&self, id: i64) -> bool {
+        let session = id >> 32;
+        among(self.sessions, &session) && self.of_ranks.as_ref().is_none_or(|of| of.contains(&session))
+    }
+
     fn scan(&self, trace: &Connection) -> Result<Ids> {
         let mut chosen = Ids::default();
         let mut rows = trace.prepare(&format!(
@@ -153,7 +187,10 @@ impl CallChoice<'_> {
             let is_within = || {
                 self.within.is_none_or(|(ranges, processes)| ranges.has((processes.of_row(id), pid), start))
             };
-            let is_of = among(self.pids, &pid) && among(self.tids, &tid) && among(self.sessions, &(id >> 32));
+            let is_of = among(self.pids, &pid)
+                && among(self.tids, &tid)
+                && self.is_of_session(id)
+                && self.nodes.is_none_or(|(nodes, strides)| nodes.contains(&(pid / strides.pid)));
             if is_of && is_within() {
                 chosen.add(id);
             }
@@ -173,15 +210,20 @@ impl CallChoice<'_> {
             return Ok(());
         }
         let mut rows = trace.prepare(&format!(
-            "SELECT id, start FROM rocpd_op WHERE typeof(start) = 'integer' AND {}",
+            "SELECT id, start, gpuId FROM rocpd_op WHERE typeof(start) = 'integer' AND {}",
             self.window.condition("start")
         ))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let (Some(id), Some(start)) = (integer(row, 0)?, integer(row, 1)?) else { continue };
+            let gpu = integer(row, 2)?;
+            let is_on = |(nodes, strides): (&[i64], Strides)| {
+                gpu.is_some_and(|gpu| nodes.contains(&(gpu / strides.gpu)))
+            };
             if possible.has(id)
                 && !linked.has(id)
-                && among(self.sessions, &(id >> 32))
+                && self.is_of_session(id)
+                && self.nodes.is_none_or(is_on)
                 && self.within.is_none_or(|(ranges, _)| ranges.has_any(start))
             {
                 found.add(id);

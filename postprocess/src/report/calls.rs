@@ -11,6 +11,7 @@ use rpd_schema::text::{is_cut, shown, text_of};
 use rusqlite::{Connection, Row};
 
 use crate::pass::sorted::{Sorted, Sorter};
+use crate::region::Selected;
 
 /// A call or a marker.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,14 +41,14 @@ pub struct ReportedOperation {
     pub name: String,
 }
 
-/// Hands the calls that `condition` (SQL on the columns of rocpd_api as `A`) leaves to `each`, until that breaks off.
+/// Hands the calls of a part of a trace, with the operations of it that they caused, to `each`, until that breaks off.
 ///
 /// # Errors
 /// When the trace cannot be read.
 pub fn each(
     trace: &Connection,
     version: Version,
-    condition: &str,
+    selected: &Selected,
     mut each: impl FnMut(ReportedCall) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     trace.execute_batch(
@@ -55,7 +56,7 @@ pub fn each(
          CREATE TEMP TABLE link AS SELECT api_id, op_id FROM rocpd_api_ops;
          CREATE INDEX temp.link_of_call ON link (api_id);",
     )?;
-    let mut order = in_order(trace, condition)?;
+    let mut order = in_order(trace, selected)?;
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     cut_long_texts(trace, "rocpd_string")?;
     if texts != "rocpd_string" {
@@ -83,7 +84,7 @@ pub fn each(
         copy_stream = shown("C.stream"),
     ))?;
     let mut operations = trace.prepare(&format!(
-        r#"SELECT O.gpuId, O.queueId, O.start, O."end", coalesce(nullif({}, ''), {})
+        r#"SELECT O.gpuId, O.queueId, O.start, O."end", coalesce(nullif({}, ''), {}), O.id
            FROM temp.link JOIN rocpd_op O ON O.id = op_id
            LEFT JOIN rocpd_string D ON D.id = O.description_id
            LEFT JOIN rocpd_string T ON T.id = O.opType_id
@@ -93,14 +94,16 @@ pub fn each(
     ))?;
     while let Some([_, _, id]) = order.next()? {
         let mut call = calls.query_row([id], call)?;
-        let caused = operations.query_map([id], |row| {
-            Ok(ReportedOperation {
-                place: (number(row, 0)?, number(row, 1)?),
-                times: (number(row, 2)?, number(row, 3)?),
-                name: text(row, 4)?,
-            })
-        })?;
-        call.operations = caused.collect::<rusqlite::Result<_>>()?;
+        let mut caused = operations.query([id])?;
+        while let Some(row) = caused.next()? {
+            if selected.has_op(number(row, 5)?) {
+                call.operations.push(ReportedOperation {
+                    place: (number(row, 0)?, number(row, 1)?),
+                    times: (number(row, 2)?, number(row, 3)?),
+                    name: text(row, 4)?,
+                });
+            }
+        }
         if each(call)?.is_break() {
             break;
         }
@@ -128,15 +131,18 @@ fn text_in(table: &str, alias: &str) -> String {
 }
 
 /// Start, turned-over end and id of the calls, as they follow each other: of two with one start the longer one comes first.
-fn in_order(trace: &Connection, condition: &str) -> Result<Sorted<[i64; 3]>> {
-    let mut calls = trace.prepare(&format!(
+fn in_order(trace: &Connection, selected: &Selected) -> Result<Sorted<[i64; 3]>> {
+    let mut calls = trace.prepare(
         r#"SELECT A.start, A."end", A.id FROM rocpd_api A
-           WHERE typeof(A.start) = 'integer' AND typeof(A."end") = 'integer' AND {condition}"#
-    ))?;
+           WHERE typeof(A.start) = 'integer' AND typeof(A."end") = 'integer'"#,
+    )?;
     let mut calls = calls.query([])?;
     let mut order = Sorter::new();
     while let Some(row) = calls.next()? {
-        order.push([row.get(0)?, !row.get::<_, i64>(1)?, row.get(2)?])?;
+        let id = row.get(2)?;
+        if selected.has_call(id) {
+            order.push([row.get(0)?, !row.get::<_, i64>(1)?, id])?;
+        }
     }
     order.sorted()
 }

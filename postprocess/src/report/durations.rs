@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use regex::Regex;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -15,6 +14,7 @@ use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::notes::{Notes, look};
 use crate::pass::sorted::{Sorted, Sorter};
+use crate::region::Selected;
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trace::{Strings, has_table};
 
@@ -31,23 +31,22 @@ pub struct TimedDispatch<'a> {
     pub end: i64,
 }
 
-/// Hands the dispatches of kernels in whose names `kernel` is found to `each`. How many were left out because of their times.
+/// Hands the dispatches of a part of a trace to `each`. How many were left out because of their times.
 ///
 /// # Errors
 /// When the trace, or a temporary file, cannot be read, when a signal came (`notes`), and those of `each`.
 pub fn each(
     trace: &Connection,
-    kernel: Option<&Regex>,
+    selected: &Selected,
     notes: &dyn Notes,
     mut each: impl FnMut(TimedDispatch<'_>) -> Result<()>,
 ) -> Result<u64> {
-    let mut names = WantedNames { strings: Strings::of(trace)?, kernel, known: HashMap::new() };
+    let mut names = KernelNames { strings: Strings::of(trace)?, known: HashMap::new() };
     notes.show("dispatches in order of time");
-    let (mut dispatches, impossible) = in_time(trace, &mut names, notes)?;
+    let (mut dispatches, impossible) = in_time(trace, selected, notes)?;
     notes.show("");
     while let Some(OrderedDispatch { launched, start, end, name, .. }) = dispatches.next()? {
-        let Some(kernel) = names.get(name)? else { continue };
-        each(TimedDispatch { kernel, launched, start, end })?;
+        each(TimedDispatch { kernel: names.get(name)?, launched, start, end })?;
         look(notes)?;
     }
     Ok(impossible)
@@ -66,7 +65,7 @@ struct OrderedDispatch {
 
 fn in_time(
     trace: &Connection,
-    names: &mut WantedNames<'_, '_>,
+    selected: &Selected,
     notes: &dyn Notes,
 ) -> Result<(Sorted<OrderedDispatch>, u64)> {
     let mut links = links(trace)?;
@@ -87,8 +86,8 @@ fn in_time(
     while let Some(row) = rows.next()? {
         notes.tick();
         look(notes)?;
-        let name = number(row, 3)?;
-        if names.get(name)?.is_none() {
+        let (id, name) = (number(row, 0)?, number(row, 3)?);
+        if !selected.has_op(id) {
             continue;
         }
         let times = match (row.get_ref(1)?, row.get_ref(2)?) {
@@ -103,7 +102,6 @@ fn in_time(
             impossible += 1;
             continue;
         }
-        let id = number(row, 0)?;
         let mut launched = None;
         while let Some([op, api]) = link.filter(|[op, _]| *op <= id) {
             if op == id
@@ -142,24 +140,21 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
 /// Names that are remembered at once.
 const REMEMBERED: usize = 4096;
 
-/// The names of kernels by their ids; of those that are wanted.
-struct WantedNames<'trace, 'a> {
+/// The names of kernels by their ids.
+struct KernelNames<'trace> {
     strings: Strings<'trace>,
-    kernel: Option<&'a Regex>,
-    known: HashMap<i64, Option<String>>,
+    known: HashMap<i64, String>,
 }
 
-impl WantedNames<'_, '_> {
-    /// The name, if it is wanted.
-    fn get(&mut self, id: i64) -> rusqlite::Result<Option<&str>> {
+impl KernelNames<'_> {
+    fn get(&mut self, id: i64) -> rusqlite::Result<&str> {
         if !self.known.contains_key(&id) {
             if self.known.len() == REMEMBERED {
                 self.known.clear();
             }
             let name = self.strings.get(id)?.unwrap_or_default();
-            let is_wanted = self.kernel.is_none_or(|kernel| kernel.is_match(&name));
-            self.known.insert(id, is_wanted.then_some(name));
+            self.known.insert(id, name);
         }
-        Ok(self.known.get(&id).and_then(Option::as_deref))
+        Ok(self.known.get(&id).map_or("", String::as_str))
     }
 }

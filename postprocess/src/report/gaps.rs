@@ -20,6 +20,7 @@ use self::cause::Causes;
 pub use self::cause::{CAUSES, Cause};
 use super::gpu_time::{GpuOps, LeftOut, OpName, OpTexts};
 use crate::pass::sorted::Sorter;
+use crate::region::Selected;
 
 /// Where bins of lengths begin, ns: 1, 2, 5, 10, 20 ... us; the first begins at 0.
 pub const BINS: [u64; 23] = bins();
@@ -184,12 +185,12 @@ struct Running {
 type LongGap = (u64, Reverse<i64>, FoundGap, Cause);
 
 impl Gaps {
-    /// Reads the operations and calls of any schema version.
+    /// Reads the operations of a part of a trace, and calls, of any schema version.
     ///
     /// # Errors
     /// When the trace, or a temporary file for sorting, cannot be read.
-    pub fn of(trace: &Connection) -> Result<Gaps> {
-        let GpuOps { mut ops, left_out } = GpuOps::of(trace)?;
+    pub fn of(trace: &Connection, selected: &Selected) -> Result<Gaps> {
+        let GpuOps { mut ops, left_out } = GpuOps::of(trace, selected)?;
         let mut gpus: BTreeMap<i64, Running> = BTreeMap::new();
         let mut found = Sorter::new();
         while let Some(op) = ops.next()? {

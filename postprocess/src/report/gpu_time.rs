@@ -10,6 +10,7 @@ use rusqlite::types::ValueRef;
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
+use crate::region::Selected;
 use crate::trace::ids::Ids;
 use crate::trace::{Strings, has_table};
 
@@ -22,6 +23,7 @@ pub(super) struct GpuOp {
     pub(super) end: i64,
     /// Row of `rocpd_op`.
     pub(super) id: i64,
+    pub(super) queue: i64,
     /// What it is called.
     pub(super) name: OpName,
 }
@@ -51,23 +53,27 @@ pub struct LeftOut {
 }
 
 impl GpuOps {
-    /// Reads and sorts them, on disk where there are many.
+    /// Reads and sorts those of a part of a trace, on disk where there are many.
     ///
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
-    pub(super) fn of(trace: &Connection) -> Result<GpuOps> {
+    pub(super) fn of(trace: &Connection, selected: &Selected) -> Result<GpuOps> {
         let barriers = match has_table(trace, "rocpd_barrierop")? {
             true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
             false => Ids::default(),
         };
         let (mut sorter, mut left_out, mut outliers) = (Sorter::new(), LeftOut::default(), Outliers::new());
         // By itself, "end" is a text to SQLite where there is no such column.
-        let mut rows = trace
-            .prepare(r#"SELECT gpuId, start, rocpd_op."end", id, description_id, opType_id FROM rocpd_op"#)?;
+        let mut rows = trace.prepare(
+            r#"SELECT gpuId, start, rocpd_op."end", id, description_id, opType_id, queueId FROM rocpd_op"#,
+        )?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
             let id = number(3)?;
+            if !selected.has_op(id) {
+                continue;
+            }
             if barriers.has(id) {
                 left_out.barriers += 1;
                 continue;
@@ -82,7 +88,7 @@ impl GpuOps {
                 continue;
             }
             let name = OpName { description: number(4)?, op_type: number(5)? };
-            sorter.push(GpuOp { gpu: number(0)?, start, end, id, name })?;
+            sorter.push(GpuOp { gpu: number(0)?, start, end, id, queue: number(6)?, name })?;
         }
         Ok(GpuOps { ops: sorter.sorted()?, left_out })
     }

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::gpu_time::{GpuOp, GpuOps, LeftOut, OpTexts};
+use crate::region::Selected;
 use crate::trace::op_kind::OpKind;
 
 /// Names of kernels that communicate between GPUs, unless told otherwise: those of NCCL, RCCL and MSCCL++, and what inference engines
@@ -74,12 +75,12 @@ pub struct GpuOverlap {
 }
 
 impl Overlap {
-    /// Reads the operations of any schema version; `communication` matches the names of kernels that communicate.
+    /// Reads the operations of a part of a trace of any schema version; `communication` matches the names of kernels that communicate.
     ///
     /// # Errors
     /// When the trace, or a temporary file for sorting, cannot be read.
-    pub fn of(trace: &Connection, communication: &Regex) -> Result<Overlap> {
-        let GpuOps { mut ops, left_out } = GpuOps::of(trace)?;
+    pub fn of(trace: &Connection, selected: &Selected, communication: &Regex) -> Result<Overlap> {
+        let GpuOps { mut ops, left_out } = GpuOps::of(trace, selected)?;
         let mut texts = OpTexts::of(trace)?;
         let mut kinds = HashMap::new();
         let mut gpus = Vec::new();

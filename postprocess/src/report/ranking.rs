@@ -6,6 +6,7 @@
 //! their thread.
 
 mod nested;
+mod place;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -20,8 +21,11 @@ use self::nested::{NameIds, NestedCall, NestedCalls};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
+use crate::passes::autograd::marker::MarkerText;
+use crate::region::Selected;
 use crate::trace::Strings;
-use crate::trace::instrumented::is_instrumented;
+use crate::trace::ids::Ids;
+use crate::trace::instrumented::{instrumented, is_instrumented};
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trace::replaced::by_kernel;
 
@@ -38,17 +42,29 @@ pub enum By {
     Copy,
     /// Markers, by text.
     Marker,
+    /// Operations, by the stream of the call that caused them.
+    Stream,
+    /// Operations, by queue.
+    Queue,
+    /// Operations, by GPU.
+    Gpu,
+    /// Operations, by the rank of the process that recorded them.
+    Rank,
+    /// Operations, by the session that recorded them.
+    Session,
+    /// Operations, by the thread that launched them.
+    Thread,
 }
 
 impl By {
     /// One of them and several, for messages.
     pub fn noun(self) -> (&'static str, &'static str) {
         match self {
-            By::Operation => ("operation", "GPU operations"),
             By::Kernel => ("kernel", "kernels"),
             By::Api => ("call", "calls"),
             By::Copy => ("copy", "copies"),
             By::Marker => ("marker", "markers"),
+            _ => ("operation", "GPU operations"),
         }
     }
 
@@ -59,13 +75,20 @@ impl By {
 
     /// Whether instrumented kernels may be among them.
     fn has_instrumented(self) -> bool {
-        matches!(self, By::Operation | By::Kernel)
+        !matches!(self, By::Api | By::Marker | By::Copy)
+    }
+
+    /// Whether operations are put together by where they ran or who launched them, not by name.
+    pub fn is_place(self) -> bool {
+        matches!(self, By::Stream | By::Queue | By::Gpu | By::Rank | By::Session | By::Thread)
     }
 
     /// Start, end and two ids of texts of each row for which `counts` (SQL) is true; the name is the first text that is not empty. Of
-    /// what nests the id and the thread too.
-    fn query(self, counts: &str) -> String {
-        let ops = format!(r#"SELECT start, "end", description_id, opType_id FROM rocpd_op WHERE {counts}"#);
+    /// what nests the id and the thread too, of others the id where it is asked for.
+    pub(super) fn query(self, counts: &str, with_id: bool) -> String {
+        let id = if with_id { ", id" } else { "" };
+        let ops =
+            format!(r#"SELECT start, "end", description_id, opType_id{id} FROM rocpd_op WHERE {counts}"#);
         let of_type =
             |which: &str| format!("{ops} AND opType_id IN (SELECT id FROM rocpd_string WHERE {which})");
         let user_marker = "apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')";
@@ -77,16 +100,16 @@ impl By {
             )
         };
         match self {
-            By::Operation => ops,
             By::Kernel => of_type(&format!("string IN ({KERNEL_TYPES})")),
             By::Copy => of_type("string LIKE 'Copy%'"),
             By::Api => calls("0", &format!("NOT {marker}")),
             By::Marker => calls(&format!("iif({user_marker}, args_id, 0)"), &marker),
+            _ => ops,
         }
     }
 
     /// Where the first text is.
-    fn texts(self, version: Version) -> &'static str {
+    pub(super) fn texts(self, version: Version) -> &'static str {
         if self == By::Marker && version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" }
     }
 }
@@ -94,7 +117,8 @@ impl By {
 /// Rows of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NameGroup {
-    /// The ops' description (a kernel's name), or their type where that is empty (copies); the calls' function; the markers' text.
+    /// The ops' description (a kernel's name), or their type where that is empty (copies); the calls' function; the markers' text; where
+    /// they ran or who launched them.
     pub name: String,
     /// How many there are.
     pub calls: u64,
@@ -109,12 +133,38 @@ pub struct NameGroup {
     pub min_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
+    /// Where they were asked for.
+    #[serde(flatten)]
+    pub percentiles: Option<Percentiles>,
     /// Of kernels: dispatches that ran another kernel in its place, but no instrumented one. Left out of JSON where there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub replaced: u64,
     /// Share of the total time of all rows, in percent; of calls and markers the share of `self_ns`.
     pub percent: f64,
 }
+
+/// Durations that so many percent of a group do not exceed: each is one of them, the shortest that does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// The median, ns.
+    pub p50_ns: u64,
+    /// Of 90 %, ns.
+    pub p90_ns: u64,
+    /// Of 99 %, ns.
+    pub p99_ns: u64,
+}
+
+/// What a ranking counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counted {
+    /// Dispatches of instrumented kernels too.
+    pub instrumented: bool,
+    /// Percentiles too: all durations are sorted for them.
+    pub percentiles: bool,
+}
+
+/// Number of a group, and a duration of it, ns.
+type NamedDuration = (usize, u64);
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's way
 fn is_zero(number: &u64) -> bool {
@@ -133,6 +183,8 @@ pub struct Ranking {
     pub nameless: u64,
     /// Dispatches of instrumented kernels that were left out.
     pub instrumented: u64,
+    /// Barriers that were left out: by where they ran, they are no work.
+    pub barriers: u64,
 }
 
 /// Running sums of one pair of string ids, then of one name.
@@ -167,67 +219,202 @@ impl RunningSums {
     }
 }
 
+/// The texts that name rows, each pair of ids looked up once.
+pub(super) struct Names<'trace> {
+    strings: Strings<'trace>,
+    texts: Strings<'trace>,
+    known: HashMap<NameIds, usize>,
+    /// Numbers of the names, which several pairs may have.
+    numbers: HashMap<String, usize>,
+    nameless: Option<usize>,
+    /// Whether PyTorch's operators are named without their numbers and sizes.
+    by_operator: bool,
+}
+
+impl Names<'_> {
+    /// No names yet; their first texts are in the table `texts`.
+    ///
+    /// # Errors
+    /// When there is no such table.
+    pub(super) fn of<'trace>(trace: &'trace Connection, texts: &str) -> rusqlite::Result<Names<'trace>> {
+        Ok(Names {
+            strings: Strings::of(trace)?,
+            texts: Strings::in_table(trace, texts)?,
+            known: HashMap::new(),
+            numbers: HashMap::new(),
+            nameless: None,
+            by_operator: false,
+        })
+    }
+
+    /// The same with PyTorch's operators (`aten::mm, op_id = 7`) by their names alone.
+    pub(super) fn by_operator(self) -> Self {
+        Names { by_operator: true, ..self }
+    }
+
+    /// The number of a name: the first text that is not empty.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(super) fn number(&mut self, ids: NameIds) -> rusqlite::Result<usize> {
+        if let Some(number) = self.known.get(&ids) {
+            return Ok(*number);
+        }
+        let name = match self.texts.get(ids.0)?.filter(|text| !text.is_empty()) {
+            Some(name) => Some(name),
+            None => self.strings.get(ids.1)?.filter(|name| !name.is_empty()),
+        };
+        let name = name.map(|name| match MarkerText::of(&name) {
+            MarkerText::Operator(operator) if self.by_operator => operator.name.to_string(),
+            _ => name,
+        });
+        let next = self.numbers.len();
+        let is_nameless = name.is_none();
+        let number = *self.numbers.entry(name.unwrap_or_else(|| NAMELESS.to_string())).or_insert(next);
+        if is_nameless {
+            self.nameless = Some(number);
+        }
+        if self.known.len() == REMEMBERED {
+            self.known.clear();
+        }
+        self.known.insert(ids, number);
+        Ok(number)
+    }
+
+    /// The names by their numbers.
+    pub(super) fn into_names(self) -> Vec<String> {
+        let mut names: Vec<(usize, String)> =
+            self.numbers.into_iter().map(|(name, number)| (number, name)).collect();
+        names.sort_unstable();
+        names.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// Pairs of ids that are remembered at once.
+const REMEMBERED: usize = 1 << 16;
+
+/// The name of rows whose names are not in the file.
+const NAMELESS: &str = "(no name in the file)";
+
+/// The sums of each group, and what percentiles are taken from.
+struct Sums {
+    groups: Vec<RunningSums>,
+    /// Group and duration, where percentiles are asked for.
+    durations: Option<Sorter<[u64; 2]>>,
+}
+
+impl Sums {
+    fn group(&mut self, number: usize) -> &mut RunningSums {
+        if self.groups.len() <= number {
+            self.groups.resize(number + 1, RunningSums::NONE);
+        }
+        &mut self.groups[number]
+    }
+
+    fn duration(&mut self, (number, ns): NamedDuration) -> Result<()> {
+        self.durations.as_mut().map_or(Ok(()), |durations| durations.push([number as u64, ns]))
+    }
+
+    /// The percentiles of each group.
+    fn percentiles(&mut self) -> Result<Vec<Option<Percentiles>>> {
+        let mut found = vec![None; self.groups.len()];
+        let Some(durations) = self.durations.take() else { return Ok(found) };
+        let mut durations = durations.sorted()?;
+        for (group, found) in self.groups.iter().zip(&mut found) {
+            // The n-th of them, counted from 1, is the first that so many percent do not exceed.
+            let rank = |percent: u64| (u128::from(group.calls) * u128::from(percent)).div_ceil(100) as u64;
+            let ranks = [50, 90, 99].map(rank);
+            let mut at = [0; 3];
+            for nth in 1..=group.calls {
+                let Some([_, ns]) = durations.next()? else { break };
+                for (rank, at) in ranks.iter().zip(&mut at) {
+                    if *rank == nth {
+                        *at = ns;
+                    }
+                }
+            }
+            let [p50_ns, p90_ns, p99_ns] = at;
+            *found = Some(Percentiles { p50_ns, p90_ns, p99_ns });
+        }
+        Ok(found)
+    }
+}
+
 impl Ranking {
-    /// Reads the rows of any schema version, dispatches of instrumented kernels only where they are asked for.
+    /// Reads the rows of a part of a trace of any schema version.
     ///
     /// # Errors
     /// When the file, or a temporary one for sorting, cannot be read.
-    pub fn of(trace: &Connection, version: Version, by: By, with_instrumented: bool) -> Result<Ranking> {
+    pub fn of(
+        (trace, version): (&Connection, Version),
+        by: By,
+        selected: &Selected,
+        counted: Counted,
+    ) -> Result<Ranking> {
         let mut ranking = Ranking::default();
-        let counts = if by.has_instrumented() && !with_instrumented {
-            let left_out = is_instrumented(trace, "id")?;
-            let count = format!("SELECT count(*) FROM rocpd_op WHERE {left_out}");
-            ranking.instrumented = trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
-            format!("NOT {left_out}")
-        } else {
-            "1".to_string()
-        };
-        let by_ids = ranking.scan(trace, by, &counts)?;
-        let (mut strings, mut texts) = (Strings::of(trace)?, Strings::in_table(trace, by.texts(version))?);
-        let mut by_name: HashMap<String, RunningSums> = HashMap::new();
-        for ((first, second), sums) in by_ids {
-            let name = match texts.get(first)?.filter(|text| !text.is_empty()) {
-                Some(name) => Some(name),
-                None => strings.get(second)?,
+        let is_left_out = by.has_instrumented() && !counted.instrumented;
+        if is_left_out {
+            ranking.instrumented = match selected.is_everything() {
+                true => {
+                    let left_out = is_instrumented(trace, "id")?;
+                    let count = format!("SELECT count(*) FROM rocpd_op WHERE {left_out}");
+                    trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs()
+                }
+                false => {
+                    let mut ops = Ids::default();
+                    let there = Ids::of(trace, "SELECT id FROM rocpd_op", [])?;
+                    let is_here = |id: &i64| there.has(*id) && selected.has_op(*id);
+                    let ids = instrumented(trace)?.into_inner();
+                    ids.into_iter().map(u64::cast_signed).filter(is_here).for_each(|id| ops.add(id));
+                    ops.len()
+                }
             };
-            let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
-                ranking.nameless += sums.calls;
-                "(no name in the file)".to_string()
-            });
-            by_name.entry(name).or_insert(RunningSums::NONE).add(sums);
         }
-        // Of operations the two are the same.
-        let all: f64 = by_name.values().map(|sums| sums.self_ns as f64).sum();
-        let mut groups: Vec<(RunningSums, String)> =
-            by_name.into_iter().map(|(name, sums)| (sums, name)).collect();
-        groups.sort_by(|(a, name), (b, other)| (Reverse(a.self_ns), name).cmp(&(Reverse(b.self_ns), other)));
-        let replaced = match by {
-            By::Operation | By::Kernel => by_kernel(trace)?,
-            By::Api | By::Copy | By::Marker => BTreeMap::new(),
+        let durations = counted.percentiles.then(Sorter::new);
+        let mut sums = Sums { groups: Vec::new(), durations };
+        let names = if by.is_place() {
+            let left = if is_left_out { instrumented(trace)? } else { Ids::default() };
+            let (labels, left_out) =
+                place::each((trace, version), by, selected, &left, &mut |(number, ns)| {
+                    sums.group(number).add(RunningSums::of(ns));
+                    sums.duration((number, ns))
+                })?;
+            ranking.impossible = left_out.impossible;
+            ranking.barriers = left_out.barriers;
+            labels
+        } else {
+            ranking.scan((trace, version), by, (selected, is_left_out), &mut sums)?
         };
-        let group = |(sums, name): (RunningSums, String)| NameGroup {
-            replaced: replaced.get(&name).copied().unwrap_or(0),
-            name,
-            calls: sums.calls,
-            total_ns: sums.total_ns,
-            self_ns: by.nests().then_some(sums.self_ns),
-            average_ns: sums.all_ns as f64 / sums.calls as f64,
-            min_ns: sums.min_ns,
-            max_ns: sums.max_ns,
-            percent: if all > 0.0 { 100.0 * sums.self_ns as f64 / all } else { 0.0 },
-        };
-        ranking.groups = groups.into_iter().map(group).collect();
+        let percentiles = sums.percentiles()?;
+        ranking.groups = groups((trace, selected), by, (names, sums.groups, percentiles))?;
         Ok(ranking)
     }
 
-    fn scan(&mut self, trace: &Connection, by: By, counts: &str) -> Result<HashMap<NameIds, RunningSums>> {
-        let mut sums: HashMap<NameIds, RunningSums> = HashMap::new();
+    /// Adds up what has names, and says those.
+    fn scan(
+        &mut self,
+        (trace, version): (&Connection, Version),
+        by: By,
+        (selected, is_left_out): (&Selected, bool),
+        sums: &mut Sums,
+    ) -> Result<Vec<String>> {
+        let mut names = Names::of(trace, by.texts(version))?;
+        let counts = match is_left_out {
+            true => format!("NOT {}", is_instrumented(trace, "id")?),
+            false => "1".to_string(),
+        };
         let processes = Processes::of(trace)?;
         let mut nested = Sorter::new();
         let mut outliers = Outliers::new();
-        let mut rows = trace.prepare(&by.query(counts))?;
+        let with_id = !selected.is_everything();
+        let mut rows = trace.prepare(&by.query(&counts, with_id))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
+            let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
+            let is_here = |id| if by.nests() { selected.has_call(id) } else { selected.has_op(id) };
+            if with_id && !is_here(id(4)?) {
+                continue;
+            }
             let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(0)?, row.get_ref(1)?)
             else {
                 self.impossible += 1;
@@ -237,24 +424,61 @@ impl Ranking {
                 self.impossible += 1;
                 continue;
             }
-            let duration = end.abs_diff(start);
-            let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
-            let name = (id(2)?, id(3)?);
+            let (name, duration) = ((id(2)?, id(3)?), end.abs_diff(start));
+            let number = names.number(name)?;
+            sums.duration((number, duration))?;
             if by.nests() {
                 let thread = [processes.of_row(id(4)?), id(5)?, id(6)?];
                 nested.push(NestedCall::new(thread, (start, end), id(4)?, name))?;
             } else {
-                sums.entry(name).or_insert(RunningSums::NONE).add(RunningSums::of(duration));
+                sums.group(number).add(RunningSums::of(duration));
             }
         }
         let mut nested = nested.sorted()?;
+        let mut by_ids = HashMap::new();
         let mut stack = NestedCalls::default();
         while let Some(range) = nested.next()? {
-            stack.enter(range, &mut sums);
+            stack.enter(range, &mut by_ids);
         }
-        stack.leave_all(&mut sums);
-        Ok(sums)
+        stack.leave_all(&mut by_ids);
+        for (ids, running) in by_ids {
+            sums.group(names.number(ids)?).add(running);
+        }
+        self.nameless =
+            names.nameless.and_then(|number| sums.groups.get(number)).map_or(0, |sums| sums.calls);
+        Ok(names.into_names())
     }
+}
+
+/// The groups in their order; those of one label are one.
+fn groups(
+    (trace, selected): (&Connection, &Selected),
+    by: By,
+    (names, sums, percentiles): (Vec<String>, Vec<RunningSums>, Vec<Option<Percentiles>>),
+) -> Result<Vec<NameGroup>> {
+    // Of operations self time and total time are the same.
+    let all: f64 = sums.iter().map(|sums| sums.self_ns as f64).sum();
+    let replaced = match by {
+        By::Operation | By::Kernel => by_kernel(trace, &|op| selected.has_op(op))?,
+        _ => BTreeMap::new(),
+    };
+    let group = |((name, sums), percentiles): ((String, RunningSums), Option<Percentiles>)| NameGroup {
+        replaced: replaced.get(&name).copied().unwrap_or(0),
+        name,
+        calls: sums.calls,
+        total_ns: sums.total_ns,
+        self_ns: by.nests().then_some(sums.self_ns),
+        average_ns: sums.all_ns as f64 / sums.calls as f64,
+        min_ns: sums.min_ns,
+        max_ns: sums.max_ns,
+        percentiles,
+        percent: if all > 0.0 { 100.0 * sums.self_ns as f64 / all } else { 0.0 },
+    };
+    let mut groups: Vec<NameGroup> =
+        names.into_iter().zip(sums).zip(percentiles).map(group).filter(|group| group.calls > 0).collect();
+    let own = |group: &NameGroup| group.self_ns.unwrap_or(group.total_ns);
+    groups.sort_by(|a, b| (Reverse(own(a)), &a.name).cmp(&(Reverse(own(b)), &b.name)));
+    Ok(groups)
 }
 
 #[cfg(test)]
@@ -277,15 +501,15 @@ mod tests {
         trace
     }
 
+    fn ranked(trace: &Connection) -> Ranking {
+        let everything = Selected::everything();
+        Ranking::of((trace, Version::V2), By::Operation, &everything, Counted::default()).unwrap()
+    }
+
     #[test]
     fn sessions_with_their_own_strings_fall_together() {
-        let ranking = Ranking::of(
-            &trace("(1,31,2,3), (5,15,5,3), (5,15,5,3), (1,51,1,4)"),
-            Version::V2,
-            By::Operation,
-            false,
-        )
-        .unwrap();
+        let trace = trace("(1,31,2,3), (5,15,5,3), (5,15,5,3), (1,51,1,4)");
+        let ranking = ranked(&trace);
         let gemm = NameGroup {
             name: "gemm".into(),
             calls: 3,
@@ -294,6 +518,7 @@ mod tests {
             average_ns: 50.0 / 3.0,
             min_ns: 10,
             max_ns: 30,
+            percentiles: None,
             replaced: 0,
             percent: 50.0,
         };
@@ -307,7 +532,7 @@ mod tests {
             "(10,5,2,3), ('x',5,2,3), (NULL,1,2,3), (-9223372036854775807,9223372036854775807,2,3), \
              (1,2,99,98), (1,1,2,3)",
         );
-        let ranking = Ranking::of(&trace, Version::V2, By::Operation, false).unwrap();
+        let ranking = ranked(&trace);
         assert_eq!((ranking.impossible, ranking.nameless), (4, 1));
         assert_eq!(ranking.groups.len(), 2);
         assert_eq!(ranking.groups[0].name, "(no name in the file)");

@@ -28,7 +28,7 @@ impl Replaced {
     /// # Errors
     /// When the trace cannot be read.
     pub fn of(trace: &Connection) -> rusqlite::Result<Option<Replaced>> {
-        let kernels = by_kernel(trace)?;
+        let kernels = by_kernel(trace, &|_| true)?;
         if kernels.is_empty() {
             return Ok(None);
         }
@@ -48,25 +48,33 @@ impl Replaced {
     }
 }
 
-/// How many dispatches of each kernel of the program ran another one.
+/// How many dispatches of each kernel of the program ran another one; of those operations for which `counts` holds.
 ///
 /// # Errors
 /// When the trace cannot be read.
-pub(crate) fn by_kernel(trace: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
+pub(crate) fn by_kernel(
+    trace: &Connection,
+    counts: &dyn Fn(i64) -> bool,
+) -> rusqlite::Result<BTreeMap<String, u64>> {
     let mut found = BTreeMap::new();
     if !has_table(trace, "ext_replacement")? {
         return Ok(found);
     }
-    let mut counts = trace.prepare(&format!(
-        "SELECT O.description_id, count(DISTINCT O.id) FROM ext_replacement R JOIN rocpd_op O ON O.id = R.op_id
-         WHERE NOT {} GROUP BY 1",
+    let mut rows = trace.prepare(&format!(
+        "SELECT DISTINCT O.id, O.description_id FROM ext_replacement R JOIN rocpd_op O ON O.id = R.op_id
+         WHERE NOT {}",
         is_instrumented(trace, "O.id")?
     ))?;
-    let mut counts = counts.query([])?;
+    let mut rows = rows.query([])?;
     let mut strings = Strings::of(trace)?;
-    while let Some(row) = counts.next()? {
-        let name = strings.get(row.get_ref(0)?.as_i64().unwrap_or(-1))?.unwrap_or_default();
-        *found.entry(name).or_default() += row.get::<_, i64>(1)?.unsigned_abs();
+    let mut by_id: BTreeMap<i64, u64> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        if counts(row.get_ref(0)?.as_i64().unwrap_or(-1)) {
+            *by_id.entry(row.get_ref(1)?.as_i64().unwrap_or(-1)).or_default() += 1;
+        }
+    }
+    for (id, dispatches) in by_id {
+        *found.entry(strings.get(id)?.unwrap_or_default()).or_default() += dispatches;
     }
     Ok(found)
 }

@@ -1,0 +1,311 @@
+//! `rpd kernel`: one kernel from all sides.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use regex::Regex;
+use rpd_escape::csv_field;
+use rpd_postprocess::pattern::pattern;
+use rpd_postprocess::region::Region;
+use rpd_postprocess::report::kernel::{FoundKernel, Geometry, KernelReport, KernelSums, Launcher};
+use rpd_postprocess::text::{counted, escape};
+use rpd_postprocess::trace;
+use rpd_postprocess::trim::window::span;
+
+use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::output;
+use crate::output::chart::{bar, bar_room};
+use crate::output::left_out::note_left_out;
+use crate::output::note::note;
+use crate::output::progress::notes;
+use crate::output::quantity::{duration, size};
+use crate::output::table::{Align, Table};
+
+/// Show one kernel: how long it takes, with which grids, who launches it, and whether it changes over the run
+///
+/// NAME is its whole name or a regular expression; of several kernels that match it is the one with the most time.
+#[derive(Args)]
+#[command(after_help = format!("\
+Columns:
+  calls      dispatches: of all, or of the row
+  total      sum of their durations; average, min, max, p50, p90, p99: of them
+  duration   how many took so long; the last row is what is longer than p99
+  grid       workgroups, workgroup: work-items by dimension
+  lds        bytes of a workgroup, scratch: bytes of a work-item
+  vgpr, sgpr vector registers of a work-item, scalar ones of a wave, where the
+             trace has them; rpd code says what occupancy they allow
+  launched by
+             the call that launched it, with its process and thread
+  from       when a part of the run begins, counted from the first call; the
+             bar shows the average
+
+{REGION_HELP}
+
+Example:
+  rpd kernel trace.rpd saxpy
+  rpd kernel pytorch.rpd '^Cijk.*MT256' --in 'step 3'
+  rpd kernel --json trace.rpd saxpy | jq .geometries"))]
+pub(crate) struct Kernel {
+    /// The trace
+    file: PathBuf,
+    /// The name of a kernel, or a regular expression that is found in it
+    name: String,
+    /// Count dispatches of instrumented kernels too
+    #[arg(long)]
+    instrumented: bool,
+    /// Write a JSON object; times in nanoseconds
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write comma-separated values with a header line, and a line for each row of the tables; times in nanoseconds
+    #[arg(long)]
+    csv: bool,
+    #[command(flatten)]
+    region: RegionArgs,
+}
+
+impl Kernel {
+    /// Writes the kernel to standard output.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, has no such kernel, or standard output cannot be written.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let name = self.file.display();
+        let notes = notes();
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let selected = Region::from(self.region).select(&trace, version)?;
+        notes.show("looking at the kernel");
+        // A name need not be a regular expression: `f(int*` is one that nothing closes.
+        let exact = || Regex::new(&regex::escape(&self.name));
+        let wanted = pattern(&self.name).or_else(|_| exact().map_err(|error| error.to_string()));
+        let wanted = wanted.map_err(anyhow::Error::msg)?;
+        let found = FoundKernel::of((&trace, version), (&self.name, &wanted), &selected, self.instrumented)
+            .with_context(|| format!("cannot read the kernels of {name}"))?;
+        let zero = span(&trace).map_or(0, |span| span.start_ns);
+        drop((trace, notes));
+        note_left_out(&self.file, found.left_out);
+        if found.instrumented > 0 {
+            note(format_args!(
+                "{name}: {} left out: they ran instrumented kernels; --instrumented counts them",
+                counted(found.instrumented, "dispatch is", "dispatches are")
+            ));
+        }
+        let Some(kernel) = found.kernel else {
+            anyhow::bail!(
+                "{name} has no such kernel as {}; rpd top --by kernel shows those there are",
+                escape(&self.name)
+            );
+        };
+        if found.others > 0 {
+            note(format_args!(
+                "{} too; this is the one with the most time, and rpd top --kernel lists all",
+                counted(found.others, "other kernel matches", "other kernels match")
+            ));
+        }
+        if self.json {
+            output::write_json(&kernel)?;
+        } else if self.csv {
+            write_csv(&kernel)?;
+        } else {
+            output::write(|out| write_tables(out, &kernel, zero, output::line_width()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn time(ns: u64) -> String {
+    duration(ns as f64)
+}
+
+fn average(sums: &KernelSums) -> f64 {
+    sums.total_ns as f64 / sums.calls.max(1) as f64
+}
+
+/// `64 x 2 x 1`, without what is 1 at the end.
+fn dimensions(sizes: Option<[i64; 3]>) -> String {
+    match sizes {
+        None => String::new(),
+        Some([x, 1, 1]) => x.to_string(),
+        Some([x, y, 1]) => format!("{x}x{y}"),
+        Some([x, y, z]) => format!("{x}x{y}x{z}"),
+    }
+}
+
+fn launcher(launcher: &Launcher) -> String {
+    match (&launcher.function, launcher.pid, launcher.tid) {
+        (Some(function), Some(pid), Some(tid)) => format!("{function}, process {pid} thread {tid}"),
+        _ => "(no call in the file)".to_string(),
+    }
+}
+
+fn write_tables(
+    out: &mut impl Write,
+    kernel: &KernelReport,
+    zero: i64,
+    room: Option<usize>,
+) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("calls", Right),
+        ("total", Right),
+        ("average", Right),
+        ("min", Right),
+        ("p50", Right),
+        ("p90", Right),
+        ("p99", Right),
+        ("max", Right),
+        ("name", Left),
+    ])
+    .sparing(&["p90", "min", "p50", "average"]);
+    table.row(vec![
+        kernel.calls.to_string(),
+        time(kernel.total_ns),
+        duration(kernel.average_ns),
+        time(kernel.min_ns),
+        time(kernel.percentiles.p50_ns),
+        time(kernel.percentiles.p90_ns),
+        time(kernel.percentiles.p99_ns),
+        time(kernel.max_ns),
+        kernel.name.clone(),
+    ]);
+    table.write(out, 0, room)?;
+
+    let greatest = kernel.histogram.iter().map(|bin| bin.calls).max().unwrap_or(0);
+    let bars = bar_room(room, 40);
+    let mut table = Table::new(&[("duration", Left), ("calls", Right), ("%", Right), ("", Left)]);
+    for bin in &kernel.histogram {
+        table.row(vec![
+            match bin.to_ns {
+                Some(to) => format!("{} to {}", time(bin.from_ns), time(to)),
+                None => format!("{} and more", time(bin.from_ns)),
+            },
+            bin.calls.to_string(),
+            format!("{:.1}", 100.0 * bin.calls as f64 / kernel.calls.max(1) as f64),
+            bar(bin.calls.into(), greatest.into(), bars),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)?;
+
+    let mut table = Table::new(&[
+        ("calls", Right),
+        ("total", Right),
+        ("average", Right),
+        ("max", Right),
+        ("lds", Right),
+        ("scratch", Right),
+        ("vgpr", Right),
+        ("sgpr", Right),
+        ("workgroup", Left),
+        ("grid", Left),
+    ])
+    .sparing(&["scratch", "max", "sgpr", "total"]);
+    for Geometry { grid, workgroup, lds_bytes, scratch_bytes, vgprs, sgprs, sums } in &kernel.geometries {
+        let bytes = |bytes: &Option<i64>| {
+            bytes.and_then(|bytes| u64::try_from(bytes).ok()).map(size).unwrap_or_default()
+        };
+        let registers = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+        table.row(vec![
+            sums.calls.to_string(),
+            time(sums.total_ns),
+            duration(average(sums)),
+            time(sums.max_ns),
+            bytes(lds_bytes),
+            bytes(scratch_bytes),
+            registers(vgprs),
+            registers(sgprs),
+            dimensions(*workgroup),
+            if grid.is_some() { dimensions(*grid) } else { "(not in the file)".to_string() },
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)?;
+
+    let mut table = Table::new(&[
+        ("calls", Right),
+        ("total", Right),
+        ("average", Right),
+        ("max", Right),
+        ("launched by", Left),
+    ])
+    .sparing(&["max"]);
+    for of in &kernel.launchers {
+        let sums = &of.sums;
+        table.row(vec![
+            sums.calls.to_string(),
+            time(sums.total_ns),
+            duration(average(sums)),
+            time(sums.max_ns),
+            launcher(of),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)?;
+
+    let greatest = kernel.trend.iter().map(|part| average(&part.sums)).fold(0.0, f64::max) as u128;
+    let mut table =
+        Table::new(&[("from", Right), ("calls", Right), ("average", Right), ("max", Right), ("", Left)]);
+    for part in &kernel.trend {
+        let from = part.start_ns.saturating_sub(zero) as f64 / 1e9;
+        let sums = &part.sums;
+        table.row(vec![
+            format!("{from:+.6}s"),
+            sums.calls.to_string(),
+            if sums.calls == 0 { String::new() } else { duration(average(sums)) },
+            if sums.calls == 0 { String::new() } else { time(sums.max_ns) },
+            bar(average(sums) as u128, greatest, bars),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)
+}
+
+fn write_csv(kernel: &KernelReport) -> Result<()> {
+    output::write(|out| {
+        output::write_csv_record(
+            out,
+            [
+                "by",
+                "what",
+                "start_ns",
+                "calls",
+                "total_ns",
+                "max_ns",
+                "lds_bytes",
+                "scratch_bytes",
+                "vgprs",
+                "sgprs",
+            ],
+        )?;
+        let mut row =
+            |by: &str, what: &str, start: Option<i64>, sums: &KernelSums, facts: [Option<i64>; 4]| {
+                let optional =
+                    |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+                let mut record = vec![
+                    by.to_string(),
+                    csv_field(what).into_owned(),
+                    optional(start),
+                    sums.calls.to_string(),
+                    sums.total_ns.to_string(),
+                    sums.max_ns.to_string(),
+                ];
+                record.extend(facts.map(optional));
+                output::write_csv_record(out, record)
+            };
+        let KernelReport { calls, total_ns, max_ns, .. } = *kernel;
+        row("kernel", &kernel.name, None, &KernelSums { calls, total_ns, max_ns }, [None; 4])?;
+        for Geometry { grid, workgroup, lds_bytes, scratch_bytes, vgprs, sgprs, sums } in &kernel.geometries {
+            let what = format!("{} of {}", dimensions(*grid), dimensions(*workgroup));
+            row("geometry", &what, None, sums, [*lds_bytes, *scratch_bytes, *vgprs, *sgprs])?;
+        }
+        for of in &kernel.launchers {
+            row("launcher", &launcher(of), None, &of.sums, [None; 4])?;
+        }
+        for part in &kernel.trend {
+            row("part", "", Some(part.start_ns), &part.sums, [None; 4])?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,109 @@
+//! Rows of a table beside ids that come in order: each table is read once, however many rows are asked for.
+//!
+//! Looking rows up one by one costs more, and where a file has no key it would read the table for each.
+
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, Rows, Statement};
+
+use crate::trace::has_table;
+
+/// A table in the order of a column with ids.
+pub(super) struct ById<'trace>(Option<Statement<'trace>>);
+
+impl<'trace> ById<'trace> {
+    /// The `columns` (SQL) of a table in the order of `id`; nothing of a table that is not there. Rows whose id is no integer are none.
+    ///
+    /// # Errors
+    /// When a column is not there, or the trace cannot be read.
+    pub(super) fn of(
+        trace: &'trace Connection,
+        table: &str,
+        id: &str,
+        columns: &str,
+    ) -> rusqlite::Result<ById<'trace>> {
+        if !has_table(trace, table)? {
+            return Ok(ById(None));
+        }
+        // By itself, a name in quotes is a text to SQLite where there is no such column.
+        let select = format!(
+            "SELECT {table}.{id}, {columns} FROM {table} WHERE typeof({table}.{id}) = 'integer' ORDER BY {table}.{id}"
+        );
+        ById::query(trace, &select)
+    }
+
+    /// The rows of a query whose first column is an integer that never becomes smaller.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(super) fn query(trace: &'trace Connection, select: &str) -> rusqlite::Result<ById<'trace>> {
+        trace.prepare(select).map(|statement| ById(Some(statement)))
+    }
+
+    /// No rows.
+    pub(super) fn none() -> ById<'trace> {
+        ById(None)
+    }
+
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(super) fn rows(&mut self) -> rusqlite::Result<OrderedRows<'_>> {
+        let mut rows = OrderedRows {
+            rows: self.0.as_mut().map(|statement| statement.query([])).transpose()?,
+            ahead: None,
+        };
+        rows.advance()?;
+        Ok(rows)
+    }
+}
+
+/// The rows, as they are passed.
+pub(super) struct OrderedRows<'statement> {
+    rows: Option<Rows<'statement>>,
+    ahead: Option<(i64, Vec<Value>)>,
+}
+
+impl OrderedRows<'_> {
+    fn advance(&mut self) -> rusqlite::Result<()> {
+        self.ahead = None;
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        if let Some(row) = rows.next()? {
+            let columns = row.as_ref().column_count();
+            let values = (1..columns).map(|column| {
+                Ok(match row.get_ref(column)? {
+                    ValueRef::Integer(number) => Value::Integer(number),
+                    ValueRef::Null => Value::Null,
+                    other => Value::Text(rpd_schema::text::text_of(other).into_owned()),
+                })
+            });
+            self.ahead = Some((row.get(0)?, values.collect::<rusqlite::Result<_>>()?));
+        }
+        Ok(())
+    }
+
+    /// The columns of the first row with this id. Ids that are asked for never become smaller.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(super) fn at(&mut self, id: i64) -> rusqlite::Result<Option<&[Value]>> {
+        while self.ahead.as_ref().is_some_and(|(ahead, _)| *ahead < id) {
+            self.advance()?;
+        }
+        Ok(self.ahead.as_ref().filter(|(ahead, _)| *ahead == id).map(|(_, values)| values.as_slice()))
+    }
+}
+
+/// The integer of a column, if it is one.
+pub(super) fn integer(values: &[Value], column: usize) -> Option<i64> {
+    match values.get(column) {
+        Some(Value::Integer(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+/// The text of a column, whatever it is, as [`rpd_schema::text::text_of`] has it.
+pub(super) fn text(values: &[Value], column: usize) -> String {
+    let value = values.get(column).map_or(ValueRef::Null, ValueRef::from);
+    rpd_schema::text::text_of(value).into_owned()
+}

@@ -1,0 +1,325 @@
+//! Ranges of markers as a tree: how often, and how much time of the CPU and the GPU inside of each, with and without those inside it.
+//!
+//! CPU time is that of the thread that pushed the range. Of two ranges that overlap without one inside the other, the time in which both
+//! are open is that of the later one. GPU time belongs to the innermost range that is open on the thread of the launching call when that
+//! call begins. An operation counts with the time in which none ran on its GPU that began before it, so that the GPU times of all ranges
+//! and of what is in none add up to the time in which the GPUs were busy.
+//!
+//! The own times of a range and of all below it add up to its inclusive time. Memory grows with the number of paths, not of ranges.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use rpd_schema::{Processes, Version};
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use serde::Serialize;
+
+use super::caused::CausedOps;
+use super::gpu_time::LeftOut;
+use super::ranking::{By, Names};
+use crate::check::outlier::Outliers;
+use crate::check::rule::are_sound;
+use crate::pass::sorted::Sorter;
+use crate::region::Selected;
+
+/// The tree of ranges, and what could not be counted.
+#[derive(Debug)]
+pub struct Markers {
+    /// Parents before their children, and of one parent those with the most time first; the last one is what is in no marker, if there is any.
+    pub nodes: Vec<MarkerNode>,
+    /// From the first start to the last end of markers and operations, ns.
+    pub span_ns: u64,
+    /// Threads that have markers.
+    pub threads: u64,
+    /// GPUs that have operations.
+    pub gpus: u64,
+    /// Markers with impossible times.
+    pub impossible: u64,
+    /// Operations that count nowhere.
+    pub left_out: LeftOut,
+}
+
+/// Ranges with one path: their own text, and those of the ranges around them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MarkerNode {
+    /// Its place among all, from 0.
+    pub node: usize,
+    /// The node around it.
+    pub parent: Option<usize>,
+    /// How many are around it.
+    pub depth: usize,
+    /// Its text; none of what is in no marker.
+    pub name: Option<String>,
+    /// How many ranges.
+    pub ranges: u64,
+    /// Operations launched in them.
+    pub operations: u64,
+    /// Time in them on their threads, ns.
+    pub cpu_ns: u64,
+    /// Of that, what is in no range inside.
+    pub cpu_own_ns: u64,
+    /// Share of `cpu_ns` in the time of all threads that have markers, percent.
+    pub cpu_percent: f64,
+    /// GPU time of what was launched in them, ns.
+    pub gpu_ns: u64,
+    /// Of that, what was launched in no range inside.
+    pub gpu_own_ns: u64,
+    /// Share of `gpu_ns` in the time of all GPUs, percent.
+    pub gpu_percent: f64,
+}
+
+/// A range, or an operation that was launched; ordered as a stack takes them, thread after thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Event {
+    thread: [i64; 3],
+    start: i64,
+    /// 0: a range; 1: a launch, which is inside of what begins at the same time.
+    is_launch: i64,
+    /// Of a range: the end with all bits turned over, so that of two with one start the longer one is first.
+    not_end: i64,
+    id: i64,
+    /// Of a range: number of its text. Of a launch: GPU time, ns.
+    value: i64,
+}
+
+/// A node while ranges are read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Growing {
+    parent: Option<usize>,
+    name: usize,
+    ranges: u64,
+    operations: u64,
+    cpu_ns: u64,
+    gpu_ns: u64,
+}
+
+/// The tree, and the ranges that are open on a thread.
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<Growing>,
+    places: HashMap<(Option<usize>, usize), usize>,
+    /// Node and end, outermost first.
+    open: Vec<(usize, i64)>,
+    now: i64,
+    /// Operations and GPU time of what was launched in no marker.
+    outside: (u64, u64),
+}
+
+impl Tree {
+    /// Gives the time up to `time` to the innermost open ranges.
+    fn advance(&mut self, time: i64) {
+        while let Some((node, end)) = self.open.last().copied() {
+            let until = end.min(time);
+            if until > self.now {
+                self.nodes[node].cpu_ns += until.abs_diff(self.now);
+                self.now = until;
+            }
+            if end > time {
+                break;
+            }
+            self.open.pop();
+        }
+        self.now = time;
+    }
+
+    fn begin(&mut self, (start, end): (i64, i64), name: usize) {
+        self.advance(start);
+        // Those that end earlier have no time any more: all of it is this one's.
+        while self.open.last().is_some_and(|(_, other)| *other < end) {
+            self.open.pop();
+        }
+        let parent = self.open.last().map(|(node, _)| *node);
+        let next = self.nodes.len();
+        let node = *self.places.entry((parent, name)).or_insert(next);
+        if node == next {
+            self.nodes.push(Growing { parent, name, ..Growing::default() });
+        }
+        self.nodes[node].ranges += 1;
+        self.open.push((node, end));
+    }
+
+    fn launch(&mut self, time: i64, gpu_ns: u64) {
+        self.advance(time);
+        match self.open.last() {
+            Some((node, _)) => {
+                self.nodes[*node].operations += 1;
+                self.nodes[*node].gpu_ns += gpu_ns;
+            }
+            None => self.launch_outside(gpu_ns),
+        }
+    }
+
+    fn launch_outside(&mut self, gpu_ns: u64) {
+        self.outside.0 += 1;
+        self.outside.1 += gpu_ns;
+    }
+
+    fn end_thread(&mut self) {
+        self.advance(i64::MAX);
+        self.now = i64::MIN;
+    }
+}
+
+/// From the first start to the last end.
+#[derive(Clone, Copy)]
+struct Extent(i64, i64);
+
+impl Extent {
+    fn add(&mut self, (start, end): (i64, i64)) {
+        *self = Extent(self.0.min(start), self.1.max(end));
+    }
+
+    fn ns(self) -> u64 {
+        if self.1 < self.0 { 0 } else { self.1.abs_diff(self.0) }
+    }
+}
+
+impl Markers {
+    /// Reads the markers of a part of a trace, and the operations of it; unless texts are `exact`, PyTorch's operators have their names alone.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read.
+    pub fn of((trace, version): (&Connection, Version), selected: &Selected, exact: bool) -> Result<Markers> {
+        let mut events = Sorter::new();
+        let mut extent = Extent(i64::MAX, i64::MIN);
+        let mut tree = Tree { now: i64::MIN, ..Tree::default() };
+        let ops = CausedOps::of(trace, selected)?;
+        let left_out = ops.left_out;
+        let mut gpus = HashSet::new();
+        ops.each(|op, call| {
+            gpus.insert(op.gpu);
+            extent.add((op.start, op.end));
+            match call.and_then(|call| Some((call.thread, call.times?))) {
+                None => tree.launch_outside(op.uncovered.unsigned_abs()),
+                Some(((process, pid, tid), (start, _))) => events.push(Event {
+                    thread: [process, pid, tid],
+                    start,
+                    is_launch: 1,
+                    not_end: 0,
+                    id: op.id,
+                    value: op.uncovered,
+                })?,
+            }
+            Ok(())
+        })?;
+        let names = Names::of(trace, By::Marker.texts(version))?;
+        let mut names = if exact { names } else { names.by_operator() };
+        let processes = Processes::of(trace)?;
+        let (mut outliers, mut impossible, mut threads) = (Outliers::new(), 0, HashSet::new());
+        let mut rows = trace.prepare(&By::Marker.query("1", false))?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(0));
+            let id = number(4)?;
+            if !selected.has_call(id) {
+                continue;
+            }
+            let times = match (row.get_ref(0)?, row.get_ref(1)?) {
+                (ValueRef::Integer(start), ValueRef::Integer(end)) => Some((start, end)),
+                _ => None,
+            };
+            let Some(times) = times.filter(|times| are_sound(*times)) else {
+                impossible += 1;
+                continue;
+            };
+            if outliers.has(trace, times)? {
+                impossible += 1;
+                continue;
+            }
+            extent.add(times);
+            let thread = [processes.of_row(id), number(5)?, number(6)?];
+            threads.insert(thread);
+            let value = names.number((number(2)?, number(3)?))? as i64;
+            events.push(Event { thread, start: times.0, is_launch: 0, not_end: !times.1, id, value })?;
+        }
+        let mut events = events.sorted()?;
+        let mut thread = None;
+        while let Some(event) = events.next()? {
+            if thread.is_some_and(|thread| thread != event.thread) {
+                tree.end_thread();
+            }
+            thread = Some(event.thread);
+            if event.is_launch == 1 {
+                tree.launch(event.start, event.value.unsigned_abs());
+            } else {
+                tree.begin((event.start, !event.not_end), event.value as usize);
+            }
+        }
+        tree.end_thread();
+        let (threads, gpus) = (threads.len() as u64, gpus.len() as u64);
+        let span_ns = extent.ns();
+        let nodes = finished(tree, &names.into_names(), (span_ns, threads, gpus));
+        Ok(Markers { nodes, span_ns, threads, gpus, impossible, left_out })
+    }
+}
+
+/// The nodes in the order in which they are read.
+fn finished(tree: Tree, names: &[String], (span_ns, threads, gpus): (u64, u64, u64)) -> Vec<MarkerNode> {
+    let percent = |part: u64, of: u64| {
+        let whole = span_ns as f64 * of as f64;
+        if whole > 0.0 { 100.0 * part as f64 / whole } else { 0.0 }
+    };
+    let mut all: Vec<(u64, u64)> = tree.nodes.iter().map(|node| (node.cpu_ns, node.gpu_ns)).collect();
+    let mut operations: Vec<u64> = tree.nodes.iter().map(|node| node.operations).collect();
+    let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+    // A parent is made before its children.
+    for (at, node) in tree.nodes.iter().enumerate().rev() {
+        if let Some(parent) = node.parent {
+            all[parent].0 += all[at].0;
+            all[parent].1 += all[at].1;
+            operations[parent] += operations[at];
+        }
+        children.entry(node.parent).or_default().push(at);
+    }
+    for siblings in children.values_mut() {
+        siblings.sort_by_key(|at| (Reverse(all[*at].1), Reverse(all[*at].0), &names[tree.nodes[*at].name]));
+        siblings.reverse();
+    }
+    let mut nodes: Vec<MarkerNode> = Vec::with_capacity(tree.nodes.len() + 1);
+    let below = |of: Option<usize>, parent: Option<usize>, depth: usize| {
+        let found = children.get(&of).into_iter().flatten();
+        found.map(move |at| (*at, parent, depth)).collect::<Vec<_>>()
+    };
+    let mut waiting = below(None, None, 0);
+    while let Some((at, parent, depth)) = waiting.pop() {
+        let (growing, (cpu_ns, gpu_ns)) = (tree.nodes[at], all[at]);
+        let node = nodes.len();
+        nodes.push(MarkerNode {
+            node,
+            parent,
+            depth,
+            name: names.get(growing.name).cloned(),
+            ranges: growing.ranges,
+            operations: operations[at],
+            cpu_ns,
+            cpu_own_ns: growing.cpu_ns,
+            cpu_percent: percent(cpu_ns, threads),
+            gpu_ns,
+            gpu_own_ns: growing.gpu_ns,
+            gpu_percent: percent(gpu_ns, gpus),
+        });
+        waiting.extend(below(Some(at), Some(node), depth + 1));
+    }
+    let (operations, gpu_ns) = tree.outside;
+    if operations > 0 {
+        nodes.push(MarkerNode {
+            node: nodes.len(),
+            parent: None,
+            depth: 0,
+            name: None,
+            ranges: 0,
+            operations,
+            cpu_ns: 0,
+            cpu_own_ns: 0,
+            cpu_percent: 0.0,
+            gpu_ns,
+            gpu_own_ns: gpu_ns,
+            gpu_percent: percent(gpu_ns, gpus),
+        });
+    }
+    nodes
+}
