@@ -15,6 +15,7 @@ mod code;
 mod copies;
 mod create;
 mod deserialize;
+mod diff;
 mod disassembler;
 mod durations;
 mod export;
@@ -99,6 +100,7 @@ verbs! {
     Queues(queues::Queues),
     Markers(markers::Markers),
     Memory(memory::Memory),
+    Diff(diff::Diff),
     Sql(sql::Sql),
     Replacements(replacements::Replacements),
     Durations(durations::Durations),

@@ -11,11 +11,12 @@
 //! | `rewrite/` | making a trace out of others: it appears whole or not at all |
 //! | `merge/`, `trim/` | several traces in one; a part of one |
 //! | `moment/`, `pattern.rs` | times and names as people write them |
-//! | `report/` | rankings, one kernel, copies, markers, queues, categories, memory, idle time and its causes, overlap, calls, builds compared |
+//! | `report/` | rankings, one kernel, copies, markers, queues, categories, memory, idle time and its causes, overlap, calls, two runs and builds compared |
 //! | `query/` | queries of a user's own, which may only read |
 //! | `region/` | a part of a trace as people name it: times, GPUs, queues, streams, processes, markers, kernels |
 //! | `export/` | a trace in the formats of other tools |
 //! | `code/` | what kernels need, out of code objects |
+//! | `statistics/` | whether two samples differ, by how much; knows nothing of traces |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
 //! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `export` -> `region`. No circle across folders.
@@ -35,6 +36,7 @@ pub mod query;
 pub mod region;
 pub mod report;
 mod rewrite;
+pub mod statistics;
 mod system;
 pub mod text;
 pub mod trace;

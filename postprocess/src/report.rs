@@ -6,6 +6,7 @@ pub mod calls;
 pub mod categories;
 mod caused;
 pub mod copies;
+pub mod diff;
 pub mod durations;
 pub mod gaps;
 pub mod gpu_time;

@@ -25,6 +25,7 @@
 //! | `sql.rs` | `rpd sql`: what a query may do, and how its answer is written |
 //! | `reports.rs` | `rpd top --by`, `copies`, `markers`, `queues`: against slow, obvious code and SQL |
 //! | `idle.rs` | `rpd gaps`, `rpd overlap`: idle times, their causes, what hides behind what |
+//! | `diff.rs` | `rpd diff`: changes that were put in, and those that were not |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
 //! | `python.rs` | traces in Python, the notebook |
@@ -44,6 +45,7 @@ mod callstack;
 mod check;
 mod check_file;
 mod code;
+mod diff;
 mod durations;
 mod encodings;
 mod explain;

@@ -58,40 +58,54 @@ impl GpuOps {
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
     pub(super) fn of(trace: &Connection, selected: &Selected) -> Result<GpuOps> {
-        let barriers = match has_table(trace, "rocpd_barrierop")? {
-            true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
-            false => Ids::default(),
-        };
-        let (mut sorter, mut left_out, mut outliers) = (Sorter::new(), LeftOut::default(), Outliers::new());
-        // By itself, "end" is a text to SQLite where there is no such column.
-        let mut rows = trace.prepare(
-            r#"SELECT gpuId, start, rocpd_op."end", id, description_id, opType_id, queueId FROM rocpd_op"#,
-        )?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
-            let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
-            let id = number(3)?;
-            if !selected.has_op(id) {
-                continue;
-            }
-            if barriers.has(id) {
-                left_out.barriers += 1;
-                continue;
-            }
-            let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(1)?, row.get_ref(2)?)
-            else {
-                left_out.impossible += 1;
-                continue;
-            };
-            if !are_sound((start, end)) || outliers.has(trace, (start, end))? {
-                left_out.impossible += 1;
-                continue;
-            }
-            let name = OpName { description: number(4)?, op_type: number(5)? };
-            sorter.push(GpuOp { gpu: number(0)?, start, end, id, queue: number(6)?, name })?;
-        }
+        let mut sorter = Sorter::new();
+        let left_out = each_op(trace, selected, "", |op| sorter.push(op))?;
         Ok(GpuOps { ops: sorter.sorted()?, left_out })
     }
+}
+
+/// Shows `visit` each selected operation that is a GPU's work, in the order of the file or as `order` (SQL) has it, and says what is none.
+///
+/// # Errors
+/// When the trace cannot be read, and those of `visit`.
+pub(super) fn each_op(
+    trace: &Connection,
+    selected: &Selected,
+    order: &str,
+    mut visit: impl FnMut(GpuOp) -> Result<()>,
+) -> Result<LeftOut> {
+    let barriers = match has_table(trace, "rocpd_barrierop")? {
+        true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
+        false => Ids::default(),
+    };
+    let (mut left_out, mut outliers) = (LeftOut::default(), Outliers::new());
+    // By itself, "end" is a text to SQLite where there is no such column.
+    let mut rows = trace.prepare(&format!(
+        r#"SELECT gpuId, start, rocpd_op."end", id, description_id, opType_id, queueId FROM rocpd_op {order}"#
+    ))?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
+        let id = number(3)?;
+        if !selected.has_op(id) {
+            continue;
+        }
+        if barriers.has(id) {
+            left_out.barriers += 1;
+            continue;
+        }
+        let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(1)?, row.get_ref(2)?) else {
+            left_out.impossible += 1;
+            continue;
+        };
+        if !are_sound((start, end)) || outliers.has(trace, (start, end))? {
+            left_out.impossible += 1;
+            continue;
+        }
+        let name = OpName { description: number(4)?, op_type: number(5)? };
+        visit(GpuOp { gpu: number(0)?, start, end, id, queue: number(6)?, name })?;
+    }
+    Ok(left_out)
 }
 
 /// The texts of operations, each read once.

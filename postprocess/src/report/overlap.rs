@@ -90,11 +90,7 @@ impl Overlap {
                 Some(kind) => *kind,
                 None => {
                     let (description, op_type) = texts.description_and_type(op.name)?;
-                    let kind = match OpKind::of(&op_type) {
-                        OpKind::Copy | OpKind::Fill => COPY,
-                        OpKind::Kernel if communication.is_match(&description) => COMMUNICATE,
-                        OpKind::Kernel | OpKind::Other => COMPUTE,
-                    };
+                    let kind = work((&description, &op_type), communication);
                     kinds.insert(op.name, kind);
                     kind
                 }
@@ -109,9 +105,18 @@ impl Overlap {
     }
 }
 
+/// The kind of work, by description and type of an operation.
+pub(super) fn work((description, op_type): (&str, &str), communication: &Regex) -> usize {
+    match OpKind::of(op_type) {
+        OpKind::Copy | OpKind::Fill => COPY,
+        OpKind::Kernel if communication.is_match(description) => COMMUNICATE,
+        OpKind::Kernel | OpKind::Other => COMPUTE,
+    }
+}
+
 /// One GPU from its first operation on.
-struct Sweep {
-    gpu: i64,
+pub(super) struct Sweep {
+    pub(super) gpu: i64,
     start: i64,
     /// What is below has been counted.
     now: i64,
@@ -124,7 +129,7 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn from(op: &GpuOp) -> Sweep {
+    pub(super) fn from(op: &GpuOp) -> Sweep {
         Sweep {
             gpu: op.gpu,
             start: op.start,
@@ -136,7 +141,7 @@ impl Sweep {
         }
     }
 
-    fn begin(&mut self, op: &GpuOp, kind: usize) {
+    pub(super) fn begin(&mut self, op: &GpuOp, kind: usize) {
         while let Some(&Reverse((end, ended))) = self.ends.peek()
             && end <= op.start
         {
@@ -160,7 +165,7 @@ impl Sweep {
         self.now = time;
     }
 
-    fn finished(mut self) -> GpuOverlap {
+    pub(super) fn finished(mut self) -> GpuOverlap {
         while let Some(Reverse((end, kind))) = self.ends.pop() {
             self.end(end, kind);
         }

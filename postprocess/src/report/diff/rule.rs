@@ -1,0 +1,174 @@
+//! What a program that calls this wants to fail for: `kernel:gemm +5%`.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+use super::{EFFECT_PERCENT, FALSE_DISCOVERIES, Kind, Row, Verdict};
+use crate::pattern::pattern;
+
+/// A rule.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    text: String,
+    kind: Kind,
+    names: Regex,
+    condition: Condition,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Condition {
+    /// Takes longer by that many percent or more.
+    Longer(f64),
+    /// Takes less by that many.
+    Shorter(f64),
+    /// One of the two.
+    Other(f64),
+    New,
+    Gone,
+}
+
+/// What came of a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Judged<'a> {
+    /// It holds for these names.
+    Holds(Vec<&'a str>),
+    /// It holds for none.
+    HoldsNot,
+    /// Of these names there are too few values to tell.
+    TooFew(Vec<&'a str>),
+    /// Nothing has such a name.
+    NoMatch,
+}
+
+/// How rules are written, for messages.
+const FORM: &str = "not KIND:REGEX CHANGE: kernel:gemm +5%; kinds are total, kernel, copy, call and marker, changes +5%, -5%, 5%, new and gone";
+
+impl std::str::FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rule, String> {
+        let (what, condition) = text.trim().rsplit_once(char::is_whitespace).ok_or(FORM)?;
+        let (kind, names) = what.trim().split_once(':').ok_or(FORM)?;
+        let kinds = [Kind::Total, Kind::Kernel, Kind::Copy, Kind::Call, Kind::Marker];
+        let kind = kinds.into_iter().find(|known| known.name() == kind.trim()).ok_or(FORM)?;
+        let percent = |text: &str| -> Result<f64, String> {
+            let number =
+                text.strip_suffix('%').filter(|number| number.starts_with(|c: char| c.is_ascii_digit()));
+            number.and_then(|number| number.parse().ok()).ok_or_else(|| FORM.to_string())
+        };
+        let condition = match condition {
+            "new" => Condition::New,
+            "gone" => Condition::Gone,
+            change => match (change.strip_prefix('+'), change.strip_prefix('-')) {
+                (Some(change), _) => Condition::Longer(percent(change)?),
+                (_, Some(change)) => Condition::Shorter(percent(change)?),
+                _ => Condition::Other(percent(change)?),
+            },
+        };
+        Ok(Rule { text: text.trim().to_string(), kind, names: pattern(names.trim())?, condition })
+    }
+}
+
+impl Condition {
+    fn holds(self, row: &Row) -> bool {
+        match self {
+            Condition::New => row.result == Verdict::New,
+            Condition::Gone => row.result == Verdict::Gone,
+            Condition::Longer(percent) => is_sure(row) && change(row) >= percent && change(row) > 0.0,
+            Condition::Shorter(percent) => is_sure(row) && change(row) <= -percent && change(row) < 0.0,
+            Condition::Other(percent) => is_sure(row) && change(row).abs() >= percent && change(row) != 0.0,
+        }
+    }
+}
+
+fn is_sure(row: &Row) -> bool {
+    row.q.is_some_and(|q| q < FALSE_DISCOVERIES)
+}
+
+/// In percent; of what took no time before without end.
+fn change(row: &Row) -> f64 {
+    row.change_percent.unwrap_or(if row.change_ns > 0.0 { f64::INFINITY } else { 0.0 })
+}
+
+impl Rule {
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it holds for what was found.
+    ///
+    /// A name is known well enough if it was tested anywhere: in one group of iterations, say. One that was not, and that takes a share of the run
+    /// that counts, leaves the rule undecided; so does one that is new or gone, where a change of its time is asked for.
+    pub fn judge<'a>(&self, rows: &'a [Row]) -> Judged<'a> {
+        let is_meant = |row: &&Row| {
+            let of = row.replaced_by.as_deref().is_some_and(|name| self.names.is_match(name));
+            row.kind == self.kind && (of || self.names.is_match(&row.name))
+        };
+        let meant: Vec<&Row> = rows.iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            let asks_for_presence = matches!(self.condition, Condition::New | Condition::Gone);
+            return if asks_for_presence { Judged::HoldsNot } else { Judged::NoMatch };
+        }
+        let names = |rows: &mut dyn Iterator<Item = &&'a Row>| -> Vec<&'a str> {
+            let mut names: Vec<&str> = Vec::new();
+            for row in rows {
+                if !names.contains(&row.name.as_str()) {
+                    names.push(&row.name);
+                }
+            }
+            names
+        };
+        let holding = names(&mut meant.iter().filter(|row| self.condition.holds(row)));
+        if !holding.is_empty() {
+            return Judged::Holds(holding);
+        }
+        if matches!(self.condition, Condition::New | Condition::Gone) {
+            return Judged::HoldsNot;
+        }
+        let mut is_known: BTreeMap<&str, bool> = BTreeMap::new();
+        for row in &meant {
+            *is_known.entry(&row.name).or_default() |= row.q.is_some();
+        }
+        let unknown = names(
+            &mut meant
+                .iter()
+                .filter(|row| !is_known[row.name.as_str()] && row.share_percent >= EFFECT_PERCENT),
+        );
+        if unknown.is_empty() { Judged::HoldsNot } else { Judged::TooFew(unknown) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(text: &str) -> Result<Rule, String> {
+        text.parse()
+    }
+
+    #[test]
+    fn rules_are_read() {
+        let condition = |text: &str| rule(text).map(|rule| (rule.kind, rule.condition));
+        assert_eq!(condition("kernel:gemm +5%"), Ok((Kind::Kernel, Condition::Longer(5.0))));
+        assert_eq!(condition(" call:^hip.*  -0.5% "), Ok((Kind::Call, Condition::Shorter(0.5))));
+        assert_eq!(condition("total:wall 3%"), Ok((Kind::Total, Condition::Other(3.0))));
+        assert_eq!(condition("marker:a b: c new"), Ok((Kind::Marker, Condition::New)));
+        assert_eq!(condition("copy:. gone"), Ok((Kind::Copy, Condition::Gone)));
+        for wrong in [
+            "",
+            "gemm",
+            "gemm +5%",
+            "kernel:gemm",
+            "kernel:gemm 5",
+            "kernel:gemm +x%",
+            "kernel:gemm +-5%",
+            "kernel:gemm +inf%",
+            "gpu:x +5%",
+        ] {
+            assert_eq!(rule(wrong).unwrap_err(), FORM, "{wrong}");
+        }
+        assert!(rule("kernel:( +5%").unwrap_err().contains("unclosed group"));
+    }
+}
