@@ -107,10 +107,7 @@ pub(super) fn sample(found: &Diff) -> String {
             format!("A value is what an iteration takes: {marker}, {}", counts(count))
         }
         (Sampled::Runs, Some(marker)) => {
-            format!(
-                "A value is what an iteration of a run takes, half of them more: {marker}, {}",
-                counts(count)
-            )
+            format!("A value is the median of the iterations of a run: {marker}, {}", counts(count))
         }
         (Sampled::Runs, None) => "A value is the duration in a run".to_string(),
         _ => format!(
