@@ -339,6 +339,7 @@ impl Sums<'_> {
                     start: event.start,
                     end: event.end,
                     id: 0,
+                    queue: 0,
                     name: OpName::zeroed(),
                 };
                 if sweep.as_ref().is_some_and(|sweep| sweep.gpu != op.gpu)
