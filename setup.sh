@@ -50,6 +50,6 @@ fi
 pyarrow=$(dirname "$0")/target/pyarrow
 if [ ! -d "$pyarrow/pyarrow" ]; then
     echo "setup: installing the Python packages pyarrow and matplotlib into target"
-    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --target "$pyarrow" pyarrow matplotlib ||
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts --target "$pyarrow" pyarrow matplotlib ||
         echo "setup: pip could not install pyarrow and matplotlib: the tests of them will say so" >&2
 fi

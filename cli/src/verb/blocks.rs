@@ -128,12 +128,12 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
     let mut lines = vec![rpd_postprocess::text::escape(&kernel.kernel).into_owned()];
     let mut parts = vec![format!("{} counted", counted(kernel.dispatches, "dispatch", "dispatches"))];
     if let Some(executed) = kernel.executed {
-        parts.push(format!("{executed} instructions executed by wavefronts"));
+        parts.push(format!("{executed} instructions executed by waves"));
     }
     if let (Some(executed), Some(items)) =
         (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0))
     {
-        parts.push(format!("{:.1} by each of {items} work-items", executed as f64 / items as f64));
+        parts.push(format!("{:.1} instructions by each of {items} work-items", executed as f64 / items as f64));
     }
     lines.push(format!("  {}", parts.join(", ")));
     if let (Some(kinds), Some(executed)) = (&kernel.executed_kinds, kernel.executed.filter(|all| *all > 0)) {
