@@ -221,7 +221,9 @@ impl Code {
                     _ => {}
                 }
                 open.extend(to.filter(|to| !is_reached[*to]));
-                if !goes_on {
+                // A kernel does not come back from a trap that ends its function.
+                let is_last = place + 1 == self.decoded.len();
+                if !goes_on || is_last && decoded.instruction.is_some_and(|last| last.is_trap()) {
                     break;
                 }
                 place += 1;

@@ -119,7 +119,7 @@ pub enum Control {
     },
     /// To where the pair of scalar registers says, given by its first (s_setpc_b64).
     Jump(u8),
-    /// The wave ends, also in a trap, from which a kernel does not come back (s_trap).
+    /// The wave ends.
     End,
     /// Somewhere that is not followed, or what follows means something else: the instruction's name.
     Unfollowed(&'static str),
@@ -203,7 +203,7 @@ impl Instruction {
     pub fn control(&self) -> Control {
         let distance = self.words[0] as u16 as i16;
         match (self.format, self.op) {
-            (Format::Sopp, 1 | 18 | 27 | 30) => Control::End,
+            (Format::Sopp, 1 | 27 | 30) => Control::End,
             (Format::Sopp, op::S_BRANCH) => Control::Branch(distance),
             (Format::Sopp, 4..=9) => Control::Conditional(distance),
             (Format::Sopp, 23..=26) => Control::Unfollowed("s_cbranch_cdbg"),
@@ -219,6 +219,11 @@ impl Instruction {
             (Format::Sopk, 18 | 20) if self.sets_skipping() => Control::Unfollowed("s_setreg of MODE"),
             _ => Control::Next,
         }
+    }
+
+    /// Whether it calls the trap handler (s_trap).
+    pub(crate) fn is_trap(&self) -> bool {
+        (self.format, self.op) == (Format::Sopp, 18)
     }
 
     /// Whether s_setreg writes the bits of MODE that switch relative registers (27) or skipping (28) on.

@@ -133,7 +133,10 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
     if let (Some(executed), Some(items)) =
         (kernel.executed_by_lanes, kernel.work_items.filter(|items| *items > 0))
     {
-        parts.push(format!("{:.1} instructions by each of {items} work-items", executed as f64 / items as f64));
+        parts.push(format!(
+            "{:.1} instructions by each of {items} work-items",
+            executed as f64 / items as f64
+        ));
     }
     lines.push(format!("  {}", parts.join(", ")));
     if let (Some(kinds), Some(executed)) = (&kernel.executed_kinds, kernel.executed.filter(|all| *all > 0)) {

@@ -354,6 +354,8 @@ fn what_is_lacking_in_an_older_file_is_added_and_nothing_else_changes() {
             "cacheLineWaste",
             "dispatch",
             "ext_basicblock",
+            "ext_block",
+            "ext_blockcount",
             "ext_candidate",
             "ext_codeobject",
             "ext_codeobject_kernel",

@@ -188,6 +188,11 @@ fn the_tables_added_later_are_as_documented() {
             "table ext_basicblock: id INTEGER!*, instrumentation_id INTEGER!, block INTEGER!, cu INTEGER!, file varchar(4096)!, \
              line INTEGER!, count INTEGER!, timed INTEGER!, total INTEGER!, min INTEGER!, p50 INTEGER!, p90 INTEGER!, \
              p99 INTEGER!, max INTEGER!, branchiness REAL!",
+            "table ext_block: id INTEGER!*, kernel_id INTEGER!, number INTEGER!, functionName varchar(4096)!, offset INTEGER!, \
+             size INTEGER!, file varchar(4096)!, line INTEGER!, instructions INTEGER!, valu INTEGER!, salu INTEGER!, \
+             vmem INTEGER!, smem INTEGER!, lds INTEGER!, mfma INTEGER!, branch INTEGER!, other INTEGER!",
+            "table ext_blockcount: id INTEGER!*, instrumentation_id INTEGER!, block_id INTEGER!, dispatches INTEGER!, \
+             waves INTEGER, lanes INTEGER, ticks INTEGER",
             "table ext_candidate: id INTEGER!*, path varchar(4096)!, sha256 varchar(64)!, target varchar(64)!, loaded INTEGER!, \
              outcome varchar(16)!, reason varchar(4096)!",
             "table ext_codeobject: id INTEGER!*, sha256 varchar(64)!, uri varchar(4096)!, target varchar(64)!, size INTEGER!",
