@@ -516,13 +516,13 @@ fn options_and_variables_that_cannot_be() {
     assert!(stderr.starts_with("rpd: trace.rpd: 5 kernels, 0 of them instrumented, "), "{stderr}");
     let dir = Dir::new();
     let (_, stderr) = rpd_probe(&dir, &["-e", "-d", "1", "-l", "log"]);
-    assert!(stderr.contains("without -i no kernel is instrumented"), "{stderr}");
+    assert!(stderr.contains("without -i or --auto no kernel is instrumented"), "{stderr}");
     assert!(stderr.contains("rpd: LOGDUR_DISPATCHES=1\n"), "{stderr}");
     let log = fs::read_to_string(dir.path("log")).unwrap();
     assert_eq!(log.lines().count() as i64, 1 + KERNELS, "{log}");
     for (name, value, complaint) in [
         ("LOGDUR_INSTRUMENTED", "perhaps", "LOGDUR_INSTRUMENTED=perhaps is neither true nor false"),
-        ("LOGDUR_DISPATCHES", "2", "LOGDUR_DISPATCHES=2 is not all, random or 1"),
+        ("LOGDUR_DISPATCHES", "2", "LOGDUR_DISPATCHES=2 is not all, random, 1 or 1/N"),
         ("LOGDUR_HANDLERS", "libMine.so", "LOGDUR_HANDLERS: libMine.so is a handler of omniprobe's"),
         ("DH_COMMS_GROUP_FILTER_Y", "-1", "DH_COMMS_GROUP_FILTER_Y=-1: must be N"),
         ("RPDT_PROBE_SUB_BUFFERS", "0", "RPDT_PROBE_SUB_BUFFERS=0 is not a number from 1 to 65536"),
