@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 const LOADER: &str = "librpd_remote.so";
 /// A thread that has begun to end, in the flags of its `stat` (Linux sched.h, PF_EXITING).
 const EXITING: u64 = 4;
+/// SIGKILL among a thread's pending signals, in the field `signal` of its `stat` (proc(5)). Every thread of a process that is killed or that calls
+/// exit_group has it until it begins to end.
+const KILLED: u64 = 1 << (libc::SIGKILL - 1);
 /// Beginning of the names of the loader's and the recorder's threads.
 const OUR_THREADS: &str = "rpd-";
 
@@ -31,8 +34,10 @@ fn has_ended(folder: &Path) -> bool {
 
 /// The same of a `stat` file's fields.
 fn is_over(fields: &[String]) -> bool {
-    let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok()).unwrap_or(0);
-    matches!(fields.first().map(String::as_str), Some("Z" | "X")) || flags & EXITING != 0
+    let bits = |field: usize| fields.get(field).and_then(|bits| bits.parse::<u64>().ok()).unwrap_or(0);
+    matches!(fields.first().map(String::as_str), Some("Z" | "X"))
+        || bits(6) & EXITING != 0
+        || bits(28) & KILLED != 0
 }
 
 /// Fields of a `stat` file from the third on: the second, the name, stands in parentheses and may hold anything.
@@ -158,10 +163,12 @@ pub(crate) fn reads(pid: u32, signal: i32) -> bool {
 mod tests {
     #[test]
     fn a_thread_that_has_begun_to_end_is_over() {
-        let over = |state: &str, flags: &str| {
-            super::is_over(&[state, "1", "2", "3", "0", "-1", flags].map(String::from))
+        let over = |state: &str, flags: &str, pending: &str| {
+            let mut fields = vec!["0".to_string(); 50];
+            (fields[0], fields[6], fields[28]) = (state.into(), flags.into(), pending.into());
+            super::is_over(&fields)
         };
-        assert!(!over("S", "4194304") && !over("R", "1077936128"));
-        assert!(over("R", "4194308") && over("Z", "4194304"));
+        assert!(!over("S", "4194304", "0") && !over("R", "1077936128", "16384"));
+        assert!(over("R", "4194308", "0") && over("Z", "4194304", "0") && over("S", "4194304", "256"));
     }
 }
