@@ -22,10 +22,12 @@ use rpd_schema::Version;
 use rpd_settings::tip;
 use rpd_sql::query;
 use rusqlite::config::DbConfig;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Row, Statement};
 
 use crate::notes::{SharedNotes, undone};
+use crate::region::Selected;
 use crate::text::escape;
 use crate::trace;
 use crate::trace::layout::quote;
@@ -121,16 +123,30 @@ impl Questioned {
     /// # Errors
     /// Where there is neither, says what there is; or the trace cannot be read.
     pub fn rows_of(&self, name: &str) -> Result<(String, Option<Frame>)> {
+        self.rows_in(name, None)
+    }
+
+    /// The same of a part of the trace, where there is one, which only frames can be of.
+    ///
+    /// # Errors
+    /// Those of [`Questioned::rows_of`]; where a part is asked for and `name` is no frame, says what is.
+    pub fn rows_in(&self, name: &str, selected: Option<Selected>) -> Result<(String, Option<Frame>)> {
         let tables = self.tables()?;
         if let Some(table) = tables.iter().find(|table| table.eq_ignore_ascii_case(name)) {
+            selected.map_or(Ok(()), |_| no_part(name))?;
             return Ok((format!("SELECT * FROM {}", quote(table)), None));
         }
         if let Some(frame) = Frame::ALL.into_iter().find(|frame| frame.name().eq_ignore_ascii_case(name)) {
-            let statement = frame.statement(&self.trace, self.version);
+            let is_part = selected.is_some();
+            if let Some(selected) = selected {
+                self.add_region(selected)?;
+            }
+            let statement = frame.statement(&self.trace, self.version, is_part);
             let statement = statement.with_context(|| format!("cannot read {}", self.name))?;
             return Ok((statement, Some(frame)));
         }
         if let Some(statement) = self.ready_made(name) {
+            selected.map_or(Ok(()), |_| no_part(name))?;
             return Ok((statement.into_owned(), None));
         }
         let frames = Frame::ALL.map(Frame::name);
@@ -143,6 +159,19 @@ impl Questioned {
             escape(name),
             frames.join(", ")
         )
+    }
+
+    /// Lets statements ask what is in a part of the trace.
+    fn add_region(&self, selected: Selected) -> rusqlite::Result<()> {
+        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+        let selected = Arc::new(selected);
+        let of_calls = Arc::clone(&selected);
+        self.trace.create_scalar_function(frame::HAS_CALL, 1, flags, move |context| {
+            Ok(of_calls.has_call(context.get(0)?))
+        })?;
+        self.trace.create_scalar_function(frame::HAS_OP, 1, flags, move |context| {
+            Ok(selected.has_op(context.get(0)?))
+        })
     }
 
     /// What to say of a name that no ready-made query has.
@@ -263,6 +292,18 @@ impl Questioned {
         }
         Ok(found)
     }
+}
+
+/// Why there is no part of the rows with this name.
+///
+/// # Errors
+/// Always.
+pub fn no_part<T>(name: &str) -> Result<T> {
+    let frames = Frame::ALL.map(Frame::name).join(", ");
+    bail!(
+        "{} has no times, GPUs and processes to choose by: --start and the like are for {frames}; a query says WHERE",
+        escape(name)
+    )
 }
 
 /// Refuses a file whose schema has bytes that are not UTF-8: the connection's library panics over names with such bytes.

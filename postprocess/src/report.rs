@@ -1,10 +1,10 @@
 //! Reports on a trace, read only.
 
 pub mod blocks;
-mod by_id;
+pub(crate) mod by_id;
 pub mod calls;
 pub mod categories;
-mod caused;
+pub(crate) mod caused;
 pub mod copies;
 pub mod diff;
 pub mod durations;

@@ -3,9 +3,12 @@
 mod asked;
 mod chrome;
 mod columns;
+mod flame;
+mod html;
 mod kineto;
 mod lines;
 mod perfetto;
+mod rocprofv3;
 mod timeline;
 
 use std::process::ExitCode;
@@ -30,7 +33,11 @@ pub(crate) struct Export {
 enum Format {
     Perfetto(perfetto::Perfetto),
     Kineto(kineto::Kineto),
+    Rocprofv3(rocprofv3::Rocprofv3),
     Chrome(Box<chrome::Chrome>),
+    Html(html::Html),
+    Collapsed(flame::Collapsed),
+    Speedscope(flame::Speedscope),
     Csv(lines::Csv),
     Jsonl(lines::Jsonl),
     Arrow(columns::Arrow),
@@ -48,6 +55,10 @@ impl Export {
             Format::Chrome(chrome) => chrome.run(),
             Format::Perfetto(perfetto) => perfetto.run(),
             Format::Kineto(kineto) => kineto.run(),
+            Format::Rocprofv3(rocprofv3) => rocprofv3.run(),
+            Format::Html(html) => html.run(),
+            Format::Collapsed(collapsed) => collapsed.run(),
+            Format::Speedscope(speedscope) => speedscope.run(),
             Format::Csv(csv) => csv.run(),
             Format::Jsonl(jsonl) => jsonl.run(),
             Format::Arrow(arrow) => arrow.run(),

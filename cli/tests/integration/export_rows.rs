@@ -382,3 +382,59 @@ fn an_export_of_rows_can_only_read_and_replaces_nothing_unasked() {
     assert!(fs::read(dir.path(&trace)).unwrap() == before);
     assert_eq!(dir.names(), [&trace, "out.arrow", "out.csv", "out.csv.gz", "out.jsonl", "out.parquet"]);
 }
+
+#[test]
+fn a_part_of_the_rows_is_that_of_sql() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "t.rpd", 5, 200);
+    let connection = dir.open(&trace);
+    let ids = |query: &str| -> Vec<i64> {
+        let mut query = connection.prepare(query).unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let half = ids("SELECT (min(start) + max(start)) / 2 FROM rocpd_api")[0].to_string();
+    let of_call = "(SELECT api_id FROM rocpd_api_ops WHERE op_id = op.id)";
+    let kernel = "FROM op WHERE opType IN ('KernelExecution', 'Task')";
+    for (rows, options, query) in [
+        ("kernels", vec!["--gpu", "1"], format!("SELECT id {kernel} AND gpuId = 1 ORDER BY start, id")),
+        (
+            "kernels",
+            vec!["--session", "2"],
+            format!("SELECT id {kernel} AND {of_call} >> 32 = 2 ORDER BY start, id"),
+        ),
+        (
+            "copies",
+            vec!["--start", &half],
+            format!(
+                "SELECT id FROM op WHERE (opType LIKE 'Copy%' OR opType LIKE 'Fill%')
+                     AND ifnull((SELECT start FROM rocpd_api WHERE id = {of_call}), start) >= {half} ORDER BY start, id"
+            ),
+        ),
+        (
+            "apis",
+            vec!["--end", &half, "--session", "0"],
+            format!("SELECT id FROM api WHERE apiName <> 'UserMarker' AND start <= {half} AND id >> 32 = 0 ORDER BY start, id"),
+        ),
+        ("markers", vec!["--session", "2"], "SELECT id FROM api WHERE apiName = 'UserMarker' AND id >> 32 = 2 ORDER BY start, id".into()),
+    ] {
+        let expected = ids(&query);
+        assert!(!expected.is_empty(), "{query}");
+        let ran = dir.run(&[&["export", "jsonl", &trace, rows], &options[..]].concat());
+        let found: Vec<i64> = ran
+            .expect(0)
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_i64().unwrap())
+            .collect();
+        assert_eq!(found, expected, "{rows} {options:?}");
+        let csv = dir.run(&[&["export", "csv", &trace, rows], &options[..]].concat());
+        assert_eq!(csv.expect(0).stdout.lines().count(), expected.len() + 1);
+    }
+    for rows in ["rocpd_op", "op", "select 1", "busy"] {
+        dir.run(&["export", "csv", &trace, rows, "--gpu", "1"]).expect(1).says(&["kernels, apis", "WHERE"]);
+    }
+    dir.run(&["export", "csv", &trace, "kernels", "--rank", "77"])
+        .expect(1)
+        .says(&["no session has the rank 77"]);
+    dir.run(&["export", "jsonl", &trace, "kernels", "--gpu", "77"]).expect(0).says(&["no rows"]);
+}

@@ -28,6 +28,8 @@
 //! | `diff.rs` | `rpd diff`: changes that were put in, and those that were not |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
+//! | `html.rs` | a page, in a real browser |
+//! | `flame.rs`, `rocprofv3.rs` | call trees for flame graphs; what AMD's tools read |
 //! | `python.rs` | traces in Python, the notebook |
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
@@ -52,10 +54,12 @@ mod explain;
 mod export;
 mod export_region;
 mod export_rows;
+mod flame;
 mod generated;
 mod graph;
 mod harness;
 mod hostile;
+mod html;
 mod idle;
 mod info;
 mod instrumented;
@@ -70,6 +74,7 @@ mod python;
 mod repair;
 mod replacements;
 mod reports;
+mod rocprofv3;
 mod rows_of_texts;
 mod run;
 mod signal;

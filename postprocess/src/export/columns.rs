@@ -166,7 +166,7 @@ impl Write for Watched<'_> {
 }
 
 /// What is wrong with a temporary file.
-fn temporary(error: io::Error) -> Error {
+pub(super) fn temporary(error: io::Error) -> Error {
     // Not an io::Error in the chain: those are of the output.
     anyhow::anyhow!("cannot keep the answer in a temporary file (TMPDIR names the directory): {error}")
 }

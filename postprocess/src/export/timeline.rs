@@ -37,8 +37,7 @@ use crate::notes::Notes;
 use crate::region::Region;
 use calls::write_calls;
 use counters::{write_depths, write_sensors};
-use details::Details;
-pub(super) use details::{OpDetails, handle};
+pub(super) use details::{Details, Launch, OpDetails, handle};
 use events::{Events, Facts, Format};
 pub(super) use frames::graph_handle;
 use frames::write_frames;
@@ -76,7 +75,7 @@ pub(super) fn write<F: Format>(
     out: &mut (dyn Write + Send),
     format: &F,
 ) -> Result<Exported> {
-    begin(trace)?;
+    begin_reading(trace)?;
     let selected = region.select(trace, version)?;
     let (rows, texts) = thread::scope(|scope| {
         let texts = scope.spawn(|| KeptTexts::of_trace(file, version, F::PUT_TEXT));
@@ -107,7 +106,7 @@ pub(super) fn write<F: Format>(
         let frames = thread::scope(|scope| {
             let writing = scope.spawn(|| -> Result<()> {
                 let (trace, _) = rpd_schema::open_read(file)?;
-                begin(&trace)?;
+                begin_reading(&trace)?;
                 let mut output = common.output(for_ops, &trace)?;
                 write_ops(&mut output, (&hosts, &mut gpus), ops, &mut Details::of(&trace)?)?;
                 output.events.end()
@@ -133,6 +132,6 @@ pub(super) fn write<F: Format>(
 
 /// Gives every question of a connection the same rows, also while a recorder adds some, and no question a look at the file's locks. Scans
 /// need few pages, and what is sorted may be larger than memory.
-fn begin(trace: &Connection) -> rusqlite::Result<()> {
+pub(super) fn begin_reading(trace: &Connection) -> rusqlite::Result<()> {
     trace.execute_batch("PRAGMA temp_store = FILE; PRAGMA cache_size = -4096; BEGIN")
 }

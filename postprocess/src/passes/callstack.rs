@@ -11,7 +11,8 @@ use super::kernel_views::add_kernel_views;
 use crate::pass::batch::InsertBatch;
 use crate::pass::{Change, Definition, Pass, PassReport};
 use calls::Calls;
-use stack::{DEEPEST, OpenCalls};
+pub(crate) use stack::DEEPEST;
+use stack::OpenCalls;
 
 /// The pass.
 pub struct Callstack;

@@ -12,6 +12,11 @@ use crate::trace::has_table;
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trim::window::span;
 
+/// The function by which a statement asks whether a call is in the part of the trace that it is about.
+pub(super) const HAS_CALL: &str = "in_region_call";
+/// The same of an operation.
+pub(super) const HAS_OP: &str = "in_region_op";
+
 /// A kind of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
@@ -50,19 +55,25 @@ impl Frame {
         }
     }
 
-    /// The query that gives its rows of `trace`, in order of time.
+    /// The query that gives its rows of `trace`, or of a part of it, in order of time.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn statement(self, trace: &Connection, version: Version) -> Result<String> {
+    pub(super) fn statement(self, trace: &Connection, version: Version, is_part: bool) -> Result<String> {
         // In a trace without rows nothing is counted from anything.
         let zero = span(trace).map_or(0, |span| span.start_ns);
         let ranks = ranks(trace)?;
+        let condition = |function: &str, id: &str| match is_part {
+            true => format!("typeof({id}) = 'integer' AND {function}({id})"),
+            false => "1".to_string(),
+        };
+        let of_calls = condition(HAS_CALL, "C.id");
+        let of_ops = condition(HAS_OP, "O.id");
         Ok(match self {
-            Frame::Kernels => operations(trace, version, zero, &ranks, Operations::Kernels)?,
-            Frame::Copies => operations(trace, version, zero, &ranks, Operations::Copies)?,
-            Frame::Apis => calls(version, zero, &ranks, false),
-            Frame::Markers => calls(version, zero, &ranks, true),
+            Frame::Kernels => operations((trace, version), zero, &ranks, Operations::Kernels, &of_ops)?,
+            Frame::Copies => operations((trace, version), zero, &ranks, Operations::Copies, &of_ops)?,
+            Frame::Apis => calls(version, zero, &ranks, false, &of_calls),
+            Frame::Markers => calls(version, zero, &ranks, true, &of_calls),
         })
     }
 }
@@ -114,7 +125,7 @@ fn is_possible(alias: &str) -> String {
     )
 }
 
-fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool) -> String {
+fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool, part: &str) -> String {
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     let (columns, condition) = match are_markers {
         true => (format!("{} AS name", text("G.string")), "="),
@@ -128,6 +139,7 @@ fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool) -> String 
              LEFT JOIN {texts} G ON G.id = C.args_id
              LEFT JOIN ranks R ON R.session = C.id >> 32
          WHERE {possible} AND typeof(C.pid) = 'integer' AND typeof(C.tid) = 'integer' AND N.string {condition} 'UserMarker'
+             AND {part}
          ORDER BY C.start, C.id",
         times = times("C", zero),
         possible = is_possible("C"),
@@ -135,11 +147,11 @@ fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool) -> String 
 }
 
 fn operations(
-    trace: &Connection,
-    version: Version,
+    (trace, version): (&Connection, Version),
     zero: i64,
     ranks: &str,
     asked: Operations,
+    part: &str,
 ) -> Result<String> {
     let has = |table: &str| -> Result<bool> { Ok(version != Version::V1 && has_table(trace, table)?) };
     let (launches, copies, dispatches) =
@@ -205,6 +217,7 @@ fn operations(
              {joins}
              LEFT JOIN ranks R ON R.session = O.id >> 32
          WHERE {possible} AND typeof(O.gpuId) = 'integer' AND typeof(O.queueId) = 'integer' AND {condition}
+             AND {part}
          ORDER BY O.start, O.id",
         description = text("N.string"),
         kind = text("T.string"),

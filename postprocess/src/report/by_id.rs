@@ -8,14 +8,14 @@ use rusqlite::{Connection, Rows, Statement};
 use crate::trace::has_table;
 
 /// A table in the order of a column with ids.
-pub(super) struct ById<'trace>(Option<Statement<'trace>>);
+pub(crate) struct ById<'trace>(Option<Statement<'trace>>);
 
 impl<'trace> ById<'trace> {
     /// The `columns` (SQL) of a table in the order of `id`; nothing of a table that is not there. Rows whose id is no integer are none.
     ///
     /// # Errors
     /// When a column is not there, or the trace cannot be read.
-    pub(super) fn of(
+    pub(crate) fn of(
         trace: &'trace Connection,
         table: &str,
         id: &str,
@@ -35,12 +35,12 @@ impl<'trace> ById<'trace> {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn query(trace: &'trace Connection, select: &str) -> rusqlite::Result<ById<'trace>> {
+    pub(crate) fn query(trace: &'trace Connection, select: &str) -> rusqlite::Result<ById<'trace>> {
         trace.prepare(select).map(|statement| ById(Some(statement)))
     }
 
     /// No rows.
-    pub(super) fn none() -> ById<'trace> {
+    pub(crate) fn none() -> ById<'trace> {
         ById(None)
     }
 
@@ -48,7 +48,7 @@ impl<'trace> ById<'trace> {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn rows(&mut self) -> rusqlite::Result<OrderedRows<'_>> {
+    pub(crate) fn rows(&mut self) -> rusqlite::Result<OrderedRows<'_>> {
         let mut rows = OrderedRows {
             rows: self.0.as_mut().map(|statement| statement.query([])).transpose()?,
             ahead: None,
@@ -59,7 +59,7 @@ impl<'trace> ById<'trace> {
 }
 
 /// The rows, as they are passed.
-pub(super) struct OrderedRows<'statement> {
+pub(crate) struct OrderedRows<'statement> {
     rows: Option<Rows<'statement>>,
     ahead: Option<(i64, Vec<Value>)>,
 }
@@ -86,16 +86,29 @@ impl OrderedRows<'_> {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn at(&mut self, id: i64) -> rusqlite::Result<Option<&[Value]>> {
+    pub(crate) fn at(&mut self, id: i64) -> rusqlite::Result<Option<&[Value]>> {
         while self.ahead.as_ref().is_some_and(|(ahead, _)| *ahead < id) {
             self.advance()?;
         }
         Ok(self.ahead.as_ref().filter(|(ahead, _)| *ahead == id).map(|(_, values)| values.as_slice()))
     }
+
+    /// The columns of the next row with this id, which is passed. Ids that are asked for never become smaller.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(crate) fn take(&mut self, id: i64) -> rusqlite::Result<Option<Vec<Value>>> {
+        if self.at(id)?.is_none() {
+            return Ok(None);
+        }
+        let taken = self.ahead.take().map(|(_, values)| values);
+        self.advance()?;
+        Ok(taken)
+    }
 }
 
 /// The integer of a column, if it is one.
-pub(super) fn integer(values: &[Value], column: usize) -> Option<i64> {
+pub(crate) fn integer(values: &[Value], column: usize) -> Option<i64> {
     match values.get(column) {
         Some(Value::Integer(number)) => Some(*number),
         _ => None,
@@ -103,7 +116,7 @@ pub(super) fn integer(values: &[Value], column: usize) -> Option<i64> {
 }
 
 /// The text of a column, whatever it is, as [`rpd_schema::text::text_of`] has it.
-pub(super) fn text(values: &[Value], column: usize) -> String {
+pub(crate) fn text(values: &[Value], column: usize) -> String {
     let value = values.get(column).map_or(ValueRef::Null, ValueRef::from);
     rpd_schema::text::text_of(value).into_owned()
 }

@@ -23,23 +23,23 @@ const NONE: i64 = i64::MIN;
 /// An operation; ordered by the call that caused it, then by start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct CausedOp {
+pub(crate) struct CausedOp {
     /// Row of `rocpd_api`; of several calls that are linked to it the first by id.
     call: i64,
-    pub(super) start: i64,
-    pub(super) end: i64,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
     /// Row of `rocpd_op`.
-    pub(super) id: i64,
-    pub(super) gpu: i64,
-    pub(super) queue: i64,
-    pub(super) name: OpName,
+    pub(crate) id: i64,
+    pub(crate) gpu: i64,
+    pub(crate) queue: i64,
+    pub(crate) name: OpName,
     /// The part of it in which no operation ran on its GPU that began before, ns. All of a GPU add up to the time in which it is busy.
-    pub(super) uncovered: i64,
+    pub(crate) uncovered: i64,
 }
 
 impl CausedOp {
     /// How long it ran, ns.
-    pub(super) fn duration(&self) -> u64 {
+    pub(crate) fn duration(&self) -> u64 {
         self.end.abs_diff(self.start)
     }
 }
@@ -54,23 +54,23 @@ struct NumberedOp {
 
 /// A call that caused operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CausingCall {
+pub(crate) struct CausingCall {
     /// Row of `rocpd_api`.
-    pub(super) id: i64,
+    pub(crate) id: i64,
     /// Process, its id, and thread: ids alone may be equal.
-    pub(super) thread: (i64, i64, i64),
+    pub(crate) thread: (i64, i64, i64),
     /// Start and end, if they are possible.
-    pub(super) times: Option<(i64, i64)>,
+    pub(crate) times: Option<(i64, i64)>,
     /// Id of the function's name.
-    pub(super) name: i64,
+    pub(crate) name: i64,
 }
 
 /// The operations of a part of a trace, by the calls that caused them.
-pub(super) struct CausedOps<'trace> {
+pub(crate) struct CausedOps<'trace> {
     trace: &'trace Connection,
     ops: Sorted<CausedOp>,
     /// Rows that count nowhere.
-    pub(super) left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
 }
 
 impl<'trace> CausedOps<'trace> {
@@ -78,7 +78,7 @@ impl<'trace> CausedOps<'trace> {
     ///
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
-    pub(super) fn of(trace: &'trace Connection, selected: &Selected) -> Result<CausedOps<'trace>> {
+    pub(crate) fn of(trace: &'trace Connection, selected: &Selected) -> Result<CausedOps<'trace>> {
         let GpuOps { mut ops, left_out } = GpuOps::of(trace, selected)?;
         let mut numbered = Sorter::new();
         let mut covered: Option<(i64, i64)> = None;
@@ -111,7 +111,7 @@ impl<'trace> CausedOps<'trace> {
     ///
     /// # Errors
     /// When the trace, or a temporary file, cannot be read, and those of `each`.
-    pub(super) fn each(
+    pub(crate) fn each(
         mut self,
         mut each: impl FnMut(&CausedOp, Option<CausingCall>) -> Result<()>,
     ) -> Result<()> {

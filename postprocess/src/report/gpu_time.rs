@@ -31,9 +31,16 @@ pub(super) struct GpuOp {
 /// Two ids of texts: description and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct OpName {
+pub(crate) struct OpName {
     description: i64,
     op_type: i64,
+}
+
+impl OpName {
+    /// Ids of the description, and of the type.
+    pub(crate) fn ids(self) -> (i64, i64) {
+        (self.description, self.op_type)
+    }
 }
 
 /// All operations of a trace, and what is none of a GPU's work.

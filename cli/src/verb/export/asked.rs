@@ -10,9 +10,11 @@ use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rpd_postprocess::notes::SharedNotes;
-use rpd_postprocess::query::{Frame, Prepared, Questioned};
+use rpd_postprocess::query::{Frame, Prepared, Questioned, no_part};
+use rpd_postprocess::region::Region;
 use rpd_postprocess::text::escape;
 
+use crate::args::region::RegionArgs;
 use crate::output::file::OutputFile;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -32,7 +34,8 @@ Rows:
   TABLE, VIEW      all rows of one of the trace or of its format: rpd sql FILE 'pragma table_list' lists them
   QUERY            the answer to a question in SQL, or to one that rpd sql --list shows; it may only read
 Rows with impossible times or places are in no kernels, copies, apis, markers; rpd check lists them.
-Names are tried in this order: table or view, then kernels to markers, then ready-made queries.";
+Names are tried in this order: table or view, then kernels to markers, then ready-made queries.
+Of kernels, copies, apis and markers a part can be named, as below.";
 
 /// Which rows, and where they go.
 #[derive(Args)]
@@ -48,6 +51,8 @@ pub(super) struct Asked {
     /// Replace OUT if it exists; never a trace
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// Where rows are written.
@@ -65,17 +70,26 @@ impl Asked {
     /// # Errors
     /// When the trace cannot be read, the query is wrong or not allowed, or the output cannot be written.
     pub(super) fn run(
-        &self,
+        self,
         gzip: bool,
         write: impl FnOnce(Prepared<'_>, Destination<'_>) -> Result<u64>,
     ) -> Result<ExitCode> {
         let notes = notes();
+        let region = Region::from(self.region);
         let trace = Questioned::open(&self.file, None, None, &notes)?;
+        let selected = match region.is_everything() {
+            true => None,
+            false => {
+                let (trace, version) = rpd_schema::open_read(&self.file)?;
+                Some(region.select(&trace, version)?)
+            }
+        };
         let name = self.rows.trim();
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
-        let (statement, frame) = match is_name {
-            true => trace.rows_of(name)?,
-            false => (self.rows.clone(), None),
+        let (statement, frame) = match (is_name, selected) {
+            (true, selected) => trace.rows_in(name, selected)?,
+            (false, Some(_)) => return no_part("a query"),
+            (false, None) => (self.rows.clone(), None),
         };
         notes.show("running the query");
         let query = trace.prepare(&statement)?;
@@ -85,7 +99,7 @@ impl Asked {
                 let destination = Destination { out: &mut out, is_file: false, frame, notes: &notes };
                 explained(write(query, destination), "standard output")?
             }
-            Some(path) => self.to_file(path, gzip, &notes, |out| {
+            Some(path) => to_file(path, (gzip, self.force), &notes, |out| {
                 write(query, Destination { out, is_file: true, frame, notes: &notes })
             })?,
         };
@@ -95,38 +109,37 @@ impl Asked {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    fn to_file(
-        &self,
-        path: &Path,
-        gzip: bool,
-        notes: &SharedNotes,
-        write: impl FnOnce(&mut (dyn Write + Send)) -> Result<u64>,
-    ) -> Result<u64> {
-        let shown = escape(&path.to_string_lossy()).into_owned();
-        let is_packed = path.extension().is_some_and(|extension| extension == "gz");
-        if is_packed && !gzip {
-            bail!("{shown}: this format is not compressed by gzip; name a file that does not end in .gz");
-        }
-        if rpd_schema::identify(path).is_ok() {
-            bail!("{shown} is a trace, which stays: name another file");
-        }
-        if fs::metadata(path).is_ok_and(|there| there.is_file()) && !self.force {
-            bail!("{shown}: the file exists already; name another, or replace it with --force");
-        }
-        let cannot = || format!("cannot write {shown}");
-        let mut destination = OutputFile::at(path, &**notes).with_context(cannot)?;
-        let rows = if is_packed {
-            let mut packed = GzEncoder::new(destination.file(), Compression::fast());
-            let rows = explained(write(&mut packed), &shown)?;
-            packed.finish().with_context(cannot)?;
-            rows
-        } else {
-            explained(write(destination.file()), &shown)?
-        };
-        destination.finish().with_context(cannot)?;
-        Ok(rows)
+fn to_file(
+    path: &Path,
+    (gzip, force): (bool, bool),
+    notes: &SharedNotes,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<u64>,
+) -> Result<u64> {
+    let shown = escape(&path.to_string_lossy()).into_owned();
+    let is_packed = path.extension().is_some_and(|extension| extension == "gz");
+    if is_packed && !gzip {
+        bail!("{shown}: this format is not compressed by gzip; name a file that does not end in .gz");
     }
+    if rpd_schema::identify(path).is_ok() {
+        bail!("{shown} is a trace, which stays: name another file");
+    }
+    if fs::metadata(path).is_ok_and(|there| there.is_file()) && !force {
+        bail!("{shown}: the file exists already; name another, or replace it with --force");
+    }
+    let cannot = || format!("cannot write {shown}");
+    let mut destination = OutputFile::at(path, &**notes).with_context(cannot)?;
+    let rows = if is_packed {
+        let mut packed = GzEncoder::new(destination.file(), Compression::fast());
+        let rows = explained(write(&mut packed), &shown)?;
+        packed.finish().with_context(cannot)?;
+        rows
+    } else {
+        explained(write(destination.file()), &shown)?
+    };
+    destination.finish().with_context(cannot)?;
+    Ok(rows)
 }
 
 /// Says what could not be written.

@@ -8,6 +8,7 @@ use rpd_postprocess::export::columns::{self, Format};
 use rpd_postprocess::query::{Frame, Prepared};
 
 use super::asked::{Asked, Destination, ROWS_HELP};
+use crate::args::region::REGION_HELP;
 
 /// How values of SQLite become columns, for the help of both verbs.
 const TYPES_HELP: &str = "\
@@ -23,6 +24,8 @@ is null; those of kernels, copies, apis and markers have their types always. Tex
 {ROWS_HELP}
 
 {TYPES_HELP}
+
+{REGION_HELP}
 
 Example:
   rpd export arrow trace.rpd kernels -o kernels.arrow
@@ -41,6 +44,8 @@ pub(super) struct Arrow {
 {ROWS_HELP}
 
 {TYPES_HELP}
+
+{REGION_HELP}
 
 Example:
   rpd export parquet trace.rpd kernels -o kernels.parquet

@@ -12,6 +12,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use super::asked::{Asked, Destination, ROWS_HELP};
+use crate::args::region::REGION_HELP;
 use crate::output::value::{field, object};
 
 /// Write rows as comma-separated values
@@ -24,6 +25,8 @@ use crate::output::value::{field, object};
 NULL is an empty field. Control characters are escaped, texts that a spreadsheet would take for a formula have an apostrophe
 in front, bytes that are no text are x'0a0b'. Of two columns with one name the second is name:1. A name of OUT that ends in .gz
 means compression.
+
+{REGION_HELP}
 
 Example:
   rpd export csv trace.rpd kernels -o kernels.csv
@@ -42,6 +45,8 @@ pub(super) struct Csv {
 
 Texts are exact, but for what is not UTF-8; bytes that are no text are x'0a0b', infinite numbers \"Inf\" and \"-Inf\". Of two
 columns with one name the second is name:1. A name of OUT that ends in .gz means compression.
+
+{REGION_HELP}
 
 Example:
   rpd export jsonl trace.rpd markers | jq .name

@@ -46,7 +46,7 @@ pub(super) struct Source<'a> {
 
 impl TimelineArgs {
     /// Where it goes to, if not to standard output.
-    fn path(&self) -> Option<&Path> {
+    pub(super) fn path(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| *path != Path::new("-"))
     }
 
@@ -69,6 +69,19 @@ impl TimelineArgs {
         self,
         export: impl FnOnce(&Source<'_>, &mut (dyn Write + Send)) -> Result<Exported>,
     ) -> Result<Exported> {
+        let (name, exported) = self.write(export)?;
+        tell(&name, exported);
+        Ok(exported)
+    }
+
+    /// The same, but says nothing of what was exported: gives that to the caller, with the trace's name as messages have it.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or the output not be written.
+    pub(super) fn write<T>(
+        self,
+        export: impl FnOnce(&Source<'_>, &mut (dyn Write + Send)) -> Result<T>,
+    ) -> Result<(String, T)> {
         let notes = notes();
         let name = text::escape(&self.file.to_string_lossy()).into_owned();
         let (trace, version) = trace::open(&self.file, &*notes)?;
@@ -101,13 +114,12 @@ impl TimelineArgs {
             }
         };
         drop(notes);
-        tell(&name, exported);
-        Ok(exported)
+        Ok((name, exported))
     }
 }
 
 /// Says what could not be written, or else not be read.
-fn explained(exported: Result<Exported>, output: &str, trace: &str) -> Result<Exported> {
+fn explained<T>(exported: Result<T>, output: &str, trace: &str) -> Result<T> {
     exported.map_err(|error| match error.is::<io::Error>() {
         true => error.context(format!("cannot write to {output}")),
         false => error.context(format!("cannot export {trace}")),
@@ -116,10 +128,7 @@ fn explained(exported: Result<Exported>, output: &str, trace: &str) -> Result<Ex
 
 /// Says what is not in the export.
 fn tell(name: &str, Exported { calls, ops, impossible, no_numbers, .. }: Exported) {
-    if impossible > 0 {
-        let rows = counted(impossible, "call or operation is", "calls and operations are");
-        note(format_args!("{name}: {rows} left out: impossible times or places, which rpd check lists"));
-    }
+    note_impossible(name, impossible);
     if no_numbers > 0 {
         let values = counted(no_numbers, "value of a sensor is", "values of sensors are");
         note(format_args!("{name}: {values} left out: no numbers"));
@@ -128,5 +137,13 @@ fn tell(name: &str, Exported { calls, ops, impossible, no_numbers, .. }: Exporte
         note(format_args!("{name} has no such call and no such operation; rpd info shows what it holds"));
     } else if ops == 0 {
         note(format_args!("{name} has no such operation; rpd info shows what it holds"));
+    }
+}
+
+/// Says how many rows of the trace `name` were left out.
+pub(super) fn note_impossible(name: &str, impossible: u64) {
+    if impossible > 0 {
+        let rows = counted(impossible, "call or operation is", "calls and operations are");
+        note(format_args!("{name}: {rows} left out: impossible times or places, which rpd check lists"));
     }
 }

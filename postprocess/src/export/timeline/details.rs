@@ -58,7 +58,7 @@ pub(in crate::export) fn handle(stream: &str) -> Option<i64> {
 }
 
 /// Answers what is known of operations.
-pub(super) struct Details<'trace> {
+pub(in crate::export) struct Details<'trace> {
     dispatches: Option<Statement<'trace>>,
     launches: Option<Statement<'trace>>,
     copies: Option<Statement<'trace>>,
@@ -109,7 +109,7 @@ impl<'trace> Details<'trace> {
     ///
     /// # Errors
     /// When its tables cannot be read.
-    pub(super) fn of(trace: &'trace Connection) -> Result<Details<'trace>> {
+    pub(in crate::export) fn of(trace: &'trace Connection) -> Result<Details<'trace>> {
         let layout = Layout::of(trace)?;
         let launch: Vec<&str> = LAUNCH.into_iter().chain(["stream"]).collect();
         let registers = question(trace, &layout, ("rocpd_kernelcodeobject", "id"), &["vgpr", "sgpr"])?;
@@ -126,7 +126,12 @@ impl<'trace> Details<'trace> {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn of_op(&mut self, kind: OpKind, op: i64, call: Option<i64>) -> Result<OpDetails<'_>> {
+    pub(in crate::export) fn of_op(
+        &mut self,
+        kind: OpKind,
+        op: i64,
+        call: Option<i64>,
+    ) -> Result<OpDetails<'_>> {
         let mut own = None;
         if kind == OpKind::Kernel
             && let Some(dispatches) = &mut self.dispatches

@@ -1,0 +1,453 @@
+//! What the page shows: the reports' rows as tables with typed columns.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use regex::Regex;
+use rpd_schema::Version;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::super::Exported;
+use super::super::call_tree::{self, Options, Width};
+use super::super::timeline::begin_reading;
+use super::operators::Operators;
+use crate::notes::{Notes, look};
+use crate::region::{Region, Selected};
+use crate::report::copies::Copies;
+use crate::report::markers::Markers;
+use crate::report::overlap::{COMMUNICATION, Overlap};
+use crate::report::ranking::{By, Counted, NameGroup, Ranking};
+use crate::report::utilisation::Utilisation;
+use crate::text::escape;
+
+/// Rows of a table, of more those with the most time.
+const MOST: usize = 200_000;
+
+/// The content of a page.
+pub(super) struct Page {
+    head: Value,
+    sections: Vec<(&'static str, &'static str, Vec<Table>)>,
+    pub(super) exported: Exported,
+}
+
+/// Title, kind and meaning of a column. Kinds: `name` (from the trace, long), `words` (short), `count`, `ns`, `percent`, `bytes`, `rate` (GB/s).
+type Column = (&'static str, &'static str, &'static str);
+
+struct Table {
+    title: &'static str,
+    help: &'static str,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Value>>,
+    /// How many rows there are, also those that are not in the page.
+    total: usize,
+}
+
+impl Table {
+    fn new(title: &'static str, help: &'static str, columns: &[Column], mut rows: Vec<Vec<Value>>) -> Table {
+        let total = rows.len();
+        rows.truncate(MOST);
+        Table { title, help, columns: columns.to_vec(), rows, total }
+    }
+}
+
+/// A text from the trace, made harmless.
+fn name(text: &str) -> Value {
+    Value::String(escape(text).into_owned())
+}
+
+/// Columns of rankings, behind the name.
+const TIMES: [Column; 9] = [
+    ("total", "ns", "sum of the durations"),
+    ("%", "percent", "share of total in that of all rows"),
+    ("calls", "count", "how many"),
+    ("average", "ns", "total by calls"),
+    ("min", "ns", "the shortest"),
+    ("p50", "ns", "the half is no longer than this"),
+    ("p90", "ns", "90 percent are no longer than this"),
+    ("p99", "ns", "99 percent are no longer than this"),
+    ("max", "ns", "the longest"),
+];
+
+fn times(group: &NameGroup) -> Vec<Value> {
+    let [p50, p90, p99] = match &group.percentiles {
+        Some(percentiles) => [percentiles.p50_ns, percentiles.p90_ns, percentiles.p99_ns].map(Value::from),
+        None => [Value::Null, Value::Null, Value::Null],
+    };
+    vec![
+        group.total_ns.into(),
+        json!(group.percent),
+        group.calls.into(),
+        json!(group.average_ns),
+        group.min_ns.into(),
+        p50,
+        p90,
+        p99,
+        group.max_ns.into(),
+    ]
+}
+
+/// What the tables are made of.
+struct Reports<'a> {
+    trace: (&'a Connection, Version),
+    selected: Selected,
+    notes: &'a dyn Notes,
+    impossible: u64,
+}
+
+impl Reports<'_> {
+    /// Says what is being worked on, and fails if a signal came.
+    fn show(&self, what: &str) -> Result<()> {
+        self.notes.show(what);
+        look(self.notes)
+    }
+
+    fn ranking(&mut self, by: By, of: Column, title: &'static str, help: &'static str) -> Result<Table> {
+        self.show(&format!("adding up {}", by.noun().1))?;
+        let counted = Counted { instrumented: true, percentiles: true };
+        let ranking = Ranking::of(self.trace, by, &self.selected, counted)?;
+        if matches!(by, By::Kernel | By::Copy | By::Api | By::Marker) {
+            self.impossible += ranking.impossible;
+        }
+        let mut columns = vec![of];
+        columns.extend(TIMES);
+        if by.nests() {
+            columns.insert(4, ("own", "ns", "total without calls inside"));
+        }
+        let rows = ranking.groups.iter().map(|group| {
+            let mut row = vec![name(&group.name)];
+            row.extend(times(group));
+            if by.nests() {
+                row.insert(4, group.self_ns.into());
+            }
+            row
+        });
+        Ok(Table::new(title, help, &columns, rows.collect()))
+    }
+
+    fn markers(&self) -> Result<(Table, u64)> {
+        self.show("putting markers together")?;
+        let markers = Markers::of(self.trace, &self.selected, false)?;
+        let text = |node: Option<usize>| {
+            let name = node.and_then(|node| markers.nodes.get(node)?.name.as_deref());
+            escape(name.unwrap_or("")).into_owned()
+        };
+        let mut order: Vec<usize> = (0..markers.nodes.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse((markers.nodes[*at].gpu_ns, markers.nodes[*at].cpu_ns)));
+        let rows = order.into_iter().map(|at| {
+            let node = &markers.nodes[at];
+            vec![
+                name(node.name.as_deref().unwrap_or("(no marker)")),
+                json!(text(node.parent)),
+                node.gpu_ns.into(),
+                json!(node.gpu_percent),
+                node.gpu_own_ns.into(),
+                node.cpu_ns.into(),
+                node.cpu_own_ns.into(),
+                node.ranges.into(),
+                node.operations.into(),
+                node.depth.into(),
+            ]
+        });
+        let columns: [Column; 10] = [
+            ("marker", "name", "its text; of PyTorch's operators the name alone"),
+            ("inside of", "words", "the marker around it"),
+            ("GPU", "ns", "time in which the GPU was busy with what was launched in it"),
+            ("GPU %", "percent", "share of that in the time of all GPUs"),
+            ("GPU own", "ns", "of that, what was launched in no marker inside"),
+            ("CPU", "ns", "time in it on its thread"),
+            ("CPU own", "ns", "of that, what is in no marker inside"),
+            ("ranges", "count", "how many"),
+            ("ops", "count", "operations launched in them"),
+            ("depth", "count", "markers around it"),
+        ];
+        let help = "Ranges with one text inside of the same others are one row. Times of rows below a row are part of it.";
+        let calls = markers.nodes.iter().map(|node| node.ranges).sum();
+        Ok((Table::new("Markers", help, &columns, rows.collect()), calls))
+    }
+
+    fn copies(&self) -> Result<Table> {
+        self.show("adding up copies")?;
+        let copies = Copies::of(self.trace.0, self.trace.1, &self.selected)?;
+        let sizes =
+            copies.kinds.iter().flat_map(|kind| kind.sizes.iter().map(move |size| (&kind.kind, size)));
+        let rows = sizes.map(|(kind, size)| {
+            vec![
+                name(kind),
+                size.from_bytes.into(),
+                size.to_bytes.into(),
+                size.all.total_ns.into(),
+                size.all.copies.into(),
+                size.all.bytes.into(),
+                json!(size.all.gb_per_s),
+                json!(size.all.best_gb_per_s),
+            ]
+        });
+        let columns: [Column; 8] = [
+            ("copies", "name", "direction"),
+            ("from", "bytes", "the smallest size that counts; none where sizes are not known"),
+            ("below", "bytes", "the smallest size that does not count any more"),
+            ("total", "ns", "sum of the durations"),
+            ("count", "count", "how many"),
+            ("bytes", "bytes", "what they moved, as far as it is known"),
+            ("speed", "rate", "bytes by their time, in 10^9 bytes a second"),
+            ("best", "rate", "speed of the fastest one"),
+        ];
+        Ok(Table::new("Copies by size", "By direction and size.", &columns, rows.collect()))
+    }
+
+    fn operators(&self, region: &Region) -> Result<(Vec<Table>, Exported)> {
+        self.show("putting operators together")?;
+        let mut operators = Operators::of(self.trace.0)?;
+        let options = Options { width: Width::Gpu, exact: true, region: region.clone() };
+        let exported = call_tree::walk(self.trace, &options, self.notes, &mut operators)?;
+        let rows = operators.into_rows();
+        let all: u64 = rows.iter().map(|row| row.total_ns).sum();
+        let percent = |ns: u64| if all > 0 { 100.0 * ns as f64 / all as f64 } else { 0.0 };
+        let mut by_operator: Vec<(&str, u64, u64)> = Vec::new();
+        let mut sorted: Vec<_> = rows.iter().collect();
+        sorted.sort_by(|one, other| one.operator.cmp(&other.operator));
+        for row in sorted {
+            match by_operator.last_mut().filter(|(operator, ..)| *operator == row.operator) {
+                Some((_, calls, ns)) => {
+                    *calls += row.calls;
+                    *ns += row.total_ns;
+                }
+                None => by_operator.push((&row.operator, row.calls, row.total_ns)),
+            }
+        }
+        by_operator.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
+        let sums = by_operator.iter().map(|(operator, calls, ns)| {
+            vec![
+                name(operator),
+                (*ns).into(),
+                json!(percent(*ns)),
+                (*calls).into(),
+                json!(*ns as f64 / *calls as f64),
+            ]
+        });
+        let of_sums: [Column; 5] = [
+            ("operator", "name", "PyTorch's operator"),
+            ("total", "ns", "sum of the durations of what it launched"),
+            ("%", "percent", "share of total in that of all operators"),
+            ("ops", "count", "operations launched in it and in no operator inside"),
+            ("average", "ns", "total by ops"),
+        ];
+        let summary = Table::new(
+            "Operators",
+            "What PyTorch's operators launched. An operation belongs to the innermost operator around its launch.",
+            &of_sums,
+            sums.collect(),
+        );
+        let details = rows.iter().map(|row| {
+            vec![
+                name(&row.kernel),
+                name(&row.operator),
+                name(&row.shapes),
+                row.total_ns.into(),
+                json!(percent(row.total_ns)),
+                row.calls.into(),
+                json!(row.total_ns as f64 / row.calls as f64),
+            ]
+        });
+        let of_details: [Column; 7] = [
+            ("kernel", "name", "kernel, or kind of the operation"),
+            ("operator", "words", "PyTorch's operator around the launch"),
+            ("shapes", "words", "of the operator's inputs"),
+            ("total", "ns", "sum of the durations"),
+            ("%", "percent", "share of total in that of all operators"),
+            ("ops", "count", "how many"),
+            ("average", "ns", "total by ops"),
+        ];
+        let details = Table::new(
+            "Operators, kernels and shapes",
+            "The same by operator, kernel and shapes of the inputs.",
+            &of_details,
+            details.collect(),
+        );
+        Ok((vec![summary, details], exported))
+    }
+}
+
+impl Page {
+    /// Reads the part `region` of a trace.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read, or a signal came.
+    pub(super) fn of(
+        title: &str,
+        (trace, version): (&Connection, Version),
+        region: &Region,
+        notes: &dyn Notes,
+    ) -> Result<Page> {
+        begin_reading(trace)?;
+        let selected = region.select(trace, version)?;
+        let mut reports = Reports { trace: (trace, version), selected, notes, impossible: 0 };
+        reports.show("adding up what the GPUs did")?;
+        let overlap = Overlap::of(trace, &reports.selected, &Regex::new(COMMUNICATION)?)?;
+        let utilisation = Utilisation::of(trace, &reports.selected)?;
+        let gpus = gpus(trace, &overlap, &utilisation)?;
+        let (operators, mut exported) = reports.operators(region)?;
+        let kernels = reports.ranking(
+            By::Kernel,
+            ("kernel", "name", "as the compiler's symbol says it"),
+            "Kernels",
+            "Kernels that ran, by name. Of two that run at once both count.",
+        )?;
+        let apis = reports.ranking(
+            By::Api,
+            ("function", "name", "of HIP, HSA or CUDA"),
+            "Calls",
+            "What the program called, by function. Of a call inside of another one of that name, total has the outer one alone.",
+        )?;
+        let (markers, _) = reports.markers()?;
+        let copies = vec![
+            reports.ranking(By::Copy, ("copies", "name", "direction"), "Copies", "Copies that ran.")?,
+            reports.copies()?,
+        ];
+        let mut places = Vec::new();
+        for (by, of, title, help) in [
+            (
+                By::Stream,
+                ("stream", "name", "as the launch has it"),
+                "By stream",
+                "Operations by the stream of their launch.",
+            ),
+            (
+                By::Queue,
+                ("queue", "name", "GPU and queue"),
+                "By queue",
+                "Operations by the queue that they ran on.",
+            ),
+            (
+                By::Thread,
+                ("thread", "name", "that launched them"),
+                "By thread",
+                "Operations by the thread that launched them.",
+            ),
+            (
+                By::Session,
+                ("session", "name", "recording of a process"),
+                "By session",
+                "Operations by the process that launched them.",
+            ),
+            (
+                By::Rank,
+                ("rank", "name", "as the launcher said it"),
+                "By rank",
+                "Operations by the rank of their process.",
+            ),
+        ] {
+            places.push(reports.ranking(by, of, title, help)?);
+        }
+        exported.impossible = exported.impossible.max(reports.impossible);
+        let operations: u64 = overlap.gpus.iter().map(|gpu| gpu.operations).sum();
+        let calls: u64 = exported.calls;
+        let span = overlap.gpus.iter().map(|gpu| gpu.span_ns).max().unwrap_or(0);
+        let facts = json!([
+            ["calls and markers", calls, "count"],
+            ["operations", operations, "count"],
+            ["GPUs", overlap.gpus.len(), "count"],
+            ["longest GPU span", span, "ns"],
+        ]);
+        let head = json!({"title": escape(title), "facts": facts, "gpus": gpus});
+        let sections = vec![
+            ("overview", "Overview", Vec::new()),
+            ("kernels", "Kernels", vec![kernels]),
+            ("operators", "Operators", operators),
+            ("calls", "Calls", vec![apis]),
+            ("markers", "Markers", vec![markers]),
+            ("copies", "Copies", copies),
+            ("places", "Streams and ranks", places),
+        ];
+        Ok(Page { head, sections, exported })
+    }
+
+    /// Writes it as JSON that can stand in an element of HTML.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(super) fn write(&self, out: &mut impl Write) -> Result<()> {
+        let mut out = Inside(out);
+        // All keys of the head, and the sections behind them.
+        let head = serde_json::to_string(&self.head)?;
+        write!(out, "{},\n\"sections\":[", head.trim_end_matches('}'))?;
+        for (at, (id, title, tables)) in self.sections.iter().enumerate() {
+            let separator = if at == 0 { "\n" } else { ",\n" };
+            write!(out, "{separator}{{\"id\":\"{id}\",\"title\":\"{title}\",\"tables\":[")?;
+            for (at, table) in tables.iter().enumerate() {
+                if at > 0 {
+                    out.write_all(b",")?;
+                }
+                let columns: Vec<Value> = table
+                    .columns
+                    .iter()
+                    .map(|(title, kind, help)| json!({"title": title, "kind": kind, "help": help}))
+                    .collect();
+                let (title, help, columns) = (json!(table.title), json!(table.help), Value::from(columns));
+                let total = table.total;
+                write!(
+                    out,
+                    "{{\"title\":{title},\"help\":{help},\"total\":{total},\"columns\":{columns},\"rows\":["
+                )?;
+                for (at, row) in table.rows.iter().enumerate() {
+                    out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
+                    serde_json::to_writer(&mut out, row)?;
+                }
+                out.write_all(b"]}")?;
+            }
+            out.write_all(b"]}")?;
+        }
+        out.write_all(b"]}\n")?;
+        Ok(())
+    }
+}
+
+/// What each GPU did.
+fn gpus(trace: &Connection, overlap: &Overlap, utilisation: &Utilisation) -> Result<Value> {
+    let known = rpd_schema::gpus(trace)?;
+    let of = |gpu: i64| known.iter().find(|info| i64::from(info.gpu) == gpu);
+    let gpus = overlap.gpus.iter().map(|gpu| {
+        let name = of(gpu.gpu).and_then(|info| info.get(rpd_schema::session_fact::GPU_NAME)).unwrap_or("");
+        let longest = utilisation
+            .gpus
+            .iter()
+            .find(|other| other.gpu == gpu.gpu)
+            .and_then(|other| other.longest.as_ref());
+        json!({
+            "gpu": gpu.gpu,
+            "name": escape(name),
+            "operations": gpu.operations,
+            "span_ns": gpu.span_ns,
+            "busy_ns": gpu.busy_ns,
+            "idle_ns": gpu.idle_ns,
+            "compute_ns": gpu.compute_ns,
+            "exposed_communication_ns": gpu.exposed_communication_ns,
+            "exposed_copies_ns": gpu.exposed_copies_ns,
+            "longest_ns": longest.map_or(0, |gap| gap.idle_ns),
+            "longest_before": escape(longest.map_or("", |gap| gap.before.as_str())),
+        })
+    });
+    Ok(gpus.collect())
+}
+
+/// JSON inside of an element of HTML: `<` could end the element, and is written as JSON can too.
+struct Inside<W>(W);
+
+impl<W: Write> Write for Inside<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut parts = bytes.split(|byte| *byte == b'<');
+        if let Some(first) = parts.next() {
+            self.0.write_all(first)?;
+        }
+        for part in parts {
+            self.0.write_all(b"\\u003c")?;
+            self.0.write_all(part)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
