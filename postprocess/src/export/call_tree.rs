@@ -269,7 +269,8 @@ impl Scan<'_> {
             let is_marker = markers.has(name);
             let is_selected = selected.has_call(call);
             // Markers around the region have no GPU time of their own, but name what has.
-            if !is_selected && !(is_marker && width == Width::Gpu) {
+            let is_around = is_marker && width == Width::Gpu;
+            if !(is_selected || is_around) {
                 continue;
             }
             self.exported.calls += u64::from(is_selected);

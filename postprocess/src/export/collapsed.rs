@@ -22,7 +22,8 @@ const KEPT: (usize, usize) = (1 << 19, 24 << 20);
 /// Writes the stacks of `trace` to `out`; with `threads` they begin with their process and thread.
 ///
 /// # Errors
-/// Those of [`call_tree::walk`]; when `out` cannot be written, an [`std::io::Error`] is in the chain.
+/// When the trace, or a temporary file, cannot be read, when calls nest too deep, when a signal came (`notes`), or when `out` cannot be
+/// written: then an [`std::io::Error`] is in the chain.
 pub fn export(
     trace: (&Connection, Version),
     options: &Options,

@@ -21,7 +21,8 @@ const KEPT: usize = 48 << 20;
 /// Writes the trees of `trace`, which was named `name`, to `out`.
 ///
 /// # Errors
-/// Those of [`call_tree::walk`]; when `out` cannot be written, an [`std::io::Error`] is in the chain.
+/// When the trace, or a temporary file, cannot be read, when calls nest too deep, when a signal came (`notes`), or when `out` cannot be
+/// written: then an [`std::io::Error`] is in the chain.
 pub fn export(
     name: &str,
     trace: (&Connection, Version),
