@@ -21,12 +21,16 @@ use setting::{arguments, generate, machine, original};
 const RPD: &str = env!("CARGO_BIN_EXE_rpd");
 
 /// Name, format and file of each export. What an export writes is measured where its name is its format.
-const EXPORTS: [(&str, &str, &str); 5] = [
+const EXPORTS: [(&str, &str, &str); 9] = [
     ("chrome", "chrome", "out.json"),
     ("chrome.gz", "chrome", "out.json.gz"),
     ("chrome, null", "chrome", "/dev/null"),
     ("perfetto", "perfetto", "out.pftrace"),
     ("kineto", "kineto", "out.json"),
+    ("rocprofv3", "rocprofv3", "out.json"),
+    ("collapsed", "collapsed", "out.txt"),
+    ("speedscope", "speedscope", "out.json"),
+    ("html", "html", "out.html"),
 ];
 
 fn main() {

@@ -28,6 +28,7 @@
 //! | `diff.rs` | `rpd diff`: changes that were put in, and those that were not |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
+//! | `every_export.rs` | all formats over hostile, damaged and empty traces |
 //! | `html.rs` | a page, in a real browser |
 //! | `flame.rs`, `rocprofv3.rs` | call trees for flame graphs; what AMD's tools read |
 //! | `python.rs` | traces in Python, the notebook |
@@ -50,6 +51,7 @@ mod code;
 mod diff;
 mod durations;
 mod encodings;
+mod every_export;
 mod explain;
 mod export;
 mod export_region;

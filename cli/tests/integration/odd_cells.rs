@@ -12,7 +12,7 @@ fn cases() -> u32 {
     if std::env::var_os("RPD_SOAK").is_some() { 500 } else { 12 }
 }
 
-const TABLES: [&str; 13] = [
+pub(crate) const TABLES: [&str; 13] = [
     "rocpd_api",
     "rocpd_op",
     "rocpd_api_ops",
@@ -41,7 +41,7 @@ const VALUES: [&str; 9] = [
 ];
 
 /// Makes the columns of a table take any value.
-fn undeclare(dir: &Dir, trace: &str, table: &str) {
+pub(crate) fn undeclare(dir: &Dir, trace: &str, table: &str) {
     let file = dir.open(trace);
     let columns = {
         let columns = file.prepare(&format!("SELECT * FROM {table}")).unwrap();
