@@ -2,7 +2,8 @@
 # make test   - all tests; lists what this machine could not run
 # make test-fast - the tests that need Rust, a C compiler and Python only: no ROCm, no `make setup`
 # make models - loom's: every order of steps of what threads share without a lock
-# make bench  - measurements, as ratios      make bench-passes - of passes over files      make bench-exports - of exports
+# make bench  - measurements, as ratios      make bench-passes - of passes over files
+# make bench-exports - of exports            make bench-reports - of reports
 # make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own
@@ -14,6 +15,8 @@ CARGO ?= cargo
 RELEASE = target/release
 PROGRAMS = target/programs
 ROCTX_NAMES = libroctx64.so librocprofiler-sdk-roctx.so librocprofiler-sdk-roctx.so.1
+# Commands with the names and arguments of rocmProfileData's tools.
+FRONTS = rpd2tracing.py rpd2table.py rpd_trim.py rpd_autograd_summary.py
 HIPFLAGS = --offload-arch=gfx900 --offload-arch=gfx906 -O2
 # A machine with an AMD GPU uses it, any other the software GPU.
 ifneq ($(wildcard /dev/kfd),)
@@ -24,7 +27,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports soak matrix nfs hip-api install install-built uninstall clean
+.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports soak matrix nfs hip-api install install-built uninstall clean
 all: build
 
 setup:
@@ -100,6 +103,10 @@ bench-passes: setup
 bench-exports: setup
 	@$(CARGO) bench --quiet -p rpd-cli --bench exports -- --raw $(CURDIR)/target/bench-exports.tsv
 
+# And of reports.
+bench-reports: setup
+	@$(CARGO) bench --quiet -p rpd-cli --bench reports -- --raw $(CURDIR)/target/bench-reports.tsv
+
 soak: setup
 	@$(MAKE) --no-print-directory build
 	@export RPD_SOAK=1; $(call listing_skips,$(TEST) --workspace)
@@ -136,7 +143,7 @@ install-built:
 	install -m 644 include/rpd_tracer.h include/rpd_probe.h include/rpd_handler.h $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 644 sql/queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/queries
-	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh scripts/rpd2tracing.py $(DESTDIR)$(PREFIX)/bin
+	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh $(addprefix scripts/,$(FRONTS)) $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(PREFIX)/lib/rpd
 	install -s -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
 	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
@@ -146,7 +153,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,rpd_tracer.h rpd_probe.h rpd_handler.h)
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,runTracer.sh loadTracer.sh rpd2tracing.py)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,runTracer.sh loadTracer.sh $(FRONTS))
 	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd $(DESTDIR)$(PREFIX)/share/rpd
 
 clean:

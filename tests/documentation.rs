@@ -156,7 +156,9 @@ fn copy_of(furnished: &Dir) -> Dir {
     for binary in [rpd(), rpd_remote()] {
         symlink(&binary, binaries.join(binary.file_name().unwrap())).unwrap();
     }
-    symlink(root().join("scripts/rpd2tracing.py"), binaries.join("rpd2tracing.py")).unwrap();
+    for front in ["rpd2tracing.py", "rpd2table.py", "rpd_trim.py", "rpd_autograd_summary.py"] {
+        symlink(root().join("scripts").join(front), binaries.join(front)).unwrap();
+    }
     dir
 }
 

@@ -53,7 +53,10 @@ fn an_installation_works_alone_and_goes_away() {
     for file in [
         "bin/rpd",
         "bin/runTracer.sh",
+        "bin/rpd2table.py",
         "bin/rpd2tracing.py",
+        "bin/rpd_autograd_summary.py",
+        "bin/rpd_trim.py",
         "bin/loadTracer.sh",
         "include/rpd_handler.h",
         "include/rpd_probe.h",

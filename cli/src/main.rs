@@ -58,6 +58,9 @@ fn in_words(error: &anyhow::Error) -> String {
             "a row has a value of another type than the format has it ({}: {found}); see: rpd check FILE",
             text::shorten(&text::escape(column), COLUMN_WIDTH)
         ),
+        Some(rusqlite::Error::Utf8Error(..)) => {
+            "a table or a column has a name that is not UTF-8; sqlite3 can rename or drop it".to_string()
+        }
         _ => cause.to_string(),
     };
     let mut words = Vec::new();

@@ -37,8 +37,10 @@ mod replacements;
 mod sql;
 mod strings;
 mod subclass;
+mod table;
 mod top;
 mod trim;
+mod variability;
 
 use std::process::ExitCode;
 
@@ -99,6 +101,8 @@ verbs! {
     Copies(copies::Copies),
     Queues(queues::Queues),
     Markers(markers::Markers),
+    Table(table::Table),
+    Variability(variability::Variability),
     Memory(memory::Memory),
     Diff(diff::Diff),
     Sql(sql::Sql),

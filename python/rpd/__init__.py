@@ -10,6 +10,7 @@
     t.top()                        # where the GPU's time went; t.top(by="api"), t.top(by="marker")
     t.gaps()                       # how long each GPU was idle; t.gaps("causes"): why
     t.overlap()                    # what copies and communication hide behind kernels
+    t.diff("after.rpd")            # what got slower, faster, new and gone from this trace to another one
     t.sql("select gpuId, count(*) as kernels from op group by 1")
 
     t.plot_utilisation()           # how busy each GPU was over time (matplotlib)

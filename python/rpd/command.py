@@ -56,6 +56,21 @@ def rpd2tracing():
     _become(_required("rpd2tracing.py"), sys.argv[1:])
 
 
+def rpd2table():
+    """Becomes rpd2table.py."""
+    _become(_required("rpd2table.py"), sys.argv[1:])
+
+
+def rpd_trim():
+    """Becomes rpd_trim.py."""
+    _become(_required("rpd_trim.py"), sys.argv[1:])
+
+
+def rpd_autograd_summary():
+    """Becomes rpd_autograd_summary.py."""
+    _become(_required("rpd_autograd_summary.py"), sys.argv[1:])
+
+
 def run_verb(module, verb, arguments):
     """Becomes `rpd VERB ARGUMENTS`; ends this program with one line if there is no such command or verb."""
     command = _required("rpd", module)

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 import rpd
 from rpd.command import find
@@ -83,6 +83,12 @@ class Trace:
         """Computing, communication, copies and idle time of each GPU, exposed and hidden, as `rpd overlap` has it."""
         return self._table(self._json("overlap"))
 
+    def diff(self, other: Union[Trace, str, "os.PathLike[str]"], *options: str) -> pyarrow.Table:
+        """What got slower, faster, new and gone from this trace (A) to `other` (B), as `rpd diff` has it: a row for each total, kernel,
+        copy, call and marker. `options` are those of the command, as in t.diff("after.rpd", "--iter", "train step", "--skip", "3")."""
+        path = other.path if isinstance(other, Trace) else os.fspath(other)
+        return self._table(self._json("diff", *options, after=[os.path.abspath(path)])["rows"])
+
     def sql(self, query: str) -> pyarrow.Table:
         """The answer to a query in SQL, which may only read; or all rows of a table or view."""
         return self._export(query)
@@ -90,9 +96,11 @@ class Trace:
     def plot_utilisation(self, ax: Optional[matplotlib.axes.Axes] = None) -> matplotlib.axes.Axes:
         """Draws how much of the time each GPU was busy, over the run."""
         ax = _axes(ax)
-        busy = self._export(_BUSY).to_pylist()
-        if busy:
-            first, last = min(row["start_ns"] for row in busy), max(row["end_ns"] for row in busy)
+        gpus = self.gaps().to_pylist()
+        if gpus:
+            first, last = min(gpu["start_ns"] for gpu in gpus), max(gpu["end_ns"] for gpu in gpus)
+            # Operations far from all others are in no report either.
+            busy = [run for run in self._export(_BUSY).to_pylist() if first <= run["start_ns"] and run["end_ns"] <= last]
             zero, width = self.info["span"]["start_ns"], max((last - first) / _BINS, 1)
             begins = [(first - zero + place * width) / 1e9 for place in range(_BINS + 1)]
             for gpu in sorted({row["gpu"] for row in busy}):
@@ -183,8 +191,9 @@ class Trace:
             raise rpd.Failed(f"rpd export arrow wrote what pyarrow cannot read: {failure}")
         return table
 
-    def _json(self, verb: str, *options: str) -> Any:
-        ran = subprocess.run([_command(), verb, "--json", *options, os.path.abspath(self.path)], capture_output=True)
+    def _json(self, verb: str, *options: str, after: Sequence[str] = ()) -> Any:
+        arguments = [_command(), verb, "--json", *options, os.path.abspath(self.path), *after]
+        ran = subprocess.run(arguments, capture_output=True)
         _check(ran.returncode, ran.stderr)
         return json.loads(ran.stdout)
 

@@ -19,9 +19,23 @@ pub(crate) fn bar(value: u128, greatest: u128, room: usize) -> String {
     format!("{}{}", "█".repeat(length / EIGHTHS.len()), EIGHTHS[length % EIGHTHS.len()])
 }
 
+/// A histogram in a line, a column for each step as high as its number. What is more than nothing is seen.
+pub(crate) fn columns(steps: &[u64]) -> String {
+    const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let greatest = steps.iter().copied().max().unwrap_or(0).max(1);
+    let height = |number: u64| (number as f64 / greatest as f64 * 8.0).round() as usize;
+    steps.iter().map(|number| EIGHTHS[height(*number).clamp(usize::from(*number > 0), 8)]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_is_as_high_as_its_number() {
+        assert_eq!(columns(&[8, 4, 0, 1]), "█▄ ▁");
+        assert_eq!((columns(&[1_000_000, 1, 0]), columns(&[0, 0])), ("█▁ ".to_string(), "  ".to_string()));
+    }
 
     #[test]
     fn a_bar_is_as_long_as_its_value() {

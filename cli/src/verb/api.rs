@@ -91,7 +91,6 @@ impl Api {
         let most = self.rows.map_or(usize::MAX, NonZeroUsize::get);
         output::write(|out| {
             let mut writer = CallWriter { out, form, zero: span.start_ns, is_first: true };
-            writer.begin()?;
             let read = calls::each(&trace, version, &selected, |call| {
                 let line = format!("{}({})", call.name, call.arguments);
                 if self.grep.as_ref().is_none_or(|pattern| pattern.is_match(&line)) {
@@ -142,11 +141,15 @@ impl<W: Write> CallWriter<'_, W> {
     }
 
     fn call(&mut self, call: &ReportedCall, line: &str) -> io::Result<()> {
+        // A trace that cannot be read leaves no header behind.
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        if is_first {
+            self.begin()?;
+        }
         match self.form {
             Form::Lines => write_call(self.out, call, line, self.zero),
             Form::Json => {
-                let separator = if self.is_first { "\n" } else { ",\n" };
-                self.is_first = false;
+                let separator = if is_first { "\n" } else { ",\n" };
                 write!(self.out, "{separator}{}", json(serde_json::to_string(&CallObject::of(call))?))
             }
             Form::Csv => write_records(self.out, call),
@@ -154,6 +157,9 @@ impl<W: Write> CallWriter<'_, W> {
     }
 
     fn end(&mut self) -> io::Result<()> {
+        if self.is_first {
+            self.begin()?;
+        }
         if self.form == Form::Json { writeln!(self.out, "\n]") } else { Ok(()) }
     }
 }

@@ -38,7 +38,8 @@ Columns:
   own      of that, what was launched in no range inside
   gpu %    share of gpu in the time of all GPUs
   marker   its text, below the one around it; (no marker) is all else.
-           Of PyTorch's operators the name, without op_id and the like
+           Of PyTorch's operators the name, without op_id and the like.
+           Where more than 64 texts differ in numbers alone, # is any number
 
 Times of threads and GPUs are counted from the first marker or operation to the
 last end. The table has the N rows with the most time.
@@ -58,7 +59,7 @@ pub(crate) struct Markers {
     /// Show N levels of the tree
     #[arg(long, value_name = "N")]
     depth: Option<NonZeroUsize>,
-    /// Keep PyTorch's operators apart that differ in sequence number, id or sizes alone
+    /// Keep markers apart that differ in numbers alone, PyTorch's operators also in id and sizes
     #[arg(long)]
     exact: bool,
     /// Write a JSON array, parents before their children; times in nanoseconds
@@ -95,6 +96,12 @@ impl Markers {
             note(format_args!(
                 "{name}: {} left out: impossible times, which rpd check lists",
                 counted(found.impossible, "marker is", "markers are")
+            ));
+        }
+        if found.alike > 0 {
+            note(format_args!(
+                "{} in numbers alone and count as one each, with # for a number; --exact tells them apart",
+                counted(found.alike, "text differs", "texts differ")
             ));
         }
         let is_table = !self.json && !self.csv;

@@ -20,6 +20,7 @@ use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::table::{Align, Table};
+use crate::system::signals::die_by;
 
 /// Ask a trace a ready-made question, or one of your own in SQL
 ///
@@ -94,6 +95,8 @@ impl Sql {
         };
         let limit = Some(self.timeout).filter(|limit| !limit.is_zero());
         let notes = notes();
+        // What SQLite puts beside a file in WAL mode goes when the connection is closed, not when the process is ended.
+        let held = notes.hold_signals()?;
         let trace = Questioned::open(file, self.before.as_deref(), limit, &notes)?;
         let name = written.trim();
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
@@ -124,8 +127,12 @@ impl Sql {
             }
             Ok(!is_cut)
         })?;
+        drop(trace);
+        if let Some(signal) = notes.signal() {
+            die_by(signal);
+        }
         // The line about the progress goes with the last who may write it.
-        drop((trace, notes));
+        drop((held, notes));
         let shown = answer.rows();
         answer.write()?;
         if form == Form::Table && shown == 0 {

@@ -482,3 +482,45 @@ fn a_table_without_ends_is_said() {
         }
     }
 }
+
+#[test]
+fn an_operation_far_from_all_others_is_in_no_span() {
+    let dir = Dir::new();
+    // Shortly after the host's boot, and 95 and 127 years later. The generated trace itself begins a millisecond after the boot.
+    let far = [3_000_000_000_000_000_000_i64, 4_000_000_000_000_000_000];
+    for (trace, gpu, starts) in
+        [(generated(&dir, "g.rpd", 4, 200), 1, far), (dir.fixture("matmul_result.rpd"), 2, [5, far[1]])]
+    {
+        let reports = || {
+            ["gaps", "overlap", "queues", "categories", "markers", "copies"]
+                .map(|verb| dir.run(&[verb, "--json", &trace]).expect(0).stdout.clone())
+                .into_iter()
+                .chain(
+                    [&["top"][..], &["top", "--by", "gpu"], &["variability"]]
+                        .map(|verb| dir.run(&[verb, &["--json", &trace]].concat()).expect(0).stdout.clone()),
+                )
+                .collect::<Vec<_>>()
+        };
+        let footer = || dir.run(&["top", "-n", "1", &trace]).expect(0).stdout.clone();
+        let (before, footer_before) = (reports(), footer());
+        for start in starts {
+            dir.open(&trace)
+                .execute(
+                    "INSERT INTO rocpd_op SELECT max(id) + 1000, ?2, 0, 0, '', ?1, ?1 + 4, description_id, opType_id FROM rocpd_op",
+                    [start, gpu],
+                )
+                .unwrap();
+        }
+        for (after, before) in reports().iter().zip(&before) {
+            assert_eq!(after, before, "{trace}");
+        }
+        assert_eq!(footer(), footer_before, "{trace}");
+        for verb in ["gaps", "overlap", "queues", "categories", "markers", "copies"] {
+            let said = dir.run(&[verb, &trace]);
+            let left = "2 operations are left out: impossible times, which rpd check lists";
+            assert!(said.expect(0).stderr.contains(left), "{said}");
+        }
+        let checked = dir.run(&["check", &trace]);
+        assert!(checked.stdout.contains("far-time"), "{checked}");
+    }
+}

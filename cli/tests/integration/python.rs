@@ -41,6 +41,7 @@ print(json.dumps({
     "frames": {name: getattr(t, name).to_pylist() for name in ("kernels", "copies", "apis", "markers")},
     "gaps": gaps, "causes": t.gaps("causes").to_pylist(), "overlap": t.overlap().to_pylist(),
     "sql": t.sql("select count(*) as n from rocpd_op").to_pylist(),
+    "diff": t.diff(sys.argv[2], "--all").to_pylist(), "diff of traces": t.diff(rpd.read(sys.argv[2]), "--all").to_pylist(),
 }))
 "#;
 
@@ -68,6 +69,9 @@ fn python_has_the_numbers_of_the_command() {
             assert!(read["frames"][frame] == lines(frame), "{trace} {frame}");
         }
         assert_eq!(read["overlap"], json(&["overlap", "--json"]));
+        let diff = json(&["diff", "--json", "--all", &trace])["rows"].take();
+        assert!(diff.as_array().unwrap().len() > 5 && read["diff"] == diff, "{trace}");
+        assert!(read["diff of traces"] == diff, "{trace}");
         assert_eq!(read["info"]["sessions"], json(&["info", "--json"])["sessions"]);
         let gaps = json(&["gaps", "--json"]);
         let mut causes = Vec::new();

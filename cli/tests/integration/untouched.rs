@@ -2,6 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -44,6 +48,9 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
             &["memory", name],
             &["kernel", name, "x"],
             &["markers", name],
+            &["table", name],
+            &["table", name, "x"],
+            &["variability", name],
             &["replacements", name],
             &["durations", name],
             &["export", "chrome", name],
@@ -226,4 +233,25 @@ fn a_trace_of_another_version_takes_no_additions() {
         .says(&["v3.rpd", "schema", "--force"]);
     dir.run(&["record", "--force", "-o", &trace, "--", "true"]).expect(0);
     dir.run(&["record", "-o", &trace, "--", "true"]).expect(0);
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_beside_a_trace_in_wal_mode() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    dir.open(&trace).query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    let before = fs::read(dir.path(&trace)).unwrap();
+    let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
+    let mut asked = dir.rpd(&["sql", &trace, endless]);
+    let mut asked = asked.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // SQLite's files are there while the query runs.
+    while dir.names().len() == 1 {
+        assert!(asked.try_wait().unwrap().is_none(), "the query has no end");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &asked.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(asked.wait().unwrap().signal(), Some(2));
+    assert_eq!(dir.names(), [trace.as_str()]);
+    assert!(fs::read(dir.path(&trace)).unwrap() == before);
 }

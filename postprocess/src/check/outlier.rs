@@ -1,7 +1,7 @@
 //! Times far from all others: one such row spans the span of a trace from seconds to weeks.
 //!
 //! A day is far. Traces that were merged from hosts with different clocks have several spans with many rows
-//! each; those are none of our business, so only a span with less than a hundredth of the rows counts.
+//! each; those are none of our business, so only a span with less than a hundredth of the rows counts, or one row by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,26 @@ use super::finding::{EXAMPLES, Example, Finding};
 use super::kind::FindingKind;
 use super::rule::has_sound_times;
 use super::scan::judged;
+use crate::trace::has_table;
 use crate::trace::layout::{Layout, TableLayout, quote};
 
 /// ns of a day.
 const DAY: i64 = 86_400_000_000_000;
 /// A span with fewer than one in this many rows is far from the others, rather than the others from it.
 const SHARE: u64 = 100;
+/// Times of one row, its start and its end.
+const ONE_ROW: u64 = 2;
+/// A row that is alone in its span is far from this many times or more.
+const OTHERS: u64 = 20;
 
 /// Whether a span is so long that outliers are worth looking for.
 pub(crate) fn is_possible(span: Option<(i64, i64)>) -> bool {
     span.is_some_and(|(start, end)| end - start > DAY)
 }
 
-/// The rows of a trace that stretch it: longer than a day, and begun or ended far from nearly all others.
+/// The rows of a trace that stretch it: begun or ended far from nearly all others.
 pub(crate) struct Outliers {
-    /// The days of outliers; looked for when the first row is met that is so long.
+    /// The days of outliers; looked for when they are asked for.
     days: Option<BTreeSet<i64>>,
 }
 
@@ -35,7 +40,7 @@ impl Outliers {
         Outliers { days: None }
     }
 
-    /// Whether a row with these sound times is one.
+    /// Whether a row with these sound times is one and longer than a day.
     ///
     /// # Errors
     /// When a table cannot be read.
@@ -43,16 +48,62 @@ impl Outliers {
         if end - start <= DAY {
             return Ok(false);
         }
-        if self.days.is_none() {
-            let layout = Layout::of(trace)?;
-            let timed: Vec<&TableLayout> = layout.tables.iter().filter(|table| table.is_timed()).collect();
-            self.days = Some(outlier_days(trace, &timed, &[])?);
-        }
-        Ok(self
-            .days
-            .as_ref()
-            .is_some_and(|days| days.contains(&(start / DAY)) || days.contains(&(end / DAY))))
+        self.are_far(trace, (start, end))
     }
+
+    /// Whether a row with these sound times, however long, begins or ends far from nearly all others: a span that has it in would be
+    /// days too long.
+    ///
+    /// # Errors
+    /// When a table cannot be read.
+    pub(crate) fn is_far(&mut self, trace: &Connection, times: (i64, i64)) -> rusqlite::Result<bool> {
+        // Counting the rows of each day takes longer, and nearly always in vain.
+        if self.days.is_none() && !spans_days(trace)? {
+            self.days = Some(BTreeSet::new());
+        }
+        self.are_far(trace, times)
+    }
+
+    fn are_far(&mut self, trace: &Connection, (start, end): (i64, i64)) -> rusqlite::Result<bool> {
+        let days = match &mut self.days {
+            Some(days) => days,
+            none => {
+                let layout = Layout::of(trace)?;
+                let timed: Vec<&TableLayout> =
+                    layout.tables.iter().filter(|table| table.is_timed()).collect();
+                none.insert(outlier_days(trace, &timed, &[])?)
+            }
+        };
+        Ok(!days.is_empty() && (days.contains(&(start / DAY)) || days.contains(&(end / DAY))))
+    }
+}
+
+/// Whether calls and operations, those with impossible times included, span more than a day.
+fn spans_days(trace: &Connection) -> rusqlite::Result<bool> {
+    let mut span: Option<(i64, i64)> = None;
+    for table in ["rocpd_api", "rocpd_op"] {
+        if !has_table(trace, table)? {
+            continue;
+        }
+        let query = format!(
+            r#"SELECT min(start), max(start), min({table}."end"), max({table}."end"),
+                 max(typeof(start) NOT IN ('integer', 'null') OR typeof({table}."end") NOT IN ('integer', 'null')) FROM {table}"#
+        );
+        let (times, is_odd) = trace.query_row(&query, [], |row| {
+            let times: Vec<i64> =
+                (0..4).filter_map(|column| row.get_ref(column).ok()?.as_i64().ok()).collect();
+            Ok((times, row.get_ref(4)?.as_i64().is_ok_and(|odd| odd == 1)))
+        })?;
+        // A text is larger than all numbers, and so is a real number that is large enough: they hide the largest integer.
+        if is_odd {
+            return Ok(true);
+        }
+        for time in times {
+            let (first, last) = span.unwrap_or((time, time));
+            span = Some((first.min(time), last.max(time)));
+        }
+    }
+    Ok(span.is_some_and(|(first, last)| first.checked_add(DAY).is_some_and(|day| day < last)))
 }
 
 /// The days on which the timed tables have few of all times, but for those of the sessions in `running`. Needs a scan of each; memory
@@ -133,7 +184,12 @@ fn far_days(days: &BTreeMap<i64, u64>) -> BTreeSet<i64> {
             _ => spans.push((count, vec![day])),
         }
     }
-    spans.into_iter().filter(|(rows, _)| rows * SHARE < total).flat_map(|(_, members)| members).collect()
+    let is_alone = |rows: u64| rows <= ONE_ROW && total - rows >= OTHERS;
+    spans
+        .into_iter()
+        .filter(|(rows, _)| rows * SHARE < total || is_alone(*rows))
+        .flat_map(|(_, members)| members)
+        .collect()
 }
 
 #[cfg(test)]
@@ -150,5 +206,7 @@ mod tests {
         assert_eq!(far(&[(10, 5000), (700, 100)]), none, "another host");
         assert_eq!(far(&[(0, 1), (90, 5000), (300, 2), (301, 2)]), [0, 300, 301]);
         assert_eq!(far(&[]), none);
+        assert_eq!((far(&[(10, 20), (90, 2)]), far(&[(10, 18), (90, 2)])), (vec![90], none.to_vec()));
+        assert_eq!(far(&[(10, 40), (90, 3)]), none, "more than one row");
     }
 }

@@ -47,6 +47,7 @@ pub use compare::{Row, RowModes, Verdict};
 pub use division::BLOCKS;
 use division::{Division, Part, Role};
 use markers::MarkerNames;
+pub(super) use markers::family;
 use read::{Sums, Whole};
 pub use rule::{Judged, Rule};
 use source::Source;

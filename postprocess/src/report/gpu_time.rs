@@ -53,7 +53,7 @@ pub(super) struct GpuOps {
 /// Rows that reports about a GPU's time leave out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Operations with times that `rpd check` has as impossible, or longer than a day and far from all others.
+    /// Operations with times that `rpd check` has as impossible, or far from nearly all others.
     pub impossible: u64,
     /// Barriers: a GPU that waits does no work.
     pub barriers: u64,
@@ -105,7 +105,7 @@ pub(super) fn each_op(
             left_out.impossible += 1;
             continue;
         };
-        if !are_sound((start, end)) || outliers.has(trace, (start, end))? {
+        if !are_sound((start, end)) || outliers.is_far(trace, (start, end))? {
             left_out.impossible += 1;
             continue;
         }

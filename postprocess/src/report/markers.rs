@@ -5,25 +5,32 @@
 //! call begins. An operation counts with the time in which none ran on its GPU that began before it, so that the GPU times of all ranges
 //! and of what is in none add up to the time in which the GPUs were busy.
 //!
-//! The own times of a range and of all below it add up to its inclusive time. Memory grows with the number of paths, not of ranges.
+//! The own times of a range and of all below it add up to its inclusive time. Memory grows with the number of paths, not of ranges. Where many
+//! texts differ in numbers alone, as those of the steps of a training run, they are one, so that there are not as many paths as ranges.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rpd_schema::{Processes, Version};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use serde::Serialize;
+use rustc_hash::FxHashMap;
+use serde::{Serialize, Serializer};
 
 use super::caused::CausedOps;
+use super::diff::family;
 use super::gpu_time::LeftOut;
 use super::ranking::{By, Names};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
+
+/// Texts that may differ in numbers alone and still be told apart: layers, not steps.
+const ALIKE: usize = 64;
 
 /// The tree of ranges, and what could not be counted.
 #[derive(Debug)]
@@ -38,6 +45,8 @@ pub struct Markers {
     pub gpus: u64,
     /// Markers with impossible times.
     pub impossible: u64,
+    /// Texts that became one with others because they differ in numbers alone.
+    pub alike: u64,
     /// Operations that count nowhere.
     pub left_out: LeftOut,
 }
@@ -51,8 +60,9 @@ pub struct MarkerNode {
     pub parent: Option<usize>,
     /// How many are around it.
     pub depth: usize,
-    /// Its text; none of what is in no marker.
-    pub name: Option<String>,
+    /// Its text, in which # may be any number; none of what is in no marker.
+    #[serde(serialize_with = "text")]
+    pub name: Option<Arc<str>>,
     /// How many ranges.
     pub ranges: u64,
     /// Operations launched in them.
@@ -71,6 +81,11 @@ pub struct MarkerNode {
     pub gpu_percent: f64,
 }
 
+#[allow(clippy::ref_option)] // serde's way
+fn text<S: Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
+}
+
 /// A range, or an operation that was launched; ordered as a stack takes them, thread after thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
@@ -86,11 +101,14 @@ struct Event {
     value: i64,
 }
 
+/// The parent of what is in no other.
+const ROOT: u32 = u32::MAX;
+
 /// A node while ranges are read.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Growing {
-    parent: Option<usize>,
-    name: usize,
+    parent: u32,
+    name: u32,
     ranges: u64,
     operations: u64,
     cpu_ns: u64,
@@ -101,9 +119,10 @@ struct Growing {
 #[derive(Default)]
 struct Tree {
     nodes: Vec<Growing>,
-    places: HashMap<(Option<usize>, usize), usize>,
+    /// Nodes by their parents and names.
+    places: FxHashMap<(u32, u32), u32>,
     /// Node and end, outermost first.
-    open: Vec<(usize, i64)>,
+    open: Vec<(u32, i64)>,
     now: i64,
     /// Operations and GPU time of what was launched in no marker.
     outside: (u64, u64),
@@ -115,7 +134,7 @@ impl Tree {
         while let Some((node, end)) = self.open.last().copied() {
             let until = end.min(time);
             if until > self.now {
-                self.nodes[node].cpu_ns += until.abs_diff(self.now);
+                self.nodes[node as usize].cpu_ns += until.abs_diff(self.now);
                 self.now = until;
             }
             if end > time {
@@ -126,19 +145,19 @@ impl Tree {
         self.now = time;
     }
 
-    fn begin(&mut self, (start, end): (i64, i64), name: usize) {
+    fn begin(&mut self, (start, end): (i64, i64), name: u32) {
         self.advance(start);
         // Those that end earlier have no time any more: all of it is this one's.
         while self.open.last().is_some_and(|(_, other)| *other < end) {
             self.open.pop();
         }
-        let parent = self.open.last().map(|(node, _)| *node);
-        let next = self.nodes.len();
+        let parent = self.open.last().map_or(ROOT, |(node, _)| *node);
+        let next = self.nodes.len() as u32;
         let node = *self.places.entry((parent, name)).or_insert(next);
         if node == next {
-            self.nodes.push(Growing { parent, name, ..Growing::default() });
+            self.nodes.push(Growing { parent, name, ranges: 0, operations: 0, cpu_ns: 0, gpu_ns: 0 });
         }
-        self.nodes[node].ranges += 1;
+        self.nodes[node as usize].ranges += 1;
         self.open.push((node, end));
     }
 
@@ -146,8 +165,9 @@ impl Tree {
         self.advance(time);
         match self.open.last() {
             Some((node, _)) => {
-                self.nodes[*node].operations += 1;
-                self.nodes[*node].gpu_ns += gpu_ns;
+                let node = &mut self.nodes[*node as usize];
+                node.operations += 1;
+                node.gpu_ns += gpu_ns;
             }
             None => self.launch_outside(gpu_ns),
         }
@@ -226,7 +246,7 @@ impl Markers {
                 impossible += 1;
                 continue;
             };
-            if outliers.has(trace, times)? {
+            if outliers.is_far(trace, times)? {
                 impossible += 1;
                 continue;
             }
@@ -236,6 +256,7 @@ impl Markers {
             let value = names.number((number(2)?, number(3)?))? as i64;
             events.push(Event { thread, start: times.0, is_launch: 0, not_end: !times.1, id, value })?;
         }
+        let Merged { names, of, alike } = Merged::of(names.into_names(), exact);
         let mut events = events.sorted()?;
         let mut thread = None;
         while let Some(event) = events.next()? {
@@ -246,65 +267,105 @@ impl Markers {
             if event.is_launch == 1 {
                 tree.launch(event.start, event.value.unsigned_abs());
             } else {
-                tree.begin((event.start, !event.not_end), event.value as usize);
+                tree.begin((event.start, !event.not_end), of[event.value as usize]);
             }
         }
         tree.end_thread();
         let (threads, gpus) = (threads.len() as u64, gpus.len() as u64);
         let span_ns = extent.ns();
-        let nodes = finished(tree, &names.into_names(), (span_ns, threads, gpus));
-        Ok(Markers { nodes, span_ns, threads, gpus, impossible, left_out })
+        let nodes = finished(tree, &names, (span_ns, threads, gpus));
+        Ok(Markers { nodes, span_ns, threads, gpus, impossible, alike, left_out })
+    }
+}
+
+/// The names of nodes: texts, or what many texts have in common.
+struct Merged {
+    names: Vec<Arc<str>>,
+    /// Of each text the number of its name.
+    of: Vec<u32>,
+    alike: u64,
+}
+
+impl Merged {
+    /// Unless they are `exact`, texts of which more than [`ALIKE`] differ in numbers alone are one name.
+    fn of(texts: Vec<String>, exact: bool) -> Merged {
+        let mut families: HashMap<String, usize> = HashMap::new();
+        if !exact {
+            for text in &texts {
+                *families.entry(family(text).into_owned()).or_default() += 1;
+            }
+            families.retain(|_, texts| *texts > ALIKE);
+        }
+        let mut numbers: HashMap<Arc<str>, u32> = HashMap::new();
+        let (mut names, mut of, mut alike) = (Vec::new(), Vec::with_capacity(texts.len()), 0);
+        for text in texts {
+            let family = family(&text);
+            let is_alike = families.contains_key(family.as_ref());
+            alike += u64::from(is_alike);
+            let name: Arc<str> = if is_alike { family.into() } else { text.as_str().into() };
+            of.push(*numbers.entry(name).or_insert_with_key(|name| {
+                names.push(Arc::clone(name));
+                names.len() as u32 - 1
+            }));
+        }
+        Merged { names, of, alike }
     }
 }
 
 /// The nodes in the order in which they are read.
-fn finished(tree: Tree, names: &[String], (span_ns, threads, gpus): (u64, u64, u64)) -> Vec<MarkerNode> {
+fn finished(tree: Tree, names: &[Arc<str>], (span_ns, threads, gpus): (u64, u64, u64)) -> Vec<MarkerNode> {
     let percent = |part: u64, of: u64| {
         let whole = span_ns as f64 * of as f64;
         if whole > 0.0 { 100.0 * part as f64 / whole } else { 0.0 }
     };
-    let mut all: Vec<(u64, u64)> = tree.nodes.iter().map(|node| (node.cpu_ns, node.gpu_ns)).collect();
-    let mut operations: Vec<u64> = tree.nodes.iter().map(|node| node.operations).collect();
-    let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+    let Tree { nodes: growing, places, outside, .. } = tree;
+    drop(places);
+    let mut all: Vec<(u64, u64)> = growing.iter().map(|node| (node.cpu_ns, node.gpu_ns)).collect();
+    let mut operations: Vec<u64> = growing.iter().map(|node| node.operations).collect();
     // A parent is made before its children.
-    for (at, node) in tree.nodes.iter().enumerate().rev() {
-        if let Some(parent) = node.parent {
+    for (at, node) in growing.iter().enumerate().rev() {
+        if node.parent != ROOT {
+            let parent = node.parent as usize;
             all[parent].0 += all[at].0;
             all[parent].1 += all[at].1;
             operations[parent] += operations[at];
         }
-        children.entry(node.parent).or_default().push(at);
     }
-    for siblings in children.values_mut() {
-        siblings.sort_by_key(|at| (Reverse(all[*at].1), Reverse(all[*at].0), &names[tree.nodes[*at].name]));
-        siblings.reverse();
-    }
-    let mut nodes: Vec<MarkerNode> = Vec::with_capacity(tree.nodes.len() + 1);
-    let below = |of: Option<usize>, parent: Option<usize>, depth: usize| {
-        let found = children.get(&of).into_iter().flatten();
-        found.map(move |at| (*at, parent, depth)).collect::<Vec<_>>()
+    // The children of each parent beside each other, those with least time first.
+    let mut siblings: Vec<u32> = (0..growing.len() as u32).collect();
+    siblings.sort_unstable_by_key(|at| {
+        let node = &growing[*at as usize];
+        let (cpu_ns, gpu_ns) = all[*at as usize];
+        (node.parent, gpu_ns, cpu_ns, Reverse(&names[node.name as usize]))
+    });
+    let below = |parent: u32| {
+        let parent_of = |at: &u32| growing[*at as usize].parent;
+        let first = siblings.partition_point(|at| parent_of(at) < parent);
+        let count = siblings[first..].partition_point(|at| parent_of(at) == parent);
+        &siblings[first..first + count]
     };
-    let mut waiting = below(None, None, 0);
+    let mut nodes: Vec<MarkerNode> = Vec::with_capacity(growing.len() + 1);
+    let mut waiting: Vec<(u32, Option<usize>, usize)> = below(ROOT).iter().map(|at| (*at, None, 0)).collect();
     while let Some((at, parent, depth)) = waiting.pop() {
-        let (growing, (cpu_ns, gpu_ns)) = (tree.nodes[at], all[at]);
+        let (of, (cpu_ns, gpu_ns)) = (growing[at as usize], all[at as usize]);
         let node = nodes.len();
         nodes.push(MarkerNode {
             node,
             parent,
             depth,
-            name: names.get(growing.name).cloned(),
-            ranges: growing.ranges,
-            operations: operations[at],
+            name: names.get(of.name as usize).map(Arc::clone),
+            ranges: of.ranges,
+            operations: operations[at as usize],
             cpu_ns,
-            cpu_own_ns: growing.cpu_ns,
+            cpu_own_ns: of.cpu_ns,
             cpu_percent: percent(cpu_ns, threads),
             gpu_ns,
-            gpu_own_ns: growing.gpu_ns,
+            gpu_own_ns: of.gpu_ns,
             gpu_percent: percent(gpu_ns, gpus),
         });
-        waiting.extend(below(Some(at), Some(node), depth + 1));
+        waiting.extend(below(at).iter().map(|at| (*at, Some(node), depth + 1)));
     }
-    let (operations, gpu_ns) = tree.outside;
+    let (operations, gpu_ns) = outside;
     if operations > 0 {
         nodes.push(MarkerNode {
             node: nodes.len(),
@@ -322,4 +383,23 @@ fn finished(tree: Tree, names: &[String], (span_ns, threads, gpus): (u64, u64, u
         });
     }
     nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_become_one_and_layers_do_not() {
+        let texts = |most: usize| (0..most).flat_map(|n| [format!("step {n}"), format!("layer {}", n % 48)]);
+        let mut all: Vec<String> =
+            texts(1000).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        all.push("aten::mm".to_string());
+        let merged = Merged::of(all.clone(), false);
+        assert_eq!((merged.names.len(), merged.alike), (50, 1000));
+        assert!(merged.names.iter().any(|name| &**name == "step #"));
+        assert_eq!(merged.names[merged.of[all.len() - 1] as usize].as_ref(), "aten::mm");
+        let exact = Merged::of(all.clone(), true);
+        assert_eq!((exact.names.len(), exact.alike), (all.len(), 0));
+    }
 }

@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
+use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
@@ -230,6 +231,7 @@ impl Memory {
             ids.join(", ")
         ))?;
         let mut rows = rows.query([])?;
+        let mut outliers = Outliers::new();
         while let Some(row) = rows.next()? {
             let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
             let (id, name) = (number(0)?, number(5)?);
@@ -249,6 +251,10 @@ impl Memory {
                 self.unknown += 1;
                 continue;
             };
+            if outliers.is_far(trace, (start, end))? {
+                self.unknown += 1;
+                continue;
+            }
             if address == 0 {
                 // free(NULL), or an allocation that failed.
                 continue;

@@ -176,8 +176,8 @@ fn is_zero(number: &u64) -> bool {
 pub struct Ranking {
     /// Ordered by total time (by self time where there is one), then by name.
     pub groups: Vec<NameGroup>,
-    /// Rows left out because of their times: those that `rpd check` has as impossible, negative or missing, and those that stretch
-    /// the trace to times far from all others.
+    /// Rows left out because of their times: those that `rpd check` has as impossible, negative or missing, and those that are far
+    /// from nearly all others.
     pub impossible: u64,
     /// Rows counted under a placeholder because their strings are not in the file.
     pub nameless: u64,
@@ -420,7 +420,7 @@ impl Ranking {
                 self.impossible += 1;
                 continue;
             };
-            if !are_sound((start, end)) || outliers.has(trace, (start, end))? {
+            if !are_sound((start, end)) || outliers.is_far(trace, (start, end))? {
                 self.impossible += 1;
                 continue;
             }

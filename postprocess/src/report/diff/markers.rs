@@ -19,7 +19,7 @@ use crate::text;
 const TEXTS: usize = 1 << 16;
 
 /// The text with which markers that only differ by numbers are the same.
-pub(super) fn family(text: &str) -> Cow<'_, str> {
+pub(in crate::report) fn family(text: &str) -> Cow<'_, str> {
     if let MarkerText::Operator(operator) = MarkerText::of(text) {
         return Cow::Borrowed(operator.name);
     }

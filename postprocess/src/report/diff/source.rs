@@ -76,7 +76,7 @@ impl Source<'_> {
                 impossible += 1;
                 continue;
             };
-            if !are_sound((start, end)) || outliers.has(self.trace, (start, end))? {
+            if !are_sound((start, end)) || outliers.is_far(self.trace, (start, end))? {
                 impossible += 1;
                 continue;
             }
