@@ -31,6 +31,9 @@ mod control;
 // Calls of the HIP API, their operations, and HIP's own times of them.
 mod hip;
 
+// What NVIDIA's GPUs do, and calls of CUDA, on stand-ins for NVIDIA's libraries.
+mod cuda;
+
 // Markers through roctx and NVTX: rows, return values, other libraries that hear of them as well.
 mod markers;
 

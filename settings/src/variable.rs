@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 31] = [
+pub const RECORDER: [&str; 33] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -23,6 +23,8 @@ pub const RECORDER: [&str; 31] = [
     "RPDT_HIP_CALLS",
     // The name that RPDT_HIP_CALLS had.
     "RPDT_HIP_DOOR",
+    "RPDT_CUPTI",
+    "RPDT_CUDA_APIS",
     "RPDT_ALTERNATE",
     "RPDT_SEED",
     "RPDT_VALIDATE",

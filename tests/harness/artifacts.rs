@@ -119,6 +119,9 @@ const CODE_FIRST: &[&str] =
 const MODULE_LARGE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "-O2", "-DTABLE=(1<<19)"];
 /// rocPRIM's headers take long to compile, and want C++14.
 const HIP_14: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++14"];
+/// Stand-ins for NVIDIA's libraries.
+const SIMCUDA: &[&str] =
+    &["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"];
 const CC: &[&str] = &["cc", "-O2"];
 /// Libraries may refer to what the program has.
 const EXPORTING: &[&str] = &["cc", "-O2", "-rdynamic"];
@@ -138,6 +141,11 @@ const HSA_TOOL: &[&str] = &["c++", "-O2", "-shared", "-fPIC", "-DAMD_INTERNAL_BU
 /// # Panics
 /// When there is no such source, the compiler is missing, or the program does not compile.
 pub(crate) fn program(name: &str) -> PathBuf {
+    if let Some(version) = name.strip_prefix("libcupti-").and_then(|rest| rest.strip_suffix(".so")) {
+        let define = format!("-DVERSION={version}");
+        let compiler = [SIMCUDA, &[&define]].concat();
+        return compiled(name, "fixtures/simcuda/libcupti.c", &compiler, &["-ldl", "-lpthread"]);
+    }
     let (source, compiler, libraries): (_, _, &[&str]) = match name {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
             (format!("fixtures/programs/{name}.hip"), HIP, &[])
@@ -218,6 +226,10 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "strides_rust.so" => ("examples/handlers/strides.rs".into(), HANDLER_RUST, &[]),
         "bad_handler.so" => ("tests/programs/bad_handler.c".into(), HANDLER, &[]),
         "other_handler.so" => ("tests/programs/bad_handler.c".into(), HANDLER, &["-DWRONG=7", "-Wl,-z,defs"]),
+        "cuda_work" => ("tests/programs/cuda/work.c".into(), CC, &["-ldl", "-lpthread"]),
+        "libcuda.so.1" => {
+            ("fixtures/simcuda/libcuda.c".into(), SIMCUDA, &["-Wl,-soname,libcuda.so.1", "-ldl", "-lpthread"])
+        }
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
@@ -336,6 +348,9 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
     }
     let mut hash = DefaultHasher::new();
     let mut files = vec![root().join(source), root().join("fixtures/programs/check.h")];
+    if source.starts_with("fixtures/simcuda") {
+        files.push(root().join("fixtures/simcuda/simcuda.h"));
+    }
     if compiler.contains(&PROBE_HEADER) {
         files.extend(["include/rpd_probe.h", "include/rpd_handler.h"].map(|header| root().join(header)));
     }

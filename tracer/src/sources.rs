@@ -1,5 +1,6 @@
 //! The sources, a folder each, and their list. No source knows another.
 
+pub mod cuda;
 pub mod hip;
 pub mod hsa;
 pub mod nvtx;
@@ -18,7 +19,8 @@ use crate::intercept::{self, validate};
 
 /// All of them, in the order in which they are told of anything: markers, which wait for nothing; then the runtime before what is built
 /// upon it.
-pub(crate) static ALL: &[&dyn Source] = &[&roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd, &hsa::HsaSource, &hip::Hip];
+pub(crate) static ALL: &[&dyn Source] =
+    &[&roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd, &hsa::HsaSource, &hip::Hip, &cuda::Cuda];
 
 /// What is known of GPUs and kernels, whichever source found it out.
 pub(crate) struct KnownGpus;
@@ -60,15 +62,15 @@ impl GpuTable for KnownGpus {
             bdf: gpu.bdf.clone(),
             uuid: gpu.uuid.clone(),
         };
-        known::gpus().iter().map(facts).collect()
+        known::gpus().iter().map(facts).chain(cuda::gpus().iter().cloned()).collect()
     }
 
     fn versions(&self) -> Vec<(&'static str, String)> {
-        version::all()
+        version::all().into_iter().chain(cuda::versions()).collect()
     }
 
     fn timing(&self) -> Option<&'static str> {
-        timing::chosen().map(timing::Timing::name)
+        timing::chosen().map(timing::Timing::name).or(cuda::times().then_some("cupti"))
     }
 }
 

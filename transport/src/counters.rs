@@ -26,11 +26,13 @@ pub enum Cause {
     /// By a thread whose thread-local data of ours is gone, in a destructor of such data of the application's: a call of HIP, or a record
     /// that other such threads left no time for.
     EndingThread,
+    /// CUPTI had no room for it.
+    CuptiFull,
 }
 
 impl Cause {
     /// All causes with the names they have in the file.
-    pub const ALL: [(Cause, &'static str); 10] = [
+    pub const ALL: [(Cause, &'static str); 11] = [
         (Cause::BufferFull, "buffer_full"),
         (Cause::Incomplete, "incomplete"),
         (Cause::NoTimes, "no_times"),
@@ -41,6 +43,7 @@ impl Cause {
         (Cause::Abandoned, "abandoned"),
         (Cause::FileGone, "file_gone"),
         (Cause::EndingThread, "ending_thread"),
+        (Cause::CuptiFull, "cupti_full"),
     ];
 
     /// Its name in the file.

@@ -85,7 +85,7 @@ pub struct Dispatch {
     pub queue: u32,
     /// Submitting thread.
     pub tid: u32,
-    /// Work-items per dimension.
+    /// Work-items per dimension; workgroups where `header` is [`NO_PACKET`].
     pub grid: [u32; 3],
     /// Dynamic and static LDS, bytes per workgroup.
     pub group_segment: u32,
@@ -105,6 +105,9 @@ pub struct Dispatch {
 
 /// `header` where nobody has seen the packet: fence scopes that HSA does not define.
 pub const UNKNOWN_FENCES: u16 = 0b1111 << 9;
+
+/// `header` where there was no packet: its fences are unknown, and the grid counts workgroups. HSA leaves the bits behind the fences unused.
+pub const NO_PACKET: u16 = UNKNOWN_FENCES | 1 << 15;
 
 /// An asynchronous copy through the runtime.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -142,12 +145,14 @@ pub struct Copy {
     pub src_gpu: u32,
     /// Calling thread.
     pub tid: u32,
+    /// Queue number on that GPU, 0 for the copy engines.
+    pub queue: u32,
     /// The source's number of the function that was called, see `Source::function`.
     pub function: u16,
     /// The source that made the record, see `Source::number`.
     pub source: u8,
-    /// Keeps the size a multiple of 8.
-    pub reserved: [u8; 5],
+    /// 1, or 2 where the host's side is pinned: the one copy of a call of which the file knows by this alone what it copies.
+    pub describes_call: u8,
 }
 
 /// `dst_gpu` or `src_gpu` of host memory.
@@ -219,9 +224,11 @@ pub struct Call {
     /// Of a copy: source GPU, `NO_GPU` for host memory.
     pub src_gpu: u32,
     /// Of a copy: 1 where the host's side is pinned.
-    pub pinned: u32,
+    pub pinned: u16,
     /// 1: HIP made a command of it, which it times.
-    pub commanded: u32,
+    pub commanded: u16,
+    /// The thread that made it, 0 for the one whose ring the record is in.
+    pub tid: u32,
 }
 
 /// An instrumented dispatch whose messages were analyzed. Behind it stands what each analyzer was given and found

@@ -31,6 +31,8 @@ struct SwitchState {
     disabled: bool,
     /// Those that nobody has taken; the first of all tells how it began.
     changes: Vec<SwitchChange>,
+    /// The latest, whether or not they were taken.
+    history: Vec<SwitchChange>,
     resumed_at: u64,
 }
 
@@ -58,8 +60,8 @@ impl Switch {
         let on = wanted && (window.from..window.to).contains(&now);
         let changes = vec![SwitchChange { time: 0, on }];
         let timed = window.from > now || window.to != u64::MAX;
-        let state =
-            SwitchState { depth: wanted.into(), paused: false, disabled: false, changes, resumed_at: 0 };
+        let (history, depth) = (changes.clone(), wanted.into());
+        let state = SwitchState { depth, paused: false, disabled: false, changes, history, resumed_at: 0 };
         let state = Mutex::new(state);
         let [on, timed, wanted, fileless] = [on, timed, wanted, false].map(AtomicBool::new);
         Switch { on, timed, wanted, fileless, window, state }
@@ -157,6 +159,11 @@ impl Switch {
         std::mem::take(&mut lock(&self.state).changes)
     }
 
+    /// The latest changes, oldest first, whoever has taken them: see [`was_on`].
+    pub fn history(&self) -> Vec<SwitchChange> {
+        lock(&self.state).history.clone()
+    }
+
     /// When recording last began, 0 for always.
     pub fn resumed_at(&self) -> u64 {
         lock(&self.state).resumed_at
@@ -172,6 +179,10 @@ impl Switch {
             if state.changes.len() >= MOST_CHANGES {
                 state.changes.remove(0);
             }
+            if state.history.len() >= MOST_CHANGES {
+                state.history.remove(0);
+            }
+            state.history.push(SwitchChange { time: now, on });
             state.changes.push(SwitchChange { time: now, on });
             if on {
                 state.resumed_at = now;
@@ -179,6 +190,12 @@ impl Switch {
             self.on.store(on, Ordering::Relaxed);
         }
     }
+}
+
+/// Whether recording was on at `time`, ns of CLOCK_MONOTONIC, by the changes of [`Switch::history`].
+pub fn was_on(history: &[SwitchChange], time: u64) -> bool {
+    let before = history.partition_point(|change| change.time <= time);
+    before.checked_sub(1).is_some_and(|last| history[last].on)
 }
 
 #[cfg(test)]
@@ -260,6 +277,22 @@ mod tests {
         switch.start();
         assert!(!switch.is_on());
         assert_eq!(switch.take_changes().len(), 1, "those before were taken");
+    }
+
+    #[test]
+    fn what_was_is_known_of_a_time_that_is_over() {
+        let switch = Switch::new(true, Period { from: 0, to: u64::MAX });
+        switch.stop();
+        let stopped = clock::monotonic();
+        switch.start();
+        switch.take_changes();
+        let history = switch.history();
+        let at = |place: usize| history[place].time;
+        assert_eq!(
+            [0, at(1) - 1, at(1), stopped, at(2)].map(|time| was_on(&history, time)),
+            [true, true, false, false, true]
+        );
+        assert!(!was_on(&[], 7));
     }
 
     #[test]

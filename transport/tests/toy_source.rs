@@ -73,6 +73,7 @@ fn records_of_a_source_become_rows() {
         src_gpu: NO_GPU,
         pinned: 0,
         commanded: 0,
+        tid: 0,
     };
     thread::end_call(recorder, &call, [b"abc", b""]);
     let dispatch = Dispatch {

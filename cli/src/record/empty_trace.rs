@@ -6,7 +6,7 @@ use rpd_postprocess::text::{self, counted};
 
 use crate::record::executable;
 use crate::record::launch;
-use crate::record::report::{EndedProcess, HsaStage, Kfd, LoadedProcess, OtherRuntime, RunReport};
+use crate::record::report::{Cupti, EndedProcess, HsaStage, Kfd, LoadedProcess, OtherRuntime, RunReport};
 
 /// Bytes of its name that the kernel keeps of a process.
 const LONGEST_NAME: usize = 15;
@@ -79,8 +79,8 @@ fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String
         Kfd::Usable => None,
     };
     match (ended.hsa, ended.runtime) {
-        (HsaStage::Absent, Some(OtherRuntime::Cuda)) => {
-            return format!("{program} uses an NVIDIA GPU, of which only NVTX markers are recorded");
+        (HsaStage::Absent, Some(OtherRuntime::Cuda(cupti))) => {
+            return of_cuda(&program, cupti, ended, started);
         }
         (HsaStage::Absent, Some(OtherRuntime::Itself)) => {
             return format!(
@@ -120,6 +120,28 @@ fn in_process(report: &RunReport, ended: &EndedProcess, started: bool) -> String
     }
 }
 
+/// Why nothing was recorded of a program that has CUDA's driver.
+fn of_cuda(program: &str, cupti: Cupti, ended: &EndedProcess, started: bool) -> String {
+    match cupti {
+        Cupti::Refused => {
+            format!(
+                "{program} uses an NVIDIA GPU, and the recorder could not use CUPTI there: a line above says why"
+            )
+        }
+        Cupti::OtherTool => {
+            format!(
+                "{program} uses an NVIDIA GPU, and CUDA_INJECTION64_PATH names another tool; run without it"
+            )
+        }
+        _ if ended.lost > 0 => format!("every record of {program} was lost"),
+        _ if !started => format!("recording was off, and {program} did not turn it on with rpdstart()"),
+        Cupti::Attached => format!("{program} initialised CUDA but launched no kernel and copied nothing"),
+        Cupti::Unasked => format!(
+            "{program} loaded CUDA's driver for NVIDIA GPUs but did not initialise it, or found no GPU"
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,10 +168,14 @@ mod tests {
     fn each_cause_has_its_words() {
         for (fields, words) in [
             ("hsa=no tool=none kfd=missing ops=0 lost=0", "no GPU runtime was loaded"),
+            ("hsa=no tool=none kfd=missing runtime=cuda cupti=none ops=0 lost=0", "did not initialise it"),
             (
-                "hsa=no tool=none kfd=missing runtime=cuda ops=0 lost=0",
-                "/opt/app (process 7) uses an NVIDIA GPU",
+                "hsa=no tool=none kfd=missing runtime=cuda cupti=refused ops=0 lost=0",
+                "/opt/app (process 7) uses an NVIDIA GPU, and the recorder could not use CUPTI there",
             ),
+            ("hsa=no tool=none kfd=missing runtime=cuda cupti=other ops=0 lost=0", "names another tool"),
+            ("hsa=no tool=none kfd=missing runtime=cuda cupti=attached ops=0 lost=0", "launched no kernel"),
+            ("hsa=no tool=none kfd=missing runtime=cuda cupti=attached ops=0 lost=3", "every record"),
             ("hsa=no tool=none kfd=ok runtime=kfd ops=0 lost=0", "drives the GPU by /dev/kfd itself"),
             ("hsa=mapped tool=none kfd=missing ops=0 lost=0", "there is no /dev/kfd"),
             ("hsa=mapped tool=none kfd=denied ops=0 lost=0", "no permission for /dev/kfd"),

@@ -36,7 +36,20 @@ pub(crate) enum OtherRuntime {
     /// The program itself, by /dev/kfd.
     Itself,
     /// CUDA.
-    Cuda,
+    Cuda(Cupti),
+}
+
+/// How far the recorder came with CUPTI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cupti {
+    /// CUDA was not initialised while the recorder was there.
+    Unasked,
+    /// The driver was to load another tool.
+    OtherTool,
+    /// It could not be used.
+    Refused,
+    /// It was used.
+    Attached,
 }
 
 /// A process the recorder was loaded into.
@@ -152,7 +165,12 @@ impl EndedProcess {
                 _ => Kfd::Usable,
             },
             runtime: match fields.text("runtime") {
-                Some("cuda") => Some(OtherRuntime::Cuda),
+                Some("cuda") => Some(OtherRuntime::Cuda(match fields.text("cupti") {
+                    Some("attached") => Cupti::Attached,
+                    Some("refused") => Cupti::Refused,
+                    Some("other") => Cupti::OtherTool,
+                    _ => Cupti::Unasked,
+                })),
                 Some("kfd") => Some(OtherRuntime::Itself),
                 _ => None,
             },

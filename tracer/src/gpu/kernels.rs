@@ -109,6 +109,11 @@ pub(crate) fn named(name: &str, gpu: u32) -> KernelId {
     known.unwrap_or_else(|| number(Kernel::new(symbol, gpu, None)))
 }
 
+/// A kernel of that mangled name on `gpu`, of which that is known.
+pub(crate) fn known_as(name: &str, gpu: u32, facts: rpd_codeobject::Kernel) -> KernelId {
+    number(Kernel::new(format!("{name}.kd"), gpu, Some(facts)))
+}
+
 /// `objects` mean nothing any more.
 pub(crate) fn remove(objects: &[u64]) {
     let mut by_object = write(&TABLE.by_object);

@@ -31,6 +31,8 @@ pub(crate) struct Gpu {
 static QUEUES: [AtomicU32; MOST_GPUS] = [const { AtomicU32::new(0) }; MOST_GPUS];
 /// Copies given, by GPU index.
 static COPIES: [AtomicU64; MOST_GPUS] = [const { AtomicU64::new(0) }; MOST_GPUS];
+/// The driver's topology.
+const TOPOLOGY: &str = "/sys/devices/virtual/kfd/kfd/topology/nodes";
 /// More than any node has; GPUs beyond share the last place.
 const MOST_GPUS: usize = 256;
 
@@ -59,7 +61,7 @@ impl Gpus {
         let mut agents: Vec<Agent> = Vec::new();
         // SAFETY: `collect` matches the callback's type and gets the vector it expects, only during the call.
         unsafe { (inquiry.iterate_agents)(collect, (&raw mut agents).cast()) };
-        let nodes = gpu_nodes(Path::new("/sys/devices/virtual/kfd/kfd/topology/nodes"));
+        let nodes = gpu_nodes(Path::new(TOPOLOGY));
         let mut gpus: Vec<Gpu> = Vec::new();
         for agent in agents {
             if number(inquiry, agent, agent_info::DEVICE) != Some(DEVICE_GPU) {
@@ -127,6 +129,11 @@ fn text(inquiry: &Inquiry, agent: Agent, info: u32) -> String {
     let status = unsafe { (inquiry.agent_get_info)(agent, info, value.as_mut_ptr().cast()) };
     let text = CStr::from_bytes_until_nul(&value).ok().filter(|_| status == SUCCESS);
     text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// How many GPUs of AMD's the node has.
+pub(crate) fn gpus_of_node() -> u32 {
+    gpu_nodes(Path::new(TOPOLOGY)).len() as u32
 }
 
 /// KFD node numbers of all GPUs, ascending. A GPU that a container may not use shows its folder but not its id.

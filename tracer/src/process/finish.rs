@@ -55,13 +55,20 @@ pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) -> bo
 /// of SIGABRT may jump away and go on.
 pub(crate) fn abort() {
     let own = |recorder: &&'static Recorder| recorder.pid == std::process::id();
-    let Some(recorder) = recorder::get().filter(own).filter(|recorder| recorder.requests.is_started()) else {
+    let Some(recorder) = recorder::get().filter(own).filter(|recorder| has_something(recorder)) else {
         return;
     };
     recorder.failures.abort(|| {
         sources::ALL.iter().for_each(|source| source.abort(FAILURE_DEADLINE));
-        writer::abort(recorder, FAILURE_DEADLINE);
+        if recorder.requests.is_started() {
+            writer::abort(recorder, FAILURE_DEADLINE);
+        }
     });
+}
+
+/// Whether anything may have been recorded.
+fn has_something(recorder: &Recorder) -> bool {
+    recorder.requests.is_started() || sources::ALL.iter().any(|source| source.is_used())
 }
 
 /// The process ends: the last completions, the last rows, the session's end. Later calls do nothing.

@@ -30,13 +30,14 @@ pub(crate) fn ended(recorder: &Recorder) {
     append(recorder, || {
         let lost = recorder.counters.lost().records();
         format!(
-            "ended pid={} start={} hsa={} tool={} kfd={} runtime={} ops={} lost={lost} cpu_ns={} log_lost={}",
+            "ended pid={} start={} hsa={} tool={} kfd={} runtime={} cupti={} ops={} lost={lost} cpu_ns={} log_lost={}",
             recorder.pid,
             recorder.began.0,
             sources::ALL.iter().find_map(|source| source.presence()).unwrap_or("no"),
             other_tool().unwrap_or("none"),
             kfd(),
             other_runtime(),
+            sources::cuda::stage(),
             recorder.requests.ops(),
             recorder.counters.cpu_ns.load(std::sync::atomic::Ordering::Relaxed),
             writer::log_lines_lost(),

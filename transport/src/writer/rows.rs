@@ -14,11 +14,9 @@ use super::names::{Named, Names, Replacement};
 use super::ranges::RangePart;
 use crate::correlation;
 use crate::recorder::Recorder;
-use crate::records::{Analyzed, Copy, Dispatch, NO_GPU};
+use crate::records::{Analyzed, Copy, Dispatch, NO_GPU, NO_PACKET};
 use crate::source::{AnalysisText, Role, Watch};
 
-/// Queue number of the copy engines; queues of packets count from 1.
-const COPY_QUEUE: u32 = 0;
 /// Ids are renewed by a new session long before they run out: one drain adds at most this many.
 const ID_RESERVE: u64 = 1 << 24;
 /// Ids of calls that one session has: markers take the other half.
@@ -351,11 +349,13 @@ impl Rows {
             self.call_id(record.correlation)
         } else {
             let function = (record.source, record.function);
-            let api = self.made_up(appender, function, record.tid, record.submit_start, record.submit_end)?;
+            self.made_up(appender, function, record.tid, record.submit_start, record.submit_end)?
+        };
+        if !linked || record.describes_call != 0 {
             let device = |gpu: u32| i32::try_from(gpu).unwrap_or(-1);
             appender.copy_api(&CopyApiRow {
                 api,
-                stream: 0,
+                stream: record.queue.into(),
                 size: record.size,
                 width: record.width,
                 height: record.height,
@@ -365,18 +365,20 @@ impl Rows {
                 dst_device: device(record.dst_gpu),
                 src_device: device(record.src_gpu),
                 sync: false,
-                // The copy engines reach host memory only where it is pinned.
-                pinned: direction != CopyDirection::DeviceToDevice,
+                // Of copies that the source says no more of, the copy engines reach host memory only where it is pinned.
+                pinned: match record.describes_call {
+                    0 => direction != CopyDirection::DeviceToDevice,
+                    described => described == 2,
+                },
             })?;
-            api
-        };
+        }
         if record.end == 0 {
             return Ok(());
         }
         let op = OpRow {
             id: self.next_op(),
             gpu: record.gpu,
-            queue: COPY_QUEUE,
+            queue: record.queue,
             sequence: record.sequence,
             completion_signal: record.completion,
             start: record.start,
@@ -505,6 +507,9 @@ impl Rows {
 /// Workgroups, and the work-items of one.
 fn geometry(record: &Dispatch) -> ([u32; 3], [u32; 3]) {
     let workgroup = record.workgroup.map(u32::from);
+    if record.header == NO_PACKET {
+        return (record.grid, workgroup);
+    }
     (std::array::from_fn(|axis| record.grid[axis].div_ceil(workgroup[axis].max(1))), workgroup)
 }
 

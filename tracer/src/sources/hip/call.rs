@@ -252,6 +252,7 @@ pub(super) fn exit(index: u16, data: *const u8) {
             src_gpu: records::NO_GPU,
             pinned: 0,
             commanded: current.commanded.get().into(),
+            tid: 0,
         };
         // SAFETY: the data of this very call, which has not returned yet.
         unsafe { record(recorder, api, current.data.get(), &mut call) };

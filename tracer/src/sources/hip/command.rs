@@ -244,7 +244,8 @@ fn copy(recorder: &'static Recorder, command: &Completed, created: Created, (sta
         tid: created.tid,
         function: functions::COMMAND,
         source: functions::SOURCE,
-        reserved: [0; 5],
+        queue: 0,
+        describes_call: 0,
     };
     push(recorder, Kind::Copy, bytemuck::bytes_of(&copy));
 }

@@ -198,7 +198,8 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
         tid: thread::tid(),
         function: job.function,
         source: functions::SOURCE,
-        reserved: [0; 5],
+        queue: 0,
+        describes_call: 0,
     }
 }
 

@@ -17,6 +17,7 @@ impl Rows {
     ) -> Result<(), Error> {
         let source = self.recorder.source(call.source);
         let Some(text) = source.and_then(|source| source.describe(call, arguments)) else { return Ok(()) };
+        let tid = if call.tid == 0 { tid } else { call.tid };
         let id = self.call_id(call.correlation);
         let name = appender.intern(text.name)?;
         let args = appender.intern(&text.arguments)?;

@@ -1,0 +1,349 @@
+//! CUDA by CUPTI, on the stand-ins for NVIDIA's libraries (fixtures/simcuda). What real ones do: tests/cuda/run, on a machine that has them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::harness::{Dir, Loading, Ran, Run, Trace, program, recorder, rpd, tool};
+
+/// Versions whose records have sizes of their own, as cuptiGetVersion numbers them.
+const VERSIONS: [u32; 7] = [18, 23, 26, 130_001, 130_101, 130_301, 130_401];
+
+/// A directory with the stand-ins, CUPTI in that version, for LD_LIBRARY_PATH.
+fn libraries(dir: &Dir, version: u32) -> PathBuf {
+    let folder = dir.path(&format!("cuda-{version}"));
+    if !folder.exists() {
+        std::fs::create_dir(&folder).unwrap();
+        let major = if version < 130_000 { 12 } else { 13 };
+        std::os::unix::fs::symlink(program("libcuda.so.1"), folder.join("libcuda.so.1")).unwrap();
+        let cupti = program(&format!("libcupti-{version}.so"));
+        std::os::unix::fs::symlink(cupti, folder.join(format!("libcupti.so.{major}"))).unwrap();
+    }
+    folder
+}
+
+/// work.c doing `what`, on CUPTI 13.0.
+fn work<'a>(dir: &'a Dir, what: &str) -> Run<'a> {
+    let run = what.split(' ').fold(Run::new(dir, program("cuda_work")), |run, word| run.arg(word));
+    run.env("LD_LIBRARY_PATH", libraries(dir, 130_001))
+}
+
+/// What the program says it has done: how often, and from when to when.
+fn done(ran: &Ran) -> Vec<(String, i64, i64, i64)> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |place: usize| words[place].parse().unwrap();
+        (words[0].to_string(), number(1), number(2), number(3))
+    };
+    ran.stdout.lines().map(line).collect()
+}
+
+fn counts(trace: &Trace, sql: &str) -> BTreeMap<String, i64> {
+    trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?))).into_iter().collect()
+}
+
+fn operations(trace: &Trace) -> BTreeMap<String, i64> {
+    counts(trace, "select opType, count(*) from op group by 1")
+}
+
+fn calls(trace: &Trace) -> BTreeMap<String, i64> {
+    counts(trace, "select apiName, count(*) from api group by 1")
+}
+
+fn map(pairs: &[(&str, i64)]) -> BTreeMap<String, i64> {
+    pairs.iter().map(|(name, count)| (name.to_string(), *count)).collect()
+}
+
+/// Every operation is of one call, which began before it.
+fn expect_linked(trace: &Trace) {
+    let operations = trace.number("select count(*) from rocpd_op");
+    let linked = "select count(*) from rocpd_api_ops L join rocpd_op O on O.id = L.op_id join rocpd_api A on A.id = L.api_id
+        where O.start >= A.start and O.end >= O.start";
+    assert_eq!(
+        (trace.number(linked), trace.number("select count(*) from rocpd_api_ops")),
+        (operations, operations)
+    );
+    assert_eq!(trace.metadata("session::%::ops_without_call").values().collect::<Vec<_>>(), ["0"]);
+}
+
+#[test]
+fn everything_is_recorded_once_and_linked_in_every_version() {
+    for version in VERSIONS {
+        let dir = Dir::new();
+        let run = work(&dir, "launch=1000 copy=30 fill=5 graph=4 capture=7 threads=4 launch=2500");
+        let run = run.env("LD_LIBRARY_PATH", libraries(&dir, version)).recorded(Loading::Preload);
+        let ran = run.run();
+        let trace = dir.succeeded(&ran);
+        let expected = [
+            ("KernelExecution", 1000 + 4 * 10 + 10_000),
+            ("CopyHostToDevice", 10),
+            ("CopyDeviceToDevice", 10),
+            ("CopyDeviceToHost", 10),
+            ("FillBuffer", 5),
+        ];
+        assert_eq!(operations(&trace), map(&expected), "{version}");
+        let expected = [
+            ("cuLaunchKernel", 1000 + 10 + 7 + 10_000),
+            ("cuMemcpyHtoDAsync_v2", 10),
+            ("cuMemcpyDtoDAsync_v2", 10),
+            ("cuMemcpyDtoHAsync_v2", 10),
+            ("cuMemsetD8Async", 5),
+            ("cuGraphLaunch", 4),
+            ("cuGraphInstantiateWithFlags", 1),
+            ("cuStreamBeginCapture_v2", 2),
+            ("cuStreamEndCapture", 2),
+            ("cuStreamSynchronize", 1 + 1 + 1 + 1 + 1 + 4),
+            ("cuMemAlloc_v2", 4),
+            ("cuModuleLoadData", 1),
+        ];
+        assert_eq!(calls(&trace), map(&expected), "{version}");
+        expect_linked(&trace);
+        // Kernels of the four threads are of their streams, and inside what the program has measured.
+        let queues = counts(&trace, "select '' || queueId, count(*) from rocpd_op group by 1");
+        assert_eq!(queues.values().sum::<i64>(), 1000 + 40 + 35 + 10_000);
+        assert_eq!(queues.len(), 4);
+        for (what, count, begin, end) in done(&ran).into_iter().filter(|done| done.0 == "launch") {
+            let inside = format!(
+                "select count(*) from op where opType = 'KernelExecution' and start >= {begin} and end <= {end} + 32"
+            );
+            assert_eq!(trace.number(&inside), count, "{what}");
+        }
+        let threads = "select count(distinct tid) from api where apiName = 'cuLaunchKernel'";
+        assert!(trace.number(threads) >= 4);
+        let check = tool(rpd().to_str().unwrap(), &["check", dir.path("trace.rpd").to_str().unwrap()]);
+        assert!(check.contains("0 errors, 0 warnings, 0 notes"), "{check}");
+    }
+}
+
+#[test]
+fn columns_say_what_cupti_says() {
+    let dir = Dir::new();
+    let ran = work(&dir, "launch=1 copy=3 graph=1").recorded(Loading::RpdRecord).run();
+    let said = "rpd: trace.rpd: 11 kernels, 3 copies, 0 records lost";
+    assert!(ran.expect(0).stderr.starts_with(said), "{ran}");
+    let trace = dir.whole_trace();
+    let launch = "select N.string || ' ' || stream || ' ' || gridX || ',' || gridY || ',' || gridZ || ' ' || workgroupX || ',' || workgroupY
+        || ',' || workgroupZ || ' ' || groupSegmentSize || ' ' || privateSegmentSize from rocpd_kernelapi
+        join rocpd_string N on N.id = kernelName_id";
+    assert_eq!(
+        trace.texts(launch),
+        ["empty() 0xd 3,2,1 64,1,1 144 24"],
+        "nodes of a graph are of no launch of their own"
+    );
+    let dispatches =
+        "select count(*) from ext_dispatch where gridX = 3 and workgroupX = 64 and groupSegmentSize = 144";
+    assert_eq!(trace.number(dispatches), 11);
+    assert_eq!(trace.texts("select vgpr || ' ' || sgpr from rocpd_kernelcodeobject"), ["16 0"]);
+    // The software GPU, which is one of AMD's to the recorder, is number 0.
+    let copies = "select size || ' ' || kind || ' ' || srcDevice || ' ' || dstDevice || ' ' || stream from rocpd_copyapi
+        order by kind";
+    assert_eq!(trace.texts(copies), ["65536 1 -1 1 0xd", "65536 2 1 -1 0xd", "65536 3 1 1 0xd"]);
+    assert_eq!(trace.number("select count(*) from rocpd_op where gpuId = 1 and queueId = 13"), 14);
+    let facts = trace.metadata("session::0::%");
+    let fact = |name: &str| facts.get(&format!("session::0::{name}")).map(String::as_str);
+    assert_eq!((fact("sources"), fact("timing")), (Some("cuda"), Some("cupti")));
+    assert_eq!(fact("version::cupti"), Some("13.0 (130001), libcupti.so.13"));
+    assert_eq!(fact("version::cuda"), Some("13.0"));
+    let gpu = ["name", "target", "bdf", "uuid"]
+        .map(|key| trace.metadata(&format!("gpu::1::{key}")).into_values().next());
+    let expected = ["NVIDIA stand-in", "sm_90", "0000:0a:00.0", "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"];
+    assert_eq!(gpu.map(Option::unwrap), expected);
+    let info = tool(rpd().to_str().unwrap(), &["info", dir.path("trace.rpd").to_str().unwrap()]);
+    assert!(info.contains("NVIDIA stand-in") && info.contains("sm_90"), "{info}");
+}
+
+#[test]
+fn every_way_in_and_every_end() {
+    // By the driver alone, no function of the recorder's stands in front of the C library's when the program is loaded.
+    for (end, code) in [("_exit", Some(5)), ("exit", Some(6)), ("", Some(0)), ("abort", None)] {
+        for injected in [false, true] {
+            let dir = Dir::new();
+            let run = work(&dir, format!("threads=2 launch=3000 {end}").trim());
+            let run = if injected {
+                run.env("CUDA_INJECTION64_PATH", recorder())
+            } else {
+                run.recorded(Loading::Preload)
+            };
+            let ran = run.run();
+            match code {
+                Some(code) => ran.expect(code),
+                None => ran.expect_signal(libc::SIGABRT),
+            };
+            let trace = dir.whole_trace();
+            assert_eq!(operations(&trace), map(&[("KernelExecution", 6000)]), "{end} {injected}");
+            expect_linked_so_far(&trace);
+        }
+    }
+}
+
+/// As [`expect_linked`], of a session that may not have said how it ended.
+fn expect_linked_so_far(trace: &Trace) {
+    let without =
+        "select count(*) from rocpd_op O left join rocpd_api_ops L on L.op_id = O.id where L.id is null";
+    assert_eq!(trace.number(without), 0);
+    assert_eq!(trace.number("select count(*) from api where apiName = 'cudaOperation'"), 0);
+}
+
+#[test]
+fn a_killed_program_leaves_what_was_committed() {
+    let dir = Dir::new();
+    let ran = work(&dir, "launch=1000 sleep=3000 launch=10 kill").recorded(Loading::Preload).run();
+    ran.expect_signal(libc::SIGKILL);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    assert!((1000..=1010).contains(&operations(&trace)["KernelExecution"]));
+    expect_linked_so_far(&trace);
+}
+
+#[test]
+fn forked_children_never_call_cupti() {
+    let dir = Dir::new();
+    // A child that flushes CUPTI would not come back.
+    let ran = work(&dir, "launch=500 fork=4 launch=500").recorded(Loading::Preload).run();
+    let trace = dir.succeeded(&ran);
+    assert!(!ran.stdout.contains("child ended by"), "{ran}");
+    assert_eq!(operations(&trace), map(&[("KernelExecution", 1000)]));
+    assert_eq!(trace.session_count(), 1, "a child that records nothing has no session");
+}
+
+#[test]
+fn stopped_and_started_again() {
+    let dir = Dir::new();
+    // The first pause is so short that CUPTI stays, the second is not.
+    let what =
+        "launch=100 stop launch=50 start launch=200 stop sleep=3000 launch=70 start launch=400 graph=1 flush";
+    let ran = work(&dir, what).recorded(Loading::Preload).run();
+    let trace = dir.succeeded(&ran);
+    assert_eq!(operations(&trace), map(&[("KernelExecution", 100 + 200 + 400 + 10)]));
+    assert_eq!(calls(&trace)["cuLaunchKernel"], 100 + 200 + 400 + 10);
+    expect_linked(&trace);
+    for (what, _, begin, end) in
+        done(&ran).into_iter().filter(|done| ["rpdstop", "rpdstart"].contains(&done.0.as_str()))
+    {
+        assert!(begin > 0 && end >= begin, "{what}");
+    }
+}
+
+#[test]
+fn recording_that_begins_later() {
+    let dir = Dir::new();
+    let ran =
+        work(&dir, "launch=100 start launch=30").env("RPDT_AUTOSTART", "0").recorded(Loading::Preload).run();
+    let trace = dir.succeeded(&ran);
+    assert_eq!(operations(&trace), map(&[("KernelExecution", 30)]));
+    expect_linked(&trace);
+    let dir = Dir::new();
+    let ran =
+        work(&dir, "launch=100 sleep=3000 launch=30").env("RPDT_DELAY", "1").recorded(Loading::Preload).run();
+    assert_eq!(operations(&dir.succeeded(&ran)), map(&[("KernelExecution", 30)]));
+}
+
+#[test]
+fn records_that_come_late_are_linked_all_the_same() {
+    let dir = Dir::new();
+    let run = work(&dir, "threads=3 launch=4000 copy=300 graph=5").env("SIMCUPTI_FAULT", "late");
+    let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
+    assert_eq!(operations(&trace)["KernelExecution"], 3 * (4000 + 50));
+    expect_linked(&trace);
+}
+
+#[test]
+fn losses_are_counted() {
+    let dir = Dir::new();
+    let ran = work(&dir, "launch=1000").env("SIMCUPTI_FAULT", "full").recorded(Loading::Preload).run();
+    ran.expect(0);
+    let trace = dir.trace("trace.rpd");
+    assert_eq!(operations(&trace), map(&[("KernelExecution", 100)]));
+    assert_eq!(trace.lost().into_values().collect::<Vec<_>>(), ["900"]);
+    assert!(trace.lost().into_keys().all(|cause| cause.ends_with("cupti_full")), "{:?}", trace.lost());
+    let dir = Dir::new();
+    work(&dir, "launch=10").env("SIMCUPTI_FAULT", "no-times").recorded(Loading::Preload).run().expect(0);
+    let trace = dir.trace("trace.rpd");
+    assert!(operations(&trace).is_empty());
+    assert_eq!(trace.lost().into_values().collect::<Vec<_>>(), ["10"]);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_one_line() {
+    let start = "rpd_tracer: no kernels and copies of this process's NVIDIA GPUs are recorded: ";
+    let refused = |variables: &[(&str, &str)]| {
+        let dir = Dir::new();
+        let run = work(&dir, "launch=10 sleep=1500 launch=10").recorded(Loading::Preload);
+        let ran = variables.iter().fold(run, |run, (name, value)| run.env(name, *value)).run();
+        ran.expect(0);
+        assert!(!dir.path("trace.rpd").exists(), "{ran}");
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        let line = lines
+            .first()
+            .and_then(|line| line.split_once(start.split_once(':').unwrap().1))
+            .unwrap_or_default();
+        assert_eq!(lines.len(), 1, "{ran}");
+        line.1.to_string()
+    };
+    let why = refused(&[("SIMCUPTI_FAULT", "taken")]);
+    assert_eq!(why, "another profiler has CUPTI, which serves one at a time; markers are");
+    let why = refused(&[("SIMCUPTI_FAULT", "refuses")]);
+    assert!(why.starts_with("libcupti.so.13 does not work with this driver"), "{why}");
+    let why = refused(&[("RPDT_CUPTI", "/nowhere/libcupti.so.13")]);
+    assert_eq!(why, "RPDT_CUPTI: /nowhere/libcupti.so.13 cannot be loaded; markers are");
+    let old = program("libcupti-17.so");
+    let why = refused(&[("RPDT_CUPTI", old.to_str().unwrap())]);
+    assert!(why.ends_with("is older than CUPTI 12.0; markers are"), "{why}");
+}
+
+#[test]
+fn a_program_without_a_gpu_or_without_cupti_runs_as_without_us() {
+    let dir = Dir::new();
+    let plain = work(&dir, "launch=10").env("SIMCUDA_GPUS", "0").run();
+    let ran = work(&dir, "launch=10").env("SIMCUDA_GPUS", "0").recorded(Loading::Preload).run();
+    assert_eq!(
+        (plain.expect(4).stdout.split(' ').nth(1), ran.expect(4).stdout.split(' ').nth(1)),
+        (Some("100"), Some("100"))
+    );
+    assert!(!dir.path("trace.rpd").exists());
+    let dir = Dir::new();
+    let folder = dir.path("alone");
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(program("libcuda.so.1"), folder.join("libcuda.so.1")).unwrap();
+    let ran = work(&dir, "launch=10").env("LD_LIBRARY_PATH", folder).recorded(Loading::RpdRecord).run();
+    assert!(ran.expect(0).stderr.contains("no libcupti.so.13 or .12 was found"), "{ran}");
+    assert!(ran.stderr.contains("could not use CUPTI there"), "{ran}");
+}
+
+#[test]
+fn calls_are_those_that_were_asked_for() {
+    let traced = |list: &str| {
+        let dir = Dir::new();
+        let ran = work(&dir, "launch=20 copy=3").env("RPDT_CUDA_APIS", list).recorded(Loading::Preload).run();
+        let trace = dir.succeeded(&ran);
+        assert_eq!(operations(&trace)["KernelExecution"], 20);
+        calls(&trace)
+    };
+    let all = traced("all");
+    assert_eq!((all["cuLaunchKernel"], all["cuStreamCreate"], all["cuCtxSetCurrent"]), (20, 1, 3));
+    let launches = traced("none,+cuLaunchKernel");
+    // Copies have no call then, and get one of their own.
+    assert_eq!(launches, map(&[("cuLaunchKernel", 20), ("cudaOperation", 3)]));
+    assert_eq!(traced("none"), map(&[("cudaOperation", 23)]));
+    let dir = Dir::new();
+    let ran =
+        work(&dir, "launch=1").env("RPDT_CUDA_APIS", "+cudaMaloc,hipMalloc").recorded(Loading::Preload).run();
+    ran.expect(0);
+    assert!(ran.stderr.contains("RPDT_CUDA_APIS: hipMalloc ignored"), "{ran}");
+    assert!(ran.stderr.contains("RPDT_CUDA_APIS: this CUDA has no cudaMaloc"), "{ran}");
+}
+
+#[test]
+fn another_tool_that_the_user_names_has_its_way() {
+    let dir = Dir::new();
+    let run = work(&dir, "launch=10").env("CUDA_INJECTION64_PATH", "/nowhere/libother.so");
+    let ran = run.recorded(Loading::RpdRecord).run();
+    assert!(ran.expect(0).stderr.contains("CUDA_INJECTION64_PATH names another tool"), "{ran}");
+}
+
+#[test]
+fn kernels_in_flight_are_waited_for_when_recording_stops() {
+    let dir = Dir::new();
+    let run = work(&dir, "launch=40 stop sleep=2500 launch=10").env("SIMCUDA_KERNEL_US", "20000");
+    let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
+    assert_eq!(operations(&trace), map(&[("KernelExecution", 40)]));
+}

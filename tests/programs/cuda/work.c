@@ -1,0 +1,239 @@
+// What a program does with CUDA's driver, counted: work WHAT...
+//
+// Each WHAT is one of
+//   threads=N      so many threads do what follows; 1 to begin with
+//   launch=N       launches of an empty kernel by each thread, on a stream of its own, and a wait for them
+//   copy=N         copies of 64 KiB, to the device, on it and back by turns
+//   fill=N         fills of 64 KiB
+//   graph=N        launches of a graph with 10 kernels
+//   capture=N      launches into a graph that never runs
+//   sleep=MS       nothing
+//   fork=N         children that do nothing with CUDA; the last one ends by _exit, the others return
+//   start, stop    rpdstart and rpdstop, where the recorder is in the process
+//   flush          rpdflush
+//   rate=MS        launches of each thread for so long; how many, and how long one takes
+//   _exit, kill, abort, exit   how it ends; otherwise main returns
+//
+// At each WHAT a line says what was done, with CLOCK_MONOTONIC before and after. libcuda comes by dlopen, as for every real program that
+// finds CUDA by cudart.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef unsigned long long Address;
+typedef void *Handle;
+
+static int (*cuInit)(unsigned);
+static int (*cuDeviceGet)(int *, int);
+static int (*cuDevicePrimaryCtxRetain)(Handle *, int);
+static int (*cuCtxSetCurrent)(Handle);
+static int (*cuModuleLoadData)(Handle *, const void *);
+static int (*cuModuleGetFunction)(Handle *, Handle, const char *);
+static int (*cuStreamCreate)(Handle *, unsigned);
+static int (*cuStreamSynchronize)(Handle);
+static int (*cuLaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
+                             void **, void **);
+static int (*cuMemAlloc)(Address *, size_t);
+static int (*cuMemFree)(Address);
+static int (*cuMemcpyHtoDAsync)(Address, const void *, size_t, Handle);
+static int (*cuMemcpyDtoDAsync)(Address, Address, size_t, Handle);
+static int (*cuMemcpyDtoHAsync)(void *, Address, size_t, Handle);
+static int (*cuMemsetD8Async)(Address, unsigned char, size_t, Handle);
+static int (*cuStreamBeginCapture)(Handle, int);
+static int (*cuStreamEndCapture)(Handle, Handle *);
+static int (*cuGraphInstantiate)(Handle *, Handle, unsigned long long);
+static int (*cuGraphLaunch)(Handle, Handle);
+
+static const char module_text[] =
+    ".version 7.0\n.target sm_52\n.address_size 64\n"
+    ".visible .entry _Z5emptyv()\n{\n ret;\n}\n";
+
+enum { MOST = 64, BYTES = 65536, NODES = 10 };
+
+static Handle context, kernel, streams[MOST], graphs[MOST];
+static Address memory[MOST];
+static void *host[MOST];
+static int threads = 1;
+
+static void check(int status, const char *what) {
+    if (status) {
+        printf("%s failed: %d\n", what, status);
+        fflush(stdout);
+        _Exit(3);
+    }
+}
+#define CHECK(call) check(call, #call)
+
+static uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void launch(Handle stream) {
+    CHECK(cuLaunchKernel(kernel, 3, 2, 1, 64, 1, 1, 128, stream, NULL, NULL));
+}
+
+static void capture(int n, int nodes, int makes) {
+    Handle graph;
+    CHECK(cuStreamBeginCapture(streams[n], 2));
+    for (int i = 0; i < nodes; i++) launch(streams[n]);
+    CHECK(cuStreamEndCapture(streams[n], &graph));
+    if (makes) CHECK(cuGraphInstantiate(&graphs[n], graph, 0));
+}
+
+struct job {
+    const char *what;
+    long count;
+    int thread;
+    long done;
+};
+
+static void *work(void *argument) {
+    struct job *job = argument;
+    int n = job->thread;
+    CHECK(cuCtxSetCurrent(context));
+    if (!streams[n]) {
+        CHECK(cuStreamCreate(&streams[n], 1));
+        CHECK(cuMemAlloc(&memory[n], 2 * BYTES));
+        host[n] = calloc(1, BYTES);
+    }
+    Handle stream = streams[n];
+    if (!strcmp(job->what, "rate")) {
+        for (uint64_t end = now() + (uint64_t)job->count * 1000000; now() < end;) {
+            for (int i = 0; i < 100; i++) launch(stream);
+            job->done += 100;
+        }
+    } else if (!strcmp(job->what, "capture")) {
+        capture(n, (int)job->count, 0);
+    } else {
+        if (!strcmp(job->what, "graph") && !graphs[n]) capture(n, NODES, 1);
+        for (long i = 0; i < job->count; i++) {
+            if (!strcmp(job->what, "launch")) launch(stream);
+            else if (!strcmp(job->what, "graph")) CHECK(cuGraphLaunch(graphs[n], stream));
+            else if (!strcmp(job->what, "fill")) CHECK(cuMemsetD8Async(memory[n], 7, BYTES, stream));
+            else if (i % 3 == 0) CHECK(cuMemcpyHtoDAsync(memory[n], host[n], BYTES, stream));
+            else if (i % 3 == 1) CHECK(cuMemcpyDtoDAsync(memory[n] + BYTES, memory[n], BYTES, stream));
+            else CHECK(cuMemcpyDtoHAsync(host[n], memory[n], BYTES, stream));
+        }
+        job->done = job->count;
+    }
+    CHECK(cuStreamSynchronize(stream));
+    return NULL;
+}
+
+static void all(const char *what, long count) {
+    pthread_t ids[MOST];
+    struct job jobs[MOST];
+    uint64_t begin = now();
+    long done = 0;
+    for (int n = 0; n < threads; n++) {
+        jobs[n] = (struct job){what, count, n, 0};
+        pthread_create(&ids[n], NULL, work, &jobs[n]);
+    }
+    for (int n = 0; n < threads; n++) {
+        pthread_join(ids[n], NULL);
+        done += jobs[n].done;
+    }
+    uint64_t end = now();
+    printf("%s %ld %" PRIu64 " %" PRIu64, what, done, begin, end);
+    if (!strcmp(what, "rate")) printf(" %.0f ns", (double)(end - begin) * threads / (double)done);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void call(const char *name) {
+    void (*function)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, name);
+    uint64_t begin = now();
+    if (function) function();
+    printf("%s %d %" PRIu64 " %" PRIu64 "\n", name, !!function, begin, now());
+    fflush(stdout);
+}
+
+static void children(long count) {
+    for (long i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            if (i == count - 1) _exit(0);
+            exit(0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        if (status) printf("child ended by %d\n", status);
+    }
+    printf("fork %ld 0 0\n", count);
+    fflush(stdout);
+}
+
+static void find(Handle library, const char *name, void *place) {
+    void *address = dlsym(library, name);
+    if (!address) {
+        printf("no %s\n", name);
+        exit(2);
+    }
+    memcpy(place, &address, sizeof address);
+}
+
+int main(int argc, char **argv) {
+    Handle library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library) {
+        printf("no libcuda.so.1\n");
+        return 2;
+    }
+    find(library, "cuInit", &cuInit);
+    find(library, "cuDeviceGet", &cuDeviceGet);
+    find(library, "cuDevicePrimaryCtxRetain", &cuDevicePrimaryCtxRetain);
+    find(library, "cuCtxSetCurrent", &cuCtxSetCurrent);
+    find(library, "cuModuleLoadData", &cuModuleLoadData);
+    find(library, "cuModuleGetFunction", &cuModuleGetFunction);
+    find(library, "cuStreamCreate", &cuStreamCreate);
+    find(library, "cuStreamSynchronize", &cuStreamSynchronize);
+    find(library, "cuLaunchKernel", &cuLaunchKernel);
+    find(library, "cuMemAlloc_v2", &cuMemAlloc);
+    find(library, "cuMemFree_v2", &cuMemFree);
+    find(library, "cuMemcpyHtoDAsync_v2", &cuMemcpyHtoDAsync);
+    find(library, "cuMemcpyDtoDAsync_v2", &cuMemcpyDtoDAsync);
+    find(library, "cuMemcpyDtoHAsync_v2", &cuMemcpyDtoHAsync);
+    find(library, "cuMemsetD8Async", &cuMemsetD8Async);
+    find(library, "cuStreamBeginCapture_v2", &cuStreamBeginCapture);
+    find(library, "cuStreamEndCapture", &cuStreamEndCapture);
+    find(library, "cuGraphInstantiateWithFlags", &cuGraphInstantiate);
+    find(library, "cuGraphLaunch", &cuGraphLaunch);
+    uint64_t begin = now();
+    int status = cuInit(0);
+    printf("cuInit %d %" PRIu64 " %" PRIu64 "\n", status, begin, now());
+    fflush(stdout);
+    if (status) return 4;
+    Handle module;
+    int device;
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, module_text));
+    CHECK(cuModuleGetFunction(&kernel, module, "_Z5emptyv"));
+    for (int i = 1; i < argc; i++) {
+        char *number = strchr(argv[i], '=');
+        long count = number ? atol(number + 1) : 0;
+        if (number) *number = 0;
+        if (!strcmp(argv[i], "threads")) threads = (int)count;
+        else if (!strcmp(argv[i], "sleep")) usleep((useconds_t)count * 1000);
+        else if (!strcmp(argv[i], "fork")) children(count);
+        else if (!strcmp(argv[i], "start")) call("rpdstart");
+        else if (!strcmp(argv[i], "stop")) call("rpdstop");
+        else if (!strcmp(argv[i], "flush")) call("rpdflush");
+        else if (!strcmp(argv[i], "_exit")) _exit(5);
+        else if (!strcmp(argv[i], "exit")) exit(6);
+        else if (!strcmp(argv[i], "abort")) abort();
+        else if (!strcmp(argv[i], "kill")) kill(getpid(), SIGKILL);
+        else all(argv[i], count);
+    }
+    return 0;
+}

@@ -1,0 +1,156 @@
+//! The source of what NVIDIA's GPUs do, and of calls of CUDA, by CUPTI.
+//!
+//! CUDA's driver loads this library (`CUDA_INJECTION64_PATH`, which is set where it is preloaded) in the first cuInit. CUPTI is loaded then,
+//! never before.
+//!
+//! - `export`: what the driver calls; `config`, `filter`: what the user wants; `library`: libcuda and libcupti; `abi`: their interfaces
+//! - `attach`: CUPTI is subscribed to, and given back when recording stops
+//! - `buffers`: memory for CUPTI's records; `collector`: the thread that has them given back; `record`: what they say; `decode`: the
+//!   recorder's records of it
+//! - `functions`, `kernel`, `device`: what records name by number
+
+mod abi;
+mod attach;
+mod buffers;
+mod collector;
+mod config;
+mod decode;
+mod device;
+pub mod export;
+mod filter;
+mod functions;
+mod kernel;
+mod library;
+mod record;
+
+use std::time::{Duration, Instant};
+
+use rpd_preload::environment::put;
+use rpd_preload::library::own_path;
+use rpd_transport::env::Env;
+use rpd_transport::recorder::Recorder;
+use rpd_transport::records::Call;
+use rpd_transport::source::{CallText, GpuFacts, Loading, Source};
+
+/// The source.
+pub(crate) struct Cuda;
+
+impl Source for Cuda {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn number(&self) -> u8 {
+        functions::SOURCE
+    }
+
+    fn configure(&self, env: &mut Env<'_>) {
+        config::configure(env);
+    }
+
+    /// The driver looks there in the first cuInit, unless the user names another tool.
+    fn loaded(&self, at: Loading) {
+        let is_free = std::env::var_os("CUDA_INJECTION64_PATH").is_none_or(|tool| tool.is_empty());
+        if let Some(own) = own_path().filter(|_| is_free && !at.by_remote) {
+            put(c"CUDA_INJECTION64_PATH", own);
+        }
+    }
+
+    fn started(&self, recorder: &'static Recorder) {
+        attach::follow(recorder, false);
+    }
+
+    fn visit(&self, recorder: &'static Recorder) {
+        attach::follow(recorder, false);
+    }
+
+    fn collect(&self, deadline: Duration) {
+        collector::collect(deadline);
+    }
+
+    fn drain(&self, deadline: Duration) {
+        let begin = Instant::now();
+        loop {
+            collector::collect(deadline.saturating_sub(begin.elapsed()));
+            if !collector::has_outstanding() || begin.elapsed() >= deadline {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    fn abort(&self, deadline: Duration) {
+        collector::collect(deadline);
+    }
+
+    fn finish(&self, deadline: Duration) {
+        collector::finish(deadline);
+    }
+
+    fn is_used(&self) -> bool {
+        attach::was_ever()
+    }
+
+    fn causes_operations(&self) -> bool {
+        attach::current().is_some_and(|attached| attached.functions.has_any())
+    }
+
+    fn function(&self, index: u16) -> &'static str {
+        if index == functions::OPERATION {
+            return "cudaOperation";
+        }
+        attach::functions()
+            .and_then(|functions| functions.by_index(index))
+            .map_or("", |function| function.name)
+    }
+
+    fn describe(&self, call: &Call, _: &[u8]) -> Option<CallText> {
+        Some(CallText { name: self.function(call.function), ..CallText::default() })
+    }
+
+    fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
+        if let Some(why) = attach::refusal() {
+            add("cuda_unavailable", &why);
+        }
+    }
+}
+
+/// The GPUs that CUDA has in this process; none before they are known.
+pub(crate) fn gpus() -> &'static [GpuFacts] {
+    device::gpus()
+}
+
+/// Versions of what stands between the program and these GPUs.
+pub(crate) fn versions() -> Vec<(&'static str, String)> {
+    let Some((cuda, cupti)) = attach::found() else { return Vec::new() };
+    let driver = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
+    let mut versions = vec![
+        ("cuda", format!("{}.{}", cuda / 1000, cuda % 1000 / 10)),
+        ("cupti", format!("{}, {}", cupti.version_text(), cupti.path.display())),
+    ];
+    if !driver.trim().is_empty() {
+        versions.push(("nvidia_driver", driver.trim().to_string()));
+    }
+    versions
+}
+
+/// Whether the driver is to load another tool.
+fn is_anothers() -> bool {
+    let tool = std::env::var_os("CUDA_INJECTION64_PATH").filter(|tool| !tool.is_empty());
+    tool.is_some_and(|tool| own_path().is_none_or(|own| tool.as_encoded_bytes() != own.to_bytes()))
+}
+
+/// Whether CUPTI times operations of this process.
+pub(crate) fn times() -> bool {
+    attach::was_ever()
+}
+
+/// What became of CUPTI, for `rpd record`.
+pub(crate) fn stage() -> &'static str {
+    match (attach::was_ever(), attach::refusal()) {
+        (true, _) => "attached",
+        (false, Some(_)) => "refused",
+        (false, None) if is_anothers() => "other",
+        (false, None) => "none",
+    }
+}

@@ -1,0 +1,292 @@
+//! CUPTI is there: subscribed to, with the recorder's clock, threads' numbers and buffers, and told what to record. And gone again.
+//!
+//! Everything here is done with one lock held, in the process that has begun it: a forked child has CUPTI's memory without its threads, and
+//! calls of it there do not return.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use rpd_preload::clock;
+use rpd_preload::lock::{lock, lock_within};
+use rpd_transport::log;
+use rpd_transport::recorder::Recorder;
+
+use super::abi::{self, kind, status};
+use super::buffers::{self, Buffers};
+use super::functions::Functions;
+use super::library::{self, Cupti, Driver};
+use super::{collector, config};
+use crate::guard::guard;
+
+/// How long a thread of the program waits for another that attaches or detaches.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Buffers that there may be, whatever RPDT_BUFFER_MB says: a thread of the program holds one.
+const LEAST_BUFFERS: usize = 64;
+
+/// CUPTI, as this process has it.
+pub(super) struct Attachment {
+    /// The process.
+    pub(super) pid: u32,
+    pub(super) cupti: &'static Cupti,
+    pub(super) driver: &'static Driver,
+    pub(super) functions: &'static Functions,
+    pub(super) buffers: Buffers,
+    subscriber: usize,
+}
+
+/// What does not change while the process lives.
+struct Found {
+    pid: u32,
+    /// Of CUDA, as the driver has it. It does not tell when the process ends.
+    version: u32,
+    driver: &'static Driver,
+    cupti: &'static Cupti,
+    functions: &'static Functions,
+}
+
+static ATTACHED: AtomicPtr<Attachment> = AtomicPtr::new(ptr::null_mut());
+/// Held while that changes.
+static CHANGES: Mutex<()> = Mutex::new(());
+static FOUND: Mutex<Option<&'static Found>> = Mutex::new(None);
+static EVER: AtomicBool = AtomicBool::new(false);
+/// Why CUPTI could not be used when that was last tried.
+static REFUSED: Mutex<Option<String>> = Mutex::new(None);
+/// The process ends: nothing is attached any more.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// CUPTI, where this process has it now.
+pub(super) fn current() -> Option<&'static Attachment> {
+    // SAFETY: null or a leaked box.
+    let attached = unsafe { ATTACHED.load(Ordering::Acquire).as_ref() }?;
+    (attached.pid == std::process::id()).then_some(attached)
+}
+
+/// Whether this process or the one that it was forked from has had it.
+pub(super) fn was_ever() -> bool {
+    EVER.load(Ordering::Relaxed)
+}
+
+/// Why not, where it was tried.
+pub(super) fn refusal() -> Option<String> {
+    lock_within(&REFUSED, PATIENCE)?.clone()
+}
+
+/// Versions of the driver's CUDA and of CUPTI, and where the latter is.
+pub(super) fn found() -> Option<(u32, &'static Cupti)> {
+    let found = (*lock_within(&FOUND, PATIENCE)?)?;
+    Some((found.version, found.cupti))
+}
+
+/// Functions of CUDA, by their numbers; those of the parent in a forked child.
+pub(super) fn functions() -> Option<&'static Functions> {
+    Some((*lock_within(&FOUND, PATIENCE)?)?.functions)
+}
+
+/// The process ends.
+pub(super) fn end() {
+    OVER.store(true, Ordering::Relaxed);
+}
+
+/// Attaches, if recording is on and it has not been done. `is_starting`: the driver is inside cuInit, and must not be asked for GPUs.
+pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
+    if !recorder.switch.is_on() || current().is_some() || OVER.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return };
+    if current().is_some() {
+        return;
+    }
+    match attach(recorder, is_starting) {
+        Ok(true) => {
+            EVER.store(true, Ordering::Relaxed);
+            *lock(&REFUSED) = None;
+        }
+        Ok(false) => {}
+        Err(why) => {
+            let said = lock(&REFUSED).replace(why.clone());
+            if said.as_ref() != Some(&why) {
+                log::problem(&format!(
+                    "no kernels and copies of this process's NVIDIA GPUs are recorded: {why}; markers are"
+                ));
+            }
+        }
+    }
+}
+
+fn find() -> Result<Option<&'static Found>, String> {
+    let mut place = lock(&FOUND);
+    let own = std::process::id();
+    if let Some(found) = place.filter(|found| found.pid == own) {
+        return Ok(Some(found));
+    }
+    let Some(driver) = Driver::find() else { return Ok(None) };
+    let config = config::get();
+    let version = driver.version();
+    let cupti = Cupti::find(config.cupti.as_deref(), version / 1000).map_err(|why| why.to_string())?;
+    let (functions, unknown) = Functions::ask(&cupti, &config.apis);
+    if !unknown.is_empty() {
+        log::problem(&format!("RPDT_CUDA_APIS: this CUDA has no {}", unknown.join(", ")));
+    }
+    let found = Found {
+        pid: own,
+        version,
+        driver: Box::leak(Box::new(driver)),
+        cupti: Box::leak(Box::new(cupti)),
+        functions: Box::leak(Box::new(functions)),
+    };
+    Ok(Some(place.insert(Box::leak(Box::new(found)))))
+}
+
+/// False: the program does not use CUDA.
+fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String> {
+    let Some(found) = find()? else { return Ok(false) };
+    if !is_starting && !found.driver.is_initialised() {
+        return Ok(false);
+    }
+    let cupti = found.cupti;
+    let subscriber = subscribe(cupti)?;
+    let most = (recorder.buffer_bytes() / buffers::SIZE).max(LEAST_BUFFERS);
+    let attachment: &'static Attachment = Box::leak(Box::new(Attachment {
+        pid: std::process::id(),
+        cupti,
+        driver: found.driver,
+        functions: found.functions,
+        buffers: Buffers::new(most),
+        subscriber: subscriber.addr(),
+    }));
+    attachment.buffers.prepare();
+    ATTACHED.store(ptr::from_ref(attachment).cast_mut(), Ordering::Release);
+    // What runs at the end of the program before CUDA's own handlers do, which were registered earlier.
+    static AT_EXIT: OnceLock<()> = OnceLock::new();
+    AT_EXIT.get_or_init(|| {
+        extern "C" fn handler() {
+            guard((), || collector::finish(Duration::from_secs(2)));
+        }
+        // SAFETY: the handler lives as long as the process: the library is never unloaded.
+        unsafe { libc::atexit(handler) };
+    });
+    let begun = tell(cupti, found.functions).and_then(|()| {
+        if collector::begin(recorder, attachment) {
+            Ok(())
+        } else {
+            Err("there is no room for a thread".into())
+        }
+    });
+    if begun.is_err() {
+        give_up(attachment);
+    }
+    begun.map(|()| {
+        log::info(|| format!("CUPTI {} of {}", cupti.version_text(), cupti.path.display()));
+        true
+    })
+}
+
+fn subscribe(cupti: &Cupti) -> Result<*mut c_void, String> {
+    let mut subscriber = ptr::null_mut();
+    // SAFETY: a place for the handle, and a callback that lives as long as the process.
+    match unsafe { (cupti.subscribe)(&raw mut subscriber, library::no_callback, ptr::null_mut()) } {
+        status::SUCCESS => Ok(subscriber),
+        status::MULTIPLE_SUBSCRIBERS | status::MAX_LIMIT_REACHED => {
+            Err("another profiler has CUPTI, which serves one at a time".into())
+        }
+        status::NOT_INITIALIZED => Err(format!(
+            "{} does not work with this driver (NVIDIA has a table of which do); RPDT_CUPTI names another",
+            cupti.path.display()
+        )),
+        other => Err(format!("cuptiSubscribe: {}", cupti.meaning(other))),
+    }
+}
+
+/// What is to be recorded, and how.
+fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
+    let checked = |what: &str, told: abi::Status| match told {
+        status::SUCCESS => Ok(()),
+        other => Err(format!("{what}: {}", cupti.meaning(other))),
+    };
+    let (mut zeroed, mut size) = (1u8, 1usize);
+    let register_timestamp = cupti.register_timestamp.ok_or("this CUPTI takes no clock")?;
+    // SAFETY: a byte, as this attribute is; functions of the types that CUPTI calls them with, which live as long as the process.
+    unsafe {
+        // One that refuses zeroes the buffers itself.
+        (cupti.set_attribute)(abi::ZEROED_BUFFERS, &raw mut size, (&raw mut zeroed).cast());
+        checked("cuptiActivityRegisterTimestampCallback", register_timestamp(now))?;
+        if let Some(set) = cupti.set_thread_id_type {
+            checked("cuptiSetThreadIdType", set(abi::SYSTEM_THREAD_IDS))?;
+        }
+        checked("cuptiActivityRegisterCallbacks", (cupti.register_callbacks)(requested, completed))?;
+        for wanted in [kind::CONCURRENT_KERNEL, kind::MEMCPY, kind::MEMCPY2, kind::MEMSET] {
+            checked("cuptiActivityEnable", (cupti.enable)(wanted))?;
+        }
+    }
+    let domains = functions.recorded().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
+    for (place, (numbers, all)) in domains.enumerate() {
+        // SAFETY: numbers that CUPTI itself has names for.
+        let singly = |enable: abi::EnableApi| {
+            numbers.iter().all(|cbid| unsafe { enable(*cbid, 1) } == status::SUCCESS)
+        };
+        let is_told = numbers.is_empty() || cupti.enable_api.is_some_and(|enable| singly(enable[place]));
+        if !is_told {
+            // SAFETY: any kind may be asked for.
+            checked("cuptiActivityEnable", unsafe { (cupti.enable)(all) })?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes CUPTI out of the program's way: only then are its calls as fast as before. All that it had was flushed.
+pub(super) fn detach(recorder: &'static Recorder, attachment: &'static Attachment) -> bool {
+    let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return false };
+    // It was started again meanwhile.
+    if recorder.switch.is_on() {
+        return false;
+    }
+    give_up(attachment);
+    true
+}
+
+fn give_up(attachment: &'static Attachment) {
+    let Attachment { cupti, functions, .. } = attachment;
+    // CUPTI 13.0 takes those that it was left with for enabled already when it comes back.
+    for (numbers, enable) in functions.recorded().iter().zip(cupti.enable_api.iter().flatten()) {
+        for cbid in numbers {
+            // SAFETY: numbers that CUPTI itself has names for.
+            unsafe { enable(*cbid, 0) };
+        }
+    }
+    // SAFETY: the subscriber of the attachment, once; CUPTI may be finalized at any time and calls no callback afterwards.
+    unsafe {
+        (cupti.unsubscribe)(ptr::with_exposed_provenance_mut(attachment.subscriber));
+        (cupti.finalize)();
+    }
+    ATTACHED.store(ptr::null_mut(), Ordering::Release);
+}
+
+extern "C-unwind" fn now() -> u64 {
+    clock::monotonic()
+}
+
+unsafe extern "C-unwind" fn requested(buffer: *mut *mut u8, size: *mut usize, records: *mut usize) {
+    guard((), || {
+        let given = current().and_then(|attached| attached.buffers.give());
+        // SAFETY: CUPTI's places for its answer.
+        unsafe {
+            *size = if given.is_some() { buffers::SIZE } else { 0 };
+            *buffer = given.unwrap_or(ptr::null_mut());
+            *records = 0;
+        }
+    });
+}
+
+unsafe extern "C-unwind" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+    guard((), || {
+        let Some(attached) = current() else { return };
+        // SAFETY: CUPTI gives back what it was given.
+        unsafe { attached.buffers.take_back(buffer, valid) };
+        if valid * 2 > buffers::SIZE {
+            collector::wake();
+        }
+    });
+}

@@ -1,0 +1,226 @@
+//! The thread that has CUPTI give its records back, each 100 ms and when asked, and reads them.
+//!
+//! CUPTI alone gives back only what is full. The thread lives while CUPTI is attached; whoever waits for it has a deadline.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rpd_preload::clock::{self, Clock};
+use rpd_preload::lock::lock_within;
+use rpd_preload::threads;
+use rpd_transport::counters::Cause;
+use rpd_transport::recorder::{self, Recorder};
+
+use super::abi::{self, status};
+use super::attach::{self, Attachment};
+use super::buffers::Filled;
+use super::decode::Decoder;
+use super::device;
+use super::record;
+
+/// How often CUPTI is asked.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long recording is off before CUPTI goes: who starts again at once need not attach again.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How much longer it stays for kernels that were launched while recording was on.
+const LAST_KERNELS: Duration = Duration::from_secs(2);
+/// How often who waits looks whether the writer should rather write.
+const GLANCE: Duration = Duration::from_millis(5);
+/// How long the lock of [`STATE`] may take, which its holders keep for moments.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the thread is asked for.
+#[derive(Default)]
+struct State {
+    /// The process that it is of; in a forked child it is of another.
+    pid: u32,
+    runs: bool,
+    /// How often it was asked to collect, and how many of those it has done.
+    asked: u64,
+    done: u64,
+    /// The process ends: with the next answer everything has come.
+    is_last: bool,
+    /// There is a full buffer.
+    full: bool,
+}
+
+static STATE: Mutex<State> =
+    Mutex::new(State { pid: 0, runs: false, asked: 0, done: 0, is_last: false, full: false });
+static CHANGED: Condvar = Condvar::new();
+/// Launches whose kernel has not come.
+static OUTSTANDING: AtomicU64 = AtomicU64::new(0);
+/// The thread's number.
+static TID: AtomicU64 = AtomicU64::new(0);
+
+/// Starts the thread. False: there is none.
+pub(super) fn begin(recorder: &'static Recorder, attachment: &'static Attachment) -> bool {
+    let Some(mut state) = lock_within(&STATE, PATIENCE) else { return false };
+    *state = State { pid: std::process::id(), runs: true, ..State::default() };
+    let spawned = threads::spawn(c"rpd-cuda", move || {
+        let _ends = Ends;
+        run(recorder, attachment);
+    });
+    state.runs = spawned.is_ok();
+    state.runs
+}
+
+/// The thread ends, maybe by a panic.
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if let Some(mut state) = lock_within(&STATE, PATIENCE) {
+            (state.runs, state.done) = (false, state.asked);
+        }
+        CHANGED.notify_all();
+    }
+}
+
+/// A buffer is full.
+pub(super) fn wake() {
+    if let Some(mut state) = lock_within(&STATE, Duration::from_millis(1)) {
+        state.full = true;
+    }
+    CHANGED.notify_all();
+}
+
+/// Has all that CUPTI has by now recorded, within `deadline`.
+pub(super) fn collect(deadline: Duration) {
+    ask(deadline, false);
+}
+
+/// The process ends: has all recorded that CUPTI will ever have.
+pub(super) fn finish(deadline: Duration) {
+    if attach::current().is_some() {
+        attach::end();
+        ask(deadline, true);
+    }
+}
+
+/// Whether launches wait for their kernels.
+pub(super) fn has_outstanding() -> bool {
+    attach::current().is_some() && OUTSTANDING.load(Ordering::Relaxed) > 0
+}
+
+fn ask(deadline: Duration, is_last: bool) {
+    // A forked child has a copy of the state, which nobody serves and somebody may have locked.
+    if attach::current().is_none() || TID.load(Ordering::Relaxed) == u64::from(rpd_transport::thread::tid()) {
+        return;
+    }
+    let begin = Instant::now();
+    let Some(mut state) = lock_within(&STATE, deadline) else { return };
+    if !state.runs || state.pid != std::process::id() {
+        return;
+    }
+    state.asked += 1;
+    state.is_last |= is_last;
+    let mine = state.asked;
+    CHANGED.notify_all();
+    while state.runs && state.done < mine && begin.elapsed() < deadline {
+        // It may wait for room, which the writer makes, which may be who waits here.
+        if !is_last && recorder::get().is_some_and(Recorder::pressed) {
+            return;
+        }
+        state = CHANGED.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// What has come up.
+struct Task {
+    asked: u64,
+    is_last: bool,
+}
+
+fn wait(until: Instant) -> Option<Task> {
+    let mut state = lock_within(&STATE, PATIENCE)?;
+    while state.asked == state.done && !state.full && Instant::now() < until {
+        let left = until.saturating_duration_since(Instant::now());
+        state = CHANGED.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+    }
+    state.full = false;
+    Some(Task { asked: state.asked, is_last: state.is_last })
+}
+
+fn run(recorder: &'static Recorder, attachment: &'static Attachment) {
+    TID.store(rpd_transport::thread::tid().into(), Ordering::Relaxed);
+    let mut decoder = Decoder::new(recorder, attachment.functions);
+    let mut flushed = Instant::now();
+    let mut off_since = None;
+    let mut done = 0;
+    let mut cpu = clock::read(Clock::ThreadCpu);
+    loop {
+        let Some(task) = wait(flushed + PERIOD) else { return };
+        read(attachment, &mut decoder);
+        let is_due = flushed.elapsed() >= PERIOD || task.asked != done;
+        if is_due {
+            let is_off = !recorder.switch.is_on();
+            let since = off_since.filter(|_| is_off).unwrap_or_else(Instant::now);
+            off_since = is_off.then_some(since);
+            let waits_for_kernels = decoder.outstanding > 0 && since.elapsed() < PAUSE + LAST_KERNELS;
+            let goes = is_off && !task.is_last && since.elapsed() >= PAUSE && !waits_for_kernels;
+            flush(recorder, attachment, &mut decoder, task.is_last || goes);
+            flushed = Instant::now();
+            done = task.asked;
+            let spent = clock::read(Clock::ThreadCpu);
+            recorder.counters.cpu_ns.fetch_add(spent - cpu, Ordering::Relaxed);
+            cpu = spent;
+            if let Some(mut state) = lock_within(&STATE, PATIENCE) {
+                state.done = done;
+            }
+            CHANGED.notify_all();
+            // The C library ends the process with its last thread.
+            if task.is_last || threads::are_alone() || goes && attach::detach(recorder, attachment) {
+                return;
+            }
+        }
+    }
+}
+
+/// Has CUPTI give back what it has. `is_last`: also what it has not completed, for nothing will come afterwards.
+fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Decoder, is_last: bool) {
+    // A process that ends has said so, and its GPUs may be gone.
+    let flag = if is_last { abi::FLUSH_FORCED } else { 0 };
+    // SAFETY: on this process's own thread, which no fork has copied.
+    unsafe { (attachment.cupti.flush_all)(flag) };
+    let mut dropped = 0;
+    // SAFETY: the buffers of the whole process, and a place for the number, which begins anew.
+    let told = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
+    if told == status::SUCCESS && dropped > 0 {
+        recorder.counters.lose(Cause::CuptiFull, dropped as u64);
+    }
+    read(attachment, decoder);
+    decoder.end(is_last);
+    OUTSTANDING.store(decoder.outstanding, Ordering::Relaxed);
+    recorder.in_use();
+}
+
+/// Reads the buffers that CUPTI has given back.
+fn read(attachment: &Attachment, decoder: &mut Decoder) {
+    loop {
+        let filled = attachment.buffers.filled();
+        if filled.is_empty() {
+            return attachment.buffers.prepare();
+        }
+        device::learn(attachment.driver);
+        decoder.begin();
+        for filled in filled {
+            each_record(attachment, &filled, decoder);
+            attachment.buffers.done(filled);
+        }
+    }
+}
+
+fn each_record(attachment: &Attachment, filled: &Filled, decoder: &mut Decoder) {
+    let mut next = std::ptr::null_mut();
+    // SAFETY: a buffer that CUPTI has filled so far; it steps from record to record, beginning with null.
+    unsafe {
+        while (attachment.cupti.next_record)(filled.buffer.start(), filled.valid, &raw mut next)
+            == status::SUCCESS
+        {
+            if let Some(activity) = record::activity(next) {
+                decoder.add(activity);
+            }
+        }
+    }
+}

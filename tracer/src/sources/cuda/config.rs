@@ -1,0 +1,65 @@
+//! RPDT_CUPTI and RPDT_CUDA_APIS: which CUPTI is used, and which calls are recorded.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use rpd_transport::env::Env;
+
+use super::filter::Filter;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct CudaConfig {
+    /// The library that the user names.
+    pub(super) cupti: Option<PathBuf>,
+    /// Functions whose calls are recorded.
+    pub(super) apis: Filter,
+}
+
+static CONFIG: OnceLock<CudaConfig> = OnceLock::new();
+
+/// What the user asked for.
+pub(super) fn get() -> &'static CudaConfig {
+    CONFIG.get_or_init(CudaConfig::default)
+}
+
+/// Reads the variables.
+pub(super) fn configure(env: &mut Env<'_>) {
+    let config = CudaConfig::read(env);
+    CONFIG.get_or_init(|| config);
+}
+
+impl CudaConfig {
+    fn read(env: &mut Env<'_>) -> CudaConfig {
+        let cupti = env.text("RPDT_CUPTI").map(PathBuf::from);
+        let text = env.text("RPDT_CUDA_APIS").unwrap_or_default();
+        let (apis, wrong) = Filter::read(&text.to_string_lossy());
+        if !wrong.is_empty() {
+            env.complain(format!(
+                "RPDT_CUDA_APIS: {} ignored; it is all, none, or a list of +cudaFunction and -cudaFunction, such as \
+                 -cudaMalloc,+cudaEventRecord",
+                wrong.join(" and ")
+            ));
+        }
+        CudaConfig { cupti, apis }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_understood_is_one_line() {
+        let get = |name: &str| match name {
+            "RPDT_CUPTI" => Some("/opt/libcupti.so.13".into()),
+            "RPDT_CUDA_APIS" => Some("none,+cudaMalloc,hipMalloc".into()),
+            _ => None,
+        };
+        let mut env = Env::new(&get);
+        let config = CudaConfig::read(&mut env);
+        assert_eq!(config.cupti, Some(PathBuf::from("/opt/libcupti.so.13")));
+        assert!(config.apis.contains("cudaMalloc") && !config.apis.contains("cudaFree"));
+        assert!(env.complaints()[0].starts_with("RPDT_CUDA_APIS: hipMalloc ignored; "));
+    }
+}

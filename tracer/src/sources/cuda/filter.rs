@@ -1,0 +1,142 @@
+//! Which functions of CUDA's runtime and driver are recorded: RPDT_CUDA_APIS.
+
+use std::collections::HashSet;
+
+/// Recorded unless left out: what gives the GPU work, waits for it, or takes and returns memory. Their names go on so behind `cuda` or `cu`.
+/// PyTorch makes 3.3 calls per kernel, most of which ask for something.
+const TAKEN: [&str; 16] = [
+    "Launch",
+    "GraphLaunch",
+    "GraphInstantiate",
+    "StreamBeginCapture",
+    "StreamEndCapture",
+    "Memcpy",
+    "Memset",
+    "MemPrefetch",
+    "Malloc",
+    "MemAlloc",
+    "HostAlloc",
+    "MemHostAlloc",
+    "Free",
+    "MemFree",
+    "ModuleLoad",
+    "LibraryLoad",
+];
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    others: Others,
+    /// Those for which the contrary holds.
+    except: HashSet<String>,
+}
+
+/// Functions that are not named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Others {
+    #[default]
+    Usual,
+    All,
+    None,
+}
+
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter { others: Others::Usual, except: HashSet::new() }
+    }
+}
+
+impl Filter {
+    /// Reads `all`, `none`, or a list of `+name` and `-name`, which may begin with one of the two and otherwise changes the default. Words that
+    /// are none of that are left out of it and given back. Which functions there are, CUPTI alone knows, later.
+    pub(super) fn read(text: &str) -> (Filter, Vec<String>) {
+        let mut filter = Filter::default();
+        let mut wrong = Vec::new();
+        for (place, word) in text.split(',').map(str::trim).filter(|word| !word.is_empty()).enumerate() {
+            match (place, word) {
+                (0, "all") => filter.others = Others::All,
+                (0, "none") => filter.others = Others::None,
+                _ => match (word.strip_prefix('+'), word.strip_prefix('-')) {
+                    (Some(name), _) if name.starts_with("cu") => filter.put(name, true),
+                    (_, Some(name)) if name.starts_with("cu") => filter.put(name, false),
+                    _ => wrong.push(word.to_string()),
+                },
+            }
+        }
+        (filter, wrong)
+    }
+
+    fn put(&mut self, name: &str, recorded: bool) {
+        self.except.remove(name);
+        if self.contains(name) != recorded {
+            self.except.insert(name.to_string());
+        }
+    }
+
+    /// Whether calls of `name` are recorded.
+    pub(super) fn contains(&self, name: &str) -> bool {
+        let by_default = match self.others {
+            Others::Usual => is_usual(name),
+            Others::All => true,
+            Others::None => false,
+        };
+        by_default != self.except.contains(name)
+    }
+
+    /// The names that were asked for one by one.
+    pub(super) fn named(&self) -> impl Iterator<Item = &str> {
+        self.except.iter().map(String::as_str)
+    }
+}
+
+fn is_usual(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")) else { return false };
+    TAKEN.iter().any(|start| rest.starts_with(start)) || rest.contains("Synchronize")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(text: &str) -> Filter {
+        let (filter, wrong) = Filter::read(text);
+        assert_eq!(wrong, Vec::<String>::new());
+        filter
+    }
+
+    #[test]
+    fn what_gives_work_is_recorded_and_what_asks_is_not() {
+        let usual = Filter::default();
+        for name in [
+            "cudaLaunchKernel",
+            "cudaLaunchKernelExC_ptsz",
+            "cuLaunchKernel",
+            "cudaGraphLaunch",
+            "cudaMemcpyAsync",
+            "cuMemcpyHtoD_v2",
+            "cuMemAlloc_v2",
+            "cudaMallocAsync",
+            "cudaDeviceSynchronize",
+            "cuCtxSynchronize",
+        ] {
+            assert!(usual.contains(name), "{name}");
+        }
+        for name in ["cudaGetDevice", "cudaEventQuery", "cuCtxGetCurrent", "cudaStreamIsCapturing", "INVALID"]
+        {
+            assert!(!usual.contains(name) && filter("all").contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn lists() {
+        let none = filter("none");
+        assert!(!none.contains("cudaLaunchKernel"));
+        let one = filter("none,+cudaMalloc");
+        assert!(one.contains("cudaMalloc") && !one.contains("cudaFree"));
+        assert!(!filter("-cudaMalloc").contains("cudaMalloc"));
+        assert!(filter("+cudaEventQuery").contains("cudaEventQuery"));
+        assert_eq!(filter("-cudaMalloc,+cudaMalloc"), Filter::default());
+        assert_eq!(filter("+cudaEventQuery").named().collect::<Vec<_>>(), ["cudaEventQuery"]);
+        assert_eq!(Filter::read("cudaFree,all").1, ["cudaFree", "all"]);
+    }
+}

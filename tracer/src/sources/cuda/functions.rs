@@ -1,0 +1,147 @@
+//! Functions of CUDA, by CUPTI's numbers of them. CUPTI itself says how they are called, so there is no list of them here.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use super::abi::{self, status};
+use super::filter::Filter;
+use super::library::Cupti;
+
+/// This source's number in records.
+pub(super) const SOURCE: u8 = 6;
+/// What an operation of no call in the file is named by.
+pub(super) const OPERATION: u16 = u16::MAX;
+/// Beside a number: it is the driver's.
+const DRIVER: u16 = 1 << 15;
+/// Numbers that are asked for: CUPTI 13.5 has fewer than 900 of either.
+const MOST: u32 = 4096;
+
+/// What is known of a function.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Function {
+    /// Without the version that CUPTI puts behind names of the runtime's.
+    pub(super) name: &'static str,
+    /// Its calls are recorded.
+    pub(super) is_recorded: bool,
+    /// It launches one kernel, unless its stream is being captured.
+    pub(super) launches_kernel: bool,
+    /// It launches a graph.
+    pub(super) launches_graph: bool,
+}
+
+/// Functions of the driver and of the runtime, each at the place of its number.
+#[derive(Debug, Default)]
+pub(super) struct Functions([Vec<Function>; 2]);
+
+impl Functions {
+    /// All that `cupti` knows, of which `filter` says what is recorded. Names that the filter has and CUPTI does not are given back.
+    pub(super) fn ask(cupti: &Cupti, filter: &Filter) -> (Functions, Vec<String>) {
+        let functions = Functions(abi::DOMAINS.map(|domain| {
+            (0..MOST)
+                .map_while(|cbid| name(cupti, domain, cbid))
+                .map(|name| Function::new(name, filter))
+                .collect()
+        }));
+        let is_known = |name: &str| functions.0.iter().flatten().any(|function| function.name == name);
+        let unknown = filter.named().filter(|name| !is_known(name)).map(str::to_string).collect();
+        (functions, unknown)
+    }
+
+    /// The function of that number.
+    pub(super) fn get(&self, is_driver: bool, cbid: u32) -> Option<&Function> {
+        self.0[usize::from(!is_driver)].get(cbid as usize)
+    }
+
+    /// The function by its number in records.
+    pub(super) fn by_index(&self, index: u16) -> Option<&Function> {
+        self.get(index & DRIVER != 0, u32::from(index & !DRIVER))
+    }
+
+    /// Whether any function is recorded.
+    pub(super) fn has_any(&self) -> bool {
+        self.0.iter().flatten().any(|function| function.is_recorded)
+    }
+
+    /// Numbers of the recorded functions of the driver, and of the runtime.
+    pub(super) fn recorded(&self) -> [Vec<u32>; 2] {
+        [0, 1].map(|domain| {
+            let numbered = (0..).zip(&self.0[domain]);
+            numbered.filter(|(_, function)| function.is_recorded).map(|(cbid, _)| cbid).collect()
+        })
+    }
+}
+
+impl Function {
+    fn new(name: &'static str, filter: &Filter) -> Function {
+        let plain = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or_default();
+        let launches =
+            ["LaunchKernel", "LaunchCooperativeKernel"].iter().any(|start| plain.starts_with(start));
+        Function {
+            name,
+            is_recorded: name != "INVALID" && filter.contains(name),
+            launches_kernel: launches && !plain.contains("MultiDevice"),
+            launches_graph: plain.starts_with("GraphLaunch"),
+        }
+    }
+}
+
+/// The number in records of the function that CUPTI calls `cbid`.
+pub(super) fn index(is_driver: bool, cbid: u32) -> u16 {
+    cbid as u16 & !DRIVER | if is_driver { DRIVER } else { 0 }
+}
+
+fn name(cupti: &Cupti, domain: u32, cbid: u32) -> Option<&'static str> {
+    let mut name = ptr::null();
+    // SAFETY: a place for a text; any number may be asked for.
+    let told = unsafe { (cupti.callback_name)(domain, cbid, &raw mut name) };
+    if told != status::SUCCESS {
+        return None;
+    }
+    // SAFETY: a literal of CUPTI's, which is never unloaded.
+    let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
+    Some(without_version(name.to_str().unwrap_or_default()))
+}
+
+/// `cudaLaunchKernel` of `cudaLaunchKernel_v7000`. What the driver's functions have behind their names, as in `cuMemAlloc_v2`, belongs to them.
+fn without_version(name: &str) -> &str {
+    match name.rsplit_once("_v") {
+        Some((plain, version)) if version.len() >= 4 && version.bytes().all(|byte| byte.is_ascii_digit()) => {
+            plain
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_the_version_of_the_runtime_alone() {
+        assert_eq!(without_version("cudaLaunchKernel_ptsz_v7000"), "cudaLaunchKernel_ptsz");
+        assert_eq!(without_version("cudaMemcpyBatchAsync_v12080"), "cudaMemcpyBatchAsync");
+        assert_eq!(without_version("cuMemAlloc_v2"), "cuMemAlloc_v2");
+    }
+
+    #[test]
+    fn what_launches() {
+        let function = |name| Function::new(name, &Filter::default());
+        assert!(
+            function("cudaLaunchKernel_ptsz").launches_kernel && function("cuLaunchKernelEx").launches_kernel
+        );
+        assert!(!function("cudaLaunchHostFunc").launches_kernel && !function("cudaMemcpy").launches_kernel);
+        assert!(function("cuGraphLaunch").launches_graph && !function("INVALID").is_recorded);
+    }
+
+    #[test]
+    fn numbers_of_both_kinds_differ() {
+        let named = |name| Function::new(name, &Filter::default());
+        let functions =
+            Functions([vec![named("INVALID"), named("cuInit")], vec![named("INVALID"), named("cudaFree")]]);
+        let name = |index| functions.by_index(index).map(|function| function.name);
+        assert_eq!([name(index(true, 1)), name(index(false, 1))], [Some("cuInit"), Some("cudaFree")]);
+        assert_eq!([name(OPERATION), name(index(false, 2))], [None, None]);
+        assert_eq!(functions.recorded(), [vec![], vec![1]]);
+        assert!(functions.has_any());
+    }
+}

@@ -1,0 +1,55 @@
+//! Kernels, by what their records say of them.
+
+use rpd_transport::records::KernelId;
+use rustc_hash::FxHashMap;
+
+use super::record::KernelRun;
+use crate::gpu::kernels;
+
+/// What a kernel is known by. Two of one name may be of different modules.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    name: usize,
+    gpu: u32,
+    registers: u16,
+    static_shared: u32,
+    local: u32,
+}
+
+/// The kernels seen so far.
+#[derive(Default)]
+pub(super) struct Kernels {
+    known: FxHashMap<Key, KernelId>,
+    fills: FxHashMap<u32, KernelId>,
+}
+
+impl Kernels {
+    /// The number of the kernel that ran.
+    ///
+    /// # Safety
+    /// As CUPTI has filled `run` in.
+    pub(super) unsafe fn of(&mut self, run: &KernelRun, gpu: u32) -> KernelId {
+        let key = Key {
+            name: run.name.addr(),
+            gpu,
+            registers: run.registers,
+            static_shared: run.static_shared,
+            local: run.local,
+        };
+        *self.known.entry(key).or_insert_with(|| {
+            // SAFETY: the caller's promise.
+            let name = unsafe { run.name() }.to_string_lossy();
+            let mut facts = rpd_codeobject::Kernel::default();
+            facts.vgpr_count = run.registers.into();
+            facts.group_segment_fixed_size = run.static_shared;
+            facts.private_segment_fixed_size = run.local;
+            facts.wavefront_size = 32;
+            kernels::known_as(&name, gpu, facts)
+        })
+    }
+
+    /// What fills memory of that GPU.
+    pub(super) fn fill(&mut self, gpu: u32) -> KernelId {
+        *self.fills.entry(gpu).or_insert_with(|| kernels::named("__amd_rocclr_fillBuffer", gpu))
+    }
+}

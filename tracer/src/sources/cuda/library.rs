@@ -1,0 +1,349 @@
+//! libcuda and libcupti: found, the latter loaded where the program has not done so, and their functions by name.
+
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::{fs, ptr};
+
+use rpd_preload::library;
+use rpd_preload::loaded::Loaded;
+
+use super::abi::{self, status};
+
+/// Functions of CUPTI, which stays loaded.
+pub(super) struct Cupti {
+    /// As cuptiGetVersion has it.
+    pub(super) version: u32,
+    /// Where it was found.
+    pub(super) path: PathBuf,
+    pub(super) subscribe: abi::Subscribe,
+    pub(super) unsubscribe: abi::Unsubscribe,
+    pub(super) callback_name: abi::GetCallbackName,
+    pub(super) set_attribute: abi::SetAttribute,
+    pub(super) set_thread_id_type: Option<abi::SetThreadIdType>,
+    pub(super) register_timestamp: Option<abi::RegisterTimestamp>,
+    pub(super) register_callbacks: abi::RegisterCallbacks,
+    pub(super) enable: abi::SwitchKind,
+    /// Single functions of the driver and of the runtime, from 12.5 on.
+    pub(super) enable_api: Option<[abi::EnableApi; 2]>,
+    pub(super) flush_all: abi::FlushAll,
+    pub(super) next_record: abi::NextRecord,
+    pub(super) dropped: abi::Dropped,
+    pub(super) finalize: abi::Finalize,
+    result_string: abi::ResultString,
+}
+
+/// Why there is no CUPTI to be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoCupti {
+    /// None was found.
+    NotFound,
+    /// What RPDT_CUPTI names could not be loaded.
+    NotThere(PathBuf),
+    /// It lacks functions, or does not answer.
+    NoLibrary(PathBuf),
+    /// Its records are not known.
+    TooOld(PathBuf),
+}
+
+impl std::fmt::Display for NoCupti {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoCupti::NotFound => write!(
+                out,
+                "no libcupti.so.13 or .12 was found (the CUDA toolkit has it, and the Python package nvidia-cuda-cupti); RPDT_CUPTI names one"
+            ),
+            NoCupti::NotThere(path) => write!(out, "RPDT_CUPTI: {} cannot be loaded", path.display()),
+            NoCupti::NoLibrary(path) => write!(out, "{} is no CUPTI that works", path.display()),
+            NoCupti::TooOld(path) => write!(out, "{} is older than CUPTI 12.0", path.display()),
+        }
+    }
+}
+
+impl Cupti {
+    /// The library that `wanted` names; otherwise the one that is loaded, or one that suits a driver of CUDA `major`.
+    ///
+    /// # Errors
+    /// There is none that can be used.
+    pub(super) fn find(wanted: Option<&Path>, major: u32) -> Result<Cupti, NoCupti> {
+        if let Some(path) = wanted {
+            let loaded = open(path).ok_or_else(|| NoCupti::NotThere(path.into()))?;
+            return Cupti::of(loaded, path.into());
+        }
+        let libraries = library::all();
+        let is_it =
+            |path: &Path| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libcupti.so"));
+        let there = libraries.iter().map(|library| &library.path).find(|path| is_it(path));
+        if let Some(path) = there {
+            let loaded = open(path).ok_or_else(|| NoCupti::NoLibrary(path.clone()))?;
+            return Cupti::of(loaded, path.clone());
+        }
+        let majors = if major >= 13 { [13, 12] } else { [12, 13] };
+        let mut last = NoCupti::NotFound;
+        for major in majors {
+            let name = format!("libcupti.so.{major}");
+            let places = places(&libraries, major);
+            let files = places.into_iter().map(|folder| folder.join(&name)).filter(|file| file.exists());
+            for file in std::iter::once(PathBuf::from(&name)).chain(files) {
+                match open(&file).map(|loaded| Cupti::of(loaded, file)) {
+                    Some(Ok(cupti)) => return Ok(cupti),
+                    Some(Err(why)) => last = why,
+                    None => {}
+                }
+            }
+        }
+        Err(last)
+    }
+
+    fn of(loaded: Loaded, path: PathBuf) -> Result<Cupti, NoCupti> {
+        let Some(mut cupti) = Cupti::functions(loaded) else { return Err(NoCupti::NoLibrary(path)) };
+        cupti.path = path;
+        if cupti.version < abi::OLDEST_VERSION { Err(NoCupti::TooOld(cupti.path)) } else { Ok(cupti) }
+    }
+
+    fn functions(loaded: Loaded) -> Option<Cupti> {
+        // SAFETY: functions of these names have these types in every version (NVIDIA's headers of 12.0 to 13.5).
+        unsafe {
+            let get_version: abi::GetVersion = loaded.function(c"cuptiGetVersion")?;
+            let mut version = 0;
+            if get_version(&raw mut version) != status::SUCCESS {
+                return None;
+            }
+            let single = [c"cuptiActivityEnableDriverApi", c"cuptiActivityEnableRuntimeApi"];
+            let single = single.map(|name| loaded.function::<abi::EnableApi>(name));
+            Some(Cupti {
+                version,
+                path: PathBuf::new(),
+                subscribe: loaded.function(c"cuptiSubscribe")?,
+                unsubscribe: loaded.function(c"cuptiUnsubscribe")?,
+                callback_name: loaded.function(c"cuptiGetCallbackName")?,
+                set_attribute: loaded.function(c"cuptiActivitySetAttribute")?,
+                set_thread_id_type: loaded.function(c"cuptiSetThreadIdType"),
+                register_timestamp: loaded.function(c"cuptiActivityRegisterTimestampCallback"),
+                register_callbacks: loaded.function(c"cuptiActivityRegisterCallbacks")?,
+                enable: loaded.function(c"cuptiActivityEnable")?,
+                enable_api: single[0].zip(single[1]).map(|(driver, runtime)| [driver, runtime]),
+                flush_all: loaded.function(c"cuptiActivityFlushAll")?,
+                next_record: loaded.function(c"cuptiActivityGetNextRecord")?,
+                dropped: loaded.function(c"cuptiActivityGetNumDroppedRecords")?,
+                finalize: loaded.function(c"cuptiFinalize")?,
+                result_string: loaded.function(c"cuptiGetResultString")?,
+            })
+        }
+    }
+
+    /// What a status means, in CUPTI's word and number.
+    pub(super) fn meaning(&self, status: abi::Status) -> String {
+        let mut text = ptr::null();
+        // SAFETY: a place for a text, which is a literal of CUPTI's.
+        let text = unsafe {
+            let told = (self.result_string)(status, &raw mut text);
+            if told == status::SUCCESS && !text.is_null() { CStr::from_ptr(text) } else { c"unknown error" }
+        };
+        format!("{} ({status})", text.to_string_lossy())
+    }
+
+    /// `13.0` and the number that CUPTI gives itself.
+    pub(super) fn version_text(&self) -> String {
+        let release = match self.version {
+            18 => "12.0 or 12.1",
+            20 => "12.2",
+            21 => "12.3",
+            22 => "12.4",
+            23 => "12.5",
+            24 => "12.6",
+            26 => "12.8",
+            28 => "12.9",
+            number if number >= 130_000 => {
+                return format!("{}.{} ({number})", number / 10_000, number / 100 % 100);
+            }
+            _ => return format!("12 ({})", self.version),
+        };
+        format!("{release} ({})", self.version)
+    }
+}
+
+fn open(path: &Path) -> Option<Loaded> {
+    let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: NVIDIA's library, or what the user names as one.
+    unsafe { Loaded::open(&name, libc::RTLD_NOW | libc::RTLD_LOCAL) }
+}
+
+/// Folders in which a CUPTI of that major version may lie: beside NVIDIA's libraries that the process has loaded, as Python's wheels and the
+/// toolkit have it; below the running Python; where the toolkit is installed.
+fn places(libraries: &[library::LoadedLibrary], major: u32) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    let folders = libraries.iter().filter(|library| {
+        let name = library.path.file_name().unwrap_or_default().as_bytes();
+        [&b"libcudart"[..], b"libcublas", b"libnvrtc", b"libcudnn", b"libnccl", b"libtorch_cuda"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    });
+    for folder in folders.filter_map(|library| library.path.parent()) {
+        places.push(folder.to_path_buf());
+        places.push(folder.join("../extras/CUPTI/lib64"));
+        // site-packages/nvidia/cuda_runtime/lib, site-packages/torch/lib
+        places.push(folder.join("../../cuda_cupti/lib"));
+        places.push(folder.join(format!("../../cu{major}/lib")));
+        places.push(folder.join("../../nvidia/cuda_cupti/lib"));
+        places.push(folder.join(format!("../../nvidia/cu{major}/lib")));
+    }
+    let variables = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
+    for toolkit in
+        variables.chain([PathBuf::from("/usr/local/cuda"), format!("/usr/local/cuda-{major}").into()])
+    {
+        places.push(toolkit.join("extras/CUPTI/lib64"));
+        places.push(toolkit.join("lib64"));
+    }
+    let environment = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    let program = fs::read_link("/proc/self/exe").ok();
+    let program = program.as_deref().and_then(|program| Some(program.parent()?.parent()?.to_path_buf()));
+    for prefix in environment.into_iter().chain(program) {
+        let versions = fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
+        let is_python = |name: &OsStr| name.as_bytes().starts_with(b"python3");
+        for version in versions.filter(|entry| is_python(&entry.file_name())) {
+            for packages in ["site-packages", "dist-packages"] {
+                let nvidia = version.path().join(packages).join("nvidia");
+                places.push(nvidia.join(format!("cu{major}/lib")));
+                places.push(nvidia.join("cuda_cupti/lib"));
+            }
+        }
+    }
+    places
+}
+
+/// Functions of the driver's library, where the process has loaded it.
+pub(super) struct Driver {
+    version: abi::DriverVersion,
+    count: abi::DeviceCount,
+    get: abi::DeviceGet,
+    name: abi::DeviceText,
+    bus: abi::DeviceText,
+    uuid: Option<abi::DeviceUuid>,
+    attribute: abi::DeviceAttribute,
+}
+
+/// A GPU as the driver tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct DriverGpu {
+    pub(super) name: String,
+    /// Such as `sm_90`.
+    pub(super) target: String,
+    pub(super) bdf: String,
+    pub(super) uuid: String,
+}
+
+impl Driver {
+    /// The library, where the process has loaded it. Its functions are looked up and none is called.
+    pub(super) fn find() -> Option<Driver> {
+        if !library::is_loaded("libcuda.so") {
+            return None;
+        }
+        let loaded = Loaded::find(c"libcuda.so.1").or_else(|| Loaded::find(c"libcuda.so"))?;
+        // SAFETY: functions of these names have these types (CUDA 12.0 to 13.0 cuda.h).
+        unsafe {
+            Some(Driver {
+                version: loaded.function(c"cuDriverGetVersion")?,
+                count: loaded.function(c"cuDeviceGetCount")?,
+                get: loaded.function(c"cuDeviceGet")?,
+                name: loaded.function(c"cuDeviceGetName")?,
+                bus: loaded.function(c"cuDeviceGetPCIBusId")?,
+                uuid: loaded.function(c"cuDeviceGetUuid_v2").or_else(|| loaded.function(c"cuDeviceGetUuid")),
+                attribute: loaded.function(c"cuDeviceGetAttribute")?,
+            })
+        }
+    }
+
+    /// CUDA's version that it is for: 13000 for 13.0. May be asked before cuInit has returned.
+    pub(super) fn version(&self) -> u32 {
+        let mut version = 0;
+        // SAFETY: a place for the number.
+        let told = unsafe { (self.version)(&raw mut version) };
+        if told == 0 { version.max(0) as u32 } else { 0 }
+    }
+
+    /// Whether cuInit has been called: the driver refuses to count before it.
+    pub(super) fn is_initialised(&self) -> bool {
+        self.count().is_some()
+    }
+
+    fn count(&self) -> Option<c_int> {
+        let mut count = 0;
+        // SAFETY: a place for the number.
+        (unsafe { (self.count)(&raw mut count) } == 0).then_some(count)
+    }
+
+    /// The GPUs that this process sees, by CUDA's number.
+    pub(super) fn gpus(&self) -> Vec<DriverGpu> {
+        (0..self.count().unwrap_or(0)).map(|ordinal| self.gpu(ordinal)).collect()
+    }
+
+    fn gpu(&self, ordinal: c_int) -> DriverGpu {
+        let mut device = 0;
+        // SAFETY: a place for the handle.
+        if unsafe { (self.get)(&raw mut device, ordinal) } != 0 {
+            return DriverGpu::default();
+        }
+        let text = |ask: abi::DeviceText| {
+            let mut text = [0u8; 256];
+            // SAFETY: room for as many bytes as is said.
+            let told = unsafe { ask(text.as_mut_ptr().cast(), text.len() as c_int, device) };
+            let text = CStr::from_bytes_until_nul(&text).ok().filter(|_| told == 0);
+            text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let number = |what: c_int| {
+            let mut value = 0;
+            // SAFETY: a place for the number.
+            (unsafe { (self.attribute)(&raw mut value, what, device) } == 0).then_some(value)
+        };
+        let capability = abi::COMPUTE_CAPABILITY.map(number);
+        let target = match capability {
+            [Some(major), Some(minor)] => format!("sm_{major}{minor}"),
+            _ => String::new(),
+        };
+        let mut uuid = [0u8; 16];
+        // SAFETY: a place for its 16 bytes.
+        let has_uuid = self.uuid.is_some_and(|ask| unsafe { ask(&raw mut uuid, device) } == 0);
+        DriverGpu {
+            name: text(self.name),
+            target,
+            bdf: text(self.bus).to_lowercase(),
+            uuid: if has_uuid { uuid_text(&uuid) } else { String::new() },
+        }
+    }
+}
+
+/// As nvidia-smi writes it.
+fn uuid_text(bytes: &[u8; 16]) -> String {
+    let mut text = String::from("GPU-");
+    for (place, byte) in bytes.iter().enumerate() {
+        if [4, 6, 8, 10].contains(&place) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
+/// A subscriber that asks for no callbacks gets none.
+pub(super) unsafe extern "C-unwind" fn no_callback(_: *mut c_void, _: u32, _: u32, _: *const c_void) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_are_written_as_nvidia_smi_does() {
+        let bytes = std::array::from_fn(|place| place as u8);
+        assert_eq!(uuid_text(&bytes), "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
+    }
+
+    #[test]
+    fn a_library_that_is_no_cupti_is_refused() {
+        let path = Path::new("libc.so.6");
+        let refused = |path: &Path| Cupti::find(Some(path), 13).err();
+        assert_eq!(refused(path), Some(NoCupti::NoLibrary(path.into())));
+        let path = Path::new("/nowhere/libcupti.so.13");
+        assert_eq!(refused(path), Some(NoCupti::NotThere(path.into())));
+    }
+}
