@@ -83,8 +83,8 @@ impl Source for Cuda {
         collector::collect(deadline);
     }
 
-    fn finish(&self, deadline: Duration) {
-        collector::finish(deadline);
+    fn finish(&self, _: Duration) {
+        collector::finish();
     }
 
     fn is_used(&self) -> bool {

@@ -163,7 +163,7 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
     static AT_EXIT: OnceLock<()> = OnceLock::new();
     AT_EXIT.get_or_init(|| {
         extern "C" fn handler() {
-            guard((), || collector::finish(Duration::from_secs(2)));
+            guard((), collector::finish);
         }
         // SAFETY: the handler lives as long as the process: the library is never unloaded.
         unsafe { libc::atexit(handler) };
@@ -222,12 +222,14 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
         }
     }
     let domains = functions.recorded().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
+    // CUPTI 13.0 takes single functions only until it was finalized for the first time.
+    let single = cupti.enable_api.filter(|_| !was_ever());
     for (place, (numbers, all)) in domains.enumerate() {
-        // SAFETY: numbers that CUPTI itself has names for.
-        let singly = |enable: abi::EnableApi| {
+        let enable = |enable: abi::EnableApi| {
+            // SAFETY: numbers that CUPTI itself has names for.
             numbers.iter().all(|cbid| unsafe { enable(*cbid, 1) } == status::SUCCESS)
         };
-        let is_told = numbers.is_empty() || cupti.enable_api.is_some_and(|enable| singly(enable[place]));
+        let is_told = numbers.is_empty() || single.is_some_and(|single| enable(single[place]));
         if !is_told {
             // SAFETY: any kind may be asked for.
             checked("cuptiActivityEnable", unsafe { (cupti.enable)(all) })?;
@@ -248,14 +250,7 @@ pub(super) fn detach(recorder: &'static Recorder, attachment: &'static Attachmen
 }
 
 fn give_up(attachment: &'static Attachment) {
-    let Attachment { cupti, functions, .. } = attachment;
-    // CUPTI 13.0 takes those that it was left with for enabled already when it comes back.
-    for (numbers, enable) in functions.recorded().iter().zip(cupti.enable_api.iter().flatten()) {
-        for cbid in numbers {
-            // SAFETY: numbers that CUPTI itself has names for.
-            unsafe { enable(*cbid, 0) };
-        }
-    }
+    let cupti = attachment.cupti;
     // SAFETY: the subscriber of the attachment, once; CUPTI may be finalized at any time and calls no callback afterwards.
     unsafe {
         (cupti.unsubscribe)(ptr::with_exposed_provenance_mut(attachment.subscriber));

@@ -25,6 +25,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(500);
 /// How much longer it stays for kernels that were launched while recording was on.
 const LAST_KERNELS: Duration = Duration::from_secs(2);
+/// How long nothing is read before who waits gives up: the thread may wait that long for room in its ring, or be stuck in CUPTI.
+const STANDSTILL: Duration = Duration::from_secs(2);
 /// How often who waits looks whether the writer should rather write.
 const GLANCE: Duration = Duration::from_millis(5);
 /// How long the lock of [`STATE`] may take, which its holders keep for moments.
@@ -50,6 +52,8 @@ static STATE: Mutex<State> =
 static CHANGED: Condvar = Condvar::new();
 /// Launches whose kernel has not come.
 static OUTSTANDING: AtomicU64 = AtomicU64::new(0);
+/// Buffers that were read so far.
+static READ: AtomicU64 = AtomicU64::new(0);
 /// The thread's number.
 static TID: AtomicU64 = AtomicU64::new(0);
 
@@ -90,12 +94,11 @@ pub(super) fn collect(deadline: Duration) {
     ask(deadline, false);
 }
 
-/// The process ends: has all recorded that CUPTI will ever have.
-pub(super) fn finish(deadline: Duration) {
-    if attach::current().is_some() {
-        attach::end();
-        ask(deadline, true);
-    }
+/// The process ends: has all recorded that CUPTI will ever have, as long as there is progress and RPDT_EXIT_MS is not over.
+pub(super) fn finish() {
+    let (Some(_), Some(recorder)) = (attach::current(), recorder::get()) else { return };
+    attach::end();
+    ask(recorder.config.exit_wait, true);
 }
 
 /// Whether launches wait for their kernels.
@@ -109,6 +112,7 @@ fn ask(deadline: Duration, is_last: bool) {
         return;
     }
     let begin = Instant::now();
+    let mut progress = (READ.load(Ordering::Relaxed), begin);
     let Some(mut state) = lock_within(&STATE, deadline) else { return };
     if !state.runs || state.pid != std::process::id() {
         return;
@@ -120,6 +124,12 @@ fn ask(deadline: Duration, is_last: bool) {
     while state.runs && state.done < mine && begin.elapsed() < deadline {
         // It may wait for room, which the writer makes, which may be who waits here.
         if !is_last && recorder::get().is_some_and(Recorder::pressed) {
+            return;
+        }
+        let read = READ.load(Ordering::Relaxed);
+        if read != progress.0 {
+            progress = (read, Instant::now());
+        } else if progress.1.elapsed() > STANDSTILL {
             return;
         }
         state = CHANGED.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner).0;
@@ -207,6 +217,7 @@ fn read(attachment: &Attachment, decoder: &mut Decoder) {
         for filled in filled {
             each_record(attachment, &filled, decoder);
             attachment.buffers.done(filled);
+            READ.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -4,7 +4,6 @@
 //! of its own. So operations wait for their call, for a while.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
 
 use rpd_transport::correlation;
 use rpd_transport::counters::Cause;
@@ -19,8 +18,8 @@ use super::functions::{self, Functions};
 use super::kernel::Kernels;
 use super::record::{Activity, ApiCall, KernelRun, Operation, What};
 
-/// How long an operation waits for its call: calls return soon after what they have submitted begins.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// For how many flushes an operation waits for its call: calls return soon after what they have submitted begins.
+const PATIENCE: u32 = 10;
 /// Calls remembered at most, the latest: what is in flight is far less, for a stream takes 1,024 launches before it makes threads wait.
 const MOST_CALLS: usize = 1 << 18;
 
@@ -43,8 +42,8 @@ pub(super) struct Decoder {
     calls: FxHashMap<u32, Ended>,
     /// Their correlation ids, oldest first.
     order: VecDeque<u32>,
-    /// Operations whose call has not come, and since when.
-    waiting: Vec<(Instant, Operation)>,
+    /// Operations whose call has not come, and for how many flushes.
+    waiting: Vec<(u32, Operation)>,
     /// Launches of one kernel that has not come.
     pub(super) outstanding: u64,
     switched: Vec<SwitchChange>,
@@ -82,7 +81,7 @@ impl Decoder {
             Activity::Operation(operation) => {
                 // SAFETY: the caller's promise.
                 if !unsafe { self.operation(&operation) } {
-                    self.waiting.push((Instant::now(), operation));
+                    self.waiting.push((0, operation));
                 }
             }
         }
@@ -90,15 +89,15 @@ impl Decoder {
 
     /// All records that were ready have come. `is_last`: no others will.
     pub(super) fn end(&mut self, is_last: bool) {
-        for (since, operation) in std::mem::take(&mut self.waiting) {
-            let gives_up = is_last || !self.functions.has_any() || since.elapsed() >= PATIENCE;
+        for (flushes, operation) in std::mem::take(&mut self.waiting) {
+            let gives_up = is_last || !self.functions.has_any() || flushes >= PATIENCE;
             // SAFETY: as they came.
             unsafe {
                 if !self.operation(&operation) {
                     if gives_up {
                         self.emit(&operation, correlation::NONE, false);
                     } else {
-                        self.waiting.push((since, operation));
+                        self.waiting.push((flushes + 1, operation));
                     }
                 }
             }
