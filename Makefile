@@ -61,6 +61,7 @@ demo: setup
 	@$(RELEASE)/rpd top trace.rpd
 	@echo; echo '$$ sqlite3 trace.rpd "select gpuId, opType, count(*), sum(end - start) / 1000 as us from op group by 1, 2"'
 	@sqlite3 -header -column trace.rpd 'select gpuId, opType, count(*), sum(end - start) / 1000 as us from op group by 1, 2'
+	@echo; echo 'The timeline in your browser: $(RELEASE)/rpd view trace.rpd'
 
 # Tests of signals need them as a terminal has them, also when make runs in the background.
 TEST = env --default-signal RPD_SKIPPED=$(CURDIR)/target/skipped $(CARGO) test --release --quiet
@@ -68,7 +69,7 @@ TEST = env --default-signal RPD_SKIPPED=$(CURDIR)/target/skipped $(CARGO) test -
 listing_skips = rm -f target/skipped; $(1); status=$$?; \
 	[ ! -s target/skipped ] || { echo; echo 'Not tested here:'; sort target/skipped; rm target/skipped; }; exit $$status
 # Crates whose tests need neither a GPU runtime nor an assembler for GPUs.
-FAST = sql schema settings codeobject preload transport tracer remote-block remote-command postprocess cli dh-comms analyzers
+FAST = sql schema settings codeobject preload transport tracer remote-block remote-command postprocess view cli dh-comms analyzers
 
 # Tests of the commands run the libraries as they are built.
 test: setup

@@ -4,10 +4,10 @@ set -eu
 
 # The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; two libraries of kernels; the
 # assembler, the object readers and the sqlite3 shell that tests compare with; Python and what packs a package for it; pgrep and kill; what makes file
-# systems with quotas and without shared mappings.
+# systems with quotas and without shared mappings; a browser, what drives it, and what runs modules of a page without one.
 packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
 librocprim-dev librocrand-dev clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3 python3-pip python3-setuptools python3-wheel
-procps e2fsprogs btrfs-progs quota bindfs"
+procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs"
 
 missing=""
 for package in $packages; do

@@ -41,6 +41,8 @@ mod table;
 mod top;
 mod trim;
 mod variability;
+#[cfg(feature = "view")]
+mod view;
 
 use std::process::ExitCode;
 
@@ -70,16 +72,16 @@ struct Cli {
 
 /// Makes of the list the enum that clap reads, and its dispatch.
 macro_rules! verbs {
-    ($($name:ident($arguments:ty),)*) => {
+    ($($(#[$when:meta])? $name:ident($arguments:ty),)*) => {
         #[derive(Subcommand)]
         enum Verb {
-            $($name($arguments)),*
+            $($(#[$when])? $name($arguments)),*
         }
 
         impl Verb {
             fn run(self) -> Result<ExitCode> {
                 match self {
-                    $(Verb::$name(arguments) => arguments.run()),*
+                    $($(#[$when])? Verb::$name(arguments) => arguments.run()),*
                 }
             }
         }
@@ -94,6 +96,8 @@ verbs! {
     Info(info::Info),
     Top(top::Top),
     Api(api::Api),
+    #[cfg(feature = "view")]
+    View(view::View),
     Gaps(gaps::Gaps),
     Overlap(overlap::Overlap),
     Categories(categories::Categories),

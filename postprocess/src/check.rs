@@ -32,6 +32,8 @@ pub(crate) mod writer;
 
 pub use finding::{EXAMPLES, Example, Finding};
 pub use kind::{FindingKind, Severity};
+pub use outlier::Outliers;
 pub use repair::{Repair, obstacle, repair};
+pub use rule::are_sound;
 pub use verdict::Verdict;
 pub use writer::recorded_by;

@@ -34,6 +34,7 @@
 //! | `python.rs` | traces in Python, the notebook |
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
+//! | `view.rs`, `webdriver.rs` | `rpd view`: the server, the page in a browser |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
@@ -94,3 +95,7 @@ mod trim_others;
 mod untouched;
 mod usage;
 mod variability;
+#[cfg(feature = "view")]
+mod view;
+#[cfg(feature = "view")]
+mod webdriver;

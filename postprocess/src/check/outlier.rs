@@ -29,22 +29,23 @@ pub(crate) fn is_possible(span: Option<(i64, i64)>) -> bool {
 }
 
 /// The rows of a trace that stretch it: begun or ended far from nearly all others.
-pub(crate) struct Outliers {
+#[derive(Debug, Default)]
+pub struct Outliers {
     /// The days of outliers; looked for when they are asked for.
     days: Option<BTreeSet<i64>>,
 }
 
 impl Outliers {
     /// Nothing is known yet.
-    pub(crate) fn new() -> Outliers {
-        Outliers { days: None }
+    pub fn new() -> Outliers {
+        Outliers::default()
     }
 
     /// Whether a row with these sound times is one and longer than a day.
     ///
     /// # Errors
     /// When a table cannot be read.
-    pub(crate) fn has(&mut self, trace: &Connection, (start, end): (i64, i64)) -> rusqlite::Result<bool> {
+    pub fn has(&mut self, trace: &Connection, (start, end): (i64, i64)) -> rusqlite::Result<bool> {
         if end - start <= DAY {
             return Ok(false);
         }

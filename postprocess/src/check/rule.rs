@@ -70,7 +70,7 @@ pub(crate) fn has_sound_times() -> String {
 }
 
 /// Whether two times are possible and in order, as [`has_sound_times`] has it.
-pub(crate) fn are_sound((start, end): (i64, i64)) -> bool {
+pub fn are_sound((start, end): (i64, i64)) -> bool {
     start > 0 && end >= start && end < END_OF_TIME
 }
 

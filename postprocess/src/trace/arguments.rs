@@ -6,7 +6,7 @@
 const LONGEST_KEY: usize = 128;
 
 /// The pairs of a text in their order, without the blanks around keys and values and without quotes around keys.
-pub(crate) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+pub fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split('|').filter_map(|part| {
         let (key, value) = part.split_once('=')?;
         let key = key.trim().trim_matches('"');

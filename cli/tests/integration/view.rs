@@ -1,0 +1,511 @@
+//! `rpd view`: the command, and the page in a real browser. What is under a pixel is what SQL says.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::generated::generated;
+use crate::harness::Dir;
+use crate::webdriver::Browser;
+
+/// A server that ends with this.
+struct Viewed {
+    command: Child,
+    url: String,
+}
+
+impl Viewed {
+    fn start(dir: &Dir, arguments: &[&str]) -> Viewed {
+        let mut command = dir.rpd(&[&["view", "--no-open"], arguments].concat());
+        let mut command = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(command.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        if url.is_empty() {
+            let mut said = String::new();
+            command.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+            panic!("{said}");
+        }
+        Viewed { command, url: url.trim().to_string() }
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.command.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    fn ended(&mut self) -> std::process::ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.command.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Viewed {
+    fn drop(&mut self) {
+        let _ = self.command.kill();
+        let _ = self.command.wait();
+    }
+}
+
+/// A page whose tiles have all come.
+fn opened(browser: &Browser, url: &str) {
+    browser.open(url);
+    browser.wait("Boolean(window.rpdTest) && rpdTest.isWhole()");
+}
+
+#[test]
+fn the_address_is_printed_and_ctrl_c_ends_it() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    let mut viewed = Viewed::start(&dir, &[&trace]);
+    let port = viewed.url.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.split_once('/')).unwrap();
+    assert_eq!((port.1.len(), port.1.ends_with('/')), (33, true), "{}", viewed.url);
+    // The address has what nobody else may know; the command line and the environment do not.
+    let token = port.1.trim_end_matches('/');
+    for file in ["cmdline", "environ"] {
+        let told = fs::read(format!("/proc/{}/{file}", viewed.command.id())).unwrap();
+        assert!(!String::from_utf8_lossy(&told).contains(token));
+    }
+    // It answers, and tells nobody without the token anything.
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{}", port.0)).unwrap();
+    write!(stream, "GET /trace HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n", port.0).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404") && !answer.contains("t.rpd"), "{answer}");
+    viewed.signal("-INT");
+    assert!(viewed.ended().success());
+    assert_eq!(dir.names(), ["t.rpd"]);
+}
+
+#[test]
+fn it_ends_when_nobody_asks() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    let mut viewed = Viewed::start(&dir, &["--idle", "200ms", &trace]);
+    assert!(viewed.ended().success());
+}
+
+#[test]
+fn a_session_of_ssh_is_told_how_to_get_there() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    let mut command = dir.rpd(&["view", "--idle", "100ms", &trace]);
+    // Where the screen is another machine's, no browser is started.
+    let ran = command.env("SSH_CONNECTION", "a 1 b 2").env("DISPLAY", ":0").output().unwrap();
+    let port = String::from_utf8(ran.stdout).unwrap();
+    let port = port.split([':', '/']).nth(4).unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains(&format!("ssh -L {port}:127.0.0.1:{port} HOST")), "{said}");
+}
+
+#[test]
+fn the_browser_is_given_a_file_and_not_the_address() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    dir.script(
+        "bin/xdg-open",
+        "#!/bin/sh\necho \"$@\" > opened\nstat -c %a \"$1\" >> opened\ncat \"$1\" >> opened\n",
+    );
+    let mut command = dir.rpd(&["view", "--idle", "2s", &trace]);
+    let path = format!("{}:{}", dir.path("bin").display(), std::env::var("PATH").unwrap());
+    let ran = command.env("PATH", path).env("DISPLAY", ":0").output().unwrap();
+    let url = String::from_utf8(ran.stdout).unwrap();
+    let opened = fs::read_to_string(dir.path("opened")).unwrap();
+    let (arguments, rest) = opened.split_once('\n').unwrap();
+    let token = url.trim().trim_end_matches('/').rsplit('/').next().unwrap();
+    assert!(!arguments.contains(token) && arguments.ends_with(".html"), "{arguments}");
+    assert!(rest.starts_with("600\n") && rest.contains(url.trim()), "{rest}");
+    assert!(!std::path::Path::new(arguments).exists());
+}
+
+#[test]
+fn what_is_no_trace_is_said_at_once() {
+    let dir = Dir::new();
+    dir.write("x.rpd", "no trace");
+    for (arguments, words) in [(&["view", "x.rpd"][..], "x.rpd"), (&["view", "none.rpd"], "none.rpd")] {
+        let ran = dir.run(arguments);
+        ran.expect(1);
+        assert!(ran.stdout.is_empty() && ran.stderr.contains(words), "{}", ran.stderr);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let trace = dir.trace("t.rpd", "");
+    let ran = dir.run(&["view", "--port", &taken.local_addr().unwrap().port().to_string(), &trace]);
+    ran.expect(1);
+    assert!(ran.stderr.contains("cannot listen on 127.0.0.1:"), "{}", ran.stderr);
+}
+
+/// One event of SQL: id, begin, end, name.
+struct Expected {
+    id: i64,
+    begin: i64,
+    end: i64,
+    name: String,
+}
+
+fn longest_ops(trace: &Connection, most: i64) -> Vec<Expected> {
+    let mut rows = trace
+        .prepare("SELECT O.id, start, \"end\", iif(D.string = '', T.string, D.string) FROM rocpd_op O JOIN rocpd_string D ON D.id = description_id
+                  JOIN rocpd_string T ON T.id = opType_id WHERE \"end\" > start ORDER BY \"end\" - start DESC, O.id LIMIT ?1")
+        .unwrap();
+    let rows = rows.query_map([most], |row| {
+        Ok(Expected { id: row.get(0)?, begin: row.get(1)?, end: row.get(2)?, name: row.get(3)? })
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// Middle of the plot's box of the selected event, in the window.
+const SELECTED: &str = "(() => { const box = document.getElementById('plot').getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; })()";
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn the_page_shows_what_sql_says() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    let sql = dir.open(&trace);
+    let first: i64 = sql
+        .query_row(
+            "SELECT min(start) FROM (SELECT start FROM rocpd_api UNION ALL SELECT start FROM rocpd_op)",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    opened(&browser, &viewed.url);
+    assert_eq!(browser.get("document.title").as_str(), Some("mytrace_raw.rpd · rpd view"));
+    let (calls, ops): (i64, i64) = sql
+        .query_row("SELECT (SELECT count(*) FROM rocpd_api), (SELECT count(*) FROM rocpd_op)", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    let tracks = "rpdTest.groups().flatMap((group) => group.tracks.map((track) => group.is_gpu ? [0, track.events] : [track.events, 0]))";
+    assert_eq!(
+        numbers(
+            &browser
+                .get(&format!("{tracks}.reduce((all, one) => [all[0] + one[0], all[1] + one[1]], [0, 0])"))
+        ),
+        [calls as f64, ops as f64]
+    );
+
+    for expected in longest_ops(&sql, 5) {
+        let (begin, end) = (expected.begin - first, expected.end - first);
+        let room = (end - begin).max(20);
+        browser.open("about:blank");
+        opened(&browser, &format!("{}#t={},{}&sel=op:{}", viewed.url, begin - room, end + room, expected.id));
+        // The address leads to the event, and the pane has what the file has.
+        browser.wait("document.querySelector('#pane .title') !== null");
+        let text = browser.get("document.getElementById('pane').innerText");
+        let text = text.as_str().unwrap();
+        for part in [
+            expected.name.as_str(),
+            &expected.id.to_string(),
+            &expected.begin.to_string(),
+            &expected.end.to_string(),
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // Pixels inside of it are its, pixels in front of it and behind it are what SQL has there.
+        let plot = numbers(&browser.get(SELECTED));
+        let state = browser.get("rpdTest.state().t");
+        let (from, to) = (numbers(&state)[0], numbers(&state)[1]);
+        let x = |at: f64| (at - from) / (to - from) * plot[2];
+        browser.wait("rpdTest.isWhole()");
+        let middle = (begin + end) as f64 / 2.0;
+        let name = Value::from(expected.name.as_str());
+        let line = browser.get(&format!(
+            "rpdTest.lines().find((line) => line.sort === 'row' && line.group.startsWith('g')
+                 && rpdTest.name(rpdTest.at(line.row, {middle})?.name) === {name})"
+        ));
+        let y = line["top"].as_f64().unwrap() + line["height"].as_f64().unwrap() / 2.0;
+        let bucket = (to - from) / plot[2];
+        let event = |at: f64| browser.get(&format!("rpdTest.under({}, {y}).run?.event ?? null", x(at)));
+        let inside = event(middle);
+        assert!(inside.is_u64());
+        assert_eq!(
+            (event(begin as f64 + 2.0 * bucket), event(end as f64 - 2.0 * bucket)),
+            (inside.clone(), inside.clone())
+        );
+        assert_ne!(event(begin as f64 - 3.0 * bucket), inside);
+        assert_ne!(event(end as f64 + 3.0 * bucket), inside);
+        let mut coloured = 0;
+        for step in 0..40 {
+            let at = from + (to - from) * (f64::from(step) + 0.5) / 40.0;
+            let pixel = (at - bucket * 2.0, at + bucket * 2.0);
+            let row = line["row"].as_u64().unwrap();
+            let is_drawn = browser.get(&format!("rpdTest.pixel({}, {y}) !== rpdTest.back()", x(at)))
+                == Value::Bool(true);
+            let (some, all): (bool, bool) = sql
+                .query_row(
+                    "SELECT count(*) > 0, coalesce(max(start <= ?1 AND \"end\" >= ?2), 0) FROM rocpd_op
+                     WHERE \"end\" >= ?1 AND start <= ?2 AND gpuId = ?3 AND queueId = ?4",
+                    (
+                        first + pixel.0 as i64,
+                        first + pixel.1.ceil() as i64,
+                        line["group"].as_str().unwrap()[1..].parse::<i64>().unwrap(),
+                        line["track"].as_str().unwrap().rsplit('.').next().unwrap().parse::<i64>().unwrap(),
+                    ),
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .unwrap();
+            let is_alone = browser.get(&format!("rpdTest.groups().flatMap((group) => group.tracks).find((track) => track.rows.includes({row})).rows.length")) == 1;
+            assert!(some || !is_drawn, "something is drawn where nothing is");
+            assert!(is_drawn || !all || !is_alone, "nothing is drawn where something is");
+            coloured += u32::from(is_drawn);
+        }
+        assert!(coloured > 8, "{coloured}");
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+    let host = viewed.url.split('/').nth(2).unwrap();
+    for asked in browser.requested() {
+        assert!(
+            asked.starts_with(&format!("http://{host}/"))
+                || asked.starts_with("data:")
+                || asked == "about:blank",
+            "{asked}"
+        );
+    }
+}
+
+#[test]
+fn people_find_their_way() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    let sql = dir.open(&trace);
+    opened(&browser, &viewed.url);
+    let hash = || browser.get("location.hash").as_str().unwrap().to_string();
+    let length = || {
+        let t = browser.get("rpdTest.state().t");
+        if t.is_null() { f64::INFINITY } else { numbers(&t)[1] - numbers(&t)[0] }
+    };
+
+    // Search: as many hits as SQL has, and Enter goes from one to the next.
+    let (name, count): (String, i64) = sql
+        .query_row(
+            "SELECT string, count(*) FROM rocpd_op JOIN rocpd_string S ON S.id = description_id WHERE length(string) > 3
+             AND string NOT GLOB '*[^A-Za-z0-9_]*' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    let pattern = format!("re:^{name}$");
+    browser.press(&["/"]);
+    assert_eq!(browser.get("document.activeElement.id").as_str(), Some("query"));
+    let typed: Vec<String> = pattern.chars().map(String::from).collect();
+    browser.press(&typed.iter().map(String::as_str).collect::<Vec<_>>());
+    let digits = "Number((document.getElementById('hits').textContent.match(/^[0-9,]+ hits?$/)?.[0] ?? '').replace(/[^0-9]/g, ''))";
+    browser.wait(&format!("{digits} === {count}"));
+    browser.press(&["\u{e007}"]);
+    browser.wait("rpdTest.state().sel !== null");
+    let selected = browser.get("rpdTest.state().sel");
+    browser.press(&["\u{e007}"]);
+    if count > 1 {
+        browser.wait(&format!("rpdTest.state().sel !== {selected}"));
+    }
+    assert!(
+        hash().contains("&q=re%3A") || hash().contains("#q=re%3A") || hash().contains("q=re%3A"),
+        "{}",
+        hash()
+    );
+    browser.press(&["\u{e00c}"]);
+    browser.wait("rpdTest.state().q === '' && document.activeElement.id === 'plot'");
+
+    // The arrow of an operation leads to its call, and back.
+    let (op, call): (i64, i64) = sql
+        .query_row(
+            "SELECT op_id, api_id FROM rocpd_api_ops GROUP BY api_id HAVING count(*) = 1 LIMIT 1",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    browser.get(&format!("location.hash = 'sel=op:{op}'"));
+    browser.wait(&format!("rpdTest.state().sel === 'op:{op}' && rpdTest.links() === 1"));
+    browser.press(&["["]);
+    browser.wait(&format!("rpdTest.state().sel === 'call:{call}'"));
+    browser.press(&["]"]);
+    browser.wait(&format!("rpdTest.state().sel === 'op:{op}'"));
+    browser.get("history.back()");
+    browser.wait(&format!("rpdTest.state().sel === 'call:{call}'"));
+    browser.get("history.forward()");
+    browser.wait(&format!("rpdTest.state().sel === 'op:{op}'"));
+
+    // Keys: fit, zoom, pan, back, all.
+    browser.press(&["f"]);
+    browser.wait("rpdTest.state().t !== null");
+    let fitted = length();
+    browser.press(&["w"]);
+    browser.wait("rpdTest.isWhole()");
+    assert!(length() < fitted * 0.8 || fitted < 30.0);
+    browser.press(&["s", "s", "d", "a"]);
+    assert!(length() > fitted * 1.2);
+    browser.press(&["0"]);
+    assert!(length() > fitted);
+    browser.press(&["z"]);
+    browser.press(&["0", "\u{e00c}"]);
+    browser.wait("rpdTest.isWhole() && rpdTest.state().sel === null");
+
+    // The next and the previous event of a row are those of SQL, in their order.
+    browser.get("location.hash = ''");
+    browser.wait("rpdTest.isWhole()");
+    browser.press(&["."]);
+    browser.wait("rpdTest.state().sel !== null");
+    browser.wait("document.getElementById('live').textContent.length > 0");
+    let one = browser.get("rpdTest.state().sel");
+    browser.press(&["."]);
+    browser.wait(&format!("rpdTest.state().sel !== {one}"));
+    browser.press(&[","]);
+    browser.wait(&format!("rpdTest.state().sel === {one}"));
+
+    // A click selects what is under it, and nothing where there is nothing.
+    browser.press(&["\u{e00c}", "0"]);
+    browser.wait("rpdTest.isWhole() && rpdTest.state().sel === null");
+    let plot = numbers(&browser.get(SELECTED));
+    let clicked = browser.get(
+        "(() => { const line = rpdTest.lines().find((line) => line.sort === 'row' && line.group.startsWith('g')); const y = line.top + line.height / 2;
+          for (let x = 10; x < 900; x += 1) { const run = rpdTest.under(x, y).run; if (run?.isExact) return [x, y, run.name]; } return null; })()",
+    );
+    let clicked = numbers(&clicked);
+    browser.click((plot[0] + clicked[0], plot[1] + clicked[1]));
+    browser.wait("rpdTest.state().sel?.startsWith('op:') && document.querySelector('#pane .title') !== null");
+    let name = browser.get(&format!("rpdTest.name({})", clicked[2]));
+    assert!(
+        browser
+            .get("document.querySelector('#pane .title').innerText")
+            .as_str()
+            .unwrap()
+            .contains(name.as_str().unwrap())
+    );
+
+    // A part of the ruler: numbers of all events there, as SQL counts them.
+    browser.press(&["0"]);
+    browser.wait("rpdTest.isWhole()");
+    let y = plot[1] - 10.0;
+    browser.drag((plot[0] + plot[2] * 0.3, y), (plot[0] + plot[2] * 0.7, y), None);
+    browser.wait("rpdTest.state().range !== null && document.querySelector('#pane table.grid') !== null");
+    let range = numbers(&browser.get("rpdTest.state().range"));
+    let count: i64 = sql
+        .query_row(
+            "WITH E AS (SELECT start, \"end\" FROM rocpd_api UNION ALL SELECT start, \"end\" FROM rocpd_op), F AS (SELECT min(start) AS first FROM E)
+             SELECT count(*) FROM E, F WHERE start - first < ?2 AND (\"end\" - first > ?1 OR start - first >= ?1)",
+            (range[0] as i64, range[1] as i64),
+            |row| row.get(0),
+        )
+        .unwrap();
+    let shown = browser.get("document.querySelector('#pane .figures').innerText.replace(/,/g, '')");
+    assert!(shown.as_str().unwrap().contains(&format!("events\n{count}\n")), "{count}: {shown}");
+
+    // Closing a group leaves its bar, and frames draw it in one blit with no question to the server.
+    browser.press(&["\u{e00c}", "0"]);
+    browser.wait("rpdTest.isWhole()");
+    let rows = browser.get("rpdTest.lines().length").as_u64().unwrap();
+    browser.get("document.querySelector('.label.group').click()");
+    browser.wait("rpdTest.isWhole()");
+    assert!(browser.get("rpdTest.lines().length").as_u64().unwrap() < rows);
+    assert!(hash().contains("closed=") || browser.get("rpdTest.state().closed").is_array());
+    browser.get("document.querySelector('.label.group').click()");
+    browser.wait("rpdTest.isWhole()");
+    let before = browser.get("rpdTest.counts()");
+    browser.press(&["w"]);
+    browser.wait("rpdTest.isWhole()");
+    browser.press(&["a", "d"]);
+    browser.wait("rpdTest.isWhole()");
+    let after = browser.get("rpdTest.counts()");
+    let difference = |key: &str| after[key].as_f64().unwrap() - before[key].as_f64().unwrap();
+    assert_eq!(difference("blits"), difference("frames"));
+    assert!(after["labels"].as_f64().unwrap() <= 400.0);
+    assert!(difference("requests") <= 6.0 && difference("bytes") < 1e6, "{before} {after}");
+
+    // What the accessibility tree says of it.
+    let tree = browser.cdp("Accessibility.getFullAXTree", &serde_json::json!({}));
+    let roles: Vec<&str> =
+        tree["nodes"].as_array().unwrap().iter().filter_map(|node| node["role"]["value"].as_str()).collect();
+    for role in ["application", "tablist", "tab", "tabpanel", "searchbox", "button"] {
+        assert!(roles.contains(&role), "{role}");
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn names_of_the_trace_are_texts_and_losses_come_first() {
+    let dir = Dir::new();
+    let hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
+    let long = "x".repeat(5000);
+    let trace = dir.trace(
+        "t.rpd",
+        &format!(
+            "INSERT INTO rocpd_string (id, string) VALUES (1, ''), (2, 'KernelExecution'), (3, '{hostile}'),
+                 (4, '{long}'), (5, 'a' || char(27) || '[2J' || char(8238) || 'b' || char(10) || '=1+1');
+             INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id) VALUES
+                 (1, 0, 0, 0, '', 1000, 2000, 3, 2), (2, 0, 0, 0, '', 2000, 3000, 4, 2), (3, 0, 0, 0, '', 3000, 4000, 5, 2),
+                 (4, 0, 0, 0, '', 5, 4, 3, 2);
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::lost::<b>budget', '12'), ('session::0::host', 'h');"
+        ),
+    );
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    for op in 1..=3 {
+        browser.open("about:blank");
+        opened(&browser, &format!("{}#sel=op:{op}", viewed.url));
+        browser.wait("document.querySelector('#pane .title') !== null");
+    }
+    let health = browser.get("document.getElementById('health').innerText");
+    assert!(
+        health.as_str().unwrap().contains("12 records were lost while recording (12 <b>budget)"),
+        "{health}"
+    );
+    assert!(health.as_str().unwrap().contains("1 rows with impossible times"), "{health}");
+    let title = browser.get("document.querySelector('#pane .title').innerText");
+    assert_eq!(title.as_str(), Some("a\\x1b[2J\\u{202e}b\\n=1+1"));
+    assert_eq!(browser.get("typeof window.hacked").as_str(), Some("undefined"));
+    assert_eq!(browser.get("document.querySelectorAll('img, main script').length"), 0);
+    // Markup cannot be made at all: the policy wants trusted types, and there are none.
+    let refused = browser.get("(() => { try { document.body.innerHTML = '<b>x</b>'; return 'made'; } catch (error) { return error.name; } })()");
+    assert_eq!(refused.as_str(), Some("TypeError"));
+}
+
+#[test]
+fn traces_that_are_damaged_or_empty_show_words_and_no_blank_page() {
+    let dir = Dir::new();
+    let empty = dir.trace("empty.rpd", "");
+    let torn = dir.trace(
+        "torn.rpd",
+        "DROP TABLE rocpd_op; CREATE TABLE rocpd_op (id integer PRIMARY KEY, other integer)",
+    );
+    let Some(browser) = Browser::start(&dir) else { return };
+    for (trace, words) in
+        [(empty, "The trace holds no calls and no operations."), (torn, "cannot read torn.rpd")]
+    {
+        let viewed = Viewed::start(&dir, &[&trace]);
+        browser.open(&viewed.url);
+        browser.wait("!document.getElementById('message').hidden && !/^Reading/.test(document.getElementById('message').textContent)");
+        let said = browser.get("document.getElementById('message').textContent");
+        assert!(said.as_str().unwrap().starts_with(words), "{said}");
+    }
+}
+
+#[test]
+fn generated_traces_are_shown_whole() {
+    let dir = Dir::new();
+    let Some(browser) = Browser::start(&dir) else { return };
+    for seed in 1..=2 {
+        let trace = generated(&dir, &format!("g{seed}.rpd"), seed, 400);
+        let viewed = Viewed::start(&dir, &[&trace]);
+        opened(&browser, &viewed.url);
+        assert_eq!(browser.console(), Vec::<String>::new());
+        assert!(browser.get("rpdTest.lines().length").as_u64().unwrap() > 0);
+    }
+}

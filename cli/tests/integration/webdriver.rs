@@ -1,0 +1,194 @@
+//! A browser, driven as people drive it: the W3C's WebDriver protocol, plain JSON over HTTP, by chromedriver.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Dir, installed};
+
+/// How long a browser may take for anything.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A browser with one page; it goes away with this.
+pub(crate) struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+}
+
+/// Asks the driver; the answer's value.
+fn ask(port: u16, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let body = if method == "POST" { body.to_string() } else { String::new() };
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        answer.read_line(&mut line).map_err(failed)?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = bytes.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut content = vec![0; length];
+    answer.read_exact(&mut content).map_err(failed)?;
+    let mut answer: Value = serde_json::from_slice(&content).map_err(|error| error.to_string())?;
+    let value = answer["value"].take();
+    if value["error"].is_string() { Err(value.to_string()) } else { Ok(value) }
+}
+
+impl Browser {
+    /// Starts one. None where none is installed; that is said.
+    pub(crate) fn start(dir: &Dir) -> Option<Browser> {
+        if !installed("chromedriver") || !installed("chromium") {
+            return None;
+        }
+        let mut driver = dir.command("chromedriver");
+        // Its own group, so that browsers that it leaves behind end with it.
+        driver
+            .arg("--port=0")
+            .env("HOME", dir.path("home"))
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut driver = driver.spawn().unwrap();
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = lines.find_map(|line| {
+            let line = line.ok()?;
+            line.rsplit_once("on port ")?.1.trim_end_matches('.').parse().ok().filter(|port| *port != 0)
+        });
+        std::thread::spawn(move || lines.for_each(drop));
+        let port = port.expect("chromedriver says its port");
+        let mut browser = Browser { driver, port, session: String::new() };
+        let options = json!({
+            "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
+            "goog:chromeOptions": { "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,800"] },
+        });
+        let session = browser.post("/session", &json!({ "capabilities": { "alwaysMatch": options } }));
+        browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
+        browser.cdp(
+            "Emulation.setDeviceMetricsOverride",
+            &json!({ "width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false }),
+        );
+        Some(browser)
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        ask(self.port, "POST", &format!("{}{path}", self.session), body)
+            .unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// A command of Chromium's own protocol.
+    pub(crate) fn cdp(&self, command: &str, parameters: &Value) -> Value {
+        self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+    }
+
+    /// Opens a page.
+    pub(crate) fn open(&self, url: &str) {
+        self.post("/url", &json!({ "url": url }));
+    }
+
+    /// What an expression of the page gives.
+    pub(crate) fn get(&self, expression: &str) -> Value {
+        self.post("/execute/sync", &json!({ "script": format!("return ({expression})"), "args": [] }))
+    }
+
+    /// Waits until an expression of the page is true.
+    #[track_caller]
+    pub(crate) fn wait(&self, expression: &str) {
+        let begun = Instant::now();
+        while self.get(expression) != Value::Bool(true) {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "never true: {expression}; {}",
+                self.get("document.body.innerText")
+            );
+            sleep(Duration::from_millis(30));
+        }
+    }
+
+    /// Presses keys, one after the other.
+    pub(crate) fn press(&self, keys: &[&str]) {
+        let steps: Vec<Value> = keys
+            .iter()
+            .flat_map(|key| ["keyDown", "keyUp"].map(|what| json!({ "type": what, "value": key })))
+            .collect();
+        self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": steps }] }));
+    }
+
+    /// Presses a button of the mouse at a place of the window, and lets it go at another.
+    pub(crate) fn drag(&self, from: (f64, f64), to: (f64, f64), key: Option<&str>) {
+        let at = |(x, y): (f64, f64)| json!({ "type": "pointerMove", "duration": 20, "x": x.round(), "y": y.round() });
+        let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+        let pause = json!({ "type": "pause" });
+        let (down, up) =
+            (json!({ "type": "pointerDown", "button": 0 }), json!({ "type": "pointerUp", "button": 0 }));
+        let pointer = vec![pause.clone(), at(from), down, at(middle), at(to), up, pause.clone()];
+        let mut actions = vec![
+            json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": pointer }),
+        ];
+        if let Some(key) = key {
+            let mut keys = vec![json!({ "type": "keyDown", "value": key })];
+            keys.extend(std::iter::repeat_n(pause, 5));
+            keys.push(json!({ "type": "keyUp", "value": key }));
+            actions.push(json!({ "type": "key", "id": "keys", "actions": keys }));
+        }
+        self.post("/actions", &json!({ "actions": actions }));
+    }
+
+    /// Clicks at a place of the window.
+    pub(crate) fn click(&self, at: (f64, f64)) {
+        self.drag(at, at, None);
+    }
+
+    /// What the page wrote to its console since the last question, violations of its policy included.
+    pub(crate) fn console(&self) -> Vec<String> {
+        let lines = self.post("/se/log", &json!({ "type": "browser" }));
+        lines
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| format!("{}: {}", line["level"], line["message"]))
+            .collect()
+    }
+
+    /// Addresses that the browser asked for since the last question.
+    pub(crate) fn requested(&self) -> Vec<String> {
+        let lines = self.post("/se/log", &json!({ "type": "performance" }));
+        let lines = lines.as_array().unwrap().iter();
+        lines
+            .filter_map(|line| {
+                let event: Value = serde_json::from_str(line["message"].as_str()?).ok()?;
+                let event = &event["message"];
+                let is_request = event["method"] == "Network.requestWillBeSent";
+                is_request.then(|| event["params"]["request"]["url"].as_str().unwrap_or_default().to_string())
+            })
+            .collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            let _ = ask(self.port, "DELETE", &self.session, &Value::Null);
+        }
+        let group = format!("-{}", self.driver.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let _ = self.driver.wait();
+    }
+}

@@ -1,0 +1,566 @@
+// The page: reads the trace, wires what people do to the timeline and the panes, keeps the address.
+
+import { count, duration, shown } from "./format.mjs";
+import { action } from "./keys.mjs";
+import { firstClosed } from "./layout.mjs";
+import { Panes, make } from "./panes.mjs";
+import { Failure, server } from "./server.mjs";
+import { START, fromFragment, toFragment } from "./state.mjs";
+import { Timeline, element } from "./timeline.mjs";
+
+const REST_MS = 120;
+const ALIVE_MS = 60_000;
+
+/** Says something over the timeline. */
+function message(text, isWrong = false) {
+  const place = element("message");
+  place.textContent = text;
+  place.hidden = !text;
+  place.classList.toggle("wrong", isWrong);
+}
+
+/** What was lost, and what else is wrong with the trace: shown first. */
+function health(facts) {
+  const items = [];
+  const lost = facts.lost.reduce((sum, [, number]) => sum + number, 0);
+  if (lost) {
+    const causes = facts.lost.map(([cause, number]) => `${count(number)} ${shown(cause)}`).join(", ");
+    items.push(`Incomplete: ${count(lost)} records were lost while recording (${causes}).`);
+  }
+  if (facts.launches_without_op) {
+    items.push(`Incomplete: ${count(facts.launches_without_op)} launches have no operation; their kernels were not known to have completed.`);
+  }
+  if (facts.impossible) {
+    items.push(`${count(facts.impossible)} rows with impossible times, ids or places are not shown; rpd check lists them.`);
+  }
+  element("health").replaceChildren(...items.map((text) => make("li", {}, text)));
+  element("health").hidden = items.length === 0;
+}
+
+async function read() {
+  for (;;) {
+    const trace = await server.trace();
+    if (trace.is_read) return trace;
+    message(trace.of ? `Reading the trace: ${count(trace.rows)} of ${count(trace.of)} rows` : "Reading the trace");
+    await new Promise((done) => setTimeout(done, 150));
+  }
+}
+
+class App {
+  constructor(trace) {
+    this.trace = trace;
+    const failed = (error) => this.failed(error);
+    this.timeline = new Timeline(trace, server, failed);
+    this.panes = new Panes(this.timeline, { select: (hit) => this.select({ event: hit.event }, true), tab: () => this.keep() });
+    this.before = [];
+    this.search = null;
+    this.timeline.changed = () => this.keep();
+    this.isReady = false;
+  }
+
+  failed(error) {
+    if (error.name === "AbortError") return;
+    message(error instanceof Failure ? shown(error.message) : `The page failed: ${shown(String(error.message ?? error))}`, true);
+    if (!(error instanceof Failure)) throw error;
+  }
+
+  say(text) {
+    element("live").textContent = shown(text);
+  }
+
+  async start() {
+    this.timeline.closed = new Set(firstClosed(this.trace.groups));
+    this.pointer();
+    this.keyboard();
+    this.controls();
+    await this.apply();
+    this.isReady = true;
+    addEventListener("popstate", () => this.apply());
+    addEventListener("hashchange", () => this.apply());
+    setInterval(() => server.alive().catch((error) => this.failed(error)), ALIVE_MS);
+    if (!this.trace.facts.calls && !this.trace.facts.ops) message("The trace holds no calls and no operations.");
+  }
+
+  /** Puts all to what the address says. */
+  async apply() {
+    const fragment = location.hash;
+    if (this.isReady && fragment === this.kept) return;
+    const state = fromFragment(fragment);
+    this.applying = true;
+    const { timeline } = this;
+    if (state.closed) timeline.closed = new Set(state.closed);
+    timeline.arrange();
+    if (state.t) timeline.view.set(...state.t);
+    else timeline.view.whole();
+    timeline.range = state.range;
+    timeline.rangeRows = null;
+    element("query").value = state.q;
+    await this.find(state.q, false);
+    if (state.range) this.measure();
+    else this.panes.put("selection", null);
+    if (state.sel) {
+      const [kind, id] = state.sel.split(":");
+      await this.select({ [kind]: id }, false);
+      if (!state.t && timeline.selected) timeline.show(timeline.selected, true);
+    } else this.nothing();
+    this.panes.show(state.tab);
+    this.applying = false;
+    this.kept = fragment;
+    timeline.redraw();
+  }
+
+  /** What is looked at. */
+  state() {
+    const { timeline } = this;
+    const { view, selected } = timeline;
+    const whole = view.from <= 0 && view.to >= this.trace.facts.span_ns;
+    const first = firstClosed(this.trace.groups);
+    const closed = [...timeline.closed];
+    const isFirst = closed.length === first.length && first.every((key) => timeline.closed.has(key));
+    return {
+      ...START,
+      t: whole ? null : [view.from, view.to],
+      sel: selected ? `${selected.is_op ? "op" : "call"}:${selected.id}` : null,
+      range: timeline.range,
+      q: element("query").value.trim(),
+      closed: isFirst ? null : closed,
+      tab: this.panes?.tab ?? START.tab,
+    };
+  }
+
+  /** Keeps what is looked at in the address; a step that people may want back is an entry of its own. */
+  keep(isStep = false) {
+    if (this.applying || !this.isReady) return;
+    clearTimeout(this.keeping);
+    const write = () => {
+      const fragment = toFragment(this.state());
+      if (fragment === location.hash) return;
+      this.kept = fragment;
+      history[isStep ? "pushState" : "replaceState"](null, "", fragment || location.pathname);
+    };
+    if (isStep) write();
+    else this.keeping = setTimeout(write, 250);
+  }
+
+  /** Changes the times that are looked at; what is a jump can be taken back. */
+  move(change, isJump = false) {
+    const { view } = this.timeline;
+    if (isJump) this.before.push([view.from, view.to]);
+    change(view);
+    this.timeline.redraw();
+    this.keep(isJump);
+  }
+
+  nothing() {
+    const { timeline } = this;
+    timeline.selected = null;
+    timeline.links = [];
+    this.panes.put("details", this.panes.nothing());
+    timeline.redrawOverlay();
+  }
+
+  /** Selects an event, by its number or its id. */
+  async select(which, isStep = true, isFit = false) {
+    this.selecting?.abort();
+    this.selecting = new AbortController();
+    const { timeline } = this;
+    try {
+      const event = await server.event(which, this.selecting.signal);
+      await timeline.name([{ name: [event.name, ...event.links.map((hit) => hit.name)] }]);
+      timeline.selected = event;
+      timeline.links = event.links;
+      timeline.show(event, isFit);
+      this.panes.details(event);
+      if (isStep && this.panes.tab !== "details" && this.panes.tab !== "search") this.panes.show("details");
+      const where = timeline.lineOf.get(event.row);
+      this.say(`${where ? `${where.group.label} ${where.track?.label ?? ""}: ` : ""}${event.text}, begins at ${duration(event.start_ns)}, takes ${duration(event.duration_ns)}`);
+      if (isStep) this.keep(true);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (!(error instanceof Failure)) throw error;
+      this.panes.failed("details", error.message);
+      this.say(error.message);
+    }
+  }
+
+  /** The event before or behind the selected one in its row. */
+  step(direction) {
+    const { timeline } = this;
+    const { selected } = timeline;
+    if (selected) return this.select({ event: selected.event, move: direction });
+    const first = timeline.onScreen().find((line) => line.sort === "row");
+    if (first) this.select({ row: first.row });
+  }
+
+  /** Numbers about the selected time. */
+  async measure(rows) {
+    const { timeline } = this;
+    const [from, to] = timeline.range;
+    timeline.rangeRows = rows ?? timeline.rangeRows ?? [...new Set(this.trace.groups.flatMap((group) => group.tracks.flatMap((track) => track.rows)))];
+    this.measuring?.abort();
+    this.measuring = new AbortController();
+    try {
+      const found = await server.statistics(from, to, timeline.rangeRows, this.measuring.signal);
+      await timeline.name([{ name: found.names.map((of) => of.name) }]);
+      this.panes.selection(found, timeline.range);
+      this.say(`${count(found.count)} events selected, ${duration(found.busy_ns)} busy`);
+    } catch (error) {
+      if (error.name !== "AbortError") this.panes.failed("selection", error.message);
+    }
+  }
+
+  selectTime(from, to, rows) {
+    const { timeline } = this;
+    timeline.range = [Math.round(Math.min(from, to)), Math.round(Math.max(from, to))];
+    if (timeline.range[1] <= timeline.range[0]) timeline.range[1] = timeline.range[0] + 1;
+    timeline.rangeRows = rows ?? null;
+    timeline.redraw();
+    this.panes.show("selection");
+    this.measure(rows);
+    this.keep(true);
+  }
+
+  /** Looks for events by their names. */
+  async find(text, isShown = true) {
+    const { timeline } = this;
+    const hits = element("hits");
+    this.finding?.abort();
+    this.finding = new AbortController();
+    hits.classList.remove("wrong");
+    if (!text.trim()) {
+      [this.search, timeline.hits, timeline.parts] = [null, null, null];
+      hits.textContent = "";
+      this.panes.put("search", null);
+      timeline.redraw();
+      return;
+    }
+    try {
+      const found = await server.search(text, this.finding.signal);
+      await timeline.name([{ name: found.hits.map((hit) => hit.name) }]);
+      this.search = { found, at: -1 };
+      timeline.hits = new Set(found.names);
+      timeline.parts = found.parts;
+      hits.textContent = found.count === 1 ? "1 hit" : `${count(found.count)} hits`;
+      this.panes.search(found, -1);
+      if (isShown) this.panes.show("search");
+      timeline.redraw();
+      this.keep();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      hits.textContent = shown(error.message);
+      hits.classList.add("wrong");
+    }
+  }
+
+  /** Goes to the next or previous hit. */
+  async hit(direction) {
+    const hits = this.search?.found.hits ?? [];
+    if (!hits.length) return;
+    this.search.at = (this.search.at + direction + hits.length) % hits.length;
+    element("hits").textContent = `${count(this.search.at + 1)} of ${count(this.search.found.count)}`;
+    await this.select({ event: hits[this.search.at].event });
+  }
+
+  controls() {
+    element("whole").addEventListener("click", () => this.move((view) => view.whole(), true));
+    element("help").addEventListener("click", () => this.panes.show("keys"));
+    const query = element("query");
+    query.addEventListener("input", () => {
+      clearTimeout(this.typing);
+      this.typing = setTimeout(() => this.find(query.value), REST_MS);
+    });
+    query.addEventListener("keydown", async (event) => {
+      if (event.key === "Enter") {
+        event.preventDefault();
+        clearTimeout(this.typing);
+        if (!this.search || this.searched !== query.value) await this.find(query.value);
+        this.searched = query.value;
+        this.hit(event.shiftKey ? -1 : 1);
+      } else if (event.key === "Escape") {
+        query.value = "";
+        this.find("");
+        this.keep();
+        element("plot").focus();
+      }
+    });
+    element("search").addEventListener("submit", (event) => event.preventDefault());
+    const grip = element("grip");
+    const height = (change) => {
+      const panes = element("panes").clientHeight + change;
+      document.documentElement.style.setProperty("--panes", `${Math.min(Math.max(panes, 40), innerHeight - 200)}px`);
+    };
+    grip.addEventListener("pointerdown", (event) => {
+      grip.setPointerCapture(event.pointerId);
+      grip.onpointermove = (moved) => height(-moved.movementY);
+    });
+    grip.addEventListener("pointerup", () => (grip.onpointermove = null));
+    grip.addEventListener("keydown", (event) => {
+      if (event.key === "ArrowUp") height(24);
+      if (event.key === "ArrowDown") height(-24);
+    });
+  }
+
+  pointer() {
+    const { timeline } = this;
+    const { plot } = timeline;
+    const place = (event) => {
+      const box = plot.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    let drag = null;
+    plot.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      plot.focus({ preventScroll: true });
+      plot.setPointerCapture(event.pointerId);
+      const [x, y] = place(event);
+      drag = { x, y, lastX: x, lastY: y, isArea: event.shiftKey, isMoved: false, from: timeline.view.at(x, timeline.width) };
+    });
+    plot.addEventListener("pointermove", (event) => {
+      const [x, y] = place(event);
+      timeline.pointer = x;
+      if (!drag) return this.hover(x, y);
+      if (!drag.isMoved && Math.hypot(x - drag.x, y - drag.y) < 4) return;
+      if (!drag.isMoved && !drag.isArea) this.before.push([timeline.view.from, timeline.view.to]);
+      drag.isMoved = true;
+      this.tip(null);
+      if (drag.isArea) {
+        timeline.area = { x0: drag.x, y0: drag.y, x1: x, y1: y };
+        timeline.redrawOverlay();
+      } else {
+        plot.classList.add("pan");
+        timeline.view.pan(((drag.lastX - x) / timeline.width) * timeline.view.length);
+        timeline.scrollTo(timeline.scroll + drag.lastY - y);
+        timeline.redraw();
+      }
+      [drag.lastX, drag.lastY] = [x, y];
+    });
+    const end = (event) => {
+      if (!drag) return;
+      const [x, y] = place(event);
+      plot.classList.remove("pan");
+      const done = drag;
+      drag = null;
+      timeline.area = null;
+      if (!done.isMoved) {
+        const { run } = timeline.at(x, y);
+        if (run) this.select({ event: run.event });
+        else {
+          this.nothing();
+          this.keep(true);
+        }
+      } else if (done.isArea) {
+        this.selectTime(done.from, timeline.view.at(x, timeline.width), timeline.rowsBetween(done.y, y));
+      } else this.keep();
+      timeline.redraw();
+    };
+    plot.addEventListener("pointerup", end);
+    plot.addEventListener("pointercancel", () => {
+      drag = null;
+      timeline.area = null;
+      timeline.redraw();
+    });
+    plot.addEventListener("dblclick", (event) => {
+      const { run } = timeline.at(...place(event));
+      if (run) {
+        this.before.push([timeline.view.from, timeline.view.to]);
+        this.select({ event: run.event }, true, true);
+      }
+    });
+    plot.addEventListener("pointerleave", () => {
+      timeline.pointer = -1;
+      this.hover(-1, -1);
+    });
+    const wheel = (event) => {
+      event.preventDefault();
+      const [x] = place(event);
+      const unit = event.deltaMode === 1 ? 18 : 1;
+      if (event.ctrlKey || event.metaKey) {
+        this.move((view) => view.zoom(1.002 ** (Math.max(-300, Math.min(300, event.deltaY * unit))), view.at(x, timeline.width)));
+      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        const by = (event.deltaX || event.deltaY) * unit;
+        this.move((view) => view.pan((by / timeline.width) * view.length));
+      } else timeline.scrollTo(timeline.scroll + event.deltaY * unit);
+    };
+    plot.addEventListener("wheel", wheel, { passive: false });
+    element("gutter").addEventListener("wheel", wheel, { passive: false });
+    this.ruler();
+    this.overview();
+  }
+
+  ruler() {
+    const { timeline } = this;
+    const ruler = element("ruler");
+    let from = null;
+    const at = (event) => timeline.view.at(event.clientX - ruler.getBoundingClientRect().left, timeline.width);
+    ruler.addEventListener("pointerdown", (event) => {
+      ruler.setPointerCapture(event.pointerId);
+      from = at(event);
+    });
+    ruler.addEventListener("pointermove", (event) => {
+      if (from === null) return;
+      timeline.range = [Math.min(from, at(event)), Math.max(from, at(event))];
+      timeline.redraw();
+    });
+    ruler.addEventListener("pointerup", (event) => {
+      if (from === null) return;
+      const to = at(event);
+      const isClick = Math.abs(to - from) * timeline.width < 3 * timeline.view.length;
+      if (isClick) {
+        timeline.range = null;
+        this.panes.put("selection", null);
+        timeline.redraw();
+        this.keep(true);
+      } else this.selectTime(from, to);
+      from = null;
+    });
+  }
+
+  overview() {
+    const { timeline } = this;
+    const overview = element("overview");
+    let isDragged = false;
+    const go = (event) => {
+      const box = overview.getBoundingClientRect();
+      const middle = ((event.clientX - box.left) / box.width) * this.trace.facts.span_ns;
+      this.move((view) => view.set(middle - view.length / 2, middle + view.length / 2));
+    };
+    overview.addEventListener("pointerdown", (event) => {
+      overview.setPointerCapture(event.pointerId);
+      this.before.push([timeline.view.from, timeline.view.to]);
+      isDragged = true;
+      go(event);
+    });
+    overview.addEventListener("pointermove", (event) => isDragged && go(event));
+    overview.addEventListener("pointerup", () => (isDragged = false));
+  }
+
+  /** Shows what is under the pointer; its exact times when the pointer rests. */
+  hover(x, y) {
+    const { timeline } = this;
+    const found = x < 0 ? {} : timeline.at(x, y);
+    const isRow = found.line?.sort === "row";
+    timeline.hover = found.run && isRow ? { box: timeline.box(found.run) } : null;
+    clearTimeout(this.resting);
+    this.tip(timeline.tell(found), x, y);
+    timeline.redrawOverlay();
+    if (found.run && isRow) {
+      this.resting = setTimeout(async () => {
+        const event = await server.event({ event: found.run.event, brief: true }).catch(() => null);
+        if (!event || timeline.pointer !== x) return;
+        timeline.hover = { box: timeline.box(event) };
+        const [name, many] = timeline.tell(found) ?? [];
+        this.tip([name, [duration(event.duration_ns), `at ${duration(event.start_ns)}`, many].filter(Boolean).join(" · ")], x, y);
+        timeline.redrawOverlay();
+      }, REST_MS);
+    }
+  }
+
+  tip(lines, x, y) {
+    const tip = element("tip");
+    tip.hidden = !lines;
+    if (!lines) return;
+    const [name, rest] = lines;
+    const short = name.length > 220 ? `${name.slice(0, 220)}…` : name;
+    tip.replaceChildren(make("b", {}, shown(short)), ...(rest ? [make("div", { class: "soft" }, shown(rest))] : []));
+    const { clientWidth, clientHeight } = this.timeline.plot;
+    tip.style.left = `${Math.max(4, Math.min(x + 14, clientWidth - tip.offsetWidth - 6))}px`;
+    tip.style.top = `${y + 18 + tip.offsetHeight > clientHeight ? Math.max(2, y - tip.offsetHeight - 10) : y + 18}px`;
+  }
+
+  keyboard() {
+    addEventListener("keydown", (event) => {
+      const target = event.target;
+      if (target instanceof HTMLInputElement) return;
+      const does = action(event);
+      if (!does || !this[`on_${does}`]) return;
+      const isArrow = event.key.startsWith("Arrow") || event.key.startsWith("Page") || event.key === "Home";
+      if (isArrow && target !== element("plot") && target !== document.body) return;
+      event.preventDefault();
+      this[`on_${does}`](event.shiftKey ? 4 : 1);
+    });
+  }
+
+  get cursor() {
+    const { timeline } = this;
+    return timeline.pointer > 0 ? timeline.view.at(timeline.pointer, timeline.width) : timeline.view.from + timeline.view.length / 2;
+  }
+
+  on_in(fast) { this.move((view) => view.zoom(0.75 ** fast, this.cursor)); }
+  on_out(fast) { this.move((view) => view.zoom(1 / 0.75 ** fast, this.cursor)); }
+  on_left(fast) { this.move((view) => view.pan(-0.12 * fast * view.length)); }
+  on_right(fast) { this.move((view) => view.pan(0.12 * fast * view.length)); }
+  on_up(fast) { this.timeline.scrollTo(this.timeline.scroll - 36 * fast); }
+  on_down(fast) { this.timeline.scrollTo(this.timeline.scroll + 36 * fast); }
+  on_pageUp() { this.timeline.scrollTo(this.timeline.scroll - this.timeline.plot.clientHeight * 0.9); }
+  on_pageDown() { this.timeline.scrollTo(this.timeline.scroll + this.timeline.plot.clientHeight * 0.9); }
+  on_whole() { this.move((view) => view.whole(), true); }
+  on_fit() {
+    const { selected, range } = this.timeline;
+    if (selected) this.move(() => this.timeline.show(selected, true), true);
+    else if (range) this.move((view) => view.set(...range), true);
+  }
+  on_back() {
+    const times = this.before.pop();
+    if (times) this.move((view) => view.set(...times));
+  }
+  on_search() {
+    element("query").focus();
+    element("query").select();
+  }
+  on_keys() { this.panes.show("keys"); }
+  on_nextHit() { this.hit(1); }
+  on_previousHit() { this.hit(-1); }
+  on_next() { this.step(1); }
+  on_previous() { this.step(-1); }
+  on_cause() {
+    const { selected, links } = this.timeline;
+    if (selected?.is_op && links.length) this.select({ event: links[0].event });
+  }
+  on_effect() {
+    const { selected, links } = this.timeline;
+    if (selected && !selected.is_op && links.length) this.select({ event: links[0].event });
+  }
+  on_nothing() {
+    this.timeline.range = null;
+    this.panes.put("selection", null);
+    this.nothing();
+    this.timeline.redraw();
+    this.keep(true);
+  }
+}
+
+/** For tests in a browser: what is at a time of a row, what was drawn and asked. */
+function testing(app) {
+  const { timeline } = app;
+  window.rpdTest = {
+    at: (row, time) => timeline.runOf(row, time).run ?? null,
+    under: (x, y) => timeline.at(x, y),
+    state: () => app.state(),
+    counts: () => ({ ...timeline.counts, requests: server.requests, bytes: server.bytes, kept: timeline.cache.bytes }),
+    isWhole: () => Boolean(timeline.isWhole && !timeline.pending),
+    name: (number) => timeline.names[number],
+    groups: () => app.trace.groups,
+    lines: () => timeline.lines.map(({ sort, row, top, height, track, group }) => ({ sort, row, top: top - timeline.scroll, height, track: track?.key, group: group.key })),
+    links: () => timeline.links.filter((link) => timeline.box(link)).length,
+    pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.lanes.width + Math.round(x * timeline.ratio)],
+    back: () => timeline.pixels.back,
+  };
+}
+
+async function main() {
+  const trace = await read();
+  const { facts } = trace;
+  message("");
+  document.title = `${shown(facts.file)} · rpd view`;
+  element("file").textContent = shown(facts.file);
+  element("facts").textContent = `${duration(facts.span_ns)} · ${count(facts.calls)} calls · ${count(facts.ops)} operations`;
+  health(facts);
+  const app = new App(trace);
+  testing(app);
+  await app.start();
+}
+
+main().catch((error) => {
+  message(error instanceof Failure ? shown(error.message) : `The page failed: ${shown(String(error.message ?? error))}`, true);
+  if (!(error instanceof Failure)) throw error;
+});

@@ -1,0 +1,49 @@
+// Which key does what. Letters are known by their place on the keyboard, so that W A S D lie together everywhere.
+
+/** What each does, for people; keys as they are shown. */
+export const KEYS = [
+  ["W S, + -, Ctrl wheel", "zoom in and out at the pointer"],
+  ["A D, arrows, Shift wheel", "pan; with Shift faster"],
+  ["Up, Down, wheel", "scroll the rows"],
+  ["F", "fit what is selected"],
+  ["0", "all of the trace"],
+  ["Z, Backspace", "back to the view before"],
+  ["/", "search; Enter and Shift Enter: next and previous hit"],
+  ["N, Shift N", "next and previous hit"],
+  [", and .", "previous and next event of the row"],
+  ["[ and ]", "along the arrows: to the call, to the operations"],
+  ["drag", "pan; with Shift: select an area; on the ruler: select a time"],
+  ["click", "select an event; double click: fit it"],
+  ["?", "this list"],
+  ["Esc", "select nothing"],
+];
+
+const BY_CODE = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right", KeyF: "fit", KeyZ: "back" };
+const BY_KEY = {
+  "+": "in",
+  "=": "in",
+  "-": "out",
+  ArrowLeft: "left",
+  ArrowRight: "right",
+  ArrowUp: "up",
+  ArrowDown: "down",
+  PageUp: "pageUp",
+  PageDown: "pageDown",
+  0: "whole",
+  Home: "whole",
+  Backspace: "back",
+  "/": "search",
+  "?": "keys",
+  ",": "previous",
+  ".": "next",
+  "[": "cause",
+  "]": "effect",
+  Escape: "nothing",
+};
+
+/** What a key asks for, or null. @param {KeyboardEvent} event */
+export function action(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  if (event.code === "KeyN") return event.shiftKey ? "previousHit" : "nextHit";
+  return BY_KEY[event.key] ?? BY_CODE[event.code] ?? null;
+}

@@ -1,0 +1,100 @@
+// From runs to pixels: a line of them for each row, copied down, one picture for all.
+//
+// Nothing larger than rows times pixels is ever drawn, however many events there are.
+
+import { BUCKETS } from "./tiles.mjs";
+
+/** A pixel of opaque red, green and blue, as the picture's bytes lie in a number of this machine. */
+export const pixel = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+
+const mixed = (back, fore, share) => {
+  const part = (shift) => {
+    const from = (back >>> shift) & 255;
+    return (from + (((fore >>> shift) & 255) - from) * share) & 255;
+  };
+  return ((255 << 24) | (part(16) << 16) | (part(8) << 8) | part(0)) >>> 0;
+};
+
+/** Lines of a picture: room for one row's pixels, used again for each. */
+export class Line {
+  constructor(width) {
+    this.width = width;
+    this.pixels = new Uint32Array(width);
+    this.share = new Float32Array(width);
+    this.best = new Float32Array(width);
+    this.of = new Uint32Array(width);
+    this.edge = new Uint8Array(width);
+  }
+
+  /**
+   * Finds for each pixel how busy it is and which name has most of it.
+   * @param {{tile: import("./tiles.mjs").Tile, from: number, to: number}[]} known
+   * @param {{from: number, to: number}} view
+   */
+  gather(known, view) {
+    const { width, share, best, of, edge } = this;
+    share.fill(0);
+    best.fill(0);
+    edge.fill(0);
+    const scale = width / (view.to - view.from);
+    let before = -1;
+    for (const { tile, from, to } of known) {
+      const size = 2 ** tile.level;
+      const base = tile.tile * BUCKETS * size;
+      const { first, length, busy, name, event } = tile;
+      for (let run = 0; run < first.length; run += 1) {
+        const begin = Math.max(base + first[run] * size, from);
+        const end = Math.min(base + (first[run] + length[run]) * size, to);
+        if (begin >= end) continue;
+        const isNew = event[run] !== before;
+        before = event[run];
+        const left = (begin - view.from) * scale;
+        const right = (end - view.from) * scale;
+        if (right <= 0 || left >= width) continue;
+        const part = busy[run] / 255;
+        const firstPixel = Math.max(0, Math.floor(left));
+        const lastPixel = Math.min(width - 1, Math.ceil(right) - 1);
+        if (isNew && right - left >= 3 && left >= 0) edge[firstPixel] = 1;
+        for (let x = firstPixel; x <= lastPixel; x += 1) {
+          const covered = (Math.min(right, x + 1) - Math.max(left, x)) * part;
+          share[x] += covered;
+          if (covered > best[x] || best[x] === 0) {
+            best[x] = Math.max(covered, 1e-6);
+            of[x] = name[run];
+          }
+        }
+      }
+    }
+  }
+
+  /** The pixels of a row of events. `colour` gives the pixel of a name; where something is, something is seen. */
+  events(back, colour, least = 0.3) {
+    const { width, pixels, share, best, of, edge } = this;
+    for (let x = 0; x < width; x += 1) {
+      if (best[x] === 0) pixels[x] = back;
+      else {
+        const amount = Math.max(least, Math.min(1, share[x]));
+        pixels[x] = mixed(back, colour(of[x]), edge[x] ? amount * 0.55 : amount);
+      }
+    }
+    return pixels;
+  }
+}
+
+/** Copies a line into a picture, from `top` for `height` lines. */
+export function copyDown(picture, width, line, top, height) {
+  for (let y = top; y < top + height; y += 1) picture.set(line, y * width);
+}
+
+/** Draws shares of 1 as bars from the bottom of a part of the picture. */
+export function bars(picture, width, share, top, height, back, fore) {
+  for (let y = 0; y < height; y += 1) {
+    const at = (top + y) * width;
+    const level = (height - y) / height;
+    const below = (height - y - 1) / height;
+    for (let x = 0; x < width; x += 1) {
+      const value = share[x] > 0 ? Math.max(Math.min(share[x], 1), 1 / height) : 0;
+      picture[at + x] = value >= level ? fore : value > below ? mixed(back, fore, (value - below) * height) : back;
+    }
+  }
+}

@@ -1,0 +1,207 @@
+// What stands below the timeline: one event, a selection, hits of the search, the trace, the keys. Texts become text only, never markup.
+
+import { KIND_WORDS, colourOf } from "./colour.mjs";
+import { bytes, count, duration, percent, shown } from "./format.mjs";
+import { KEYS } from "./keys.mjs";
+
+/**
+ * An element with attributes and what is in it: texts, elements, null.
+ * @param {string} tag
+ */
+export function make(tag, attributes = {}, ...content) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...content.flat().filter((one) => one !== null && one !== undefined));
+  return made;
+}
+
+const figures = (pairs) =>
+  make("dl", { class: "figures" }, pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+
+function pairsTable(pairs) {
+  return make("table", {}, pairs.map(([name, value]) =>
+    make("tr", {}, make("th", { scope: "row" }, shown(name)), make("td", {}, shown(value)))));
+}
+
+export class Panes {
+  /** @param {import("./timeline.mjs").Timeline} timeline */
+  constructor(timeline, { select, tab }) {
+    this.timeline = timeline;
+    this.select = select;
+    this.onTab = tab;
+    this.tab = "details";
+    this.contents = { details: this.nothing(), selection: null, search: null, trace: this.trace(), keys: this.keys() };
+    this.pane = document.getElementById("pane");
+    this.buttons = new Map();
+    const tabs = document.getElementById("tabs");
+    for (const [key, name] of [["details", "Event"], ["selection", "Selection"], ["search", "Search"], ["trace", "Trace"], ["keys", "Keys"]]) {
+      const button = make("button", { type: "button", role: "tab", id: `tab-${key}`, click: () => this.show(key) }, name);
+      this.buttons.set(key, button);
+      tabs.append(button);
+    }
+    tabs.addEventListener("keydown", (event) => {
+      const keys = [...this.buttons.keys()];
+      const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!move) return;
+      event.stopPropagation();
+      this.show(keys[(keys.indexOf(this.tab) + move + keys.length) % keys.length]);
+      this.buttons.get(this.tab).focus();
+    });
+    this.show("details");
+  }
+
+  show(tab) {
+    this.tab = tab;
+    for (const [key, button] of this.buttons) {
+      button.setAttribute("aria-selected", String(key === tab));
+      button.tabIndex = key === tab ? 0 : -1;
+    }
+    this.pane.setAttribute("aria-labelledby", `tab-${tab}`);
+    this.pane.replaceChildren(this.contents[tab] ?? this.empty(tab));
+    this.onTab(tab);
+  }
+
+  put(tab, content) {
+    this.contents[tab] = content;
+    if (this.tab === tab) this.pane.replaceChildren(content ?? this.empty(tab));
+  }
+
+  nothing() {
+    return make("p", { class: "soft" }, "Select an event: click on it, or go through the row with , and .");
+  }
+
+  empty(tab) {
+    const what = {
+      selection: "Select a time: drag on the ruler, or drag with Shift over rows.",
+      search: "Type into the search field: words of names, re:PATTERN, dur>1ms, dur<10us, gpu:0.",
+    };
+    return make("p", { class: "soft" }, what[tab] ?? "");
+  }
+
+  chip(name) {
+    const chip = make("span", { class: "chip" });
+    chip.style.background = colourOf(this.timeline.names[name] ?? "", this.timeline.kinds[name] ?? 4, this.timeline.dark.matches).fill
+      .join().replace(/.*/s, (rgb) => `rgb(${rgb})`);
+    return chip;
+  }
+
+  link(hit, text) {
+    return make("button", { type: "button", class: "link", click: () => this.select(hit) }, this.chip(hit.name), shown(text));
+  }
+
+  /** Shows all that is known of an event. */
+  details(event) {
+    const { timeline } = this;
+    const line = timeline.lineOf.get(event.row);
+    const place = line ? [line.group.label, line.track?.label ?? ""].filter(Boolean).join(" · ") : "";
+    const file = timeline.trace.facts.file;
+    const table = event.is_op ? "rocpd_op" : "rocpd_api";
+    const links = event.links.map((hit) =>
+      make("li", {}, this.link(hit, timeline.names[hit.name] ?? "event"), make("span", { class: "soft" }, ` ${duration(hit.duration_ns)}, ${this.distance(event, hit)}`)));
+    const more = event.all_links - event.links.length;
+    const list = links.length
+      ? make("section", {}, make("h2", {}, event.is_op ? "Caused by" : `Caused ${count(event.all_links)}`),
+          make("ul", { class: "links" }, links, more > 0 ? make("li", { class: "soft" }, `and ${count(more)} more`) : null))
+      : null;
+    this.put("details", make("div", {},
+      make("p", { class: "title" }, this.chip(event.name), shown(event.text)),
+      figures([
+        ["duration", duration(event.duration_ns)],
+        ["begin", duration(event.start_ns)],
+        ["kind", event.kind],
+        ["where", shown(place)],
+      ]),
+      make("div", { class: "columns" },
+        list,
+        event.arguments.length ? make("section", {}, make("h2", {}, "Arguments"), pairsTable(event.arguments)) : null,
+        event.rows.map((row) => make("section", {}, make("h2", {}, row.table), pairsTable(row.cells))),
+        make("section", {}, make("h2", {}, "The same in a terminal"),
+          make("code", {}, shown(`rpd sql ${/^[\w.-]+$/.test(file) ? file : "FILE"} 'select * from ${table} where id = ${event.id}'`))))));
+  }
+
+  /** How far an operation is from its call. */
+  distance(event, hit) {
+    const [call, op] = event.is_op ? [hit, event] : [event, hit];
+    const ns = op.start_ns - call.start_ns;
+    return ns >= 0 ? `${duration(ns)} from call to start` : `starts ${duration(-ns)} before the call`;
+  }
+
+  failed(tab, words) {
+    this.put(tab, make("p", { class: "wrong" }, shown(words)));
+  }
+
+  /** Shows numbers of a selection. */
+  selection(found, [from, to]) {
+    const { timeline } = this;
+    const number = (text) => make("td", { class: "number" }, text);
+    const greatest = found.names[0]?.total_ns || 1;
+    const rows = found.names.map((of) => {
+      const bar = make("span", { class: "share" });
+      bar.style.width = `${Math.max(1, (90 * of.total_ns) / greatest)}px`;
+      return make("tr", {},
+        make("td", {}, this.chip(of.name), shown(timeline.names[of.name] ?? "")),
+        number(count(of.count)), number(duration(of.total_ns)),
+        number(percent(of.total_ns / Math.max(found.total_ns, 1))), make("td", {}, bar),
+        number(duration(of.mean_ns)), number(duration(of.p50_ns)), number(duration(of.p99_ns)), number(duration(of.max_ns)));
+    });
+    const head = ["name", "events", "total", "share", "", "mean", "p50", "p99", "longest"];
+    const hidden = found.all_names - found.names.length;
+    this.put("selection", make("div", {},
+      figures([
+        ["time", duration(to - from)], ["events", count(found.count)], ["total", duration(found.total_ns)],
+        ["busy", `${duration(found.busy_ns)} (${percent(found.busy_ns / Math.max(to - from, 1))})`],
+        ["mean", duration(found.mean_ns)], ["p50", duration(found.p50_ns)], ["p99", duration(found.p99_ns)],
+        ["longest", duration(found.max_ns)],
+      ]),
+      make("table", { class: "grid" },
+        make("thead", {}, make("tr", {}, head.map((name, at) => make("th", { scope: "col", class: at && name ? "number" : undefined }, name)))),
+        make("tbody", {}, rows)),
+      hidden > 0 ? make("p", { class: "soft" }, `and ${count(hidden)} more names`) : null));
+  }
+
+  /** Shows what a search found. */
+  search(found, at) {
+    const { timeline } = this;
+    const rows = found.hits.slice(0, 500).map((hit, place) =>
+      make("tr", place === at ? { "aria-selected": "true" } : {},
+        make("td", {}, this.link(hit, timeline.names[hit.name] ?? "")),
+        make("td", { class: "number" }, duration(hit.start_ns)),
+        make("td", { class: "number" }, duration(hit.duration_ns)),
+        make("td", {}, shown(this.place(hit)))));
+    this.put("search", make("div", {},
+      make("p", { class: "soft" }, `${count(found.count)} events of ${count(found.names.length)} names${found.count > rows.length ? `; the first ${count(rows.length)} by start` : ""}`),
+      make("table", { class: "grid" },
+        make("thead", {}, make("tr", {}, ["name", "begin", "duration", "where"].map((name, at) =>
+          make("th", { scope: "col", class: at === 1 || at === 2 ? "number" : undefined }, name)))),
+        make("tbody", {}, rows))));
+  }
+
+  place(hit) {
+    const line = this.timeline.lineOf.get(hit.row);
+    return line ? `${line.group.label} ${line.track?.label ?? ""}` : "";
+  }
+
+  trace() {
+    const { facts, groups } = this.timeline.trace;
+    const tracks = groups.flatMap((group) => group.tracks.map((track) => [`${group.label} · ${track.label}`, `${count(track.events)} events`]));
+    return make("div", {},
+      figures([
+        ["length", duration(facts.span_ns)], ["calls and markers", count(facts.calls)], ["operations", count(facts.ops)],
+        ["processes recorded", count(facts.sessions)], ["file", bytes(facts.bytes)], ["schema", facts.schema],
+      ]),
+      make("div", { class: "columns" },
+        make("section", {}, make("h2", {}, "Where"), pairsTable(tracks)),
+        make("section", {}, make("h2", {}, "Colours"), KIND_WORDS.map((word, kind) => {
+          const chip = make("span", { class: "chip" });
+          chip.style.background = `rgb(${colourOf(word, kind, this.timeline.dark.matches).fill.join()})`;
+          return make("div", {}, chip, word);
+        }), make("p", { class: "soft" }, "Each name has a hue of its kind. The fainter, the more of the time is idle."))));
+  }
+
+  keys() {
+    return make("table", {}, KEYS.map(([keys, what]) => make("tr", {}, make("th", { scope: "row" }, keys), make("td", {}, what))));
+  }
+}

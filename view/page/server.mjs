@@ -1,0 +1,42 @@
+// Questions to the server that the page came from.
+
+/** What the server says went wrong, in words for people. */
+export class Failure extends Error {}
+
+async function ask(path, parameters, signal) {
+  const query = new URLSearchParams(parameters).toString();
+  let answer;
+  try {
+    answer = await fetch(query ? `${path}?${query}` : path, { signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure("rpd view has ended: start it again");
+  }
+  if (!answer.ok) {
+    const said = await answer.json().catch(() => ({}));
+    throw new Failure(said.error ?? `the server says ${answer.status}`);
+  }
+  return answer;
+}
+
+const json = async (path, parameters, signal) => (await ask(path, parameters, signal)).json();
+
+export const server = {
+  requests: 0,
+  bytes: 0,
+  trace: () => json("trace", {}),
+  async tiles(level, first, tiles, rows, signal) {
+    server.requests += 1;
+    const answer = await ask("tiles", { level, first, tiles, rows: rows.join(",") }, signal);
+    const buffer = await answer.arrayBuffer();
+    server.bytes += buffer.byteLength;
+    return buffer;
+  },
+  names: (from) => json("names", { from }),
+  /** @param {{event?: number, op?: string, call?: string, brief?: boolean}} which */
+  event: (which, signal) => json("event", which, signal),
+  search: (q, signal) => json("search", { q }, signal),
+  statistics: (from, to, rows, signal) =>
+    json("statistics", { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)), rows: rows.join(",") }, signal),
+  alive: () => ask("alive", {}),
+};

@@ -1,0 +1,53 @@
+// What is looked at, as the fragment of the page's address: times, the selected event, the search, closed groups.
+
+/**
+ * @typedef {object} State
+ * @property {[number, number] | null} t times that are looked at, ns; null: all
+ * @property {string | null} sel selected event: `op:ID` or `call:ID`
+ * @property {[number, number] | null} range selected times
+ * @property {string} q search
+ * @property {string[] | null} closed keys of closed groups and tracks; null: as they are at first
+ * @property {string} tab pane
+ */
+
+export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, tab: "details" });
+
+const TABS = ["details", "selection", "search", "trace", "keys"];
+
+/** @param {State} state */
+export function toFragment(state) {
+  const parts = [];
+  const times = ([from, to]) => `${Math.round(from)},${Math.round(to)}`;
+  if (state.t) parts.push(`t=${times(state.t)}`);
+  if (state.sel) parts.push(`sel=${state.sel}`);
+  if (state.range) parts.push(`range=${times(state.range)}`);
+  if (state.q) parts.push(`q=${encodeURIComponent(state.q)}`);
+  if (state.closed) parts.push(`closed=${state.closed.map(encodeURIComponent).join(",")}`);
+  if (state.tab !== START.tab) parts.push(`tab=${state.tab}`);
+  return parts.length ? `#${parts.join("&")}` : "";
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
+/** The state of a fragment; what is wrong in it is left out. @returns {State} */
+export function fromFragment(fragment) {
+  const state = { ...START };
+  for (const part of fragment.replace(/^#/, "").split("&")) {
+    const [key, value = ""] = part.split(/=(.*)/s);
+    const numbers = value.split(",").map(Number);
+    const isTimes = numbers.length === 2 && numbers.every(Number.isSafeInteger) && numbers[0] < numbers[1];
+    if (key === "t" && isTimes) state.t = numbers;
+    if (key === "range" && isTimes) state.range = numbers;
+    if (key === "sel" && /^(op|call):-?\d{1,19}$/.test(value)) state.sel = value;
+    if (key === "q") state.q = decoded(value);
+    if (key === "closed") state.closed = value.split(",").filter(Boolean).map(decoded);
+    if (key === "tab" && TABS.includes(value)) state.tab = value;
+  }
+  return state;
+}

@@ -1,0 +1,230 @@
+// What the page's modules compute, without a browser: `node --test`.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { View, marks } from "../axis.mjs";
+import { base, colourOf, contrast } from "../colour.mjs";
+import { count, duration, shown, time } from "../format.mjs";
+import { action } from "../keys.mjs";
+import { firstClosed, layout, lineAt, linesOfRows, rowsOf } from "../layout.mjs";
+import { Line, bars, copyDown, pixel } from "../paint.mjs";
+import { START, fromFragment, toFragment } from "../state.mjs";
+import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf } from "../tiles.mjs";
+
+/** Numbers that are the same in every run. */
+function numbers(seed) {
+  let state = seed;
+  return (most) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state % most;
+  };
+}
+
+/** The bytes of an answer with these tiles of one row. */
+function answer(level, first, row, tiles) {
+  const runs = tiles.flat();
+  const words = [0x74647072, 1, level, 1, tiles.length, runs.length, first, 0, row, ...tiles.map((tile) => tile.length)];
+  const bytes = new ArrayBuffer(4 * words.length + 17 * runs.length);
+  const view = new DataView(bytes);
+  let at = 0;
+  const put = (size, value) => {
+    if (size === 4) view.setUint32(at, value, true);
+    else if (size === 2) view.setUint16(at, value, true);
+    else view.setUint8(at, value);
+    at += size;
+  };
+  words.forEach((word) => put(4, word));
+  for (const [key, size] of [["event", 4], ["name", 4], ["count", 4], ["first", 2], ["length", 2], ["busy", 1]]) {
+    runs.forEach((run) => put(size, run[key]));
+  }
+  return bytes;
+}
+
+const run = (first, length, event = 0, busy = 255, name = event, count = 1) => ({ event, name, count, first, length, busy });
+
+test("durations and times have the digits that count", () => {
+  assert.deepEqual([0, 7, 999, 1000, 1234, 12345, 123456, 1234567, 61e9].map(duration),
+    ["0", "7 ns", "999 ns", "1.000 us", "1.234 us", "12.35 us", "123.5 us", "1.235 ms", "61.00 s"]);
+  assert.equal(time(250, 50), "250 ns");
+  assert.equal(count(1234567), "1,234,567");
+});
+
+test("no character of a name does anything but be seen", () => {
+  assert.equal(shown("a\u001b[2J\nb\u202ec\u0000"), "a\\x1b[2J\\nb\\u{202e}c\\x00");
+  assert.equal(shown("gemm<float, 4>(µ, 核)"), "gemm<float, 4>(µ, 核)");
+  assert.equal(shown("<img onerror=x>"), "<img onerror=x>");
+});
+
+test("marks lie in the view, apart, at round times", () => {
+  for (const [from, to] of [[0, 1e9], [-5, 40], [123456789, 123456999], [0, 5e13]]) {
+    const found = marks(from, to, 1200);
+    assert.ok(found.length >= 2 && found.length <= 14, `${from} ${to}: ${found.length}`);
+    assert.ok(found.every(({ at, x }) => at >= from && at <= to && x >= 0 && x <= 1200));
+    assert.equal(new Set(found.map((mark) => mark.label)).size, found.length);
+  }
+});
+
+test("a view never leaves the trace, and zooming keeps what is under the pointer", () => {
+  const next = numbers(1);
+  const view = new View(1e9);
+  for (let step = 0; step < 2000; step += 1) {
+    const at = view.from + (next(1000) / 1000) * view.length;
+    const x = view.x(at, 1000);
+    const before = view.length;
+    if (next(2)) view.zoom(0.5 + next(100) / 66, at);
+    else view.pan((next(200) - 100) * 1e6);
+    assert.ok(view.length >= 20 - 1e-6 && view.length <= 1.2e9 + 1);
+    assert.ok(view.from < 1e9 && view.to > 0);
+    if (view.length < before && view.from > 0 && view.to < 1e9) assert.ok(Math.abs(view.x(at, 1000) - x) < 1000);
+  }
+  const still = new View(1e9);
+  still.set(4e8, 6e8);
+  still.zoom(0.5, 4.5e8);
+  assert.ok(Math.abs(still.x(4.5e8, 1000) - 250) < 1e-6);
+});
+
+test("the address says what is looked at, and what is wrong in it is left out", () => {
+  const next = numbers(2);
+  for (let turn = 0; turn < 300; turn += 1) {
+    const state = {
+      t: next(2) ? [next(1000) - 500, 1000 + next(1e9)] : null,
+      sel: [null, "op:4294967297", "call:-3"][next(3)],
+      range: next(2) ? [next(10), 10 + next(10)] : null,
+      q: ["", "a&b=c#d", "re:^(x|y)%", "核 µ"][next(4)],
+      closed: [null, [], ["p1.0", "g0,1"], ["&="]][next(4)],
+      tab: ["details", "search", "trace"][next(3)],
+    };
+    assert.deepEqual(fromFragment(toFragment(state)), state);
+  }
+  for (const wrong of ["", "#", "#t=1", "#t=2,1", "#t=a,b", "#sel=x:1", "#sel=op:1e9", "#tab=none", "#q=%E0%A4%A", "#x=y&&=", "#t=1,9e99"]) {
+    assert.deepEqual(fromFragment(wrong), { ...START }, wrong);
+  }
+});
+
+test("names have a colour of their kind, and labels can be read on it", () => {
+  assert.equal(base("void gemm<float, 4>(float*) [clone .kd]"), "gemm");
+  assert.equal(base("saxpy.kd"), "saxpy");
+  assert.equal(base("<x>"), "<x>");
+  const next = numbers(3);
+  for (let turn = 0; turn < 2000; turn += 1) {
+    const { fill, label } = colourOf(`kernel${next(1e6)}`, next(8), next(2) === 1);
+    assert.ok(contrast(fill, label) >= 4.5, `${fill} ${label}`);
+  }
+  assert.deepEqual(colourOf("gemm<float>()", 0, false), colourOf("void gemm<double>(int)", 0, false));
+});
+
+test("answers are decoded as the server wrote them, and wrong ones are refused", () => {
+  const bytes = answer(4, 7, 3, [[run(0, 2, 9), run(5, 1, 10, 128)], [], [run(511, 1, 11, 1, 4, 70000)]]);
+  const tiles = decode(bytes);
+  assert.deepEqual(tiles.map(({ tile, row, level, event }) => [tile, row, level, event.length]), [[7, 3, 4, 2], [8, 3, 4, 0], [9, 3, 4, 1]]);
+  assert.deepEqual([...tiles[0].event, ...tiles[0].first, ...tiles[0].length, ...tiles[0].busy], [9, 10, 0, 5, 2, 1, 255, 128]);
+  assert.deepEqual([tiles[2].name[0], tiles[2].count[0], tiles[2].first[0]], [4, 70000, 511]);
+  assert.throws(() => decode(new ArrayBuffer(8)), /too short/);
+  assert.throws(() => decode(bytes.slice(0, -1)), /cut off/);
+  assert.throws(() => decode(new ArrayBuffer(64)), /version/);
+});
+
+test("levels are even and their buckets at most half of a pixel", () => {
+  for (const perPixel of [0.01, 1, 2, 3, 8, 100, 12345.6, 1e9, 1e15]) {
+    const level = levelFor(perPixel);
+    assert.equal(level % 2, 0);
+    assert.ok(level === 0 || (2 ** level <= perPixel / 2 && 2 ** (level + 2) > perPixel / 2), `${perPixel}: ${level}`);
+  }
+  assert.deepEqual(tilesOf(0, -100, 5000, 2000), [0, 4]);
+  assert.deepEqual(tilesOf(0, 9000, 9999, 2000), [4, 4]);
+});
+
+test("tiles that are missing are shown by coarser ones, and the oldest go first", () => {
+  const cache = new Cache(2000);
+  const tile = (level, number, row = 0) => decode(answer(level, number, row, [[run(0, BUCKETS)]]))[0];
+  cache.add(tile(2, 0));
+  cache.add(tile(0, 1));
+  const known = cache.known(0, 0, 0, 2047, 2047);
+  assert.deepEqual(known.map(({ tile: { level }, from, to }) => [level, from, to]), [[2, 0, 512], [0, 512, 1024], [2, 1024, 2048]]);
+  for (let number = 0; number < 50; number += 1) cache.add(tile(0, number, 1));
+  assert.ok(cache.bytes <= 2000 && cache.has(0, 49, 1) && !cache.has(0, 0, 1));
+});
+
+test("a run is found under a time, or near it", () => {
+  const [tile] = decode(answer(2, 1, 0, [[run(10, 5, 1), run(15, 1, 2), run(100, 3, 3)]]));
+  const at = (bucket) => (BUCKETS + bucket) * 4;
+  assert.deepEqual([9, 10, 14, 15, 16, 99, 100, 102, 103].map((bucket) => runAt(tile, at(bucket))), [-1, 0, 0, 1, -1, -1, 2, 2, -1]);
+  assert.equal(runAt(tile, at(16), 8), 1);
+  assert.equal(runAt(tile, at(98), 8), 2);
+});
+
+test("pixels are what the runs say", () => {
+  const next = numbers(4);
+  for (let turn = 0; turn < 60; turn += 1) {
+    const runs = [];
+    let place = 0;
+    while (place < BUCKETS) {
+      place += next(9);
+      const length = Math.min(1 + next(12), BUCKETS - place);
+      if (length > 0) runs.push(run(place, length, runs.length, 255));
+      place += length;
+    }
+    const [tile] = decode(answer(0, 0, 0, [runs]));
+    const width = 64 + next(400);
+    const view = { from: next(100), to: 300 + next(212) };
+    const line = new Line(width);
+    line.gather([{ tile, from: 0, to: 512 }], view);
+    const scale = (view.to - view.from) / width;
+    for (let x = 0; x < width; x += 1) {
+      const [from, to] = [view.from + x * scale, view.from + (x + 1) * scale];
+      const covered = runs.map(({ first, length }) => Math.max(0, Math.min(to, first + length) - Math.max(from, first)) / scale);
+      const sum = covered.reduce((all, one) => all + one, 0);
+      assert.ok(Math.abs(line.share[x] - sum) < 1e-3, `${x}: ${line.share[x]} ${sum}`);
+      if (sum > 1e-6) {
+        const most = Math.max(...covered);
+        assert.ok(covered[runs.findIndex((one) => one.name === line.of[x])] > most - 1e-3);
+      } else assert.equal(line.best[x], 0);
+    }
+    const back = pixel([255, 255, 255]);
+    const pixels = line.events(back, () => pixel([0, 0, 0]));
+    assert.ok([...pixels].every((one, x) => (one === back) === (line.best[x] === 0)));
+  }
+});
+
+test("rows are copied down and bars are as high as their share", () => {
+  const picture = new Uint32Array(4 * 6);
+  copyDown(picture, 4, new Uint32Array([1, 2, 3, 4]), 1, 2);
+  assert.deepEqual([...picture.slice(0, 16)], [0, 0, 0, 0, 1, 2, 3, 4, 1, 2, 3, 4, 0, 0, 0, 0]);
+  const [back, fore] = [pixel([0, 0, 0]), pixel([255, 255, 255])];
+  const drawn = new Uint32Array(3 * 4);
+  bars(drawn, 3, new Float32Array([0, 0.5, 1]), 0, 4, back, fore);
+  const heights = [0, 1, 2].map((x) => [0, 1, 2, 3].filter((y) => drawn[y * 3 + x] === fore).length);
+  assert.deepEqual(heights, [0, 2, 4]);
+});
+
+const GROUPS = [
+  { key: "p1.0", is_gpu: false, busy: 5, tracks: [{ key: "p1.0.1", rows: [0, 1], busy: 6 }, { key: "p1.0.2", rows: [2], busy: 2 }] },
+  { key: "g0", is_gpu: true, busy: 3, tracks: [{ key: "g0.0", rows: [3], busy: 3 }] },
+];
+
+test("every row has a line, also while it is closed", () => {
+  for (const closed of [[], ["p1.0"], ["p1.0.1"], ["p1.0", "g0"]]) {
+    const { lines, height } = layout(GROUPS, new Set(closed));
+    const of = linesOfRows(GROUPS, lines);
+    assert.deepEqual([...of.keys()].sort(), [0, 1, 2, 3]);
+    lines.forEach((line, at) => {
+      assert.ok(at === 0 || line.top >= lines[at - 1].top + lines[at - 1].height);
+      assert.equal(lineAt(lines, line.top + line.height / 2), line);
+      assert.ok(line.top + line.height <= height);
+    });
+    assert.deepEqual(rowsOf(lines[0]), [0, 1, 2]);
+  }
+  assert.equal(lineAt(layout(GROUPS, new Set()).lines, -1), null);
+  assert.deepEqual(firstClosed(GROUPS), []);
+  assert.deepEqual(firstClosed(GROUPS, 3), ["p1.0"]);
+});
+
+test("keys do what the list says, wherever letters lie", () => {
+  const key = (key, code = "", more = {}) => action({ key, code, ctrlKey: false, metaKey: false, altKey: false, shiftKey: false, ...more });
+  assert.equal(key("z", "KeyW"), "in");
+  assert.equal(key("[", "BracketLeft"), "cause");
+  assert.equal(key("N", "KeyN", { shiftKey: true }), "previousHit");
+  assert.equal(key("w", "KeyW", { ctrlKey: true }), null);
+  assert.equal(key("Tab", "Tab"), null);
+});

@@ -1,0 +1,583 @@
+// The timeline: rows of pixels, labels on them, and above these what moves with the pointer. Three canvases, so that a pointer that moves redraws
+// no rows.
+
+import { View, marks } from "./axis.mjs";
+import { colourOf } from "./colour.mjs";
+import { duration, percent, shown, time } from "./format.mjs";
+import { layout, lineAt, linesOfRows, rowsOf } from "./layout.mjs";
+import { Line, bars, copyDown, pixel } from "./paint.mjs";
+import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf } from "./tiles.mjs";
+
+const LABEL_FROM = 30;
+const LABEL_MOST = 400;
+const MOST_LABELS = 400;
+const MOST_TILES = 8000;
+const MOST_ARROWS = 200;
+const NAMES = 4096;
+const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif';
+
+/** @param {string} id */
+export const element = (id) => document.getElementById(id);
+
+export class Timeline {
+  /**
+   * @param {any} trace what the server says of the trace
+   * @param {any} server
+   * @param {(failure: Error) => void} failed
+   */
+  constructor(trace, server, failed) {
+    this.trace = trace;
+    this.server = server;
+    this.failed = failed;
+    this.view = new View(trace.facts.span_ns);
+    this.cache = new Cache();
+    this.closed = new Set();
+    this.scroll = 0;
+    this.names = [];
+    this.kinds = [];
+    this.asked = new Set();
+    this.selected = null;
+    this.links = [];
+    this.range = null;
+    this.hover = null;
+    this.hits = null;
+    this.counts = { frames: 0, labels: 0, blits: 0 };
+    this.colours = new Map();
+    this.widths = new Map();
+    this.pending = false;
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.dark.addEventListener("change", () => this.themed());
+    this.plot = element("plot");
+    this.canvases = Object.fromEntries(
+      ["lanes", "texts", "overlay", "overview", "ruler"].map((id) => [id, element(id)]),
+    );
+    this.arrange();
+    this.themed();
+    new ResizeObserver(() => this.resized()).observe(this.plot);
+    matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener("change", () => this.resized());
+    this.resized();
+  }
+
+  themed() {
+    const style = getComputedStyle(document.documentElement);
+    const of = (name) => style.getPropertyValue(name).trim();
+    const number = (text) => pixel([1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16)));
+    this.theme = {
+      back: of("--back"), text: of("--text"), soft: of("--soft"), line: of("--line"), faint: of("--faint"),
+      accent: of("--accent"), busy: of("--busy"), raised: of("--raised"),
+    };
+    this.pixels = Object.fromEntries(Object.entries(this.theme).map(([name, text]) => [name, number(text)]));
+    this.colours.clear();
+    this.redraw();
+  }
+
+  resized() {
+    this.ratio = devicePixelRatio * this.plot.clientWidth * this.plot.clientHeight * devicePixelRatio > 8e6 ? 1 : devicePixelRatio;
+    for (const canvas of Object.values(this.canvases)) {
+      const { clientWidth, clientHeight } = canvas;
+      canvas.width = Math.max(1, Math.round(clientWidth * this.ratio));
+      canvas.height = Math.max(1, Math.round(clientHeight * this.ratio));
+    }
+    const { width, height } = this.canvases.lanes;
+    this.image = new ImageData(width, height);
+    this.picture = new Uint32Array(this.image.data.buffer);
+    this.line = new Line(width);
+    this.scrollTo(this.scroll);
+    this.redraw();
+  }
+
+  get width() {
+    return this.plot.clientWidth;
+  }
+
+  /** Puts the rows where they are now. */
+  arrange() {
+    const { lines, height } = layout(this.trace.groups, this.closed);
+    this.lines = lines;
+    this.height = height;
+    this.lineOf = linesOfRows(this.trace.groups, lines);
+    const labels = element("labels");
+    labels.replaceChildren();
+    const tracks = new Set();
+    for (const line of lines) {
+      const of = line.sort === "group" ? line.group : line.track;
+      if (line.sort !== "group" && tracks.has(of.key)) continue;
+      tracks.add(of.key);
+      labels.append(this.label(line, of));
+    }
+    this.scrollTo(this.scroll);
+    this.redraw();
+  }
+
+  label(line, of) {
+    const label = document.createElement("button");
+    label.type = "button";
+    label.className = `label ${line.sort === "group" ? "group" : "track"}`;
+    label.dataset.key = of.key;
+    label.style.top = `${line.top}px`;
+    const rows = line.sort === "row" ? of.rows.length : 1;
+    label.style.height = `${line.sort === "group" ? line.height : rows * line.height}px`;
+    const part = (kind, text) => {
+      const span = document.createElement("span");
+      span.className = kind;
+      span.textContent = text;
+      label.append(span);
+    };
+    const isOpen = !this.closed.has(of.key);
+    const canClose = line.sort === "group" || of.rows.length > 1;
+    part("mark", canClose ? (isOpen ? "▼" : "▶") : "");
+    part("name", shown(of.label));
+    const host = of.host ? `${of.host} ` : "";
+    if (line.sort === "group") part("more", shown(host + of.detail));
+    else if (of.not_shown) part("more", `${of.not_shown} more overlap`);
+    label.title = shown([of.label, of.host, of.detail].filter(Boolean).join(" · "));
+    if (canClose) {
+      label.setAttribute("aria-expanded", String(isOpen));
+      label.addEventListener("click", () => this.toggle(of.key));
+    } else label.tabIndex = -1;
+    return label;
+  }
+
+  toggle(key) {
+    if (!this.closed.delete(key)) this.closed.add(key);
+    this.arrange();
+    element("labels").querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+    this.changed?.();
+  }
+
+  scrollTo(y) {
+    this.scroll = Math.max(0, Math.min(y, this.height - this.plot.clientHeight + 12));
+    element("labels").style.transform = `translateY(${-this.scroll}px)`;
+    this.redraw();
+  }
+
+  /** Lines on the screen. */
+  onScreen() {
+    const bottom = this.scroll + this.plot.clientHeight;
+    return this.lines.filter((line) => line.top < bottom && line.top + line.height > this.scroll);
+  }
+
+  redraw() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.draw();
+    });
+  }
+
+  /** Redraws what is above the rows only. */
+  redrawOverlay() {
+    if (this.pending || this.overlayPending) return;
+    this.overlayPending = true;
+    requestAnimationFrame(() => {
+      this.overlayPending = false;
+      if (!this.pending) this.drawOverlay();
+    });
+  }
+
+  colour(name) {
+    let found = this.colours.get(name);
+    if (!found) {
+      const { fill, label } = colourOf(this.names[name] ?? "", this.kinds[name] ?? 4, this.dark.matches);
+      found = { pixel: pixel(fill), fill: `rgb(${fill.join()})`, label: `rgb(${label.join()})` };
+      if (this.names[name] !== undefined) this.colours.set(name, found);
+    }
+    if (this.hits && !this.hits.has(name)) return { ...found, pixel: this.pixels.line, label: this.theme.soft };
+    return found;
+  }
+
+  get level() {
+    return levelFor(this.view.length / this.canvases.lanes.width);
+  }
+
+  draw() {
+    performance.mark("frame");
+    const { canvases, view, ratio, line, picture, pixels } = this;
+    const { width, height } = canvases.lanes;
+    const visible = this.onScreen();
+    picture.fill(pixels.back);
+    const span = this.trace.facts.span_ns;
+    const labels = [];
+    for (const { sort, row, top, height: tall } of visible) {
+      const from = Math.round((top - this.scroll) * ratio);
+      const to = Math.min(height, Math.round((top + tall - this.scroll) * ratio));
+      const gap = sort === "group" ? Math.round(3 * ratio) : Math.round(ratio);
+      const [first, last] = [Math.max(0, from), Math.max(0, to - gap)];
+      const known = this.cache.known(this.level, row, view.from, view.to, span);
+      line.gather(known, view);
+      if (sort === "group" || sort === "busy") {
+        if (first === from) bars(picture, width, line.share, first, last - first, sort === "group" ? pixels.faint : pixels.back, pixels.busy);
+        else bars(picture, width, line.share, first, last - first, pixels.faint, pixels.busy);
+      } else {
+        copyDown(picture, width, line.events(pixels.back, (name) => this.colour(name).pixel), first, last - first);
+        this.collect(known, from / ratio, labels);
+      }
+    }
+    canvases.lanes.getContext("2d").putImageData(this.image, 0, 0);
+    this.counts.frames += 1;
+    this.counts.blits += 1;
+    this.drawTexts(labels);
+    this.drawRuler();
+    this.drawOverview();
+    this.drawOverlay();
+    performance.measure("frame", "frame");
+    this.want(visible);
+    element("window").textContent = `${duration(view.length)} shown`;
+  }
+
+  /** Adds runs of a row that are wide enough for a label; parts of one event that lie beside each other are one. */
+  collect(known, top, labels) {
+    const { view, width } = this;
+    let last = null;
+    for (const { tile, from, to } of known) {
+      const size = 2 ** tile.level;
+      for (let run = 0; run < tile.first.length; run += 1) {
+        const begin = Math.max((tile.tile * BUCKETS + tile.first[run]) * size, from);
+        const end = Math.min((tile.tile * BUCKETS + tile.first[run] + tile.length[run]) * size, to);
+        if (end <= begin || end < view.from || begin > view.to) continue;
+        const right = Math.min(view.x(end, width), width);
+        if (last && last.event === tile.event[run]) {
+          last.right = right;
+          continue;
+        }
+        if (last && last.right - last.left >= LABEL_FROM) labels.push(last);
+        last = { event: tile.event[run], name: tile.name[run], left: Math.max(view.x(begin, width), 0), right, top };
+      }
+    }
+    if (last && last.right - last.left >= LABEL_FROM) labels.push(last);
+  }
+
+  /** The text of a name, cut to a width. */
+  cut(context, name, room) {
+    const text = shown(this.names[name] ?? "");
+    let widths = this.widths.get(text);
+    if (!widths) {
+      if (this.widths.size > 20000) this.widths.clear();
+      widths = { whole: context.measureText(text).width, cuts: new Map() };
+      this.widths.set(text, widths);
+    }
+    if (widths.whole <= room) return text;
+    const known = Math.floor(room / 8);
+    if (!widths.cuts.has(known)) {
+      let [low, high] = [0, text.length];
+      while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if (context.measureText(`${text.slice(0, middle)}…`).width <= known * 8) low = middle;
+        else high = middle - 1;
+      }
+      widths.cuts.set(known, low > 1 ? `${text.slice(0, low)}…` : "");
+    }
+    return widths.cuts.get(known);
+  }
+
+  context(id) {
+    const canvas = this.canvases[id];
+    const context = canvas.getContext("2d");
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+    return context;
+  }
+
+  drawTexts(labels) {
+    const context = this.context("texts");
+    context.font = FONT;
+    context.textBaseline = "middle";
+    labels.sort((one, other) => other.right - other.left - (one.right - one.left));
+    this.counts.labels = Math.min(labels.length, MOST_LABELS);
+    for (const { name, left, right, top } of labels.slice(0, MOST_LABELS)) {
+      const text = this.cut(context, name, Math.min(right - left - 8, LABEL_MOST));
+      if (!text) continue;
+      context.fillStyle = this.colour(name).label;
+      context.fillText(text, left + 4, top + 9);
+    }
+  }
+
+  drawRuler() {
+    const context = this.context("ruler");
+    const { width } = this;
+    context.font = FONT;
+    context.textBaseline = "middle";
+    for (const { x, label } of marks(this.view.from, this.view.to, width)) {
+      context.fillStyle = this.theme.line;
+      context.fillRect(Math.round(x), 16, 1, 10);
+      context.fillStyle = this.theme.soft;
+      if (x + 4 + context.measureText(label).width < width) context.fillText(label, x + 4, 11);
+    }
+    if (this.range) {
+      const [from, to] = this.range.map((at) => this.view.x(at, width));
+      context.fillStyle = this.theme.accent;
+      context.fillRect(from, 22, Math.max(1, to - from), 4);
+    }
+  }
+
+  /** How busy each GPU, or where there is none each process, is in all of the trace. */
+  drawOverview() {
+    const canvas = this.canvases.overview;
+    const { width, height } = canvas;
+    const gpus = this.trace.groups.filter((group) => group.is_gpu);
+    const groups = (gpus.length ? gpus : this.trace.groups).slice(0, Math.max(1, Math.floor(height / 3)));
+    const image = new ImageData(width, height);
+    const picture = new Uint32Array(image.data.buffer);
+    picture.fill(this.pixels.raised);
+    const span = Math.max(this.trace.facts.span_ns, 1);
+    const line = new Line(width);
+    const level = levelFor(span / width);
+    const tall = Math.floor(height / Math.max(groups.length, 1));
+    groups.forEach((group, at) => {
+      line.gather(this.cache.known(level, group.busy, 0, span, span), { from: 0, to: span });
+      bars(picture, width, line.share, at * tall, Math.max(1, tall - 1), this.pixels.raised, this.pixels.busy);
+    });
+    const context = canvas.getContext("2d");
+    context.putImageData(image, 0, 0);
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    const [wide, high] = [canvas.clientWidth, canvas.clientHeight];
+    const [left, right] = [this.view.from, this.view.to].map((at) => (Math.min(Math.max(at, 0), span) / span) * wide);
+    context.globalAlpha = 0.62;
+    context.fillStyle = this.theme.raised;
+    context.fillRect(0, 0, left, high);
+    context.fillRect(right, 0, wide - right, high);
+    context.globalAlpha = 1;
+    context.strokeStyle = this.theme.accent;
+    context.lineWidth = 1.5;
+    context.strokeRect(left + 0.75, 0.75, Math.max(2, right - left - 1.5), high - 1.5);
+    if (this.parts) {
+      context.fillStyle = this.theme.accent;
+      this.parts.forEach((hits, part) => {
+        if (hits) context.fillRect((part / this.parts.length) * wide, high - 4, Math.max(1, wide / this.parts.length), 4);
+      });
+    }
+  }
+
+  /** Where an event is on the screen, if its row or what stands for it is laid out. */
+  box({ row, start_ns: start, duration_ns: length }) {
+    const line = this.lineOf.get(row);
+    if (!line) return null;
+    const left = this.view.x(start, this.width);
+    const right = this.view.x(start + length, this.width);
+    return { left, right: Math.max(right, left + 1), top: line.top - this.scroll, height: line.height, line };
+  }
+
+  drawOverlay() {
+    const context = this.context("overlay");
+    const { theme, width } = this;
+    const tall = this.plot.clientHeight;
+    if (this.range) {
+      const [from, to] = this.range.map((at) => this.view.x(at, width));
+      context.fillStyle = theme.accent;
+      context.globalAlpha = 0.12;
+      context.fillRect(from, 0, to - from, tall);
+      context.globalAlpha = 1;
+      context.fillRect(from, 0, 1, tall);
+      context.fillRect(to, 0, 1, tall);
+    }
+    const outline = (box, wide) => {
+      context.lineWidth = wide + 2;
+      context.strokeStyle = theme.back;
+      const rect = [box.left - 0.5, box.top - 0.5, Math.max(2, box.right - box.left) + 1, box.height];
+      context.strokeRect(...rect);
+      context.lineWidth = wide;
+      context.strokeStyle = theme.text;
+      context.strokeRect(...rect);
+    };
+    const box = this.selected && this.box(this.selected);
+    if (box) {
+      for (const link of this.links.slice(0, MOST_ARROWS)) {
+        const other = this.box(link);
+        if (other) this.arrow(context, this.selected.is_op ? other : box, this.selected.is_op ? box : other);
+      }
+      outline(box, 2);
+    }
+    if (this.hover?.box) outline(this.hover.box, 1);
+    if (this.pointer !== undefined && this.pointer >= 0) {
+      context.fillStyle = theme.soft;
+      context.globalAlpha = 0.5;
+      context.fillRect(Math.round(this.pointer), 0, 1, tall);
+      context.globalAlpha = 1;
+    }
+    if (this.area) {
+      const { x0, y0, x1, y1 } = this.area;
+      context.strokeStyle = theme.accent;
+      context.fillStyle = theme.accent;
+      context.globalAlpha = 0.15;
+      context.fillRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
+      context.globalAlpha = 1;
+      context.lineWidth = 1;
+      context.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
+    }
+  }
+
+  arrow(context, from, to) {
+    const [x0, y0] = [from.left, from.top + from.height / 2];
+    const [x1, y1] = [to.left, to.top + to.height / 2];
+    if ((x0 < -50 && x1 < -50) || (x0 > this.width + 50 && x1 > this.width + 50)) return;
+    const bend = Math.max(24, Math.min(120, Math.abs(x1 - x0) / 2));
+    for (const [colour, wide] of [[this.theme.back, 4], [this.theme.text, 1.5]]) {
+      context.strokeStyle = colour;
+      context.lineWidth = wide;
+      context.beginPath();
+      context.moveTo(x0, y0);
+      context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+      context.stroke();
+    }
+    context.fillStyle = this.theme.text;
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.lineTo(x1 - 7, y1 - 4);
+    context.lineTo(x1 - 7, y1 + 4);
+    context.fill();
+  }
+
+  /** Asks for the tiles and names that are not there: first those that are seen, then as much again on both sides. */
+  async want(visible) {
+    const { view } = this;
+    const span = this.trace.facts.span_ns;
+    const length = view.length;
+    const overview = levelFor(Math.max(span, 1) / Math.max(this.canvases.overview.width, 1));
+    const heads = this.trace.groups.map((group) => group.busy);
+    const rows = [...new Set(visible.map((line) => line.row))];
+    const wanted = [
+      [this.level, view.from, view.to, rows],
+      [overview, 0, span, heads],
+      [overview, 0, span, rows],
+      [this.level, view.from - length, view.to + length, rows],
+    ];
+    const round = (this.round = (this.round ?? 0) + 1);
+    clearTimeout(this.waiting);
+    for (const [level, from, to, of] of wanted) {
+      const asked = this.missing(level, tilesOf(level, from, to, span), of);
+      if (!asked) continue;
+      if (this.aborts && this.aborts.key !== asked.key) this.aborts.abort();
+      if (this.aborts?.key === asked.key && !this.aborts.signal.aborted) return;
+      this.aborts = new AbortController();
+      this.aborts.key = asked.key;
+      const { signal } = this.aborts;
+      try {
+        const tiles = decode(await this.server.tiles(asked.level, asked.first, asked.tiles, asked.rows, signal));
+        tiles.forEach((tile) => this.cache.add(tile));
+        if (this.aborts?.key === asked.key) this.aborts = null;
+        await this.name(tiles);
+        this.redraw();
+      } catch (error) {
+        if (this.aborts?.key === asked.key) this.aborts = null;
+        if (error.name !== "AbortError") this.failed(error);
+      }
+      return;
+    }
+    if (round === this.round) this.isWhole = true;
+  }
+
+  /** One question for tiles that are not there. */
+  missing(level, [first, end], rows) {
+    let [low, high] = [Infinity, -1];
+    const lacking = rows.filter((row) => {
+      let lacks = false;
+      for (let tile = first; tile < end; tile += 1) {
+        if (this.cache.has(level, tile, row)) continue;
+        lacks = true;
+        low = Math.min(low, tile);
+        high = Math.max(high, tile);
+      }
+      return lacks;
+    });
+    if (!lacking.length) return null;
+    this.isWhole = false;
+    const tiles = Math.min(high - low + 1, MOST_TILES);
+    const some = lacking.slice(0, Math.max(1, Math.floor(MOST_TILES / tiles)));
+    return { level, first: low, tiles, rows: some, key: `${level}/${low}/${tiles}/${some.join()}` };
+  }
+
+  /** Asks for names of tiles that are not known. */
+  async name(tiles) {
+    const parts = new Set();
+    for (const { name } of tiles) for (const number of name) parts.add(Math.floor(number / NAMES));
+    await this.nameParts(parts);
+  }
+
+  async nameParts(parts) {
+    const unknown = [...parts].filter((part) => !this.asked.has(part));
+    unknown.forEach((part) => this.asked.add(part));
+    await Promise.all(
+      unknown.map(async (part) => {
+        const names = await this.server.names(part * NAMES);
+        names.forEach(([text, kind], at) => {
+          this.names[part * NAMES + at] = text;
+          this.kinds[part * NAMES + at] = kind;
+        });
+      }),
+    );
+  }
+
+  /** What is at a place of the plot: the line, the time, and the run there. */
+  at(x, y) {
+    const line = lineAt(this.lines, y + this.scroll);
+    const when = this.view.at(x, this.width);
+    return { line, when, ...(line ? this.runOf(line.row, when) : {}) };
+  }
+
+  /** The run of a row at a time, within two pixels. */
+  runOf(row, when) {
+    const near = (2 * this.view.length) / Math.max(this.width, 1);
+    const span = this.trace.facts.span_ns;
+    const known = this.cache.known(this.level, row, when - near, when + near, span);
+    let best = null;
+    for (const { tile } of known) {
+      for (const tolerance of [0, near]) {
+        const place = runAt(tile, when, tolerance);
+        if (place < 0) continue;
+        const size = 2 ** tile.level;
+        const found = {
+          row,
+          event: tile.event[place],
+          name: tile.name[place],
+          count: tile.count[place],
+          busy: tile.busy[place] / 255,
+          start_ns: (tile.tile * BUCKETS + tile.first[place]) * size,
+          duration_ns: tile.length[place] * size,
+          isExact: tolerance === 0,
+        };
+        if (!best || (found.isExact && !best.isExact)) best = found;
+        break;
+      }
+    }
+    return best ? { run: best } : {};
+  }
+
+  /** Text of what is under the pointer. */
+  tell({ line, run, when }) {
+    if (!line) return null;
+    if (line.sort !== "row") {
+      const share = run ? ` ${percent(run.busy)} busy here` : " idle here";
+      return [(line.track ?? line.group).label + share, time(when, this.view.length / 1000)];
+    }
+    if (!run) return null;
+    const name = this.names[run.name] ?? "";
+    const many = run.count > 1 ? `longest of ${run.count} here` : "";
+    return [name, many];
+  }
+
+  /** Shows where an event is: scrolls to its row, moves the times if it is not seen. */
+  show(event, isFit = false) {
+    const { start_ns: start, duration_ns: length } = event;
+    if (isFit) this.view.set(start - Math.max(length, 20) * 0.6, start + length + Math.max(length, 20) * 0.6);
+    else if (start + length < this.view.from || start > this.view.to) {
+      const middle = start + length / 2;
+      this.view.set(middle - this.view.length / 2, middle + this.view.length / 2);
+    }
+    const line = this.lineOf.get(event.row);
+    if (line) {
+      const { clientHeight } = this.plot;
+      if (line.top < this.scroll || line.top + line.height > this.scroll + clientHeight) {
+        this.scrollTo(line.top - clientHeight / 2);
+      }
+    }
+    this.redraw();
+  }
+
+  /** Rows with events between two heights of the plot. */
+  rowsBetween(y0, y1) {
+    const [from, to] = [Math.min(y0, y1) + this.scroll, Math.max(y0, y1) + this.scroll];
+    const lines = this.lines.filter((line) => line.top < to && line.top + line.height > from);
+    return [...new Set(lines.filter((line) => line.sort !== "group" || this.closed.has(line.group.key)).flatMap(rowsOf))];
+  }
+}

@@ -1,0 +1,230 @@
+//! The events of a trace in columns: those of a lane stand together, by start.
+
+use std::ops::Range;
+
+use crate::lanes::{Lanes, MOST, Order};
+use crate::pyramid::Spans;
+
+/// An event as it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Raw {
+    /// ns since the trace's begin.
+    pub start: u64,
+    /// ns.
+    pub duration: u64,
+    /// Which track.
+    pub track: u32,
+    /// Number of its name.
+    pub name: u32,
+    /// Place of its id among all ids.
+    pub id: u32,
+}
+
+/// One lane of a track.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lane {
+    /// The track.
+    pub track: u32,
+    /// Its events.
+    pub events: Range<u32>,
+    /// Whether they may cover each other: what found no lane of its own.
+    pub is_overfull: bool,
+}
+
+/// All events of a trace. An event is known by its place in the columns.
+#[derive(Debug, Default)]
+pub struct Columns {
+    start: Vec<u64>,
+    duration: Vec<u64>,
+    name: Vec<u32>,
+    id: Vec<i64>,
+    lanes: Vec<Lane>,
+}
+
+impl Columns {
+    /// Puts events into lanes. `order` says how those of each track lie; `ids` are the ids that the events name.
+    ///
+    /// Also gives the event of each id, u32::MAX for those that no event has.
+    pub fn of(mut raw: Vec<Raw>, ids: &[i64], order: &[Order]) -> (Columns, Vec<u32>) {
+        raw.sort_unstable_by_key(|event| (event.track, event.start, u64::MAX - event.duration, event.id));
+        let mut lane_of: Vec<u8> = Vec::with_capacity(raw.len());
+        // How many events each lane of each track has.
+        let mut counts: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
+        for track in raw.chunk_by(|one, other| one.track == other.track) {
+            let number = track[0].track as usize;
+            let mut lanes = Lanes::new(order[number]);
+            let counts = &mut counts[number];
+            for event in track {
+                let lane = lanes.place(event.start, event.start + event.duration);
+                if lane == counts.len() {
+                    counts.push(0);
+                }
+                counts[lane] += 1;
+                lane_of.push(lane as u8);
+            }
+        }
+        let mut columns = Columns {
+            start: vec![0; raw.len()],
+            duration: vec![0; raw.len()],
+            name: vec![0; raw.len()],
+            id: vec![0; raw.len()],
+            lanes: Vec::new(),
+        };
+        let mut next: Vec<Vec<u32>> = Vec::with_capacity(order.len());
+        let mut first = 0;
+        for (track, counts) in counts.iter().enumerate() {
+            next.push(Vec::with_capacity(counts.len()));
+            for (lane, count) in counts.iter().enumerate() {
+                next[track].push(first);
+                columns.lanes.push(Lane {
+                    track: track as u32,
+                    events: first..first + count,
+                    is_overfull: lane == MOST,
+                });
+                first += count;
+            }
+        }
+        let mut event_of = vec![u32::MAX; ids.len()];
+        for (event, lane) in raw.iter().zip(lane_of) {
+            let place = &mut next[event.track as usize][usize::from(lane)];
+            let at = *place as usize;
+            columns.start[at] = event.start;
+            columns.duration[at] = event.duration;
+            columns.name[at] = event.name;
+            columns.id[at] = ids[event.id as usize];
+            event_of[event.id as usize] = *place;
+            *place += 1;
+        }
+        (columns, event_of)
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// The lanes, those of a track from the top.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// Number of the lane of an event.
+    pub fn lane_of(&self, event: u32) -> usize {
+        self.lanes.partition_point(|lane| lane.events.end <= event)
+    }
+
+    /// Start and end of an event, ns since the trace's begin.
+    pub fn times(&self, event: u32) -> (u64, u64) {
+        let at = event as usize;
+        (self.start[at], self.start[at] + self.duration[at])
+    }
+
+    /// Duration of an event, ns.
+    pub fn duration(&self, event: u32) -> u64 {
+        self.duration[event as usize]
+    }
+
+    /// Number of the name of an event.
+    pub fn name(&self, event: u32) -> u32 {
+        self.name[event as usize]
+    }
+
+    /// Id of an event in the trace.
+    pub fn id(&self, event: u32) -> i64 {
+        self.id[event as usize]
+    }
+
+    /// The events of a lane that touch the time from `from` to before `to`, ns; of a lane that is overfull also others in front of them.
+    pub fn within(&self, lane: &Lane, from: u64, to: u64) -> Range<u32> {
+        let Lane { events, is_overfull, .. } = lane;
+        let starts = &self.start[events.start as usize..events.end as usize];
+        let end = events.start + starts.partition_point(|start| *start < to) as u32;
+        let start = match is_overfull {
+            true => events.start,
+            false => events.start + self.of_lane(lane).first_at(from) as u32,
+        };
+        start.min(end)..end
+    }
+
+    /// The events of a lane that is not overfull.
+    pub fn of_lane<'a>(&'a self, lane: &'a Lane) -> OfLane<'a> {
+        OfLane { columns: self, lane }
+    }
+}
+
+/// The events of a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct OfLane<'a> {
+    columns: &'a Columns,
+    lane: &'a Lane,
+}
+
+impl Spans for OfLane<'_> {
+    fn count(&self) -> usize {
+        self.lane.events.len()
+    }
+
+    fn at(&self, place: usize) -> (u64, u64) {
+        self.columns.times(self.lane.events.start + place as u32)
+    }
+
+    fn event(&self, place: usize) -> (u32, u64) {
+        let event = self.lane.events.start + place as u32;
+        (event, self.columns.duration(event))
+    }
+}
+
+/// Times in which any of several events runs, each with the longest of those that do.
+#[derive(Debug, Default)]
+pub struct Busy {
+    start: Vec<u64>,
+    end: Vec<u64>,
+    event: Vec<u32>,
+    duration: Vec<u64>,
+}
+
+impl Busy {
+    /// Those of the events of lanes.
+    pub fn of<'a>(columns: &Columns, lanes: impl Iterator<Item = &'a Lane>) -> Busy {
+        let mut events: Vec<u32> = lanes.flat_map(|lane| lane.events.clone()).collect();
+        events.sort_unstable_by_key(|event| columns.times(*event));
+        let mut busy = Busy::default();
+        for event in events {
+            let (start, end) = columns.times(event);
+            let duration = end - start;
+            let last = busy.end.len().wrapping_sub(1);
+            // What only touches the last is apart from it, as kernels behind each other are.
+            if busy.end.last().is_some_and(|last| start < *last) {
+                busy.end[last] = busy.end[last].max(end);
+                if duration > busy.duration[last] {
+                    (busy.duration[last], busy.event[last]) = (duration, event);
+                }
+            } else {
+                busy.start.push(start);
+                busy.end.push(end);
+                busy.event.push(event);
+                busy.duration.push(duration);
+            }
+        }
+        busy
+    }
+}
+
+impl Spans for Busy {
+    fn count(&self) -> usize {
+        self.start.len()
+    }
+
+    fn at(&self, place: usize) -> (u64, u64) {
+        (self.start[place], self.end[place])
+    }
+
+    fn event(&self, place: usize) -> (u32, u64) {
+        (self.event[place], self.duration[place])
+    }
+}

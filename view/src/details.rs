@@ -1,0 +1,168 @@
+//! All that the trace says of one event. Read from the file by its key when it is asked for.
+
+use anyhow::Result;
+use rpd_postprocess::trace::arguments::pairs;
+use rpd_postprocess::trace::{Strings, has_table};
+use rpd_schema::Version;
+use rpd_schema::text::{shown, text_of};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
+
+use crate::names::arguments_table;
+use crate::search::{Hit, hit};
+use crate::timeline::Timeline;
+
+/// Events of an answer that are linked to it.
+const MOST_LINKS: usize = 1000;
+
+/// Columns that refer to texts, in any table.
+const TEXTS: [&str; 7] =
+    ["description_id", "opType_id", "apiName_id", "args_id", "kernelName_id", "domain_id", "category_id"];
+
+/// A row of a table of the trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TableRow {
+    /// The table.
+    pub table: String,
+    /// Columns and their values; in place of a reference to a text the text.
+    pub cells: Vec<(String, String)>,
+}
+
+/// All that is known of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Details {
+    /// Where it is.
+    #[serde(flatten)]
+    pub hit: Hit,
+    /// Its id in the trace, as a text: numbers of the page are not exact so far.
+    pub id: String,
+    /// Whether it is an operation of a GPU.
+    pub is_op: bool,
+    /// Its whole name.
+    pub text: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// Its begin on the clock of the recording host, ns.
+    pub begin_ns: String,
+    /// Rows about it.
+    pub rows: Vec<TableRow>,
+    /// Its arguments.
+    pub arguments: Vec<(String, String)>,
+    /// What it caused, or was caused by.
+    pub links: Vec<Hit>,
+    /// How many of these there are.
+    pub all_links: u64,
+}
+
+/// What is known of an event without a look into the file.
+pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
+    if event as usize >= timeline.columns.len() {
+        return None;
+    }
+    let is_op = timeline.is_op(event);
+    let hit_of = hit(timeline, event);
+    let name = timeline.name(event);
+    let first: i64 = timeline.facts.first_ns.parse().unwrap_or(0);
+    let (links, all_links): (Vec<u32>, usize) = if is_op {
+        let calls = timeline.links.calls(event);
+        let all = calls.len();
+        (calls.take(MOST_LINKS).collect(), all)
+    } else {
+        let ops = timeline.links.ops(event);
+        let all = ops.len();
+        (ops.take(MOST_LINKS).collect(), all)
+    };
+    Some(Details {
+        id: timeline.columns.id(event).to_string(),
+        is_op,
+        text: name.text.to_string(),
+        kind: name.kind.word(),
+        begin_ns: first.saturating_add_unsigned(hit_of.start_ns).to_string(),
+        hit: hit_of,
+        rows: Vec::new(),
+        arguments: Vec::new(),
+        links: links.into_iter().map(|event| hit(timeline, event)).collect(),
+        all_links: all_links as u64,
+    })
+}
+
+/// Adds to `details` what the file has.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn complete(details: &mut Details, trace: &Connection, version: Version) -> Result<()> {
+    let id: i64 = details.id.parse()?;
+    let tables: &[(&str, &str)] = match details.is_op {
+        true => &[
+            ("rocpd_op", "id"),
+            ("ext_dispatch", "op_id"),
+            ("rocpd_barrierop", "op_ptr_id"),
+            ("ext_replacement", "id"),
+            ("ext_instrumentation", "id"),
+        ],
+        false => &[
+            ("rocpd_api", "id"),
+            ("rocpd_kernelapi", "api_ptr_id"),
+            ("rocpd_copyapi", "api_ptr_id"),
+            ("ext_autogradapi", "api_ptr_id"),
+        ],
+    };
+    for (table, key) in tables {
+        details.rows.extend(row(trace, version, table, key, id)?);
+    }
+    let cell = |rows: &[TableRow], column: &str| {
+        let cells = rows.iter().flat_map(|row| &row.cells);
+        cells.into_iter().find(|(name, _)| name == column).map(|(_, value)| value.clone())
+    };
+    let kernel = cell(&details.rows, "codeObject_id").and_then(|id| id.parse().ok());
+    if let Some(kernel) = kernel.filter(|kernel| *kernel != 0) {
+        for table in ["rocpd_kernelcodeobject", "ext_kernelcodeobject"] {
+            details.rows.extend(row(trace, version, table, "id", kernel)?);
+        }
+    }
+    if let Some(arguments) = cell(&details.rows, "args_id") {
+        details.arguments = pairs(&arguments).map(|(key, value)| (key.into(), value.into())).collect();
+    }
+    Ok(())
+}
+
+/// The row of a table with this key, if there are a table and a row.
+fn row(trace: &Connection, version: Version, table: &str, key: &str, id: i64) -> Result<Option<TableRow>> {
+    if !has_table(trace, table)? {
+        return Ok(None);
+    }
+    let columns: Vec<String> = {
+        let mut columns = trace.prepare("SELECT name FROM pragma_table_info(?1)")?;
+        let columns = columns.query_map([table], |row| Ok(text_of(row.get_ref(0)?).into_owned()))?;
+        columns.collect::<rusqlite::Result<_>>()?
+    };
+    // A table that lacks the key is of another writer, and says nothing of this event.
+    if !columns.iter().any(|column| column == key) {
+        return Ok(None);
+    }
+    let quoted = |column: &String| shown(&format!("\"{}\"", column.replace('"', "\"\"")));
+    let list = columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
+    let query = format!("SELECT {list} FROM \"{table}\" WHERE \"{key}\" = ?1 LIMIT 1");
+    let values = trace.query_row(&query, [id], |row| {
+        let values = (0..columns.len()).map(|at| {
+            let value = row.get_ref(at)?;
+            let id = value.as_i64().ok();
+            Ok((id, if value == ValueRef::Null { "NULL".to_string() } else { text_of(value).into_owned() }))
+        });
+        values.collect::<rusqlite::Result<Vec<_>>>()
+    });
+    let Some(values) = values.optional()? else { return Ok(None) };
+    let mut cells = Vec::with_capacity(columns.len());
+    for (column, (id, value)) in columns.into_iter().zip(values) {
+        let text = match id.filter(|_| TEXTS.contains(&column.as_str())) {
+            Some(id) => {
+                let table = if column == "args_id" { arguments_table(version) } else { "rocpd_string" };
+                Strings::in_table(trace, table)?.get(id)?
+            }
+            None => None,
+        };
+        cells.push((column, text.unwrap_or(value)));
+    }
+    Ok(Some(TableRow { table: table.to_string(), cells }))
+}

@@ -1,0 +1,33 @@
+//! The timeline of a trace: a server for one file on this machine, and the page that it serves.
+//!
+//! The server reads every row once, into columns, and answers from there: what the page draws is asked of no SQL. The file is read again for the
+//! details of one event only, by its key. Nothing is ever written into it or beside it.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `reading.rs` | a trace into a timeline |
+//! | `timeline.rs` | processes, GPUs, tracks, rows |
+//! | `columns.rs`, `lanes.rs` | the events; where they lie so that none covers another |
+//! | `pyramid.rs`, `tiles.rs` | what a row shows from afar; that as bytes |
+//! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
+//! | `details.rs`, `search.rs`, `statistics.rs` | answers about one event, about names, about a selection |
+//! | `pool.rs` | connections that read the file |
+//! | `server/` | who may ask, the answers as HTTP, the files of the page, the browser |
+//!
+//! Times are ns since the trace's first event, rows are counted from 0, and an event is its place in the columns.
+
+#![forbid(unsafe_code)]
+
+pub mod columns;
+pub mod details;
+pub mod lanes;
+pub mod links;
+pub mod names;
+pub mod pool;
+pub mod pyramid;
+pub mod reading;
+pub mod search;
+pub mod server;
+pub mod statistics;
+pub mod tiles;
+pub mod timeline;

@@ -1,0 +1,169 @@
+//! Names of events: a number for each text, and what kind of thing has it.
+
+use std::mem;
+
+use anyhow::Result;
+use rpd_postprocess::trace::Strings;
+use rpd_postprocess::trace::op_kind::OpKind;
+use rpd_schema::Version;
+use rusqlite::Connection;
+use rustc_hash::FxHashMap;
+
+/// What an event is, for its colour. The page knows them by these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A kernel that computes.
+    Kernel = 0,
+    /// A copy.
+    Copy = 1,
+    /// Memory is filled.
+    Fill = 2,
+    /// A kernel by which GPUs exchange what they have.
+    Collective = 3,
+    /// Another operation of a queue: a barrier.
+    Barrier = 4,
+    /// A call.
+    Call = 5,
+    /// A call that waits for the GPU.
+    Wait = 6,
+    /// A range or mark of the program.
+    Marker = 7,
+}
+
+impl Kind {
+    /// What it is called on the page.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Kernel => "kernel",
+            Kind::Copy => "copy",
+            Kind::Fill => "fill",
+            Kind::Collective => "collective",
+            Kind::Barrier => "barrier",
+            Kind::Call => "call",
+            Kind::Wait => "wait",
+            Kind::Marker => "marker",
+        }
+    }
+
+    fn of_op(op_type: &str, name: &str) -> Kind {
+        match OpKind::of(op_type) {
+            OpKind::Kernel if ["nccl", "rccl", "msccl"].iter().any(|word| name.contains(word)) => {
+                Kind::Collective
+            }
+            OpKind::Kernel if name.starts_with("__amd_rocclr_copy") => Kind::Copy,
+            OpKind::Kernel if name.starts_with("__amd_rocclr_fill") => Kind::Fill,
+            OpKind::Kernel => Kind::Kernel,
+            OpKind::Copy => Kind::Copy,
+            OpKind::Fill => Kind::Fill,
+            OpKind::Other => Kind::Barrier,
+        }
+    }
+
+    fn of_call(function: &str) -> Kind {
+        if function.contains("Synchronize") || function.contains("_wait_") { Kind::Wait } else { Kind::Call }
+    }
+}
+
+/// A name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Name {
+    /// As the trace has it; very long ones are cut and say so.
+    pub text: Box<str>,
+    /// What has it.
+    pub kind: Kind,
+}
+
+/// The names of a trace while its rows are read.
+pub struct NameReader<'trace> {
+    texts: Strings<'trace>,
+    arguments: Strings<'trace>,
+    names: Vec<Name>,
+    number_of: FxHashMap<Name, u32>,
+    ops: FxHashMap<(i64, i64), u32>,
+    /// By function; none for markers, whose name is in their arguments.
+    calls: FxHashMap<i64, Option<u32>>,
+    markers: FxHashMap<i64, u32>,
+}
+
+impl<'trace> NameReader<'trace> {
+    /// Those of a trace with this version of the schema.
+    ///
+    /// # Errors
+    /// When it has no texts.
+    pub fn of(trace: &'trace Connection, version: Version) -> Result<NameReader<'trace>> {
+        let arguments = arguments_table(version);
+        Ok(NameReader {
+            texts: Strings::of(trace)?,
+            arguments: Strings::in_table(trace, arguments)?,
+            names: Vec::new(),
+            number_of: FxHashMap::default(),
+            ops: FxHashMap::default(),
+            calls: FxHashMap::default(),
+            markers: FxHashMap::default(),
+        })
+    }
+
+    /// The name of an operation: what it is described as, otherwise its type.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub fn of_op(&mut self, description: i64, op_type: i64) -> Result<u32> {
+        if let Some(number) = self.ops.get(&(description, op_type)) {
+            return Ok(*number);
+        }
+        let described = self.texts.get(description)?.unwrap_or_default();
+        let op_type_text = self.texts.get(op_type)?.unwrap_or_default();
+        let kind = Kind::of_op(&op_type_text, &described);
+        let number = self.number(if described.is_empty() { op_type_text } else { described }, kind);
+        self.ops.insert((description, op_type), number);
+        Ok(number)
+    }
+
+    /// The name of a call: its function; of a marker its text.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub fn of_call(&mut self, function: i64, arguments: i64) -> Result<u32> {
+        let known = match self.calls.get(&function) {
+            Some(known) => *known,
+            None => {
+                let text = self.texts.get(function)?.unwrap_or_default();
+                let kind = Kind::of_call(&text);
+                let known = (text != "UserMarker").then(|| self.number(text, kind));
+                self.calls.insert(function, known);
+                known
+            }
+        };
+        if let Some(number) = known {
+            return Ok(number);
+        }
+        if let Some(number) = self.markers.get(&arguments) {
+            return Ok(*number);
+        }
+        let text = self.arguments.get(arguments)?.unwrap_or_default();
+        let number = self.number(text, Kind::Marker);
+        self.markers.insert(arguments, number);
+        Ok(number)
+    }
+
+    /// The number of a name: one for each text of a kind, however often the trace has it.
+    fn number(&mut self, text: String, kind: Kind) -> u32 {
+        let name = Name { text: text.into(), kind };
+        let names = &mut self.names;
+        *self.number_of.entry(name).or_insert_with_key(|name| {
+            names.push(name.clone());
+            names.len() as u32 - 1
+        })
+    }
+
+    /// The names by their numbers.
+    pub fn names(&mut self) -> Vec<Name> {
+        mem::take(&mut self.names)
+    }
+}
+
+/// The table with the texts of arguments.
+pub fn arguments_table(version: Version) -> &'static str {
+    if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" }
+}

@@ -1,0 +1,412 @@
+//! Reading a trace into a timeline: each row once, in the order of the file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result, bail};
+use rpd_postprocess::check::{Outliers, are_sound};
+use rpd_postprocess::trace::{self, has_table};
+use rpd_schema::{Processes, SessionInfo, Version, session_fact};
+use rusqlite::{Connection, Row as SqlRow};
+use rustc_hash::FxHashMap;
+
+use crate::columns::{Busy, Columns, Raw};
+use crate::lanes::Order;
+use crate::links::Links;
+use crate::names::NameReader;
+use crate::pyramid::Pyramid;
+use crate::timeline::{Facts, Group, Row, Shown, Timeline, Track};
+
+/// The page counts ns in floating-point numbers, which are exact up to here: 104 days.
+const LONGEST_NS: u64 = 1 << 53;
+
+/// Rows between two looks at who waits.
+const STEP: u64 = 1 << 14;
+
+/// Columns of a command in the name of its process.
+const COMMAND_WIDTH: usize = 60;
+
+/// How far the reading has come.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Rows that are read.
+    pub rows: AtomicU64,
+    /// Rows that there are, about.
+    pub of: AtomicU64,
+}
+
+/// A row of a queue or thread as the file has it; times are absolute.
+struct Read {
+    start: i64,
+    duration: u64,
+    track: u32,
+    name: u32,
+}
+
+/// Numbers for what tracks are of, in the order of their first rows.
+struct Numbers<K> {
+    of: FxHashMap<K, u32>,
+    keys: Vec<K>,
+    last: Option<(K, u32)>,
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Numbers<K> {
+    fn new() -> Numbers<K> {
+        Numbers { of: FxHashMap::default(), keys: Vec::new(), last: None }
+    }
+
+    fn number(&mut self, key: K) -> u32 {
+        if let Some((_, number)) = self.last.filter(|(last, _)| *last == key) {
+            return number;
+        }
+        let keys = &mut self.keys;
+        let number = *self.of.entry(key).or_insert_with(|| {
+            keys.push(key);
+            keys.len() as u32 - 1
+        });
+        self.last = Some((key, number));
+        number
+    }
+
+    /// The keys in their order, and the place of each number among them.
+    fn sorted(&self) -> (Vec<K>, Vec<u32>)
+    where
+        K: Ord,
+    {
+        let mut order: Vec<u32> = (0..self.keys.len() as u32).collect();
+        order.sort_unstable_by_key(|number| self.keys[*number as usize]);
+        let mut place = vec![0; order.len()];
+        for (at, number) in order.iter().enumerate() {
+            place[*number as usize] = at as u32;
+        }
+        (order.into_iter().map(|number| self.keys[number as usize]).collect(), place)
+    }
+}
+
+/// A thread: process id, first session of the process, thread id.
+type Thread = (i64, i64, i64);
+/// A queue: GPU, queue.
+type Queue = (i64, i64);
+
+/// Where everything is on the page.
+struct Rowed {
+    groups: Vec<Group>,
+    rows: Vec<Row>,
+    row_of_lane: Vec<Option<u32>>,
+}
+
+/// Rows of one table.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Read>,
+    ids: Vec<i64>,
+}
+
+/// Reads the trace `file`, which is open.
+///
+/// # Errors
+/// When it cannot be read, or has more than 4 billion events.
+pub fn read(file: &Path, (trace, version): (&Connection, Version), progress: &Progress) -> Result<Timeline> {
+    trace.execute_batch("PRAGMA cache_size = -4096; BEGIN")?;
+    let read = Reader::of(trace, version, progress).and_then(|reader| reader.read(file));
+    trace.execute_batch("ROLLBACK")?;
+    read.with_context(|| format!("cannot read {}", file.display()))
+}
+
+struct Reader<'a> {
+    trace: &'a Connection,
+    version: Version,
+    progress: &'a Progress,
+    names: NameReader<'a>,
+    outliers: Outliers,
+    first_ns: i64,
+    impossible: u64,
+    rows: u64,
+}
+
+fn integer(row: &SqlRow<'_>, column: usize) -> Option<i64> {
+    row.get_ref(column).ok().and_then(|value| value.as_i64().ok())
+}
+
+impl<'a> Reader<'a> {
+    fn of(trace: &'a Connection, version: Version, progress: &'a Progress) -> Result<Reader<'a>> {
+        let names = NameReader::of(trace, version)?;
+        let outliers = Outliers::new();
+        Ok(Reader { trace, version, progress, names, outliers, first_ns: i64::MAX, impossible: 0, rows: 0 })
+    }
+
+    fn step(&mut self) {
+        self.rows += 1;
+        if self.rows.is_multiple_of(STEP) {
+            self.progress.rows.store(self.rows, Ordering::Relaxed);
+        }
+    }
+
+    /// Begin and duration of a row, if they can be.
+    fn times(&mut self, row: &SqlRow<'_>, column: usize) -> Result<Option<(i64, u64)>> {
+        let times = integer(row, column).zip(integer(row, column + 1));
+        let Some(times) = times.filter(|times| are_sound(*times)) else { return Ok(None) };
+        if self.outliers.has(self.trace, times)? {
+            return Ok(None);
+        }
+        let (start, end) = times;
+        Ok(Some((start, (end - start).unsigned_abs())))
+    }
+
+    fn expect(&self) -> Result<()> {
+        let mut rows = 0;
+        for table in ["rocpd_api", "rocpd_op", "rocpd_api_ops"] {
+            if has_table(self.trace, table)? {
+                // The greatest row numbers of the sessions would be as good, but not for files of one.
+                rows += trace::row_count(self.trace, table)?;
+            }
+        }
+        self.progress.of.store(rows, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn calls(&mut self, threads: &mut Numbers<Thread>) -> Result<Rows> {
+        let mut found = Rows::default();
+        if !has_table(self.trace, "rocpd_api")? {
+            return Ok(found);
+        }
+        let processes = Processes::of(self.trace)?;
+        let query = "SELECT id, pid, tid, start, \"end\", apiName_id, args_id FROM rocpd_api ORDER BY id";
+        let mut rows = self.trace.prepare(query)?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            self.step();
+            let known = (integer(row, 0), integer(row, 1), integer(row, 2), self.times(row, 3)?);
+            let (Some(id), Some(pid), Some(tid), Some((start, duration))) = known else {
+                self.impossible += 1;
+                continue;
+            };
+            let text = |column| integer(row, column).unwrap_or(-1);
+            let name = self.names.of_call(text(5), text(6))?;
+            let track = threads.number((pid, processes.of_row(id), tid));
+            self.first_ns = self.first_ns.min(start);
+            found.rows.push(Read { start, duration, track, name });
+            found.ids.push(id);
+        }
+        Ok(found)
+    }
+
+    fn ops(&mut self, queues: &mut Numbers<Queue>) -> Result<Rows> {
+        let mut found = Rows::default();
+        if !has_table(self.trace, "rocpd_op")? {
+            return Ok(found);
+        }
+        let query =
+            "SELECT id, gpuId, queueId, start, \"end\", description_id, opType_id FROM rocpd_op ORDER BY id";
+        let mut rows = self.trace.prepare(query)?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            self.step();
+            let known = (integer(row, 0), integer(row, 1), integer(row, 2), self.times(row, 3)?);
+            let (Some(id), Some(gpu), Some(queue), Some((start, duration))) = known else {
+                self.impossible += 1;
+                continue;
+            };
+            let text = |column| integer(row, column).unwrap_or(-1);
+            let name = self.names.of_op(text(5), text(6))?;
+            let track = queues.number((gpu, queue));
+            self.first_ns = self.first_ns.min(start);
+            found.rows.push(Read { start, duration, track, name });
+            found.ids.push(id);
+        }
+        Ok(found)
+    }
+
+    /// Pairs of events that `rocpd_api_ops` links.
+    fn links(&mut self, ids: &[i64], event_of: &[u32], calls: usize) -> Result<Links> {
+        let mut pairs = Vec::new();
+        if has_table(self.trace, "rocpd_api_ops")? {
+            let event = |part: std::ops::Range<usize>, id: i64| {
+                let at = ids[part.clone()].binary_search(&id).ok()?;
+                Some(event_of[part.start + at]).filter(|event| *event != u32::MAX)
+            };
+            let mut rows = self.trace.prepare("SELECT api_id, op_id FROM rocpd_api_ops")?;
+            let mut rows = rows.query([])?;
+            while let Some(row) = rows.next()? {
+                self.step();
+                let ends = integer(row, 0).zip(integer(row, 1));
+                let pair =
+                    ends.and_then(|(call, op)| Some((event(0..calls, call)?, event(calls..ids.len(), op)?)));
+                pairs.extend(pair);
+            }
+        }
+        Ok(Links::of(pairs))
+    }
+
+    fn read(mut self, file: &Path) -> Result<Timeline> {
+        self.expect()?;
+        let (mut threads, mut queues) = (Numbers::new(), Numbers::new());
+        let Rows { rows: calls, mut ids } = self.calls(&mut threads)?;
+        let Rows { rows: ops, ids: op_ids } = self.ops(&mut queues)?;
+        let call_count = calls.len();
+        ids.extend(op_ids);
+        if ids.len() >= u32::MAX as usize {
+            bail!("it has more than {} events; rpd trim makes a trace of a part of it", u32::MAX);
+        }
+        let (threads, thread_places) = threads.sorted();
+        let (queues, queue_places) = queues.sorted();
+        let queues_from = threads.len() as u32;
+        let first_ns = if self.first_ns == i64::MAX { 0 } else { self.first_ns };
+        let mut raw = Vec::with_capacity(ids.len());
+        let (mut span_ns, mut shown) = (0, [0, 0]);
+        for (at, read) in calls.iter().chain(&ops).enumerate() {
+            let start = read.start.abs_diff(first_ns);
+            let end = start.saturating_add(read.duration);
+            if end >= LONGEST_NS {
+                self.impossible += 1;
+                continue;
+            }
+            let is_op = at >= call_count;
+            let track = match is_op {
+                false => thread_places[read.track as usize],
+                true => queues_from + queue_places[read.track as usize],
+            };
+            shown[usize::from(is_op)] += 1;
+            span_ns = span_ns.max(end);
+            raw.push(Raw { start, duration: read.duration, track, name: read.name, id: at as u32 });
+        }
+        drop((calls, ops));
+        let mut order = vec![Order::Nested; threads.len()];
+        order.resize(threads.len() + queues.len(), Order::FirstFree);
+        let (columns, event_of) = Columns::of(raw, &ids, &order);
+        let links = self.links(&ids, &event_of, call_count)?;
+        let by_id = |events: &[u32]| events.iter().copied().filter(|event| *event != u32::MAX).collect();
+        let (calls_by_id, ops_by_id) = (by_id(&event_of[..call_count]), by_id(&event_of[call_count..]));
+        drop((ids, event_of));
+        let Rowed { groups, rows, row_of_lane } = self.groups(&columns, &threads, &queues)?;
+        let lost = rpd_schema::lost(self.trace)?;
+        let facts = Facts {
+            file: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
+            bytes: file.metadata().map(|metadata| metadata.len()).unwrap_or(0),
+            schema: self.version.to_string(),
+            first_ns: first_ns.to_string(),
+            span_ns,
+            calls: shown[0],
+            ops: shown[1],
+            sessions: rpd_schema::sessions(self.trace)?.len() as u64,
+            lost: lost.into_iter().collect(),
+            launches_without_op: rpd_schema::launches_without_op(self.trace)?,
+            impossible: self.impossible,
+        };
+        let names = self.names.names();
+        Ok(Timeline {
+            facts,
+            groups,
+            queues_from,
+            columns,
+            rows,
+            row_of_lane,
+            links,
+            names,
+            calls_by_id,
+            ops_by_id,
+        })
+    }
+
+    /// Processes and GPUs with their tracks, and the rows of them all.
+    fn groups(&self, columns: &Columns, threads: &[Thread], queues: &[Queue]) -> Result<Rowed> {
+        let mut rows = Vec::new();
+        let mut row_of_lane = vec![None; columns.lanes().len()];
+        let mut lanes_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (number, lane) in columns.lanes().iter().enumerate() {
+            lanes_of.entry(lane.track).or_default().push(number);
+            if !lane.is_overfull {
+                row_of_lane[number] = Some(rows.len() as u32);
+                let pyramid = Pyramid::of(&columns.of_lane(lane));
+                rows.push(Row { shown: Shown::Lane(number), pyramid });
+            }
+        }
+        let busy_row = |rows: &mut Vec<Row>, lanes: &[usize]| match lanes {
+            // What is busy in one lane is what that shows.
+            [only] => row_of_lane[*only].unwrap_or(0),
+            _ => {
+                let busy = Busy::of(columns, lanes.iter().map(|lane| &columns.lanes()[*lane]));
+                rows.push(Row { pyramid: Pyramid::of(&busy), shown: Shown::Busy(busy) });
+                rows.len() as u32 - 1
+            }
+        };
+        let sessions: BTreeMap<i64, SessionInfo> = rpd_schema::sessions(self.trace)?
+            .into_iter()
+            .map(|session| (i64::from(session.session), session))
+            .collect();
+        let mut hosts: Vec<&str> = sessions.values().filter_map(SessionInfo::host).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let has_hosts = hosts.len() > 1;
+        let gpus: BTreeMap<i64, String> = rpd_schema::gpus(self.trace)?
+            .into_iter()
+            .filter_map(|gpu| Some((i64::from(gpu.gpu), gpu.get(session_fact::GPU_NAME)?.to_string())))
+            .collect();
+        let mut groups = Vec::new();
+        let threads = threads.iter().map(|thread| (*thread, false));
+        let queues = queues.iter().map(|(gpu, queue)| ((*gpu, 0, *queue), true));
+        let tracks: Vec<_> = (0u32..).zip(threads.chain(queues)).collect();
+        // A process's threads follow each other, and a GPU's queues.
+        for group in tracks.chunk_by(|(_, (one, of)), (_, (other, as_well))| {
+            (one.0, one.1, of) == (other.0, other.1, as_well)
+        }) {
+            let (_, ((first, second, _), is_gpu)) = group[0];
+            let mut all = Vec::new();
+            let mut made = Vec::new();
+            for (number, ((_, _, id), _)) in group {
+                let Some(lanes) = lanes_of.get(number) else { continue };
+                let events = |lane: &usize| columns.lanes()[*lane].events.len() as u64;
+                let overfull = |lane: &&usize| columns.lanes()[**lane].is_overfull;
+                let label = match is_gpu {
+                    true => format!("queue {id}"),
+                    false if *id == first => "main thread".to_string(),
+                    false => format!("thread {id}"),
+                };
+                let key = match is_gpu {
+                    true => format!("g{first}.{id}"),
+                    false => format!("p{first}.{second}.{id}"),
+                };
+                made.push(Track {
+                    key,
+                    label,
+                    rows: lanes.iter().filter_map(|lane| row_of_lane[*lane]).collect(),
+                    busy: busy_row(&mut rows, lanes),
+                    events: lanes.iter().map(events).sum(),
+                    not_shown: lanes.iter().filter(overfull).map(events).sum(),
+                });
+                all.extend_from_slice(lanes);
+            }
+            let Some(track) = made.first() else { continue };
+            let busy = if made.len() == 1 { track.busy } else { busy_row(&mut rows, &all) };
+            let session = sessions.get(&second).filter(|_| !is_gpu);
+            let (label, detail) = match is_gpu {
+                true => (format!("GPU {first}"), gpus.get(&first).cloned().unwrap_or_default()),
+                false => named(first, session),
+            };
+            groups.push(Group {
+                key: if is_gpu { format!("g{first}") } else { format!("p{first}.{second}") },
+                label,
+                detail,
+                is_gpu,
+                host: session.and_then(SessionInfo::host).filter(|_| has_hosts).map(String::from),
+                tracks: made,
+                busy,
+            });
+        }
+        Ok(Rowed { groups, rows, row_of_lane })
+    }
+}
+
+/// Name and details of a process.
+fn named(pid: i64, session: Option<&SessionInfo>) -> (String, String) {
+    let command = session.and_then(SessionInfo::command).unwrap_or_default();
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let mut label = if program.is_empty() { "process".to_string() } else { program.to_string() };
+    label = rpd_postprocess::text::shorten(&label, COMMAND_WIDTH).into();
+    if let Some(rank) = session.and_then(SessionInfo::rank) {
+        label = format!("rank {rank}: {label}");
+    }
+    (format!("{label} {pid}"), command.to_string())
+}

@@ -1,0 +1,100 @@
+//! Who may ask, and what the browser is told not to do.
+//!
+//! Other users of this machine can reach its addresses, and pages of other servers can make a browser ask them. So a question must know
+//! 128 bits that nobody can guess, must call the server by a name that is this machine's (a page that had its own name resolved to this machine's
+//! address does not), and must not come from another page. Only the page itself may be opened from anywhere: by a link.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::Served;
+
+/// What the page may do: its own scripts and styles, questions to its own server, nothing else. Texts never become markup.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+const HEADERS: [(HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+/// What a question may call a server at this address.
+pub(super) fn hosts(address: SocketAddr) -> Vec<String> {
+    let port = address.port();
+    let mut hosts = vec![format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")];
+    if !address.ip().is_unspecified() {
+        hosts.push(address.to_string());
+    }
+    hosts
+}
+
+/// Why a question is refused.
+fn refusal(served: &Served, request: &Request) -> Option<(StatusCode, &'static str)> {
+    let text = |headers: &HeaderMap, name: &HeaderName| -> Option<String> {
+        let mut values = headers.get_all(name).iter();
+        let value = values.next()?.to_str().ok()?.to_ascii_lowercase();
+        values.next().is_none().then_some(value)
+    };
+    let headers = request.headers();
+    let host = text(headers, &header::HOST);
+    if !host.is_some_and(|host| served.hosts.contains(&host)) {
+        return Some((StatusCode::FORBIDDEN, "this server is called by another name; forward the same port"));
+    }
+    let rest = request.uri().path().strip_prefix('/').unwrap_or_default();
+    let (token, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    if !is_equal(token.as_bytes(), served.token.as_bytes()) {
+        return Some((StatusCode::NOT_FOUND, "not found"));
+    }
+    let fetch = |name| text(headers, &HeaderName::from_static(name));
+    let site = headers.contains_key("sec-fetch-site").then(|| fetch("sec-fetch-site").unwrap_or_default());
+    let is_opened = rest.is_empty()
+        && fetch("sec-fetch-mode").as_deref() == Some("navigate")
+        && fetch("sec-fetch-dest").as_deref() == Some("document");
+    if !is_opened && site.is_some_and(|site| site != "same-origin") {
+        return Some((StatusCode::FORBIDDEN, "another page asks"));
+    }
+    if request.method() != Method::GET {
+        return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET"));
+    }
+    None
+}
+
+/// Compares without telling by its time how much is equal.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
+}
+
+/// Lets a question through or refuses it; adds to every answer what the browser is told.
+pub(super) async fn check(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+    let mut response = match refusal(&served, &request) {
+        Some((status, why)) => {
+            let mut refused = Response::new(Body::from(why));
+            *refused.status_mut() = status;
+            refused.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+            refused
+        }
+        None => {
+            served.touch();
+            next.run(request).await
+        }
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}

@@ -1,0 +1,322 @@
+//! What the page asks, and the answers.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderMap, HeaderValue};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Served, assets};
+use crate::details;
+use crate::search;
+use crate::statistics;
+use crate::tiles::{self, Asked};
+use crate::timeline::{Facts, Group, Timeline};
+
+/// Answers that are longer are compressed: a tunnel looks like this machine.
+const PLAIN_BYTES: usize = 64 << 10;
+
+/// Names in an answer.
+const MOST_NAMES: usize = 4096;
+
+/// The longest name that is sent, bytes; all of it is among the details.
+const NAME_BYTES: usize = 512;
+
+/// What can be asked. That the first part of a path is the token, is checked before.
+pub(super) fn routes() -> Router<Arc<Served>> {
+    Router::new()
+        .route("/{token}/", get(async || page("index.html")))
+        .route("/{token}/trace", get(trace))
+        .route("/{token}/tiles", get(tiles))
+        .route("/{token}/names", get(names))
+        .route("/{token}/event", get(event))
+        .route("/{token}/search", get(find))
+        .route("/{token}/statistics", get(statistics))
+        .route("/{token}/alive", get(async || StatusCode::NO_CONTENT))
+        .route("/{token}/{file}", get(async |Path((_, file)): Path<(String, String)>| page(&file)))
+}
+
+fn page(file: &str) -> Response {
+    match assets::asset(file) {
+        Some((kind, content)) => ([(header::CONTENT_TYPE, kind)], content).into_response(),
+        None => failure(StatusCode::NOT_FOUND, "not found"),
+    }
+}
+
+fn failure(status: StatusCode, why: &str) -> Response {
+    #[derive(Serialize)]
+    struct Failure<'a> {
+        error: &'a str,
+    }
+    (status, json(&HeaderMap::new(), &Failure { error: why })).into_response()
+}
+
+/// The parameters of a question; what is wrong with them is said as a failure.
+struct Parameters<T>(T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let query: Result<Query<T>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        match query {
+            Ok(Query(parameters)) => Ok(Parameters(parameters)),
+            Err(_) => Err(failure(StatusCode::BAD_REQUEST, "the parameters are not as they should be")),
+        }
+    }
+}
+
+/// An answer of this type, compressed where it is long and the browser takes that.
+pub(super) fn answer(headers: &HeaderMap, kind: &'static str, content: Vec<u8>) -> Response {
+    let takes = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let takes_gzip = takes.is_some_and(|takes| takes.split(',').any(|one| one.trim() == "gzip"));
+    let mut response = Response::new(Body::empty());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    let mut body = content;
+    if takes_gzip && body.len() > PLAIN_BYTES {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        if let Ok(packed) = encoder.write_all(&body).and_then(|()| encoder.finish()) {
+            body = packed;
+            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+    }
+    *response.body_mut() = Body::from(body);
+    response
+}
+
+fn json(headers: &HeaderMap, content: &impl Serialize) -> Response {
+    match serde_json::to_vec(content) {
+        Ok(content) => answer(headers, "application/json", content),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// Why there is no answer.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        failure(self.0, &self.1)
+    }
+}
+
+/// The timeline, once it is read.
+fn timeline(served: &Served) -> Result<&Timeline, Refused> {
+    match served.timeline.get() {
+        Some(Ok(timeline)) => Ok(timeline),
+        Some(Err(error)) => Err(Refused(StatusCode::INTERNAL_SERVER_ERROR, error.clone())),
+        None => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, "the trace is still being read".to_string())),
+    }
+}
+
+/// Works out an answer beside the thread that takes questions.
+async fn worked_out(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|_| failure(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be worked out"))
+}
+
+/// The trace, or how far its reading has come.
+async fn trace(State(served): State<Arc<Served>>, headers: HeaderMap) -> Response {
+    #[derive(Serialize)]
+    struct Reading {
+        is_read: bool,
+        rows: u64,
+        of: u64,
+    }
+    #[derive(Serialize)]
+    struct Whole<'a> {
+        is_read: bool,
+        facts: &'a Facts,
+        groups: &'a [Group],
+        names: usize,
+        bytes_of_levels: usize,
+    }
+    if served.timeline.get().is_none() {
+        let rows = served.progress.rows.load(Ordering::Relaxed);
+        let of = served.progress.of.load(Ordering::Relaxed);
+        return json(&headers, &Reading { is_read: false, rows, of });
+    }
+    match timeline(&served) {
+        Err(refused) => refused.into_response(),
+        Ok(timeline) => json(
+            &headers,
+            &Whole {
+                is_read: true,
+                facts: &timeline.facts,
+                groups: &timeline.groups,
+                names: timeline.names.len(),
+                bytes_of_levels: timeline.rows.iter().map(|row| row.pyramid.bytes()).sum(),
+            },
+        ),
+    }
+}
+
+#[derive(Deserialize)]
+struct TilesOf {
+    level: u8,
+    first: u64,
+    tiles: u32,
+    /// Numbers with commas between them.
+    rows: String,
+}
+
+/// Numbers with commas between them.
+fn numbers(text: &str) -> Option<Vec<u32>> {
+    text.split(',').filter(|number| !number.is_empty()).map(|number| number.parse().ok()).collect()
+}
+
+async fn tiles(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(TilesOf { level, first, tiles, rows }): Parameters<TilesOf>,
+) -> Response {
+    worked_out(move || {
+        let timeline = match timeline(&served) {
+            Ok(timeline) => timeline,
+            Err(refused) => return refused.into_response(),
+        };
+        let Some(rows) = numbers(&rows) else { return failure(StatusCode::BAD_REQUEST, "rows are numbers") };
+        let asked = Asked { level, first, tiles, rows };
+        if let Some(fault) = asked.fault() {
+            return failure(StatusCode::BAD_REQUEST, fault);
+        }
+        answer(&headers, "application/octet-stream", tiles::tiles(timeline, &asked))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct NamesFrom {
+    from: usize,
+}
+
+async fn names(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(NamesFrom { from }): Parameters<NamesFrom>,
+) -> Response {
+    let timeline = match timeline(&served) {
+        Ok(timeline) => timeline,
+        Err(refused) => return refused.into_response(),
+    };
+    let names = timeline.names.iter().skip(from).take(MOST_NAMES);
+    let names: Vec<(String, u8)> = names.map(|name| (cut(&name.text), name.kind as u8)).collect();
+    json(&headers, &names)
+}
+
+/// A name that is not too long to be sent.
+fn cut(text: &str) -> String {
+    if text.len() <= NAME_BYTES {
+        return text.to_string();
+    }
+    let end = (0..=NAME_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+#[derive(Deserialize)]
+struct WhichEvent {
+    /// Its number.
+    event: Option<u32>,
+    /// Otherwise the id of an operation, or of a call.
+    op: Option<i64>,
+    call: Option<i64>,
+    /// Otherwise the first of this row.
+    row: Option<u32>,
+    /// How many events further, in its row.
+    #[serde(default, rename = "move")]
+    further: i64,
+    /// Whether nothing is wanted of the file.
+    brief: Option<bool>,
+}
+
+async fn event(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(WhichEvent { event, op, call, row, further, brief }): Parameters<WhichEvent>,
+) -> Response {
+    worked_out(move || {
+        let timeline = match timeline(&served) {
+            Ok(timeline) => timeline,
+            Err(refused) => return refused.into_response(),
+        };
+        let event = event
+            .or_else(|| timeline.event_of(true, op?))
+            .or_else(|| timeline.event_of(false, call?))
+            .or_else(|| timeline.first_of(row?))
+            .and_then(|event| timeline.further(event, further));
+        let Some(mut found) = event.and_then(|event| details::brief(timeline, event)) else {
+            return failure(StatusCode::NOT_FOUND, "the trace has no such event");
+        };
+        if brief != Some(true) {
+            let completed = served.pool.get().and_then(|connection| {
+                let (trace, version) = &*connection;
+                details::complete(&mut found, trace, *version)
+            });
+            if let Err(error) = completed {
+                return failure(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}"));
+            }
+        }
+        json(&headers, &found)
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Text {
+    q: String,
+}
+
+async fn find(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(Text { q }): Parameters<Text>,
+) -> Response {
+    worked_out(move || {
+        let timeline = match timeline(&served) {
+            Ok(timeline) => timeline,
+            Err(refused) => return refused.into_response(),
+        };
+        match search::search(timeline, &q) {
+            Ok(found) => json(&headers, &found),
+            Err(error) => failure(StatusCode::BAD_REQUEST, &error.to_string()),
+        }
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Selection {
+    from: u64,
+    to: u64,
+    rows: String,
+}
+
+async fn statistics(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(Selection { from, to, rows }): Parameters<Selection>,
+) -> Response {
+    worked_out(move || {
+        let timeline = match timeline(&served) {
+            Ok(timeline) => timeline,
+            Err(refused) => return refused.into_response(),
+        };
+        let Some(rows) = numbers(&rows) else { return failure(StatusCode::BAD_REQUEST, "rows are numbers") };
+        json(&headers, &statistics::statistics(timeline, &rows, from, to.max(from)))
+    })
+    .await
+}

@@ -1,0 +1,40 @@
+//! The files of the page, as they lie in `view/page`.
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The page's files.
+macro_rules! assets {
+    ($($name:literal: $kind:expr,)*) => {
+        /// Name, type and content of each.
+        const ASSETS: &[(&str, &str, &[u8])] = &[$(($name, $kind, include_bytes!(concat!("../../page/", $name)))),*];
+    };
+}
+
+assets! {
+    "index.html": "text/html; charset=utf-8",
+    "style.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "app.mjs": SCRIPT,
+    "axis.mjs": SCRIPT,
+    "colour.mjs": SCRIPT,
+    "format.mjs": SCRIPT,
+    "keys.mjs": SCRIPT,
+    "layout.mjs": SCRIPT,
+    "paint.mjs": SCRIPT,
+    "panes.mjs": SCRIPT,
+    "server.mjs": SCRIPT,
+    "state.mjs": SCRIPT,
+    "tiles.mjs": SCRIPT,
+    "timeline.mjs": SCRIPT,
+}
+
+/// Names the directory whose files are served in place of those that are compiled in, for who changes the page.
+const DIRECTORY: &str = "RPD_VIEW_ASSETS";
+
+/// Type and content of a file of the page.
+pub(super) fn asset(name: &str) -> Option<(&'static str, Vec<u8>)> {
+    let (name, kind, content) = ASSETS.iter().find(|(known, ..)| *known == name)?;
+    let written = std::env::var_os(DIRECTORY)
+        .and_then(|directory| std::fs::read(std::path::Path::new(&directory).join(name)).ok());
+    Some((kind, written.unwrap_or_else(|| content.to_vec())))
+}

@@ -1,0 +1,168 @@
+//! A trace as it is shown: processes with their threads, GPUs with their queues, events in lanes, and what each shows from afar.
+
+use serde::Serialize;
+
+use crate::columns::{Busy, Columns, Lane};
+use crate::links::Links;
+use crate::names::Name;
+use crate::pyramid::{Pyramid, Run};
+
+/// A process or a GPU.
+#[derive(Debug, Clone, Serialize)]
+pub struct Group {
+    /// What it is called in links to the page: the same in each reading of a file.
+    pub key: String,
+    /// Its name.
+    pub label: String,
+    /// What else is known of it.
+    pub detail: String,
+    /// Whether it is a GPU.
+    pub is_gpu: bool,
+    /// Name of its host, where the trace has several.
+    pub host: Option<String>,
+    /// Its threads or queues.
+    pub tracks: Vec<Track>,
+    /// The row with the times in which any of its events runs.
+    pub busy: u32,
+}
+
+/// A thread or a queue.
+#[derive(Debug, Clone, Serialize)]
+pub struct Track {
+    /// What it is called in links to the page.
+    pub key: String,
+    /// Its name.
+    pub label: String,
+    /// Its rows, from the top.
+    pub rows: Vec<u32>,
+    /// The row with the times in which any of its events runs.
+    pub busy: u32,
+    /// How many events it has.
+    pub events: u64,
+    /// Events that found no row, because too many overlap.
+    pub not_shown: u64,
+}
+
+/// What a row shows.
+#[derive(Debug)]
+pub enum Shown {
+    /// The events of a lane, by its number.
+    Lane(usize),
+    /// Times in which any of several runs.
+    Busy(Busy),
+}
+
+/// A row of pixels on the page, known by its number.
+#[derive(Debug)]
+pub struct Row {
+    /// What it shows.
+    pub shown: Shown,
+    /// What it shows from afar.
+    pub pyramid: Pyramid,
+}
+
+/// What a trace holds and lacks.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Facts {
+    /// Name of the file.
+    pub file: String,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Version of its schema.
+    pub schema: String,
+    /// When its first event begins, ns of the recording host's clock; a text, because numbers of the page are not exact so far.
+    pub first_ns: String,
+    /// From there to the last end, ns.
+    pub span_ns: u64,
+    /// Calls and markers.
+    pub calls: u64,
+    /// Operations.
+    pub ops: u64,
+    /// Processes that were recorded.
+    pub sessions: u64,
+    /// Records lost while recording, by cause.
+    pub lost: Vec<(String, u64)>,
+    /// Launches whose operation is not known.
+    pub launches_without_op: u64,
+    /// Rows with impossible times, ids or places, which are not shown.
+    pub impossible: u64,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub struct Timeline {
+    /// What the trace holds.
+    pub facts: Facts,
+    /// Processes, then GPUs.
+    pub groups: Vec<Group>,
+    /// Tracks by their number in lanes: those before this are threads, the others queues.
+    pub queues_from: u32,
+    /// The events.
+    pub columns: Columns,
+    /// The rows, by number.
+    pub rows: Vec<Row>,
+    /// The row of each lane; none for an overfull one.
+    pub row_of_lane: Vec<Option<u32>>,
+    /// Calls and their operations.
+    pub links: Links,
+    /// Names by number.
+    pub names: Vec<Name>,
+    /// The calls in the order of their ids.
+    pub calls_by_id: Vec<u32>,
+    /// The operations in the order of their ids.
+    pub ops_by_id: Vec<u32>,
+}
+
+impl Timeline {
+    /// The runs of a row.
+    pub fn runs(&self, row: u32, level: u8, buckets: std::ops::Range<u64>) -> Vec<Run> {
+        let Some(Row { shown, pyramid }) = self.rows.get(row as usize) else { return Vec::new() };
+        match shown {
+            Shown::Lane(lane) => {
+                let lane = &self.columns.lanes()[*lane];
+                pyramid.runs(&self.columns.of_lane(lane), level, buckets)
+            }
+            Shown::Busy(busy) => pyramid.runs(busy, level, buckets),
+        }
+    }
+
+    /// The lane of an event.
+    pub fn lane(&self, event: u32) -> &Lane {
+        &self.columns.lanes()[self.columns.lane_of(event)]
+    }
+
+    /// Whether an event is an operation of a GPU.
+    pub fn is_op(&self, event: u32) -> bool {
+        self.lane(event).track >= self.queues_from
+    }
+
+    /// The name of an event.
+    pub fn name(&self, event: u32) -> &Name {
+        &self.names[self.columns.name(event) as usize]
+    }
+
+    /// The event of an operation or a call with this id.
+    pub fn event_of(&self, is_op: bool, id: i64) -> Option<u32> {
+        let events = if is_op { &self.ops_by_id } else { &self.calls_by_id };
+        let at = events.binary_search_by_key(&id, |event| self.columns.id(*event)).ok()?;
+        Some(events[at])
+    }
+
+    /// The first event of a row.
+    pub fn first_of(&self, row: u32) -> Option<u32> {
+        match self.rows.get(row as usize)?.shown {
+            Shown::Lane(lane) => Some(self.columns.lanes()[lane].events.start),
+            Shown::Busy(_) => None,
+        }
+    }
+
+    /// The event that is so many further in the lane of an event, or the last one there.
+    pub fn further(&self, event: u32, by: i64) -> Option<u32> {
+        if event as usize >= self.columns.len() {
+            return None;
+        }
+        let events = &self.lane(event).events;
+        let last = i64::from(events.end) - 1;
+        u32::try_from(i64::from(event).saturating_add(by).clamp(i64::from(events.start), last)).ok()
+    }
+}

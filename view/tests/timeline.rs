@@ -1,0 +1,334 @@
+//! Real files of random rows: what is read, drawn and counted is what SQL and slow, obvious code say.
+
+// Tests may unwrap: a panic is how they fail.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use proptest::prelude::*;
+use rpd_view::reading::{Progress, read};
+use rpd_view::search::search;
+use rpd_view::statistics::statistics;
+use rpd_view::tiles::{Asked, BUCKETS, tiles};
+use rpd_view::timeline::{Shown, Timeline};
+use rusqlite::Connection;
+
+/// A call: pid, tid, start, duration, name. An operation: GPU, queue, start, duration, name.
+type Event = (i64, i64, u64, u64, i64);
+
+#[derive(Debug, Clone)]
+struct Made {
+    calls: Vec<Event>,
+    ops: Vec<Event>,
+    links: Vec<(usize, usize)>,
+}
+
+/// Times of the first event are behind this.
+const BEGIN: u64 = 1_000_000_007;
+
+fn made(most: usize) -> impl Strategy<Value = Made> {
+    let duration = prop_oneof![1 => Just(0u64), 5 => 1u64..400, 1 => 1000u64..40_000];
+    let event = move |most: u64| (0i64..2, 0i64..3, 0u64..most, duration.clone(), 10i64..14);
+    let events = prop::collection::vec(event(30_000), 0..most);
+    (events.clone(), events).prop_flat_map(|(calls, ops)| {
+        let links = prop::collection::vec((0..calls.len().max(1), 0..ops.len().max(1)), 0..40);
+        let links = if calls.is_empty() || ops.is_empty() {
+            prop::collection::vec((0usize..1, 0usize..1), 0).boxed()
+        } else {
+            links.boxed()
+        };
+        (Just(calls), Just(ops), links).prop_map(|(calls, ops, links)| Made { calls, ops, links })
+    })
+}
+
+fn write(file: &Path, made: &Made) -> Connection {
+    rpd_schema::create(file).unwrap();
+    let mut trace = Connection::open(file).unwrap();
+    trace.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF").unwrap();
+    let rows = trace.transaction().unwrap();
+    let texts = [
+        (1, ""),
+        (2, "UserMarker"),
+        (3, "KernelExecution"),
+        (10, "gemm<float>"),
+        (11, "copy"),
+        (12, "step 7"),
+        (13, "gemm<float>"),
+    ];
+    for text in texts {
+        rows.execute("INSERT INTO rocpd_string (id, string) VALUES (?1, ?2)", text).unwrap();
+    }
+    for (at, (pid, tid, start, duration, name)) in made.calls.iter().enumerate() {
+        let start = (start + BEGIN) as i64;
+        // What is named 12 is a marker.
+        let names = if *name == 12 { (2, 12) } else { (*name, 1) };
+        rows.execute(
+            "INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (at as i64 + 100, pid + 1, tid, start, start + *duration as i64, names.0, names.1),
+        )
+        .unwrap();
+    }
+    for (at, (gpu, queue, start, duration, name)) in made.ops.iter().enumerate() {
+        let start = (start + BEGIN) as i64;
+        rows.execute(
+            "INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+             VALUES (?1, ?2, ?3, 0, '', ?4, ?5, ?6, 3)",
+            (at as i64 + 100, gpu, queue, start, start + *duration as i64, name),
+        )
+        .unwrap();
+    }
+    for (call, op) in &made.links {
+        rows.execute(
+            "INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (?1, ?2)",
+            (*call as i64 + 100, *op as i64 + 100),
+        )
+        .unwrap();
+    }
+    rows.commit().unwrap();
+    trace
+}
+
+fn opened(file: &Path) -> Timeline {
+    let (trace, version) = rpd_schema::open_read(file).unwrap();
+    read(file, (&trace, version), &Progress::default()).unwrap()
+}
+
+/// Events of each track: is it an operation, id, begin, end, name.
+type ByTrack = BTreeMap<String, BTreeSet<(bool, i64, u64, u64, String)>>;
+
+fn by_track(timeline: &Timeline) -> ByTrack {
+    let mut found = ByTrack::new();
+    for group in &timeline.groups {
+        for track in &group.tracks {
+            let events: &mut BTreeSet<_> = found.entry(track.key.clone()).or_default();
+            for row in &track.rows {
+                let Shown::Lane(lane) = timeline.rows[*row as usize].shown else {
+                    panic!("a row without events")
+                };
+                for event in timeline.columns.lanes()[lane].events.clone() {
+                    let (start, end) = timeline.columns.times(event);
+                    let name = timeline.name(event).text.to_string();
+                    assert!(events.insert((group.is_gpu, timeline.columns.id(event), start, end, name)));
+                }
+            }
+            assert_eq!(events.len() as u64, track.events);
+        }
+    }
+    found
+}
+
+fn by_sql(trace: &Connection, first: u64) -> ByTrack {
+    let mut found = ByTrack::new();
+    for (is_op, query) in [
+        (false, "SELECT 'p' || pid || '.0.' || tid, C.id, start, \"end\", iif(N.string = 'UserMarker', G.string, N.string)
+                 FROM rocpd_api C JOIN rocpd_string N ON N.id = apiName_id JOIN rocpd_string G ON G.id = args_id"),
+        (true, "SELECT 'g' || gpuId || '.' || queueId, C.id, start, \"end\", N.string
+                FROM rocpd_op C JOIN rocpd_string N ON N.id = description_id"),
+    ] {
+        let mut rows = trace.prepare(query).unwrap();
+        let mut rows = rows.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let time = |at| row.get::<_, i64>(at).unwrap() as u64 - first;
+            let event = (is_op, row.get(1).unwrap(), time(2), time(3), row.get(4).unwrap());
+            found.entry(row.get(0).unwrap()).or_default().insert(event);
+        }
+    }
+    found
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[4 * at..4 * at + 4].try_into().unwrap())
+}
+
+/// For each bucket of one tile of one row the event and the busy share; and how many events begin in the tile.
+fn decoded(timeline: &Timeline, row: u32, level: u8, tile: u64) -> (Vec<Option<(u32, u8)>>, u64) {
+    let asked = Asked { level, first: tile, tiles: 1, rows: vec![row] };
+    assert_eq!(asked.fault(), None);
+    let bytes = tiles(timeline, &asked);
+    let header: Vec<u32> = (0..8).map(|at| word(&bytes, at)).collect();
+    let runs = header[5] as usize;
+    assert_eq!(
+        header,
+        [0x7464_7072, 1, u32::from(level), 1, 1, runs as u32, tile as u32, (tile >> 32) as u32]
+    );
+    assert_eq!((word(&bytes, 8), word(&bytes, 9) as usize), (row, runs));
+    assert_eq!(bytes.len(), 40 + 17 * runs);
+    let short = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap());
+    let mut buckets = vec![None; BUCKETS as usize];
+    let mut count = 0;
+    for run in 0..runs {
+        let event = word(&bytes, 10 + run);
+        assert_eq!(word(&bytes, 10 + runs + run), timeline.columns.name(event));
+        count += u64::from(word(&bytes, 10 + 2 * runs + run));
+        let (first, length) = (short(40 + 12 * runs + 2 * run), short(40 + 14 * runs + 2 * run));
+        for bucket in first..first + length {
+            assert!(buckets[usize::from(bucket)].replace((event, bytes[40 + 16 * runs + run])).is_none());
+        }
+    }
+    (buckets, count)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_is_read_is_what_sql_says(made in made(120)) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        let trace = write(&file, &made);
+        let timeline = opened(&file);
+        let first: u64 = timeline.facts.first_ns.parse().unwrap();
+        prop_assert_eq!(by_track(&timeline), by_sql(&trace, first));
+        prop_assert_eq!((timeline.facts.calls, timeline.facts.ops), (made.calls.len() as u64, made.ops.len() as u64));
+        // Equal texts are one name, also where the file has them twice.
+        let texts: BTreeSet<_> = timeline.names.iter().map(|name| (&name.text, name.kind.word())).collect();
+        prop_assert_eq!(texts.len(), timeline.names.len());
+        let links: BTreeSet<_> = made.links.iter().collect();
+        prop_assert_eq!(timeline.links.len(), links.len());
+        for (call, op) in links {
+            let call = timeline.event_of(false, *call as i64 + 100).unwrap();
+            let op = timeline.event_of(true, *op as i64 + 100).unwrap();
+            prop_assert!(!timeline.is_op(call) && timeline.is_op(op));
+            prop_assert!(timeline.links.ops(call).any(|other| other == op));
+            prop_assert!(timeline.links.calls(op).any(|other| other == call));
+        }
+        prop_assert_eq!(timeline.event_of(true, 99), None);
+    }
+
+    #[test]
+    fn tiles_are_what_the_events_give(made in made(300), tile in 0u64..70) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        write(&file, &made);
+        let timeline = opened(&file);
+        for (row, shown) in timeline.rows.iter().enumerate() {
+            let Shown::Lane(lane) = shown.shown else { continue };
+            let events: Vec<_> = timeline.columns.lanes()[lane].events.clone().map(|event| (event, timeline.columns.times(event))).collect();
+            for level in [0, 4, 10, 54] {
+                let (buckets, count) = decoded(&timeline, row as u32, level, tile >> level);
+                let first = (tile >> level) * BUCKETS;
+                let begun = events.iter().filter(|(_, (start, _))| (first..first + BUCKETS).contains(&(start >> level)));
+                prop_assert_eq!(count, begun.count() as u64);
+                for (bucket, found) in buckets.into_iter().enumerate() {
+                    let from = (first + bucket as u64) << level;
+                    let to = from + (1 << level);
+                    let here = events.iter().filter(|(_, (start, end))| *start < to && (*end > from || *start >= from));
+                    let longest = here.rev().max_by_key(|(_, (start, end))| end - start).map(|(event, _)| *event);
+                    prop_assert_eq!(found.map(|(event, _)| event), longest, "level {} bucket {}", level, bucket);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_bar_of_a_track_is_its_events_together(made in made(150)) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        write(&file, &made);
+        let timeline = opened(&file);
+        for track in timeline.groups.iter().flat_map(|group| &group.tracks) {
+            let mut is_busy = vec![false; 80_000];
+            for row in &track.rows {
+                let Shown::Lane(lane) = timeline.rows[*row as usize].shown else { panic!() };
+                for event in timeline.columns.lanes()[lane].events.clone() {
+                    let (start, end) = timeline.columns.times(event);
+                    is_busy[start as usize..end as usize].fill(true);
+                }
+            }
+            for run in timeline.runs(track.busy, 10, 0..80) {
+                let times = (run.first << 10) as usize..(run.end() << 10) as usize;
+                let busy = is_busy[times.start.min(80_000)..times.end.min(80_000)].iter().filter(|busy| **busy).count();
+                prop_assert_eq!(run.busy, busy as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn statistics_and_hits_are_what_a_count_gives(made in made(200), from in 0u64..30_000, length in 1u64..20_000) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        write(&file, &made);
+        let timeline = opened(&file);
+        let to = from + length;
+        let rows: Vec<u32> = (0..timeline.rows.len() as u32).filter(|row| row % 2 == 0).collect();
+        let found = statistics(&timeline, &rows, from, to);
+        let mut durations = Vec::new();
+        let mut is_busy = vec![false; length as usize];
+        let mut names: BTreeMap<u32, u64> = BTreeMap::new();
+        for row in &rows {
+            let Shown::Lane(lane) = timeline.rows[*row as usize].shown else { continue };
+            for event in timeline.columns.lanes()[lane].events.clone() {
+                let (start, end) = timeline.columns.times(event);
+                if start < to && (end > from || start >= from) {
+                    durations.push(end - start);
+                    *names.entry(timeline.columns.name(event)).or_default() += end - start;
+                    let part = start.max(from) - from..end.min(to).max(from) - from;
+                    is_busy[part.start as usize..(part.end as usize).max(part.start as usize)].fill(true);
+                }
+            }
+        }
+        durations.sort_unstable();
+        prop_assert_eq!(found.durations.count, durations.len() as u64);
+        prop_assert_eq!(found.durations.total_ns, durations.iter().sum::<u64>());
+        prop_assert_eq!(found.busy_ns, is_busy.iter().filter(|busy| **busy).count() as u64);
+        if let Some(longest) = durations.last() {
+            prop_assert_eq!(found.durations.max_ns, *longest);
+            let rank = |percent: f64| durations[((durations.len() as f64 * percent).ceil() as usize).max(1) - 1];
+            prop_assert_eq!((found.durations.p50_ns, found.durations.p99_ns), (rank(0.5), rank(0.99)));
+        }
+        let by_name: BTreeMap<u32, u64> = found.names.iter().map(|of| (of.name, of.durations.total_ns)).collect();
+        prop_assert_eq!(by_name, names);
+
+        let named = |event: &&Event, text: &str| ["gemm<float>", "copy", "step 7", "gemm<float>"][(event.4 - 10) as usize].contains(text);
+        let all = made.calls.iter().chain(&made.ops);
+        prop_assert_eq!(search(&timeline, "GEMM").unwrap().count, all.clone().filter(|event| named(event, "gemm")).count() as u64);
+        prop_assert_eq!(search(&timeline, "re:^step [0-9]$").unwrap().count, all.clone().filter(|event| event.4 == 12).count() as u64);
+        prop_assert_eq!(search(&timeline, "dur>300ns gpu:1").unwrap().count,
+            made.ops.iter().filter(|event| event.0 == 1 && event.3 > 300).count() as u64);
+        let hits = search(&timeline, "o").unwrap();
+        prop_assert_eq!(hits.parts.iter().map(|part| u64::from(*part)).sum::<u64>(), hits.count);
+        prop_assert!(hits.hits.windows(2).all(|pair| pair[0].start_ns <= pair[1].start_ns));
+        prop_assert_eq!(search(&timeline, "no such name").unwrap().count, 0);
+    }
+}
+
+#[test]
+fn extremes_are_left_out_and_counted() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("t.rpd");
+    let trace = write(&file, &Made { calls: vec![(1, 1, 5, 10, 10)], ops: vec![], links: vec![(7, 7)] });
+    for (start, end, pid) in [
+        ("9223372036854775807", "9223372036854775807", "1"),
+        ("-9223372036854775808", "5", "1"),
+        ("1000000020", "1000000010", "1"),
+        ("'x'", "7", "1"),
+        ("NULL", "NULL", "1"),
+        ("1000000020", "1000000030", "'p'"),
+        ("1000000020", "1000000030", "9223372036854775807"),
+    ] {
+        let mut insert = format!(
+            "INSERT INTO rocpd_api (pid, tid, start, \"end\", apiName_id, args_id) VALUES ({pid}, 1, {start}, {end}, 99, 99)"
+        );
+        if start == "NULL" {
+            insert = insert.replace("NULL", "''");
+        }
+        trace.execute_batch(&insert).unwrap();
+    }
+    let timeline = opened(&file);
+    assert_eq!((timeline.facts.impossible, timeline.facts.calls), (6, 2));
+    assert!(timeline.links.is_empty());
+    let keys: Vec<_> = timeline.groups.iter().map(|group| &*group.key).collect();
+    assert_eq!(keys, ["p2.0", "p9223372036854775807.0"]);
+}
+
+#[test]
+fn an_empty_trace_is_an_empty_timeline() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("t.rpd");
+    rpd_schema::create(&file).unwrap();
+    let timeline = opened(&file);
+    assert!(timeline.groups.is_empty() && timeline.columns.is_empty() && timeline.rows.is_empty());
+    assert_eq!(statistics(&timeline, &[0, 1], 0, 100), rpd_view::statistics::Statistics::default());
+    assert_eq!(timeline.first_of(0), None);
+}
