@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rpd_simgpu::counts;
 
-use crate::harness::{Dir, Loading, Ran, Run, Trace, program, rpd};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, aql_code_object, program, recorder, rpd};
 use crate::probe::code_with;
 
 /// The kernels of blocks.hip.
@@ -167,4 +167,112 @@ fn rpd_probe_and_rpd_blocks() {
     for word in ["calls", "1 dispatch counted", "VALU", "twice(int)", "deep(int, int)"] {
         assert!(shown.stdout.contains(word), "{word}: {shown}");
     }
+}
+
+/// Sums over the file: dispatches of `collatz` that were counted, and waves that entered its first block.
+fn counted_collatz(trace: &Trace) -> (i64, i64) {
+    let dispatches = trace.number(
+        "select count(distinct I.op_id) from ext_instrumentation I join rocpd_string S on S.id = I.kernelName_id
+         where S.string = 'collatz' and I.incomplete = 0",
+    );
+    let waves = trace.number(
+        "select coalesce(sum(C.waves), 0) from ext_blockcount C join ext_block B on B.id = C.block_id
+         where B.functionName = 'collatz' and B.number = (select min(number) from ext_block where functionName = 'collatz')",
+    );
+    (dispatches, waves)
+}
+
+/// What happens to programs: each behaves as without counting, and what was counted is of whole dispatches.
+#[test]
+fn whatever_the_program_does() {
+    let module = format!("module={}", aql_code_object("gfx900").display());
+    // Arguments, and dispatches of collatz on both GPUs that have completed and are recorded; none where that is a matter of pace.
+    let moments: [(&[&str], Option<i64>); 9] = [
+        (&["collatz=5", "graph=20", "collatz"], Some(2 * 6 + 20)),
+        (&["collatz", &module, "collatz"], Some(4)),
+        (&["collatz", "fork", "collatz=3", "fork", "reduce"], Some(8)),
+        (&["collatz=3", "reset", "collatz=2", "reset"], Some(10)),
+        (&["collatz=2", "stop", "choose=4", "start", "collatz"], Some(6)),
+        (&["stop", "collatz", "fork", "start", "collatz"], Some(2)),
+        (&["collatz=4", "leave"], None),
+        (&["collatz=4", "exit"], None),
+        (&["collatz=4", "kill"], None),
+    ];
+    for what in ["count", "time"] {
+        for (arguments, expected) in moments {
+            let (dir, without) = (Dir::new(), Dir::new());
+            let plain = with(Run::new(&without, program("blocks")).gpus(2), arguments).run();
+            let ran = with(counted(&dir, what), arguments).run();
+            assert_eq!((ran.status, &ran.stdout), (plain.status, &plain.stdout), "{arguments:?}: {ran}");
+            if arguments.last() == Some(&"kill") && !dir.path("trace.rpd").exists() {
+                continue;
+            }
+            let trace = dir.trace("trace.rpd");
+            trace.check_integrity();
+            let (dispatches, waves) = counted_collatz(&trace);
+            assert_eq!(waves, dispatches * WAVES, "{arguments:?}: {ran}");
+            match expected {
+                Some(expected) => {
+                    ran.expect_silent();
+                    assert_eq!(dispatches, expected, "{arguments:?}");
+                }
+                None => assert!(ran.stderr.is_empty() || ran.stderr.contains("had not completed"), "{ran}"),
+            }
+        }
+    }
+}
+
+/// The file may not grow any more: what is missing is said, and the program has its results.
+#[test]
+fn a_file_that_is_full() {
+    let (dir, without) = (Dir::new(), Dir::new());
+    let plain = with(Run::new(&without, program("blocks")), &["collatz", "choose=50", "reduce=50"]).run();
+    let run = Run::new(&dir, "unshare").arg("--mount").arg("sh").arg("-c");
+    let script = "mkdir small && mount -t tmpfs -o size=300k none small && LD_PRELOAD=$RECORDER RPDT_FILENAME=small/t.rpd \"$@\"";
+    let run = run.arg(script).arg("sh").arg(program("blocks")).env("RECORDER", recorder());
+    let ran = with(run.env("RPDT_COUNT_BLOCKS", "lanes"), &["collatz", "choose=50", "reduce=50"]).run();
+    if ran.stderr.contains("unshare") || ran.stderr.contains("mount:") {
+        return;
+    }
+    assert_eq!(ran.expect(0).stdout, plain.stdout);
+    assert!(ran.stderr.contains("t.rpd"), "{ran}");
+}
+
+/// Loops and branches, memory and instructions, as `rpd blocks` tells them of a real run.
+#[test]
+fn what_rpd_blocks_says_of_a_run() {
+    let dir = Dir::new();
+    let run =
+        Run::new(&dir, rpd()).arg("probe").arg("--auto=lanes").arg("-l").arg("log").arg("-o").arg("t.rpd");
+    with(run.arg("--").arg(program("blocks")), &["straight", "collatz"]).run().expect(0);
+    assert!(dir.path("t.rpd.code").is_dir());
+    let json = Run::new(&dir, rpd()).arg("blocks").arg("--json").arg("--disasm").arg("t.rpd").run();
+    let kernels: serde_json::Value = serde_json::from_str(&json.expect(0).expect_silent().stdout).unwrap();
+    let of = |name: &str| kernels.as_array().unwrap().iter().find(|kernel| kernel["kernel"] == name).unwrap();
+    let (straight, collatz) = (of("straight"), of("collatz"));
+    // A number for each work-item is stored, and what a wave needs to know of its launch is loaded.
+    let stored = WAVES * 64 * 4;
+    let loaded = straight["memory_bytes"].as_i64().unwrap() - stored;
+    assert!(loaded > 0 && loaded % (WAVES * 4) == 0 && loaded <= WAVES * 64, "{loaded}");
+    assert_eq!(straight["flops"], 0);
+    // Each wave enters the loop, and stays until the last of its numbers is 1.
+    let steps = |mut number: i64| {
+        let mut count = 0;
+        while number != 1 {
+            number = if number % 2 == 1 { 3 * number + 1 } else { number / 2 };
+            count += 1;
+        }
+        count
+    };
+    let turns: i64 = (0..WAVES).map(|wave| (1..=64).map(|item| steps(wave * 64 + item)).max().unwrap()).sum();
+    let rows = collatz["rows"].as_array().unwrap();
+    let head = rows.iter().find(|row| row["loop_entries"].is_i64()).expect("a loop");
+    assert_eq!(head["loop_entries"], WAVES);
+    assert!((turns..=turns + WAVES).contains(&head["waves"].as_i64().unwrap()), "{head} {turns}");
+    for row in rows {
+        let taken = row["taken"].as_i64().unwrap_or(0);
+        assert!((0..=row["waves"].as_i64().unwrap()).contains(&taken), "{row}");
+        assert_eq!(row["code"].as_array().unwrap().len() as i64, row["instructions"].as_i64().unwrap());
+    }
+    assert!(rows.iter().any(|row| row["taken"].as_i64().is_some_and(|taken| taken > 0)));
 }

@@ -168,8 +168,6 @@ pub struct CountedKernel {
     pub blocks: Range<usize>,
     /// Counters of that buffer, 64 bits each. It has to be aligned to 8 bytes, and zero at first.
     pub counters: u32,
-    /// Registers as the hardware allots them to the original.
-    pub registers_before: AllottedRegisters,
     /// Registers as the hardware allots them to the counting kernel.
     pub registers: AllottedRegisters,
     /// It counts through the scalar unit, since too few vector registers were free.
@@ -182,25 +180,15 @@ pub struct CountedKernel {
 impl CountedKernel {
     /// Whether a work-group of so many work-items can run: one whose waves do not fit on a CU together is never launched, and hangs.
     pub fn fits(&self, work_items: u32) -> bool {
-        self.waves(work_items, &self.registers).is_some_and(|occupancy| occupancy.workgroups > 0)
-    }
-
-    /// Whether a SIMD holds as many waves of it as of the original, by registers: where not, fewer work-groups are resident.
-    pub fn keeps_residency(&self, work_items: u32) -> bool {
-        let workgroups = |registers| self.waves(work_items, registers).map(|occupancy| occupancy.workgroups);
-        workgroups(&self.registers) == workgroups(&self.registers_before)
-    }
-
-    fn waves(&self, work_items: u32, registers: &AllottedRegisters) -> Option<Occupancy> {
         let need = Need {
-            vgprs: registers.vgprs,
-            sgprs: registers.sgprs,
+            vgprs: self.registers.vgprs,
+            sgprs: self.registers.sgprs,
             lds: 0,
             workgroup: work_items,
             wavefront_size: 64,
             workgroup_processor_mode: false,
         };
-        Occupancy::of(&self.processor, &need)
+        Occupancy::of(&self.processor, &need).is_some_and(|occupancy| occupancy.workgroups > 0)
     }
 }
 

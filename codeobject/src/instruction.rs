@@ -1,12 +1,15 @@
 //! Instructions of gfx9: how long one is, what it does to control, and what kind of work it is.
 //!
 //! Numbers of formats and opcodes are those of AMD's documents "Vega" and "CDNA" (chapters "Microcode Formats" and "Instructions"). The
-//! first word alone says how long an instruction is. [`registers`](Instruction::registers) says which registers one names.
+//! first word alone says how long an instruction is. [`registers`](Instruction::registers) says which registers one names,
+//! [`work`](Instruction::work) what it computes and moves, [`waits`](Instruction::waits) what it waits for.
 
 mod operands;
+mod work;
 
 pub use operands::Registers;
 pub(crate) use operands::ScalarWrites;
+pub use work::{Wait, Work};
 
 /// The format of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -253,3 +253,133 @@ fn what_is_made_can_be_disassembled() {
     }
     assert!(compared > 10_000, "{compared}");
 }
+
+/// Floating-point operations and bytes of one instruction, by LLVM's text alone: of a lane, of a wave, of a lane, of a wave.
+fn work_of(text: &str) -> [u64; 4] {
+    let name = text.split(' ').next().unwrap_or_default();
+    let name = name.trim_end_matches("_e32").trim_end_matches("_e64");
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if let Some(shape) = name.strip_prefix("v_mfma_f32_") {
+        let end = shape.rfind(|c: char| c == 'x').map_or(0, |at| at + 1);
+        let depth = shape[end..].split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        let sizes =
+            shape[..end].trim_end_matches('x').split('x').map(|size| size.parse::<u64>().expect("a size"));
+        let size = sizes.product::<u64>();
+        // All blocks of the result are in the registers of 64 lanes.
+        let (first, last) =
+            text.split(['[', ']']).nth(1).and_then(|range| range.split_once(':')).expect("a range");
+        let registers = last.parse::<u64>().expect("a number") - first.parse::<u64>().expect("a number") + 1;
+        let blocks = registers * 64 / size;
+        return [0, 2 * size * blocks * depth.parse::<u64>().expect("a depth"), 0, 0];
+    }
+    let is_float = name.ends_with("_f16") || name.ends_with("_f32") || name.ends_with("_f64");
+    let is_no_arithmetic =
+        has(&["cvt", "cmp", "interp", "mfma", "div_scale", "div_fixup", "pk_max", "pk_min"]);
+    if name.starts_with("v_") && !is_no_arithmetic {
+        let packed = if has(&["_pk_", "_dot2"]) { 2 } else { 1 };
+        let begins = |begins: &[&str]| {
+            let rest = name.trim_start_matches("v_").trim_start_matches("pk_");
+            begins.iter().any(|begin| rest.starts_with(begin))
+        };
+        let one =
+            ["add_", "sub_", "subrev_", "mul_", "exp_", "log_", "rcp_", "rsq_", "sqrt_", "sin_", "cos_"];
+        let two = [
+            "mac_",
+            "fmac_",
+            "mad_",
+            "fma_",
+            "madmk_",
+            "madak_",
+            "div_fmas_",
+            "dot2_f32",
+            "dot2c_f32",
+            "mad_mix",
+        ];
+        let each = match () {
+            _ if !is_float => 0,
+            _ if begins(&two) => 2,
+            _ if begins(&one) => 1,
+            _ => 0,
+        };
+        return [packed * each, 0, 0, 0];
+    }
+    let is_memory = ["flat_", "global_", "buffer_", "tbuffer_"].iter().any(|begin| name.starts_with(begin));
+    let words = |name: &str| match name.rsplit('_').next().unwrap_or_default() {
+        "dwordx2" | "xy" => 2,
+        "dwordx3" | "xyz" => 3,
+        "dwordx4" | "xyzw" => 4,
+        "dwordx8" => 8,
+        "dwordx16" => 16,
+        _ => 1,
+    };
+    if is_memory && has(&["load", "store"]) && !has(&["lds"]) {
+        let size = if has(&["byte"]) {
+            1
+        } else if has(&["short", "d16"]) {
+            2
+        } else {
+            4
+        };
+        return [0, 0, size * words(name), 0];
+    }
+    if is_memory && has(&["atomic"]) {
+        return [0, 0, if name.ends_with("_x2") { 16 } else { 8 }, 0];
+    }
+    if name.starts_with("s_") && has(&["_load_dword", "_store_dword"]) {
+        return [0, 0, 0, 4 * words(name)];
+    }
+    if name.starts_with("s_") && has(&["_atomic_"]) {
+        return [0, 0, 0, if name.ends_with("_x2") { 16 } else { 8 }];
+    }
+    [0; 4]
+}
+
+/// Every opcode that LLVM knows.
+#[test]
+fn what_instructions_compute_and_move() {
+    let mut all: Vec<[u32; 2]> = Vec::new();
+    all.extend((0..62).map(|op| [op << 25 | 0x100, 0]));
+    all.extend((0..256).map(|op| [0x3f << 25 | op << 9 | 0x100, 0]));
+    all.extend((0..1024).map(|op| [0x34 << 26 | op << 16, 0x0402_0100]));
+    all.extend((0..128).map(|op| [0x1a7 << 23 | op << 16 | 0x4000, 0x1c0a_0501]));
+    all.extend((0..128).map(|op| [0x37 << 26 | op << 18 | 0x8000, 0x007f_0000]));
+    all.extend((0..128).map(|op| [0x38 << 26 | op << 18, 0x8000_0000]));
+    all.extend((0..16).map(|op| [0x3a << 26 | op << 15 | 4 << 19, 0x8000_0000]));
+    all.extend((0..256).map(|op| [0x30 << 26 | op << 18 | 1 << 17, 0]));
+    const NOP: u32 = 0xbf80_0000;
+    let bytes: Vec<u8> =
+        all.iter().flat_map(|words| [words[0], words[1], NOP, NOP]).flat_map(u32::to_le_bytes).collect();
+    let mut compared = 0;
+    for processor in ["gfx900", "gfx906", "gfx908"] {
+        let shown = disassembled_words(&bytes, processor);
+        for (place, words) in all.iter().enumerate() {
+            let Some(Shown { text, words: own }) = shown.get(&(place as u64 * 16)) else { continue };
+            let Some(instruction) = Instruction::decode(words[0], Some(words[1])) else { continue };
+            // Of a long form that LLVM does not know it shows the words.
+            if text.starts_with(".long") || own.len() * 4 != instruction.length as usize {
+                continue;
+            }
+            let work = instruction.work();
+            let work = [work.lane_flops, work.wave_flops, work.lane_bytes, work.wave_bytes];
+            assert_eq!(work, work_of(text), "{processor}: {text}");
+            compared += usize::from(work != [0; 4]);
+        }
+    }
+    assert!(compared > 600, "{compared}");
+}
+
+#[test]
+fn what_waves_wait_for() {
+    let waits = |word: u32| -> Vec<&str> {
+        Instruction::decode(word, None).expect("an instruction").waits().map(|wait| wait.name()).collect()
+    };
+    // s_waitcnt vmcnt(0), lgkmcnt(0), vmcnt(16) lgkmcnt(3), none at all; s_barrier, s_sleep, s_nop.
+    assert_eq!(waits(0xbf8c_0f70), ["VMEM"]);
+    assert_eq!(waits(0xbf8c_c07f), ["LDS/SMEM"]);
+    assert_eq!(waits(0xbf8c_4370), ["VMEM", "LDS/SMEM"]);
+    assert_eq!(waits(0xbf8c_cf7f), [""; 0]);
+    assert_eq!(
+        (waits(0xbf8a_0000), waits(0xbf8e_0001), waits(0xbf80_0000)),
+        (vec!["barrier"], vec!["sleep"], vec![])
+    );
+}

@@ -8,7 +8,7 @@ mod marker;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    if let marker::Marker::Operator(operator) = marker::Marker::of(text) {
+    if let marker::MarkerText::Operator(operator) = marker::MarkerText::of(text) {
         assert_eq!(operator.to_string(), text);
     }
 });

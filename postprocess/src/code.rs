@@ -2,6 +2,7 @@
 
 mod file;
 mod kernel;
+mod kernel_objects;
 mod listing;
 mod saved;
 mod trace;
@@ -9,5 +10,6 @@ mod triton;
 
 pub use file::{FoundObject, code_objects, each_object, is_database};
 pub use kernel::{Assumed, Candidate, Fit, KernelArgument, KernelFacts, KernelNeeds, Launches, work_items};
+pub use kernel_objects::KernelObjects;
 pub use listing::{BasicBlock, ListedEdge, ListedInstruction, Lister, Listing, NoListing};
 pub use trace::{BuildObject, TraceCode};

@@ -1,11 +1,21 @@
 // Kernels of every shape of control flow. Arguments: what to run, in that order; several times each with `NAME=COUNT`. Prints a sum of each
-// kernel's results; status 0 only if all of them are as the processor computes them.
+// kernel's results; status 0 only if all of them are as the processor computes them. Between them, what happens to programs:
+//   graph=COUNT        replays a graph of collatz so often
+//   module=FILE        loads the code object, runs its kernel aql_count, and unloads it, three times
+//   reset              hipDeviceReset
+//   fork               a child that ends at once, and one that does something else first
+//   stop, start        of recording
+//   leave, exit, kill  ends with kernels in flight: by _exit, exit, SIGKILL
 #include <hip/hip_runtime.h>
 
 #include "../../fixtures/programs/check.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #define ITEMS 192
@@ -150,6 +160,97 @@ static int expected(const char *name, int me) {
     return -1;
 }
 
+static void replay(int count) {
+    int *out;
+    hipStream_t stream;
+    hipGraph_t graph;
+    hipGraphExec_t ready;
+    HIP(hipMalloc(&out, ALL * sizeof(int)));
+    HIP(hipStreamCreate(&stream));
+    HIP(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+    collatz<<<GROUPS, ITEMS, 0, stream>>>(out);
+    HIP(hipStreamEndCapture(stream, &graph));
+    HIP(hipGraphInstantiate(&ready, graph, nullptr, nullptr, 0));
+    for (int turn = 0; turn < count; turn++) HIP(hipGraphLaunch(ready, stream));
+    HIP(hipStreamSynchronize(stream));
+    std::vector<int> host(ALL);
+    HIP(hipMemcpy(host.data(), out, ALL * sizeof(int), hipMemcpyDeviceToHost));
+    for (int me = 0; me < ALL; me++) {
+        if (host[me] != expected("collatz", me)) exit(1);
+    }
+    HIP(hipGraphExecDestroy(ready));
+    HIP(hipGraphDestroy(graph));
+    HIP(hipStreamDestroy(stream));
+    HIP(hipFree(out));
+}
+
+// Its kernel adds to a number how many work-items it has.
+static void load(const char *file) {
+    for (int turn = 0; turn < 3; turn++) {
+        hipModule_t module;
+        hipFunction_t kernel;
+        unsigned long *count, host = 0;
+        HIP(hipModuleLoad(&module, file));
+        HIP(hipModuleGetFunction(&kernel, module, "aql_count"));
+        HIP(hipMalloc(&count, sizeof host));
+        HIP(hipMemset(count, 0, sizeof host));
+        void *arguments[] = {&count};
+        HIP(hipModuleLaunchKernel(kernel, 4, 1, 1, 64, 1, 1, 0, nullptr, arguments, nullptr));
+        HIP(hipMemcpy(&host, count, sizeof host, hipMemcpyDeviceToHost));
+        HIP(hipFree(count));
+        HIP(hipModuleUnload(module));
+        printf("module %lu\n", host);
+    }
+}
+
+static void children() {
+    for (int turn = 0; turn < 2; turn++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (!child) {
+            if (turn) execl("/bin/true", "true", (char *)nullptr);
+            _exit(0);
+        }
+        int status;
+        if (waitpid(child, &status, 0) != child || status) exit(1);
+    }
+}
+
+// Ends while kernels run.
+static void end(const std::string &how) {
+    int *out;
+    HIP(hipMalloc(&out, ALL * sizeof(int)));
+    for (int turn = 0; turn < 300; turn++) collatz<<<GROUPS, ITEMS>>>(out);
+    fflush(stdout);
+    if (how == "leave") _exit(0);
+    if (how == "kill") raise(SIGKILL);
+    exit(0);
+}
+
+// What is no kernel; false for what is nothing of these.
+static bool act(const std::string &name, const char *value, int devices) {
+    if (name == "graph") {
+        replay(atoi(value));
+    } else if (name == "module") {
+        load(value);
+    } else if (name == "reset") {
+        for (int device = 0; device < devices; device++) {
+            HIP(hipSetDevice(device));
+            HIP(hipDeviceReset());
+        }
+    } else if (name == "fork") {
+        children();
+    } else if (name == "stop" || name == "start") {
+        auto change = (void (*)())dlsym(RTLD_DEFAULT, name == "stop" ? "rpdstop" : "rpdstart");
+        if (change) change();
+    } else if (name == "leave" || name == "exit" || name == "kill") {
+        end(name);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv) {
     const struct { const char *name; void (*kernel)(int *); } kernels[] = {
         {"straight", straight}, {"collatz", collatz}, {"choose", choose}, {"reduce", reduce}, {"calls", calls},
@@ -187,7 +288,7 @@ int main(int argc, char **argv) {
                 HIP(hipFree(out));
             }
         }
-        if (!known) return 2;
+        if (!known && !act(name, end ? end + 1 : "", devices)) return 2;
     }
     return 0;
 }

@@ -1,27 +1,35 @@
 //! `rpd blocks`: which basic blocks of kernels were executed, and how often.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
+use rpd_postprocess::code::{KernelObjects, Lister, NoListing};
 use rpd_postprocess::pattern::pattern;
-use rpd_postprocess::report::blocks::{BlockGroup, BlockRow, KINDS, KernelBlocks, blocks};
-use rpd_postprocess::text::counted;
+use rpd_postprocess::report::blocks::{
+    BlockGroup, BlockRow, KINDS, KernelBlocks, LANES, blocks, list_instructions,
+};
+use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::table::{Align, Table};
+use crate::verb::disassembler;
 
 /// Rows of a kernel, unless told otherwise.
 const ROWS: usize = 10;
 
 /// Show which basic blocks of kernels were executed, and how often
 ///
-/// The trace is one that rpd probe --auto recorded. Counts are of all dispatches that were counted, together.
+/// The trace is one that rpd probe --auto recorded. Counts are of all dispatches that were counted, together. What instructions do and
+/// where control goes is told by the code objects that rpd probe --auto has saved.
 #[derive(Args)]
 #[command(after_help = "\
 Columns:
@@ -32,12 +40,25 @@ Columns:
             (--auto=lanes)
   ticks     of the device's clock, that a wavefront stayed on average (--auto=time)
   insns     instructions of the block
+  taken     how many of 100 wavefronts took the branch at its end; empty where it ends
+            with none, or where the counts do not tell
+  turns     where a loop begins: how often it turned on average each time it was entered
+  waits     what its instructions wait for: VMEM (vector memory), LDS/SMEM (LDS, scalar
+            memory, messages), barrier, sleep (--auto=time)
   block     where it begins in the code object and in the source, and the function
             that it is of, where the kernel calls some
+
+The lines above have of each kernel: the executed instructions of each kind, what part of the lanes
+of a wavefront was active in them, floating-point operations (flop: additions, multiplications and
+transcendental functions 1, multiply-adds 2, those of products of matrices), the bytes that its
+instructions read and write in memory, before any cache, and the first for each of the second: the
+arithmetic intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With
+--auto=time: the part of the ticks that is of blocks which wait for something.
 
 Example:
   rpd probe --auto -o probed.rpd -- ./app
   rpd blocks probed.rpd gemm
+  rpd blocks --disasm -n 3 probed.rpd gemm
   rpd blocks --line --json probed.rpd")]
 pub(crate) struct Blocks {
     /// The trace
@@ -51,6 +72,15 @@ pub(crate) struct Blocks {
     /// Add the blocks of a function together
     #[arg(long)]
     function: bool,
+    /// Show the instructions of each block too; needs an LLVM
+    #[arg(long, conflicts_with_all = ["line", "function", "csv"])]
+    disasm: bool,
+    /// The LLVM to disassemble with, in place of the newest that is found
+    #[arg(long, value_name = "LIBRARY", requires = "disasm")]
+    llvm: Option<OsString>,
+    /// Where the trace's code objects are, if not where it says, beside it, in code/ there, or in FILE.code/
+    #[arg(long, value_name = "DIR")]
+    code: Option<PathBuf>,
     /// Show N rows of each kernel, 0 for all
     #[arg(short, value_name = "N", default_value_t = ROWS)]
     n: usize,
@@ -78,14 +108,38 @@ impl Blocks {
         let (trace, _) = trace::open(&self.file, &*notes)?;
         notes.show("adding up what the blocks were counted");
         let cannot = || format!("cannot read the basic blocks of {name}");
-        let kernels = blocks(&trace, self.kernel.as_ref(), group).with_context(cannot)?;
-        if kernels.is_empty()
-            && self.kernel.is_some()
-            && !blocks(&trace, None, group).with_context(cannot)?.is_empty()
-        {
+        let objects = KernelObjects::of(&trace, &self.file, self.code.as_deref()).with_context(cannot)?;
+        let mut missing = BTreeSet::new();
+        let mut read = |matching: Option<&Regex>| {
+            blocks(&trace, matching, group, &objects, |why| {
+                missing.insert(why);
+            })
+        };
+        let mut kernels = read(self.kernel.as_ref()).with_context(cannot)?;
+        if kernels.is_empty() && self.kernel.is_some() && !read(None).with_context(cannot)?.is_empty() {
             bail!("{name} has basic blocks of no kernel whose name matches");
         }
+        let mut status = ExitCode::SUCCESS;
+        if self.disasm {
+            notes.show("disassembling");
+            let mut lister = Lister::new(disassembler::command, self.llvm.clone());
+            for kernel in &mut kernels {
+                let most = if self.json { 0 } else { self.n };
+                let shown = shown_of(kernel.rows.len(), most);
+                let rows = &mut kernel.rows[..shown];
+                match list_instructions(rows, &objects, &mut lister, |why| {
+                    missing.insert(why);
+                }) {
+                    Err(error) if error.is::<NoListing>() => {
+                        missing.insert(error.to_string());
+                        status = ExitCode::FAILURE;
+                    }
+                    listed => listed.with_context(cannot)?,
+                }
+            }
+        }
         drop((trace, notes));
+        missing.iter().for_each(note);
         if self.json {
             output::write_json(&kernels)?;
         } else if self.csv {
@@ -94,33 +148,73 @@ impl Blocks {
             note(format_args!("{name} has no counts of basic blocks; rpd probe --auto records them"));
         } else {
             output::write(|out| {
-                use std::io::Write;
                 for (place, kernel) in kernels.iter().enumerate() {
                     if place > 0 {
                         writeln!(out)?;
                     }
-                    for line in head(kernel) {
-                        writeln!(out, "{line}")?;
-                    }
-                    table(kernel, self.n).write(out, 2, output::line_width())?;
-                    let hidden = kernel.rows.len() - shown(kernel, self.n).len();
-                    if hidden > 0 {
-                        writeln!(
-                            out,
-                            "  {}: -n 0 shows all",
-                            counted(hidden as u64, "more row", "more rows")
-                        )?;
-                    }
+                    self.write_kernel(out, kernel)?;
                 }
                 Ok(())
             })?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(status)
+    }
+
+    fn write_kernel(&self, out: &mut impl Write, kernel: &KernelBlocks) -> io::Result<()> {
+        for line in head(kernel) {
+            writeln!(out, "{line}")?;
+        }
+        table(kernel, self.n).write(out, 2, output::line_width())?;
+        let shown = shown(kernel, self.n);
+        let hidden = kernel.rows.len() - shown.len();
+        if hidden > 0 {
+            writeln!(out, "  {}: -n 0 shows all", counted(hidden as u64, "more row", "more rows"))?;
+        }
+        for row in shown.iter().filter(|row| !row.code.is_empty()) {
+            writeln!(out, "\n  {}", escape(&place_of(row, true)))?;
+            let mut last = None;
+            for (place, instruction) in row.code.iter().enumerate() {
+                let source = instruction.file.as_deref().zip(instruction.line);
+                if source.is_some() && source != last {
+                    let (file, line) = source.unwrap_or_default();
+                    writeln!(out, "    ; {}:{line}", escape(file))?;
+                    last = source;
+                }
+                let is_last = place + 1 == row.code.len();
+                let target = row.target.filter(|_| is_last).map(|target| format!("  ; {target:#x}"));
+                let (text, target) = (escape(&instruction.text), target.unwrap_or_default());
+                writeln!(out, "    {:x}  {text}{target}", instruction.address)?;
+            }
+        }
+        Ok(())
     }
 }
 
+/// How many of so many rows are shown.
+fn shown_of(rows: usize, most: usize) -> usize {
+    if most == 0 { rows } else { most.min(rows) }
+}
+
+/// Where one or more blocks are.
+fn place_of(row: &BlockRow, names_function: bool) -> String {
+    let mut words = Vec::new();
+    if row.blocks == 1 {
+        words.push(format!("{:#x}", row.offset));
+    }
+    if !row.file.is_empty() {
+        words.push(format!("{}:{}", row.file, row.line));
+    }
+    if names_function {
+        words.push(row.function.clone());
+    }
+    if row.blocks > 1 {
+        words.push(format!("({} blocks)", row.blocks));
+    }
+    words.join(" ")
+}
+
 fn shown(kernel: &KernelBlocks, most: usize) -> &[BlockRow] {
-    &kernel.rows[..if most == 0 { kernel.rows.len() } else { most.min(kernel.rows.len()) }]
+    &kernel.rows[..shown_of(kernel.rows.len(), most)]
 }
 
 /// What is known of the kernel as a whole.
@@ -147,6 +241,28 @@ fn head(kernel: &KernelBlocks) -> Vec<String> {
             (count > 0).then(|| format!("{name} {:.1} %", 100.0 * count as f64 / executed as f64))
         };
         lines.push(format!("  {}", KINDS.iter().filter_map(share).collect::<Vec<_>>().join(", ")));
+        if let Some(by_lanes) = kernel.executed_by_lanes {
+            lines.push(format!(
+                "  {:.1} of {LANES} lanes active on average",
+                by_lanes as f64 / executed as f64
+            ));
+        }
+    }
+    if let (Some(flops), Some(bytes)) = (kernel.flops, kernel.memory_bytes) {
+        let intensity =
+            kernel.flops_per_byte.map(|ratio| format!(", {ratio:.2} flop/byte")).unwrap_or_default();
+        let assumed = if kernel.lanes_assumed { ", with all lanes active" } else { "" };
+        lines.push(format!("  {flops} flop, {bytes} bytes of memory{intensity}{assumed}"));
+    }
+    let ticks = kernel.rows.iter().filter_map(|row| row.ticks).fold(0, u64::saturating_add);
+    if ticks > 0 && !kernel.waits.is_empty() {
+        let mut waits: Vec<(&&str, &u64)> = kernel.waits.iter().collect();
+        waits.sort_by_key(|(_, of_wait)| std::cmp::Reverse(**of_wait));
+        let share = |(wait, of_wait): (&&str, &u64)| {
+            format!("{wait} {:.1} %", 100.0 * *of_wait as f64 / ticks as f64)
+        };
+        let shares: Vec<String> = waits.into_iter().map(share).collect();
+        lines.push(format!("  ticks of blocks that wait: {}", shares.join(", ")));
     }
     lines
 }
@@ -156,6 +272,8 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
     let has = |what: fn(&BlockRow) -> Option<u64>| kernel.rows.iter().any(|row| what(row).is_some());
     let (has_waves, has_lanes, has_ticks) =
         (has(|row| row.waves), has(|row| row.lanes), has(|row| row.ticks));
+    let (has_taken, has_turns) = (has(|row| row.taken), has(|row| row.loop_entries));
+    let has_waits = has_ticks && kernel.rows.iter().any(|row| !row.waits.is_empty());
     let columns = [
         ("%", Right, true),
         ("executed", Right, has_waves),
@@ -163,11 +281,14 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
         ("lanes", Right, has_lanes),
         ("ticks", Right, has_ticks),
         ("insns", Right, true),
+        ("taken", Right, has_taken),
+        ("turns", Right, has_turns),
+        ("waits", Left, has_waits),
         ("block", Left, true),
     ];
     let columns: Vec<(&'static str, Align)> =
         columns.iter().filter(|(_, _, there)| *there).map(|(title, align, _)| (*title, *align)).collect();
-    let spare: Vec<&'static str> = ["insns", "executed"]
+    let spare: Vec<&'static str> = ["insns", "executed", "waits", "turns", "taken"]
         .into_iter()
         .filter(|spare| columns.iter().any(|(title, _)| title == spare))
         .collect();
@@ -195,20 +316,22 @@ fn table(kernel: &KernelBlocks, most: usize) -> Table {
             cells.push(per_wave(row.ticks));
         }
         cells.push(row.instructions.to_string());
-        let mut words = Vec::new();
-        if row.blocks == 1 {
-            words.push(format!("{:#x}", row.offset));
+        let of = |part: u64, whole: u64| part as f64 / whole as f64;
+        if has_taken {
+            let taken = row.taken.zip(row.waves.filter(|waves| *waves > 0));
+            cells.push(
+                taken.map(|(taken, waves)| format!("{:.1}", 100.0 * of(taken, waves))).unwrap_or_default(),
+            );
         }
-        if !row.file.is_empty() {
-            words.push(format!("{}:{}", row.file, row.line));
+        if has_turns {
+            let turns = row.waves.zip(row.loop_entries.filter(|entries| *entries > 0));
+            cells
+                .push(turns.map(|(waves, entries)| format!("{:.1}", of(waves, entries))).unwrap_or_default());
         }
-        if has_several_functions {
-            words.push(row.function.clone());
+        if has_waits {
+            cells.push(row.waits.iter().copied().collect::<Vec<_>>().join(", "));
         }
-        if row.blocks > 1 {
-            words.push(format!("({} blocks)", row.blocks));
-        }
-        cells.push(words.join(" "));
+        cells.push(place_of(row, has_several_functions));
         table.row(cells);
     }
     table
@@ -229,6 +352,12 @@ fn write_csv(kernels: &[KernelBlocks]) -> Result<()> {
             "lanes",
             "ticks",
             "executed",
+            "flops",
+            "memory_bytes",
+            "target",
+            "taken",
+            "loop_entries",
+            "waits",
         ];
         output::write_csv_record(out, names.iter().chain(&KINDS))?;
         for (kernel, row) in
@@ -245,7 +374,9 @@ fn write_csv(kernels: &[KernelBlocks]) -> Result<()> {
                 row.line.to_string(),
                 row.instructions.to_string(),
             ];
-            record.extend([row.waves, row.lanes, row.ticks, row.executed].map(number));
+            let numbers = [row.waves, row.lanes, row.ticks, row.executed, row.flops, row.memory_bytes];
+            record.extend(numbers.into_iter().chain([row.target, row.taken, row.loop_entries]).map(number));
+            record.push(row.waits.iter().copied().collect::<Vec<_>>().join(" "));
             let kind = |kind: &&'static str| {
                 number(row.executed_kinds.as_ref().and_then(|kinds| kinds.get(kind).copied()))
             };

@@ -36,7 +36,8 @@ pub(crate) struct Probe {
     #[arg(short, long)]
     instrumented: bool,
     /// Count how often each basic block of the command's own kernels is executed, without their source: `count` the wavefronts,
-    /// `lanes` the lanes that are active too, `time` how long wavefronts stay. rpd blocks shows it
+    /// `lanes` the lanes that are active too, `time` how long wavefronts stay. rpd blocks shows it, with the code objects, which are
+    /// saved in OUTPUT.code/ (or where RPDT_SAVE_CODE says)
     #[arg(
         long,
         value_name = "WHAT",
@@ -165,6 +166,7 @@ impl Probe {
         if let Some(handlers) = &handlers {
             variables.push((SOCKETS, handlers.sockets()));
         }
+        let saves_code = self.auto.is_some() && std::env::var_os("RPDT_SAVE_CODE").is_none();
         if let Some(auto) = self.auto {
             variables.push(("RPDT_COUNT_BLOCKS", auto.into()));
         }
@@ -173,6 +175,7 @@ impl Probe {
         }
         let record = Record {
             output: self.output,
+            save_code: saves_code.then(PathBuf::new),
             append: self.append,
             force: self.force,
             kernel_cache: self.cache,

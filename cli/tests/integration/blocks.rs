@@ -1,8 +1,11 @@
 //! `rpd blocks`: sums of what basic blocks were counted, against SQL.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::Value;
 
-use crate::harness::{Dir, golden};
+use crate::harness::{Dir, Ran, golden};
 
 /// A trace with counts of two kernels: `walk` in two sessions and on two lines, and `call<T>` that was counted by lanes alone.
 fn counted(dir: &Dir) -> String {
@@ -141,4 +144,100 @@ fn traces_without_counts() {
     assert_eq!(kernels.len(), 2);
     assert!(kernels.iter().any(|kernel| kernel["kernel"] == ""));
     assert!(kernels.iter().any(|kernel| kernel["work_items"].is_null()));
+}
+
+/// The SHA-256 of codeobject/tests/data/counting-gfx906-o2.co.
+const COUNTED_OBJECT: &str = "5045e998fac758d32cf58b9c76d0ad4a5cd4ce020a6ec86d3db9e61831134aed";
+
+/// A trace of `reduces` of that code object (counting.hip there) in 4 workgroups of 256 work-items, of which 1000 have a number: blocks,
+/// and the waves and lanes that the source makes enter them. The code object is saved beside it.
+fn of_reduces(dir: &Dir) -> String {
+    let mut sql = rpd_sql::ext::RECORDERS.concat();
+    sql += include_str!("../../../sql/ext/codeobject.sql");
+    sql += &format!(
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'reduces');
+         INSERT INTO ext_codeobject VALUES (1, '{COUNTED_OBJECT}', 'memory://1', 'gfx906', 16400);
+         INSERT INTO ext_codeobject_kernel VALUES (7, 1);
+         INSERT INTO ext_instrumentation VALUES (1, NULL, 2, 0, 1, 1, 'blocks', 0, 0, 0, 0, '');"
+    );
+    let blocks = [
+        (0x3300, 0x3350, 15, 16, 1024),
+        (0x3350, 0x3370, 6, 16, 1000),
+        (0x3370, 0x3398, 9, 16, 1024),
+        (0x3398, 0x33a8, 4, 16, 1024),
+        (0x33a8, 0x33cc, 7, 4, 4),
+        (0x33cc, 0x33d0, 1, 16, 1024),
+        (0x33d0, 0x33ec, 7, 128, 8192),
+        (0x33ec, 0x33fc, 4, 128, 8192),
+        (0x33fc, 0x3428, 7, 36, 1020),
+    ];
+    for (number, (start, end, instructions, waves, lanes)) in blocks.into_iter().enumerate() {
+        sql += &format!(
+            "INSERT INTO ext_block VALUES ({number}, 7, {number}, 'reduces', {start}, {}, '', 0, {instructions}, {instructions}, 0, 0, 0, 0, 0, 0, 0);
+             INSERT INTO ext_blockcount VALUES ({number}, 1, {number}, 1, {waves}, {lanes}, {});",
+            end - start,
+            waves * 10
+        );
+    }
+    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codeobject/tests/data/counting-gfx906-o2.co");
+    fs::create_dir(dir.path("reduces.rpd.code")).unwrap();
+    dir.write(&format!("reduces.rpd.code/{COUNTED_OBJECT}.hsaco"), fs::read(object).unwrap());
+    dir.trace("reduces.rpd", &sql)
+}
+
+#[test]
+fn what_the_code_object_says_of_blocks() {
+    let dir = Dir::new();
+    let trace = of_reduces(&dir);
+    let kernel = &json(&dir, &["--disasm", &trace])[0];
+    let row = |offset: i64| {
+        let rows = kernel["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["offset"] == offset).unwrap().clone()
+    };
+    let taken: Vec<Option<i64>> =
+        [0x3300, 0x3398, 0x33ec, 0x3350].map(|offset| row(offset)["taken"].as_i64()).to_vec();
+    assert_eq!(taken, [Some(0), Some(12), Some(92), None]);
+    assert_eq!((&row(0x33ec)["target"], &row(0x33fc)["target"]), (&0x33d0.into(), &0x33d0.into()));
+    // Whether the loop turned once less and was entered once more is not in the counts.
+    assert_eq!((&row(0x33d0)["taken"], &row(0x33ec)["loop_entries"]), (&Value::Null, &Value::Null));
+    // s_load_dword three times and x4 of 16 waves, a load of 1000 lanes, a store of 4.
+    assert_eq!((&kernel["memory_bytes"], &kernel["flops"]), (&(16 * 28 + 4000 + 16).into(), &0.into()));
+    assert_eq!((&kernel["flops_per_byte"], &kernel["lanes_assumed"]), (&0.0.into(), &false.into()));
+    assert_eq!(row(0x3370)["waits"], serde_json::json!(["LDS/SMEM", "VMEM", "barrier"]));
+    assert_eq!(kernel["waits"]["barrier"], 10 * (16 + 128));
+    for row in kernel["rows"].as_array().unwrap() {
+        assert_eq!(row["code"].as_array().unwrap().len() as i64, row["instructions"].as_i64().unwrap());
+    }
+    golden("blocks-disasm.txt", &dir.run(&["blocks", "--disasm", "-n", "3", &trace]).expect(0).stdout);
+    let lines = &json(&dir, &["--line", &trace])[0]["rows"][0];
+    assert_eq!((&lines["memory_bytes"], &lines["taken"]), (&kernel["memory_bytes"], &Value::Null));
+}
+
+#[test]
+fn code_objects_that_are_not_there() {
+    let dir = Dir::new();
+    let trace = of_reduces(&dir);
+    let saved = format!("reduces.rpd.code/{COUNTED_OBJECT}.hsaco");
+    fs::rename(dir.path(&saved), dir.path("away")).unwrap();
+    let ran = dir.run(&["blocks", "--disasm", &trace]);
+    ran.expect(0).says(&["5045e998fac7", "was not saved"]);
+    assert!(!ran.stdout.contains("taken") && ran.stdout.contains("0x33ec"), "{ran}");
+    // Another code object by that name, and one where nothing is as it was.
+    dir.write(&saved, b"\x7fELF");
+    dir.run(&["blocks", "--disasm", &trace]).expect(0).says(&["other bytes"]);
+    fs::create_dir(dir.path("kept")).unwrap();
+    fs::rename(dir.path("away"), dir.path(&format!("kept/{COUNTED_OBJECT}.hsaco"))).unwrap();
+    let of =
+        |arguments: &[&str]| dir.run(&[&["blocks", "--json", "--code", "kept", &trace], arguments].concat());
+    let has_taken = |ran: Ran| ran.expect(0).stdout.replace(' ', "").contains("\"taken\":92");
+    assert!(has_taken(of(&[])));
+    dir.open(&trace)
+        .execute_batch(
+            "UPDATE ext_block SET offset = offset + 2 WHERE number = 1; UPDATE ext_block SET offset = -1 WHERE number = 2;
+             UPDATE ext_block SET size = 9223372036854775807 WHERE number = 3;",
+        )
+        .unwrap();
+    assert!(!has_taken(of(&["--disasm"])));
+    dir.open(&trace).execute_batch("UPDATE ext_codeobject SET sha256 = x'00ff', size = 'much';").unwrap();
+    of(&[]).expect(0).says(&["its sha256 is none"]);
 }

@@ -99,17 +99,13 @@ fn counted(
             appended.descriptor(slot_at.descriptor, &words);
             made.push(slot_at);
         }
-        let (before, after) = (
-            kernel.descriptor.allotted(),
-            kernel.descriptor.with(0, 0, sequences.scalars, sequences.vectors),
-        );
+        let after = kernel.descriptor.with(0, 0, sequences.scalars, sequences.vectors);
         rewritten.kernels.push(CountedKernel {
             name: original.functions[kernel.place].name.to_string(),
             original_descriptor: kernel.address,
             slots: made,
             blocks: first_block..rewritten.blocks.len(),
             counters: counters + u32::from(options.variant == Variant::Time),
-            registers_before: before,
             registers: after.allotted(),
             is_scalar: sequences.is_scalar,
             calls_by_pointer: kernel.calls_by_pointer,

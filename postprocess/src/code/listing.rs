@@ -117,6 +117,32 @@ impl Lister {
         self.by_processor.values().flatten().map(of_one).sum()
     }
 
+    /// The instructions of stretches of gfx9's code: of each its first address and its bytes, none for one that is in no function.
+    ///
+    /// # Errors
+    /// [`NoListing`] in the chain, when no LLVM serves; when the object is damaged.
+    pub fn stretches(
+        &mut self,
+        object: &FoundObject,
+        stretches: impl IntoIterator<Item = (u64, u64)>,
+    ) -> Result<Vec<Vec<ListedInstruction>>> {
+        let place = || object.place.clone();
+        let CodeObject { target, .. } = CodeObject::parse(&object.bytes).with_context(place)?;
+        let functions = functions(&object.bytes).with_context(place)?;
+        let lines = SourceLines::of(&object.bytes).with_context(place)?;
+        let disassembler = self.disassembler(&target.processor)?;
+        let mut all = Vec::new();
+        for (address, size) in stretches {
+            let behind = functions.partition_point(|function| function.address <= address);
+            let code = behind.checked_sub(1).and_then(|last| {
+                let into = usize::try_from(address - functions[last].address).ok()?;
+                functions[last].code.get(into..into.checked_add(usize::try_from(size).ok()?)?)
+            });
+            all.push(code.map_or_else(Vec::new, |code| listed(disassembler, code, address, 64, &lines)));
+        }
+        Ok(all)
+    }
+
     /// Hands each function of the object that `is_wanted` (by its name with parameters and its mangled one) to `visit`, in the order of
     /// their addresses.
     ///
@@ -146,22 +172,7 @@ impl Lister {
         for (function, name) in wanted {
             let own = function.descriptor.map(|descriptor| descriptor.wavefront_size);
             let wavefront_size = own.or(of_kernels).unwrap_or(64);
-            let found = disassembler.function(function.code, function.address, wavefront_size);
-            let (mut rest, mut address) = (function.code, function.address);
-            let mut instructions = Vec::with_capacity(found.len());
-            for instruction in found {
-                let (bytes, behind) = rest.split_at(instruction.length);
-                let source = lines.at(address);
-                instructions.push(ListedInstruction {
-                    address,
-                    bytes: words(bytes),
-                    text: instruction.text,
-                    file: source.map(|(file, _)| file.to_string()),
-                    line: source.map(|(_, line)| line),
-                });
-                address = address.wrapping_add(bytes.len() as u64);
-                rest = behind;
-            }
+            let instructions = listed(disassembler, function.code, function.address, wavefront_size, &lines);
             let blocks = blocks(&instructions, function, &functions);
             let kernel =
                 kernels.iter().find(|kernel| kernel.symbol.strip_suffix(".kd") == Some(function.name));
@@ -178,6 +189,33 @@ impl Lister {
         }
         Ok(())
     }
+}
+
+/// The instructions of some code, which lies at `address`.
+fn listed(
+    disassembler: &mut Disassembler,
+    code: &[u8],
+    mut address: u64,
+    wavefront_size: u32,
+    lines: &SourceLines,
+) -> Vec<ListedInstruction> {
+    let found = disassembler.function(code, address, wavefront_size);
+    let mut rest = code;
+    let mut instructions = Vec::with_capacity(found.len());
+    for instruction in found {
+        let (bytes, behind) = rest.split_at(instruction.length);
+        let source = lines.at(address);
+        instructions.push(ListedInstruction {
+            address,
+            bytes: words(bytes),
+            text: instruction.text,
+            file: source.map(|(file, _)| file.to_string()),
+            line: source.map(|(_, line)| line),
+        });
+        address = address.wrapping_add(bytes.len() as u64);
+        rest = behind;
+    }
+    instructions
 }
 
 /// Bytes as little-endian words, as the ISA documents show encodings.

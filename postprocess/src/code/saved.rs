@@ -30,8 +30,15 @@ impl SavedObject {
     /// Its bytes, from one of `folders` (`<sha256>.hsaco`) or from the program's own file.
     ///
     /// # Errors
-    /// Where they are not, or are not the same any more.
-    pub(super) fn find(&self, folders: &[PathBuf]) -> Result<FoundObject> {
+    /// In words, where they are not, or are not the same any more.
+    pub(super) fn find(&self, folders: &[PathBuf]) -> Result<FoundObject, String> {
+        self.search(folders).map_err(|error| {
+            let begin: String = self.sha256.chars().take(12).collect();
+            format!("code object {} for {}: {error:#}", escape(&begin), escape(&self.target))
+        })
+    }
+
+    fn search(&self, folders: &[PathBuf]) -> Result<FoundObject> {
         let is_digest = self.sha256.len() == 64 && self.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_digest {
             bail!("its sha256 is none: {}", escape(&self.sha256));

@@ -15,7 +15,6 @@ use super::kernel::{Assumed, Candidate, KernelFacts, Launches, work_items};
 use super::saved::{SavedObject, folders};
 use super::triton;
 use crate::notes::Notes;
-use crate::text::escape;
 use crate::trace::replaced::NOT_IN_FILE;
 use crate::trace::{has_table, open, sessions_timed_by_hip};
 
@@ -215,10 +214,7 @@ impl TraceCode {
         }
         for (build, names) in builds {
             let Some(saved) = build.object.map(|place| &self.objects[place]) else { continue };
-            let found = saved.find(&self.folders).map_err(|error| {
-                let begin: String = saved.sha256.chars().take(12).collect();
-                format!("code object {} for {}: {error:#}", escape(&begin), escape(&saved.target))
-            });
+            let found = saved.find(&self.folders);
             visit(build, &saved.target, BuildObject { found, candidate: build.candidate.as_ref(), names })?;
         }
         Ok(())

@@ -1,19 +1,31 @@
 //! What the kernels executed whose basic blocks were counted (`rpd probe --auto`): how often each block, and so how many instructions of
-//! each kind.
+//! each kind. What the instructions do and where control goes is told by the code objects that the trace names.
+//!
+//! - `code`: what a code object says of blocks
+//! - `flow`: how often branches were taken and loops turned
+
+mod code;
+mod flow;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::AddAssign;
 
 use anyhow::Result;
 use regex::Regex;
 use rpd_codeobject::demangle;
+use rpd_codeobject::instruction::{Wait, Work};
 use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, Row};
 use serde::Serialize;
 
+use self::code::{BlockCode, FunctionCode, functions_with};
+use self::flow::{Node, Ways, ways};
+use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
 use crate::trace::has_table;
 
+/// Work-items of a wavefront, of all processors whose blocks are counted.
+pub const LANES: u64 = 64;
 /// How the file calls what has written the counts.
 const ANALYZER: &str = "blocks";
 /// The kinds of instructions, as columns of `ext_block`.
@@ -45,6 +57,16 @@ pub struct KernelBlocks {
     pub executed_kinds: Option<BTreeMap<&'static str, u64>>,
     /// Instructions that lanes executed which were active at the start of the block; none where no lanes were counted.
     pub executed_by_lanes: Option<u64>,
+    /// Floating-point operations; none where the code object is not known. See [`Work`] for what is one.
+    pub flops: Option<u64>,
+    /// Bytes of memory that were read and written by instructions, before any cache; none where the code object is not known.
+    pub memory_bytes: Option<u64>,
+    /// The first for each of the second.
+    pub flops_per_byte: Option<f64>,
+    /// No lanes were counted: both are those of wavefronts whose 64 lanes are all active.
+    pub lanes_assumed: bool,
+    /// Ticks in blocks that wait for something, by what it is; a block may wait for several. Empty where no ticks were counted.
+    pub waits: BTreeMap<&'static str, u64>,
     /// The rows, the one with the most ticks first, or instructions where no ticks were counted.
     pub rows: Vec<BlockRow>,
 }
@@ -78,11 +100,30 @@ pub struct BlockRow {
     pub executed_kinds: Option<BTreeMap<&'static str, u64>>,
     /// Instructions that lanes executed which were active at the start of the block.
     pub executed_by_lanes: Option<u64>,
+    /// Floating-point operations, as those of the kernel.
+    pub flops: Option<u64>,
+    /// Bytes of memory, as those of the kernel.
+    pub memory_bytes: Option<u64>,
+    /// Of one block that ends with a branch or call: where that leads, if it is known, in the code object's own addresses.
+    pub target: Option<u64>,
+    /// Of one block that ends with a conditional branch: how often that was taken, where it can be told.
+    pub taken: Option<u64>,
+    /// Of one block that a loop begins with: how often the loop was entered, where it can be told.
+    pub loop_entries: Option<u64>,
+    /// What the instructions wait for.
+    pub waits: BTreeSet<&'static str>,
+    /// The instructions, where they were [listed](list_instructions).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<ListedInstruction>,
+    #[serde(skip)]
+    object: Option<usize>,
 }
 
 /// A row of `ext_block`, without its id and kernel: the same code in all sessions and on all GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Code {
+    /// Place of the code object among those of the trace.
+    object: Option<usize>,
     number: u64,
     function: String,
     offset: u64,
@@ -112,11 +153,27 @@ impl AddAssign for Counts {
     }
 }
 
-/// The kernels whose names match, the one that executed most first.
+/// What the code says of a block that was counted.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    work: Work,
+    waits: BTreeSet<Wait>,
+    target: Option<u64>,
+    taken: Option<u64>,
+    loop_entries: Option<u64>,
+}
+
+/// The kernels whose names match, the one that executed most first. Tells `missing` which code objects are not found and why.
 ///
 /// # Errors
-/// When the trace cannot be read.
-pub fn blocks(trace: &Connection, matching: Option<&Regex>, group: BlockGroup) -> Result<Vec<KernelBlocks>> {
+/// When the trace or a code object cannot be read.
+pub fn blocks(
+    trace: &Connection,
+    matching: Option<&Regex>,
+    group: BlockGroup,
+    objects: &KernelObjects,
+    mut missing: impl FnMut(String),
+) -> Result<Vec<KernelBlocks>> {
     for table in ["ext_block", "ext_blockcount", "ext_instrumentation"] {
         if !has_table(trace, table)? {
             return Ok(Vec::new());
@@ -126,7 +183,7 @@ pub fn blocks(trace: &Connection, matching: Option<&Regex>, group: BlockGroup) -
     let mut counted: HashMap<String, HashMap<Code, Counts>> = HashMap::new();
     let query = format!(
         "SELECT {}, B.number, {}, B.offset, B.size, {}, B.line, B.valu, B.salu, B.vmem, B.smem, B.lds, B.mfma, B.branch, B.other,
-             C.waves, C.lanes, C.ticks
+             C.waves, C.lanes, C.ticks, B.kernel_id
          FROM ext_blockcount C JOIN ext_block B ON B.id = C.block_id
              JOIN ext_instrumentation I ON I.id = C.instrumentation_id
              LEFT JOIN rocpd_string S ON S.id = I.kernelName_id",
@@ -147,12 +204,31 @@ pub fn blocks(trace: &Connection, matching: Option<&Regex>, group: BlockGroup) -
         };
         let counts =
             Counts { waves: optional(row, 15)?, lanes: optional(row, 16)?, ticks: optional(row, 17)? };
-        *blocks.entry(code(row)?).or_default() += counts;
+        *blocks.entry(code(row, objects)?).or_default() += counts;
     }
+    let functions = functions(&counted, objects, &mut missing)?;
     let kernel = |(kernel, blocks): (String, HashMap<Code, Counts>)| {
         let (dispatches, work_items) = launches.get(&kernel).copied().unwrap_or_default();
-        let rows = grouped(blocks, group);
+        let known = known(&blocks, &functions);
+        let lanes_assumed = blocks.values().all(|counts| counts.lanes.is_none());
+        let rows = grouped(&blocks, &known, group);
+        let flops = sum(rows.iter().map(|row| row.flops));
+        let memory_bytes = sum(rows.iter().map(|row| row.memory_bytes));
+        let mut waits: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for row in &rows {
+            for (wait, ticks) in row.waits.iter().zip(row.ticks.iter().cycle()) {
+                let sum = waits.entry(wait).or_default();
+                *sum = sum.saturating_add(*ticks);
+            }
+        }
         KernelBlocks {
+            flops,
+            memory_bytes,
+            flops_per_byte: flops
+                .zip(memory_bytes.filter(|bytes| *bytes > 0))
+                .map(|(flops, bytes)| flops as f64 / bytes as f64),
+            lanes_assumed,
+            waits,
             kernel,
             dispatches,
             work_items,
@@ -166,6 +242,90 @@ pub fn blocks(trace: &Connection, matching: Option<&Regex>, group: BlockGroup) -
     kernels
         .sort_by(|one, other| other.executed.cmp(&one.executed).then_with(|| one.kernel.cmp(&other.kernel)));
     Ok(kernels)
+}
+
+/// The functions of each code object that have blocks which were counted, by its place.
+fn functions(
+    counted: &HashMap<String, HashMap<Code, Counts>>,
+    objects: &KernelObjects,
+    missing: &mut dyn FnMut(String),
+) -> Result<HashMap<usize, Vec<FunctionCode>>> {
+    let mut starts: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+    for code in counted.values().flat_map(HashMap::keys) {
+        if let Some(object) = code.object {
+            starts.entry(object).or_default().insert(code.offset);
+        }
+    }
+    let mut all = HashMap::new();
+    for (place, starts) in starts {
+        match objects.find(place) {
+            Ok(object) => drop(all.insert(place, functions_with(&object, &starts)?)),
+            Err(why) => missing(why),
+        }
+    }
+    Ok(all)
+}
+
+/// What the code says of the blocks of one kernel. Ways are told of functions all of whose blocks were counted.
+fn known<'a>(
+    counted: &'a HashMap<Code, Counts>,
+    functions: &HashMap<usize, Vec<FunctionCode>>,
+) -> HashMap<&'a Code, Known> {
+    let by_place: HashMap<(usize, u64), (&Code, &Counts)> = counted
+        .iter()
+        .filter_map(|(code, counts)| Some(((code.object?, code.offset), (code, counts))))
+        .collect();
+    let mut all = HashMap::new();
+    for (object, function) in
+        functions.iter().flat_map(|(object, all)| all.iter().map(move |one| (*object, one)))
+    {
+        let found: Vec<Option<&(&Code, &Counts)>> =
+            function.starts.iter().map(|start| by_place.get(&(object, *start))).collect();
+        let with_count = |((_, node), found): (&(BlockCode, Node), &Option<&(&Code, &Counts)>)| {
+            Some(Node { count: found.as_ref()?.1.waves?, ..node.clone() })
+        };
+        let nodes: Option<Vec<Node>> = function.blocks.iter().zip(&found).map(with_count).collect();
+        let ways = nodes.map_or_else(|| vec![Ways::default(); found.len()], |nodes| ways(&nodes));
+        for (((of_block, node), ways), found) in function.blocks.iter().zip(ways).zip(found) {
+            let Some((code, _)) = found else { continue };
+            let taken = ways.edges.first().copied().flatten().filter(|_| node.successors.len() == 2);
+            let BlockCode { work, waits, target } = of_block.clone();
+            all.insert(*code, Known { work, waits, target, taken, loop_entries: ways.loop_entries });
+        }
+    }
+    all
+}
+
+/// Adds the instructions to rows of single blocks, which `lister` disassembles. Tells `missing` which code objects are not found and why.
+///
+/// # Errors
+/// [`NoListing`](crate::code::NoListing) in the chain, when no LLVM serves; when a code object is damaged.
+pub fn list_instructions(
+    rows: &mut [BlockRow],
+    objects: &KernelObjects,
+    lister: &mut Lister,
+    mut missing: impl FnMut(String),
+) -> Result<()> {
+    let mut by_object: BTreeMap<usize, Vec<&mut BlockRow>> = BTreeMap::new();
+    for row in rows.iter_mut().filter(|row| row.blocks == 1) {
+        if let Some(object) = row.object {
+            by_object.entry(object).or_default().push(row);
+        }
+    }
+    for (place, rows) in by_object {
+        let object: FoundObject = match objects.find(place) {
+            Ok(object) => object,
+            Err(why) => {
+                missing(why);
+                continue;
+            }
+        };
+        let listed = lister.stretches(&object, rows.iter().map(|row| (row.offset, row.size)))?;
+        for (row, listed) in rows.into_iter().zip(listed) {
+            row.code = listed;
+        }
+    }
+    Ok(())
 }
 
 /// Dispatches that were counted and their work-items, by the names of kernels.
@@ -197,9 +357,13 @@ fn launches(trace: &Connection) -> Result<HashMap<String, (u64, Option<u64>)>> {
 }
 
 /// The rows of a kernel's blocks.
-fn grouped(blocks: HashMap<Code, Counts>, group: BlockGroup) -> Vec<BlockRow> {
-    let mut blocks: Vec<(Code, Counts)> = blocks.into_iter().collect();
-    blocks.sort_by(|(one, _), (other, _)| one.cmp(other));
+fn grouped(
+    blocks: &HashMap<Code, Counts>,
+    known: &HashMap<&Code, Known>,
+    group: BlockGroup,
+) -> Vec<BlockRow> {
+    let mut blocks: Vec<(&Code, &Counts)> = blocks.iter().collect();
+    blocks.sort_by_key(|(code, _)| *code);
     let mut rows: BTreeMap<(String, u64), BlockRow> = BTreeMap::new();
     for (place, (code, counts)) in blocks.into_iter().enumerate() {
         let key = match group {
@@ -214,9 +378,18 @@ fn grouped(blocks: HashMap<Code, Counts>, group: BlockGroup) -> Vec<BlockRow> {
         let executed = counts.waves.map(|waves| waves.saturating_mul(instructions));
         let executed_kinds = counts.waves.map(of_kind);
         let executed_by_lanes = counts.lanes.map(|lanes| lanes.saturating_mul(instructions));
+        let known = known.get(code);
+        let waves = counts.waves.unwrap_or_default();
+        let lanes = counts.lanes.unwrap_or_else(|| waves.saturating_mul(LANES));
+        let all = |of_lane: u64, of_wave: u64| {
+            lanes.saturating_mul(of_lane).saturating_add(waves.saturating_mul(of_wave))
+        };
+        let flops = known.map(|known| all(known.work.lane_flops, known.work.wave_flops));
+        let memory_bytes = known.map(|known| all(known.work.lane_bytes, known.work.wave_bytes));
+        let waits = known.into_iter().flat_map(|known| &known.waits).map(|wait| wait.name());
         let Some(row) = rows.get_mut(&key) else {
-            let Code { function, offset, size, file, line, .. } = code;
-            let Counts { waves, lanes, ticks } = counts;
+            let Code { object, function, offset, size, file, line, .. } = code.clone();
+            let Counts { waves, lanes, ticks } = *counts;
             let row = BlockRow {
                 blocks: 1,
                 function,
@@ -231,6 +404,14 @@ fn grouped(blocks: HashMap<Code, Counts>, group: BlockGroup) -> Vec<BlockRow> {
                 executed,
                 executed_kinds,
                 executed_by_lanes,
+                flops,
+                memory_bytes,
+                target: known.and_then(|known| known.target),
+                taken: known.and_then(|known| known.taken),
+                loop_entries: known.and_then(|known| known.loop_entries),
+                waits: waits.collect(),
+                code: Vec::new(),
+                object,
             };
             rows.insert(key, row);
             continue;
@@ -238,11 +419,15 @@ fn grouped(blocks: HashMap<Code, Counts>, group: BlockGroup) -> Vec<BlockRow> {
         row.blocks += 1;
         row.size = row.size.saturating_add(code.size);
         row.instructions = row.instructions.saturating_add(instructions);
-        let mut all = Counts { waves: row.waves, lanes: row.lanes, ticks: row.ticks };
-        all += counts;
-        (row.waves, row.lanes, row.ticks) = (all.waves, all.lanes, all.ticks);
+        let mut sums = Counts { waves: row.waves, lanes: row.lanes, ticks: row.ticks };
+        sums += *counts;
+        (row.waves, row.lanes, row.ticks) = (sums.waves, sums.lanes, sums.ticks);
         row.executed = sum([row.executed, executed]);
         row.executed_by_lanes = sum([row.executed_by_lanes, executed_by_lanes]);
+        row.flops = sum([row.flops, flops]);
+        row.memory_bytes = sum([row.memory_bytes, memory_bytes]);
+        row.waits.extend(waits);
+        (row.target, row.taken, row.loop_entries) = (None, None, None);
         row.executed_kinds = kinds_of([row.executed_kinds.as_ref(), executed_kinds.as_ref()]);
     }
     let mut rows: Vec<BlockRow> = rows.into_values().collect();
@@ -268,7 +453,7 @@ fn kinds_of<'a>(
     })
 }
 
-fn code(row: &Row<'_>) -> rusqlite::Result<Code> {
+fn code(row: &Row<'_>, objects: &KernelObjects) -> rusqlite::Result<Code> {
     let number = |at: usize| optional(row, at).map(Option::unwrap_or_default);
     let text = |at: usize| row.get_ref(at).map(|value| text_of(value).into_owned());
     let mut kinds = [0; KINDS.len()];
@@ -276,6 +461,7 @@ fn code(row: &Row<'_>) -> rusqlite::Result<Code> {
         *kind = number(7 + place)?;
     }
     Ok(Code {
+        object: row.get_ref(18)?.as_i64().ok().and_then(|kernel| objects.of_kernel(kernel)),
         number: number(1)?,
         function: demangle(&text(2)?),
         offset: number(3)?,
