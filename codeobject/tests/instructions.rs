@@ -260,7 +260,7 @@ fn work_of(text: &str) -> [u64; 4] {
     let name = name.trim_end_matches("_e32").trim_end_matches("_e64");
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if let Some(shape) = name.strip_prefix("v_mfma_f32_") {
-        let end = shape.rfind(|c: char| c == 'x').map_or(0, |at| at + 1);
+        let end = shape.rfind('x').map_or(0, |at| at + 1);
         let depth = shape[end..].split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
         let sizes =
             shape[..end].trim_end_matches('x').split('x').map(|size| size.parse::<u64>().expect("a size"));
