@@ -225,7 +225,7 @@ fn a_file_that_is_full() {
     let (dir, without) = (Dir::new(), Dir::new());
     let plain = with(Run::new(&without, program("blocks")), &["collatz", "choose=50", "reduce=50"]).run();
     let run = Run::new(&dir, "unshare").arg("--mount").arg("sh").arg("-c");
-    let script = "mkdir small && mount -t tmpfs -o size=300k none small && LD_PRELOAD=$RECORDER:$LD_PRELOAD RPDT_FILENAME=small/t.rpd \"$@\"";
+    let script = "mkdir small && mount -t tmpfs -o size=100k none small && LD_PRELOAD=$RECORDER:$LD_PRELOAD RPDT_FILENAME=small/t.rpd \"$@\"";
     let run = run.arg(script).arg("sh").arg(program("blocks")).env("RECORDER", recorder());
     let ran = with(run.env("RPDT_COUNT_BLOCKS", "lanes"), &["collatz", "choose=50", "reduce=50"]).run();
     if ran.stderr.contains("unshare") || ran.stderr.contains("mount:") {
