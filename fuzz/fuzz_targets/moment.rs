@@ -4,6 +4,8 @@
 
 #[path = "../../postprocess/src/moment/expression.rs"]
 mod expression;
+#[path = "../../postprocess/src/pattern.rs"]
+mod pattern;
 
 use libfuzzer_sys::fuzz_target;
 
