@@ -1,4 +1,4 @@
-# make demo   - install what is missing, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
+# make demo   - install what it needs, build, record a HIP program, show where its GPU time went; leaves ./trace.rpd
 # make test   - all tests; lists what this machine could not run
 # make test-fast - the tests that need Rust, a C compiler and Python only: no ROCm, no `make setup`
 # make models - loom's: every order of steps of what threads share without a lock
@@ -31,7 +31,7 @@ endif
 all: build
 
 setup:
-	@./setup.sh
+	@./setup.sh tests
 
 build:
 	@$(CARGO) build --release --quiet
@@ -51,7 +51,8 @@ $(PROGRAMS)/demo: fixtures/programs/demo.hip fixtures/programs/check.h
 	@TMPDIR=$(abspath $(PROGRAMS)/tmp) hipcc $(HIPFLAGS) $< -o $@ 2>$@.log || { cat $@.log >&2; exit 1; }
 	@rm -r $(PROGRAMS)/tmp
 
-demo: setup
+demo:
+	@./setup.sh
 	@$(MAKE) --no-print-directory build $(PROGRAMS)/demo
 	@echo '$$ rpd record -o trace.rpd --force -- $(PROGRAMS)/demo'
 	@$(DEMO_RUN) $(RELEASE)/rpd record -o trace.rpd --force -- $(PROGRAMS)/demo

@@ -1,13 +1,18 @@
 #!/bin/sh
-# Installs, on Debian, what building and testing need and is not there. Quiet and fast when nothing is missing.
+# usage: setup.sh [tests]
+# Installs, on Debian, what building and the demo need and is not there; with `tests`, also what tests need. Quiet and fast when nothing is missing.
 set -eu
 
-# The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; two libraries of kernels; the
-# assembler, the object readers and the sqlite3 shell that tests compare with; Python and what packs a package for it; pgrep and kill; what makes file
-# systems with quotas and without shared mappings; a browser, what drives it, and what runs modules of a page without one.
+# The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; the assembler, the object readers and the sqlite3
+# shell; Python.
 packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
-librocprim-dev librocrand-dev clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3 python3-pip python3-setuptools python3-wheel
+clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3"
+# Two libraries of kernels; what installs and packs Python's packages; pgrep and kill; what makes file systems with quotas and without shared
+# mappings; a browser, what drives it, and what runs modules of a page without one.
+if [ "${1:-}" = tests ]; then
+    packages="$packages librocprim-dev librocrand-dev python3-pip python3-setuptools python3-wheel
 procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs"
+fi
 
 missing=""
 for package in $packages; do
@@ -37,6 +42,8 @@ if ! command -v cargo >/dev/null; then
     echo "setup: no cargo: install Rust first (https://rustup.rs, or the packages cargo and rustc of a recent Debian)" >&2
     exit 1
 fi
+
+[ "${1:-}" = tests ] || exit 0
 
 # NVIDIA's NVTX, as Python programs bring it, for the test of its markers. For the python3 that runs it.
 nvtx=$(dirname "$0")/target/nvtx

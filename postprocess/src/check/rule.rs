@@ -69,7 +69,7 @@ pub(crate) fn has_sound_times() -> String {
     format!("{ARE_INTEGERS} AND t.start > 0 AND t.\"end\" >= t.start AND t.\"end\" < {END_OF_TIME}")
 }
 
-/// Whether two times are possible and in order, as [`has_sound_times`] has it.
+/// Whether two times are possible and in order, as the rules of `rpd check` have it.
 pub fn are_sound((start, end): (i64, i64)) -> bool {
     start > 0 && end >= start && end < END_OF_TIME
 }

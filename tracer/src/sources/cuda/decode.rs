@@ -3,8 +3,6 @@
 //! The record of a call may come behind those of what it caused: it is made when the call returns, and each thread of the program has a buffer
 //! of its own. So operations wait for their call, for a while.
 
-use std::collections::VecDeque;
-
 use rpd_transport::correlation;
 use rpd_transport::counters::Cause;
 use rpd_transport::recorder::Recorder;
@@ -20,8 +18,8 @@ use super::record::{Activity, ApiCall, KernelRun, Operation, What};
 
 /// For how many flushes an operation waits for its call: calls return soon after what they have submitted begins.
 const PATIENCE: u32 = 10;
-/// Calls remembered at most, the latest: what is in flight is far less, for a stream takes 1,024 launches before it makes threads wait.
-const MOST_CALLS: usize = 1 << 18;
+/// Calls remembered at most. A launch is forgotten when its kernel has come; of very many others, the older half is.
+const MOST_CALLS: usize = 1 << 22;
 
 /// A call that is over.
 #[derive(Clone, Copy)]
@@ -32,6 +30,8 @@ struct Ended {
     launches_graph: bool,
     /// An operation of it has come.
     has_operation: bool,
+    /// How many calls came before.
+    number: u64,
 }
 
 /// See the module.
@@ -40,8 +40,8 @@ pub(super) struct Decoder {
     functions: &'static Functions,
     kernels: Kernels,
     calls: FxHashMap<u32, Ended>,
-    /// Their correlation ids, oldest first.
-    order: VecDeque<u32>,
+    /// How many came so far.
+    numbered: u64,
     /// Operations whose call has not come, and for how many flushes.
     waiting: Vec<(u32, Operation)>,
     /// Launches of one kernel that has not come.
@@ -58,7 +58,7 @@ impl Decoder {
             functions,
             kernels: Kernels::default(),
             calls: FxHashMap::default(),
-            order: VecDeque::new(),
+            numbered: 0,
             waiting: Vec::new(),
             outstanding: 0,
             switched: recorder.switch.history(),
@@ -117,17 +117,20 @@ impl Decoder {
             launches_kernel: function.launches_kernel && succeeded,
             launches_graph: function.launches_graph,
             has_operation: false,
+            number: self.numbered,
         };
+        self.numbered += 1;
         self.outstanding += u64::from(ended.launches_kernel);
-        if self.calls.insert(call.correlation, ended).is_none() {
-            self.order.push_back(call.correlation);
+        if self.calls.len() >= MOST_CALLS {
+            let mut numbers: Vec<u64> = self.calls.values().map(|call| call.number).collect();
+            let (_, middle, _) = numbers.select_nth_unstable(MOST_CALLS / 2);
+            let middle = *middle;
+            self.calls.retain(|_, call| call.number >= middle);
+            let waits = |call: &&Ended| call.launches_kernel && !call.has_operation;
+            self.outstanding =
+                self.calls.values().filter(waits).count() as u64 + u64::from(ended.launches_kernel);
         }
-        if self.order.len() > MOST_CALLS
-            && let Some(oldest) = self.order.pop_front()
-            && let Some(oldest) = self.calls.remove(&oldest)
-        {
-            self.outstanding -= u64::from(oldest.launches_kernel && !oldest.has_operation);
-        }
+        self.calls.insert(call.correlation, ended);
         if !is_recorded {
             return;
         }
@@ -161,6 +164,9 @@ impl Decoder {
         let is_first = !std::mem::replace(&mut call.has_operation, true);
         self.outstanding -= u64::from(is_first && call.launches_kernel);
         let (id, is_single) = (call.id, is_first && !call.launches_graph && !operation.is_of_graph);
+        if call.launches_kernel {
+            self.calls.remove(&operation.correlation);
+        }
         if id != correlation::NONE {
             // SAFETY: the caller's promise.
             unsafe { self.emit(operation, id, is_single) };
