@@ -172,6 +172,11 @@ impl BlockCounters {
         counters
     }
 
+    /// Whether its counters are there.
+    pub(in crate::intercept) fn is_in(&self, memory: &Arc<CounterMemory>) -> bool {
+        Arc::ptr_eq(&self.memory, memory)
+    }
+
     /// Address of the counters of a slot.
     pub(in crate::intercept) fn address(&self, slot: usize) -> u64 {
         self.memory.address() + (self.from + slot * self.count * COUNTER) as u64
@@ -255,11 +260,15 @@ impl BlockCounters {
         }
     }
 
-    /// It is not used any more: what it has counted is in its records.
-    pub(in crate::intercept) fn retire(self: &Arc<BlockCounters>) {
+    /// The application's kernel is gone: whether everything that was launched before is in its records. Then nothing comes any more.
+    pub(in crate::intercept) fn retire(self: &Arc<BlockCounters>) -> bool {
         self.visit(true, Instant::now() + PAUSE);
-        self.say_missed();
-        lock(&ALL).retain(|other| !Arc::ptr_eq(other, self));
+        let is_over = self.kernel.slots.iter().all(|slot| slot.state.load(Ordering::Acquire) == 0);
+        if is_over {
+            self.say_missed();
+            lock(&ALL).retain(|other| !Arc::ptr_eq(other, self));
+        }
+        is_over
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Counted {
     objects: HashMap<(u32, usize), CountedObject>,
     /// Those whose kernels the application has unloaded.
     retired: Vec<RewrittenObject>,
+    /// The counters of kernels that it has unloaded, while dispatches of them are in flight.
+    leaving: Vec<Arc<BlockCounters>>,
     /// A kernel was rewritten.
     is_used: bool,
 }
@@ -57,17 +59,13 @@ struct RewrittenObject {
 impl Counted {
     /// Whether nothing is counted.
     pub(super) fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.retired.is_empty()
+        self.objects.is_empty() && self.retired.is_empty() && self.leaving.is_empty()
     }
 
     /// The application has unloaded these kernel objects.
     pub(super) fn forget(&mut self, objects: &[u64]) {
         for counted in self.objects.values_mut() {
-            for object in objects {
-                if let Some(counters) = counted.kernels.remove(object) {
-                    counters.retire();
-                }
-            }
+            self.leaving.extend(objects.iter().filter_map(|object| counted.kernels.remove(object)));
         }
         let unused: Vec<_> = self.objects.extract_if(|_, counted| counted.kernels.is_empty()).collect();
         self.retired.extend(unused.into_iter().filter_map(|(_, counted)| counted.rewritten));
@@ -82,8 +80,10 @@ impl Counted {
         for counters in self.objects.values().flat_map(|counted| counted.kernels.values()) {
             counters.visit(false, end);
         }
+        self.leaving.retain(|counters| !counters.retire());
         self.retired.retain(|RewrittenObject { loaded, memory }| {
-            let is_used = Arc::strong_count(loaded) > 1;
+            let is_used = Arc::strong_count(loaded) > 1
+                || self.leaving.iter().any(|counters| counters.is_in(memory));
             if !is_used {
                 // SAFETY: the runtime lives, and waits for this thread before it goes (`stop`); nobody has the kernels any more.
                 unsafe {
