@@ -82,8 +82,8 @@ impl Counted {
         }
         self.leaving.retain(|counters| !counters.retire());
         self.retired.retain(|RewrittenObject { loaded, memory }| {
-            let is_used = Arc::strong_count(loaded) > 1
-                || self.leaving.iter().any(|counters| counters.is_in(memory));
+            let is_used =
+                Arc::strong_count(loaded) > 1 || self.leaving.iter().any(|counters| counters.is_in(memory));
             if !is_used {
                 // SAFETY: the runtime lives, and waits for this thread before it goes (`stop`); nobody has the kernels any more.
                 unsafe {
