@@ -292,17 +292,24 @@ fn read_times(hsa: &Hsa, signal: Signal, pending: &PendingOperation, next: NextU
             let mut times = Times::default();
             // SAFETY: a live signal, a valid place.
             let known = unsafe { (hsa.originals.get_async_copy_time)(signal, &mut times) } == SUCCESS;
-            // Of a copy in flight the runtime tells times that cannot be.
-            let now = hsa.known.clock.system(clock::monotonic()) + CLOCK_ERROR;
-            let sane =
-                known && (submitted..now).contains(&times.start) && (times.start..now).contains(&times.end);
-            if !fell && !sane {
+            let now = hsa.known.clock.system(clock::monotonic());
+            let completed = fell || known && is_of_copy(times, submitted, now);
+            if !completed {
                 return false;
             }
             pending.times.done((times.start, times.end));
         }
     }
     true
+}
+
+/// Whether a signal's times are those of the copy that was submitted at `submitted` and is over by `now`. Of a copy in flight
+/// the runtime tells times that cannot be, or those of the signal's previous use: they ended before the submission. The
+/// translated start of a copy that began at once may lie before its submission.
+fn is_of_copy(times: Times, submitted: u64, now: u64) -> bool {
+    times.start.saturating_add(CLOCK_ERROR) >= submitted
+        && times.start <= times.end
+        && (submitted..now.saturating_add(CLOCK_ERROR)).contains(&times.end)
 }
 
 /// hsa_signal_destroy.
@@ -318,6 +325,20 @@ pub(super) unsafe extern "C-unwind" fn destroy(signal: Signal) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_a_copy_that_began_at_its_submission_are_its_own() {
+        let is_own = |start, end| is_of_copy(Times { start, end }, 10_000_000, 20_000_000);
+        assert!(is_own(10_000_000, 10_001_500));
+        assert!(is_own(9_999_983, 10_001_500));
+        assert!(is_own(10_000_000, 20_000_017));
+        // The signal's previous use, a copy in flight, no times.
+        assert!(!is_own(9_990_000, 9_999_000));
+        assert!(!is_own(10_001_500, 10_000_500));
+        assert!(!is_own(10_000_000, 30_000_000));
+        assert!(!is_own(0, 0));
+        assert!(!is_own(8_000_000, 10_001_500));
+    }
 
     #[test]
     fn signals_are_spread_over_the_parts() {
