@@ -27,7 +27,7 @@ use crate::report::caused::CausedOps;
 use crate::text;
 use crate::trace::has_table;
 use crate::trace::ids::Ids;
-pub(super) use names::{Frame, FrameNames};
+pub(super) use names::{Frame, FrameNames, REMEMBERED};
 
 /// What the width of a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

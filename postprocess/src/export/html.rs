@@ -20,7 +20,6 @@ use super::Exported;
 use crate::notes::Notes;
 use crate::region::Region;
 use crate::text::escape;
-use tables::Page;
 
 const STYLE: &str = include_str!("html/page/style.css");
 
@@ -46,7 +45,6 @@ pub fn export(
     out: &mut (dyn Write + Send),
 ) -> Result<Exported> {
     let title = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
-    let page = Page::of(&title, trace, region, notes)?;
     let mut out = BufWriter::new(out);
     let program = format!("\"use strict\";\n{{\n{}}}\n", PROGRAM.join("\n"));
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
@@ -63,10 +61,10 @@ pub fn export(
         hash(STYLE),
         markup(&escape(&title)),
     )?;
-    page.write(&mut out)?;
+    let exported = tables::write(&title, trace, region, notes, &mut out)?;
     write!(out, "</script>\n<script>{program}</script>\n</body>\n</html>\n")?;
     out.flush()?;
-    Ok(page.exported)
+    Ok(exported)
 }
 
 /// A text as it stands in HTML.

@@ -11,8 +11,8 @@ use crate::trace::Strings;
 /// The name of what has none.
 const NAMELESS: &str = "(no name in the file)";
 
-/// Ids whose numbers are remembered at once.
-const REMEMBERED: usize = 1 << 16;
+/// Frames whose names' meaning is remembered at once.
+pub(in crate::export) const REMEMBERED: usize = 1 << 16;
 
 /// What a frame is named by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +69,22 @@ impl<'trace> FrameNames<'trace> {
         })
     }
 
+    /// A frame's name, as it is in the trace.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(in crate::export) fn text(&mut self, frame: Frame) -> Result<String> {
+        let text = match frame {
+            Frame::Function(name) => self.names.get(name)?,
+            Frame::Marker(text) => self.texts.get(text)?,
+            Frame::Operation(description, op_type) => {
+                let description = self.names.get(description)?.filter(|name| !name.is_empty());
+                if description.is_some() { description } else { self.names.get(op_type)? }
+            }
+        };
+        Ok(text.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| NAMELESS.to_string()))
+    }
+
     /// The number of a frame's name. `new` gets the name if it has none so far.
     ///
     /// # Errors
@@ -81,15 +97,7 @@ impl<'trace> FrameNames<'trace> {
         if let Some(number) = self.known.get(&frame) {
             return Ok(*number);
         }
-        let text = match frame {
-            Frame::Function(name) => self.names.get(name)?,
-            Frame::Marker(text) => self.texts.get(text)?,
-            Frame::Operation(description, op_type) => {
-                let description = self.names.get(description)?.filter(|name| !name.is_empty());
-                if description.is_some() { description } else { self.names.get(op_type)? }
-            }
-        };
-        let text = text.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| NAMELESS.to_string());
+        let text = self.text(frame)?;
         let name = match (frame, MarkerText::of(&text)) {
             (Frame::Marker(_), MarkerText::Operator(operator)) if self.by_operator => operator.name,
             _ => &text,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use rusqlite::{Connection, OptionalExtension, Statement};
 use rustc_hash::FxHashMap;
 
-use super::super::call_tree::{Frame, FrameNames, Thread, Trees};
+use super::super::call_tree::{Frame, FrameNames, REMEMBERED, Thread, Trees};
 use crate::passes::autograd::marker::MarkerText;
 use crate::trace::has_table;
 
@@ -25,14 +25,22 @@ pub(super) struct OperatorKernel {
 /// Operator, name of the operation, and shapes, by numbers of texts.
 type Key = (u32, u32, u32);
 
+/// What a frame's name is.
+#[derive(Clone, Copy)]
+enum Named {
+    /// A marker of an operator, with the shapes in its text.
+    Operator(u32, u32),
+    Operation(u32),
+    Other,
+}
+
 /// Adds them up, as trees are walked.
 pub(super) struct Operators<'trace> {
     /// What the pass took off a marker.
     noted: Option<Statement<'trace>>,
     texts: Vec<String>,
     numbers: FxHashMap<String, u32>,
-    /// By the numbers of frames: that of the name.
-    names: Vec<u32>,
+    names: FxHashMap<Frame, Named>,
     /// Around each open frame: the operator and its shapes.
     open: Vec<Option<(u32, u32)>>,
     running: Option<(Key, i64)>,
@@ -50,7 +58,7 @@ impl<'trace> Operators<'trace> {
             noted: has_table(trace, "ext_autogradapi")?.then(|| trace.prepare(noted)).transpose()?,
             texts: Vec::new(),
             numbers: FxHashMap::default(),
-            names: Vec::new(),
+            names: FxHashMap::default(),
             open: Vec::new(),
             running: None,
             sums: FxHashMap::default(),
@@ -67,24 +75,36 @@ impl<'trace> Operators<'trace> {
         number
     }
 
-    /// The operator that a marker is, with its shapes.
-    fn operator(&mut self, call: i64, name: u32) -> Result<Option<(u32, u32)>> {
-        if let Some(noted) = &mut self.noted {
-            let text = |row: &rusqlite::Row<'_>, column| {
-                Ok::<_, rusqlite::Error>(rpd_schema::text::text_of(row.get_ref(column)?).into_owned())
-            };
-            let found = noted.query_row([call], |row| Ok((text(row, 0)?, text(row, 1)?))).optional()?;
-            if let Some((operator, shapes)) = found {
-                return Ok(Some((self.text(&operator), self.text(&shapes))));
-            }
+    /// The operator that the pass took off a marker, with its shapes.
+    fn noted(&mut self, call: i64) -> Result<Option<(u32, u32)>> {
+        let Some(noted) = &mut self.noted else { return Ok(None) };
+        let text = |row: &rusqlite::Row<'_>, column| {
+            Ok::<_, rusqlite::Error>(rpd_schema::text::text_of(row.get_ref(column)?).into_owned())
+        };
+        let found = noted.query_row([call], |row| Ok((text(row, 0)?, text(row, 1)?))).optional()?;
+        Ok(found.map(|(operator, shapes)| (self.text(&operator), self.text(&shapes))))
+    }
+
+    /// What a frame's name is.
+    fn named(&mut self, frame: Frame, names: &mut FrameNames<'_>) -> Result<Named> {
+        if let Some(named) = self.names.get(&frame) {
+            return Ok(*named);
         }
-        let marker = self.texts[name as usize].clone();
-        Ok(match MarkerText::of(&marker) {
-            MarkerText::Operator(operator) => {
-                Some((self.text(operator.name), self.text(operator.sizes.unwrap_or(""))))
-            }
-            _ => None,
-        })
+        let named = match frame {
+            Frame::Marker(_) => match MarkerText::of(&names.text(frame)?) {
+                MarkerText::Operator(operator) => {
+                    Named::Operator(self.text(operator.name), self.text(operator.sizes.unwrap_or("")))
+                }
+                _ => Named::Other,
+            },
+            Frame::Operation(..) => Named::Operation(self.text(&names.text(frame)?)),
+            Frame::Function(_) => Named::Other,
+        };
+        if self.names.len() == REMEMBERED {
+            self.names.clear();
+        }
+        self.names.insert(frame, named);
+        Ok(named)
     }
 
     /// What was added up, those with the most time first.
@@ -102,8 +122,12 @@ impl<'trace> Operators<'trace> {
             })
             .collect();
         rows.sort_by(|one, other| {
-            let key = |row: &OperatorKernel| (row.operator.clone(), row.kernel.clone(), row.shapes.clone());
-            other.total_ns.cmp(&one.total_ns).then_with(|| key(one).cmp(&key(other)))
+            (other.total_ns, &one.operator, &one.kernel, &one.shapes).cmp(&(
+                one.total_ns,
+                &other.operator,
+                &other.kernel,
+                &other.shapes,
+            ))
         });
         rows
     }
@@ -117,19 +141,14 @@ impl Trees for Operators<'_> {
 
     fn enter(&mut self, names: &mut FrameNames<'_>, frame: Frame, call: i64, now: i64) -> Result<()> {
         let around = self.open.last().copied().flatten();
-        let number = names.number(frame, |name| {
-            let text = self.text(name);
-            self.names.push(text);
-            Ok(())
-        })?;
-        let name = self.names[number as usize];
-        let own = match frame {
-            Frame::Marker(_) => self.operator(call, name)?,
-            Frame::Operation(..) => {
+        let noted = if matches!(frame, Frame::Marker(_)) { self.noted(call)? } else { None };
+        let own = match self.named(frame, names)? {
+            Named::Operator(operator, shapes) => noted.or(Some((operator, shapes))),
+            Named::Operation(name) => {
                 self.running = around.map(|(operator, shapes)| ((operator, name, shapes), now));
                 None
             }
-            Frame::Function(_) => None,
+            Named::Other => noted,
         };
         self.open.push(own.or(around));
         Ok(())

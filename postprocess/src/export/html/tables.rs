@@ -24,32 +24,8 @@ use crate::text::escape;
 /// Rows of a table, of more those with the most time.
 const MOST: usize = 200_000;
 
-/// The content of a page.
-pub(super) struct Page {
-    head: Value,
-    sections: Vec<(&'static str, &'static str, Vec<Table>)>,
-    pub(super) exported: Exported,
-}
-
 /// Title, kind and meaning of a column. Kinds: `name` (from the trace, long), `words` (short), `count`, `ns`, `percent`, `bytes`, `rate` (GB/s).
 type Column = (&'static str, &'static str, &'static str);
-
-struct Table {
-    title: &'static str,
-    help: &'static str,
-    columns: Vec<Column>,
-    rows: Vec<Vec<Value>>,
-    /// How many rows there are, also those that are not in the page.
-    total: usize,
-}
-
-impl Table {
-    fn new(title: &'static str, help: &'static str, columns: &[Column], mut rows: Vec<Vec<Value>>) -> Table {
-        let total = rows.len();
-        rows.truncate(MOST);
-        Table { title, help, columns: columns.to_vec(), rows, total }
-    }
-}
 
 /// A text from the trace, made harmless.
 fn name(text: &str) -> Value {
@@ -87,11 +63,14 @@ fn times(group: &NameGroup) -> Vec<Value> {
     ]
 }
 
-/// What the tables are made of.
+/// Reads the reports, and writes each one's rows before the next is read: a large trace's tables are never in memory together.
 struct Reports<'a> {
     trace: (&'a Connection, Version),
     selected: Selected,
     notes: &'a dyn Notes,
+    out: Inside<'a>,
+    /// What separates the next section or table from what is before it.
+    separator: &'static str,
     impossible: u64,
 }
 
@@ -102,7 +81,47 @@ impl Reports<'_> {
         look(self.notes)
     }
 
-    fn ranking(&mut self, by: By, of: Column, title: &'static str, help: &'static str) -> Result<Table> {
+    /// Begins a section; its tables follow.
+    fn begin_section(&mut self, id: &str, title: &str) -> Result<()> {
+        write!(self.out, "{}\n{{\"id\":\"{id}\",\"title\":\"{title}\",\"tables\":[", self.separator)?;
+        self.separator = "";
+        Ok(())
+    }
+
+    fn end_section(&mut self) -> Result<()> {
+        self.out.write_all(b"]}")?;
+        self.separator = ",";
+        Ok(())
+    }
+
+    /// Writes a table of the section that was begun.
+    fn table(
+        &mut self,
+        title: &str,
+        help: &str,
+        columns: &[Column],
+        rows: impl ExactSizeIterator<Item = Vec<Value>>,
+    ) -> Result<()> {
+        let columns: Vec<Value> = columns
+            .iter()
+            .map(|(title, kind, help)| json!({"title": title, "kind": kind, "help": help}))
+            .collect();
+        let (title, help, columns) = (json!(title), json!(help), Value::from(columns));
+        let (separator, total) = (self.separator, rows.len());
+        write!(
+            self.out,
+            "{separator}{{\"title\":{title},\"help\":{help},\"total\":{total},\"columns\":{columns},\"rows\":["
+        )?;
+        for (at, row) in rows.take(MOST).enumerate() {
+            self.out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
+            serde_json::to_writer(&mut self.out, &row)?;
+        }
+        self.out.write_all(b"]}")?;
+        self.separator = ",";
+        Ok(())
+    }
+
+    fn ranking(&mut self, by: By, of: Column, title: &str, help: &str) -> Result<()> {
         self.show(&format!("adding up {}", by.noun().1))?;
         let counted = Counted { instrumented: true, percentiles: true };
         let ranking = Ranking::of(self.trace, by, &self.selected, counted)?;
@@ -122,10 +141,10 @@ impl Reports<'_> {
             }
             row
         });
-        Ok(Table::new(title, help, &columns, rows.collect()))
+        self.table(title, help, &columns, rows)
     }
 
-    fn markers(&self) -> Result<(Table, u64)> {
+    fn markers(&mut self) -> Result<()> {
         self.show("putting markers together")?;
         let markers = Markers::of(self.trace, &self.selected, false)?;
         let text = |node: Option<usize>| {
@@ -162,16 +181,18 @@ impl Reports<'_> {
             ("depth", "count", "markers around it"),
         ];
         let help = "Ranges with one text inside of the same others are one row. Times of rows below a row are part of it.";
-        let calls = markers.nodes.iter().map(|node| node.ranges).sum();
-        Ok((Table::new("Markers", help, &columns, rows.collect()), calls))
+        self.table("Markers", help, &columns, rows)
     }
 
-    fn copies(&self) -> Result<Table> {
+    fn copies(&mut self) -> Result<()> {
         self.show("adding up copies")?;
         let copies = Copies::of(self.trace.0, self.trace.1, &self.selected)?;
-        let sizes =
-            copies.kinds.iter().flat_map(|kind| kind.sizes.iter().map(move |size| (&kind.kind, size)));
-        let rows = sizes.map(|(kind, size)| {
+        let sizes: Vec<_> = copies
+            .kinds
+            .iter()
+            .flat_map(|kind| kind.sizes.iter().map(move |size| (&kind.kind, size)))
+            .collect();
+        let rows = sizes.into_iter().map(|(kind, size)| {
             vec![
                 name(kind),
                 size.from_bytes.into(),
@@ -193,10 +214,10 @@ impl Reports<'_> {
             ("speed", "rate", "bytes by their time, in 10^9 bytes a second"),
             ("best", "rate", "speed of the fastest one"),
         ];
-        Ok(Table::new("Copies by size", "By direction and size.", &columns, rows.collect()))
+        self.table("Copies by size", "By direction and size.", &columns, rows)
     }
 
-    fn operators(&self, region: &Region) -> Result<(Vec<Table>, Exported)> {
+    fn operators(&mut self, region: &Region) -> Result<Exported> {
         self.show("putting operators together")?;
         let mut operators = Operators::of(self.trace.0)?;
         let options = Options { width: Width::Gpu, exact: true, region: region.clone() };
@@ -233,12 +254,12 @@ impl Reports<'_> {
             ("ops", "count", "operations launched in it and in no operator inside"),
             ("average", "ns", "total by ops"),
         ];
-        let summary = Table::new(
+        self.table(
             "Operators",
             "What PyTorch's operators launched. An operation belongs to the innermost operator around its launch.",
             &of_sums,
-            sums.collect(),
-        );
+            sums,
+        )?;
         let details = rows.iter().map(|row| {
             vec![
                 name(&row.kernel),
@@ -259,148 +280,112 @@ impl Reports<'_> {
             ("ops", "count", "how many"),
             ("average", "ns", "total by ops"),
         ];
-        let details = Table::new(
+        self.table(
             "Operators, kernels and shapes",
             "The same by operator, kernel and shapes of the inputs.",
             &of_details,
-            details.collect(),
-        );
-        Ok((vec![summary, details], exported))
+            details,
+        )?;
+        Ok(exported)
     }
 }
 
-impl Page {
-    /// Reads the part `region` of a trace.
-    ///
-    /// # Errors
-    /// When the trace, or a temporary file, cannot be read, or a signal came.
-    pub(super) fn of(
-        title: &str,
-        (trace, version): (&Connection, Version),
-        region: &Region,
-        notes: &dyn Notes,
-    ) -> Result<Page> {
-        begin_reading(trace)?;
-        let selected = region.select(trace, version)?;
-        let mut reports = Reports { trace: (trace, version), selected, notes, impossible: 0 };
-        reports.show("adding up what the GPUs did")?;
-        let overlap = Overlap::of(trace, &reports.selected, &Regex::new(COMMUNICATION)?)?;
-        let utilisation = Utilisation::of(trace, &reports.selected)?;
-        let gpus = gpus(trace, &overlap, &utilisation)?;
-        let (operators, mut exported) = reports.operators(region)?;
-        let kernels = reports.ranking(
-            By::Kernel,
-            ("kernel", "name", "as the compiler's symbol says it"),
-            "Kernels",
-            "Kernels that ran, by name. Of two that run at once both count.",
-        )?;
-        let apis = reports.ranking(
-            By::Api,
-            ("function", "name", "of HIP, HSA or CUDA"),
-            "Calls",
-            "What the program called, by function. Of a call inside of another one of that name, total has the outer one alone.",
-        )?;
-        let (markers, _) = reports.markers()?;
-        let copies = vec![
-            reports.ranking(By::Copy, ("copies", "name", "direction"), "Copies", "Copies that ran.")?,
-            reports.copies()?,
-        ];
-        let mut places = Vec::new();
-        for (by, of, title, help) in [
-            (
-                By::Stream,
-                ("stream", "name", "as the launch has it"),
-                "By stream",
-                "Operations by the stream of their launch.",
-            ),
-            (
-                By::Queue,
-                ("queue", "name", "GPU and queue"),
-                "By queue",
-                "Operations by the queue that they ran on.",
-            ),
-            (
-                By::Thread,
-                ("thread", "name", "that launched them"),
-                "By thread",
-                "Operations by the thread that launched them.",
-            ),
-            (
-                By::Session,
-                ("session", "name", "recording of a process"),
-                "By session",
-                "Operations by the process that launched them.",
-            ),
-            (
-                By::Rank,
-                ("rank", "name", "as the launcher said it"),
-                "By rank",
-                "Operations by the rank of their process.",
-            ),
-        ] {
-            places.push(reports.ranking(by, of, title, help)?);
-        }
-        exported.impossible = exported.impossible.max(reports.impossible);
-        let operations: u64 = overlap.gpus.iter().map(|gpu| gpu.operations).sum();
-        let calls: u64 = exported.calls;
-        let span = overlap.gpus.iter().map(|gpu| gpu.span_ns).max().unwrap_or(0);
-        let facts = json!([
-            ["calls and markers", calls, "count"],
-            ["operations", operations, "count"],
-            ["GPUs", overlap.gpus.len(), "count"],
-            ["longest GPU span", span, "ns"],
-        ]);
-        let head = json!({"title": escape(title), "facts": facts, "gpus": gpus});
-        let sections = vec![
-            ("overview", "Overview", Vec::new()),
-            ("kernels", "Kernels", vec![kernels]),
-            ("operators", "Operators", operators),
-            ("calls", "Calls", vec![apis]),
-            ("markers", "Markers", vec![markers]),
-            ("copies", "Copies", copies),
-            ("places", "Streams and ranks", places),
-        ];
-        Ok(Page { head, sections, exported })
+/// Reads the part `region` of a trace and writes it as JSON that can stand in an element of HTML.
+///
+/// # Errors
+/// When the trace, or a temporary file, cannot be read, or a signal came; those of `out`.
+pub(super) fn write(
+    title: &str,
+    (trace, version): (&Connection, Version),
+    region: &Region,
+    notes: &dyn Notes,
+    out: &mut dyn Write,
+) -> Result<Exported> {
+    begin_reading(trace)?;
+    let selected = region.select(trace, version)?;
+    let mut reports =
+        Reports { trace: (trace, version), selected, notes, out: Inside(out), separator: "", impossible: 0 };
+    reports.show("adding up what the GPUs did")?;
+    let overlap = Overlap::of(trace, &reports.selected, &Regex::new(COMMUNICATION)?)?;
+    let utilisation = Utilisation::of(trace, &reports.selected)?;
+    let gpus = gpus(trace, &overlap, &utilisation)?;
+    reports.out.write_all(b"{\"sections\":[")?;
+    reports.begin_section("overview", "Overview")?;
+    reports.end_section()?;
+    reports.begin_section("kernels", "Kernels")?;
+    reports.ranking(
+        By::Kernel,
+        ("kernel", "name", "as the compiler's symbol says it"),
+        "Kernels",
+        "Kernels that ran, by name. Of two that run at once both count.",
+    )?;
+    reports.end_section()?;
+    reports.begin_section("operators", "Operators")?;
+    let mut exported = reports.operators(region)?;
+    reports.end_section()?;
+    reports.begin_section("calls", "Calls")?;
+    reports.ranking(
+        By::Api,
+        ("function", "name", "of HIP, HSA or CUDA"),
+        "Calls",
+        "What the program called, by function. Of a call inside of another one of that name, total has the outer one alone.",
+    )?;
+    reports.end_section()?;
+    reports.begin_section("markers", "Markers")?;
+    reports.markers()?;
+    reports.end_section()?;
+    reports.begin_section("copies", "Copies")?;
+    reports.ranking(By::Copy, ("copies", "name", "direction"), "Copies", "Copies that ran.")?;
+    reports.copies()?;
+    reports.end_section()?;
+    reports.begin_section("places", "Streams and ranks")?;
+    for (by, of, title, help) in [
+        (
+            By::Stream,
+            ("stream", "name", "as the launch has it"),
+            "By stream",
+            "Operations by the stream of their launch.",
+        ),
+        (
+            By::Queue,
+            ("queue", "name", "GPU and queue"),
+            "By queue",
+            "Operations by the queue that they ran on.",
+        ),
+        (
+            By::Thread,
+            ("thread", "name", "that launched them"),
+            "By thread",
+            "Operations by the thread that launched them.",
+        ),
+        (
+            By::Session,
+            ("session", "name", "recording of a process"),
+            "By session",
+            "Operations by the process that launched them.",
+        ),
+        (
+            By::Rank,
+            ("rank", "name", "as the launcher said it"),
+            "By rank",
+            "Operations by the rank of their process.",
+        ),
+    ] {
+        reports.ranking(by, of, title, help)?;
     }
-
-    /// Writes it as JSON that can stand in an element of HTML.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub(super) fn write(&self, out: &mut impl Write) -> Result<()> {
-        let mut out = Inside(out);
-        // All keys of the head, and the sections behind them.
-        let head = serde_json::to_string(&self.head)?;
-        write!(out, "{},\n\"sections\":[", head.trim_end_matches('}'))?;
-        for (at, (id, title, tables)) in self.sections.iter().enumerate() {
-            let separator = if at == 0 { "\n" } else { ",\n" };
-            write!(out, "{separator}{{\"id\":\"{id}\",\"title\":\"{title}\",\"tables\":[")?;
-            for (at, table) in tables.iter().enumerate() {
-                if at > 0 {
-                    out.write_all(b",")?;
-                }
-                let columns: Vec<Value> = table
-                    .columns
-                    .iter()
-                    .map(|(title, kind, help)| json!({"title": title, "kind": kind, "help": help}))
-                    .collect();
-                let (title, help, columns) = (json!(table.title), json!(table.help), Value::from(columns));
-                let total = table.total;
-                write!(
-                    out,
-                    "{{\"title\":{title},\"help\":{help},\"total\":{total},\"columns\":{columns},\"rows\":["
-                )?;
-                for (at, row) in table.rows.iter().enumerate() {
-                    out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
-                    serde_json::to_writer(&mut out, row)?;
-                }
-                out.write_all(b"]}")?;
-            }
-            out.write_all(b"]}")?;
-        }
-        out.write_all(b"]}\n")?;
-        Ok(())
-    }
+    reports.end_section()?;
+    exported.impossible = exported.impossible.max(reports.impossible);
+    let operations: u64 = overlap.gpus.iter().map(|gpu| gpu.operations).sum();
+    let span = overlap.gpus.iter().map(|gpu| gpu.span_ns).max().unwrap_or(0);
+    let facts = json!([
+        ["calls and markers", exported.calls, "count"],
+        ["operations", operations, "count"],
+        ["GPUs", overlap.gpus.len(), "count"],
+        ["longest GPU span", span, "ns"],
+    ]);
+    let (title, mut out) = (json!(escape(title)), reports.out);
+    writeln!(out, "],\n\"title\":{title},\"facts\":{facts},\"gpus\":{gpus}}}")?;
+    Ok(exported)
 }
 
 /// What each GPU did.
@@ -432,9 +417,9 @@ fn gpus(trace: &Connection, overlap: &Overlap, utilisation: &Utilisation) -> Res
 }
 
 /// JSON inside of an element of HTML: `<` could end the element, and is written as JSON can too.
-struct Inside<W>(W);
+struct Inside<'a>(&'a mut dyn Write);
 
-impl<W: Write> Write for Inside<W> {
+impl Write for Inside<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut parts = bytes.split(|byte| *byte == b'<');
         if let Some(first) = parts.next() {
