@@ -33,6 +33,9 @@ function health(facts) {
   if (facts.impossible) {
     items.push(`${count(facts.impossible)} rows with impossible times, ids or places are not shown; rpd check lists them.`);
   }
+  if (facts.far) {
+    items.push(`${count(facts.far)} rows that begin or end days away from nearly all others are not shown; rpd check lists them.`);
+  }
   element("health").replaceChildren(...items.map((text) => make("li", {}, text)));
   element("health").hidden = items.length === 0;
 }
@@ -544,6 +547,11 @@ function testing(app) {
     links: () => timeline.links.filter((link) => timeline.box(link)).length,
     pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.lanes.width + Math.round(x * timeline.ratio)],
     back: () => timeline.pixels.back,
+    labels: () => timeline.texts,
+    overlaid: (x, y, width, height) => {
+      const part = [x, y, width, height].map((number) => Math.round(number * timeline.ratio));
+      return timeline.canvases.overlay.getContext("2d").getImageData(...part).data.filter((value, at) => at % 4 === 3 && value).length;
+    },
   };
 }
 

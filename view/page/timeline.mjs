@@ -41,6 +41,7 @@ export class Timeline {
     this.range = null;
     this.hover = null;
     this.hits = null;
+    this.texts = [];
     this.counts = { frames: 0, labels: 0, blits: 0 };
     this.colours = new Map();
     this.widths = new Map();
@@ -248,7 +249,7 @@ export class Timeline {
     if (last && last.right - last.left >= LABEL_FROM) labels.push(last);
   }
 
-  /** The text of a name, cut to a width. */
+  /** The text of a name, cut to a width; and how wide it is at most. */
   cut(context, name, room) {
     const text = shown(this.names[name] ?? "");
     let widths = this.widths.get(text);
@@ -257,7 +258,7 @@ export class Timeline {
       widths = { whole: context.measureText(text).width, cuts: new Map() };
       this.widths.set(text, widths);
     }
-    if (widths.whole <= room) return text;
+    if (widths.whole <= room) return [text, widths.whole];
     const known = Math.floor(room / 8);
     if (!widths.cuts.has(known)) {
       let [low, high] = [0, text.length];
@@ -268,7 +269,7 @@ export class Timeline {
       }
       widths.cuts.set(known, low > 1 ? `${text.slice(0, low)}…` : "");
     }
-    return widths.cuts.get(known);
+    return [widths.cuts.get(known), known * 8];
   }
 
   context(id) {
@@ -285,11 +286,13 @@ export class Timeline {
     context.textBaseline = "middle";
     labels.sort((one, other) => other.right - other.left - (one.right - one.left));
     this.counts.labels = Math.min(labels.length, MOST_LABELS);
+    this.texts = [];
     for (const { name, left, right, top } of labels.slice(0, MOST_LABELS)) {
-      const text = this.cut(context, name, Math.min(right - left - 8, LABEL_MOST));
+      const [text, wide] = this.cut(context, name, Math.min(right - left - 8, LABEL_MOST));
       if (!text) continue;
       context.fillStyle = this.colour(name).label;
       context.fillText(text, left + 4, top + 9);
+      this.texts.push([left + 2, top + 1, wide + 4, 16]);
     }
   }
 
@@ -382,10 +385,13 @@ export class Timeline {
     };
     const box = this.selected && this.box(this.selected);
     if (box) {
+      context.save();
+      context.clip(this.outsideOfLabels(), "evenodd");
       for (const link of this.links.slice(0, MOST_ARROWS)) {
         const other = this.box(link);
         if (other) this.arrow(context, this.selected.is_op ? other : box, this.selected.is_op ? box : other);
       }
+      context.restore();
       outline(box, 2);
     }
     if (this.hover?.box) outline(this.hover.box, 1);
@@ -407,10 +413,20 @@ export class Timeline {
     }
   }
 
+  /** Where arrows are drawn: they go behind the labels. No two labels overlap. */
+  outsideOfLabels() {
+    const path = new Path2D();
+    path.rect(0, 0, this.width, this.plot.clientHeight);
+    for (const box of this.texts) path.rect(...box);
+    return path;
+  }
+
   arrow(context, from, to) {
-    const [x0, y0] = [from.left, from.top + from.height / 2];
-    const [x1, y1] = [to.left, to.top + to.height / 2];
-    if ((x0 < -50 && x1 < -50) || (x0 > this.width + 50 && x1 > this.width + 50)) return;
+    if (Math.max(from.left, to.left) < 0 || Math.min(from.left, to.left) > this.width) return;
+    // What is not on the screen is pointed at from its edge: the whole curve of an arrow that is far longer would be a line through one row.
+    const onEdge = (x) => Math.min(Math.max(x, -8), this.width + 8);
+    const [x0, y0] = [onEdge(from.left), from.top + from.height / 2];
+    const [x1, y1] = [onEdge(to.left), to.top + to.height / 2];
     const bend = Math.max(24, Math.min(120, Math.abs(x1 - x0) / 2));
     for (const [colour, wide] of [[this.theme.back, 4], [this.theme.text, 1.5]]) {
       context.strokeStyle = colour;

@@ -122,6 +122,7 @@ struct Reader<'a> {
     outliers: Outliers,
     first_ns: i64,
     impossible: u64,
+    far: u64,
     rows: u64,
 }
 
@@ -133,7 +134,17 @@ impl<'a> Reader<'a> {
     fn of(trace: &'a Connection, version: Version, progress: &'a Progress) -> Result<Reader<'a>> {
         let names = NameReader::of(trace, version)?;
         let outliers = Outliers::new();
-        Ok(Reader { trace, version, progress, names, outliers, first_ns: i64::MAX, impossible: 0, rows: 0 })
+        Ok(Reader {
+            trace,
+            version,
+            progress,
+            names,
+            outliers,
+            first_ns: i64::MAX,
+            impossible: 0,
+            far: 0,
+            rows: 0,
+        })
     }
 
     fn step(&mut self) {
@@ -143,15 +154,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Begin and duration of a row, if they can be.
-    fn times(&mut self, row: &SqlRow<'_>, column: usize) -> Result<Option<(i64, u64)>> {
+    /// Begin and end of a row with these ids and times, if it is shown; counts what it is not shown for.
+    fn times(&mut self, row: &SqlRow<'_>, column: usize, has_ids: bool) -> Result<Option<(i64, i64)>> {
         let times = integer(row, column).zip(integer(row, column + 1));
-        let Some(times) = times.filter(|times| are_sound(*times)) else { return Ok(None) };
-        if self.outliers.has(self.trace, times)? {
+        let Some(times) = times.filter(|times| has_ids && are_sound(*times)) else {
+            self.impossible += 1;
+            return Ok(None);
+        };
+        if self.outliers.is_far(self.trace, times)? {
+            self.far += 1;
             return Ok(None);
         }
-        let (start, end) = times;
-        Ok(Some((start, (end - start).unsigned_abs())))
+        Ok(Some(times))
     }
 
     fn expect(&self) -> Result<()> {
@@ -177,15 +191,15 @@ impl<'a> Reader<'a> {
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             self.step();
-            let known = (integer(row, 0), integer(row, 1), integer(row, 2), self.times(row, 3)?);
-            let (Some(id), Some(pid), Some(tid), Some((start, duration))) = known else {
-                self.impossible += 1;
-                continue;
-            };
+            let ids = (integer(row, 0), integer(row, 1), integer(row, 2));
+            let known = if let (Some(id), Some(pid), Some(tid)) = ids { Some((id, pid, tid)) } else { None };
+            let times = self.times(row, 3, known.is_some())?;
+            let Some(((id, pid, tid), (start, end))) = known.zip(times) else { continue };
             let text = |column| integer(row, column).unwrap_or(-1);
             let name = self.names.of_call(text(5), text(6))?;
             let track = threads.number((pid, processes.of_row(id), tid));
             self.first_ns = self.first_ns.min(start);
+            let duration = start.abs_diff(end);
             found.rows.push(Read { start, duration, track, name });
             found.ids.push(id);
         }
@@ -203,15 +217,16 @@ impl<'a> Reader<'a> {
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             self.step();
-            let known = (integer(row, 0), integer(row, 1), integer(row, 2), self.times(row, 3)?);
-            let (Some(id), Some(gpu), Some(queue), Some((start, duration))) = known else {
-                self.impossible += 1;
-                continue;
-            };
+            let ids = (integer(row, 0), integer(row, 1), integer(row, 2));
+            let known =
+                if let (Some(id), Some(gpu), Some(queue)) = ids { Some((id, gpu, queue)) } else { None };
+            let times = self.times(row, 3, known.is_some())?;
+            let Some(((id, gpu, queue), (start, end))) = known.zip(times) else { continue };
             let text = |column| integer(row, column).unwrap_or(-1);
             let name = self.names.of_op(text(5), text(6))?;
             let track = queues.number((gpu, queue));
             self.first_ns = self.first_ns.min(start);
+            let duration = start.abs_diff(end);
             found.rows.push(Read { start, duration, track, name });
             found.ids.push(id);
         }
@@ -293,6 +308,7 @@ impl<'a> Reader<'a> {
             lost: lost.into_iter().collect(),
             launches_without_op: rpd_schema::launches_without_op(self.trace)?,
             impossible: self.impossible,
+            far: self.far,
         };
         let names = self.names.names();
         Ok(Timeline {

@@ -86,6 +86,8 @@ pub struct Facts {
     pub launches_without_op: u64,
     /// Rows with impossible times, ids or places, which are not shown.
     pub impossible: u64,
+    /// Rows that begin or end days away from nearly all others, which are not shown.
+    pub far: u64,
 }
 
 /// All of it.

@@ -323,6 +323,31 @@ fn extremes_are_left_out_and_counted() {
 }
 
 #[test]
+fn what_is_days_away_from_all_else_does_not_stretch_the_axis() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("t.rpd");
+    let near: Vec<Event> = (0..300).map(|at| (at % 2, 1, at as u64 * 100, 50, 10)).collect();
+    let week = 7 * 86_400_000_000_000;
+    // Each is short; only where it is stands out. One begins among the others and ends far from them.
+    let (mut calls, mut ops) = (near.clone(), near);
+    calls.push((0, 1, week, 10, 11));
+    ops.push((0, 1, 2 * week, 10, 11));
+    ops.push((1, 2, 40, week, 11));
+    let trace = write(&file, &Made { calls, ops, links: vec![(300, 300), (1, 1)] });
+    let timeline = opened(&file);
+    let (days, end): (i64, i64) = trace
+        .query_row(
+            "SELECT max(\"end\") / 86400000000000, max(\"end\") FILTER (WHERE \"end\" < 86400000000000) FROM rocpd_op",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    assert_eq!((days, timeline.facts.span_ns), (14, end as u64 - BEGIN));
+    assert_eq!((timeline.facts.far, timeline.facts.impossible), (3, 0));
+    assert_eq!((timeline.facts.calls, timeline.facts.ops, timeline.links.len()), (300, 300, 1));
+}
+
+#[test]
 fn an_empty_trace_is_an_empty_timeline() {
     let directory = tempfile::TempDir::new().unwrap();
     let file = directory.path().join("t.rpd");

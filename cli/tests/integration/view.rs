@@ -478,6 +478,40 @@ fn names_of_the_trace_are_texts_and_losses_come_first() {
 }
 
 #[test]
+fn arrows_go_behind_labels_and_what_is_far_is_left_out_and_said() {
+    let dir = Dir::new();
+    // A call at the top, many markers with long names below it, and far to the right the operation that the arrow leads to.
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string (id, string) VALUES (1, ''), (2, 'KernelExecution'), (3, 'UserMarker'), (4, 'hipLaunchKernel');
+         WITH RECURSIVE N(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM N WHERE n < 399)
+         INSERT INTO rocpd_string (id, string) SELECT 100 + n, printf('a marker with a name that is longer than its event %d', n) FROM N;
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES (1, 1, 1, 1000, 1100, 4, 1);
+         WITH RECURSIVE N(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM N WHERE n < 399)
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id)
+             SELECT 10 + n, 1, 2 + n / 40, 1000 + n % 40 * 1000, 2000 + n % 40 * 1000, 3, 100 + n FROM N;
+         INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id) VALUES
+             (1, 0, 0, 0, '', 30000, 31000, 4, 2), (2, 0, 0, 0, '', 864000000000000, 864000000000010, 4, 2);
+         INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (1, 1);",
+    );
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    // From an operation whose call is on the screen, and from one whose call is not.
+    for times in ["0,31000", "19000,31000"] {
+        browser.open("about:blank");
+        opened(&browser, &format!("{}#t={times}&sel=op:1", viewed.url));
+        browser.wait("rpdTest.links() === 1 && rpdTest.labels().length > 50");
+        let crossed = "rpdTest.labels().filter(([x, y, width, height]) => rpdTest.overlaid(x + 1, y + 2, width - 2, height - 4) > 0).length";
+        assert_eq!(browser.get(crossed), 0, "{times}");
+        let all = browser.get("rpdTest.overlaid(0, 0, innerWidth, innerHeight)").as_u64().unwrap();
+        assert!(all > 500, "{times}: {all} pixels");
+    }
+    let health = browser.get("document.getElementById('health').innerText");
+    assert!(health.as_str().unwrap().contains("1 rows that begin or end days away"), "{health}");
+    assert_eq!(browser.get("rpdTest.groups()[1].tracks[0].events"), 1);
+}
+
+#[test]
 fn traces_that_are_damaged_or_empty_show_words_and_no_blank_page() {
     let dir = Dir::new();
     let empty = dir.trace("empty.rpd", "");

@@ -57,7 +57,7 @@ impl Outliers {
     ///
     /// # Errors
     /// When a table cannot be read.
-    pub(crate) fn is_far(&mut self, trace: &Connection, times: (i64, i64)) -> rusqlite::Result<bool> {
+    pub fn is_far(&mut self, trace: &Connection, times: (i64, i64)) -> rusqlite::Result<bool> {
         // Counting the rows of each day takes longer, and nearly always in vain.
         if self.days.is_none() && !spans_days(trace)? {
             self.days = Some(BTreeSet::new());
