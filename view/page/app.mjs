@@ -36,6 +36,7 @@ function health(facts) {
   if (facts.far) {
     items.push(`${count(facts.far)} rows that begin or end days away from nearly all others are not shown; rpd check lists them.`);
   }
+  if (facts.no_numbers) items.push(`${count(facts.no_numbers)} values of sensors are no numbers and not shown.`);
   element("health").replaceChildren(...items.map((text) => make("li", {}, text)));
   element("health").hidden = items.length === 0;
 }
@@ -81,7 +82,7 @@ class App {
     addEventListener("popstate", () => this.apply());
     addEventListener("hashchange", () => this.apply());
     setInterval(() => server.alive().catch((error) => this.failed(error)), ALIVE_MS);
-    if (!this.trace.facts.calls && !this.trace.facts.ops) message("The trace holds no calls and no operations.");
+    if (!this.trace.groups.length) message("The trace holds no calls and no operations.");
   }
 
   /** Puts all to what the address says. */
@@ -446,6 +447,7 @@ class App {
     clearTimeout(this.resting);
     this.tip(timeline.tell(found), x, y);
     timeline.redrawOverlay();
+    if (found.line?.sort === "counter") this.resting = setTimeout(() => this.value(found, x, y), REST_MS);
     if (found.run && isRow) {
       this.resting = setTimeout(async () => {
         const event = await server.event({ event: found.run.event, brief: true }).catch(() => null);
@@ -456,6 +458,19 @@ class App {
         timeline.redrawOverlay();
       }, REST_MS);
     }
+  }
+
+  /** Shows the exact value of a counter. */
+  async value({ line, when }, x, y) {
+    const { timeline } = this;
+    const pixel = timeline.view.length / Math.max(timeline.width, 1);
+    const left = Math.floor((when - timeline.view.from) / pixel + 1e-6) * pixel + timeline.view.from;
+    const found = await server.value(line.row, when, [left, left + pixel]).catch(() => null);
+    if (!found || timeline.pointer !== x) return;
+    const { held, values, least, greatest } = found;
+    const many = values > 1 ? `${count(values)} values in this pixel, ${least} to ${greatest}` : "";
+    const times = held ? `since ${duration(held.since_ns)}, for ${duration(held.until_ns - held.since_ns)}` : "";
+    this.tip([`${line.counter.label} ${held ? held.value : "has no value here"}`, [times, many].filter(Boolean).join(" · ")], x, y);
   }
 
   tip(lines, x, y) {
@@ -543,8 +558,9 @@ function testing(app) {
     isWhole: () => Boolean(timeline.isWhole && !timeline.pending),
     name: (number) => timeline.names[number],
     groups: () => app.trace.groups,
-    lines: () => timeline.lines.map(({ sort, row, top, height, track, group }) => ({ sort, row, top: top - timeline.scroll, height, track: track?.key, group: group.key })),
+    lines: () => timeline.lines.map(({ sort, row, top, height, track, counter, group }) => ({ sort, row, top: top - timeline.scroll, height, track: (track ?? counter)?.key, group: group.key })),
     links: () => timeline.links.filter((link) => timeline.box(link)).length,
+    theme: () => timeline.pixels,
     pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.lanes.width + Math.round(x * timeline.ratio)],
     back: () => timeline.pixels.back,
     labels: () => timeline.texts,

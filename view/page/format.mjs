@@ -20,7 +20,15 @@ export function time(ns, step) {
 
 /** A number with its thousands apart. */
 export function count(number) {
-  return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  const [whole, part] = String(number).split(".");
+  const apart = whole.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  return part ? `${apart}.${part}` : apart;
+}
+
+/** A value of a counter, with at most seven digits. */
+export function number(value) {
+  const rounded = Number(value.toPrecision(7));
+  return Math.abs(rounded) >= 1e15 ? String(rounded) : count(rounded);
 }
 
 /** A size. */

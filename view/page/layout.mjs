@@ -3,16 +3,18 @@
 export const HEAD = 26;
 export const ROW = 18;
 export const BAR = 22;
+export const COUNTER = 36;
 const GAP = 6;
 
 /**
  * @typedef {object} Line
- * @property {"group" | "busy" | "row"} sort
+ * @property {"group" | "busy" | "row" | "counter"} sort
  * @property {number} row number of what it shows
  * @property {number} top
  * @property {number} height
  * @property {any} group
  * @property {any} [track]
+ * @property {any} [counter]
  * @property {number} [level] which of the track's rows it is
  */
 
@@ -36,6 +38,10 @@ export function layout(groups, closed) {
           });
         }
         top += GAP;
+      }
+      for (const counter of group.counters) {
+        lines.push({ sort: "counter", row: counter.row, top, height: COUNTER, group, counter });
+        top += COUNTER + GAP;
       }
     }
     top += GAP;
@@ -81,5 +87,6 @@ export function linesOfRows(groups, lines) {
 export function rowsOf(line) {
   if (line.sort === "row") return [line.row];
   if (line.sort === "busy") return line.track.rows;
+  if (line.sort === "counter") return [];
   return line.group.tracks.flatMap((track) => track.rows);
 }

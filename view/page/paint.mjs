@@ -2,12 +2,12 @@
 //
 // Nothing larger than rows times pixels is ever drawn, however many events there are.
 
-import { BUCKETS } from "./tiles.mjs";
+import { BUCKETS, values } from "./tiles.mjs";
 
 /** A pixel of opaque red, green and blue, as the picture's bytes lie in a number of this machine. */
 export const pixel = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
-const mixed = (back, fore, share) => {
+export const mixed = (back, fore, share) => {
   const part = (shift) => {
     const from = (back >>> shift) & 255;
     return (from + (((fore >>> shift) & 255) - from) * share) & 255;
@@ -24,6 +24,33 @@ export class Line {
     this.best = new Float32Array(width);
     this.of = new Uint32Array(width);
     this.edge = new Uint8Array(width);
+    this.least = new Float32Array(width);
+    this.greatest = new Float32Array(width);
+  }
+
+  /** Finds for each pixel the least and the greatest value of a counter there; NaN where it has none. */
+  gatherValues(known, view) {
+    const { width, least, greatest } = this;
+    least.fill(NaN);
+    greatest.fill(NaN);
+    const scale = width / (view.to - view.from);
+    for (const { tile, from, to } of known) {
+      const size = 2 ** tile.level;
+      const base = tile.tile * BUCKETS * size;
+      const [low, high] = values(tile);
+      for (let run = 0; run < tile.first.length; run += 1) {
+        const begin = Math.max(base + tile.first[run] * size, from);
+        const end = Math.min(base + (tile.first[run] + tile.length[run]) * size, to);
+        const left = (begin - view.from) * scale;
+        const right = (end - view.from) * scale;
+        if (begin >= end || right <= 0 || left >= width) continue;
+        const lastPixel = Math.min(width - 1, Math.ceil(right) - 1);
+        for (let x = Math.max(0, Math.floor(left)); x <= lastPixel; x += 1) {
+          least[x] = least[x] <= low[run] ? least[x] : low[run];
+          greatest[x] = greatest[x] >= high[run] ? greatest[x] : high[run];
+        }
+      }
+    }
   }
 
   /**
@@ -84,6 +111,30 @@ export class Line {
 /** Copies a line into a picture, from `top` for `height` lines. */
 export function copyDown(picture, width, line, top, height) {
   for (let y = top; y < top + height; y += 1) picture.set(line, y * width);
+}
+
+/**
+ * Draws a counter as steps, filled below: in each pixel from its least to its greatest value, and from where the pixel in front of it ends.
+ * @param {[number, number]} range values at the bottom and at the top
+ */
+export function steps(picture, width, { least, greatest }, [top, height], [from, to], { back, fore, area }) {
+  const y = (value) => Math.round((1 - (value - from) / (to - from || 1)) * (height - 1));
+  let before = null;
+  for (let x = 0; x < width; x += 1) {
+    if (Number.isNaN(least[x])) {
+      before = null;
+      for (let row = 0; row < height; row += 1) picture[(top + row) * width + x] = back;
+      continue;
+    }
+    let [high, low] = [y(greatest[x]), y(least[x])];
+    const own = [high, low];
+    if (before && before[1] < high) high = before[1];
+    if (before && before[0] > low) low = before[0];
+    before = own;
+    for (let row = 0; row < height; row += 1) {
+      picture[(top + row) * width + x] = row < high ? back : row <= low ? fore : area;
+    }
+  }
 }
 
 /** Draws shares of 1 as bars from the bottom of a part of the picture. */

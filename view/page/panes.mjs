@@ -1,7 +1,7 @@
 // What stands below the timeline: one event, a selection, hits of the search, the trace, the keys. Texts become text only, never markup.
 
 import { KIND_WORDS, colourOf } from "./colour.mjs";
-import { bytes, count, duration, percent, shown } from "./format.mjs";
+import { bytes, count, duration, number, percent, shown } from "./format.mjs";
 import { KEYS } from "./keys.mjs";
 
 /**
@@ -136,16 +136,16 @@ export class Panes {
   /** Shows numbers of a selection. */
   selection(found, [from, to]) {
     const { timeline } = this;
-    const number = (text) => make("td", { class: "number" }, text);
+    const digits = (text) => make("td", { class: "number" }, text);
     const greatest = found.names[0]?.total_ns || 1;
     const rows = found.names.map((of) => {
       const bar = make("span", { class: "share" });
       bar.style.width = `${Math.max(1, (90 * of.total_ns) / greatest)}px`;
       return make("tr", {},
         make("td", {}, this.chip(of.name), shown(timeline.names[of.name] ?? "")),
-        number(count(of.count)), number(duration(of.total_ns)),
-        number(percent(of.total_ns / Math.max(found.total_ns, 1))), make("td", {}, bar),
-        number(duration(of.mean_ns)), number(duration(of.p50_ns)), number(duration(of.p99_ns)), number(duration(of.max_ns)));
+        digits(count(of.count)), digits(duration(of.total_ns)),
+        digits(percent(of.total_ns / Math.max(found.total_ns, 1))), make("td", {}, bar),
+        digits(duration(of.mean_ns)), digits(duration(of.p50_ns)), digits(duration(of.p99_ns)), digits(duration(of.max_ns)));
     });
     const head = ["name", "events", "total", "share", "", "mean", "p50", "p99", "longest"];
     const hidden = found.all_names - found.names.length;
@@ -186,7 +186,10 @@ export class Panes {
 
   trace() {
     const { facts, groups } = this.timeline.trace;
-    const tracks = groups.flatMap((group) => group.tracks.map((track) => [`${group.label} · ${track.label}`, `${count(track.events)} events`]));
+    const tracks = groups.flatMap((group) => [
+      ...group.tracks.map((track) => [`${group.label} · ${track.label}`, `${count(track.events)} events`]),
+      ...group.counters.map((counter) => [`${group.label} · ${counter.label}`, `${count(counter.values)} values, ${number(counter.least)} to ${number(counter.greatest)}`]),
+    ]);
     return make("div", {},
       figures([
         ["length", duration(facts.span_ns)], ["calls and markers", count(facts.calls)], ["operations", count(facts.ops)],

@@ -38,5 +38,6 @@ export const server = {
   search: (q, signal) => json("search", { q }, signal),
   statistics: (from, to, rows, signal) =>
     json("statistics", { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)), rows: rows.join(",") }, signal),
+  value: (row, at, [from, to]) => json("value", { row, at: Math.max(0, Math.floor(at)), from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) }),
   alive: () => ask("alive", {}),
 };

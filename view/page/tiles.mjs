@@ -55,6 +55,11 @@ export function decode(buffer) {
   return found;
 }
 
+/** Of a tile of a counter the least and the greatest value of each run. @param {Tile} tile @returns {[Float32Array, Float32Array]} */
+export function values({ event, name }) {
+  return [event, name].map((column) => new Float32Array(column.buffer, column.byteOffset, column.length));
+}
+
 /** The level whose buckets are at most half of a pixel. */
 export function levelFor(nsPerPixel) {
   const level = Math.floor(Math.log2(Math.max(nsPerPixel / 2, 1)) + 1e-9);

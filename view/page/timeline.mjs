@@ -3,10 +3,10 @@
 
 import { View, marks } from "./axis.mjs";
 import { colourOf } from "./colour.mjs";
-import { duration, percent, shown, time } from "./format.mjs";
+import { duration, number, percent, shown, time } from "./format.mjs";
 import { layout, lineAt, linesOfRows, rowsOf } from "./layout.mjs";
-import { Line, bars, copyDown, pixel } from "./paint.mjs";
-import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf } from "./tiles.mjs";
+import { Line, bars, copyDown, mixed, pixel, steps } from "./paint.mjs";
+import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "./tiles.mjs";
 
 const LABEL_FROM = 30;
 const LABEL_MOST = 400;
@@ -30,6 +30,7 @@ export class Timeline {
     this.server = server;
     this.failed = failed;
     this.view = new View(trace.facts.span_ns);
+    this.counters = new Map(trace.groups.flatMap((group) => group.counters).map((counter) => [counter.row, counter]));
     this.cache = new Cache();
     this.closed = new Set();
     this.scroll = 0;
@@ -101,7 +102,7 @@ export class Timeline {
     labels.replaceChildren();
     const tracks = new Set();
     for (const line of lines) {
-      const of = line.sort === "group" ? line.group : line.track;
+      const of = line.counter ?? line.track ?? line.group;
       if (line.sort !== "group" && tracks.has(of.key)) continue;
       tracks.add(of.key);
       labels.append(this.label(line, of));
@@ -117,6 +118,7 @@ export class Timeline {
     label.dataset.key = of.key;
     label.style.top = `${line.top}px`;
     const rows = line.sort === "row" ? of.rows.length : 1;
+    const isCounter = line.sort === "counter";
     label.style.height = `${line.sort === "group" ? line.height : rows * line.height}px`;
     const part = (kind, text) => {
       const span = document.createElement("span");
@@ -125,11 +127,12 @@ export class Timeline {
       label.append(span);
     };
     const isOpen = !this.closed.has(of.key);
-    const canClose = line.sort === "group" || of.rows.length > 1;
+    const canClose = line.sort === "group" || (!isCounter && of.rows.length > 1);
     part("mark", canClose ? (isOpen ? "▼" : "▶") : "");
     part("name", shown(of.label));
     const host = of.host ? `${of.host} ` : "";
     if (line.sort === "group") part("more", shown(host + of.detail));
+    else if (isCounter) part("more", `up to ${number(of.greatest)}`);
     else if (of.not_shown) part("more", `${of.not_shown} more overlap`);
     label.title = shown([of.label, of.host, of.detail].filter(Boolean).join(" · "));
     if (canClose) {
@@ -200,12 +203,19 @@ export class Timeline {
     picture.fill(pixels.back);
     const span = this.trace.facts.span_ns;
     const labels = [];
-    for (const { sort, row, top, height: tall } of visible) {
+    const area = mixed(pixels.back, pixels.busy, 0.35);
+    for (const { sort, row, top, height: tall, counter } of visible) {
       const from = Math.round((top - this.scroll) * ratio);
       const to = Math.min(height, Math.round((top + tall - this.scroll) * ratio));
       const gap = sort === "group" ? Math.round(3 * ratio) : Math.round(ratio);
       const [first, last] = [Math.max(0, from), Math.max(0, to - gap)];
       const known = this.cache.known(this.level, row, view.from, view.to, span);
+      if (counter) {
+        line.gatherValues(known, view);
+        const range = [Math.min(0, counter.least), Math.max(0, counter.greatest)];
+        this.drawSteps(from, Math.round(tall * ratio) - gap, range, { back: pixels.back, fore: pixels.accent, area });
+        continue;
+      }
       line.gather(known, view);
       if (sort === "group" || sort === "busy") {
         if (first === from) bars(picture, width, line.share, first, last - first, sort === "group" ? pixels.faint : pixels.back, pixels.busy);
@@ -225,6 +235,16 @@ export class Timeline {
     performance.measure("frame", "frame");
     this.want(visible);
     element("window").textContent = `${duration(view.length)} shown`;
+  }
+
+  /** Draws the values that are gathered; rows of pixels above and below the picture are not seen. */
+  drawSteps(top, height, range, colours) {
+    const { width } = this.canvases.lanes;
+    const rows = new Uint32Array(width * height);
+    steps(rows, width, this.line, [0, height], range, colours);
+    const first = Math.max(0, -top);
+    const last = Math.min(height, this.canvases.lanes.height - top);
+    if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
   }
 
   /** Adds runs of a row that are wide enough for a label; parts of one event that lie beside each other are one. */
@@ -318,8 +338,9 @@ export class Timeline {
   drawOverview() {
     const canvas = this.canvases.overview;
     const { width, height } = canvas;
-    const gpus = this.trace.groups.filter((group) => group.is_gpu);
-    const groups = (gpus.length ? gpus : this.trace.groups).slice(0, Math.max(1, Math.floor(height / 3)));
+    const used = this.trace.groups.filter((group) => group.tracks.length);
+    const gpus = used.filter((group) => group.is_gpu);
+    const groups = (gpus.length ? gpus : used).slice(0, Math.max(1, Math.floor(height / 3)));
     const image = new ImageData(width, height);
     const picture = new Uint32Array(image.data.buffer);
     picture.fill(this.pixels.raised);
@@ -506,7 +527,7 @@ export class Timeline {
   /** Asks for names of tiles that are not known. */
   async name(tiles) {
     const parts = new Set();
-    for (const { name } of tiles) for (const number of name) parts.add(Math.floor(number / NAMES));
+    for (const { name, row } of tiles) if (!this.counters.has(row)) for (const number of name) parts.add(Math.floor(number / NAMES));
     await this.nameParts(parts);
   }
 
@@ -547,6 +568,7 @@ export class Timeline {
           event: tile.event[place],
           name: tile.name[place],
           count: tile.count[place],
+          values: this.counters.has(row) ? values(tile).map((column) => column[place]) : null,
           busy: tile.busy[place] / 255,
           start_ns: (tile.tile * BUCKETS + tile.first[place]) * size,
           duration_ns: tile.length[place] * size,
@@ -562,6 +584,10 @@ export class Timeline {
   /** Text of what is under the pointer. */
   tell({ line, run, when }) {
     if (!line) return null;
+    if (line.sort === "counter") {
+      const value = run ? [...new Set(run.values.map(number))].join(" to ") : "no value";
+      return [`${line.counter.label} ${value}`, time(when, this.view.length / 1000)];
+    }
     if (line.sort !== "row") {
       const share = run ? ` ${percent(run.busy)} busy here` : " idle here";
       return [(line.track ?? line.group).label + share, time(when, this.view.length / 1000)];

@@ -9,6 +9,7 @@
 //! | `timeline.rs` | processes, GPUs, tracks, rows |
 //! | `columns.rs`, `lanes.rs` | the events; where they lie so that none covers another |
 //! | `pyramid.rs`, `tiles.rs` | what a row shows from afar; that as bytes |
+//! | `counters.rs` | numbers over time: sensors, how many operations wait or run |
 //! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
 //! | `details.rs`, `search.rs`, `statistics.rs` | answers about one event, about names, about a selection |
 //! | `pool.rs` | connections that read the file |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod columns;
+pub mod counters;
 pub mod details;
 pub mod lanes;
 pub mod links;

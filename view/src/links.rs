@@ -27,6 +27,11 @@ impl Links {
         other_ends(&self.by_op, op)
     }
 
+    /// All of them: call and operation.
+    pub fn pairs(&self) -> &[(u32, u32)] {
+        &self.by_call
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.by_call.len()

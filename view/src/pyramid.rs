@@ -10,10 +10,10 @@ use std::ops::Range;
 pub const TOP_LEVEL: u8 = 54;
 
 /// Lanes with fewer events keep no levels.
-const FEW_EVENTS: usize = 1024;
+pub(crate) const FEW_EVENTS: usize = 1024;
 
 /// No coarser level is kept than the first with at most so many buckets.
-const FEW_BUCKETS: u64 = 64;
+pub(crate) const FEW_BUCKETS: u64 = 64;
 
 /// Events of a lane by their place in it: none begins before the one in front of it has ended.
 pub trait Spans {
@@ -75,7 +75,7 @@ impl Pyramid {
         }
         let (begin, _) = spans.at(0);
         let (_, end) = spans.at(spans.count() - 1);
-        let first = first_level(spans);
+        let first = first_level(spans.count(), |place| spans.at(place).0);
         for level in (first..=TOP_LEVEL).step_by(2) {
             let runs = match levels.last() {
                 None => of_events(spans, level, 0..spans.count()),
@@ -123,19 +123,19 @@ impl Pyramid {
 
 /// The first even level with at most a quarter as many buckets as events: where two starts lie in different buckets, their numbers differ above
 /// the level.
-fn first_level(spans: &impl Spans) -> u8 {
+pub(crate) fn first_level(count: usize, start_of: impl Fn(usize) -> u64) -> u8 {
     let mut differing = [0usize; 65];
-    let mut before = spans.at(0).0;
-    for place in 1..spans.count() {
-        let (start, _) = spans.at(place);
+    let mut before = start_of(0);
+    for place in 1..count {
+        let start = start_of(place);
         differing[64 - (start ^ before).leading_zeros() as usize] += 1;
         before = start;
     }
-    let mut buckets = spans.count();
+    let mut buckets = count;
     for level in 0..TOP_LEVEL {
         // Those that differ in the bits below the level only are in one bucket.
         buckets -= differing[usize::from(level)];
-        if level % 2 == 0 && buckets <= spans.count() / 4 {
+        if level % 2 == 0 && buckets <= count / 4 {
             return level;
         }
     }

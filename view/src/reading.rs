@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, Result, bail};
 use rpd_postprocess::check::{Outliers, are_sound};
 use rpd_postprocess::trace::{self, has_table};
+use rpd_schema::text::{shown, text_of};
 use rpd_schema::{Processes, SessionInfo, Version, session_fact};
 use rusqlite::{Connection, Row as SqlRow};
 use rustc_hash::FxHashMap;
 
 use crate::columns::{Busy, Columns, Raw};
+use crate::counters::{Counter, Steps, Value};
 use crate::lanes::Order;
 use crate::links::Links;
 use crate::names::NameReader;
 use crate::pyramid::Pyramid;
-use crate::timeline::{Facts, Group, Row, Shown, Timeline, Track};
+use crate::timeline::{CounterTrack, Facts, Group, Row, Shown, Timeline, Track};
 
 /// The page counts ns in floating-point numbers, which are exact up to here: 104 days.
 const LONGEST_NS: u64 = 1 << 53;
@@ -26,6 +28,12 @@ const STEP: u64 = 1 << 14;
 
 /// Columns of a command in the name of its process.
 const COMMAND_WIDTH: usize = 60;
+
+/// Columns of the name of a sensor.
+const SENSOR_WIDTH: usize = 40;
+
+/// A sensor that is read longer than this before all else or behind it is far from it, ns: a day.
+const FAR_NS: u64 = 86_400_000_000_000;
 
 /// How far the reading has come.
 #[derive(Debug, Default)]
@@ -89,6 +97,12 @@ type Thread = (i64, i64, i64);
 /// A queue: GPU, queue.
 type Queue = (i64, i64);
 
+/// Type and number of a device, and what a sensor of it reads.
+type SensorKey = (String, i64, String);
+
+/// What a sensor read: begin and end, absolute, and the value.
+type Reading = (i64, i64, Value);
+
 /// Where everything is on the page.
 struct Rowed {
     groups: Vec<Group>,
@@ -123,6 +137,8 @@ struct Reader<'a> {
     first_ns: i64,
     impossible: u64,
     far: u64,
+    no_numbers: u64,
+    last_ns: i64,
     rows: u64,
 }
 
@@ -143,6 +159,8 @@ impl<'a> Reader<'a> {
             first_ns: i64::MAX,
             impossible: 0,
             far: 0,
+            no_numbers: 0,
+            last_ns: i64::MIN,
             rows: 0,
         })
     }
@@ -170,7 +188,7 @@ impl<'a> Reader<'a> {
 
     fn expect(&self) -> Result<()> {
         let mut rows = 0;
-        for table in ["rocpd_api", "rocpd_op", "rocpd_api_ops"] {
+        for table in ["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_monitor"] {
             if has_table(self.trace, table)? {
                 // The greatest row numbers of the sessions would be as good, but not for files of one.
                 rows += trace::row_count(self.trace, table)?;
@@ -199,6 +217,7 @@ impl<'a> Reader<'a> {
             let name = self.names.of_call(text(5), text(6))?;
             let track = threads.number((pid, processes.of_row(id), tid));
             self.first_ns = self.first_ns.min(start);
+            self.last_ns = self.last_ns.max(end);
             let duration = start.abs_diff(end);
             found.rows.push(Read { start, duration, track, name });
             found.ids.push(id);
@@ -226,9 +245,57 @@ impl<'a> Reader<'a> {
             let name = self.names.of_op(text(5), text(6))?;
             let track = queues.number((gpu, queue));
             self.first_ns = self.first_ns.min(start);
+            self.last_ns = self.last_ns.max(end);
             let duration = start.abs_diff(end);
             found.rows.push(Read { start, duration, track, name });
             found.ids.push(id);
+        }
+        Ok(found)
+    }
+
+    /// What sensors read, by sensor.
+    fn sensors(&mut self) -> Result<BTreeMap<SensorKey, Vec<Reading>>> {
+        let mut found: BTreeMap<SensorKey, Vec<Reading>> = BTreeMap::new();
+        if !has_table(self.trace, "rocpd_monitor")? {
+            return Ok(found);
+        }
+        // Sensors alone have no others to be far from.
+        let near = (self.first_ns <= self.last_ns).then_some((self.first_ns, self.last_ns));
+        let query = format!(
+            "SELECT deviceId, start, \"end\", {}, {}, {} FROM rocpd_monitor",
+            shown("deviceType"),
+            shown("monitorType"),
+            shown("value")
+        );
+        let mut rows = self.trace.prepare(&query)?;
+        let mut rows = rows.query([])?;
+        let mut last: Option<SensorKey> = None;
+        while let Some(row) = rows.next()? {
+            self.step();
+            let device = integer(row, 0);
+            let times = self.times(row, 1, device.is_some())?;
+            let Some((device, (start, end))) = device.zip(times) else { continue };
+            if near.is_some_and(|(first, last)| {
+                first.saturating_sub_unsigned(FAR_NS) > start || last.saturating_add_unsigned(FAR_NS) < end
+            }) {
+                self.far += 1;
+                continue;
+            }
+            let Some(value) = Value::of_text(&text_of(row.get_ref(5)?)) else {
+                self.no_numbers += 1;
+                continue;
+            };
+            let (device_type, sensor) = (text_of(row.get_ref(3)?), text_of(row.get_ref(4)?));
+            let is_last = |key: &&SensorKey| (&*key.0, key.1, &*key.2) == (&*device_type, device, &*sensor);
+            let key = match last.as_ref().filter(is_last) {
+                Some(key) => key,
+                None => last.insert((device_type.into_owned(), device, sensor.into_owned())),
+            };
+            match found.get_mut(key) {
+                Some(values) => values.push((start, end, value)),
+                None => drop(found.insert(key.clone(), vec![(start, end, value)])),
+            }
+            self.first_ns = self.first_ns.min(start);
         }
         Ok(found)
     }
@@ -259,6 +326,7 @@ impl<'a> Reader<'a> {
         let (mut threads, mut queues) = (Numbers::new(), Numbers::new());
         let Rows { rows: calls, mut ids } = self.calls(&mut threads)?;
         let Rows { rows: ops, ids: op_ids } = self.ops(&mut queues)?;
+        let sensors = self.sensors()?;
         let call_count = calls.len();
         ids.extend(op_ids);
         if ids.len() >= u32::MAX as usize {
@@ -294,7 +362,16 @@ impl<'a> Reader<'a> {
         let by_id = |events: &[u32]| events.iter().copied().filter(|event| *event != u32::MAX).collect();
         let (calls_by_id, ops_by_id) = (by_id(&event_of[..call_count]), by_id(&event_of[call_count..]));
         drop((ids, event_of));
-        let Rowed { groups, rows, row_of_lane } = self.groups(&columns, &threads, &queues)?;
+        let mut rowed = self.groups(&columns, &threads, &queues)?;
+        queue_depths(&mut rowed, &columns, &links);
+        for (sensor, values) in sensors {
+            span_ns = span_ns.max(self.sensor(&mut rowed, sensor, values, first_ns));
+        }
+        let Rowed { mut groups, rows, row_of_lane } = rowed;
+        // Processes, GPUs that were used, other GPUs, what else has sensors.
+        groups.sort_by_key(|group| {
+            (group.device.is_some(), !group.is_gpu, group.tracks.is_empty(), group.device)
+        });
         let lost = rpd_schema::lost(self.trace)?;
         let facts = Facts {
             file: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
@@ -309,6 +386,7 @@ impl<'a> Reader<'a> {
             launches_without_op: rpd_schema::launches_without_op(self.trace)?,
             impossible: self.impossible,
             far: self.far,
+            no_numbers: self.no_numbers,
         };
         let names = self.names.names();
         Ok(Timeline {
@@ -323,6 +401,44 @@ impl<'a> Reader<'a> {
             calls_by_id,
             ops_by_id,
         })
+    }
+
+    /// Adds a sensor below its device. Gives the time up to which it is read, ns since the trace's begin.
+    fn sensor(
+        &mut self,
+        rowed: &mut Rowed,
+        (device_type, device, sensor): SensorKey,
+        mut values: Vec<Reading>,
+        first_ns: i64,
+    ) -> u64 {
+        let before = values.len();
+        values.retain(|(_, end, _)| end.abs_diff(first_ns) < LONGEST_NS);
+        self.impossible += (before - values.len()) as u64;
+        values.sort_by_key(|(start, end, _)| (*start, *end));
+        let end = values.iter().map(|(_, end, _)| end.abs_diff(first_ns)).max().unwrap_or(0);
+        let values = values.into_iter().map(|(start, _, value)| (start.abs_diff(first_ns), value));
+        let is_gpu = device_type == "gpu";
+        let device_type = rpd_postprocess::text::shorten(&device_type, SENSOR_WIDTH);
+        let key = if is_gpu { format!("g{device}") } else { format!("d{device_type}.{device}") };
+        let group = rowed.groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
+            let busy = Busy::default();
+            rowed.rows.push(Row { pyramid: Pyramid::of(&busy), shown: Shown::Busy(busy) });
+            rowed.groups.push(Group {
+                key,
+                label: if is_gpu { format!("GPU {device}") } else { format!("{device_type} {device}") },
+                detail: String::new(),
+                is_gpu,
+                device: Some(device),
+                host: None,
+                tracks: Vec::new(),
+                counters: Vec::new(),
+                busy: rowed.rows.len() as u32 - 1,
+            });
+            rowed.groups.len() - 1
+        });
+        let label = rpd_postprocess::text::shorten(&sensor, SENSOR_WIDTH).to_string();
+        rowed.count(group, label, Steps::of(values, end));
+        end
     }
 
     /// Processes and GPUs with their tracks, and the rows of them all.
@@ -405,12 +521,86 @@ impl<'a> Reader<'a> {
                 label,
                 detail,
                 is_gpu,
+                device: is_gpu.then_some(first),
                 host: session.and_then(SessionInfo::host).filter(|_| has_hosts).map(String::from),
                 tracks: made,
+                counters: Vec::new(),
                 busy,
             });
         }
         Ok(Rowed { groups, rows, row_of_lane })
+    }
+}
+
+impl Rowed {
+    /// Adds a counter below a group.
+    fn count(&mut self, group: usize, label: String, steps: Steps) {
+        let Some((least, greatest)) = steps.extremes(0..steps.len()) else { return };
+        let group = &mut self.groups[group];
+        group.counters.push(CounterTrack {
+            key: format!("{}.c{}.{label}", group.key, group.counters.len()),
+            label,
+            row: self.rows.len() as u32,
+            values: steps.len() as u64,
+            least: steps.number(least),
+            greatest: steps.number(greatest),
+        });
+        let counter = Box::new(Counter::of(steps));
+        self.rows.push(Row { shown: Shown::Counter(counter), pyramid: Pyramid::default() });
+    }
+}
+
+/// Adds to each GPU how many operations wait for it or run there: from the begin of their call to their end. Where clocks disagree an
+/// operation may have ended before its call: that never waited.
+fn queue_depths(rowed: &mut Rowed, columns: &Columns, links: &Links) {
+    let group_of: FxHashMap<usize, usize> = rowed
+        .groups
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| group.is_gpu)
+        .flat_map(|(number, group)| {
+            group.tracks.iter().flat_map(|track| &track.rows).map(move |row| (number, *row))
+        })
+        .filter_map(|(number, row)| match rowed.rows[row as usize].shown {
+            Shown::Lane(lane) => Some((columns.lanes()[lane].track as usize, number)),
+            Shown::Busy(_) | Shown::Counter(_) => None,
+        })
+        .collect();
+    let mut times: BTreeMap<usize, [Vec<u64>; 2]> = BTreeMap::new();
+    let mut last: Option<(usize, usize)> = None;
+    for (call, op) in links.pairs() {
+        let lane = match last {
+            Some((lane, _)) if columns.lanes()[lane].events.contains(op) => lane,
+            _ => columns.lane_of(*op),
+        };
+        let group = match last.filter(|(of, _)| *of == lane) {
+            Some((_, group)) => group,
+            None => match group_of.get(&(columns.lanes()[lane].track as usize)) {
+                Some(group) => *group,
+                None => continue,
+            },
+        };
+        last = Some((lane, group));
+        let (begin, end) = (columns.times(*call).0, columns.times(*op).1);
+        if begin <= end {
+            let [begins, ends] = times.entry(group).or_default();
+            begins.push(begin);
+            ends.push(end);
+        }
+    }
+    for (group, [mut begins, mut ends]) in times {
+        begins.sort_unstable();
+        ends.sort_unstable();
+        let mut values = Vec::with_capacity(2 * ends.len());
+        let (mut begun, mut ended) = (0, 0);
+        while let Some(end) = ends.get(ended) {
+            let time = begins.get(begun).map_or(*end, |begin| *begin.min(end));
+            begun += begins[begun..].iter().take_while(|begin| **begin == time).count();
+            ended += ends[ended..].iter().take_while(|end| **end == time).count();
+            values.push((time, Value::whole((begun - ended) as i64)));
+        }
+        let end = ends.last().copied().unwrap_or(0);
+        rowed.count(group, "queue depth".to_string(), Steps::of(values.into_iter(), end));
     }
 }
 

@@ -72,7 +72,7 @@ pub fn statistics(timeline: &Timeline, rows: &[u32], from: u64, to: u64) -> Stat
         .iter()
         .filter_map(|row| match timeline.rows.get(*row as usize)?.shown {
             Shown::Lane(lane) => Some(lane),
-            Shown::Busy(_) => None,
+            Shown::Busy(_) | Shown::Counter(_) => None,
         })
         .collect();
     lanes.sort_unstable();

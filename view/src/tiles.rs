@@ -2,8 +2,10 @@
 //!
 //! All numbers are little endian. A header of eight u32: magic `rpdt`, version 1, level, rows, tiles of each row, runs, low and high half of the number
 //! of the first tile. Then u32 numbers of the rows, u32 runs of each tile (those of the first row first), and the runs in columns: u32 event,
-//! u32 number of the name, u32 events that begin in it, u16 first bucket of the tile, u16 buckets, u8 busy share in 255ths.
+//! u32 number of the name, u32 events that begin in it, u16 first bucket of the tile, u16 buckets, u8 busy share in 255ths. Those of a counter
+//! have in place of the first two f32 least value and f32 greatest value.
 
+use crate::counters::Band;
 use crate::pyramid::{Run, TOP_LEVEL};
 use crate::timeline::Timeline;
 
@@ -43,51 +45,107 @@ impl Asked {
     }
 }
 
+/// A run as it is sent.
+struct Sent {
+    one: u32,
+    two: u32,
+    count: u32,
+    first: u16,
+    length: u16,
+    busy: u8,
+}
+
 /// The tiles that are asked for.
 pub fn tiles(timeline: &Timeline, asked: &Asked) -> Vec<u8> {
     let mut counts: Vec<u32> = Vec::new();
-    let mut runs: Vec<(u64, Run)> = Vec::new();
+    let mut sent: Vec<Sent> = Vec::new();
     for row in &asked.rows {
+        let counter = timeline.counter(*row);
         for tile in asked.first..asked.first + u64::from(asked.tiles) {
-            let from = tile * BUCKETS;
-            let before = runs.len();
-            for run in timeline.runs(*row, asked.level, from..from + BUCKETS) {
-                match runs[before..].last_mut() {
-                    // What one event has in buckets beside each other is drawn as one.
-                    Some((_, last)) if last.event == run.event && last.end() == run.first => {
-                        last.length += run.length;
-                        last.busy = last.busy.saturating_add(run.busy);
-                        last.count = last.count.saturating_add(run.count);
-                    }
-                    _ => runs.push((from, run)),
+            let buckets = tile * BUCKETS..(tile + 1) * BUCKETS;
+            let before = sent.len();
+            match counter {
+                Some(counter) => {
+                    send_bands(counter.bands(asked.level, buckets.clone()), buckets.start, &mut sent)
+                }
+                None => {
+                    let runs = timeline.runs(*row, asked.level, buckets.clone());
+                    send_runs(timeline, runs, (asked.level, buckets.start), &mut sent);
                 }
             }
-            counts.push((runs.len() - before) as u32);
+            counts.push((sent.len() - before) as u32);
         }
     }
-    let mut bytes = Vec::with_capacity(32 + 4 * (asked.rows.len() + counts.len()) + 17 * runs.len());
+    let mut bytes = Vec::with_capacity(32 + 4 * (asked.rows.len() + counts.len()) + 17 * sent.len());
     let header = [
         MAGIC,
         VERSION,
         u32::from(asked.level),
         asked.rows.len() as u32,
         asked.tiles,
-        runs.len() as u32,
+        sent.len() as u32,
         asked.first as u32,
         (asked.first >> 32) as u32,
     ];
     let words = header.iter().chain(&asked.rows).chain(&counts);
     words.for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-    let mut word = |of: &dyn Fn(&Run) -> u32| {
-        runs.iter().for_each(|(_, run)| bytes.extend_from_slice(&of(run).to_le_bytes()));
+    let mut word = |of: &dyn Fn(&Sent) -> u32| {
+        sent.iter().for_each(|run| bytes.extend_from_slice(&of(run).to_le_bytes()));
     };
-    word(&|run| run.event);
-    word(&|run| timeline.columns.name(run.event));
+    word(&|run| run.one);
+    word(&|run| run.two);
     word(&|run| run.count);
-    runs.iter().for_each(|(from, run)| bytes.extend_from_slice(&((run.first - from) as u16).to_le_bytes()));
-    runs.iter().for_each(|(_, run)| bytes.extend_from_slice(&(run.length as u16).to_le_bytes()));
-    bytes.extend(runs.iter().map(|(_, run)| share(run, asked.level)));
+    sent.iter().for_each(|run| bytes.extend_from_slice(&run.first.to_le_bytes()));
+    sent.iter().for_each(|run| bytes.extend_from_slice(&run.length.to_le_bytes()));
+    bytes.extend(sent.iter().map(|run| run.busy));
     bytes
+}
+
+/// What one event has in buckets beside each other is sent as one.
+fn send_runs(timeline: &Timeline, runs: Vec<Run>, (level, base): (u8, u64), sent: &mut Vec<Sent>) {
+    let mut joined: Vec<Run> = Vec::with_capacity(runs.len());
+    for run in runs {
+        match joined.last_mut() {
+            Some(last) if last.event == run.event && last.end() == run.first => {
+                last.length += run.length;
+                last.busy = last.busy.saturating_add(run.busy);
+                last.count = last.count.saturating_add(run.count);
+            }
+            _ => joined.push(run),
+        }
+    }
+    sent.extend(joined.iter().map(|run| Sent {
+        one: run.event,
+        two: timeline.columns.name(run.event),
+        count: run.count,
+        first: (run.first - base) as u16,
+        length: run.length as u16,
+        busy: share(run, level),
+    }));
+}
+
+/// Buckets beside each other that look the same are sent as one.
+fn send_bands(bands: Vec<Band>, base: u64, sent: &mut Vec<Sent>) {
+    let mut end = 0;
+    let from = sent.len();
+    for band in bands {
+        let (one, two) = ((band.least as f32).to_bits(), (band.greatest as f32).to_bits());
+        match sent[from..].last_mut() {
+            Some(last) if (last.one, last.two) == (one, two) && end == band.first => {
+                last.length += band.length as u16;
+                last.count = last.count.saturating_add(band.count);
+            }
+            _ => sent.push(Sent {
+                one,
+                two,
+                count: band.count,
+                first: (band.first - base) as u16,
+                length: band.length as u16,
+                busy: u8::MAX,
+            }),
+        }
+        end = band.end();
+    }
 }
 
 /// The busy share of a run in 255ths; never none where there is something.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::columns::{Busy, Columns, Lane};
+use crate::counters::Counter;
 use crate::links::Links;
 use crate::names::Name;
 use crate::pyramid::{Pyramid, Run};
@@ -18,10 +19,15 @@ pub struct Group {
     pub detail: String,
     /// Whether it is a GPU.
     pub is_gpu: bool,
+    /// Number of a GPU or another device.
+    #[serde(skip)]
+    pub device: Option<i64>,
     /// Name of its host, where the trace has several.
     pub host: Option<String>,
     /// Its threads or queues.
     pub tracks: Vec<Track>,
+    /// Its numbers over time.
+    pub counters: Vec<CounterTrack>,
     /// The row with the times in which any of its events runs.
     pub busy: u32,
 }
@@ -43,6 +49,23 @@ pub struct Track {
     pub not_shown: u64,
 }
 
+/// A number over time of a GPU or another device.
+#[derive(Debug, Clone, Serialize)]
+pub struct CounterTrack {
+    /// What it is called in links to the page.
+    pub key: String,
+    /// Its name.
+    pub label: String,
+    /// Its row.
+    pub row: u32,
+    /// How many values it has; equal ones behind each other are one.
+    pub values: u64,
+    /// The least value.
+    pub least: f64,
+    /// The greatest value.
+    pub greatest: f64,
+}
+
 /// What a row shows.
 #[derive(Debug)]
 pub enum Shown {
@@ -50,6 +73,8 @@ pub enum Shown {
     Lane(usize),
     /// Times in which any of several runs.
     Busy(Busy),
+    /// A number over time.
+    Counter(Box<Counter>),
 }
 
 /// A row of pixels on the page, known by its number.
@@ -59,6 +84,16 @@ pub struct Row {
     pub shown: Shown,
     /// What it shows from afar.
     pub pyramid: Pyramid,
+}
+
+impl Row {
+    /// How much memory its levels take, bytes.
+    pub fn bytes(&self) -> usize {
+        match &self.shown {
+            Shown::Counter(counter) => counter.bytes(),
+            Shown::Lane(_) | Shown::Busy(_) => self.pyramid.bytes(),
+        }
+    }
 }
 
 /// What a trace holds and lacks.
@@ -88,6 +123,8 @@ pub struct Facts {
     pub impossible: u64,
     /// Rows that begin or end days away from nearly all others, which are not shown.
     pub far: u64,
+    /// Values of sensors that are no numbers, which are not shown.
+    pub no_numbers: u64,
 }
 
 /// All of it.
@@ -125,6 +162,15 @@ impl Timeline {
                 pyramid.runs(&self.columns.of_lane(lane), level, buckets)
             }
             Shown::Busy(busy) => pyramid.runs(busy, level, buckets),
+            Shown::Counter(_) => Vec::new(),
+        }
+    }
+
+    /// The counter that a row shows.
+    pub fn counter(&self, row: u32) -> Option<&Counter> {
+        match &self.rows.get(row as usize)?.shown {
+            Shown::Counter(counter) => Some(counter),
+            Shown::Lane(_) | Shown::Busy(_) => None,
         }
     }
 
@@ -154,7 +200,7 @@ impl Timeline {
     pub fn first_of(&self, row: u32) -> Option<u32> {
         match self.rows.get(row as usize)?.shown {
             Shown::Lane(lane) => Some(self.columns.lanes()[lane].events.start),
-            Shown::Busy(_) => None,
+            Shown::Busy(_) | Shown::Counter(_) => None,
         }
     }
 

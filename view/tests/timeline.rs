@@ -197,6 +197,86 @@ proptest! {
     }
 
     #[test]
+    fn counters_are_what_sql_says(
+        made in made(120),
+        sensed in prop::collection::vec((0i64..2, 0usize..2, 1u64..30_000, 0u64..500, -50i64..2000), 0..300),
+        times in prop::collection::vec(0u64..32_000, 20),
+        (level, tile) in (0u8..8, 0u64..60),
+    ) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        let trace = write(&file, &made);
+        for (device, sensor, start, duration, value) in &sensed {
+            let start = (start + BEGIN) as i64;
+            trace
+                .execute(
+                    "INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES ('gpu', ?1, ?2, ?3, ?4, ?5)",
+                    (device, ["sclk", "power"][*sensor], start, start + *duration as i64, format!(" {value}.25")),
+                )
+                .unwrap();
+        }
+        let timeline = opened(&file);
+        let first: i64 = timeline.facts.first_ns.parse().unwrap();
+        let mut found = 0;
+        for group in &timeline.groups {
+            for counter in &group.counters {
+                found += 1;
+                let steps = &timeline.counter(counter.row).unwrap().steps;
+                let gpu: i64 = group.key[1..].parse().unwrap();
+                let depth = "SELECT count(*) FROM (SELECT DISTINCT api_id, op_id FROM rocpd_api_ops) JOIN rocpd_api C ON C.id = api_id
+                    JOIN rocpd_op O ON O.id = op_id WHERE C.start <= O.\"end\" AND C.start <= ?1 AND O.\"end\" > ?1 AND gpuId = ?2 AND ?3 > ''";
+                let sensor = "SELECT value + 0.0 FROM rocpd_monitor WHERE start <= ?1 AND deviceId = ?2 AND monitorType = ?3
+                    AND (SELECT max(\"end\") FROM rocpd_monitor WHERE deviceId = ?2 AND monitorType = ?3) > ?1 ORDER BY start DESC, \"end\" DESC, id DESC LIMIT 1";
+                let query = if counter.label == "queue depth" { depth } else { sensor };
+                for time in &times {
+                    let expected: Option<f64> =
+                        trace.query_row(query, (first + *time as i64, gpu, &counter.label), |row| row.get(0)).ok();
+                    let held = steps.at(*time).filter(|place| steps.times(*place).1 > *time).map(|place| steps.number(place));
+                    // No depth is shown before the first call and behind the last end: there it is none.
+                    let expected = if query == depth { expected.filter(|depth| held.is_some() || *depth != 0.0) } else { expected };
+                    prop_assert_eq!(held, expected, "{} {}", counter.key, time);
+                }
+                // Tiles have the least and the greatest value of each bucket.
+                let level = 2 * level;
+                let asked = Asked { level, first: tile >> level, tiles: 1, rows: vec![counter.row] };
+                let bytes = tiles(&timeline, &asked);
+                let runs = word(&bytes, 5) as usize;
+                prop_assert_eq!(bytes.len(), 40 + 17 * runs);
+                let short = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap());
+                let mut buckets = vec![None; BUCKETS as usize];
+                for run in 0..runs {
+                    let of = (f32::from_bits(word(&bytes, 10 + run)), f32::from_bits(word(&bytes, 10 + runs + run)));
+                    let (begin, length) = (short(40 + 12 * runs + 2 * run), short(40 + 14 * runs + 2 * run));
+                    for bucket in begin..begin + length {
+                        prop_assert!(buckets[usize::from(bucket)].replace(of).is_none());
+                    }
+                }
+                for (bucket, found) in (asked.first * BUCKETS..).zip(buckets) {
+                    let (from, to) = (bucket << level, (bucket + 1) << level);
+                    let here = (0..steps.len()).filter(|place| {
+                        let (start, end) = steps.times(*place);
+                        start < to && (end > from || start >= from)
+                    });
+                    let numbers: Vec<f32> = here.map(|place| steps.number(place) as f32).collect();
+                    let expected = (!numbers.is_empty()).then(|| {
+                        (numbers.iter().copied().fold(f32::MAX, f32::min), numbers.iter().copied().fold(f32::MIN, f32::max))
+                    });
+                    prop_assert_eq!(found, expected, "{} level {} bucket {}", counter.key, level, bucket);
+                }
+            }
+        }
+        let sensors: BTreeSet<_> = sensed.iter().map(|(device, sensor, ..)| (device, sensor)).collect();
+        let depths: i64 = trace
+            .query_row(
+                "SELECT count(DISTINCT gpuId) FROM rocpd_api_ops JOIN rocpd_api C ON C.id = api_id JOIN rocpd_op O ON O.id = op_id WHERE C.start <= O.\"end\"",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        prop_assert_eq!(found, sensors.len() as i64 + depths);
+    }
+
+    #[test]
     fn tiles_are_what_the_events_give(made in made(300), tile in 0u64..70) {
         let directory = tempfile::TempDir::new().unwrap();
         let file = directory.path().join("t.rpd");
@@ -345,6 +425,46 @@ fn what_is_days_away_from_all_else_does_not_stretch_the_axis() {
     assert_eq!((days, timeline.facts.span_ns), (14, end as u64 - BEGIN));
     assert_eq!((timeline.facts.far, timeline.facts.impossible), (3, 0));
     assert_eq!((timeline.facts.calls, timeline.facts.ops, timeline.links.len()), (300, 300, 1));
+}
+
+#[test]
+fn sensors_with_odd_rows_are_read_as_far_as_they_say_something() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("t.rpd");
+    let trace = write(&file, &Made { calls: vec![(1, 1, 5, 10, 10)], ops: vec![], links: vec![] });
+    for (device, id, sensor, start, end, value) in [
+        ("'gpu'", "3", "'sclk'", "1000000000", "1000000100", "'1700'"),
+        ("'gpu'", "3", "'sclk'", "1000000100", "1000000200", "'9007199254740993'"),
+        ("'gpu'", "3", "'sclk'", "1000000200", "1000000300", "'n/a'"),
+        ("'gpu'", "3", "'sclk'", "1000000300", "1000000200", "'1'"),
+        ("'gpu'", "3", "'sclk'", "9223372036854775807", "9223372036854775807", "'1'"),
+        ("'gpu'", "3", "'sclk'", "864001000000000", "864001000000010", "'1'"),
+        ("'gpu'", "'x'", "'sclk'", "1000000000", "1000000100", "'1'"),
+        ("'cpu'", "-1", "X'ff3c'", "1000000000", "1000000000", "7"),
+        ("''", "0", "printf('%5000s', 'x')", "1000000000", "1000000100", "1.5"),
+    ] {
+        let insert = format!(
+            "INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES ({device}, {id}, {sensor}, {start}, {end}, {value})"
+        );
+        trace.execute_batch(&insert).unwrap();
+    }
+    let timeline = opened(&file);
+    let facts = &timeline.facts;
+    assert_eq!((facts.impossible, facts.far, facts.no_numbers), (3, 1, 1));
+    // Sensors are read before the first call; the axis begins there.
+    assert_eq!((&*facts.first_ns, facts.span_ns), ("1000000000", 200));
+    let found: Vec<_> = timeline
+        .groups
+        .iter()
+        .flat_map(|group| {
+            group.counters.iter().map(|counter| (&*group.key, counter.label.len() < 130, counter.greatest))
+        })
+        .collect();
+    assert_eq!(found, [("g3", true, 9007199254740992.0), ("dcpu.-1", true, 7.0), ("d.0", true, 1.5)]);
+    let sclk = timeline.groups.iter().find(|group| group.key == "g3").unwrap().counters[0].row;
+    let steps = &timeline.counter(sclk).unwrap().steps;
+    assert_eq!(steps.at(150).map(|place| steps.digits(place)).as_deref(), Some("9007199254740993"));
+    assert!(serde_json::to_string(&timeline.groups).is_ok());
 }
 
 #[test]

@@ -512,6 +512,92 @@ fn arrows_go_behind_labels_and_what_is_far_is_left_out_and_said() {
 }
 
 #[test]
+fn sensors_and_queue_depth_are_drawn_and_told_exactly() {
+    let dir = Dir::new();
+    let hostile = "<img src=x onerror=window.hacked=1>";
+    let trace = dir.trace(
+        "t.rpd",
+        &format!(
+            "INSERT INTO rocpd_string (id, string) VALUES (1, ''), (2, 'KernelExecution'), (3, 'gemm'), (4, 'hipLaunchKernel');
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES (1, 1, 1, 1000, 2000, 4, 1), (2, 1, 1, 3000, 4000, 4, 1);
+         INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id) VALUES
+             (1, 0, 0, 0, '', 10000, 60000, 3, 2), (2, 0, 0, 0, '', 60000, 101000, 3, 2);
+         INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (1, 1), (2, 2);
+         INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES
+             ('gpu', 0, 'sclk', 1000, 40000, '2000'), ('gpu', 0, 'sclk', 41000, 101000, '1000'),
+             ('gpu', 0, 'vram', 1000, 101000, '9007199254740993'), ('gpu', 0, '{hostile}', 1000, 2000, 'many'),
+             ('gpu', 0, '{hostile}', 2000, 101000, '12.5');
+         WITH RECURSIVE N(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM N WHERE n < 49999)
+         INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value)
+             SELECT 'gpu', 0, 'power', 1000 + 2 * n, 1002 + 2 * n, iif(n = 33333, '300', 100 + n % 2) FROM N;"
+        ),
+    );
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    opened(&browser, &format!("{}#t=0,100000", viewed.url));
+    let labels =
+        browser.get("rpdTest.groups().flatMap((group) => group.counters.map((counter) => counter.label))");
+    assert_eq!(labels, serde_json::json!(["queue depth", hostile, "power", "sclk", "vram"]));
+    let plot = numbers(&browser.get(SELECTED));
+    let place = |counter: &str, time: f64| {
+        let line = browser.get(&format!(
+            "rpdTest.lines().find((line) => line.sort === 'counter' && line.track.endsWith('.{counter}'))"
+        ));
+        (
+            (plot[2] * time / 100_000.0).floor(),
+            line["top"].as_f64().unwrap(),
+            line["height"].as_f64().unwrap(),
+        )
+    };
+    // What is drawn where: `share` of the height is seen from the bottom.
+    let is = |counter: &str, time: f64, share: f64| {
+        let (x, top, height) = place(counter, time);
+        let y = top + (height - 2.0) * (1.0 - share);
+        let pixel = browser.get(&format!("rpdTest.pixel({x}, {y})"));
+        let theme = browser.get("rpdTest.theme()");
+        if pixel == theme["back"] {
+            "back"
+        } else if pixel == theme["accent"] {
+            "line"
+        } else {
+            "area"
+        }
+    };
+    for (counter, time, share, what) in [
+        ("sclk", 20_000.0, 0.95, "line"),
+        ("sclk", 20_000.0, 0.3, "area"),
+        ("sclk", 70_000.0, 0.8, "back"),
+        ("sclk", 70_000.0, 0.2, "area"),
+        ("queue depth", 30_000.0, 0.3, "area"),
+        ("queue depth", 80_000.0, 0.8, "back"),
+        // One value of 50,000 that is three times the others is seen in its pixel, and not beside it.
+        ("power", 66_667.0, 0.7, "line"),
+        ("power", 60_000.0, 0.7, "back"),
+    ] {
+        // A line of one pixel is looked for around the height.
+        let seen: Vec<_> = [-0.06, -0.03, 0.0, 0.03, 0.04].map(|by| is(counter, time, share + by)).to_vec();
+        assert!(seen.contains(&what), "{counter} at {time}: {seen:?}");
+        assert!(what == "line" || seen.iter().all(|one| *one == what), "{counter} at {time}: {seen:?}");
+    }
+    for (counter, time, words) in [
+        ("sclk", 20_000.0, ["sclk 2000", "since 0, for 40.00 us"]),
+        ("vram", 20_000.0, ["vram 9007199254740993", "for 100.0 us"]),
+        ("queue depth", 30_000.0, ["queue depth 2", "since 2.000 us, for 57.00 us"]),
+        ("queue depth", 80_000.0, ["queue depth 1", "since 59.00 us, for 41.00 us"]),
+        ("power", 66_667.0, ["values in this pixel", "100 to 300"]),
+    ] {
+        let (x, top, height) = place(counter, time);
+        browser.point((plot[0] + x, plot[1] + top + height / 2.0));
+        let tip = "document.getElementById('tip').innerText";
+        browser.wait(&format!("{tip}.includes('{}') && {tip}.includes('{}')", words[0], words[1]));
+    }
+    let health = browser.get("document.getElementById('health').innerText");
+    assert!(health.as_str().unwrap().contains("1 values of sensors are no numbers"), "{health}");
+    assert_eq!(browser.get("typeof window.hacked").as_str(), Some("undefined"));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
 fn traces_that_are_damaged_or_empty_show_words_and_no_blank_page() {
     let dir = Dir::new();
     let empty = dir.trace("empty.rpd", "");

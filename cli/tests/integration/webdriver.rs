@@ -152,6 +152,13 @@ impl Browser {
     }
 
     /// Clicks at a place of the window.
+    /// Moves the pointer there.
+    pub(crate) fn point(&self, (x, y): (f64, f64)) {
+        let to = json!({ "type": "pointerMove", "duration": 20, "x": x.round(), "y": y.round() });
+        let pointer = json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": [to] });
+        self.post("/actions", &json!({ "actions": [pointer] }));
+    }
+
     pub(crate) fn click(&self, at: (f64, f64)) {
         self.drag(at, at, None);
     }

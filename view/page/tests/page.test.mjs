@@ -5,12 +5,12 @@ import { test } from "node:test";
 
 import { View, marks } from "../axis.mjs";
 import { base, colourOf, contrast } from "../colour.mjs";
-import { count, duration, shown, time } from "../format.mjs";
+import { count, duration, number, shown, time } from "../format.mjs";
 import { action } from "../keys.mjs";
 import { firstClosed, layout, lineAt, linesOfRows, rowsOf } from "../layout.mjs";
-import { Line, bars, copyDown, pixel } from "../paint.mjs";
+import { Line, bars, copyDown, pixel, steps } from "../paint.mjs";
 import { START, fromFragment, toFragment } from "../state.mjs";
-import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf } from "../tiles.mjs";
+import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "../tiles.mjs";
 
 /** Numbers that are the same in every run. */
 function numbers(seed) {
@@ -48,6 +48,7 @@ test("durations and times have the digits that count", () => {
     ["0", "7 ns", "999 ns", "1.000 us", "1.234 us", "12.35 us", "123.5 us", "1.235 ms", "61.00 s"]);
   assert.equal(time(250, 50), "250 ns");
   assert.equal(count(1234567), "1,234,567");
+  assert.deepEqual([1700, 45.5, -3, 1234.56789, 0.1 + 0.2, 8e15].map(number), ["1,700", "45.5", "-3", "1,234.568", "0.3", "8000000000000000"]);
 });
 
 test("no character of a name does anything but be seen", () => {
@@ -199,8 +200,8 @@ test("rows are copied down and bars are as high as their share", () => {
 });
 
 const GROUPS = [
-  { key: "p1.0", is_gpu: false, busy: 5, tracks: [{ key: "p1.0.1", rows: [0, 1], busy: 6 }, { key: "p1.0.2", rows: [2], busy: 2 }] },
-  { key: "g0", is_gpu: true, busy: 3, tracks: [{ key: "g0.0", rows: [3], busy: 3 }] },
+  { key: "p1.0", is_gpu: false, busy: 5, counters: [], tracks: [{ key: "p1.0.1", rows: [0, 1], busy: 6 }, { key: "p1.0.2", rows: [2], busy: 2 }] },
+  { key: "g0", is_gpu: true, busy: 3, tracks: [{ key: "g0.0", rows: [3], busy: 3 }], counters: [{ key: "g0.c0", row: 7 }] },
 ];
 
 test("every row has a line, also while it is closed", () => {
@@ -218,6 +219,29 @@ test("every row has a line, also while it is closed", () => {
   assert.equal(lineAt(layout(GROUPS, new Set()).lines, -1), null);
   assert.deepEqual(firstClosed(GROUPS), []);
   assert.deepEqual(firstClosed(GROUPS, 3), ["p1.0"]);
+});
+
+test("a counter is drawn from its least to its greatest value, and no step is torn", () => {
+  const bits = (value) => new Uint32Array(new Float32Array([value]).buffer)[0];
+  const band = (first, length, least, greatest) => run(first, length, bits(least), 255, bits(greatest));
+  const tile = decode(answer(0, 0, 7, [[band(0, 2, 1, 1), band(2, 1, 1, 4), band(3, 2, 4, 4), band(6, 1, 2, 2)]]))[0];
+  assert.deepEqual(values(tile).map((column) => [...column]), [[1, 1, 4, 2], [1, 4, 4, 2]]);
+  const line = new Line(8);
+  line.gatherValues([{ tile, from: 0, to: 8 }], { from: 0, to: 8 });
+  assert.deepEqual([...line.least], [1, 1, 1, 4, 4, NaN, 2, NaN]);
+  assert.deepEqual([...line.greatest], [1, 1, 4, 4, 4, NaN, 2, NaN]);
+  const [back, fore, area] = [1, 2, 3];
+  const picture = new Uint32Array(8 * 5);
+  steps(picture, 8, line, [0, 5], [0, 4], { back, fore, area });
+  const column = (x) => [0, 1, 2, 3, 4].map((y) => picture[y * 8 + x]);
+  assert.deepEqual(column(0), [back, back, back, fore, area]);
+  assert.deepEqual(column(2), [fore, fore, fore, fore, area]);
+  assert.deepEqual(column(4), [fore, area, area, area, area]);
+  assert.deepEqual(column(5), [back, back, back, back, back]);
+  // Values whose change is between two pixels are joined.
+  line.gatherValues([{ tile: decode(answer(0, 0, 7, [[band(0, 1, 4, 4), band(1, 1, 0, 0)]]))[0], from: 0, to: 8 }], { from: 0, to: 8 });
+  steps(picture, 8, line, [0, 5], [0, 4], { back, fore, area });
+  assert.deepEqual(column(1), [fore, fore, fore, fore, fore]);
 });
 
 test("keys do what the list says, wherever letters lie", () => {

@@ -24,7 +24,7 @@ use crate::details;
 use crate::search;
 use crate::statistics;
 use crate::tiles::{self, Asked};
-use crate::timeline::{Facts, Group, Timeline};
+use crate::timeline::{Facts, Group, Row, Timeline};
 
 /// Answers that are longer are compressed: a tunnel looks like this machine.
 const PLAIN_BYTES: usize = 64 << 10;
@@ -42,6 +42,7 @@ pub(super) fn routes() -> Router<Arc<Served>> {
         .route("/{token}/trace", get(trace))
         .route("/{token}/tiles", get(tiles))
         .route("/{token}/names", get(names))
+        .route("/{token}/value", get(value))
         .route("/{token}/event", get(event))
         .route("/{token}/search", get(find))
         .route("/{token}/statistics", get(statistics))
@@ -159,7 +160,7 @@ async fn trace(State(served): State<Arc<Served>>, headers: HeaderMap) -> Respons
                 facts: &timeline.facts,
                 groups: &timeline.groups,
                 names: timeline.names.len(),
-                bytes_of_levels: timeline.rows.iter().map(|row| row.pyramid.bytes()).sum(),
+                bytes_of_levels: timeline.rows.iter().map(Row::bytes).sum(),
             },
         ),
     }
@@ -195,6 +196,55 @@ async fn tiles(
             return failure(StatusCode::BAD_REQUEST, fault);
         }
         answer(&headers, "application/octet-stream", tiles::tiles(timeline, &asked))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct ValueOf {
+    row: u32,
+    at: u64,
+    /// What one pixel shows.
+    from: u64,
+    to: u64,
+}
+
+/// The value of a counter at a time, and what it is in the time around that. Values are texts: numbers of the page are not exact so far.
+async fn value(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(ValueOf { row, at, from, to }): Parameters<ValueOf>,
+) -> Response {
+    #[derive(Serialize)]
+    struct Held {
+        value: String,
+        since_ns: u64,
+        until_ns: u64,
+    }
+    #[derive(Serialize)]
+    struct Found {
+        held: Option<Held>,
+        values: u64,
+        least: Option<String>,
+        greatest: Option<String>,
+    }
+    worked_out(move || {
+        let timeline = match timeline(&served) {
+            Ok(timeline) => timeline,
+            Err(refused) => return refused.into_response(),
+        };
+        let Some(steps) = timeline.counter(row).map(|counter| &counter.steps) else {
+            return failure(StatusCode::NOT_FOUND, "the trace has no such counter");
+        };
+        let held = steps.at(at).map(|place| {
+            let (since_ns, until_ns) = steps.times(place);
+            Held { value: steps.digits(place), since_ns, until_ns }
+        });
+        let within = steps.within(from, to.max(from));
+        let values = within.len() as u64;
+        let (least, greatest) = steps.extremes(within).unzip();
+        let digits = |place: Option<usize>| place.map(|place| steps.digits(place));
+        json(&headers, &Found { held, values, least: digits(least), greatest: digits(greatest) })
     })
     .await
 }
