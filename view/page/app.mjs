@@ -1,9 +1,10 @@
 // The page: reads the trace, wires what people do to the timeline and the panes, keeps the address.
 
+import { make } from "./elements.mjs";
 import { count, duration, shown } from "./format.mjs";
 import { action } from "./keys.mjs";
 import { firstClosed } from "./layout.mjs";
-import { Panes, make } from "./panes.mjs";
+import { Panes } from "./panes.mjs";
 import { Failure, server } from "./server.mjs";
 import { START, fromFragment, toFragment } from "./state.mjs";
 import { Timeline, element } from "./timeline.mjs";
@@ -55,7 +56,16 @@ class App {
     this.trace = trace;
     const failed = (error) => this.failed(error);
     this.timeline = new Timeline(trace, server, failed);
-    this.panes = new Panes(this.timeline, { select: (hit) => this.select({ event: hit.event }, true), tab: () => this.keep() });
+    this.panes = new Panes(this.timeline, {
+      select: (hit) => this.select({ event: hit.event }, true),
+      tab: () => {
+        this.keep();
+        this.timeline.redraw();
+      },
+      measure: () => this.measure(),
+      next: (name, isBack) => this.next(name, isBack),
+    });
+    this.timeline.drawn = () => this.follow();
     this.before = [];
     this.search = null;
     this.timeline.changed = () => this.keep();
@@ -101,7 +111,7 @@ class App {
     element("query").value = state.q;
     await this.find(state.q, false);
     if (state.range) this.measure();
-    else this.panes.put("selection", null);
+    else this.measured = null;
     if (state.sel) {
       const [kind, id] = state.sel.split(":");
       await this.select({ [kind]: id }, false);
@@ -175,7 +185,7 @@ class App {
       timeline.links = event.links;
       timeline.show(event, isFit);
       this.panes.details(event);
-      if (isStep && this.panes.tab !== "details" && this.panes.tab !== "search") this.panes.show("details");
+      if (isStep && !["details", "search", "selection"].includes(this.panes.tab)) this.panes.show("details");
       const where = timeline.lineOf.get(event.row);
       this.say(`${where ? `${where.group.label} ${where.track?.label ?? ""}: ` : ""}${event.text}, begins at ${duration(event.start_ns)}, takes ${duration(event.duration_ns)}`);
       if (isStep) this.keep(true);
@@ -196,20 +206,50 @@ class App {
     if (first) this.select({ row: first.row });
   }
 
-  /** Numbers about the selected time. */
-  async measure(rows) {
+  /** The selected time, otherwise the one that is seen; and its rows, where they are not all. */
+  get measuredPart() {
     const { timeline } = this;
-    const [from, to] = timeline.range;
-    timeline.rangeRows = rows ?? timeline.rangeRows ?? [...new Set(this.trace.groups.flatMap((group) => group.tracks.flatMap((track) => track.rows)))];
+    if (timeline.range) return [timeline.range, timeline.rangeRows];
+    const { from, to } = timeline.view;
+    return [[Math.max(0, Math.floor(from)), Math.min(Math.ceil(to), this.trace.facts.span_ns + 1)], null];
+  }
+
+  /** Numbers about the selected time, or the one that is seen. */
+  async measure() {
+    const { timeline } = this;
+    const [time, rows] = this.measuredPart;
+    const isSelected = timeline.range !== null;
+    this.measured = `${time}`;
     this.measuring?.abort();
     this.measuring = new AbortController();
     try {
-      const found = await server.statistics(from, to, timeline.rangeRows, this.measuring.signal);
+      const found = await server.statistics(time, rows, this.panes.names.asked, this.measuring.signal);
       await timeline.name([{ name: found.names.map((of) => of.name) }]);
-      this.panes.selection(found, timeline.range);
-      this.say(`${count(found.count)} events selected, ${duration(found.busy_ns)} busy`);
+      this.panes.names.show(found, time, isSelected);
+      if (isSelected) this.say(`${count(found.count)} events selected, ${duration(found.busy_ns)} busy`);
     } catch (error) {
-      if (error.name !== "AbortError") this.panes.failed("selection", error.message);
+      if (error.name !== "AbortError") this.panes.names.failed(error.message);
+    }
+  }
+
+  /** Lets the table follow what is seen, while it is seen itself. */
+  follow() {
+    if (this.panes?.tab !== "selection" || this.measured === `${this.measuredPart[0]}`) return;
+    clearTimeout(this.following);
+    this.following = setTimeout(() => this.measure(), REST_MS);
+  }
+
+  /** Goes to the next event of a name, or the one before. */
+  async next(name, isBack) {
+    const { timeline } = this;
+    const [time, rows] = this.measuredPart;
+    const after = timeline.selected ? { after: timeline.selected.event } : {};
+    try {
+      const { event, place, of } = await server.next(time, rows, { name, back: isBack, ...after });
+      await this.select({ event });
+      this.say(`${count(place)} of ${count(of)}: ${element("live").textContent}`);
+    } catch (error) {
+      this.failed(error);
     }
   }
 
@@ -220,7 +260,7 @@ class App {
     timeline.rangeRows = rows ?? null;
     timeline.redraw();
     this.panes.show("selection");
-    this.measure(rows);
+    this.measure();
     this.keep(true);
   }
 
@@ -411,7 +451,7 @@ class App {
       const isClick = Math.abs(to - from) * timeline.width < 3 * timeline.view.length;
       if (isClick) {
         timeline.range = null;
-        this.panes.put("selection", null);
+        this.measured = null;
         timeline.redraw();
         this.keep(true);
       } else this.selectTime(from, to);
@@ -525,6 +565,7 @@ class App {
     element("query").focus();
     element("query").select();
   }
+  on_table() { this.panes.show("selection"); }
   on_keys() { this.panes.show("keys"); }
   on_nextHit() { this.hit(1); }
   on_previousHit() { this.hit(-1); }
@@ -540,7 +581,7 @@ class App {
   }
   on_nothing() {
     this.timeline.range = null;
-    this.panes.put("selection", null);
+    this.measured = null;
     this.nothing();
     this.timeline.redraw();
     this.keep(true);

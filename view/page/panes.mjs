@@ -1,25 +1,10 @@
-// What stands below the timeline: one event, a selection, hits of the search, the trace, the keys. Texts become text only, never markup.
+// What stands below the timeline: one event, the table of names, hits of the search, the trace, the keys. Texts become text only, never markup.
 
 import { KIND_WORDS, colourOf } from "./colour.mjs";
-import { bytes, count, duration, number, percent, shown } from "./format.mjs";
+import { figures, make } from "./elements.mjs";
+import { bytes, count, duration, number, shown } from "./format.mjs";
 import { KEYS } from "./keys.mjs";
-
-/**
- * An element with attributes and what is in it: texts, elements, null.
- * @param {string} tag
- */
-export function make(tag, attributes = {}, ...content) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== undefined && value !== false) made.setAttribute(name, value);
-  }
-  made.append(...content.flat().filter((one) => one !== null && one !== undefined));
-  return made;
-}
-
-const figures = (pairs) =>
-  make("dl", { class: "figures" }, pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+import { Names } from "./names.mjs";
 
 function pairsTable(pairs) {
   return make("table", {}, pairs.map(([name, value]) =>
@@ -28,16 +13,17 @@ function pairsTable(pairs) {
 
 export class Panes {
   /** @param {import("./timeline.mjs").Timeline} timeline */
-  constructor(timeline, { select, tab }) {
+  constructor(timeline, { select, tab, measure, next }) {
     this.timeline = timeline;
     this.select = select;
     this.onTab = tab;
     this.tab = "details";
-    this.contents = { details: this.nothing(), selection: null, search: null, trace: this.trace(), keys: this.keys() };
+    this.names = new Names(this, { measure, next });
+    this.contents = { details: this.nothing(), selection: this.names.root, search: null, trace: this.trace(), keys: this.keys() };
     this.pane = document.getElementById("pane");
     this.buttons = new Map();
     const tabs = document.getElementById("tabs");
-    for (const [key, name] of [["details", "Event"], ["selection", "Selection"], ["search", "Search"], ["trace", "Trace"], ["keys", "Keys"]]) {
+    for (const [key, name] of [["details", "Event"], ["selection", "Table"], ["search", "Search"], ["trace", "Trace"], ["keys", "Keys"]]) {
       const button = make("button", { type: "button", role: "tab", id: `tab-${key}`, click: () => this.show(key) }, name);
       this.buttons.set(key, button);
       tabs.append(button);
@@ -75,7 +61,6 @@ export class Panes {
 
   empty(tab) {
     const what = {
-      selection: "Select a time: drag on the ruler, or drag with Shift over rows.",
       search: "Type into the search field: words of names, re:PATTERN, dur>1ms, dur<10us, gpu:0.",
     };
     return make("p", { class: "soft" }, what[tab] ?? "");
@@ -131,35 +116,6 @@ export class Panes {
 
   failed(tab, words) {
     this.put(tab, make("p", { class: "wrong" }, shown(words)));
-  }
-
-  /** Shows numbers of a selection. */
-  selection(found, [from, to]) {
-    const { timeline } = this;
-    const digits = (text) => make("td", { class: "number" }, text);
-    const greatest = found.names[0]?.total_ns || 1;
-    const rows = found.names.map((of) => {
-      const bar = make("span", { class: "share" });
-      bar.style.width = `${Math.max(1, (90 * of.total_ns) / greatest)}px`;
-      return make("tr", {},
-        make("td", {}, this.chip(of.name), shown(timeline.names[of.name] ?? "")),
-        digits(count(of.count)), digits(duration(of.total_ns)),
-        digits(percent(of.total_ns / Math.max(found.total_ns, 1))), make("td", {}, bar),
-        digits(duration(of.mean_ns)), digits(duration(of.p50_ns)), digits(duration(of.p99_ns)), digits(duration(of.max_ns)));
-    });
-    const head = ["name", "events", "total", "share", "", "mean", "p50", "p99", "longest"];
-    const hidden = found.all_names - found.names.length;
-    this.put("selection", make("div", {},
-      figures([
-        ["time", duration(to - from)], ["events", count(found.count)], ["total", duration(found.total_ns)],
-        ["busy", `${duration(found.busy_ns)} (${percent(found.busy_ns / Math.max(to - from, 1))})`],
-        ["mean", duration(found.mean_ns)], ["p50", duration(found.p50_ns)], ["p99", duration(found.p99_ns)],
-        ["longest", duration(found.max_ns)],
-      ]),
-      make("table", { class: "grid" },
-        make("thead", {}, make("tr", {}, head.map((name, at) => make("th", { scope: "col", class: at && name ? "number" : undefined }, name)))),
-        make("tbody", {}, rows)),
-      hidden > 0 ? make("p", { class: "soft" }, `and ${count(hidden)} more names`) : null));
   }
 
   /** Shows what a search found. */

@@ -21,6 +21,11 @@ async function ask(path, parameters, signal) {
 
 const json = async (path, parameters, signal) => (await ask(path, parameters, signal)).json();
 
+function selection([from, to], rows, more) {
+  const times = { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) };
+  return { ...times, ...(rows ? { rows: rows.join(",") } : {}), ...more };
+}
+
 export const server = {
   requests: 0,
   bytes: 0,
@@ -36,8 +41,10 @@ export const server = {
   /** @param {{event?: number, op?: string, call?: string, brief?: boolean}} which */
   event: (which, signal) => json("event", which, signal),
   search: (q, signal) => json("search", { q }, signal),
-  statistics: (from, to, rows, signal) =>
-    json("statistics", { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)), rows: rows.join(",") }, signal),
+  /** Numbers about the events of rows, or of all, in a time. */
+  statistics: (time, rows, more, signal) => json("statistics", selection(time, rows, more), signal),
+  /** The next event of a name there. */
+  next: (time, rows, more, signal) => json("next", selection(time, rows, more), signal),
   value: (row, at, [from, to]) => json("value", { row, at: Math.max(0, Math.floor(at)), from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) }),
   alive: () => ask("alive", {}),
 };

@@ -234,6 +234,7 @@ export class Timeline {
     this.drawOverlay();
     performance.measure("frame", "frame");
     this.want(visible);
+    this.drawn?.();
     element("window").textContent = `${duration(view.length)} shown`;
   }
 

@@ -1,7 +1,9 @@
 //! Numbers about the events of some rows in a time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::columns::Lane;
+use crate::names::Kind;
 use crate::timeline::{Shown, Timeline};
 
 /// Names in an answer.
@@ -60,30 +62,117 @@ pub struct Statistics {
     pub durations: Durations,
     /// How long any of them runs inside of the time, ns.
     pub busy_ns: u64,
-    /// By name, the greatest sums first.
+    /// By name.
     pub names: Vec<OfName>,
     /// How many names there are.
     pub all_names: u64,
 }
 
-/// Statistics of the events of rows that touch the time from `from` to before `to`, ns. Each event counts once.
-pub fn statistics(timeline: &Timeline, rows: &[u32], from: u64, to: u64) -> Statistics {
-    let mut lanes: Vec<usize> = rows
-        .iter()
-        .filter_map(|row| match timeline.rows.get(*row as usize)?.shown {
-            Shown::Lane(lane) => Some(lane),
-            Shown::Busy(_) | Shown::Counter(_) => None,
-        })
-        .collect();
-    lanes.sort_unstable();
-    lanes.dedup();
+/// Which events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sort {
+    /// All.
+    #[default]
+    All,
+    /// Operations of GPUs.
+    Operations,
+    /// Calls.
+    Calls,
+    /// Markers.
+    Markers,
+}
+
+impl Sort {
+    fn has(self, kind: Kind) -> bool {
+        match self {
+            Sort::All => true,
+            Sort::Calls => matches!(kind, Kind::Call | Kind::Wait),
+            Sort::Markers => kind == Kind::Marker,
+            Sort::Operations => !matches!(kind, Kind::Call | Kind::Wait | Kind::Marker),
+        }
+    }
+}
+
+/// What names are ordered by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Their texts.
+    Name,
+    /// How many events.
+    Count,
+    /// The sum of durations.
+    #[default]
+    Total,
+    /// Their mean.
+    Mean,
+    /// The median.
+    P50,
+    /// What 99 of 100 do not exceed.
+    P99,
+    /// The longest.
+    Max,
+}
+
+/// Which events are counted: those that touch the time from `from` to before `to`, ns.
+#[derive(Debug, Clone, Default)]
+pub struct Selection<'a> {
+    /// Their rows; none: all.
+    pub rows: Option<&'a [u32]>,
+    /// Begin of the time.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+    /// What they are.
+    pub sort: Sort,
+    /// Words that their names have.
+    pub words: &'a str,
+}
+
+impl Selection<'_> {
+    fn lanes<'a>(&self, timeline: &'a Timeline) -> Vec<&'a Lane> {
+        let lanes = timeline.columns.lanes();
+        let Some(rows) = self.rows else { return lanes.iter().collect() };
+        let mut numbers: Vec<usize> = rows
+            .iter()
+            .filter_map(|row| match timeline.rows.get(*row as usize)?.shown {
+                Shown::Lane(lane) => Some(lane),
+                Shown::Busy(_) | Shown::Counter(_) => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.into_iter().map(|lane| &lanes[lane]).collect()
+    }
+
+    /// For each name whether its events count.
+    fn names(&self, timeline: &Timeline) -> Vec<bool> {
+        let words: Vec<String> = self.words.split_whitespace().map(str::to_lowercase).collect();
+        let has_words = |text: &str| {
+            let text = text.to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        let names = timeline.names.iter();
+        names.map(|name| self.sort.has(name.kind) && (words.is_empty() || has_words(&name.text))).collect()
+    }
+}
+
+/// Statistics of a selection, its names in this order. Each event counts once.
+pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_ascending: bool) -> Statistics {
+    let Selection { from, to, .. } = *selection;
     let columns = &timeline.columns;
+    let is_name = selection.names(timeline);
     let (mut durations, mut times) = (Vec::new(), Vec::new());
-    for lane in lanes {
-        let lane = &columns.lanes()[lane];
+    for lane in selection.lanes(timeline) {
         for event in columns.within(lane, from, to) {
             let (start, end) = columns.times(event);
-            durations.push((columns.name(event), end - start));
+            let name = columns.name(event);
+            // Of a lane in which events cover each other some may end before.
+            if !is_name[name as usize] || (end <= from && start < from) {
+                continue;
+            }
+            durations.push((name, end - start));
             times.push((start.max(from), end.min(to)));
         }
     }
@@ -101,10 +190,72 @@ pub fn statistics(timeline: &Timeline, rows: &[u32], from: u64, to: u64) -> Stat
             OfName { name: of[0].0, durations: Durations::of(&sorted) }
         })
         .collect();
-    names.sort_by_key(|of| (u64::MAX - of.durations.total_ns, of.name));
+    names.sort_by(|one, other| {
+        let (a, b) = (&one.durations, &other.durations);
+        let text = |of: &OfName| &timeline.names[of.name as usize].text;
+        let order = match by {
+            By::Name => text(one).cmp(text(other)),
+            By::Count => a.count.cmp(&b.count),
+            By::Total => a.total_ns.cmp(&b.total_ns),
+            By::Mean => a.mean_ns.total_cmp(&b.mean_ns),
+            By::P50 => a.p50_ns.cmp(&b.p50_ns),
+            By::P99 => a.p99_ns.cmp(&b.p99_ns),
+            By::Max => a.max_ns.cmp(&b.max_ns),
+        };
+        if is_ascending { order } else { order.reverse() }.then(one.name.cmp(&other.name))
+    });
     let all_names = names.len() as u64;
     names.truncate(MOST_NAMES);
     let mut all: Vec<u64> = durations.into_iter().map(|(_, ns)| ns).collect();
     all.sort_unstable();
     Statistics { durations: Durations::of(&all), busy_ns, names, all_names }
+}
+
+/// One of the events of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Next {
+    /// The event.
+    pub event: u32,
+    /// Which it is of them, by start, counted from 1.
+    pub place: u64,
+    /// How many there are.
+    pub of: u64,
+}
+
+/// The event of a name in a selection that begins next after another event, or before it; behind the last comes the first.
+pub fn next(
+    timeline: &Timeline,
+    selection: &Selection<'_>,
+    name: u32,
+    after: Option<u32>,
+    is_back: bool,
+) -> Option<Next> {
+    let Selection { from, to, .. } = *selection;
+    let columns = &timeline.columns;
+    let mut events = Vec::new();
+    for lane in selection.lanes(timeline) {
+        let of_name = columns.within(lane, from, to).filter(|event| columns.name(*event) == name);
+        events.extend(
+            of_name
+                .map(|event| (columns.times(event), event))
+                .filter(|((start, end), _)| *end > from || *start >= from),
+        );
+    }
+    events.sort_unstable_by_key(|((start, _), event)| (*start, *event));
+    let count = events.len();
+    let known =
+        after.filter(|after| (*after as usize) < columns.len()).map(|after| (columns.times(after).0, after));
+    let place = match (known, is_back) {
+        (None, false) => 0,
+        (None, true) => count.checked_sub(1)?,
+        (Some(known), false) => {
+            events.partition_point(|((start, _), event)| (*start, *event) <= known) % count.max(1)
+        }
+        (Some(known), true) => {
+            let before = events.partition_point(|((start, _), event)| (*start, *event) < known);
+            if before == 0 { count.checked_sub(1)? } else { before - 1 }
+        }
+    };
+    let (_, event) = events.get(place)?;
+    Some(Next { event: *event, place: place as u64 + 1, of: count as u64 })
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use rpd_view::reading::{Progress, read};
 use rpd_view::search::search;
-use rpd_view::statistics::statistics;
+use rpd_view::statistics::{By, Selection, Sort, next, statistics};
 use rpd_view::tiles::{Asked, BUCKETS, tiles};
 use rpd_view::timeline::{Shown, Timeline};
 use rusqlite::Connection;
@@ -277,6 +277,72 @@ proptest! {
     }
 
     #[test]
+    fn names_come_in_any_order_and_their_events_one_behind_another(made in made(200), from in 0u64..30_000, length in 1u64..20_000) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        let trace = write(&file, &made);
+        let timeline = opened(&file);
+        let first: i64 = timeline.facts.first_ns.parse().unwrap();
+        let selection = Selection { from, to: from + length, ..Selection::default() };
+        let touches = "start - ?1 < ?3 AND (\"end\" - ?1 > ?2 OR start - ?1 >= ?2)";
+        let calls = "SELECT start, \"end\", iif(N.string = 'UserMarker', 'markers', 'calls') AS sort, iif(N.string = 'UserMarker', G.string, N.string) AS name
+             FROM rocpd_api C JOIN rocpd_string N ON N.id = apiName_id JOIN rocpd_string G ON G.id = args_id";
+        let ops = "SELECT start, \"end\", 'operations', N.string FROM rocpd_op O JOIN rocpd_string N ON N.id = description_id";
+        for (sort, of) in [(Sort::All, "%"), (Sort::Operations, "operations"), (Sort::Calls, "calls"), (Sort::Markers, "markers")] {
+            for (by, column) in [(By::Name, "name"), (By::Count, "count"), (By::Total, "total"), (By::Mean, "mean"), (By::Max, "max")] {
+                for (is_ascending, direction) in [(true, "ASC"), (false, "DESC")] {
+                    let query = format!(
+                        "SELECT sort, name, count(*) AS count, sum(\"end\" - start) AS total, avg(\"end\" - start) AS mean, max(\"end\" - start) AS max
+                         FROM ({calls} UNION ALL {ops}) WHERE {touches} AND sort LIKE ?4 AND name LIKE '%e%' GROUP BY sort, name ORDER BY {column} {direction}"
+                    );
+                    let mut rows = trace.prepare(&query).unwrap();
+                    let rows = rows
+                        .query_map((first, from as i64, (from + length) as i64, of), |row| {
+                            Ok((row.get::<_, String>(1)?, row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as u64, row.get::<_, i64>(5)? as u64))
+                        })
+                        .unwrap();
+                    let expected: Vec<_> = rows.collect::<Result<_, _>>().unwrap();
+                    let selection = Selection { sort, words: "E", ..selection.clone() };
+                    let names = statistics(&timeline, &selection, by, is_ascending).names;
+                    let found: Vec<_> = names
+                        .iter()
+                        .map(|of| (timeline.names[of.name as usize].text.to_string(), of.durations.count, of.durations.total_ns, of.durations.max_ns))
+                        .collect();
+                    // Names that are equal in the order may lie either way.
+                    let key = |row: &(String, u64, u64, u64)| match by {
+                        By::Name => (row.0.clone(), 0, 0),
+                        By::Count => (String::new(), row.1, 0),
+                        By::Mean => (String::new(), row.2, row.1),
+                        By::Total => (String::new(), row.2, 0),
+                        By::P50 | By::P99 | By::Max => (String::new(), row.3, 0),
+                    };
+                    if by != By::Mean {
+                        prop_assert_eq!(found.iter().map(key).collect::<Vec<_>>(), expected.iter().map(key).collect::<Vec<_>>());
+                    }
+                    let sorted = |rows: &[(String, u64, u64, u64)]| rows.iter().cloned().collect::<BTreeSet<_>>();
+                    prop_assert_eq!(sorted(&found), sorted(&expected));
+                }
+            }
+        }
+        for of in statistics(&timeline, &selection, By::Total, false).names {
+            // Each step leads to one that begins no earlier, all are found, and then comes the first again.
+            let mut found = Vec::new();
+            let mut at = None;
+            for place in 1..=of.durations.count {
+                let step = next(&timeline, &selection, of.name, at, false).unwrap();
+                prop_assert_eq!((step.place, step.of), (place, of.durations.count));
+                prop_assert_eq!(timeline.columns.name(step.event), of.name);
+                found.push(step.event);
+                at = Some(step.event);
+            }
+            prop_assert!(found.windows(2).all(|pair| timeline.columns.times(pair[0]).0 <= timeline.columns.times(pair[1]).0));
+            prop_assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), found.len());
+            prop_assert_eq!(next(&timeline, &selection, of.name, at, false).unwrap().event, found[0]);
+            prop_assert_eq!(next(&timeline, &selection, of.name, Some(found[0]), true).unwrap().event, found[found.len() - 1]);
+        }
+    }
+
+    #[test]
     fn tiles_are_what_the_events_give(made in made(300), tile in 0u64..70) {
         let directory = tempfile::TempDir::new().unwrap();
         let file = directory.path().join("t.rpd");
@@ -332,7 +398,8 @@ proptest! {
         let timeline = opened(&file);
         let to = from + length;
         let rows: Vec<u32> = (0..timeline.rows.len() as u32).filter(|row| row % 2 == 0).collect();
-        let found = statistics(&timeline, &rows, from, to);
+        let selection = Selection { rows: Some(&rows), from, to, ..Selection::default() };
+        let found = statistics(&timeline, &selection, By::Total, false);
         let mut durations = Vec::new();
         let mut is_busy = vec![false; length as usize];
         let mut names: BTreeMap<u32, u64> = BTreeMap::new();
@@ -474,6 +541,11 @@ fn an_empty_trace_is_an_empty_timeline() {
     rpd_schema::create(&file).unwrap();
     let timeline = opened(&file);
     assert!(timeline.groups.is_empty() && timeline.columns.is_empty() && timeline.rows.is_empty());
-    assert_eq!(statistics(&timeline, &[0, 1], 0, 100), rpd_view::statistics::Statistics::default());
+    let selection = Selection { rows: Some(&[0, 1]), from: 0, to: 100, ..Selection::default() };
+    assert_eq!(
+        statistics(&timeline, &selection, By::Total, false),
+        rpd_view::statistics::Statistics::default()
+    );
+    assert_eq!(next(&timeline, &selection, 0, None, true), None);
     assert_eq!(timeline.first_of(0), None);
 }

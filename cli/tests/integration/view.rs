@@ -395,7 +395,7 @@ fn people_find_their_way() {
     browser.wait("rpdTest.isWhole()");
     let y = plot[1] - 10.0;
     browser.drag((plot[0] + plot[2] * 0.3, y), (plot[0] + plot[2] * 0.7, y), None);
-    browser.wait("rpdTest.state().range !== null && document.querySelector('#pane table.grid') !== null");
+    browser.wait("rpdTest.state().range !== null");
     let range = numbers(&browser.get("rpdTest.state().range"));
     let count: i64 = sql
         .query_row(
@@ -405,8 +405,7 @@ fn people_find_their_way() {
             |row| row.get(0),
         )
         .unwrap();
-    let shown = browser.get("document.querySelector('#pane .figures').innerText.replace(/,/g, '')");
-    assert!(shown.as_str().unwrap().contains(&format!("events\n{count}\n")), "{count}: {shown}");
+    browser.wait(&format!("document.querySelector('#pane .figures')?.innerText.replace(/,/g, '').includes('events\\n{count}\\n')"));
 
     // Closing a group leaves its bar, and frames draw it in one blit with no question to the server.
     browser.press(&["\u{e00c}", "0"]);
@@ -594,6 +593,100 @@ fn sensors_and_queue_depth_are_drawn_and_told_exactly() {
     let health = browser.get("document.getElementById('health').innerText");
     assert!(health.as_str().unwrap().contains("1 values of sensors are no numbers"), "{health}");
     assert_eq!(browser.get("typeof window.hacked").as_str(), Some("undefined"));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+/// What the table of names says: name, number of events and total of each row.
+const TABLE: &str = "[...document.querySelectorAll('.names tbody tr')].map((row) => [...row.children].slice(0, 3).map((cell) => cell.innerText.slice(0, 300).replace(/,/g, '')))";
+
+#[test]
+fn the_table_follows_what_is_seen_and_its_names_lead_to_their_events() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    let sql = dir.open(&trace);
+    let first: i64 = sql.query_row("SELECT min(start) FROM rocpd_api", [], |row| row.get(0)).unwrap();
+    opened(&browser, &viewed.url);
+    browser.press(&["t"]);
+    // The kernels of what is seen, as SQL has them, in the order that is asked for.
+    let by_sql = |(from, to): (i64, i64), order: &str| -> Vec<(String, i64)> {
+        let query = format!(
+            "SELECT iif(D.string = '', T.string, D.string) AS name, count(*) AS number, sum(\"end\" - start) AS total FROM rocpd_op
+             JOIN rocpd_string D ON D.id = description_id JOIN rocpd_string T ON T.id = opType_id
+             WHERE start - ?3 < ?2 AND (\"end\" - ?3 > ?1 OR start - ?3 >= ?1) GROUP BY name ORDER BY {order} LIMIT 5"
+        );
+        let mut rows = sql.prepare(&query).unwrap();
+        let rows = rows.query_map((from, to, first), |row| Ok((row.get(0)?, row.get(1)?)));
+        rows.unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let shows = |expected: &[(String, i64)]| {
+        assert!(!expected.is_empty());
+        let expected = serde_json::json!(
+            expected
+                .iter()
+                .map(|(name, number)| [
+                    name.chars().take(300).filter(|char| *char != ',').collect(),
+                    number.to_string()
+                ])
+                .collect::<Vec<_>>()
+        );
+        browser.wait(&format!("JSON.stringify({TABLE}.slice(0, {}).map((row) => row.slice(0, 2))) === JSON.stringify({expected})", expected.as_array().unwrap().len()));
+    };
+    let press = |text: &str| {
+        browser.get(&format!("[...document.querySelectorAll('.names button')].find((one) => one.textContent === '{text}').click()"))
+    };
+    press("Operations");
+    shows(&by_sql((0, i64::MAX / 2), "total DESC"));
+    press("longest");
+    shows(&by_sql((0, i64::MAX / 2), "max(\"end\" - start) DESC"));
+    assert_eq!(
+        browser
+            .get("document.querySelector('[aria-sort=descending]').innerText.trim().startsWith('longest')"),
+        true
+    );
+    press("total");
+    press("total");
+    let ascending = browser
+        .get(&format!("{TABLE}.length > 1 && document.querySelector('[aria-sort=ascending]') !== null"));
+    assert_eq!(ascending, true);
+    press("total");
+    // Zooming in changes it.
+    browser.get("location.hash = 't=330000000,340000000&tab=selection'");
+    shows(&by_sql((330_000_000, 340_000_000), "total DESC"));
+
+    // A click on a name leads through its events there, by their starts.
+    let mut names = by_sql((330_000_000, 340_000_000), "length(name) < 200 DESC, number DESC");
+    let (name, number) = names.remove(0);
+    assert!(number > 2);
+    let mut rows = sql
+        .prepare(
+            "SELECT O.id FROM rocpd_op O JOIN rocpd_string D ON D.id = description_id JOIN rocpd_string T ON T.id = opType_id
+             WHERE iif(D.string = '', T.string, D.string) = ?1 AND start - ?2 < 340000000 AND (\"end\" - ?2 > 330000000 OR start - ?2 >= 330000000) ORDER BY start, O.id LIMIT 3",
+        )
+        .unwrap();
+    let ids =
+        rows.query_map((&name, first), |row| row.get(0)).unwrap().collect::<Result<Vec<i64>, _>>().unwrap();
+    let click = |is_back: bool| {
+        browser.get(&format!(
+            "[...document.querySelectorAll('.names .link')].find((one) => one.textContent === {}).dispatchEvent(new MouseEvent('click', {{ shiftKey: {is_back}, bubbles: true }}))",
+            Value::from(&*name)
+        ))
+    };
+    for (is_back, id) in [(false, ids[0]), (false, ids[1]), (false, ids[2]), (true, ids[1])] {
+        click(is_back);
+        browser.wait(&format!("rpdTest.state().sel === 'op:{id}'"));
+    }
+    browser.wait(&format!("document.getElementById('live').textContent.startsWith('2 of {number}: ')"));
+    assert_eq!(browser.get("rpdTest.state().tab").as_str(), Some("selection"));
+
+    // The filter has what is typed, letters that are keys elsewhere too.
+    browser.get("document.querySelector('.names input').focus()");
+    browser.press(&["C", "i", "j", "k", "_"]);
+    let known = "document.querySelector('.names input').value === 'Cijk_'";
+    browser
+        .wait(&format!("{known} && {TABLE}.length > 0 && {TABLE}.every((row) => row[0].includes('Cijk_'))"));
+    assert_eq!(browser.get("document.activeElement === document.querySelector('.names input')"), true);
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::{Served, assets};
 use crate::details;
 use crate::search;
-use crate::statistics;
+use crate::statistics::{self, By, Selection, Sort};
 use crate::tiles::{self, Asked};
 use crate::timeline::{Facts, Group, Row, Timeline};
 
@@ -46,6 +46,7 @@ pub(super) fn routes() -> Router<Arc<Served>> {
         .route("/{token}/event", get(event))
         .route("/{token}/search", get(find))
         .route("/{token}/statistics", get(statistics))
+        .route("/{token}/next", get(next))
         .route("/{token}/alive", get(async || StatusCode::NO_CONTENT))
         .route("/{token}/{file}", get(async |Path((_, file)): Path<(String, String)>| page(&file)))
 }
@@ -349,24 +350,73 @@ async fn find(
 }
 
 #[derive(Deserialize)]
-struct Selection {
+struct Selected {
     from: u64,
     to: u64,
-    rows: String,
+    /// Numbers with commas between them; all where there is none.
+    rows: Option<String>,
+    #[serde(default)]
+    sort: Sort,
+    #[serde(default)]
+    q: String,
+    /// The order of the names.
+    #[serde(default)]
+    by: By,
+    #[serde(default)]
+    ascending: bool,
+    /// Of the next event: its name, the one that it is behind, and whether it is in front of that.
+    name: Option<u32>,
+    after: Option<u32>,
+    #[serde(default)]
+    back: bool,
 }
 
-async fn statistics(
-    State(served): State<Arc<Served>>,
-    headers: HeaderMap,
-    Parameters(Selection { from, to, rows }): Parameters<Selection>,
+/// Works out an answer about a selection.
+async fn of_selection(
+    served: Arc<Served>,
+    asked: Selected,
+    work: impl FnOnce(&Timeline, &Selection<'_>, &Selected) -> Response + Send + 'static,
 ) -> Response {
     worked_out(move || {
         let timeline = match timeline(&served) {
             Ok(timeline) => timeline,
             Err(refused) => return refused.into_response(),
         };
-        let Some(rows) = numbers(&rows) else { return failure(StatusCode::BAD_REQUEST, "rows are numbers") };
-        json(&headers, &statistics::statistics(timeline, &rows, from, to.max(from)))
+        let rows = match asked.rows.as_deref().map(numbers) {
+            None => None,
+            Some(Some(rows)) => Some(rows),
+            Some(None) => return failure(StatusCode::BAD_REQUEST, "rows are numbers"),
+        };
+        let (from, to) = (asked.from, asked.to.max(asked.from));
+        let selection = Selection { rows: rows.as_deref(), from, to, sort: asked.sort, words: &asked.q };
+        work(timeline, &selection, &asked)
+    })
+    .await
+}
+
+async fn statistics(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(asked): Parameters<Selected>,
+) -> Response {
+    of_selection(served, asked, move |timeline, selection, asked| {
+        json(&headers, &statistics::statistics(timeline, selection, asked.by, asked.ascending))
+    })
+    .await
+}
+
+async fn next(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(asked): Parameters<Selected>,
+) -> Response {
+    of_selection(served, asked, move |timeline, selection, asked| {
+        let found =
+            asked.name.and_then(|name| statistics::next(timeline, selection, name, asked.after, asked.back));
+        match found {
+            Some(next) => json(&headers, &next),
+            None => failure(StatusCode::NOT_FOUND, "no event of the selection has that name"),
+        }
     })
     .await
 }

@@ -228,6 +228,9 @@ fn questions_that_make_no_sense_are_answered_with_what_is_wrong() {
         "search?q=re:(",
         "search?q=dur>long",
         "statistics?from=0&to=1&rows=a",
+        "statistics?from=0&to=1&by=luck",
+        "statistics?from=0&to=1&sort=cats",
+        "next?from=0&to=1&name=x",
     ] {
         let path = path.replace('>', "%3e").replace('(', "%28");
         let (status, _, body) = tested.ask(Method::GET, &tested.path(&path), &[]);
@@ -235,7 +238,16 @@ fn questions_that_make_no_sense_are_answered_with_what_is_wrong() {
         let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert!(said["error"].as_str().is_some_and(|error| !error.is_empty()));
     }
-    for path in ["event", "event?event=4294967295", "event?op=-1", "event?row=99", "event?call=21"] {
+    for path in [
+        "next?from=0&to=1",
+        "next?from=0&to=9&name=4294967295",
+        "value?row=0&at=0&from=0&to=1",
+        "event",
+        "event?event=4294967295",
+        "event?op=-1",
+        "event?row=99",
+        "event?call=21",
+    ] {
         assert_eq!(tested.get(&tested.path(path), &[]), 404, "{path}");
     }
     // Rows that are not there have no runs.

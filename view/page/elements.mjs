@@ -1,0 +1,19 @@
+// Making elements. Texts become text only, never markup.
+
+/**
+ * An element with attributes and what is in it: texts, elements, null.
+ * @param {string} tag
+ */
+export function make(tag, attributes = {}, ...content) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...content.flat().filter((one) => one !== null && one !== undefined));
+  return made;
+}
+
+/** Names with a value each. */
+export const figures = (pairs) =>
+  make("dl", { class: "figures" }, pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
