@@ -150,6 +150,7 @@ install-built:
 	install -s -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4
 	for name in $(ROCTX_NAMES); do ln -sf libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/$$name; done
 	install -m 644 scripts/tsan.suppressions $(DESTDIR)$(PREFIX)/lib/rpd/tsan.suppressions
+	umask 022; $(RELEASE)/rpd manual $(DESTDIR)$(PREFIX)/share
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
@@ -157,6 +158,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,runTracer.sh loadTracer.sh $(FRONTS))
 	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd $(DESTDIR)$(PREFIX)/share/rpd
+	rm -f $(foreach command,rpd rpdRemote,$(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1/$(command).1 man/man1/$(command)-*.1 \
+		bash-completion/completions/$(command) zsh/site-functions/_$(command) fish/vendor_completions.d/$(command).fish))
 
 clean:
 	@$(CARGO) clean --quiet

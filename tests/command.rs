@@ -313,3 +313,28 @@ fn what_tools_tell_of_the_demo() {
     let busy = tool("sqlite3", &[&file, "select count(*) from busy where Busy > 0"]);
     assert_eq!(busy.trim(), "2", "GPUs in the view busy");
 }
+
+/// The recorder is tried in a program, which leaves no trace; nothing of the device is used.
+#[test]
+fn the_doctor_finds_the_software_gpu_and_the_runtimes() {
+    let doctor = |environment: &[(&str, &str)]| {
+        let dir = Dir::new();
+        let run = Run::new(&dir, rpd()).gpus(2).arg("doctor").arg("--json");
+        let ran = environment.iter().fold(run, |run, (name, value)| run.env(*name, *value)).run();
+        let report: Value = serde_json::from_str(&ran.expect(0).stdout).unwrap();
+        assert_eq!(dir.names(), Vec::<String>::new(), "{ran}");
+        report
+    };
+    let of = |report: &Value, subject: &str| {
+        let findings = report["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["subject"] == subject).unwrap_or(&Value::Null).clone()
+    };
+    let whole = doctor(&[]);
+    assert_eq!(of(&whole, "AMD GPUs")["found"], "gfx900, gfx900", "{whole:#}");
+    for subject in ["recorder", "AMD driver", "HSA runtime", "HIP", "other profilers"] {
+        assert_eq!(of(&whole, subject)["status"], "ok", "{subject}: {whole:#}");
+    }
+    assert!(of(&whole, "recorder")["found"].as_str().unwrap().ends_with(" loads into programs"), "{whole:#}");
+    let watched = doctor(&[("HSA_TOOLS_LIB", "/opt/other/libtool.so")]);
+    assert_eq!(of(&watched, "other profilers")["status"], "warn", "{watched:#}");
+}

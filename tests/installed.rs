@@ -69,6 +69,14 @@ fn an_installation_works_alone_and_goes_away() {
         "lib/rpd/libroctx64.so.4",
         "lib/rpd/librocprofiler-sdk-roctx.so.1",
         "lib/rpd/tsan.suppressions",
+        "share/bash-completion/completions/rpd",
+        "share/bash-completion/completions/rpdRemote",
+        "share/fish/vendor_completions.d/rpd.fish",
+        "share/man/man1/rpd.1",
+        "share/man/man1/rpd-top.1",
+        "share/man/man1/rpd-remote-start.1",
+        "share/man/man1/rpdRemote.1",
+        "share/zsh/site-functions/_rpd",
     ] {
         assert!(installed.iter().any(|known| known == file), "{file} is not in {installed:?}");
     }

@@ -5,6 +5,7 @@
 //! | `verb.rs`, `verb/` | the command line; the list of verbs; one verb each, readable from top to bottom |
 //! | `args/` | values of options; what to say of a command line that cannot be |
 //! | `record/` | running a command with the recorder in it, unnoticed; the file that it writes; why it recorded nothing |
+//! | `machine/` | what this machine has, and what of it is recorded |
 //! | `output/` | answers: aligned, harmless, with units; notes, progress |
 //! | `system/` | signals, the terminal, what a program may do |
 //!
@@ -16,6 +17,7 @@
 #![deny(unsafe_code)]
 
 mod args;
+mod machine;
 mod output;
 mod record;
 mod system;

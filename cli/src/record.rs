@@ -18,7 +18,7 @@ pub(crate) mod handlers;
 pub(crate) mod hip_library;
 mod job;
 pub(crate) mod launch;
-mod loader;
+pub(crate) mod loader;
 pub(crate) mod preload;
 pub(crate) mod recorded;
 mod replaced;

@@ -1,6 +1,8 @@
 //! The system calls that the standard library has no safe form for. All of this crate's unsafe code is here.
 
 pub(crate) mod capabilities;
+pub(crate) mod disk;
+pub(crate) mod glibc;
 pub(crate) mod interruption;
 pub(crate) mod signals;
 pub(crate) mod terminal;

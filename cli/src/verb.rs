@@ -17,6 +17,7 @@ mod create;
 mod deserialize;
 mod diff;
 mod disassembler;
+mod doctor;
 mod durations;
 mod export;
 mod gaps;
@@ -24,6 +25,7 @@ mod graph;
 mod handler;
 mod info;
 mod kernel;
+mod manual;
 mod markers;
 mod memory;
 mod merge;
@@ -41,13 +43,14 @@ mod table;
 mod top;
 mod trim;
 mod variability;
+mod version;
 #[cfg(feature = "view")]
 mod view;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 
 use crate::args::misunderstood;
 use crate::output::note::note;
@@ -59,6 +62,7 @@ use crate::output::note::note;
 #[command(
     name = "rpd",
     version,
+    long_version = version::long(),
     max_term_width = 100,
     after_help = "\
 Example:
@@ -126,8 +130,15 @@ verbs! {
     Autograd(autograd::Autograd),
     Passes(passes::Passes),
     Remote(remote::Remote),
+    Doctor(doctor::Doctor),
     Disassembler(disassembler::Disassembler),
     Handler(handler::Handler),
+    Manual(manual::Manual),
+}
+
+/// The definition of the command line.
+fn command() -> Command {
+    Cli::command()
 }
 
 /// Parses the command line, ending the process with status 2 when it is wrong, and does what it says.
@@ -136,7 +147,7 @@ verbs! {
 /// What went wrong, for one line on standard error; the exit status is 1 then.
 pub(crate) fn run() -> Result<ExitCode> {
     let cli = Cli::try_parse().unwrap_or_else(|error| {
-        let Some(meant) = misunderstood::explained(&error, &Cli::command()) else { error.exit() };
+        let Some(meant) = misunderstood::explained(&error, &command()) else { error.exit() };
         note(meant);
         std::process::exit(error.exit_code())
     });

@@ -40,6 +40,7 @@ struct TableRow {
 }
 
 /// What stands below a row, further in.
+#[derive(Clone)]
 enum Below {
     /// A line, shortened where it has to be.
     Line(String),
@@ -48,11 +49,12 @@ enum Below {
 }
 
 impl TableRow {
-    /// This row with its cells from `kept` on below it.
+    /// This row with its cells from `kept` on below it, in front of what is there.
     fn folded(&self, kept: usize) -> TableRow {
         let (cells, below) = self.cells.split_at(kept);
         let below: Vec<&str> = below.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
-        TableRow { cells: cells.to_vec(), below: vec![Below::Prose(below.join(": "))] }
+        let folded = Below::Prose(below.join(": "));
+        TableRow { cells: cells.to_vec(), below: [&[folded], self.below.as_slice()].concat() }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn library_path(recorder: &Path, before: Option<&OsStr>) -> Option<Os
 }
 
 /// Where our libroctx64.so is, by where the recorder is: an installation, then a build directory.
-fn directory(recorder: &Path) -> Option<PathBuf> {
+pub(crate) fn directory(recorder: &Path) -> Option<PathBuf> {
     let beside = recorder.parent()?;
     let mut places = [beside.join("rpd"), beside.join("roctx"), beside.to_path_buf()].into_iter();
     places.find(|place| place.join(NAMES[0]).is_file() && !place.as_os_str().as_bytes().contains(&b':'))

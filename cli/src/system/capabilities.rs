@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
@@ -15,6 +16,19 @@ pub(crate) fn has_capabilities(path: &Path) -> bool {
     let length =
         unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), ptr::null_mut(), 0) };
     length > 0
+}
+
+/// Asks whether this process may read and write a file, without opening it: a driver keeps books for who opens its device.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn may_read_and_write(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the string ends in NUL.
+    match unsafe { libc::access(path.as_ptr(), libc::R_OK | libc::W_OK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Effective user and group of this process.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `harness.rs` | running rpd in a directory of its own; traces to run it on |
 //! | `usage.rs` | help, exit statuses, closed pipes |
+//! | `manual.rs` | manual pages, completions; `rpd --version` |
 //! | `untouched.rs` | files that are no trace, and traces that must not change |
 //! | `top.rs`, `info.rs` | what is printed of a trace, in every form |
 //! | `instrumented.rs` | what the verbs make of dispatches of instrumented kernels |
@@ -35,6 +36,7 @@
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `view.rs`, `webdriver.rs` | `rpd view`: the server, the page in a browser |
+//! | `doctor.rs` | `rpd doctor` on made-up machines and on this one |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
 //! | `explain.rs` | `rpd record`: why a trace has nothing in it |
@@ -50,6 +52,7 @@ mod check;
 mod check_file;
 mod code;
 mod diff;
+mod doctor;
 mod durations;
 mod encodings;
 mod every_export;
@@ -70,6 +73,7 @@ mod info;
 mod instrumented;
 mod kineto;
 mod long_texts;
+mod manual;
 mod marker_table;
 mod merge;
 mod odd_cells;

@@ -39,6 +39,8 @@ fn help_of_every_verb_has_an_example() {
         "replacements",
         "durations",
         "export",
+        "doctor",
+        "manual",
     ] {
         let help = dir.run(&[verb, "--help"]);
         help.expect(0);

@@ -5,9 +5,36 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use rpd_settings::file_name;
 use rpd_settings::quantity::{self, SECOND};
+
+/// Start and stop recording in running processes
+///
+/// For processes that were started with LD_PRELOAD=librpd_remote.so.
+#[derive(Parser, Debug)]
+#[command(
+    name = "rpdRemote",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Exit status: 0 done; 1 failed for at least one process; 2 wrong usage.
+
+Example:
+  LD_PRELOAD=librpd_remote.so python3 serve.py &
+  rpdRemote list
+  rpdRemote start --for 10s PID"
+)]
+pub struct CommandLine {
+    /// What is to be done, and where.
+    #[command(flatten)]
+    pub arguments: RemoteArguments,
+}
+
+/// The definition of rpdRemote's command line.
+pub fn command() -> clap::Command {
+    CommandLine::command()
+}
 
 /// What is to be done, and where.
 #[derive(Args, Debug)]
@@ -144,24 +171,16 @@ fn output() -> impl TypedValueParser<Value = PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
-
     use super::*;
 
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        arguments: RemoteArguments,
-    }
-
     fn parse(arguments: &[&str]) -> Result<RemoteArguments, clap::Error> {
-        Cli::try_parse_from(["rpdRemote"].iter().chain(arguments)).map(|cli| cli.arguments)
+        CommandLine::try_parse_from(["rpdRemote"].iter().chain(arguments)).map(|cli| cli.arguments)
     }
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
-        for verb in Cli::command().get_subcommands() {
+        command().debug_assert();
+        for verb in command().get_subcommands() {
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains(&format!("rpdRemote {}", verb.get_name())), "{}", verb.get_name());
         }

@@ -16,5 +16,5 @@ mod run;
 mod signals;
 mod targets;
 
-pub use cli::RemoteArguments;
+pub use cli::{CommandLine, RemoteArguments, command};
 pub use run::run;
