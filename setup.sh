@@ -8,10 +8,10 @@ set -eu
 packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
 clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3"
 # Two libraries of kernels; what installs and packs Python's packages; pgrep and kill; what makes file systems with quotas and without shared
-# mappings; a browser, what drives it, and what runs modules of a page without one.
+# mappings; a browser, what drives it, and what runs modules of a page without one; what renders manual pages, and shells that complete verbs.
 if [ "${1:-}" = tests ]; then
     packages="$packages librocprim-dev librocrand-dev python3-pip python3-setuptools python3-wheel
-procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs"
+procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs groff-base zsh fish"
 fi
 
 missing=""
