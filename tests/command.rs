@@ -320,7 +320,7 @@ fn the_doctor_finds_the_software_gpu_and_the_runtimes() {
     let doctor = |environment: &[(&str, &str)]| {
         let dir = Dir::new();
         let run = Run::new(&dir, rpd()).gpus(2).arg("doctor").arg("--json");
-        let ran = environment.iter().fold(run, |run, (name, value)| run.env(*name, *value)).run();
+        let ran = environment.iter().fold(run, |run, (name, value)| run.env(name, *value)).run();
         let report: Value = serde_json::from_str(&ran.expect(0).stdout).unwrap();
         assert_eq!(dir.names(), Vec::<String>::new(), "{ran}");
         report
