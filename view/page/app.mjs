@@ -64,6 +64,14 @@ class App {
       },
       measure: () => this.measure(),
       next: (name, isBack) => this.next(name, isBack),
+      marks: {
+        go: (at) => this.move((view) => view.set(at - view.length / 2, at + view.length / 2), true),
+        changed: (isStep) => {
+          this.timeline.redraw();
+          this.keep(isStep);
+        },
+        leave: () => element("plot").focus(),
+      },
     });
     this.timeline.drawn = () => this.follow();
     this.before = [];
@@ -108,6 +116,8 @@ class App {
     else timeline.view.whole();
     timeline.range = state.range;
     timeline.rangeRows = null;
+    timeline.marks = state.marks.map((mark) => [...mark]);
+    this.panes.marks.show();
     element("query").value = state.q;
     await this.find(state.q, false);
     if (state.range) this.measure();
@@ -138,6 +148,7 @@ class App {
       range: timeline.range,
       q: element("query").value.trim(),
       closed: isFirst ? null : closed,
+      marks: timeline.marks,
       tab: this.panes?.tab ?? START.tab,
     };
   }
@@ -565,6 +576,11 @@ class App {
     element("query").focus();
     element("query").select();
   }
+  on_mark() {
+    const at = this.cursor;
+    this.panes.show("marks");
+    this.panes.marks.add(at);
+  }
   on_table() { this.panes.show("selection"); }
   on_keys() { this.panes.show("keys"); }
   on_nextHit() { this.hit(1); }
@@ -606,8 +622,11 @@ function testing(app) {
     back: () => timeline.pixels.back,
     labels: () => timeline.texts,
     overlaid: (x, y, width, height) => {
-      const part = [x, y, width, height].map((number) => Math.round(number * timeline.ratio));
-      return timeline.canvases.overlay.getContext("2d").getImageData(...part).data.filter((value, at) => at % 4 === 3 && value).length;
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [width, height].map((number) => Math.max(1, Math.round(number * timeline.ratio)));
+      const context = copy.getContext("2d", { willReadFrequently: true });
+      context.drawImage(timeline.canvases.overlay, -Math.round(x * timeline.ratio), -Math.round(y * timeline.ratio));
+      return context.getImageData(0, 0, copy.width, copy.height).data.filter((value, at) => at % 4 === 3 && value).length;
     },
   };
 }

@@ -14,12 +14,13 @@ export const KEYS = [
   ["[ and ]", "along the arrows: to the call, to the operations"],
   ["drag", "pan; with Shift: select an area; on the ruler: select a time"],
   ["click", "select an event; double click: fit it"],
+  ["M", "set a mark at the pointer, and name it"],
   ["T", "table of what is seen or selected; a click on a name goes to its next event, with Shift to the one before"],
   ["?", "this list"],
   ["Esc", "select nothing"],
 ];
 
-const BY_CODE = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right", KeyF: "fit", KeyZ: "back", KeyT: "table" };
+const BY_CODE = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right", KeyF: "fit", KeyZ: "back", KeyT: "table", KeyM: "mark" };
 const BY_KEY = {
   "+": "in",
   "=": "in",

@@ -4,6 +4,7 @@ import { KIND_WORDS, colourOf } from "./colour.mjs";
 import { figures, make } from "./elements.mjs";
 import { bytes, count, duration, number, shown } from "./format.mjs";
 import { KEYS } from "./keys.mjs";
+import { Marks } from "./marks.mjs";
 import { Names } from "./names.mjs";
 
 function pairsTable(pairs) {
@@ -13,17 +14,18 @@ function pairsTable(pairs) {
 
 export class Panes {
   /** @param {import("./timeline.mjs").Timeline} timeline */
-  constructor(timeline, { select, tab, measure, next }) {
+  constructor(timeline, { select, tab, measure, next, marks }) {
     this.timeline = timeline;
     this.select = select;
     this.onTab = tab;
     this.tab = "details";
     this.names = new Names(this, { measure, next });
-    this.contents = { details: this.nothing(), selection: this.names.root, search: null, trace: this.trace(), keys: this.keys() };
+    this.marks = new Marks(timeline, marks);
+    this.contents = { details: this.nothing(), selection: this.names.root, search: null, marks: this.marks.root, trace: this.trace(), keys: this.keys() };
     this.pane = document.getElementById("pane");
     this.buttons = new Map();
     const tabs = document.getElementById("tabs");
-    for (const [key, name] of [["details", "Event"], ["selection", "Table"], ["search", "Search"], ["trace", "Trace"], ["keys", "Keys"]]) {
+    for (const [key, name] of [["details", "Event"], ["selection", "Table"], ["search", "Search"], ["marks", "Marks"], ["trace", "Trace"], ["keys", "Keys"]]) {
       const button = make("button", { type: "button", role: "tab", id: `tab-${key}`, click: () => this.show(key) }, name);
       this.buttons.set(key, button);
       tabs.append(button);

@@ -1,4 +1,4 @@
-// What is looked at, as the fragment of the page's address: times, the selected event, the search, closed groups.
+// What is looked at, as the fragment of the page's address: times, the selected event, the search, closed groups, marks.
 
 /**
  * @typedef {object} State
@@ -7,12 +7,14 @@
  * @property {[number, number] | null} range selected times
  * @property {string} q search
  * @property {string[] | null} closed keys of closed groups and tracks; null: as they are at first
+ * @property {[number, string][]} marks times with their names
  * @property {string} tab pane
  */
 
-export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, tab: "details" });
+export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), tab: "details" });
 
-const TABS = ["details", "selection", "search", "trace", "keys"];
+const TABS = ["details", "selection", "search", "marks", "trace", "keys"];
+const MOST_MARKS = 500;
 
 /** @param {State} state */
 export function toFragment(state) {
@@ -23,6 +25,10 @@ export function toFragment(state) {
   if (state.range) parts.push(`range=${times(state.range)}`);
   if (state.q) parts.push(`q=${encodeURIComponent(state.q)}`);
   if (state.closed) parts.push(`closed=${state.closed.map(encodeURIComponent).join(",")}`);
+  if (state.marks.length) {
+    const marks = state.marks.slice(0, MOST_MARKS).map(([at, name]) => `${Math.round(at)}:${encodeURIComponent(name.toWellFormed?.() ?? name)}`);
+    parts.push(`m=${marks.join(",")}`);
+  }
   if (state.tab !== START.tab) parts.push(`tab=${state.tab}`);
   return parts.length ? `#${parts.join("&")}` : "";
 }
@@ -33,6 +39,12 @@ function decoded(text) {
   } catch {
     return "";
   }
+}
+
+function marksOf(text) {
+  const marks = text.split(",").slice(0, MOST_MARKS).map((mark) => mark.match(/^(-?\d{1,16}):(.*)$/s)).filter(Boolean);
+  const found = marks.map(([, at, name]) => [Number(at), decoded(name).slice(0, 200)]);
+  return found.filter(([at]) => Number.isSafeInteger(at)).sort(([one], [other]) => one - other);
 }
 
 /** The state of a fragment; what is wrong in it is left out. @returns {State} */
@@ -47,6 +59,7 @@ export function fromFragment(fragment) {
     if (key === "sel" && /^(op|call):-?\d{1,19}$/.test(value)) state.sel = value;
     if (key === "q") state.q = decoded(value);
     if (key === "closed") state.closed = value.split(",").filter(Boolean).map(decoded);
+    if (key === "m") state.marks = marksOf(value);
     if (key === "tab" && TABS.includes(value)) state.tab = value;
   }
   return state;

@@ -43,6 +43,8 @@ export class Timeline {
     this.hover = null;
     this.hits = null;
     this.texts = [];
+    /** @type {[number, string][]} */
+    this.marks = [];
     this.counts = { frames: 0, labels: 0, blits: 0 };
     this.colours = new Map();
     this.widths = new Map();
@@ -328,6 +330,18 @@ export class Timeline {
       context.fillStyle = this.theme.soft;
       if (x + 4 + context.measureText(label).width < width) context.fillText(label, x + 4, 11);
     }
+    this.marks.forEach(([at, name], place) => {
+      const x = Math.round(this.view.x(at, width));
+      if (x < 0 || x > width) return;
+      const next = this.marks[place + 1] ? this.view.x(this.marks[place + 1][0], width) : width;
+      let text = next - x < 16 ? "" : shown(name).slice(0, 60);
+      while (text && context.measureText(text).width + 8 > next - x) text = text.slice(0, -1);
+      const wide = text ? context.measureText(text).width + 8 : 5;
+      context.fillStyle = this.theme.accent;
+      context.fillRect(x, 3, wide, 23);
+      context.fillStyle = this.theme.back;
+      context.fillText(text, x + 4, 15);
+    });
     if (this.range) {
       const [from, to] = this.range.map((at) => this.view.x(at, width));
       context.fillStyle = this.theme.accent;
@@ -387,6 +401,11 @@ export class Timeline {
     const context = this.context("overlay");
     const { theme, width } = this;
     const tall = this.plot.clientHeight;
+    context.fillStyle = theme.accent;
+    for (const [at] of this.marks) {
+      const x = Math.round(this.view.x(at, width));
+      if (x >= 0 && x <= width) context.fillRect(x, 0, 1, tall);
+    }
     if (this.range) {
       const [from, to] = this.range.map((at) => this.view.x(at, width));
       context.fillStyle = theme.accent;

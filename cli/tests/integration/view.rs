@@ -691,6 +691,49 @@ fn the_table_follows_what_is_seen_and_its_names_lead_to_their_events() {
 }
 
 #[test]
+fn marks_are_named_and_kept_in_the_address() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    opened(&browser, &format!("{}#t=0,400000000", viewed.url));
+    let plot = numbers(&browser.get(SELECTED));
+    let marks = || browser.get("JSON.stringify(rpdTest.state().marks)").as_str().unwrap().to_string();
+    let drawn = |at: f64| {
+        browser
+            .get(&format!("rpdTest.overlaid({}, 0, 3, 50)", (plot[2] * at / 4e8).round() - 1.0))
+            .as_u64()
+            .unwrap()
+    };
+    assert_eq!((marks().as_str(), drawn(1e8)), ("[]", 0));
+    // What is typed at once is its name, letters that are keys elsewhere too.
+    browser.point((plot[0] + plot[2] / 4.0, plot[1] + 60.0));
+    browser.press(&["m", "<", "b", ">", "m", "w", ",", ":", "\u{e007}"]);
+    browser.wait("rpdTest.state().marks.length === 1 && rpdTest.state().marks[0][1] === '<b>mw,:' && document.activeElement.id === 'plot'");
+    let at = browser.get("rpdTest.state().marks[0][0]").as_f64().unwrap();
+    assert!((at - 1e8).abs() <= 4e8 / plot[2], "{at}");
+    browser.wait("decodeURIComponent(location.hash).includes(':<b>mw,:')");
+    browser.point((plot[0] + plot[2] / 2.0, plot[1] + 60.0));
+    browser.press(&["m", "\u{e007}"]);
+    browser.wait("rpdTest.state().marks.length === 2 && location.hash.includes('mark%202')");
+    let both = marks();
+    // Another page with this address has them, drawn as lines; they are texts.
+    let hash = browser.get("location.hash").as_str().unwrap().to_string();
+    browser.open("about:blank");
+    opened(&browser, &format!("{}{hash}", viewed.url));
+    assert_eq!(marks(), both);
+    browser.wait("document.querySelectorAll('.marks input').length === 2");
+    assert_eq!(browser.get("document.querySelector('.marks input').value").as_str(), Some("<b>mw,:"));
+    assert!(drawn(at) > 40 && drawn(2e8) > 40 && drawn(3e8) == 0);
+    // One is removed; the way back has it again.
+    browser.get("document.querySelector('.marks tr button[aria-label^=Remove]').click()");
+    browser.wait("rpdTest.state().marks.length === 1");
+    browser.get("history.back()");
+    browser.wait("rpdTest.state().marks.length === 2");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
 fn traces_that_are_damaged_or_empty_show_words_and_no_blank_page() {
     let dir = Dir::new();
     let empty = dir.trace("empty.rpd", "");

@@ -94,11 +94,12 @@ test("the address says what is looked at, and what is wrong in it is left out", 
       range: next(2) ? [next(10), 10 + next(10)] : null,
       q: ["", "a&b=c#d", "re:^(x|y)%", "核 µ"][next(4)],
       closed: [null, [], ["p1.0", "g0,1"], ["&="]][next(4)],
+      marks: [[], [[5, "warm-up"], [70, "a,b:c&d=#"]], [[-3, "核"]]][next(3)],
       tab: ["details", "search", "trace"][next(3)],
     };
     assert.deepEqual(fromFragment(toFragment(state)), state);
   }
-  for (const wrong of ["", "#", "#t=1", "#t=2,1", "#t=a,b", "#sel=x:1", "#sel=op:1e9", "#tab=none", "#q=%E0%A4%A", "#x=y&&=", "#t=1,9e99"]) {
+  for (const wrong of ["", "#", "#t=1", "#t=2,1", "#t=a,b", "#sel=x:1", "#sel=op:1e9", "#tab=none", "#q=%E0%A4%A", "#x=y&&=", "#t=1,9e99", "#m=", "#m=x:1", "#m=1", "#m=99999999999999999999:a", "#m=9999999999999999:a"]) {
     assert.deepEqual(fromFragment(wrong), { ...START }, wrong);
   }
 });

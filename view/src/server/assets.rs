@@ -21,6 +21,7 @@ assets! {
     "format.mjs": SCRIPT,
     "keys.mjs": SCRIPT,
     "layout.mjs": SCRIPT,
+    "marks.mjs": SCRIPT,
     "names.mjs": SCRIPT,
     "paint.mjs": SCRIPT,
     "panes.mjs": SCRIPT,
