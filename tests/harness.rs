@@ -17,7 +17,7 @@ pub(crate) use artifacts::{
     hip_symbols, loader, newer_rocm, probe_candidate, program, recorder, rpd, rpd_remote, saxpy_candidate,
     software_gpu, validate_candidate,
 };
-pub(crate) use clock::boot_minus_monotonic;
+pub(crate) use clock::{boot_minus_monotonic, monotonic};
 pub(crate) use held::HeldThread;
 pub(crate) use mapping::Expected;
 pub(crate) use patience::{PATIENCE, wait_for};

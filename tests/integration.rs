@@ -46,6 +46,9 @@ mod python;
 // RPDT_STACKFRAMES: who made a call, from every kind of place.
 mod frames;
 
+// Sensors of GPUs, from a directory that stands for /sys.
+mod monitor;
+
 // Many processes, one file; a long kernel beside many short ones.
 mod many;
 

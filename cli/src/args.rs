@@ -4,6 +4,7 @@ pub(crate) mod code;
 pub(crate) mod hip_apis;
 pub(crate) mod log_format;
 pub(crate) mod misunderstood;
+pub(crate) mod monitor;
 pub(crate) mod region;
 pub(crate) mod replacement;
 pub(crate) mod value;

@@ -5,6 +5,7 @@
 //! | `quantity.rs` | times (`1.5ms`) and sizes (`512MiB`) |
 //! | `nearest.rs` | the known name that a misspelt one is nearest to |
 //! | `variable.rs` | the names of the environment variables |
+//! | `sensor.rs` | the names of sensors |
 //! | `rank.rs` | the rank of a process in its job |
 //! | `library_filter.rs` | files that say which libraries' kernels may be replaced |
 //! | `measure.rs` | as what two buffers are compared |
@@ -18,6 +19,7 @@ pub mod measure;
 mod nearest;
 pub mod quantity;
 pub mod rank;
+pub mod sensor;
 pub mod variable;
 
 pub use nearest::{nearest, tip};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 33] = [
+pub const RECORDER: [&str; 38] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -25,6 +25,12 @@ pub const RECORDER: [&str; 33] = [
     "RPDT_HIP_DOOR",
     "RPDT_CUPTI",
     "RPDT_CUDA_APIS",
+    "RPDT_MONITOR",
+    "RPDT_MONITOR_PERIOD",
+    "RPDT_SYSFS",
+    // The names that rocmProfileData has for them.
+    "RPDT_SMI_METRICS",
+    "RPDT_SMI_PERIOD",
     "RPDT_ALTERNATE",
     "RPDT_SEED",
     "RPDT_VALIDATE",

@@ -7,6 +7,11 @@ fn read(clock: libc::clockid_t) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
+/// Now, as the file counts it: ns.
+pub(crate) fn monotonic() -> i64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
 /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC in ns: how long the host has been suspended since it booted. Good to the time
 /// between two readings of a clock, some 50 ns.
 pub(crate) fn boot_minus_monotonic() -> i64 {

@@ -1,11 +1,12 @@
-/* Does what its arguments say, one after the other, with the recorder's C interface where it is there. Uses no GPU.
+/* Does what its arguments say, one after the other, with the recorder's C interface where it is there. Uses a GPU only where
+ * it is told to.
  *
  *   start stop flush pop      the call of that name        push=TEXT mark=TEXT
  *   say=TEXT                  a line on standard output    env=NAME   the value of a variable, as a line
  *   threads                   how many threads there are   wait=FILE  until that file exists or the parent has ended
  *   file=NAME finish          rpd_setFilename, rpdfinish   raw_exit=N the system call alone, as an interpreter that found _exit first
  *   cd=DIR  spin=MS           fork: everything that follows is done by a child, then by the parent when it has ended
- *   exit=N  _exit=N
+ *   exit=N  _exit=N           gpu        hsa_init of the HSA runtime
  *
  * Compile: cc -O2 control.c -o control -ldl */
 #define _GNU_SOURCE
@@ -36,6 +37,16 @@ static void set_filename(const char *name) {
     if (function && function(name) != 0) puts("refused");
 }
 
+static void init_gpu(void) {
+    void *runtime = dlopen("libhsa-runtime64.so.1", RTLD_NOW);
+    int (*init)(void);
+    *(void **)&init = runtime ? dlsym(runtime, "hsa_init") : NULL;
+    if (!init || init() != 0) {
+        fprintf(stderr, "control: no GPU\n");
+        exit(3);
+    }
+}
+
 static int threads(void) {
     int count = 0;
     DIR *tasks = opendir("/proc/self/task");
@@ -64,6 +75,7 @@ static void act(const char *what, const char *value) {
     else if (!strcmp(what, "threads")) printf("%d\n", threads());
     else if (!strcmp(what, "wait")) wait_for(value);
     else if (!strcmp(what, "spin")) usleep(1000 * atoi(value));
+    else if (!strcmp(what, "gpu")) init_gpu();
     else if (!strcmp(what, "exit")) exit(atoi(value));
     else if (!strcmp(what, "_exit")) _exit(atoi(value));
     else if (!strcmp(what, "cd")) {

@@ -8,6 +8,7 @@
 //! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
 //! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application
 //! - [`analyzed`]: what analyzers found in what instrumented kernels streamed out
+//! - [`sensors`]: of which GPUs another process records them into the same file
 //! - [`stack`]: who made a call, RPDT_STACKFRAMES
 //! - [`log`]: lines on standard error; [`host`], [`cgroup`]: what the system says of the process
 //!
@@ -46,6 +47,7 @@ pub mod progress;
 pub mod recorder;
 pub mod records;
 pub mod requests;
+pub mod sensors;
 pub mod source;
 pub mod stack;
 pub mod switch;

@@ -19,6 +19,7 @@ use crate::process_range::Waiting;
 use crate::records::budget::Budget;
 use crate::records::ring::{self, Consumer, Producer, Tally};
 use crate::requests::Requests;
+use crate::sensors::AnothersSensors;
 use crate::source::{GpuTable, Source};
 use crate::stack::{Demangle, Stacks};
 use crate::switch::{Period, Switch};
@@ -72,6 +73,8 @@ pub struct Recorder {
     pub lost_launches: LostCalls,
     /// The ring of threads whose own thread-local storage is gone.
     pub orphans: Orphans,
+    /// Whose sensors other processes record into the file.
+    pub sensors: AnothersSensors,
 }
 
 /// What a recorder is made of, besides what the user asked for.
@@ -133,6 +136,7 @@ fn put(config: Config, setup: Setup, switch: Switch, stacks: Option<Stacks>) -> 
         lost_calls: LostCalls::default(),
         lost_launches: LostCalls::default(),
         orphans: Orphans::default(),
+        sensors: AnothersSensors::default(),
         setup,
         config,
     }));

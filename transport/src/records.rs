@@ -31,6 +31,8 @@ pub enum Kind {
     Launch = 8,
     /// [`Analyzed`] and, behind it, what each analyzer found.
     Analyzed = 9,
+    /// [`Sensor`] and its text: a time in which a sensor's value did not change.
+    Sensor = 10,
     /// [`ProcessRange`] and its text: a range begins that any thread may end.
     Start = 16,
     /// [`ProcessRange`]: it ends.
@@ -42,7 +44,7 @@ impl Kind {
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Launch, Analyzed, Start, Stop]
+        [Dispatch, Copy, Mark, Push, Pop, Discard, Call, Launch, Analyzed, Sensor, Start, Stop]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
@@ -246,6 +248,20 @@ pub struct Analyzed {
     pub kernel: u32,
     /// 1: its kernel has run to its end, so that it has an operation.
     pub completed: u32,
+}
+
+/// A time in which a GPU's sensor had one value. Its text is what the sensor is called, then the value.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Sensor {
+    /// The first sample with that value.
+    pub start: u64,
+    /// The first sample with another value, or where recording was interrupted.
+    pub end: u64,
+    /// Index of the GPU among all of the node.
+    pub gpu: u32,
+    /// Bytes of the text that are the sensor's name.
+    pub name_len: u32,
 }
 
 /// `kernel` of a call whose kernel is not known by itself.

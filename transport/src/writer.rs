@@ -60,6 +60,19 @@ pub fn log_lines_lost() -> u64 {
     duration_log::lost()
 }
 
+/// Whether this process is the one that records the sensors of that GPU into its trace. Other processes that record into the same file
+/// may have been first; the place of one that has ended is free. False before there is a file. For [`crate::source::Source::visit`].
+pub fn claim_sensors(recorder: &Recorder, gpu: u32) -> bool {
+    let claimed = system_calls::claim_sensors(gpu);
+    recorder.sensors.set_anothers(gpu, !claimed);
+    claimed
+}
+
+/// Leaves the sensors of all GPUs to other processes. For [`crate::source::Source::visit`].
+pub fn leave_sensors() {
+    system_calls::leave_sensors();
+}
+
 /// The body of the thread.
 pub fn run(recorder: &'static Recorder) {
     let body = std::panic::AssertUnwindSafe(|| serve(recorder));
@@ -79,6 +92,8 @@ fn serve(recorder: &'static Recorder) {
         cpu = now;
     };
     let mut flushed = 0;
+    // What samples begins with the first record, not with the first transaction.
+    GATE.without(|| recorder.setup.sources.iter().for_each(|source| source.visit(recorder)));
     loop {
         provoked::panic("writer");
         let edge = recorder.switch.keep_time().map_or(Duration::MAX, Duration::from_nanos);
@@ -112,6 +127,7 @@ fn serve(recorder: &'static Recorder) {
         if finish {
             // The session's last facts tell what recording has cost up to here.
             GATE.without(|| file.end());
+            system_calls::leave_sensors();
             account();
         }
         recorder.requests.ops.store(file.ops(), Ordering::Relaxed);

@@ -17,6 +17,7 @@ use rpd_duration_log::LogFormat;
 use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
 
+use crate::args::monitor::{self, Monitored};
 use crate::args::{code, hip_apis, log_format, misunderstood, replacement, value};
 use crate::output::note::note;
 use crate::record::destination::{self, Destination, Existing};
@@ -84,6 +85,11 @@ pub(crate) struct Record {
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
     pub(super) hip_apis: Option<String>,
+    /// Sample the sensors of AMD GPUs into the table rocpd_monitor: power, energy, vram, sclk, mclk, temp_edge, temp_hotspot,
+    /// temp_mem, gpu_util and mem_util, with commas between them, or all. PERIOD is the time from one sample to the next, from
+    /// 1ms to 60s [default: 10ms]
+    #[arg(long, value_name = "SENSORS[:PERIOD]", value_parser = monitor::parse)]
+    pub(super) monitor: Option<Monitored>,
     /// Save the bytes of each code object that the program loads in DIR, where `rpd code` finds them, and name them in the
     /// trace [default of DIR: the trace's name with .code behind it]
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "",
@@ -288,6 +294,8 @@ impl Record {
             ("RPDT_TIMING", self.timing.name().map(str::to_string)),
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
+            ("RPDT_MONITOR", self.monitor.as_ref().map(|monitored| monitored.sensors.clone())),
+            ("RPDT_MONITOR_PERIOD", self.monitor.as_ref().and_then(|monitored| monitored.period.clone())),
             ("LOGDUR_FILTER", self.kernels.clone()),
             ("LOGDUR_LOG_FORMAT", self.log_format.map(|format| format.to_string())),
             ("RPDT_ALTERNATE", self.alternate.clone()),

@@ -66,7 +66,7 @@ impl ThreadInput {
                     let operation = Operation::Dispatch(record);
                     discarded.launches += u64::from(held.ends_committed_launch(&operation));
                 }
-                Kind::Copy | Kind::Launch | Kind::Analyzed => {}
+                Kind::Copy | Kind::Launch | Kind::Analyzed | Kind::Sensor => {}
                 // Which range the next pop ends must be known all the same.
                 _ => shared.follow(tid, ranges, &entry, |_, _| {}),
             }
@@ -211,7 +211,7 @@ impl Inputs {
             let gone = consumer.drain(|entry| match sink.add(tid, &entry) {
                 Added::Operation => *operations = true,
                 Added::Call => *calls = true,
-                Added::Held => {}
+                Added::Held | Added::Sensor => {}
                 Added::Marker => {
                     shared.follow(tid, ranges, &entry, |tid, part| sink.range(tid, &part));
                     if entry.kind == Kind::Mark {

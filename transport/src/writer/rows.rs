@@ -5,16 +5,17 @@ mod calls;
 use std::collections::{HashMap, VecDeque};
 
 use rpd_schema::{
-    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, OpId, OpRow,
+    ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, MonitorRow, OpId, OpRow,
     ReplacementRow, TickRow,
 };
 
 use super::frames::{Frames, UnnamedStack};
 use super::names::{Named, Names, Replacement};
 use super::ranges::RangePart;
+use super::system_calls;
 use crate::correlation;
 use crate::recorder::Recorder;
-use crate::records::{Analyzed, Copy, Dispatch, NO_GPU, NO_PACKET};
+use crate::records::{Analyzed, Copy, Dispatch, NO_GPU, NO_PACKET, Sensor};
 use crate::source::{AnalysisText, Role, Watch};
 
 /// Ids are renewed by a new session long before they run out: one drain adds at most this many.
@@ -33,6 +34,8 @@ pub(super) struct Recorded {
     pub(super) fills: u64,
     pub(super) ranges: u64,
     pub(super) marks: u64,
+    /// Runs of values of sensors. They are no events.
+    pub(super) sensors: u64,
     /// Operations of no HIP call in the file.
     pub(super) without_call: u64,
     /// Calls that have launched one kernel each.
@@ -57,6 +60,7 @@ impl Recorded {
             fills: self.fills + others.fills,
             ranges: self.ranges + others.ranges,
             marks: self.marks + others.marks,
+            sensors: self.sensors + others.sensors,
             without_call: self.without_call + others.without_call,
             launches: self.launches + others.launches,
             launches_done: self.launches_done + others.launches_done,
@@ -96,6 +100,8 @@ pub(super) struct Rows {
     watches: Vec<Watch>,
     /// What calls copy whose packets may be HIP's copy kernels.
     copies: Copies,
+    /// Whether the sensors of these GPUs are this process's in the open transaction.
+    claims: Vec<(u32, bool)>,
 }
 
 /// Which way calls copy: what they submit may complete long after them. Of very many the oldest are forgotten.
@@ -172,6 +178,7 @@ impl Rows {
             recorded: Recorded::default(),
             watches: recorder.setup.sources.iter().filter_map(|source| source.watch()).collect(),
             copies: Copies::default(),
+            claims: Vec::new(),
         }
     }
 
@@ -225,6 +232,7 @@ impl Rows {
 
     /// The open transaction is in the file.
     pub(super) fn commit(&mut self) {
+        self.claims.clear();
         self.names.commit();
         if let Some(frames) = &mut self.frames {
             frames.commit();
@@ -233,6 +241,7 @@ impl Rows {
 
     /// The open transaction is not in the file; `committed` is.
     pub(super) fn roll_back(&mut self, committed: &Recorded) {
+        self.claims.clear();
         self.recorded = *committed;
         self.names.roll_back();
         if let Some(frames) = &mut self.frames {
@@ -444,6 +453,35 @@ impl Rows {
         if let Some(frames) = &mut self.frames {
             frames.lose_waiting();
         }
+    }
+
+    /// A run of a sensor's values, unless another process records that GPU's sensors into this file.
+    pub(super) fn sensor(
+        &mut self,
+        appender: &mut Appender,
+        sensor: &Sensor,
+        name: &str,
+        value: &str,
+    ) -> Result<(), Error> {
+        let known = self.claims.iter().find(|(gpu, _)| *gpu == sensor.gpu).map(|(_, claimed)| *claimed);
+        let claimed = known.unwrap_or_else(|| {
+            let claimed = system_calls::claim_sensors(sensor.gpu);
+            self.recorder.sensors.set_anothers(sensor.gpu, !claimed);
+            self.claims.push((sensor.gpu, claimed));
+            claimed
+        });
+        if !claimed {
+            return Ok(());
+        }
+        self.recorded.sensors += 1;
+        appender.monitor(&MonitorRow {
+            device_type: "gpu",
+            device: sensor.gpu,
+            monitor_type: name,
+            start: sensor.start,
+            end: sensor.end,
+            value,
+        })
     }
 
     /// A range of thread `tid`, or the part of it in which recording was on.

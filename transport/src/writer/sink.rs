@@ -13,7 +13,7 @@ use crate::analyzed;
 use crate::counters::Cause;
 use crate::recorder::Recorder;
 use crate::records::ring::Entry;
-use crate::records::{Call, Kind, Marker};
+use crate::records::{Call, Kind, Marker, Sensor};
 
 /// What came of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(super) enum Added {
     Operation,
     /// Something that waits: an operation for its call, what was analyzed for its operation.
     Held,
+    /// The row of a sensor.
+    Sensor,
     /// Nothing yet: it is about ranges.
     Marker,
 }
@@ -124,6 +126,11 @@ impl<'a> Sink<'a> {
                 }
                 return Added::Held;
             }
+            Kind::Sensor => {
+                self.at_stake.drained += 1;
+                self.sensor(entry);
+                return Added::Sensor;
+            }
             _ => self.at_stake.drained += 1,
         }
         if entry.kind != Kind::Call {
@@ -206,6 +213,14 @@ impl<'a> Sink<'a> {
         let (name, args) = (String::from_utf8_lossy(name), String::from_utf8_lossy(args));
         let mark = RangePart { name: &name, args: &args, start: marker.time, end: marker.time };
         self.write(|rows, appender| rows.mark(appender, tid, &mark));
+    }
+
+    /// A run of a sensor's values.
+    fn sensor(&mut self, entry: &Entry<'_>) {
+        let sensor: Sensor = bytemuck::pod_read_unaligned(entry.body);
+        let Some((name, value)) = entry.text.split_at_checked(sensor.name_len as usize) else { return };
+        let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+        self.write(|rows, appender| rows.sensor(appender, &sensor, &name, &value));
     }
 
     /// A range of thread `tid`, or a part of one.

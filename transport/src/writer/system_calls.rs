@@ -8,7 +8,7 @@
 //!
 //! The copy of SQLite in here is ours alone, and one thread uses it with one connection.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Once;
@@ -138,8 +138,12 @@ pub(super) fn trace_state() -> u64 {
 /// Takes the lock on that byte of the trace. False: another process has it. SQLite gives it up together
 /// with its own last lock on the file.
 pub(super) fn take_turn() -> bool {
-    let taken = lock_turn(libc::F_WRLCK);
-    taken || !matches!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EAGAIN | libc::EACCES))
+    lock_turn(libc::F_WRLCK) || !is_anothers_lock()
+}
+
+/// Whether a lock could not be had because somebody else has it.
+fn is_anothers_lock() -> bool {
+    matches!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EAGAIN | libc::EACCES))
 }
 
 /// Gives that lock up, if this process has it.
@@ -148,13 +152,63 @@ pub(super) fn leave_turn() {
 }
 
 fn lock_turn(kind: c_int) -> bool {
-    let Some(open) = trace() else { return true };
+    trace().is_none_or(|open| lock_byte(open, kind, TURN))
+}
+
+fn lock_byte(open: &OpenFile, kind: c_int, place: libc::off_t) -> bool {
     // SAFETY: all-zero is a valid flock, of no lock.
     let mut byte: libc::flock = unsafe { std::mem::zeroed() };
     (byte.l_type, byte.l_whence) = (kind as i16, libc::SEEK_SET as i16);
-    (byte.l_start, byte.l_len) = (TURN, 1);
-    // SAFETY: SQLite's own descriptor, and a live flock.
+    (byte.l_start, byte.l_len) = (place, 1);
+    // SAFETY: a descriptor of ours, and a live flock.
     unsafe { fcntl(open.descriptor(), libc::F_SETLK, (&raw mut byte).cast()) == 0 }
+}
+
+/// A descriptor of the trace that has the locks of [`claim_sensors`]: SQLite gives up all locks of its own with each transaction.
+static SENSORS: OpenFile = OpenFile::none();
+/// The byte of the sensors of the first GPU, behind that of [`TURN`]; those of the others follow.
+const FIRST_SENSORS: libc::off_t = TURN + 1;
+/// More GPUs than any node has; those beyond share the last byte.
+const MOST_GPUS: u32 = 256;
+
+/// Whether this process is the one that records the sensors of that GPU into the trace: it is as long as it lives and nobody else
+/// was before. Also where the file system has no such locks. For the thread that writes.
+pub(super) fn claim_sensors(gpu: u32) -> bool {
+    let Some(trace) = trace() else { return false };
+    if SENSORS.file() != trace.file() || !SENSORS.is_ours() {
+        leave_sensors();
+        let Some(descriptor) = open_again(trace.descriptor()) else { return true };
+        SENSORS.put(descriptor, trace.file());
+    }
+    let byte = FIRST_SENSORS + libc::off_t::from(gpu.min(MOST_GPUS - 1));
+    lock_byte(&SENSORS, libc::F_WRLCK, byte) || !is_anothers_lock()
+}
+
+/// Leaves the sensors of all GPUs to other processes.
+pub(super) fn leave_sensors() {
+    if SENSORS.is_ours() {
+        // SAFETY: still the file that it was opened for, and nobody else uses the descriptor.
+        unsafe { libc::close(SENSORS.descriptor()) };
+    }
+    SENSORS.forget();
+}
+
+/// Another open file of the same one.
+fn open_again(descriptor: c_int) -> Option<c_int> {
+    let path = CString::new(format!("/proc/self/fd/{descriptor}")).ok()?;
+    // SAFETY: a NUL-terminated path.
+    let opened = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    if opened == -1 || opened > libc::STDERR_FILENO {
+        return (opened != -1).then_some(opened);
+    }
+    // The host has closed a standard stream, and expects nothing there.
+    // SAFETY: the descriptor that was opened above, known to nobody.
+    let moved = unsafe {
+        let moved = libc::fcntl(opened, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1);
+        libc::close(opened);
+        moved
+    };
+    (moved != -1).then_some(moved)
 }
 
 /// Whether every descriptor of SQLite's still is the file it was opened for.
@@ -165,7 +219,7 @@ pub(super) fn descriptors_are_ours() -> bool {
 /// In a forked child, which has no thread that uses SQLite or writes the duration log: the parent's files are not this process's. A lock of an open file ends
 /// with the last descriptor, so the child must have none when the parent ends.
 pub(super) fn close_inherited() {
-    for open in OpenFile::all().chain([&LOG]) {
+    for open in OpenFile::all().chain([&LOG, &SENSORS]) {
         if open.is_ours() {
             // SAFETY: still the parent's file, and nobody in this process uses it. Its locks stay with the parent's descriptor:
             // closing one of two descriptors gives none of them up.

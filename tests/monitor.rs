@@ -1,0 +1,381 @@
+//! RPDT_MONITOR: what sensors read while a program runs, from a directory that stands for /sys. The files are as the driver amdgpu has
+//! them; a test changes them while the program waits for it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::harness::{Dir, Loading, Run, Running, Trace, monotonic, program, wait_for};
+
+/// PCI address of the first software GPU.
+const GPU: &str = "0000:04:00.0";
+
+/// A tree with the sensors of that device.
+struct Sysfs<'a> {
+    dir: &'a Dir,
+}
+
+impl<'a> Sysfs<'a> {
+    fn new(dir: &'a Dir) -> Sysfs<'a> {
+        let sysfs = Sysfs { dir };
+        // The numbers of cards are not those of GPUs.
+        sysfs.put("uevent", format!("DRIVER=amdgpu\nPCI_SLOT_NAME={GPU}\n"));
+        let card = dir.path("sys/class/drm/card5");
+        fs::create_dir_all(&card).unwrap();
+        std::os::unix::fs::symlink(sysfs.path(""), card.join("device")).unwrap();
+        sysfs.put("power/runtime_status", "active\n");
+        sysfs.put("hwmon/hwmon2/power1_average", "237000000\n");
+        sysfs.put("mem_info_vram_used", "10240000000\n");
+        sysfs
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path("sys/devices/pci0000:00").join(GPU).join(name)
+    }
+
+    /// As a whole: who reads sees the old content or the new one.
+    fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let part = path.with_extension("part");
+        fs::write(&part, content).unwrap();
+        fs::rename(part, path).unwrap();
+    }
+
+    fn watts(&self, watts: u32) {
+        self.put("hwmon/hwmon2/power1_average", format!("{watts}000000\n"));
+    }
+}
+
+/// The program that does what its arguments say, its sensors sampled every 2 ms.
+fn control<'a>(dir: &'a Dir, sensors: &str, acts: &[&str]) -> Run<'a> {
+    let run = acts.iter().fold(Run::new(dir, program("control")), |run, act| run.arg(*act));
+    let run = run.recorded(Loading::Preload).env("RPDT_SYSFS", dir.path("sys"));
+    run.env("RPDT_MONITOR", sensors).env("RPDT_MONITOR_PERIOD", "2ms").env("RPDT_AUTOFLUSH", "20")
+}
+
+/// A row: session, start, end, value.
+type Row = (i64, i64, i64, String);
+
+/// The rows of a sensor of GPU 0, in the order of time. They are sound, and no two overlap.
+#[track_caller]
+fn rows(trace: &Trace, sensor: &str) -> Vec<Row> {
+    let sql = format!(
+        "select id >> 32, start, \"end\", value from rocpd_monitor where monitorType = '{sensor}' \
+         and deviceType = 'gpu' and deviceId = 0 order by start"
+    );
+    let rows = trace.rows(&sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    assert!(rows.iter().all(|(_, start, end, _)| start < end), "{sensor}: {rows:?}");
+    assert!(rows.windows(2).all(|pair| pair[0].2 <= pair[1].1), "{sensor}: {rows:?}");
+    rows
+}
+
+/// The values one after the other.
+fn values(rows: &[Row]) -> Vec<&str> {
+    let mut values: Vec<&str> = rows.iter().map(|row| row.3.as_str()).collect();
+    values.dedup();
+    values
+}
+
+/// Waits until that value is in the trace.
+fn wait_for_value(dir: &Dir, sensor: &str, value: &str) {
+    let sql =
+        format!("select count(*) from rocpd_monitor where monitorType = '{sensor}' and value = '{value}'");
+    dir.wait_for_rows("trace.rpd", &sql, 1);
+}
+
+/// Starts it and waits for its first line.
+fn ready(run: &Run<'_>) -> Running {
+    let mut running = run.start();
+    running.wait_for_output("ready");
+    running
+}
+
+const WAITS: [&str; 4] = ["gpu", "mark=a", "say=ready", "wait=go"];
+
+/// A table of MI200's kind in which nothing is there but these 16-bit numbers and so much energy.
+fn table(energy: u64, numbers: &[(usize, u16)]) -> Vec<u8> {
+    let mut table = vec![0xff; 120];
+    table[..4].copy_from_slice(&[120, 0, 1, 3]);
+    table[24..32].copy_from_slice(&energy.to_le_bytes());
+    for (place, number) in numbers {
+        table[*place..place + 2].copy_from_slice(&number.to_le_bytes());
+    }
+    table
+}
+
+#[test]
+fn rows_are_what_the_files_said_and_when() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    sysfs.put("gpu_metrics", table(1 << 16, &[(6, 45), (16, 37), (54, 800)]));
+    let running = ready(&control(&dir, "all", &WAITS));
+    wait_for_value(&dir, "power", "237");
+    let before = monotonic();
+    sysfs.watts(300);
+    sysfs.put("gpu_metrics", table(3 << 15, &[(6, 45), (16, 99), (54, 1700)]));
+    wait_for_value(&dir, "power", "300");
+    wait_for_value(&dir, "energy", "1.5");
+    let after = monotonic();
+    sysfs.put("hwmon/hwmon2/power1_average", "71230000\n");
+    wait_for_value(&dir, "power", "71.23");
+    dir.touch("go");
+    let ran = running.finish();
+    ran.expect(0);
+    let trace = dir.whole_trace();
+    let power = rows(&trace, "power");
+    assert_eq!(values(&power), ["237", "300", "71.23"]);
+    let changed = power.iter().find(|row| row.3 == "300").unwrap().1;
+    assert!((before..=after).contains(&changed), "{before} {changed} {after}");
+    assert!(
+        power.windows(2).all(|pair| pair[0].2 == pair[1].1),
+        "a run ends where the next begins: {power:?}"
+    );
+    for (sensor, expected) in [
+        ("energy", &["1", "1.5"][..]),
+        ("vram", &["10240000000"]),
+        ("sclk", &["800", "1700"]),
+        ("temp_hotspot", &["45"]),
+        ("gpu_util", &["37", "99"]),
+    ] {
+        assert_eq!(values(&rows(&trace, sensor)), expected, "{sensor}");
+    }
+    let end = trace.number(
+        "select cast(value as integer) from rocpd_metadata where tag = 'session::0::end_monotonic_ns'",
+    );
+    let last = power.last().unwrap().2;
+    assert!(last <= end && end - last < 2_000_000_000, "{last} {end}");
+    let facts = trace.metadata("session::0::monitor%");
+    let fact = |key: &str| facts.get(&format!("session::0::{key}")).map(String::as_str);
+    assert_eq!(fact("monitor_period_ns"), Some("2000000"));
+    assert_eq!(fact("monitor_file::0::power"), Some("hwmon/hwmon2/power1_average"));
+    assert_eq!(fact("monitor_file::0::energy"), Some("gpu_metrics"));
+    assert!(
+        fact("monitor").is_some_and(|units| units.starts_with("power=W,energy=J,vram=bytes,")),
+        "{facts:?}"
+    );
+    // What has no sensor is said, a line each.
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 4, "{}", ran.stderr);
+    for sensor in ["mclk", "temp_edge", "temp_mem", "mem_util"] {
+        let line = format!("sensor {sensor} of GPU 0 cannot be read: ");
+        assert!(lines.iter().any(|said| said.contains(&line)), "{sensor}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn nothing_is_sampled_unless_it_is_asked_for() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    let run = |sensors| control(&dir, sensors, &["gpu", "mark=a", "spin=100", "threads"]).run();
+    let without = run("none");
+    let trace = dir.succeeded(&without);
+    assert_eq!(trace.number("select count(*) from rocpd_monitor"), 0);
+    assert!(trace.metadata("%monitor%").is_empty(), "{:?}", trace.metadata("%monitor%"));
+    let with = run("power");
+    let threads = |stdout: &str| stdout.trim().parse::<u32>().unwrap();
+    assert_eq!(threads(&with.expect(0).expect_silent().stdout), threads(&without.stdout) + 1);
+    // Without a GPU there is nothing to sample.
+    let other = Dir::new();
+    Sysfs::new(&other);
+    let ran = control(&other, "power", &["mark=a", "spin=100"]).run();
+    assert_eq!(other.succeeded(&ran).number("select count(*) from rocpd_monitor"), 0);
+}
+
+#[test]
+fn what_happens_while_recording_is_stopped_is_in_no_row() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    let acts = [
+        "gpu",
+        "mark=a",
+        "say=ready",
+        "wait=first",
+        "mark=b",
+        "stop",
+        "say=stopped",
+        "wait=second",
+        "start",
+        "mark=c",
+        "say=started",
+        "wait=third",
+    ];
+    let mut running = ready(&control(&dir, "power", &acts));
+    wait_for_value(&dir, "power", "237");
+    dir.touch("first");
+    running.wait_for_output("stopped");
+    sysfs.watts(999);
+    std::thread::sleep(Duration::from_millis(300));
+    sysfs.watts(100);
+    dir.touch("second");
+    running.wait_for_output("started");
+    wait_for_value(&dir, "power", "100");
+    dir.touch("third");
+    let trace = dir.succeeded(&running.finish());
+    let power = rows(&trace, "power");
+    assert_eq!(values(&power), ["237", "100"]);
+    let started = trace.number("select start from api where args = 'c'");
+    let (before, after) = power.iter().partition::<Vec<&Row>, _>(|row| row.3 == "237");
+    let last = before.last().unwrap().2;
+    assert!(last < after[0].1 - 250_000_000, "{power:?}");
+    // Starting wakes the thread.
+    assert!(after[0].1 < started + 2_000_000_000, "{power:?}");
+}
+
+#[test]
+fn a_flush_brings_what_there_is_into_the_file() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    let acts = ["gpu", "mark=a", "spin=300", "flush", "say=ready", "wait=go"];
+    let run = control(&dir, "power", &acts).env("RPDT_AUTOFLUSH", "1");
+    let running = ready(&run);
+    let sql = "select count(*) from rocpd_monitor where value = '237'";
+    assert!(Trace::count_so_far(&dir.path("trace.rpd"), sql) > 0, "it is there when the flush returns");
+    dir.touch("go");
+    running.finish().expect(0);
+    assert_eq!(values(&rows(&dir.whole_trace(), "power")), ["237"]);
+}
+
+#[test]
+fn a_sensor_that_fails_is_named_once_and_the_others_go_on() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    sysfs.put("gpu_busy_percent", "\u{1b}[31mlots\n");
+    sysfs.put("mem_busy_percent", "-7\n");
+    sysfs.put("gpu_metrics", [7; 3]);
+    let running = ready(&control(&dir, "power,energy,vram,gpu_util,mem_util", &WAITS));
+    wait_for_value(&dir, "power", "237");
+    // One goes, and comes back.
+    fs::remove_file(sysfs.path("hwmon/hwmon2/power1_average")).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    sysfs.watts(240);
+    wait_for_value(&dir, "power", "240");
+    // The whole device goes, and comes back.
+    let (device, away) = (sysfs.path(""), dir.path("away"));
+    fs::rename(&device, &away).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    fs::rename(&away, &device).unwrap();
+    sysfs.put("mem_info_vram_used", "4096\n");
+    wait_for_value(&dir, "vram", "4096");
+    dir.touch("go");
+    let ran = running.finish();
+    ran.expect(0);
+    let trace = dir.whole_trace();
+    let power = rows(&trace, "power");
+    assert_eq!(values(&power), ["237", "240"]);
+    let (last, next) =
+        (power.iter().rfind(|row| row.3 == "237").unwrap(), power.iter().find(|row| row.3 == "240"));
+    assert!(next.unwrap().1 - last.2 > 100_000_000, "there is no row while there was no value: {power:?}");
+    assert_eq!(values(&rows(&trace, "vram")), ["10240000000", "4096"]);
+    for sensor in ["energy", "gpu_util", "mem_util"] {
+        assert!(rows(&trace, sensor).is_empty(), "{sensor}");
+    }
+    let mut said: BTreeMap<&str, u32> = BTreeMap::new();
+    for line in ran.stderr.lines() {
+        assert!(!line.contains('\u{1b}'), "{line:?}");
+        let sensor = line.split_once("sensor ").and_then(|(_, rest)| rest.split(' ').next());
+        *said.entry(sensor.unwrap_or(line)).or_default() += 1;
+    }
+    let once = ["energy", "gpu_util", "mem_util", "power", "vram"].map(|sensor| (sensor, 1));
+    assert_eq!(said, once.into(), "{}", ran.stderr);
+}
+
+#[test]
+fn a_device_that_sleeps_has_no_rows_and_one_that_is_not_there_is_named() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    sysfs.put("power/runtime_status", "suspended\n");
+    let running = ready(&control(&dir, "power", &WAITS).gpus(2));
+    std::thread::sleep(Duration::from_millis(200));
+    sysfs.watts(50);
+    sysfs.put("power/runtime_status", "active\n");
+    wait_for_value(&dir, "power", "50");
+    dir.touch("go");
+    let ran = running.finish();
+    ran.expect(0);
+    let trace = dir.whole_trace();
+    assert_eq!(values(&rows(&trace, "power")), ["50"]);
+    assert_eq!(trace.number("select count(distinct deviceId) from rocpd_monitor"), 1);
+    let line = "no device \"0000:05:00.0\" (GPU 1) below ";
+    assert_eq!(ran.stderr.matches(line).count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn of_processes_with_one_file_one_samples_and_another_takes_its_place() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    let first = control(&dir, "power", &["gpu", "mark=a", "say=ready", "wait=never"]);
+    let second = control(&dir, "power", &["wait=begin", "gpu", "mark=b", "say=ready", "wait=go"]);
+    let mut running = Run::start_all(&[first, second]).into_iter();
+    let (mut first, mut second) = (running.next().unwrap(), running.next().unwrap());
+    first.wait_for_output("ready");
+    wait_for_value(&dir, "power", "237");
+    dir.touch("begin");
+    second.wait_for_output("ready");
+    dir.wait_for_rows("trace.rpd", "select count(*) from rocpd_api where id >> 32 = 1", 1);
+    sysfs.watts(250);
+    wait_for_value(&dir, "power", "250");
+    first.signal(libc::SIGKILL);
+    first.finish().expect_signal(libc::SIGKILL);
+    sysfs.watts(260);
+    wait_for_value(&dir, "power", "260");
+    dir.touch("go");
+    second.finish().expect(0).expect_silent();
+    let power = rows(&dir.whole_trace(), "power");
+    assert_eq!(values(&power), ["237", "250", "260"]);
+    assert!(
+        power.iter().all(|row| row.0 == i64::from(row.3 == "260")),
+        "the second after the first: {power:?}"
+    );
+}
+
+#[test]
+fn a_forked_child_samples_only_where_nobody_else_does() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    let acts =
+        ["gpu", "mark=a", "spin=200", "fork", "mark=b", "spin=300", "file=other.rpd", "mark=c", "spin=300"];
+    control(&dir, "power", &acts).run().expect(0).expect_silent();
+    let here = rows(&dir.whole_trace(), "power");
+    assert!(!here.is_empty() && here.iter().all(|row| row.0 == 0), "{here:?}");
+    // Parent and child went to another file, one after the other.
+    let there = rows(&dir.trace("other.rpd"), "power");
+    let mut sessions: Vec<i64> = there.iter().map(|row| row.0).collect();
+    sessions.dedup();
+    assert_eq!(sessions, [0, 1], "{there:?}");
+}
+
+#[test]
+fn rpd_record_asks_for_it_and_the_program_s_descriptors_are_its_own() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    let run = WAITS.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let run = run.recorded(Loading::RpdRecord).env("RPDT_SYSFS", dir.path("sys"));
+    let mut running = run.record_option("--monitor=power,vram:1ms").start();
+    running.wait_for_output("ready");
+    wait_for_value(&dir, "power", "237");
+    // Below rpd record.
+    let children = format!("/proc/{0}/task/{0}/children", running.pid());
+    let pid = wait_for("the program", || {
+        fs::read_to_string(&children).ok()?.split_whitespace().next().map(str::to_string)
+    });
+    let mut tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let samples = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm == "rpd-monitor\n")
+    };
+    let thread = tasks.find(samples).expect("a thread that samples");
+    let files = fs::read_dir(thread.path().join("fd")).unwrap().flatten();
+    let files: Vec<PathBuf> = files.filter_map(|file| fs::read_link(file.path()).ok()).collect();
+    assert!(files.iter().all(|file| file.starts_with(dir.path("sys"))), "{files:?}");
+    dir.touch("go");
+    running.finish().expect(0);
+    let trace = dir.whole_trace();
+    assert_eq!(values(&rows(&trace, "power")), ["237"]);
+    assert_eq!(values(&rows(&trace, "vram")), ["10240000000"]);
+    assert_eq!(
+        trace.metadata("session::0::monitor_period_ns").into_values().collect::<Vec<_>>(),
+        ["1000000"]
+    );
+}

@@ -1,0 +1,119 @@
+//! The source of what sensors read: power, energy, memory, clocks, temperatures and load of AMD's GPUs, from files of the kernel's driver
+//! below /sys. No library of the vendor's is loaded.
+//!
+//! Off unless RPDT_MONITOR names sensors. Then a thread samples while recording is on, from the first record of the process on.
+//!
+//! - `config`: what the user wants; `metric`: the sensors, their names, units and limits
+//! - `device`: the files of one GPU; `gpu_metrics`: the binary one among them
+//! - `runs`: from samples to times in which a value did not change; `sampler`: the thread
+
+mod config;
+mod device;
+mod gpu_metrics;
+mod metric;
+mod runs;
+mod sampler;
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::time::Duration;
+
+use rpd_transport::env::Env;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::source::Source;
+use rpd_transport::{log, thread, writer};
+
+use crate::hsa_runtime::known;
+use sampler::Sampler;
+
+/// The source.
+pub(crate) struct Monitor;
+
+/// How long its lock may take, which its holders keep for moments.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
+/// The thread that writes.
+static WRITER: AtomicU32 = AtomicU32::new(0);
+
+/// The one of this process: a forked child has none until it starts its own.
+fn sampler() -> Option<&'static Sampler> {
+    // SAFETY: null or a leaked box.
+    let sampler = unsafe { SAMPLER.load(Ordering::Acquire).as_ref() };
+    sampler.filter(|sampler| sampler.epoch == recorder::epoch())
+}
+
+/// Starts one, once there are GPUs. In a forked child only where nobody else samples into its file.
+fn start(recorder: &'static Recorder) {
+    let is_forked = recorder::epoch() > 1;
+    let gpus = known::gpus().iter().filter(|gpu| !is_forked || writer::claim_sensors(recorder, gpu.index));
+    let gpus: Vec<(u32, String)> = gpus.map(|gpu| (gpu.index, gpu.bdf.clone())).collect();
+    if gpus.is_empty() || !recorder.switch.is_on() {
+        return;
+    }
+    let sampler: &'static Sampler = Box::leak(Box::new(Sampler::new(recorder, config::get(), gpus)));
+    SAMPLER.store(std::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
+    sampler.start();
+}
+
+impl Source for Monitor {
+    fn name(&self) -> &'static str {
+        "monitor"
+    }
+
+    fn number(&self) -> u8 {
+        7
+    }
+
+    fn configure(&self, env: &mut Env<'_>) {
+        config::configure(env);
+    }
+
+    fn started(&self, _: &'static Recorder) {
+        if let Some(sampler) = sampler() {
+            sampler.wake();
+        }
+    }
+
+    fn visit(&self, recorder: &'static Recorder) {
+        if config::get().metrics.is_empty() {
+            return;
+        }
+        WRITER.store(thread::tid(), Ordering::Relaxed);
+        let Some(sampler) = sampler() else { return start(recorder) };
+        if recorder.switch.is_on() {
+            let anothers = |gpu: &&u32| recorder.sensors.are_anothers(**gpu);
+            sampler.gpus().iter().filter(anothers).for_each(|gpu| {
+                writer::claim_sensors(recorder, *gpu);
+            });
+        } else {
+            writer::leave_sensors();
+        }
+        sampler.take_notes(PATIENCE).iter().for_each(|note| log::problem(note));
+    }
+
+    /// For a program that flushes. The thread itself sees to it that no run stays out of the file for long.
+    fn collect(&self, deadline: Duration) {
+        if WRITER.load(Ordering::Relaxed) != thread::tid()
+            && let Some(sampler) = sampler()
+        {
+            sampler.cut(deadline.min(PATIENCE));
+        }
+    }
+
+    fn finish(&self, deadline: Duration) {
+        if let Some(sampler) = sampler() {
+            sampler.finish(deadline.min(PATIENCE));
+            sampler.take_notes(PATIENCE).iter().for_each(|note| log::problem(note));
+        }
+    }
+
+    fn is_used(&self) -> bool {
+        sampler().is_some_and(Sampler::has_sampled)
+    }
+
+    fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
+        if let Some(sampler) = sampler() {
+            sampler.facts(PATIENCE, add);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! From samples to rows: a row is a time in which a sensor's value did not change.
+
+use super::metric::Micro;
+
+/// A row to be. Times in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Which sensor.
+    pub(super) sensor: usize,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) value: Micro,
+}
+
+/// A run that goes on.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    start: u64,
+    /// The latest sample.
+    last: u64,
+    value: Micro,
+}
+
+/// See the module.
+pub(super) struct Runs {
+    open: Vec<Option<Open>>,
+    /// Time from one sample to the next: no value is taken to last longer than that after its last sample.
+    period: u64,
+    /// A run that is longer is cut, so that a process that is killed has most of it in its file.
+    longest: u64,
+}
+
+impl Runs {
+    /// Of so many sensors; times in ns.
+    pub(super) fn new(sensors: usize, period: u64, longest: u64) -> Runs {
+        Runs { open: vec![None; sensors], period, longest }
+    }
+
+    /// A sample.
+    pub(super) fn sample(&mut self, sensor: usize, time: u64, value: Micro, mut emit: impl FnMut(Run)) {
+        let open = &mut self.open[sensor];
+        match open {
+            Some(run) if run.value == value && time - run.start < self.longest => {
+                run.last = time;
+                return;
+            }
+            Some(run) => emit_sound(sensor, *run, time, &mut emit),
+            None => {}
+        }
+        *open = Some(Open { start: time, last: time, value });
+    }
+
+    /// The sensor has no value any more.
+    pub(super) fn end(&mut self, sensor: usize, time: u64, mut emit: impl FnMut(Run)) {
+        if let Some(run) = self.open[sensor].take() {
+            emit_sound(sensor, run, self.end_of(run, time), &mut emit);
+        }
+    }
+
+    /// Recording ends or pauses.
+    pub(super) fn end_all(&mut self, time: u64, mut emit: impl FnMut(Run)) {
+        (0..self.open.len()).for_each(|sensor| self.end(sensor, time, &mut emit));
+    }
+
+    /// Another process has the sensors.
+    pub(super) fn forget(&mut self, sensors: std::ops::Range<usize>) {
+        self.open[sensors].fill(None);
+    }
+
+    /// What there is so far is to be in the file. Runs go on; those that have just begun are left as they are.
+    pub(super) fn cut(&mut self, time: u64, mut emit: impl FnMut(Run)) {
+        for sensor in 0..self.open.len() {
+            let Some(run) = self.open[sensor] else { continue };
+            let end = self.end_of(run, time);
+            if end >= run.start + self.period {
+                emit_sound(sensor, run, end, &mut emit);
+                self.open[sensor] = Some(Open { start: end, last: end, ..run });
+            }
+        }
+    }
+
+    fn end_of(&self, run: Open, time: u64) -> u64 {
+        time.min(run.last + self.period)
+    }
+}
+
+fn emit_sound(sensor: usize, run: Open, end: u64, emit: &mut impl FnMut(Run)) {
+    if end > run.start {
+        emit(Run { sensor, start: run.start, end, value: run.value });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of samples of one sensor, and of what is done at the end.
+    fn runs(
+        samples: &[(u64, Micro)],
+        end: impl FnOnce(&mut Runs, &mut Vec<(u64, u64, Micro)>),
+    ) -> Vec<(u64, u64, Micro)> {
+        let (mut runs, mut rows) = (Runs::new(1, 10, 100), Vec::new());
+        for (time, value) in samples {
+            runs.sample(0, *time, *value, |run| rows.push((run.start, run.end, run.value)));
+        }
+        end(&mut runs, &mut rows);
+        rows
+    }
+
+    #[test]
+    fn a_row_ends_where_another_value_begins() {
+        let rows = runs(&[(0, 5), (10, 5), (20, 7), (30, 5)], |runs, rows| {
+            runs.end_all(35, |run| rows.push((run.start, run.end, run.value)));
+            runs.end_all(36, |run| rows.push((run.start, run.end, run.value)));
+        });
+        assert_eq!(rows, [(0, 20, 5), (20, 30, 7), (30, 35, 5)]);
+    }
+
+    #[test]
+    fn a_value_does_not_outlast_its_last_sample() {
+        let ended = |at| {
+            runs(&[(0, 5)], |runs, rows| runs.end(0, at, |run| rows.push((run.start, run.end, run.value))))
+        };
+        assert_eq!(ended(7), [(0, 7, 5)]);
+        assert_eq!(ended(7000), [(0, 10, 5)]);
+        // Recording had paused before the sample that came all the same.
+        assert_eq!(
+            runs(&[(50, 5)], |runs, rows| runs.end(0, 40, |run| rows.push((run.start, run.end, run.value)))),
+            []
+        );
+    }
+
+    #[test]
+    fn runs_go_on_where_they_are_cut() {
+        let rows = runs(&[(0, 5), (10, 5)], |runs, rows| {
+            for time in [15, 16, 24] {
+                runs.cut(time, |run| rows.push((run.start, run.end, run.value)));
+            }
+            runs.sample(0, 25, 5, |run| rows.push((run.start, run.end, run.value)));
+            runs.sample(0, 30, 6, |run| rows.push((run.start, run.end, run.value)));
+        });
+        assert_eq!(rows, [(0, 15, 5), (15, 30, 5)]);
+    }
+
+    #[test]
+    fn long_runs_come_in_parts() {
+        let samples: Vec<(u64, Micro)> = (0..25).map(|place| (place * 10, 3)).collect();
+        let rows =
+            runs(&samples, |runs, rows| runs.end_all(245, |run| rows.push((run.start, run.end, run.value))));
+        assert_eq!(rows, [(0, 100, 3), (100, 200, 3), (200, 245, 3)]);
+    }
+}

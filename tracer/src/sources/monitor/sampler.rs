@@ -1,0 +1,309 @@
+//! The thread that samples. It lives as long as the process; nobody waits for it. What it shares with others is locked for moments, never
+//! while a file is read: a driver may take as long as it likes.
+//!
+//! It has descriptors of its own (`threads::leave_descriptors`), so that files that it opens and closes all the time never take a number
+//! that the program expects for its own.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread::Thread;
+use std::time::Duration;
+
+use rpd_preload::clock::{self, Clock};
+use rpd_preload::lock::{lock, lock_within};
+use rpd_preload::threads;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records::{self, Kind};
+use rpd_transport::thread::{self, Patience};
+use rpd_transport::{log, switch};
+
+use super::config::MonitorConfig;
+use super::device::{Device, Reading};
+use super::metric::{Metric, shown};
+use super::runs::{Run, Runs};
+
+/// How often it looks whether it is wanted, while it is not.
+const IDLE: Duration = Duration::from_millis(100);
+/// How often it looks for a device that is gone, and whether the program has come to its end.
+const LOOK: u64 = 500_000_000;
+
+/// What others need of it.
+struct Shared {
+    runs: Runs,
+    /// When it was last looked whether recording is on, ns of CLOCK_MONOTONIC.
+    looked: u64,
+    ended: bool,
+    /// What there is to be said, and has not been.
+    notes: Vec<String>,
+    /// Which file each sensor is read from.
+    origins: Vec<Option<String>>,
+}
+
+/// See the module.
+pub(super) struct Sampler {
+    /// The recorder that it samples for.
+    pub(super) epoch: u32,
+    recorder: &'static Recorder,
+    metrics: Vec<Metric>,
+    period: Duration,
+    root: PathBuf,
+    /// Indices and PCI addresses.
+    gpus: Vec<(u32, String)>,
+    indices: Vec<u32>,
+    shared: Mutex<Shared>,
+    thread: OnceLock<Thread>,
+    ended: AtomicBool,
+    samples: AtomicU64,
+    late: AtomicU64,
+}
+
+/// What the thread knows of a GPU.
+struct Sampled {
+    device: Option<Device>,
+    /// When its directory was last looked for.
+    looked: u64,
+    /// What has been said of each sensor that has no value; nothing where it has one.
+    is_silent: Vec<bool>,
+    was_said: Vec<bool>,
+    was_missed: bool,
+}
+
+impl Sampler {
+    /// For these GPUs: their indices and PCI addresses.
+    pub(super) fn new(
+        recorder: &'static Recorder,
+        config: &MonitorConfig,
+        gpus: Vec<(u32, String)>,
+    ) -> Sampler {
+        let sensors = gpus.len() * config.metrics.len();
+        let longest = recorder.config.flush_interval.max(config.period);
+        let shared = Shared {
+            runs: Runs::new(sensors, config.period.as_nanos() as u64, longest.as_nanos() as u64),
+            looked: clock::monotonic(),
+            ended: false,
+            notes: Vec::new(),
+            origins: vec![None; sensors],
+        };
+        Sampler {
+            epoch: recorder::epoch(),
+            recorder,
+            metrics: config.metrics.clone(),
+            period: config.period,
+            root: config.root.clone(),
+            indices: gpus.iter().map(|(index, _)| *index).collect(),
+            gpus,
+            shared: Mutex::new(shared),
+            thread: OnceLock::new(),
+            ended: AtomicBool::new(false),
+            samples: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts the thread.
+    pub(super) fn start(&'static self) {
+        if let Err(error) = threads::spawn(c"rpd-monitor", || self.run()) {
+            log::problem(&format!("cannot start a thread ({error}): sensors are not recorded"));
+        }
+    }
+
+    /// Recording has been started.
+    pub(super) fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Indices of the GPUs.
+    pub(super) fn gpus(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Whether it has sampled anything.
+    pub(super) fn has_sampled(&self) -> bool {
+        self.samples.load(Ordering::Relaxed) > 0
+    }
+
+    /// What there is to be said, once.
+    pub(super) fn take_notes(&self, patience: Duration) -> Vec<String> {
+        let shared = lock_within(&self.shared, patience);
+        shared.map(|mut shared| std::mem::take(&mut shared.notes)).unwrap_or_default()
+    }
+
+    /// What the session says of it.
+    pub(super) fn facts(&self, patience: Duration, add: &mut dyn FnMut(&str, &str)) {
+        let units = self.metrics.iter().map(|metric| format!("{}={}", metric.name(), metric.unit()));
+        add("monitor", &units.collect::<Vec<_>>().join(","));
+        add("monitor_period_ns", &self.period.as_nanos().to_string());
+        add("monitor_samples", &self.samples.load(Ordering::Relaxed).to_string());
+        add("monitor_samples_missed", &self.late.load(Ordering::Relaxed).to_string());
+        let Some(shared) = lock_within(&self.shared, patience) else { return };
+        for (sensor, origin) in shared.origins.iter().enumerate() {
+            if let Some(origin) = origin {
+                let (gpu, metric) = self.of(sensor);
+                add(&format!("monitor_file::{gpu}::{}", metric.name()), origin);
+            }
+        }
+    }
+
+    /// Puts what there is so far into a ring.
+    pub(super) fn cut(&self, patience: Duration) {
+        if let Some(mut shared) = lock_within(&self.shared, patience).filter(|shared| !shared.ended) {
+            self.follow_switch(&mut shared);
+            shared.runs.cut(clock::monotonic(), |run| self.push(run));
+        }
+    }
+
+    /// The process ends: the same for the last time.
+    pub(super) fn finish(&self, patience: Duration) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(mut shared) = lock_within(&self.shared, patience) {
+            self.follow_switch(&mut shared);
+            shared.runs.end_all(clock::monotonic(), |run| self.push(run));
+            shared.ended = true;
+        }
+        self.wake();
+    }
+
+    /// The GPU and the kind of a sensor.
+    fn of(&self, sensor: usize) -> (u32, Metric) {
+        (self.indices[sensor / self.metrics.len()], self.metrics[sensor % self.metrics.len()])
+    }
+
+    fn push(&self, run: Run) {
+        let (gpu, metric) = self.of(run.sensor);
+        let (name, value) = (metric.name(), shown(run.value));
+        let body = records::Sensor { start: run.start, end: run.end, gpu, name_len: name.len() as u32 };
+        let text = [name.as_bytes(), value.as_bytes()];
+        thread::push(self.recorder, Kind::Sensor, bytemuck::bytes_of(&body), text, Patience::Drops);
+    }
+
+    /// Ends all runs where recording has stopped since it was last looked.
+    fn follow_switch(&self, shared: &mut Shared) {
+        let switch = &self.recorder.switch;
+        let now = clock::monotonic();
+        if !switch.is_on() || switch.resumed_at() >= shared.looked {
+            let history = switch.history();
+            let stopped = history.iter().find(|change| !change.on && change.time >= shared.looked);
+            let stopped = stopped.map_or_else(
+                || if switch::was_on(&history, now) { now } else { shared.looked },
+                |change| change.time,
+            );
+            shared.runs.end_all(stopped, |run| self.push(run));
+        }
+        shared.looked = now;
+    }
+
+    fn run(&self) {
+        let _ = self.thread.set(std::thread::current());
+        threads::leave_descriptors();
+        let count = self.metrics.len();
+        let gpu = || Sampled {
+            device: None,
+            looked: 0,
+            is_silent: vec![true; count],
+            was_said: vec![false; count],
+            was_missed: false,
+        };
+        let mut gpus: Vec<Sampled> = self.gpus.iter().map(|_| gpu()).collect();
+        let period = self.period.as_nanos() as u64;
+        let (mut next, mut looked) = (clock::monotonic(), clock::monotonic());
+        let mut cpu = clock::read(Clock::ThreadCpu);
+        while !self.ended.load(Ordering::Relaxed) {
+            let now = clock::monotonic();
+            if now.saturating_sub(looked) >= LOOK {
+                looked = now;
+                if threads::are_alone() {
+                    return self.finish(IDLE);
+                }
+                let used = clock::read(Clock::ThreadCpu);
+                self.recorder.counters.cpu_ns.fetch_add(used - cpu, Ordering::Relaxed);
+                cpu = used;
+            }
+            let is_wanted = |place: usize| !self.recorder.sensors.are_anothers(self.indices[place]);
+            self.follow_switch(&mut lock(&self.shared));
+            if !self.recorder.switch.is_on() || !(0..gpus.len()).any(is_wanted) {
+                let mut shared = lock(&self.shared);
+                shared.runs.forget(0..gpus.len() * count);
+                drop(shared);
+                std::thread::park_timeout(IDLE);
+                next = clock::monotonic();
+                continue;
+            }
+            if now < next {
+                std::thread::park_timeout(Duration::from_nanos(next - now));
+                continue;
+            }
+            for (place, gpu) in gpus.iter_mut().enumerate() {
+                if is_wanted(place) {
+                    self.sample(place, gpu);
+                } else {
+                    lock(&self.shared).runs.forget(place * count..(place + 1) * count);
+                }
+            }
+            self.samples.fetch_add(1, Ordering::Relaxed);
+            next += period;
+            let missed = clock::monotonic().saturating_sub(next) / period;
+            self.late.fetch_add(missed, Ordering::Relaxed);
+            next += missed * period;
+        }
+    }
+
+    /// Samples one GPU.
+    fn sample(&self, place: usize, gpu: &mut Sampled) {
+        let (index, bdf) = &self.gpus[place];
+        let now = clock::monotonic();
+        if gpu.device.is_none() && now.saturating_sub(gpu.looked) >= LOOK {
+            gpu.looked = now;
+            gpu.device = Device::find(&self.root, bdf, &self.metrics);
+            if gpu.device.is_none() && !gpu.was_missed {
+                gpu.was_missed = true;
+                let root = self.root.display();
+                let note =
+                    format!("no device {bdf:?} (GPU {index}) below {root}: its sensors are not recorded");
+                lock(&self.shared).notes.push(note);
+            }
+        }
+        let Some(device) = &mut gpu.device else { return };
+        let first = place * self.metrics.len();
+        let mut is_gone = true;
+        device.sample(|sensor, reading| {
+            let time = clock::monotonic();
+            let mut shared = lock(&self.shared);
+            if shared.ended {
+                return;
+            }
+            match reading {
+                Reading::Value(value) => {
+                    is_gone = false;
+                    gpu.is_silent[sensor] = false;
+                    shared.runs.sample(first + sensor, time, value, |run| self.push(run));
+                }
+                Reading::Asleep => {
+                    is_gone = false;
+                    shared.runs.end(first + sensor, time, |run| self.push(run));
+                }
+                Reading::Nothing(why) => {
+                    shared.runs.end(first + sensor, time, |run| self.push(run));
+                    gpu.is_silent[sensor] = true;
+                    if !std::mem::replace(&mut gpu.was_said[sensor], true) {
+                        let name = self.metrics[sensor].name();
+                        shared.notes.push(format!("sensor {name} of GPU {index} cannot be read: {why}"));
+                    }
+                }
+            }
+        });
+        let mut shared = lock(&self.shared);
+        for (sensor, silent) in gpu.is_silent.iter().enumerate() {
+            if !silent && shared.origins[first + sensor].is_none() {
+                shared.origins[first + sensor] = device.origin(sensor);
+            }
+        }
+        drop(shared);
+        // It may come back elsewhere, with other files.
+        if is_gone {
+            (gpu.device, gpu.looked) = (None, now);
+        }
+    }
+}
