@@ -130,6 +130,13 @@ fn scripts_of_zsh_and_fish_are_sound() {
             assert_eq!(checked.expect(0).stderr, "", "{checked}");
         }
     }
+    if installed("fish") {
+        let script = "source share/fish/vendor_completions.d/rpd.fish; complete -C 'rpd over'; complete -C 'rpd top --perc'";
+        let completed = ran(dir.command("fish").args(["--no-config", "-c", script]));
+        let words: Vec<&str> =
+            completed.expect(0).stdout.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert_eq!(words, ["overlap", "--percentiles"], "{completed}");
+    }
 }
 
 #[test]
