@@ -77,7 +77,7 @@ fn copies_between_host_and_device_by_kernels() {
         let by_type = "select opType || ' ' || count(*) as type from op group by opType order by opType";
         assert_eq!(
             trace.texts(by_type),
-            ["CopyDeviceToDevice 3", "CopyDeviceToHost 4", "CopyHostToDevice 5"],
+            ["CopyDeviceToDevice 3", "CopyDeviceToHost 5", "CopyHostToDevice 6"],
             "{loading:?}"
         );
     }

@@ -41,8 +41,9 @@ fn op_type(packet: &Packet) -> Option<&'static str> {
         return None;
     }
     Some(match packet.name.strip_prefix("__amd_rocclr_") {
-        Some(name) if name.starts_with("copyBufferRect") => "CopyDeviceToDevice2D",
-        Some(name) if name.starts_with("copy") => "CopyDeviceToDevice",
+        Some(name) if name.starts_with("copy") => {
+            copy_type(packet.direction.unwrap(), name.starts_with("copyBufferRect"))
+        }
         Some(name) if name.starts_with("fill") => "FillBuffer",
         _ => "KernelExecution",
     })
@@ -124,21 +125,21 @@ impl Expected {
 
     /// Kernels of the application.
     pub(crate) fn kernels(&self) -> usize {
-        self.count("KernelExecution")
+        self.count(|op_type| op_type == "KernelExecution")
     }
 
     /// Copies, by engines and by kernels.
     pub(crate) fn copies(&self) -> usize {
-        self.copies.len() + self.count("CopyDeviceToDevice") + self.count("CopyDeviceToDevice2D")
+        self.copies.len() + self.count(|op_type| op_type.starts_with("Copy"))
     }
 
     /// Fills.
     pub(crate) fn fills(&self) -> usize {
-        self.count("FillBuffer")
+        self.count(|op_type| op_type == "FillBuffer")
     }
 
-    fn count(&self, kind: &str) -> usize {
-        self.queues.values().flatten().filter(|packet| op_type(packet) == Some(kind)).count()
+    fn count(&self, is_counted: impl Fn(&str) -> bool) -> usize {
+        self.queues.values().flatten().filter_map(op_type).filter(|op_type| is_counted(op_type)).count()
     }
 
     /// Fails the test unless the ops of `trace`, all of one session, are these.
@@ -243,7 +244,8 @@ impl File<'_> {
             if file == log { Ok(()) } else { Err(format!("{place}: {what} {file}, log {log}")) }
         };
         let kind = op_type(packet).unwrap();
-        is("type", &&*op.op_type, &&*self.type_by_call(op, kind))?;
+        is("type", &&*op.op_type, &kind)?;
+        self.agrees_with_call(op).map_err(|difference| format!("{place}: {difference}"))?;
         let name = &self.names[&*packet.name];
         if kind == "KernelExecution" {
             is("description", &op.description, name)?;
@@ -266,15 +268,18 @@ impl File<'_> {
     }
 
     /// A copy kernel's buffers are where its call says that they are.
-    fn type_by_call(&self, op: &Op, kind: &str) -> String {
+    fn agrees_with_call(&self, op: &Op) -> Result<(), String> {
         let call = match self.calls.get(&op.id).map(Vec::as_slice) {
-            Some([id]) if kind.starts_with("Copy") => self.copy_apis.get(id),
+            Some([id]) if op.op_type.starts_with("Copy") => self.copy_apis.get(id),
             _ => None,
         };
-        let Some(call) = call else { return kind.to_string() };
+        let Some(call) = call else { return Ok(()) };
         let place = |device: i32| if device < 0 { "Host" } else { "Device" };
-        let rectangle = if kind.ends_with("2D") { "2D" } else { "" };
-        format!("Copy{}To{}{rectangle}", place(call.source), place(call.destination))
+        let by_call = format!("Copy{}To{}", place(call.source), place(call.destination));
+        if op.op_type.trim_end_matches("2D") == by_call {
+            return Ok(());
+        }
+        Err(format!("type {}, {by_call} by its call", op.op_type))
     }
 
     /// `file` in ns of CLOCK_MONOTONIC, `log` in ns of CLOCK_BOOTTIME.

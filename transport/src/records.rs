@@ -87,6 +87,10 @@ pub struct Dispatch {
     pub queue: u32,
     /// Submitting thread.
     pub tid: u32,
+    /// Of a kernel of the runtime's that copies: destination GPU, `NO_GPU` for host memory.
+    pub dst_gpu: u32,
+    /// Of a kernel of the runtime's that copies: source GPU, `NO_GPU` for host memory.
+    pub src_gpu: u32,
     /// Work-items per dimension; workgroups where `header` is [`NO_PACKET`].
     pub grid: [u32; 3],
     /// Dynamic and static LDS, bytes per workgroup.

@@ -1,4 +1,4 @@
-// Small copies of every direction between pinned and device memory. With GPU_FORCE_BLIT_COPY_SIZE=1024 HIP makes them with kernels.
+// Small copies of every direction between pinned and device memory, and of two in a graph, which has no call for each of them. With GPU_FORCE_BLIT_COPY_SIZE=1024 HIP makes them with kernels.
 #include "../../../fixtures/programs/check.h"
 
 int main() {
@@ -20,6 +20,16 @@ int main() {
     for (int i = 0; i < 4; i++) HIP(hipMemcpyAsync(other, second, size, hipMemcpyDeviceToHost, stream));
     HIP(hipStreamSynchronize(stream));
     for (unsigned i = 0; i < size / 4; i++) expect(other[i] == i, "copied", i);
-    puts("12 copies");
+
+    hipGraph_t graph;
+    hipGraphExec_t launchable;
+    HIP(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+    HIP(hipMemcpyAsync(device, other, size, hipMemcpyHostToDevice, stream));
+    HIP(hipMemcpyAsync(host, device, size, hipMemcpyDeviceToHost, stream));
+    HIP(hipStreamEndCapture(stream, &graph));
+    HIP(hipGraphInstantiate(&launchable, graph, nullptr, nullptr, 0));
+    HIP(hipGraphLaunch(launchable, stream));
+    HIP(hipStreamSynchronize(stream));
+    puts("14 copies");
     return 0;
 }

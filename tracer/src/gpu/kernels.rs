@@ -30,6 +30,9 @@ pub(crate) struct Kernel {
     pub(crate) is_instrumented: bool,
 }
 
+/// How the names of the runtime's own kernels begin.
+const RUNTIMES: &str = "__amd_rocclr_";
+
 struct KernelTable {
     kernels: RwLock<Vec<Arc<Kernel>>>,
     by_object: RwLock<HashMap<u64, KernelId>>,
@@ -144,10 +147,21 @@ fn find(object: u64) -> KernelId {
     add(object, Kernel::new(format!("kernel object {object:#x}"), NO_GPU, None))
 }
 
+/// Whose kernel it is, as far as a dispatch of it must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The application's.
+    Application,
+    /// The runtime's, and copies memory: its first arguments are the addresses of source and destination.
+    RuntimeCopies,
+    /// Another one of the runtime's.
+    Runtime,
+}
+
 /// The kernels one queue used last, so that a dispatch need not take a lock.
 pub(crate) struct Cache {
     generation: u64,
-    places: [(u64, KernelId, bool); Cache::PLACES],
+    places: [(u64, KernelId, Origin); Cache::PLACES],
 }
 
 impl Cache {
@@ -155,12 +169,12 @@ impl Cache {
 
     /// Empty.
     pub(crate) fn new() -> Cache {
-        Cache { generation: 0, places: [(0, 0, false); Cache::PLACES] }
+        Cache { generation: 0, places: [(0, 0, Origin::Application); Cache::PLACES] }
     }
 
-    /// The kernel that `object` means now, and whether it is the application's.
+    /// The kernel that `object` means now, and whose it is.
     #[inline]
-    pub(crate) fn find(&mut self, object: u64) -> (KernelId, bool) {
+    pub(crate) fn find(&mut self, object: u64) -> (KernelId, Origin) {
         let generation = TABLE.generation.load(Ordering::Acquire);
         if generation != self.generation {
             *self = Cache { generation, ..Cache::new() };
@@ -169,7 +183,7 @@ impl Cache {
         let place = &mut self.places[(object >> 6) as usize % Cache::PLACES];
         if place.0 != object || object == 0 {
             let id = find(object);
-            *place = (object, id, get(id).is_none_or(|kernel| !kernel.is_runtimes()));
+            *place = (object, id, get(id).map_or(Origin::Application, |kernel| kernel.origin()));
         }
         (place.1, place.2)
     }
@@ -191,14 +205,26 @@ impl Kernel {
         self.replaces.map(|(_, candidate)| candidate)
     }
 
-    /// Whether the runtime brought it along.
-    fn is_runtimes(&self) -> bool {
-        is_runtimes(&self.symbol)
+    fn origin(&self) -> Origin {
+        // ROCclr 5.2 to 6.4 blitcl.cpp. An image is no address.
+        let of_buffers = |name: &str| name.starts_with("copyBuffer") && !name.contains("Image");
+        match self.symbol.strip_prefix(RUNTIMES) {
+            Some(name) if of_buffers(name) && self.has_room_for(2 * size_of::<u64>()) => {
+                Origin::RuntimeCopies
+            }
+            Some(_) => Origin::Runtime,
+            None => Origin::Application,
+        }
+    }
+
+    /// Whether it is known to have so many bytes of arguments.
+    fn has_room_for(&self, bytes: usize) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.kernarg_segment_size as usize >= bytes)
     }
 
     /// What it does: kernels of the runtime's own have names of their own.
     fn role(&self) -> Role {
-        match self.symbol.strip_prefix("__amd_rocclr_") {
+        match self.symbol.strip_prefix(RUNTIMES) {
             Some(name) if name.starts_with("copyBufferRect") => Role::CopyRect,
             Some(name) if name.starts_with("copy") => Role::Copy,
             Some(name) if name.starts_with("fill") => Role::Fill,
@@ -209,7 +235,7 @@ impl Kernel {
 
 /// Whether a kernel of that name is one that the runtime has brought along.
 pub(crate) fn is_runtimes(name: &str) -> bool {
-    name.starts_with("__amd_rocclr_")
+    name.starts_with(RUNTIMES)
 }
 
 /// The kernel numbered `id`, for the writer.
@@ -246,10 +272,10 @@ mod tests {
         let named = |symbol: &str| Kernel::new(symbol.into(), 0, None);
         let mut cache = Cache::new();
         let old = add(0x7000, named("old.kd"));
-        assert_eq!(cache.find(0x7000), (old, true));
+        assert_eq!(cache.find(0x7000), (old, Origin::Application));
         remove(&[0x7000]);
         let new = add(0x7000, named("new.kd"));
-        assert_eq!(cache.find(0x7000), (new, true));
+        assert_eq!(cache.find(0x7000), (new, Origin::Application));
         assert_eq!(get(old).unwrap().symbol, "old.kd", "earlier dispatches keep their name");
     }
 
@@ -258,7 +284,7 @@ mod tests {
         let mut cache = Cache::new();
         let (id, _) = cache.find(0xabc0);
         assert_eq!(get(id).unwrap().symbol, "kernel object 0xabc0");
-        assert_eq!(cache.find(0xabc0), (id, true));
+        assert_eq!(cache.find(0xabc0), (id, Origin::Application));
     }
 
     #[test]
@@ -292,5 +318,28 @@ mod tests {
         assert_eq!(role("__amd_rocclr_fillBufferAligned.kd"), Role::Fill);
         assert_eq!(role("__amd_rocclr_gwsInit.kd"), Role::Kernel);
         assert_eq!(role("_Z4copyPf.kd"), Role::Kernel);
+    }
+
+    #[test]
+    fn copy_kernels_whose_first_arguments_are_two_addresses() {
+        let origin = |symbol: &str, arguments: Option<u32>| {
+            let facts = arguments.map(|bytes| {
+                let mut facts = rpd_codeobject::Kernel::default();
+                facts.kernarg_segment_size = bytes;
+                facts
+            });
+            Kernel::new(symbol.into(), 0, facts).origin()
+        };
+        assert_eq!(origin("__amd_rocclr_copyBufferAligned.kd", Some(40)), Origin::RuntimeCopies);
+        assert_eq!(origin("__amd_rocclr_copyBufferRect.kd", Some(112)), Origin::RuntimeCopies);
+        for (symbol, arguments) in [
+            ("__amd_rocclr_copyBuffer.kd", Some(8)),
+            ("__amd_rocclr_copyBuffer.kd", None),
+            ("__amd_rocclr_copyBufferToImage.kd", Some(112)),
+            ("__amd_rocclr_fillBufferAligned.kd", Some(112)),
+        ] {
+            assert_eq!(origin(symbol, arguments), Origin::Runtime, "{symbol}");
+        }
+        assert_eq!(origin("copyBuffer.kd", Some(40)), Origin::Application);
     }
 }

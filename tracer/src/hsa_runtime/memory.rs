@@ -3,7 +3,10 @@
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
+use rpd_transport::records::NO_GPU;
+
 use super::abi::*;
+use super::agent::{Gpu, Gpus};
 
 /// The runtime's functions for it.
 pub(crate) struct MemoryFunctions {
@@ -131,6 +134,23 @@ impl MemoryFunctions {
             owner: info.owner,
         };
         (status == SUCCESS && info.kind != POINTER_UNKNOWN && allocation.has(address)).then_some(allocation)
+    }
+
+    /// The GPUs that a copy from `src` to `dst` by `gpu` goes to and comes from, `NO_GPU` for host memory, by who has the memory. Memory
+    /// that the runtime does not know is the processor's; where it knows neither, both are taken for the GPU's own.
+    ///
+    /// # Safety
+    /// As for [`MemoryFunctions::kernargs`].
+    pub(crate) unsafe fn ends(&self, gpus: &Gpus, gpu: &Gpu, dst: u64, src: u64) -> (u32, u32) {
+        // SAFETY: the caller's promise.
+        let owners = [dst, src].map(|address| unsafe { self.allocation(address) });
+        if owners.iter().all(Option::is_none) {
+            return (gpu.index, gpu.index);
+        }
+        let [dst, src] = owners.map(|owner| {
+            owner.and_then(|allocation| gpus.of(allocation.owner)).map_or(NO_GPU, |gpu| gpu.index)
+        });
+        (dst, src)
     }
 
     /// Begins a copy, at whose end `signal` is one less; whether the runtime has taken it.

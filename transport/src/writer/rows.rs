@@ -2,8 +2,6 @@
 
 mod calls;
 
-use std::collections::{HashMap, VecDeque};
-
 use rpd_schema::{
     ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, MonitorRow, OpId, OpRow,
     ReplacementRow, TickRow,
@@ -98,31 +96,8 @@ pub(super) struct Rows {
     /// Since the session began, the open transaction included.
     recorded: Recorded,
     watches: Vec<Watch>,
-    /// What calls copy whose packets may be HIP's copy kernels.
-    copies: Copies,
     /// Whether the sensors of these GPUs are this process's in the open transaction.
     claims: Vec<(u32, bool)>,
-}
-
-/// Which way calls copy: what they submit may complete long after them. Of very many the oldest are forgotten.
-#[derive(Default)]
-struct Copies {
-    directions: HashMap<u64, CopyDirection>,
-    order: VecDeque<u64>,
-}
-
-impl Copies {
-    const MOST: usize = 1 << 16;
-
-    fn add(&mut self, call: u64, direction: CopyDirection) {
-        self.directions.insert(call, direction);
-        self.order.push_back(call);
-        if self.order.len() > Copies::MOST
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.directions.remove(&oldest);
-        }
-    }
 }
 
 /// From where to where memory is copied.
@@ -177,7 +152,6 @@ impl Rows {
             frames: recorder.stacks.as_ref().map(Frames::new),
             recorded: Recorded::default(),
             watches: recorder.setup.sources.iter().filter_map(|source| source.watch()).collect(),
-            copies: Copies::default(),
             claims: Vec::new(),
         }
     }
@@ -286,7 +260,7 @@ impl Rows {
             start: record.start,
             end: record.end,
             description: if kernel.role == Role::Kernel { kernel.name } else { appender.empty() },
-            op_type: appender.intern(self.op_type(kernel.role, record.correlation))?,
+            op_type: appender.intern(op_type(kernel.role, record))?,
         };
         appender.op(&op)?;
         appender.api_op(api, op.id)?;
@@ -349,11 +323,7 @@ impl Rows {
     /// A copy: the operation, when it completed; where no call is `linked` also a call of its own and what it moves.
     pub(super) fn copy(&mut self, appender: &mut Appender, record: &Copy, linked: bool) -> Result<(), Error> {
         self.recorded.without_call += u64::from(!linked);
-        let mut direction = CopyDirection::between(record.src_gpu, record.dst_gpu);
-        if linked && record.src_gpu == record.dst_gpu {
-            // HIP also says so to have the runtime copy with a kernel, wherever the buffers lie.
-            direction = self.copies.directions.get(&record.correlation).copied().unwrap_or(direction);
-        }
+        let direction = CopyDirection::between(record.src_gpu, record.dst_gpu);
         let api = if linked {
             self.call_id(record.correlation)
         } else {
@@ -399,19 +369,6 @@ impl Rows {
         appender.api_op(api, op.id)?;
         self.recorded.copies += 1;
         Ok(())
-    }
-
-    /// The type of what a kernel in that role does for the call `correlation`. A copy kernel does not say where its buffers lie, the
-    /// call does; without one it is the runtime's own way of copying inside a device.
-    fn op_type(&self, role: Role, correlation: u64) -> &'static str {
-        let direction =
-            || self.copies.directions.get(&correlation).copied().unwrap_or(CopyDirection::DeviceToDevice);
-        match role {
-            Role::Kernel => "KernelExecution",
-            Role::Copy => direction().op_type(false),
-            Role::CopyRect => direction().op_type(true),
-            Role::Fill => "FillBuffer",
-        }
     }
 
     /// Whether stack frames wait for the next transaction.
@@ -539,6 +496,17 @@ impl Rows {
         let id = OpId(self.ids.op);
         self.ids.op += 1;
         id
+    }
+}
+
+/// The type of what a kernel in that role does.
+fn op_type(role: Role, record: &Dispatch) -> &'static str {
+    let direction = CopyDirection::between(record.src_gpu, record.dst_gpu);
+    match role {
+        Role::Kernel => "KernelExecution",
+        Role::Copy => direction.op_type(false),
+        Role::CopyRect => direction.op_type(true),
+        Role::Fill => "FillBuffer",
     }
 }
 

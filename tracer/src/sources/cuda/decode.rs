@@ -250,6 +250,8 @@ impl Decoder {
             gpu,
             queue: operation.stream,
             tid: self.recorder.pid,
+            dst_gpu: gpu,
+            src_gpu: gpu,
             grid: run.grid,
             group_segment: run.static_shared.saturating_add(run.dynamic_shared),
             private_segment: run.local,

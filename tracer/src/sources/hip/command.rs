@@ -175,6 +175,7 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
         _ => return copy(recorder, command, created, (start, end)),
     };
     let workgroup = created.workgroup.map(|size| u16::try_from(size).unwrap_or(u16::MAX));
+    let (dst_gpu, src_gpu) = created.ends.unwrap_or((command.gpu, command.gpu));
     let dispatch = records::Dispatch {
         submit_start: created.time,
         submit_end: created.time,
@@ -191,6 +192,8 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
         gpu: command.gpu,
         queue: command.queue + 1,
         tid: created.tid,
+        dst_gpu,
+        src_gpu,
         grid: std::array::from_fn(|axis| created.grid[axis].saturating_mul(created.workgroup[axis])),
         group_segment: created.shared,
         private_segment: 0,

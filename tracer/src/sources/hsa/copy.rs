@@ -179,6 +179,13 @@ fn timed(
 
 fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) -> records::Copy {
     let index = |agent| hsa.known.gpus.of(agent).map_or(NO_GPU, |gpu| gpu.index);
+    let (mut dst_gpu, mut src_gpu) = (index(job.dst_agent), index(job.src_agent));
+    if dst_gpu == src_gpu {
+        // HIP also says so to have the runtime copy with a kernel, wherever the memory lies.
+        // SAFETY: the runtime has just taken the copy.
+        (dst_gpu, src_gpu) =
+            unsafe { hsa.memory.ends(&hsa.known.gpus, job.gpu, job.dst as u64, job.src as u64) };
+    }
     records::Copy {
         submit_start: start,
         submit_end: end,
@@ -193,8 +200,8 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
         completion: completion.0,
         correlation: call::cause().call,
         gpu: job.gpu.index,
-        dst_gpu: index(job.dst_agent),
-        src_gpu: index(job.src_agent),
+        dst_gpu,
+        src_gpu,
         tid: thread::tid(),
         function: job.function,
         source: functions::SOURCE,

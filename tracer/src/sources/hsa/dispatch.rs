@@ -2,7 +2,8 @@
 //!
 //! Runs on the thread that rang the doorbell, under the queue's lock, inside the runtime: it may not wait, lock or call the
 //! runtime on its usual path. Cost: two clock readings, one copy of each packet, one ring push per dispatch. A dispatch with a signal of
-//! the application takes a lock that it shares with a 64th of all such signals, and memory for the times, see [`super::app_signal`].
+//! the application takes a lock that it shares with a 64th of all such signals, and memory for the times, see [`super::app_signal`]. Of a
+//! copy kernel the runtime is asked whose memory it copies.
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -20,7 +21,7 @@ use super::in_flight::{InFlight, TimesFrom};
 use super::queue::{Ends, HwQueue};
 use super::signal;
 use super::state::Hsa;
-use crate::gpu::kernels;
+use crate::gpu::kernels::{self, Origin};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
 use crate::intercept;
@@ -139,8 +140,15 @@ impl QueueInterceptor {
         match self.timing(hsa, application) {
             Some((signal, timing)) => {
                 packet.completion = signal;
-                let (kernel, is_applications) = self.kernels.find(packet.kernel_object);
+                let (kernel, origin) = self.kernels.find(packet.kernel_object);
                 let mut record = describe(&packet, application, index, queue, kernel);
+                if origin == Origin::RuntimeCopies && packet.kernarg != 0 {
+                    // SAFETY: the runtime has made the arguments of its own kernel, two addresses at least, and keeps them until it has run.
+                    let [src, dst] = unsafe { (packet.kernarg as *const [u64; 2]).read_unaligned() };
+                    // SAFETY: the runtime is submitting a packet.
+                    let ends = unsafe { hsa.memory.ends(&hsa.known.gpus, queue.gpu, dst, src) };
+                    (record.dst_gpu, record.src_gpu) = ends;
+                }
                 let replaced = match intercept::is_on() {
                     // SAFETY: a packet of the application's, which has just submitted it.
                     true => unsafe {
@@ -155,7 +163,7 @@ impl QueueInterceptor {
                 }
                 let cause = queue.reservations.cause(index);
                 (record.correlation, record.stream) = (cause.call, cause.stream);
-                if is_applications && cause.launches && self.launched != cause.call {
+                if origin == Origin::Application && cause.launches && self.launched != cause.call {
                     (record.launch, self.launched) = (1, cause.call);
                 }
                 self.timed.push(InFlight { record, timing, recorded, in_use });
@@ -193,6 +201,8 @@ fn describe(
         gpu: queue.gpu.index,
         queue: queue.number,
         tid: thread::tid(),
+        dst_gpu: queue.gpu.index,
+        src_gpu: queue.gpu.index,
         grid: packet.grid,
         group_segment: packet.group_segment,
         private_segment: packet.private_segment,

@@ -71,7 +71,6 @@ impl Rows {
     fn transfer(&mut self, appender: &mut Appender, call: &Call, copy: &Transfer) -> Result<(), Error> {
         let device = |gpu: u32| if gpu == NO_GPU { -1 } else { gpu as i32 };
         let direction = CopyDirection::between(call.src_gpu, call.dst_gpu);
-        self.copies.add(call.correlation, direction);
         appender.copy_api(&CopyApiRow {
             api: self.call_id(call.correlation),
             stream: copy.stream,
