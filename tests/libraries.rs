@@ -91,6 +91,84 @@ fn llama_cpp_adds_tensors() {
     }
 }
 
+/// The blocks of all kernels of the program are counted: each wavefront that was launched has entered the first block of its kernel. Kernels
+/// that cannot count are named, with one of the reasons `refused`. Returns the run, and the kernels that counted.
+#[track_caller]
+fn counted(run: Run<'_>, dir: &Dir, what: &str, refused: &[&str]) -> (Ran, Vec<String>) {
+    let ran = run.env("RPDT_COUNT_BLOCKS", what).run();
+    ran.expect(0);
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    let told = |line: &&str| line.contains("is not counted on GPU");
+    for line in ran.stderr.lines().filter(told) {
+        assert!(refused.iter().any(|reason| line.contains(reason)), "{line}");
+    }
+    let launched: Vec<(String, i64)> = trace.rows(
+        "select S.string, sum(D.gridX * D.gridY * D.gridZ * ((D.workgroupX * D.workgroupY * D.workgroupZ + 63) / 64))
+         from (select distinct op_id, kernelName_id from ext_instrumentation where analyzer = 'blocks') I
+         join ext_dispatch D on D.op_id = I.op_id join rocpd_string S on S.id = I.kernelName_id group by 1",
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    );
+    // The first block of the kernel, and of each function that it calls.
+    let entered: Vec<(String, i64)> = trace.rows(
+        "select S.string, sum(C.waves) from ext_blockcount C join ext_block B on B.id = C.block_id
+         join ext_instrumentation I on I.id = C.instrumentation_id join rocpd_string S on S.id = I.kernelName_id
+         where B.offset = (select min(offset) from ext_block where functionName = B.functionName and kernel_id = B.kernel_id)
+         group by S.string, B.functionName",
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    );
+    for (kernel, waves) in &launched {
+        assert!(entered.contains(&(kernel.clone(), *waves)), "{kernel}: {waves} launched, {entered:?}{ran}");
+    }
+    (ran, launched.into_iter().map(|(kernel, _)| kernel).collect())
+}
+
+/// Those of the vendor's BLAS, its kernels of assembly among them.
+#[test]
+#[ignore = "make matrix: needs librocblas-dev"]
+fn rocblas_counts_its_blocks() {
+    for what in ["count", "lanes", "time"] {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("rocblas")).recorded(Loading::Preload);
+        let (ran, kernels) = counted(run, &dir, what, &[]);
+        assert_eq!(ran.stdout, "the product is right\n");
+        assert!(kernels.iter().any(|kernel| kernel.starts_with("Cijk_")), "{what}: {kernels:?}{ran}");
+    }
+}
+
+/// Those of a large program: its own checks find its results right.
+#[test]
+#[ignore = "make matrix: needs llama.cpp-tests and libggml0-backend-hip"]
+fn llama_cpp_counts_its_blocks() {
+    const TEST: &str = "/usr/libexec/x86_64-linux-gnu/llama.cpp-tests/test-backend-ops";
+    for (what, operation) in [("lanes", "SUM_ROWS"), ("count", "ARGMAX"), ("time", "SCALE")] {
+        let dir = Dir::new();
+        let run = ["test", "-o", operation].into_iter().fold(Run::new(&dir, TEST), Run::arg);
+        let (ran, kernels) = counted(run.recorded(Loading::Preload), &dir, what, &[]);
+        assert!(ran.stdout.contains("ROCm0") && ran.stdout.contains("tests passed"), "{ran}");
+        assert!(!kernels.is_empty(), "{operation}: {ran}");
+    }
+}
+
+/// Those of Triton's compiler.
+#[test]
+fn triton_kernels_count_their_blocks() {
+    if !Path::new(TRITON).exists() {
+        return not_tested("no Triton, and HIP 5 refuses its code objects: `make matrix` has both");
+    }
+    let dir = Dir::new();
+    for kernel in ["add_kernel", "dot_kernel"] {
+        let builds = triton_builds(&dir, &format!("own {kernel} 4 1024\n"));
+        for what in ["count", "lanes", "time"] {
+            let of_kernel = Dir::new();
+            let (ran, kernels) =
+                counted(launched(&of_kernel, &builds[0], kernel, "10"), &of_kernel, what, &[]);
+            assert_eq!(ran.stdout, format!("{kernel} is right in 10 rounds\n"), "{ran}");
+            assert_eq!(kernels, [kernel], "{what}");
+        }
+    }
+}
+
 /// Where `tests/matrix/run` puts Triton.
 const TRITON: &str = "/opt/triton";
 

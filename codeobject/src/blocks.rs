@@ -10,7 +10,8 @@ mod indirect;
 use std::ops::Range;
 
 use crate::Function;
-use crate::instruction::{Control, Instruction};
+use crate::descriptor::SECOND_ENTRY;
+use crate::instruction::{Control, Indexing, Instruction};
 
 /// Why the blocks of a function are not known. Addresses are virtual ones of the code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +32,12 @@ pub enum Obstacle {
         address: u64,
         /// Where it leads.
         target: u64,
+    },
+    /// A kernel with preloaded arguments has two entries.
+    #[error("no instruction is at its second entry, {address:#x}")]
+    NoSecondEntry {
+        /// Where it should be.
+        address: u64,
     },
     /// The last instruction is no branch.
     #[error("the code runs out of its function at {address:#x}")]
@@ -82,6 +89,28 @@ pub struct FunctionBlocks {
     pub steps: Vec<Step>,
     /// Which of them are a block: executed one behind the other, entered at the first only. A call ends a block.
     pub blocks: Vec<Range<usize>>,
+    /// Of a kernel whose arguments are preloaded: which of the instructions is its second entry.
+    pub second_entry: Option<usize>,
+}
+
+impl FunctionBlocks {
+    /// Whether a block begins where vector registers are counted from M0 on (s_set_gpr_idx_on).
+    pub(crate) fn has_indexed_block(&self) -> bool {
+        let mut is_on = false;
+        for block in &self.blocks {
+            if is_on {
+                return true;
+            }
+            for step in &self.steps[block.clone()] {
+                match step.instruction.indexing() {
+                    Some(Indexing::On) => is_on = true,
+                    Some(Indexing::Off) => is_on = false,
+                    Some(Indexing::Once) | None => {}
+                }
+            }
+        }
+        false
+    }
 }
 
 /// Finds them.
@@ -89,7 +118,7 @@ pub struct FunctionBlocks {
 /// # Errors
 /// Why they are not known.
 pub fn blocks(function: &Function<'_>) -> Result<FunctionBlocks, Obstacle> {
-    let mut code = Code::of(function);
+    let mut code = Code::of(function)?;
     code.follow_indirect()?;
     code.reached(function.descriptor.is_some())
 }
@@ -125,10 +154,12 @@ struct Code {
     places: Vec<u32>,
     /// Whether a block begins there.
     leads: Vec<bool>,
+    /// Places of the instructions at which it is entered.
+    entries: Vec<usize>,
 }
 
 impl Code {
-    fn of(function: &Function<'_>) -> Code {
+    fn of(function: &Function<'_>) -> Result<Code, Obstacle> {
         let words: Vec<u32> = function
             .code
             .chunks_exact(4)
@@ -139,6 +170,7 @@ impl Code {
             decoded: Vec::with_capacity(words.len()),
             places: vec![NONE; words.len()],
             leads: Vec::new(),
+            entries: vec![0],
         };
         let mut at = 0;
         while at < words.len() {
@@ -155,8 +187,14 @@ impl Code {
             at += instruction.map_or(1, |instruction| instruction.length as usize / 4);
         }
         code.leads = vec![false; code.decoded.len()];
-        if let Some(first) = code.leads.first_mut() {
-            *first = true;
+        if function.descriptor.is_some_and(|descriptor| descriptor.preloads_arguments) {
+            let address = function.address.saturating_add(SECOND_ENTRY);
+            code.entries.push(code.place(address).ok_or(Obstacle::NoSecondEntry { address })?);
+        }
+        for entry in &code.entries {
+            if let Some(first) = code.leads.get_mut(*entry) {
+                *first = true;
+            }
         }
         for place in 0..code.decoded.len() {
             if code.decoded[place].control() != Control::Next {
@@ -166,7 +204,7 @@ impl Code {
                 code.lead_to_target(place);
             }
         }
-        code
+        Ok(code)
     }
 
     /// The instruction at an address of this function.
@@ -197,7 +235,7 @@ impl Code {
     /// What can be reached from the first instruction.
     fn reached(&self, is_kernel: bool) -> Result<FunctionBlocks, Obstacle> {
         let mut is_reached = vec![false; self.decoded.len()];
-        let mut open = vec![0];
+        let mut open = self.entries.clone();
         while let Some(mut place) = open.pop() {
             loop {
                 let Some(decoded) = self.decoded.get(place) else {
@@ -242,6 +280,9 @@ impl Code {
                 _ => found.blocks.push(at..at + 1),
             }
             is_behind = true;
+            if self.entries.get(1) == Some(&place) {
+                found.second_entry = Some(at);
+            }
             found.steps.push(Step { address: decoded.address, instruction, target: decoded.target });
         }
         Ok(found)

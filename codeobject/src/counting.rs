@@ -10,8 +10,8 @@
 //!   count into buffers of their own. The entry reads the cell and goes on in the code that all slots share.
 //! - **Data.** The code works on the original's data: each address that it works out of its own is the one that the original would work
 //!   out. So what the original and the counting kernels share is there once, and function pointers are those of the original code.
-//! - **Calls.** Calls of known functions lead to their counting copies. A function that is called by a pointer runs as it is, uncounted:
-//!   [`CountedKernel::calls_by_pointer`].
+//! - **Calls.** Calls of known functions lead to their counting copies. A call by a pointer looks for the original's function there among those
+//!   of the code object that a pointer may lead to, and goes on in its counting copy. What it does not find runs as it is, uncounted.
 //!
 //! Nothing that is added touches SCC where it is in use, VCC or M0; EXEC is what it was behind each sequence. Waits (s_waitcnt) need no
 //! change: an added operation can only make fewer of the program's own ones outstanding.
@@ -83,7 +83,7 @@ pub enum Refusal {
     #[error(transparent)]
     Object(#[from] Error),
     /// Built for a processor whose code is not rewritten.
-    #[error("built for {0}: only gfx900 to gfx909 and gfx90c are rewritten")]
+    #[error("built for {0}: only gfx900 to gfx90c and gfx940 to gfx942 are rewritten")]
     Target(String),
     /// The loader would have to find symbols elsewhere.
     #[error("it refers to {0}, which it does not define")]
@@ -172,7 +172,8 @@ pub struct CountedKernel {
     pub registers: AllottedRegisters,
     /// It counts through the scalar unit, since too few vector registers were free.
     pub is_scalar: bool,
-    /// It, or a function that it calls, calls functions that only a register names. They run as they are, and are not counted.
+    /// It, or a function that it calls, calls functions that only a register names. They are counted if the code object has them and they can
+    /// be; others run as they are.
     pub calls_by_pointer: bool,
     processor: String,
 }
@@ -292,15 +293,38 @@ pub fn rewrite(
         refused: program.refused.clone(),
         map: AddressMap::default(),
     };
-    for group in program.groups(&original) {
-        groups::count(&original, &options, &group, &mut made, &mut rewritten);
+    for group in program.groups(&original, &program.kernels, true) {
+        let Err(refusal) = groups::count(&original, &options, &group, &mut made, &mut rewritten) else {
+            continue;
+        };
+        let kernels: Vec<usize> = group.kernels.iter().map(|(place, _)| *place).collect();
+        if group.pointed.is_empty() {
+            refuse(&original, &kernels, &refusal, &mut rewritten);
+            continue;
+        }
+        // Functions that pointers may lead to tie many kernels together; each may do without them.
+        for group in program.groups(&original, &kernels, false) {
+            if let Err(refusal) = groups::count(&original, &options, &group, &mut made, &mut rewritten) {
+                let kernels: Vec<usize> = group.kernels.iter().map(|(place, _)| *place).collect();
+                refuse(&original, &kernels, &refusal, &mut rewritten);
+            }
+        }
     }
     rewritten.object = object::append(object, &original, made)?;
     Ok(rewritten)
 }
 
-/// Processors whose code is rewritten: their instructions are the same but for a few that do not matter here.
+fn refuse(original: &object::Original<'_>, kernels: &[usize], why: &Refusal, rewritten: &mut Rewritten) {
+    let named = |place: &usize| (original.functions[*place].name.to_string(), why.clone());
+    rewritten.refused.extend(kernels.iter().map(named));
+}
+
+/// Processors whose code is rewritten: what differs in their instructions does not matter here.
+const PROCESSORS: [&str; 11] = [
+    "gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90a", "gfx90c", "gfx940", "gfx941",
+    "gfx942",
+];
+
 fn is_rewritten(target: &Target) -> bool {
-    ["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c"]
-        .contains(&target.processor.as_str())
+    PROCESSORS.contains(&target.processor.as_str())
 }

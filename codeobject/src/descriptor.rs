@@ -8,6 +8,9 @@ use crate::{Kernel, Target};
 /// Size of a descriptor.
 pub const SIZE: usize = 64;
 
+/// Bytes between the two entries of a kernel whose arguments are preloaded.
+pub const SECOND_ENTRY: u64 = 256;
+
 /// A decoded kernel descriptor (ABI version 3 and later).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,6 +29,9 @@ pub struct Descriptor {
     pub uses_dynamic_stack: bool,
     /// From gfx10 on: a work-group may use both CUs of a work-group processor. Means something else before.
     pub workgroup_processor_mode: bool,
+    /// Arguments are in scalar registers when a wave starts (gfx90a and gfx940 on). Then it starts [`SECOND_ENTRY`] bytes behind the first
+    /// instruction, where firmware does that, and at the first, which loads them, where it does not.
+    pub preloads_arguments: bool,
     rsrc1: u32,
     rsrc3: u32,
 }
@@ -54,6 +60,7 @@ impl Descriptor {
             wavefront_size: if properties & 1 << 10 != 0 { 32 } else { 64 },
             uses_dynamic_stack: properties & 1 << 11 != 0,
             workgroup_processor_mode: word(48) & 1 << 29 != 0,
+            preloads_arguments: bytes[58] & 0x7f != 0,
             rsrc1: word(48),
             rsrc3: word(44),
         }

@@ -9,7 +9,7 @@ mod work;
 
 pub use operands::Registers;
 pub(crate) use operands::ScalarWrites;
-pub use work::{Wait, Work};
+pub use work::{InstructionSet, Wait, Work};
 
 /// The format of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -180,7 +180,9 @@ pub(crate) mod op {
     pub(crate) const S_SWAPPC_B64: u32 = 30;
     pub(crate) const S_ABS_I32: u32 = 48;
     pub(crate) const S_CMP_LG_U32: u32 = 7;
+    pub(crate) const S_CMP_GE_U32: u32 = 9;
     pub(crate) const S_BRANCH: u32 = 2;
+    pub(crate) const S_CBRANCH_SCC1: u32 = 5;
 }
 
 impl Instruction {
@@ -251,7 +253,8 @@ impl Instruction {
     /// What kind of work it is.
     pub fn class(&self) -> InstructionClass {
         match self.format {
-            Format::Vop3p if (64..88).contains(&self.op) || self.op > 89 => InstructionClass::Mfma,
+            // Of gfx940 two are in front of the others (xf32).
+            Format::Vop3p if (62..88).contains(&self.op) || self.op > 89 => InstructionClass::Mfma,
             Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3p | Format::Vintrp => {
                 InstructionClass::Valu
             }

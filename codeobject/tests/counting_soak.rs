@@ -7,8 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rpd_codeobject::CodeObject;
 use rpd_codeobject::container::code_objects;
 use rpd_codeobject::counting::{Options, Variant, rewrite};
+
+#[path = "hostile/sound.rs"]
+mod sound;
+use sound::sound;
 
 const DIRECTORY: &str = "/usr/lib/x86_64-linux-gnu";
 
@@ -65,8 +70,10 @@ fn libraries_count_or_say_why_not() {
         let Ok(parts) = code_objects(&bytes) else { continue };
         let name = path.file_name().expect("a name").to_string_lossy();
         let library = if name.ends_with("co") { "code objects".to_string() } else { name.into_owned() };
-        let sums = libraries.entry(library).or_default();
         for part in parts {
+            let Ok(parsed) = CodeObject::parse(&part.bytes) else { continue };
+            let key = format!("{library} {}", parsed.target.processor);
+            let sums = libraries.entry(key).or_default();
             let options = Options { variant: Variant::Waves, slots: 1, ..Options::default() };
             let begin = Instant::now();
             let made = match rewrite(&part.bytes, &options, &|_| true) {
@@ -89,11 +96,9 @@ fn libraries_count_or_say_why_not() {
                 *sums.refused.entry(kind(&refusal.to_string())).or_default() += 1;
             }
             // What was made is read as what it was, with a segment more.
-            let again = rpd_codeobject::CodeObject::parse(&made.object).expect("a code object");
-            assert_eq!(
-                again.kernels,
-                rpd_codeobject::CodeObject::parse(&part.bytes).expect("a code object").kernels
-            );
+            let again = CodeObject::parse(&made.object).expect("a code object");
+            assert_eq!(again.kernels, parsed.kernels);
+            sound(&part.bytes, &made);
         }
     }
     for (library, sums) in libraries {

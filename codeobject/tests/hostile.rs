@@ -94,7 +94,7 @@ fn changed_bytes() {
 #[test]
 fn changed_code() {
     // 100,000 in all.
-    let rounds = if std::env::var_os("RPD_SOAK").is_some() { 24_000 } else { 400 };
+    let rounds = if std::env::var_os("RPD_SOAK").is_some() { 16_000 } else { 300 };
     let mut random = Sequence(3);
     // Words that mean much: s_getpc, s_add of a literal, s_setpc, s_swappc, s_branch, s_cbranch, s_set_gpr_idx_on, s_endpgm, no instruction.
     let words: [u32; 9] = [
@@ -113,6 +113,8 @@ fn changed_code() {
         "counting-gfx906-o2.co",
         "counting-gfx900-o2.co",
         "gfx908-v4.co",
+        "counting-gfx90a-o2.co",
+        "counting-gfx942-o2.co",
         "linked-v4.co",
         "counting-gfx906-o0.co",
     ] {

@@ -43,14 +43,17 @@ impl Code {
         }
         // What is known where a block begins; `None` for one that has not been reached so far.
         let mut known: Vec<Option<KnownRegisters>> = vec![None; starts.len()];
-        let mut open = Vec::new();
+        let mut open: Vec<usize> = Vec::new();
+        for entry in self.entries.iter().filter(|entry| **entry < block_of.len()) {
+            known[block_of[*entry]] = Some(KnownRegisters::default());
+            open.push(block_of[*entry]);
+        }
         // Each block that nothing known leads to is entered from somewhere with nothing known, as the first one is.
         for first in 0..starts.len() {
-            if known[first].is_some() {
-                continue;
+            if known[first].is_none() {
+                known[first] = Some(KnownRegisters::default());
+                open.push(first);
             }
-            known[first] = Some(KnownRegisters::default());
-            open.push(first);
             while let Some(block) = open.pop() {
                 let mut registers = known[block].clone().unwrap_or_default();
                 for place in starts[block]..end(block) {

@@ -39,6 +39,17 @@ impl Assembler {
         self.words.push(literal);
     }
 
+    /// SOPC.
+    pub(super) fn sopc(&mut self, number: u32, one: u32, other: u32) {
+        self.words.push(0xbf00_0000 | number << 16 | other << 8 | one);
+    }
+
+    /// SOPC whose second source is a literal.
+    pub(super) fn sopc_literal(&mut self, number: u32, one: u32, literal: u32) {
+        self.sopc(number, one, LITERAL);
+        self.words.push(literal);
+    }
+
     /// SOPP.
     pub(super) fn sopp(&mut self, number: u32, immediate: u32) {
         self.words.push(0xbf80_0000 | number << 16 | immediate & 0xffff);

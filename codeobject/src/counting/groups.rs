@@ -2,18 +2,17 @@
 
 use super::assembler::Assembler;
 use super::layout::{Form, Layout};
-use super::object::{Appended, DescriptorWords, Original};
+use super::object::{Appended, DescriptorWords, Original, RegisterFile};
 use super::program::Group;
 use super::sequences::Sequences;
 use super::{Block, CountedKernel, Options, Refusal, Rewritten, Slot, Variant};
-use crate::blocks::FunctionBlocks;
-use crate::descriptor;
-use crate::instruction::{Indexing, SCALARS};
+use crate::descriptor::{self, SECOND_ENTRY};
+use crate::instruction::SCALARS;
 
 /// Bytes of a cell.
 const CELL: u64 = 16;
 /// Alignment of entries, and of the first byte of a group.
-const ENTRY: u64 = 256;
+const ENTRY: u64 = SECOND_ENTRY;
 const VECTORS: u32 = 256;
 
 /// A wanted kernel of a group.
@@ -25,22 +24,11 @@ struct Wanted {
     calls_by_pointer: bool,
 }
 
-/// Adds a group's counting code, or the reason why it has none.
+/// Adds a group's counting code.
+///
+/// # Errors
+/// Why it has none. Then nothing was added.
 pub(super) fn count(
-    original: &Original<'_>,
-    options: &Options,
-    group: &Group<'_>,
-    appended: &mut Appended,
-    rewritten: &mut Rewritten,
-) {
-    if let Err(refusal) = counted(original, options, group, appended, rewritten) {
-        for (place, _) in &group.kernels {
-            rewritten.refused.push((original.functions[*place].name.to_string(), refusal.clone()));
-        }
-    }
-}
-
-fn counted(
     original: &Original<'_>,
     options: &Options,
     group: &Group<'_>,
@@ -52,7 +40,8 @@ fn counted(
         let (address, descriptor) = original.descriptor(*place).ok_or(Refusal::NoCode)?;
         kernels.push(Wanted { place: *place, address, descriptor, calls_by_pointer: *calls_by_pointer });
     }
-    let used = registers_in_use(group, &kernels);
+    let file = original.register_file();
+    let used = registers_in_use(group, &kernels, file);
     let blocks: usize = group.functions.iter().map(|(_, code)| code.blocks.len()).sum();
     let per_block = options.variant.counters_per_block();
     let counters = u32::try_from(blocks).ok().and_then(|blocks| blocks.checked_mul(per_block));
@@ -72,9 +61,11 @@ fn counted(
         .iter()
         .map(|(place, _)| kernels.binary_search_by_key(place, |kernel| kernel.place).ok())
         .collect();
-    let entry = |address: u64, slot: u32| address.next_multiple_of(ENTRY) + ENTRY * u64::from(slot);
+    // Each slot has all the entries of its kernel, one behind the other.
+    let per_slot =
+        |function: usize| ENTRY * if group.functions[function].1.second_entry.is_some() { 2 } else { 1 };
     let room = |function: usize, address: u64| match kernel_of[function] {
-        Some(_) => entry(address, options.slots),
+        Some(_) => address.next_multiple_of(ENTRY) + per_slot(function) * slots,
         None => address,
     };
 
@@ -89,24 +80,24 @@ fn counted(
     let counting = (0..kernel_of.len()).filter_map(|function| Some((function, kernel_of[function]?)));
     for (function, number) in counting {
         let kernel = &kernels[number];
-        let first_entry = layout.placed[layout.firsts[function]].address - ENTRY * slots;
+        let first_entry = layout.placed[layout.firsts[function]].address - per_slot(function) * slots;
         let mut made = Vec::new();
         for slot in 0..options.slots {
             let slot_at = slot_of(number, slot);
-            let entry = first_entry + ENTRY * u64::from(slot);
+            let entry = first_entry + per_slot(function) * u64::from(slot);
             let words =
-                kernel.descriptor.with(slot_at.descriptor, entry, sequences.scalars, sequences.vectors);
+                kernel.descriptor.with(file, slot_at.descriptor, entry, sequences.scalars, sequences.vectors);
             appended.descriptor(slot_at.descriptor, &words);
             made.push(slot_at);
         }
-        let after = kernel.descriptor.with(0, 0, sequences.scalars, sequences.vectors);
+        let after = kernel.descriptor.with(file, 0, 0, sequences.scalars, sequences.vectors);
         rewritten.kernels.push(CountedKernel {
             name: original.functions[kernel.place].name.to_string(),
             original_descriptor: kernel.address,
             slots: made,
             blocks: first_block..rewritten.blocks.len(),
             counters: counters + u32::from(options.variant == Variant::Time),
-            registers: after.allotted(),
+            registers: after.allotted(file),
             is_scalar: sequences.is_scalar,
             calls_by_pointer: kernel.calls_by_pointer,
             processor: original.target.processor.clone(),
@@ -118,10 +109,14 @@ fn counted(
     for (at, placed) in layout.placed.iter().enumerate() {
         while layout.firsts.get(function) == Some(&at) {
             if let Some(kernel) = kernel_of[function] {
-                for slot in 0..options.slots {
-                    nops(&mut code, placed.address - ENTRY * u64::from(options.slots - slot));
+                let second = group.functions[function].1.second_entry.map(|second| at + second);
+                let first_entry = placed.address - per_slot(function) * slots;
+                let entries = (0..options.slots)
+                    .flat_map(|slot| [Some(at), second].into_iter().flatten().map(move |into| (slot, into)));
+                for (number, (slot, into)) in entries.enumerate() {
+                    nops(&mut code, first_entry + ENTRY * number as u64);
                     sequences.prologue(&mut code, slot_of(kernel, slot).cell, layout.wants);
-                    let distance = (placed.address - code.here() - 4) / 4;
+                    let distance = (layout.placed[into].address - code.here() - 4) / 4;
                     code.sopp(crate::instruction::op::S_BRANCH, distance as u32);
                 }
                 nops(&mut code, placed.address);
@@ -133,11 +128,18 @@ fn counted(
         rewritten.map.add(placed.address, original_address, placed.own_address() - placed.address, true);
         let target = match placed.form {
             Form::Branch { target, .. } | Form::Call { target, .. } => layout.placed[target].address,
+            Form::PointerCall { search, .. } | Form::PointerJump { search } => {
+                layout.searches[search].address
+            }
             Form::Copy | Form::OwnAddress { .. } => 0,
         };
         placed.own(&sequences, &mut code, target);
         let length = placed.bytes() - (placed.own_address() - placed.address);
         rewritten.map.add(placed.own_address(), original_address, length, placed.is_longer());
+    }
+    let address = |function: usize| layout.placed[function].address;
+    for search in &layout.searches {
+        sequences.search(&mut code, search.pointer, &layout.pointed, &address);
     }
     appended.code(code.start, &code.words);
     Ok(())
@@ -159,8 +161,11 @@ fn arranged<'p>(
     start: u64,
     room: &dyn Fn(usize, u64) -> u64,
 ) -> Result<(Layout<'p>, Sequences, u64), Refusal> {
-    let is_indexed = group.functions.iter().any(|(_, code)| has_indexed_block(code));
+    let is_indexed = group.functions.iter().any(|(_, code)| code.has_indexed_block());
+    let has_one_file = original.target.has_one_register_file();
     let ways: &[bool] = match (options.variant, options.scalar_first) {
+        // Nobody has seen these processors add through the scalar unit.
+        _ if has_one_file => &[false],
         (Variant::Lanes, _) => &[false],
         (_, true) => &[true, false],
         (_, false) => &[false, true],
@@ -172,7 +177,8 @@ fn arranged<'p>(
                 return Err(Refusal::IndexedRegisters);
             }
             let mut layout = Layout::new(original, group, options.variant.counters_per_block());
-            let sequences = |wants| Sequences::new(options.variant, is_scalar, counters, wants, used);
+            let sequences =
+                |wants| Sequences::new(options.variant, is_scalar, counters, wants, used, has_one_file);
             let provisional = sequences(layout.wants)?;
             let end = layout.place(&provisional, start, options.branch_limit, room);
             // Long branches may want more registers; their numbers change no length.
@@ -187,12 +193,12 @@ fn arranged<'p>(
 }
 
 /// Scalar and vector registers of the group: one more than the highest of each.
-fn registers_in_use(group: &Group<'_>, kernels: &[Wanted]) -> (u32, u32) {
+fn registers_in_use(group: &Group<'_>, kernels: &[Wanted], file: RegisterFile) -> (u32, u32) {
     let most = |number: &dyn Fn(&Wanted) -> u32| kernels.iter().map(number).max().unwrap_or(0);
     let initial = most(&|kernel| kernel.descriptor.initial_scalars());
-    let allotted = most(&|kernel| kernel.descriptor.allotted().vgprs);
+    let allotted = most(&|kernel| kernel.descriptor.most_vectors(file));
     let scalars = match group.registers.is_scalar_open {
-        true => most(&|kernel| kernel.descriptor.most_scalars()).max(group.registers.scalar),
+        true => most(&|kernel| kernel.descriptor.most_scalars(file)).max(group.registers.scalar),
         false => group.registers.scalar,
     };
     // No code under a descriptor may name more vector registers than it has; code that only pointers lead to names no more either.
@@ -201,24 +207,6 @@ fn registers_in_use(group: &Group<'_>, kernels: &[Wanted]) -> (u32, u32) {
         false => group.registers.vector.min(allotted),
     };
     (scalars.max(initial).min(SCALARS), vectors.min(VECTORS))
-}
-
-/// Whether a block begins where vector registers are counted from M0 on.
-fn has_indexed_block(code: &FunctionBlocks) -> bool {
-    let mut is_on = false;
-    for block in &code.blocks {
-        if is_on {
-            return true;
-        }
-        for step in &code.steps[block.clone()] {
-            match step.instruction.indexing() {
-                Some(Indexing::On) => is_on = true,
-                Some(Indexing::Off) => is_on = false,
-                Some(Indexing::Once) | None => {}
-            }
-        }
-    }
-    false
 }
 
 fn add_blocks(original: &Original<'_>, group: &Group<'_>, variant: Variant, rewritten: &mut Rewritten) {

@@ -2,7 +2,7 @@
 
 use super::assembler::Assembler;
 use super::object::Original;
-use super::program::{Callee, Group, callee};
+use super::program::{Callee, Group, callee, is_last_call};
 use super::sequences::{Sequences, Wants};
 use crate::blocks::Step;
 use crate::instruction::{Control, Format, op};
@@ -18,11 +18,29 @@ pub(super) enum Form {
     /// It stays as it is.
     Copy,
     /// A direct branch, by the SOPP opcode, to an instruction of the group.
-    Branch { number: u32, target: usize, is_long: bool },
+    Branch {
+        number: u32,
+        target: usize,
+        is_long: bool,
+    },
     /// A call of a known function.
-    Call { pair: u32, target: usize },
+    Call {
+        pair: u32,
+        target: usize,
+    },
+    /// A call, or one that comes last, of a function that a register names: through the search of that number.
+    PointerCall {
+        pair: u32,
+        search: usize,
+    },
+    PointerJump {
+        search: usize,
+    },
     /// s_getpc_b64.
-    OwnAddress { pair: u32, keeps_scc: bool },
+    OwnAddress {
+        pair: u32,
+        keeps_scc: bool,
+    },
 }
 
 /// An instruction in its place.
@@ -40,9 +58,20 @@ pub(super) struct Placed<'p> {
     pub(super) address: u64,
 }
 
+/// Code that finds the counting copy of the function that a pair of registers names, and goes there: behind all functions.
+pub(super) struct Search {
+    /// The pair.
+    pub(super) pointer: u32,
+    pub(super) address: u64,
+}
+
 /// The code of a group.
 pub(super) struct Layout<'p> {
     pub(super) placed: Vec<Placed<'p>>,
+    /// One for each pair of registers that calls by pointers use.
+    pub(super) searches: Vec<Search>,
+    /// The functions that they look for: original address, and place of the first instruction among those placed.
+    pub(super) pointed: Vec<(u32, usize)>,
     /// By function of the group: the first of its instructions.
     pub(super) firsts: Vec<usize>,
     pub(super) wants: Wants,
@@ -57,9 +86,21 @@ impl<'p> Layout<'p> {
             firsts.push(total);
             total += code.steps.len();
         }
-        let mut layout = Layout { placed: Vec::with_capacity(total), firsts, wants: Wants::default() };
+        let first_of = |place: &usize| {
+            let function = group.functions.binary_search_by_key(place, |(place, _)| *place).ok()?;
+            Some((u32::try_from(original.functions[*place].address).ok()?, firsts[function]))
+        };
+        let pointed = group.pointed.iter().filter_map(first_of).collect();
+        let mut layout = Layout {
+            placed: Vec::with_capacity(total),
+            searches: Vec::new(),
+            pointed,
+            firsts,
+            wants: Wants::default(),
+        };
         let mut counter = 0;
         for (number, (place, code)) in group.functions.iter().enumerate() {
+            let is_kernel = original.functions[*place].descriptor.is_some();
             let place_of = |target: u64| match callee(&original.functions, *place, code, target)? {
                 Callee::Here => {
                     let step = code.steps.binary_search_by_key(&target, |step| step.address).ok()?;
@@ -84,6 +125,19 @@ impl<'p> Layout<'p> {
                             Form::Branch { number: op::S_BRANCH, target, is_long: false }
                         }
                         (Control::Call { .. }, Some(target)) => Form::Call { pair, target },
+                        // A call that writes the pair which it reads runs as it is.
+                        (Control::Call { target: pointer }, None) if is_apart(pair, pointer.into()) => {
+                            match search(&mut layout.searches, &layout.pointed, pointer.into()) {
+                                Some(search) => Form::PointerCall { pair, search },
+                                None => Form::Copy,
+                            }
+                        }
+                        (Control::Jump(pointer), None) if !is_kernel && is_last_call(step) => {
+                            match search(&mut layout.searches, &layout.pointed, pointer.into()) {
+                                Some(search) => Form::PointerJump { search },
+                                None => Form::Copy,
+                            }
+                        }
                         _ if (step.instruction.format, step.instruction.op)
                             == (Format::Sop1, op::S_GETPC_B64) =>
                         {
@@ -91,9 +145,11 @@ impl<'p> Layout<'p> {
                         }
                         _ => Form::Copy,
                     };
-                    layout.wants.far |= matches!(form, Form::Call { .. });
-                    layout.wants.own_addresses |= matches!(form, Form::OwnAddress { .. });
-                    layout.wants.scc |= matches!(form, Form::OwnAddress { keeps_scc: true, .. });
+                    let by_pointer = matches!(form, Form::PointerCall { .. } | Form::PointerJump { .. });
+                    layout.wants.far |= by_pointer || matches!(form, Form::Call { .. });
+                    layout.wants.own_addresses |= by_pointer || matches!(form, Form::OwnAddress { .. });
+                    layout.wants.scc |=
+                        matches!(form, Form::OwnAddress { keeps_scc: true, .. } | Form::PointerJump { .. });
                     let counter = (at == block.start).then(|| {
                         counter += counters_per_block;
                         counter - counters_per_block
@@ -139,6 +195,12 @@ impl<'p> Layout<'p> {
                     }
                 };
                 here += u64::from(placed.prefix + placed.length);
+            }
+            for search in &mut self.searches {
+                search.address = here;
+                scratch.words.clear();
+                sequences.search(&mut scratch, search.pointer, &self.pointed, &|_| 0);
+                here += scratch.words.len() as u64 * 4;
             }
             let mut is_settled = true;
             for at in 0..self.placed.len() {
@@ -220,12 +282,30 @@ impl Placed<'_> {
                 }
                 code.words.extend(jump.words);
             }
-            Form::Call { pair, .. } => sequences.call(code, pair, target),
+            Form::Call { pair, .. } | Form::PointerCall { pair, .. } => sequences.call(code, pair, target),
+            Form::PointerJump { .. } => sequences.jump(code, target),
             Form::OwnAddress { pair, keeps_scc } => {
                 sequences.own_address(code, pair, self.step.next(), keeps_scc);
             }
         }
     }
+}
+
+/// Whether two pairs of registers have none in common.
+fn is_apart(one: u32, other: u32) -> bool {
+    one.abs_diff(other) > 1
+}
+
+/// The number of the search for a function that the pair `pointer` names; nothing where there is none to be found.
+fn search(searches: &mut Vec<Search>, pointed: &[(u32, usize)], pointer: u32) -> Option<usize> {
+    if pointed.is_empty() {
+        return None;
+    }
+    let found = searches.iter().position(|search| search.pointer == pointer);
+    Some(found.unwrap_or_else(|| {
+        searches.push(Search { pointer, address: 0 });
+        searches.len() - 1
+    }))
 }
 
 /// Whether nothing reads SCC before one of these instructions, the rest of a block, writes it.

@@ -49,6 +49,14 @@ impl<'a> Original<'a> {
         Ok(Original { image, target, functions, end: end.next_multiple_of(PAGE) })
     }
 
+    /// How its processor has its vector registers.
+    pub(super) fn register_file(&self) -> RegisterFile {
+        match self.target.has_one_register_file() {
+            true => RegisterFile::One,
+            false => RegisterFile::Vector,
+        }
+    }
+
     /// A kernel's descriptor, and its address.
     pub(super) fn descriptor(&self, kernel: usize) -> Option<(u64, DescriptorWords)> {
         let function = &self.functions[kernel];
@@ -89,8 +97,21 @@ fn external_symbol<'a>(image: &ElfImage<'a>) -> Option<&'a str> {
 #[derive(Clone)]
 pub(super) struct DescriptorWords([u8; descriptor::SIZE]);
 
+/// How descriptors ask for vector registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RegisterFile {
+    /// In units of 4. Accumulation registers, where there are some, are as many, in a file of their own.
+    Vector,
+    /// In units of 8, together with accumulation registers, which begin behind them at a multiple of 4.
+    One,
+}
+
+/// Accumulation registers of a wave, and vector registers.
+const MOST_ACCUMULATION: u32 = 256;
+
 /// Places in a descriptor.
 const ENTRY: usize = 16;
+const RSRC3: usize = 44;
 const RSRC1: usize = 48;
 const RSRC2: usize = 52;
 /// Scalar registers that every wave has behind its own: VCC, FLAT_SCRATCH, XNACK_MASK.
@@ -109,27 +130,62 @@ impl DescriptorWords {
     }
 
     /// The registers that it asks for.
-    pub(super) fn allotted(&self) -> AllottedRegisters {
+    pub(super) fn allotted(&self, file: RegisterFile) -> AllottedRegisters {
         let rsrc1 = self.word(RSRC1);
-        AllottedRegisters {
-            vgprs: ((rsrc1 & 0x3f) + 1) * 4,
-            agprs: 0,
-            sgprs: (rsrc1 >> 6 & 0xf) / 2 * 16 + 16,
+        let unit = if file == RegisterFile::One { 8 } else { 4 };
+        let vgprs = ((rsrc1 & 0x3f) + 1) * unit;
+        let agprs = match file {
+            RegisterFile::Vector => 0,
+            RegisterFile::One => vgprs.saturating_sub(self.accumulation_begin()).min(MOST_ACCUMULATION),
+        };
+        AllottedRegisters { vgprs, agprs, sgprs: (rsrc1 >> 6 & 0xf) / 2 * 16 + 16 }
+    }
+
+    /// The first accumulation register, as a vector register.
+    fn accumulation_begin(&self) -> u32 {
+        ((self.word(RSRC3) & 0x3f) + 1) * 4
+    }
+
+    /// Vector registers that code under it may name.
+    pub(super) fn most_vectors(&self, file: RegisterFile) -> u32 {
+        let all = self.allotted(file).vgprs;
+        match file {
+            RegisterFile::Vector => all,
+            RegisterFile::One => all.min(self.accumulation_begin()),
         }
     }
 
     /// Scalar registers that code under it may name.
-    pub(super) fn most_scalars(&self) -> u32 {
-        self.allotted().sgprs - NAMED
+    pub(super) fn most_scalars(&self, file: RegisterFile) -> u32 {
+        self.allotted(file).sgprs - NAMED
     }
 
     /// For a kernel at `entry` that needs at least so many registers, when it lies at `address`.
-    pub(super) fn with(&self, address: u64, entry: u64, scalars: u32, vectors: u32) -> DescriptorWords {
-        let rsrc1 = self.word(RSRC1);
-        let vector = (rsrc1 & 0x3f).max(vectors.max(1).div_ceil(4) - 1);
-        let scalar = (rsrc1 >> 6 & 0xf).max(((scalars + NAMED).div_ceil(16) - 1) * 2);
+    pub(super) fn with(
+        &self,
+        file: RegisterFile,
+        address: u64,
+        entry: u64,
+        scalars: u32,
+        vectors: u32,
+    ) -> DescriptorWords {
         let mut made = self.clone();
         made.0[ENTRY..ENTRY + 8].copy_from_slice(&entry.wrapping_sub(address).to_le_bytes());
+        let rsrc1 = self.word(RSRC1);
+        let vectors = vectors.max(1);
+        let needed = match file {
+            RegisterFile::Vector => vectors.div_ceil(4),
+            RegisterFile::One => {
+                // Accumulation registers are counted from where they begin, so all of them move.
+                let begin = vectors.next_multiple_of(4).max(self.accumulation_begin());
+                let rsrc3 = self.word(RSRC3) & !0x3f | (begin / 4 - 1);
+                made.0[RSRC3..RSRC3 + 4].copy_from_slice(&rsrc3.to_le_bytes());
+                let agprs = self.allotted(file).agprs;
+                if agprs > 0 { (begin + agprs).div_ceil(8) } else { vectors.div_ceil(8) }
+            }
+        };
+        let vector = (rsrc1 & 0x3f).max(needed - 1);
+        let scalar = (rsrc1 >> 6 & 0xf).max(((scalars + NAMED).div_ceil(16) - 1) * 2);
         let rsrc1 = rsrc1 & !0x3ff | vector | scalar << 6;
         made.0[RSRC1..RSRC1 + 4].copy_from_slice(&rsrc1.to_le_bytes());
         made

@@ -1,18 +1,26 @@
 //! Which functions the wanted kernels reach, and which of them belong together: a function that several kernels call has one copy, so they
-//! share its registers and its counters.
+//! share its registers and its counters. A call by a pointer may reach each function that is no kernel.
 
 use std::collections::BTreeMap;
 
 use super::Refusal;
 use super::object::Original;
 use crate::Function;
-use crate::blocks::{FunctionBlocks, blocks};
+use crate::blocks::{FunctionBlocks, Step, blocks};
 use crate::instruction::{Control, Instruction, Registers};
+
+/// Functions that a pointer may lead to: a call by one looks for its target among them.
+const MOST_POINTED: usize = 1000;
+/// The pair of scalar registers in which functions get the address that they return to (LLVM's calling convention).
+const RETURN_ADDRESS: u8 = 30;
 
 /// The reached functions, each by its place among those of the object.
 pub(super) struct Program {
     bodies: BTreeMap<usize, Body>,
-    kernels: Vec<usize>,
+    /// Kernels that can count.
+    pub(super) kernels: Vec<usize>,
+    /// Functions that can count and that a pointer may lead to; none where no kernel calls by a pointer.
+    pointed: Vec<usize>,
     /// Kernels that cannot count.
     pub(super) refused: Vec<(String, Refusal)>,
 }
@@ -20,6 +28,9 @@ pub(super) struct Program {
 struct Body {
     code: FunctionBlocks,
     calls: Vec<usize>,
+    /// It calls functions that only registers name.
+    has_pointer_calls: bool,
+    /// It does, or a function that it calls.
     calls_by_pointer: bool,
 }
 
@@ -33,6 +44,8 @@ pub(super) struct Group<'p> {
     pub(super) registers: Registers,
     /// Whether any calls by pointers.
     pub(super) calls_by_pointer: bool,
+    /// Those of the functions that calls by pointers look for.
+    pub(super) pointed: Vec<usize>,
 }
 
 impl Program {
@@ -40,17 +53,28 @@ impl Program {
         let is_wanted = |function: &Function<'_>| function.descriptor.is_some() && wanted(function.name);
         let kernels: Vec<usize> =
             (0..functions.len()).filter(|place| is_wanted(&functions[*place])).collect();
-        let mut found = BTreeMap::new();
-        let mut open = kernels.clone();
-        while let Some(place) = open.pop() {
-            if found.contains_key(&place) {
-                continue;
+        let mut found: BTreeMap<usize, Result<Body, Refusal>> = BTreeMap::new();
+        let reach = |from: &[usize], found: &mut BTreeMap<usize, Result<Body, Refusal>>| {
+            let mut open = from.to_vec();
+            while let Some(place) = open.pop() {
+                if found.contains_key(&place) {
+                    continue;
+                }
+                let body = Body::of(functions, place);
+                if let Ok(body) = &body {
+                    open.extend(&body.calls);
+                }
+                found.insert(place, body);
             }
-            let body = Body::of(functions, place);
-            if let Ok(body) = &body {
-                open.extend(&body.calls);
+        };
+        reach(&kernels, &mut found);
+        let mut pointed = Vec::new();
+        if found.values().flatten().any(|body| body.has_pointer_calls) {
+            pointed = (0..functions.len()).filter(|place| functions[*place].descriptor.is_none()).collect();
+            if pointed.len() > MOST_POINTED {
+                pointed.clear();
             }
-            found.insert(place, body);
+            reach(&pointed, &mut found);
         }
         // What a function cannot or does, those that call it cannot or do too.
         let mut callers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -93,16 +117,29 @@ impl Program {
         let named = |place: &usize| Some((functions[*place].name.to_string(), refused.get(place)?.clone()));
         let named: Vec<(String, Refusal)> = kernels.iter().filter_map(named).collect();
         let kernels = kernels.into_iter().filter(|place| bodies.contains_key(place)).collect();
-        Program { bodies, kernels, refused: named }
+        // One that only the scalar unit could count runs as it is: it would keep all others from the vector unit.
+        let is_followed =
+            |place: &usize| bodies.get(place).is_some_and(|body| !body.code.has_indexed_block());
+        pointed.retain(is_followed);
+        Program { bodies, kernels, pointed, refused: named }
     }
 
-    /// The functions of all kernels that can count, by what belongs together, in the order of their addresses.
-    pub(super) fn groups(&self, original: &Original<'_>) -> Vec<Group<'_>> {
+    /// The functions of these kernels, by what belongs together, in the order of their addresses; with those that pointers may lead to,
+    /// or without.
+    pub(super) fn groups(
+        &self,
+        original: &Original<'_>,
+        kernels: &[usize],
+        follows_pointers: bool,
+    ) -> Vec<Group<'_>> {
+        let pointed: &[usize] = if follows_pointers { &self.pointed } else { &[] };
         let mut parents: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut open = self.kernels.clone();
-        parents.extend(self.kernels.iter().map(|place| (*place, *place)));
+        let mut open = kernels.to_vec();
+        parents.extend(kernels.iter().map(|place| (*place, *place)));
         while let Some(place) = open.pop() {
-            for callee in &self.bodies[&place].calls {
+            let body = &self.bodies[&place];
+            let by_pointer = if body.has_pointer_calls { pointed } else { &[] };
+            for callee in body.calls.iter().chain(by_pointer) {
                 if !parents.contains_key(callee) {
                     parents.insert(*callee, *callee);
                     open.push(*callee);
@@ -128,7 +165,8 @@ impl Program {
                     true => *of_callable.get_or_insert_with(|| callable_registers(&original.functions)),
                     false => Registers::default(),
                 };
-                let is_kernel = |place: &usize| self.kernels.binary_search(place).is_ok();
+                let is_kernel = |place: &usize| kernels.binary_search(place).is_ok();
+                let has_pointer_calls = bodies().any(|(_, body)| body.has_pointer_calls);
                 Group {
                     kernels: bodies()
                         .filter(|(place, _)| is_kernel(place))
@@ -136,6 +174,7 @@ impl Program {
                         .collect(),
                     registers: named.and(called),
                     calls_by_pointer,
+                    pointed: if has_pointer_calls { pointed.to_vec() } else { Vec::new() },
                     functions: bodies().map(|(place, body)| (place, &body.code)).collect(),
                 }
             })
@@ -181,25 +220,30 @@ impl Body {
         let function = &functions[place];
         let named = || function.name.to_string();
         let code = blocks(function).map_err(|obstacle| Refusal::Code { function: named(), obstacle })?;
-        let mut body = Body { code, calls: Vec::new(), calls_by_pointer: false };
+        let mut body = Body { code, calls: Vec::new(), has_pointer_calls: false, calls_by_pointer: false };
         for step in &body.code.steps {
-            let (is_call, target) = match step.instruction.control() {
-                Control::Call { .. } => (true, step.target),
-                Control::Jump(_) if step.target.is_some() => (false, step.target),
+            let is_call = match step.instruction.control() {
+                Control::Call { .. } => true,
+                Control::Jump(_) if step.target.is_some() || is_last_call(step) => false,
                 _ => continue,
             };
-            match target.map(|target| callee(functions, place, &body.code, target)) {
+            match step.target.map(|target| callee(functions, place, &body.code, target)) {
                 Some(Some(Callee::Here)) => {}
                 Some(Some(Callee::Function(callee))) => body.calls.push(callee),
-                // In functions, a jump that is not known is a return, or leads into the original code, as a call does.
-                _ if is_call || function.descriptor.is_none() => body.calls_by_pointer = true,
+                _ if is_call || function.descriptor.is_none() => body.has_pointer_calls = true,
                 _ => return Err(Refusal::JumpOutside { function: named(), address: step.address }),
             }
         }
+        body.calls_by_pointer = body.has_pointer_calls;
         body.calls.sort_unstable();
         body.calls.dedup();
         Ok(body)
     }
+}
+
+/// Whether a jump of a function, to where only registers say, is a call that comes last: what is no return.
+pub(super) fn is_last_call(step: &Step) -> bool {
+    matches!(step.instruction.control(), Control::Jump(pair) if pair != RETURN_ADDRESS)
 }
 
 /// What a known address of a jump or call is.

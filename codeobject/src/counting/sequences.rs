@@ -44,8 +44,12 @@ pub(super) struct Sequences {
     scc: u32,
     /// One past the highest.
     pub(super) scalars: u32,
-    /// Numbers 1 and 0; the second is an offset too. Then one for a large offset, and a pair for a time.
+    /// Numbers 1 and 0; the second is an offset too.
     vector: u32,
+    /// A pair for a time.
+    stamp: u32,
+    /// A large offset.
+    offset: u32,
     /// One past the highest.
     pub(super) vectors: u32,
 }
@@ -58,6 +62,7 @@ impl Sequences {
         counters: u32,
         wants: Wants,
         (scalars, vectors): (u32, u32),
+        has_even_pairs: bool,
     ) -> Result<Sequences, Refusal> {
         let mut next = scalars.next_multiple_of(2);
         let mut pair = |is_wanted: bool| {
@@ -90,7 +95,8 @@ impl Sequences {
             (false, _) if offsets > NEAR => 3,
             (false, _) => 2,
         };
-        if vectors + count > VECTORS {
+        let vector = if has_even_pairs && count > 0 { vectors.next_multiple_of(2) } else { vectors };
+        if vector + count > VECTORS {
             return Err(Refusal::NoVectorRegisters { used: vectors, needed: count });
         }
         if is_scalar && offsets > SCALAR_REACH {
@@ -108,8 +114,10 @@ impl Sequences {
             far,
             scc,
             scalars: next,
-            vector: vectors,
-            vectors: vectors + count,
+            vector,
+            stamp: vector + 2,
+            offset: vector + if is_timed { 4 } else { 2 },
+            vectors: vector + count,
         })
     }
 
@@ -140,9 +148,9 @@ impl Sequences {
             (Variant::Time, false) => {
                 self.exit_with_lane(code);
                 code.mov_literal(self.current, offset + 16);
-                code.vector_mov_literal(self.vector + 2, offset);
-                code.vector_add(self.vector + 2, self.vector + 3, self.base, 8);
-                code.vector_add(self.vector + 2, self.vector, self.base, 0);
+                code.vector_mov_literal(self.offset, offset);
+                code.vector_add(self.offset, self.stamp, self.base, 8);
+                code.vector_add(self.offset, self.vector, self.base, 0);
                 code.mov_b64(EXEC, self.second);
             }
         }
@@ -165,8 +173,8 @@ impl Sequences {
         if offset < NEAR {
             code.vector_add(self.vector + 1, self.vector, self.base, offset);
         } else {
-            code.vector_mov_literal(self.vector + 2, offset);
-            code.vector_add(self.vector + 2, self.vector, self.base, 0);
+            code.vector_mov_literal(self.offset, offset);
+            code.vector_add(self.offset, self.vector, self.base, 0);
         }
     }
 
@@ -177,16 +185,16 @@ impl Sequences {
         code.scalar_add_at(self.work, self.base, self.current);
     }
 
-    /// The same with one lane, which stays the only active one; EXEC is in `second`, the time in the last vector registers.
+    /// The same with one lane, which stays the only active one; EXEC is in `second`, the time in `stamp`.
     fn exit_with_lane(&self, code: &mut Assembler) {
         code.memtime(self.work);
         code.mov_b64(self.second, EXEC);
         code.wait_scalar();
         code.mov_b64(EXEC, ONE);
-        code.vector_mov(self.vector + 3, self.work);
-        code.vector_mov(self.vector + 4, self.work + 1);
-        code.vector_mov(self.vector + 2, self.current);
-        code.vector_add(self.vector + 2, self.vector + 3, self.base, 0);
+        code.vector_mov(self.stamp, self.work);
+        code.vector_mov(self.stamp + 1, self.work + 1);
+        code.vector_mov(self.offset, self.current);
+        code.vector_add(self.offset, self.stamp, self.base, 0);
     }
 
     /// At an entry: reads the cell, and sets the registers.
@@ -233,6 +241,60 @@ impl Sequences {
         code.sop1(op::S_SWAPPC_B64, pair, self.far);
     }
 
+    /// Behind a call by a pointer: on to the counting copy of the function that the pair `pointer` names, which is one of `functions`, or to
+    /// where it leads. `functions` have addresses in the original, in order, and what `address` makes the new one of. SCC is not kept.
+    pub(super) fn search(
+        &self,
+        code: &mut Assembler,
+        pointer: u32,
+        functions: &[(u32, usize)],
+        address: &dyn Fn(usize) -> u64,
+    ) {
+        code.sop2(op::S_SUB_U32, self.far, pointer, self.load);
+        code.sop2(op::S_SUBB_U32, self.far + 1, pointer + 1, self.load + 1);
+        let mut misses = Vec::new();
+        code.sopc(op::S_CMP_LG_U32, self.far + 1, ZERO);
+        misses.push(code.words.len());
+        code.sopp(op::S_CBRANCH_SCC1, 0);
+        self.halve(code, functions, address, &mut misses);
+        // Whatever it is, it is not counted.
+        for miss in misses {
+            code.words[miss] |= (code.words.len() - miss - 1) as u32 & 0xffff;
+        }
+        code.mov_b64(self.far, pointer);
+        code.sop1(op::S_SETPC_B64, 0, self.far);
+    }
+
+    /// Looks for the original address in `far`, half of the functions at a time; adds to `misses` branches that are taken where it is not
+    /// found.
+    fn halve(
+        &self,
+        code: &mut Assembler,
+        functions: &[(u32, usize)],
+        address: &dyn Fn(usize) -> u64,
+        misses: &mut Vec<usize>,
+    ) {
+        match functions {
+            [] => {}
+            [(original, function)] => {
+                code.sopc_literal(op::S_CMP_LG_U32, self.far, *original);
+                misses.push(code.words.len());
+                code.sopp(op::S_CBRANCH_SCC1, 0);
+                code.address(self.far, address(*function));
+                code.sop1(op::S_SETPC_B64, 0, self.far);
+            }
+            _ => {
+                let (lower, upper) = functions.split_at(functions.len() / 2);
+                code.sopc_literal(op::S_CMP_GE_U32, self.far, upper[0].0);
+                let branch = code.words.len();
+                code.sopp(op::S_CBRANCH_SCC1, 0);
+                self.halve(code, lower, address, misses);
+                code.words[branch] |= (code.words.len() - branch - 1) as u32 & 0xffff;
+                self.halve(code, upper, address, misses);
+            }
+        }
+    }
+
     /// A jump over any distance.
     pub(super) fn jump(&self, code: &mut Assembler, target: u64) {
         self.keep_scc(code);
@@ -246,7 +308,6 @@ impl Sequences {
     }
 
     fn restore_scc(&self, code: &mut Assembler) {
-        // s_cmp_lg_u32
-        code.words.push(0xbf00_0000 | op::S_CMP_LG_U32 << 16 | ZERO << 8 | self.scc);
+        code.sopc(op::S_CMP_LG_U32, self.scc, ZERO);
     }
 }

@@ -1,8 +1,9 @@
 //! What instructions compute, move and wait for.
 //!
-//! Opcodes are those of AMD's document "Vega" (chapter "Instructions") and, of products of matrices, "CDNA". What counts as a floating-point
+//! Opcodes are those of AMD's documents "Vega" and, of gfx908 on, "CDNA" 1 to 3 (chapter "Instructions"); a few mean something else on later
+//! processors. What counts as a floating-point
 //! operation is what AMD's profiler counts: additions, multiplications and transcendental functions are one, fused and unfused
-//! multiply-adds two; comparisons, conversions, minimum and maximum none.
+//! multiply-adds two; comparisons, conversions, minimum and maximum none. The product of a sparse matrix counts as that of a dense one.
 
 use super::{Format, Instruction};
 
@@ -56,17 +57,44 @@ impl Wait {
     }
 }
 
+/// Processors of gfx9 whose opcodes mean the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstructionSet {
+    /// gfx900 to gfx909, and gfx90c.
+    Gfx900,
+    /// gfx90a.
+    Gfx90a,
+    /// gfx940 to gfx942.
+    Gfx940,
+}
+
+impl InstructionSet {
+    /// That of a processor of gfx9.
+    pub fn of(processor: &str) -> InstructionSet {
+        match processor {
+            "gfx90a" => InstructionSet::Gfx90a,
+            _ if processor.starts_with("gfx94") => InstructionSet::Gfx940,
+            _ => InstructionSet::Gfx900,
+        }
+    }
+}
+
 impl Instruction {
     /// What it computes and moves.
-    pub fn work(&self) -> Work {
+    pub fn work(&self, set: InstructionSet) -> Work {
         let (lane_flops, wave_flops) = match self.format {
             Format::Vop1 => (of_vop1(self.op), 0),
-            Format::Vop2 => (of_vop2(self.op), 0),
-            Format::Vop3 => (of_vop3(self.op), 0),
-            Format::Vop3p => of_vop3p(self.op),
+            Format::Vop2 => (of_vop2(self.op, set), 0),
+            Format::Vop3 => (of_vop3(self.op, set), 0),
+            Format::Vop3p if self.op < FIRST_MATRIX => (of_vop3p(self.op), 0),
+            Format::Vop3p => (0, of_matrices(self.op, set)),
             _ => (0, 0),
         };
         let (lane_bytes, wave_bytes) = match self.format {
+            // global_load_lds and scratch_load_lds.
+            Format::Flat if set == InstructionSet::Gfx940 && matches!(self.op, 38 | 39) => (1, 0),
+            Format::Flat if set == InstructionSet::Gfx940 && matches!(self.op, 40 | 41) => (2, 0),
+            Format::Flat if set == InstructionSet::Gfx940 && self.op == 42 => (4, 0),
             Format::Flat | Format::Mubuf => (of_vector_memory(self.op), 0),
             // x to xyzw, loaded, stored, and the same of 16 bits.
             Format::Mtbuf => (if self.op < 8 { 4 } else { 2 } * u64::from(self.op % 4 + 1), 0),
@@ -98,8 +126,10 @@ fn of_vop1(op: u32) -> u64 {
     u64::from(matches!(op, 32..=42 | 61..=65 | 73..=76))
 }
 
-fn of_vop2(op: u32) -> u64 {
+fn of_vop2(op: u32, set: InstructionSet) -> u64 {
     match op {
+        // v_fmac_f64, formerly v_mul_legacy_f32.
+        4 if set != InstructionSet::Gfx900 => 2,
         // v_add, v_sub, v_subrev, v_mul.
         1..=5 | 31..=34 => 1,
         // v_mac, v_madmk, v_madak, v_fmac.
@@ -110,9 +140,9 @@ fn of_vop2(op: u32) -> u64 {
     }
 }
 
-fn of_vop3(op: u32) -> u64 {
+fn of_vop3(op: u32, set: InstructionSet) -> u64 {
     match op {
-        256..=319 => of_vop2(op - 256),
+        256..=319 => of_vop2(op - 256, set),
         320..=447 => of_vop1(op - 320),
         // v_add_f64, v_mul_f64.
         640 | 641 => 1,
@@ -122,21 +152,45 @@ fn of_vop3(op: u32) -> u64 {
     }
 }
 
-/// Of a lane, and of a wave.
-fn of_vop3p(op: u32) -> (u64, u64) {
+/// Of VOP3P, the first that is a product of matrices.
+const FIRST_MATRIX: u32 = 62;
+
+fn of_vop3p(op: u32) -> u64 {
     match op {
-        // v_pk_fma_f16, v_dot2_f32_f16.
-        14 | 35 => (4, 0),
-        // v_pk_add_f16, v_pk_mul_f16, v_mad_mix.
-        15 | 16 | 32..=34 => (2, 0),
-        // v_mfma_f32_*: 2 x rows x columns x depth x blocks. Those of integers compute no floating-point numbers.
-        66 => (0, 512),
-        107 => (0, 1024),
-        65 | 69 | 74 => (0, 2048),
-        64 | 68 | 105 | 109 => (0, 4096),
-        73 | 77 | 104 | 108 => (0, 8192),
-        72 | 76 => (0, 16384),
-        _ => (0, 0),
+        // v_pk_fma_f16, v_dot2_f32_f16, v_pk_fma_f32.
+        14 | 35 | 48 => 4,
+        // v_pk_add_f16, v_pk_mul_f16, v_mad_mix, v_pk_mul_f32, v_pk_add_f32.
+        15 | 16 | 32..=34 | 49 | 50 => 2,
+        _ => 0,
+    }
+}
+
+/// 2 x rows x columns x depth x blocks. Products of integers compute no floating-point numbers.
+fn of_matrices(op: u32, set: InstructionSet) -> u64 {
+    match (set, op) {
+        // Of f32 and f16.
+        (_, 66) => 512,
+        (_, 65 | 69 | 74) => 2048,
+        (_, 64 | 68) => 4096,
+        (_, 73 | 77) => 8192,
+        (_, 72 | 76) => 16384,
+        // Of bf16.
+        (InstructionSet::Gfx900 | InstructionSet::Gfx90a, 107) => 1024,
+        (InstructionSet::Gfx900 | InstructionSet::Gfx90a, 105 | 109) => 4096,
+        (InstructionSet::Gfx900 | InstructionSet::Gfx90a, 104 | 108) => 8192,
+        (InstructionSet::Gfx90a, 101) | (InstructionSet::Gfx940, 95) => 2048,
+        (InstructionSet::Gfx90a, 100 | 103) | (InstructionSet::Gfx940, 94 | 97) => 8192,
+        (InstructionSet::Gfx90a, 99 | 102) | (InstructionSet::Gfx940, 93 | 96) => 16384,
+        // Of f64.
+        (InstructionSet::Gfx90a | InstructionSet::Gfx940, 110) => 2048,
+        (InstructionSet::Gfx90a | InstructionSet::Gfx940, 111) => 512,
+        // Of xf32, of 8 bits, and of sparse matrices of 16 and of 8 bits.
+        (InstructionSet::Gfx940, 62) => 4096,
+        (InstructionSet::Gfx940, 63) => 8192,
+        (InstructionSet::Gfx940, 112..=115 | 98 | 102) => 16384,
+        (InstructionSet::Gfx940, 116..=119 | 100 | 104 | 120..=123) => 32768,
+        (InstructionSet::Gfx940, 124..=127) => 65536,
+        _ => 0,
     }
 }
 
@@ -149,7 +203,9 @@ fn of_vector_memory(op: u32) -> u64 {
         18 | 19 | 26 | 27 | 36..=39 => 2,
         20..=23 => 4 * u64::from(op - 19),
         28..=31 => 4 * u64::from(op - 27),
-        64..=78 => 8,
+        64..=78 | 82 => 8,
+        // Of f64.
+        79..=81 => 16,
         96..=108 => 16,
         _ => 0,
     }

@@ -19,7 +19,7 @@
     v_readfirstlane_b32 s9, v2
 .endm
 
-.macro finish name
+.macro finish name, scalars=26
     global_store_dword v1, v3, s[4:5]
     s_endpgm
 .Lend_\name:
@@ -30,7 +30,7 @@
     .amdhsa_user_sgpr_kernarg_segment_ptr 1
     .amdhsa_system_sgpr_workgroup_id_x 1
     .amdhsa_next_free_vgpr 12
-    .amdhsa_next_free_sgpr 26
+    .amdhsa_next_free_sgpr \scalars
 .end_amdhsa_kernel
 .endm
 
@@ -215,3 +215,55 @@ begin indexed
 .Lindexed:
     s_set_gpr_idx_off
 finish indexed
+
+// Functions that only data name: called last by another function, and by an instruction that writes the pair which it reads, which runs
+// the function as it is.
+.macro function name
+.text
+.p2align 2
+.type \name,@function
+\name:
+.endm
+
+.macro address pair_low, pair_high, symbol
+    s_getpc_b64 s[\pair_low:\pair_high]
+    s_add_u32 s\pair_low, s\pair_low, \symbol@rel32@lo+4
+    s_addc_u32 s\pair_high, s\pair_high, \symbol@rel32@hi+12
+.endm
+
+function adds
+    v_add_u32_e32 v3, v3, v2
+    s_setpc_b64 s[30:31]
+.size adds, .-adds
+
+function multiplies
+    v_mul_u32_u24_e32 v3, v3, v2
+    s_setpc_b64 s[30:31]
+.size multiplies, .-multiplies
+
+function passes_on
+    v_mov_b32_e32 v3, 11
+    s_load_dwordx2 s[20:21], s[22:23], 0x0
+    s_waitcnt lgkmcnt(0)
+    s_setpc_b64 s[20:21]
+.size passes_on, .-passes_on
+
+.section .data.rel.ro,"aw"
+.p2align 3
+pointers:
+    .quad adds
+    .quad multiplies
+
+begin calls_last
+    address 22, 23, pointers
+    address 18, 19, passes_on
+    s_swappc_b64 s[30:31], s[18:19]
+finish calls_last, 32
+
+begin hides_a_call
+    v_mov_b32_e32 v3, 13
+    address 22, 23, pointers
+    s_load_dwordx2 s[30:31], s[22:23], 0x8
+    s_waitcnt lgkmcnt(0)
+    s_swappc_b64 s[30:31], s[30:31]
+finish hides_a_call, 32

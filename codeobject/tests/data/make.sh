@@ -52,7 +52,7 @@ rm names.bundle names.elf names.mangled
 #       -targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx906,hipv4-amdgcn-amd-amdhsa--gfx900
 # occupancy-llvm21.tsv is made by ../occupancy.py.
 # Kernels whose blocks are counted.
-for variant in gfx900:O2 gfx906:O2 gfx906:O0; do
+for variant in gfx900:O2 gfx906:O2 gfx906:O0 gfx90a:O2; do
     processor=${variant%%:*} level=${variant##*:}
     hipcc --genco --offload-arch=$processor -mcode-object-version=4 -$level -o counting.bundle counting.hip
     clang-offload-bundler-15 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--$processor --input=counting.bundle \
@@ -60,3 +60,6 @@ for variant in gfx900:O2 gfx906:O2 gfx906:O0; do
     rm counting.bundle
 done
 clang-15 -target amdgcn-amd-amdhsa -mcpu=gfx906 -mcode-object-version=4 -nogpulib -o counting-asm.co counting.s
+# By hipcc of Debian sid (HIP 6.4.3, clang 21), whose kernels have preloaded arguments:
+#   hipcc --genco --offload-arch=gfx942 -mcode-object-version=5 -O2 -mllvm -amdgpu-kernarg-preload-count=8 --no-gpu-bundle-output \
+#       -o counting-gfx942-o2.co counting.hip

@@ -21,6 +21,7 @@ mod program;
 mod sample;
 
 // One section each.
+mod blocks;
 mod dispatch;
 mod frames;
 mod hip_call;
@@ -40,7 +41,7 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
@@ -48,6 +49,7 @@ const SECTIONS: [Section; 13] = [
     ("replace", replace::replace),
     ("log", log::log),
     ("probe", probe::probe),
+    ("blocks", blocks::blocks),
     ("frames", frames::frames),
     ("stall", marker::stall),
     ("memory", memory::memory),

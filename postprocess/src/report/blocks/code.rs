@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use anyhow::{Context, Result};
 use rpd_codeobject::blocks::{FunctionBlocks, blocks};
-use rpd_codeobject::functions;
-use rpd_codeobject::instruction::{Control, Wait, Work};
+use rpd_codeobject::instruction::{Control, InstructionSet, Wait, Work};
+use rpd_codeobject::{CodeObject, functions};
 use rpd_schema::table::Block;
 
 use super::flow::Node;
@@ -38,17 +38,19 @@ pub(super) struct FunctionCode {
 /// When it is damaged.
 pub(super) fn functions_with(object: &FoundObject, starts: &BTreeSet<u64>) -> Result<Vec<FunctionCode>> {
     let all = functions(&object.bytes).with_context(|| object.place.clone())?;
+    let parsed = CodeObject::parse(&object.bytes).with_context(|| object.place.clone())?;
+    let set = InstructionSet::of(&parsed.target.processor);
     let has_some =
         |address: u64, size: usize| starts.range(address..address.saturating_add(size as u64)).next();
     let wanted = all.iter().filter(|function| has_some(function.address, function.code.len()).is_some());
     Ok(wanted
         .filter_map(|function| blocks(function).ok())
         .filter(|found| found.blocks.len() <= Block::MOST as usize)
-        .map(|found| function_code(&found))
+        .map(|found| function_code(&found, set))
         .collect())
 }
 
-fn function_code(found: &FunctionBlocks) -> FunctionCode {
+fn function_code(found: &FunctionBlocks, set: InstructionSet) -> FunctionCode {
     let starts: Vec<u64> = found.blocks.iter().map(|block| found.steps[block.start].address).collect();
     let places: HashMap<u64, usize> =
         starts.iter().enumerate().map(|(place, start)| (*start, place)).collect();
@@ -58,7 +60,7 @@ fn function_code(found: &FunctionBlocks) -> FunctionCode {
         let steps = &found.steps[block.clone()];
         let mut of_block = BlockCode::default();
         for step in steps {
-            of_block.work = of_block.work.and(step.instruction.work());
+            of_block.work = of_block.work.and(step.instruction.work(set));
             of_block.waits.extend(step.instruction.waits());
         }
         let mut node = Node::default();
