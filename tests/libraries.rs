@@ -130,7 +130,9 @@ fn rocblas_counts_its_blocks() {
     for what in ["count", "lanes", "time"] {
         let dir = Dir::new();
         let run = Run::new(&dir, program("rocblas")).recorded(Loading::Preload);
-        let (ran, kernels) = counted(run, &dir, what, &[]);
+        // Of the other kernels in the same file, which do not run.
+        let refused = ["no free scalar registers", "no free vector registers"];
+        let (ran, kernels) = counted(run, &dir, what, &refused);
         assert_eq!(ran.stdout, "the product is right\n");
         assert!(kernels.iter().any(|kernel| kernel.starts_with("Cijk_")), "{what}: {kernels:?}{ran}");
     }
@@ -166,6 +168,42 @@ fn triton_kernels_count_their_blocks() {
             assert_eq!(ran.stdout, format!("{kernel} is right in 10 rounds\n"), "{ran}");
             assert_eq!(kernels, [kernel], "{what}");
         }
+    }
+}
+
+/// Where `tests/matrix/run` puts tinygrad.
+const TINYGRAD: &str = "/opt/tinygrad";
+
+/// A training on that device of tinygrad's.
+fn training<'a>(dir: &'a Dir, device: &str) -> Run<'a> {
+    const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/libraries/tinygrad_trains.py");
+    Run::new(dir, "python3")
+        .arg(script)
+        .env("DEV", device)
+        .env("TRAINING", "1")
+        .env("PYTHONPATH", TINYGRAD)
+        .env("HOME", ".")
+        .env("PATH", "/usr/lib/llvm-21/bin:/usr/bin:/bin")
+        .env("HIP_PATH", format!("{LIBRARIES}/libamdhip64.so.6"))
+        .env("COMGR_PATH", format!("{LIBRARIES}/libamd_comgr.so.3"))
+        .env("SIMGPU_GFX", "gfx906")
+}
+
+/// Kernels that tinygrad compiles while it trains: losses are those that the processor computes.
+#[test]
+fn tinygrad_kernels_count_their_blocks() {
+    if !Path::new(TINYGRAD).exists() {
+        return not_tested("no tinygrad: `make matrix` has it");
+    }
+    let without = Dir::new();
+    let losses = training(&without, "CPU").run().expect(0).stdout.clone();
+    assert_eq!(losses.lines().count(), 6);
+    for what in ["count", "lanes", "time"] {
+        let dir = Dir::new();
+        let (ran, kernels) = counted(training(&dir, "HIP").recorded(Loading::Preload), &dir, what, &[]);
+        assert_eq!(ran.stdout, losses, "{ran}");
+        assert!(kernels.len() > 3, "{kernels:?}{ran}");
     }
 }
 

@@ -218,7 +218,13 @@ impl Loader {
             // An id of a block has no room for more.
             let is_numbered = u64::from(original.kernel) < u64::from(Block::MOST) - 1
                 && kernel.blocks.len() < Block::MOST as usize;
-            let Some(object) = objects.get(symbol).filter(|_| is_numbered) else { continue };
+            if !is_numbered {
+                let name = original.facts.demangled();
+                let why = format!("{name} is not counted on GPU {}: it has too many blocks", gpu.index);
+                self.refuse(Path::new(THE_PROGRAM), "", &gpu.target, why);
+                continue;
+            }
+            let Some(object) = objects.get(symbol) else { continue };
             let at = |address: u64| object.wrapping_sub(kernel.original_descriptor).wrapping_add(address);
             let mut facts = original.facts.clone();
             (facts.vgpr_count, facts.sgpr_count) = (kernel.registers.vgprs, kernel.registers.sgprs);
