@@ -6,6 +6,7 @@
 //! that another tool's file lacks are there for the query, in SQLite's memory.
 
 mod frame;
+mod part;
 mod permission;
 pub mod value;
 mod views;
@@ -22,7 +23,7 @@ use rpd_schema::Version;
 use rpd_settings::tip;
 use rpd_sql::query;
 use rusqlite::config::DbConfig;
-use rusqlite::functions::FunctionFlags;
+use rusqlite::hooks::{AuthContext, Authorization};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Row, Statement};
 
@@ -89,12 +90,7 @@ impl Questioned {
         // Else "end" is a text where there is no such column, and the answer is wrong.
         trace.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
         let refused = Arc::new(Mutex::new(None));
-        let refusals = Arc::clone(&refused);
-        trace.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
-            permission::of(&context, &mut |would| {
-                refusals.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(would);
-            })
-        }))?;
+        guard(&mut trace, &refused)?;
         let begun: Arc<OnceLock<Instant>> = Arc::default();
         let (clock, ticking) = (Arc::clone(&begun), Arc::clone(notes));
         trace.progress_handler(
@@ -118,35 +114,27 @@ impl Questioned {
         })
     }
 
-    /// The statement that gives all rows of `name`: of a table or view of the trace or of the format, or of a frame.
+    /// The statement that gives all rows of `name`, or those of a part of the trace: of a table or view of the trace or of the format, of a
+    /// frame, or of the answer to a ready-made query.
     ///
     /// # Errors
-    /// Where there is neither, says what there is; or the trace cannot be read.
-    pub fn rows_of(&self, name: &str) -> Result<(String, Option<Frame>)> {
-        self.rows_in(name, None)
-    }
-
-    /// The same of a part of the trace, where there is one, which only frames can be of.
-    ///
-    /// # Errors
-    /// Those of [`Questioned::rows_of`]; where a part is asked for and `name` is no frame, says what is.
-    pub fn rows_in(&self, name: &str, selected: Option<Selected>) -> Result<(String, Option<Frame>)> {
+    /// Where there is none of them, says what there is; or the trace cannot be read.
+    pub fn rows_in(&mut self, name: &str, selected: Option<Selected>) -> Result<(String, Option<Frame>)> {
         let tables = self.tables()?;
         if let Some(table) = tables.iter().find(|table| table.eq_ignore_ascii_case(name)) {
-            selected.map_or(Ok(()), |_| no_part(name))?;
+            selected.map_or(Ok(()), |selected| self.restrict(selected))?;
             return Ok((format!("SELECT * FROM {}", quote(table)), None));
         }
         if let Some(frame) = Frame::ALL.into_iter().find(|frame| frame.name().eq_ignore_ascii_case(name)) {
             let is_part = selected.is_some();
-            if let Some(selected) = selected {
-                self.add_region(selected)?;
-            }
+            // It asks for the part itself, and has its times from the beginning of the whole trace.
+            selected.map_or(Ok(()), |selected| part::add_functions(&self.trace, selected))?;
             let statement = frame.statement(&self.trace, self.version, is_part);
             let statement = statement.with_context(|| format!("cannot read {}", self.name))?;
             return Ok((statement, Some(frame)));
         }
         if let Some(statement) = self.ready_made(name) {
-            selected.map_or(Ok(()), |_| no_part(name))?;
+            selected.map_or(Ok(()), |selected| self.restrict(selected))?;
             return Ok((statement.into_owned(), None));
         }
         let frames = Frame::ALL.map(Frame::name);
@@ -161,17 +149,15 @@ impl Questioned {
         )
     }
 
-    /// Lets statements ask what is in a part of the trace.
-    fn add_region(&self, selected: Selected) -> rusqlite::Result<()> {
-        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-        let selected = Arc::new(selected);
-        let of_calls = Arc::clone(&selected);
-        self.trace.create_scalar_function(frame::HAS_CALL, 1, flags, move |context| {
-            Ok(of_calls.has_call(context.get(0)?))
-        })?;
-        self.trace.create_scalar_function(frame::HAS_OP, 1, flags, move |context| {
-            Ok(selected.has_op(context.get(0)?))
-        })
+    /// Lets queries see a part of the trace and no more.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub fn restrict(&mut self, selected: Selected) -> Result<()> {
+        part::add_functions(&self.trace, selected)?;
+        self.trace.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
+        part::add_views(&self.trace).with_context(|| format!("cannot read {}", self.name))?;
+        Ok(guard(&mut self.trace, &self.refused)?)
     }
 
     /// What to say of a name that no ready-made query has.
@@ -214,7 +200,7 @@ impl Questioned {
     fn tables(&self) -> Result<Vec<String>> {
         // Questions of this crate need no permission, but the authorizer is asked all the same.
         let mut tables = self.trace.prepare(
-            "SELECT name FROM pragma_table_list
+            "SELECT DISTINCT name FROM pragma_table_list
              WHERE schema IN ('main', 'temp') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name COLLATE NOCASE",
         )?;
         let names = tables.query_map([], |row| row.get(0))?;
@@ -294,16 +280,14 @@ impl Questioned {
     }
 }
 
-/// Why there is no part of the rows with this name.
-///
-/// # Errors
-/// Always.
-pub fn no_part<T>(name: &str) -> Result<T> {
-    let frames = Frame::ALL.map(Frame::name).join(", ");
-    bail!(
-        "{} has no times, GPUs and processes to choose by: --start and the like are for {frames}; a query says WHERE",
-        escape(name)
-    )
+/// Lets `trace` do what a query may; `refused` gets the first other thing that it would do.
+fn guard(trace: &mut Connection, refused: &Arc<Mutex<Option<String>>>) -> rusqlite::Result<()> {
+    let refused = Arc::clone(refused);
+    trace.authorizer(Some(move |context: AuthContext<'_>| {
+        permission::of(&context, &mut |would| {
+            refused.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(would);
+        })
+    }))
 }
 
 /// Refuses a file whose schema has bytes that are not UTF-8: the connection's library panics over names with such bytes.

@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod marker_table;
 pub mod markers;
 pub mod memory;
+mod named;
 pub mod overlap;
 pub mod queues;
 pub mod ranking;

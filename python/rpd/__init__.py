@@ -8,6 +8,7 @@
     t.apis, t.markers, t.copies    # calls, markers, copies and fills
 
     t.top()                        # where the GPU's time went; t.top(by="api"), t.top(by="marker")
+    t.top("kernel", "--in", "step 3")  # a part of the trace: the options of the command, also of gaps, overlap, diff and sql
     t.gaps()                       # how long each GPU was idle; t.gaps("causes"): why
     t.overlap()                    # what copies and communication hide behind kernels
     t.diff("after.rpd")            # what got slower, faster, new and gone from this trace to another one

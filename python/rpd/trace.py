@@ -65,13 +65,15 @@ class Trace:
         """A row for each marker: name is its text."""
         return self._frame("markers")
 
-    def top(self, by: Optional[str] = None) -> pyarrow.Table:
-        """Where the time went, as `rpd top` has it: kernels and copies, or by "kernel", "api", "copy", "marker" and what else --by takes."""
-        return self._table(self._json("top", *(["--by", by] if by else [])))
+    def top(self, by: Optional[str] = None, *options: str) -> pyarrow.Table:
+        """Where the time went, as `rpd top` has it: kernels and copies, or by "kernel", "api", "copy", "marker" and what else --by takes.
+        `options` are those of the command, as in t.top("kernel", "--in", "step 3", "--gpu", "0")."""
+        return self._table(self._json("top", *(["--by", by] if by else []), *options))
 
-    def gaps(self, of: str = "gpu") -> pyarrow.Table:
-        """When GPUs were idle, as `rpd gaps` has it: a row for each GPU, or the rows of one of its lists, such as "causes" and "bins"."""
-        gpus = self._json("gaps")
+    def gaps(self, of: str = "gpu", *options: str) -> pyarrow.Table:
+        """When GPUs were idle, as `rpd gaps` has it: a row for each GPU, or the rows of one of its lists, such as "causes" and "bins".
+        `options` are those of the command."""
+        gpus = self._json("gaps", *options)
         lists = sorted({key for gpu in gpus for key, value in gpu.items() if isinstance(value, list)})
         if of == "gpu":
             return self._table([{key: value for key, value in gpu.items() if key not in lists} for gpu in gpus])
@@ -79,9 +81,10 @@ class Trace:
             raise ValueError(f"gaps has no {of!r}, but: gpu, {', '.join(lists)}")
         return self._table([{"gpu": gpu["gpu"], **row} for gpu in gpus for row in gpu[of]])
 
-    def overlap(self) -> pyarrow.Table:
-        """Computing, communication, copies and idle time of each GPU, exposed and hidden, as `rpd overlap` has it."""
-        return self._table(self._json("overlap"))
+    def overlap(self, *options: str) -> pyarrow.Table:
+        """Computing, communication, copies and idle time of each GPU, exposed and hidden, as `rpd overlap` has it. `options` are those of the
+        command."""
+        return self._table(self._json("overlap", *options))
 
     def diff(self, other: Union[Trace, str, "os.PathLike[str]"], *options: str) -> pyarrow.Table:
         """What got slower, faster, new and gone from this trace (A) to `other` (B), as `rpd diff` has it: a row for each total, kernel,
@@ -89,9 +92,10 @@ class Trace:
         path = other.path if isinstance(other, Trace) else os.fspath(other)
         return self._table(self._json("diff", *options, after=[os.path.abspath(path)])["rows"])
 
-    def sql(self, query: str) -> pyarrow.Table:
-        """The answer to a query in SQL, which may only read; or all rows of a table or view."""
-        return self._export(query)
+    def sql(self, query: str, *options: str) -> pyarrow.Table:
+        """The answer to a query in SQL, which may only read; or all rows of a table or view, or of "kernels" and the like. `options` name a
+        part of the trace, as in t.sql("kernels", "--rank", "3")."""
+        return self._export(query, *options)
 
     def plot_utilisation(self, ax: Optional[matplotlib.axes.Axes] = None) -> matplotlib.axes.Axes:
         """Draws how much of the time each GPU was busy, over the run."""
@@ -174,9 +178,9 @@ class Trace:
         names = dict.fromkeys(name for row in rows for name in row)
         return _pyarrow().table({name: [row.get(name) for row in rows] for name in names})
 
-    def _export(self, rows: str) -> pyarrow.Table:
+    def _export(self, rows: str, *options: str) -> pyarrow.Table:
         pa = _pyarrow()
-        arguments = [_command(), "export", "arrow", os.path.abspath(self.path), rows]
+        arguments = [_command(), "export", "arrow", *options, os.path.abspath(self.path), rows]
         table, failure = None, None
         with tempfile.TemporaryFile() as said:
             with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=said) as running:

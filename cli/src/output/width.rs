@@ -1,7 +1,7 @@
 //! Texts in the columns that a terminal has.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rpd_postprocess::text::{columns, shorten, width};
@@ -33,29 +33,52 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<Cow<'_, str>> {
 
 /// Characters in front of a difference that [`shorten_apart`] shows.
 const BEFORE_DIFFERENCE: usize = 4;
-/// Columns of a piece of text that shows a difference: what is in front of it, itself, and an ellipsis; at least.
-const LEAST_PIECE: usize = 8;
+/// Columns of a piece of text that shows a difference: what is in front of it, itself, and an ellipsis; where there is room for the
+/// beginning of the text too, and at least.
+const GOOD_PIECE: usize = 8;
+const LEAST_PIECE: usize = BEFORE_DIFFERENCE + 2;
 
 /// Each of `texts` in at most `room` columns, as [`shorten`] has it, but never two different ones alike: where the middle makes the
 /// difference (two instances of a template), it is the middle that is shown. Where there is no room for that, a text stays whole.
 pub(crate) fn shorten_apart<'t>(texts: &[&'t str], room: usize) -> Vec<Cow<'t, str>> {
     let mut short: Vec<Cow<'t, str>> = texts.iter().map(|text| shorten(text, room)).collect();
-    for group in alike(texts, &short) {
-        let members: Vec<(usize, Vec<char>)> =
-            group.iter().map(|at| (*at, texts[*at].chars().collect())).collect();
-        show_differences(
-            &members.iter().collect::<Vec<_>>(),
-            &mut Vec::new(),
-            &mut |(at, text), differences| {
-                short[*at] = pieces(text, differences, room).map_or(Cow::Borrowed(texts[*at]), Cow::Owned);
-            },
-        );
+    let mut groups = alike(texts, &short);
+    loop {
+        for group in &groups {
+            let members: Vec<(usize, Vec<char>)> =
+                group.iter().map(|at| (*at, texts[*at].chars().collect())).collect();
+            show_differences(
+                &members.iter().collect::<Vec<_>>(),
+                &mut Vec::new(),
+                &mut |(at, text), differences| {
+                    short[*at] =
+                        pieces(text, differences, room).map_or(Cow::Borrowed(texts[*at]), Cow::Owned);
+                },
+            );
+        }
+        // What was made of one group may be like what was made of another: all of them are told apart together then.
+        let still = alike(texts, &short);
+        let merged = merged(&groups, &still);
+        if merged == groups {
+            still.into_iter().flatten().for_each(|at| short[at] = Cow::Borrowed(texts[at]));
+            return short;
+        }
+        groups = merged;
     }
-    // What was made of one group may be like what was made of another.
-    for at in alike(texts, &short).into_iter().flatten() {
-        short[at] = Cow::Borrowed(texts[at]);
+}
+
+/// The groups, and those of `more`, with what has a member in common put together.
+fn merged(groups: &[Vec<usize>], more: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<usize>> = groups.to_vec();
+    for added in more {
+        let (touched, mut others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|group| group.iter().any(|at| added.contains(at)));
+        let members: BTreeSet<usize> = touched.iter().flatten().chain(added).copied().collect();
+        others.push(members.into_iter().collect());
+        all = others;
     }
-    short
+    all.sort_unstable();
+    all
 }
 
 /// The places of different texts that were shortened to the same one, group by group.
@@ -65,7 +88,9 @@ fn alike(texts: &[&str], short: &[Cow<'_, str>]) -> Vec<Vec<usize>> {
         by_short.entry(short).or_default().push(at);
     }
     let is_mixed = |group: &Vec<usize>| group.iter().any(|at| texts[*at] != texts[group[0]]);
-    by_short.into_values().filter(is_mixed).collect()
+    let mut groups: Vec<Vec<usize>> = by_short.into_values().filter(is_mixed).collect();
+    groups.sort_unstable();
+    groups
 }
 
 /// A text and its place among all.
@@ -94,7 +119,11 @@ fn show_differences(group: &[&Member], found: &mut Vec<usize>, show: &mut impl F
 
 /// The beginning of `text` and the pieces around `differences` in `room` columns, ellipses between them. None if they do not fit.
 fn pieces(text: &[char], differences: &[usize], room: usize) -> Option<String> {
-    let each = room * 3 / 4 / differences.len().max(1);
+    let count = differences.len().max(1);
+    let each = match room * 3 / 4 / count {
+        each if each >= GOOD_PIECE => each,
+        _ => room.saturating_sub(1) / count,
+    };
     if each < LEAST_PIECE {
         return None;
     }
@@ -193,5 +222,24 @@ mod tests {
         let shown = shorten_apart(&texts[..6], 50);
         assert!(shown.iter().all(|name| width(name) <= 50 && name.contains('…')), "{shown:?}");
         assert!(shown[4].contains("256") && shown[4].contains("double"), "{shown:?}");
+    }
+    #[test]
+    fn groups_whose_differences_look_alike_are_told_apart_together() {
+        let gemm = |tile: &str, panel: u32, group: &str| {
+            let (a, b) = ("Alik_Bljk_".repeat(4), "LDSB1_AFC1_".repeat(12));
+            format!("Cijk_{a}MT{tile}_MI16x16x1_{b}LBSPPA{panel}_LPA8_SVW4_{b}WG{group}_WGMXCC1_WGMXCCG0")
+        };
+        let names = [
+            gemm("256x224x128", 512, "64_4_1"),
+            gemm("256x224x128", 1024, "32_8_1"),
+            gemm("64x32x256", 512, "32_8_1"),
+            gemm("64x16x512", 512, "64_4_1"),
+        ];
+        let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+        for room in 16..120 {
+            let short = shorten_apart(&texts, room);
+            assert!(short.iter().all(|name| width(name) <= room), "{room}: {short:?}");
+            assert_eq!(BTreeSet::from_iter(&short).len(), texts.len(), "{room}: {short:?}");
+        }
     }
 }

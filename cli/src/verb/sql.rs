@@ -8,13 +8,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use rpd_postprocess::query::Questioned;
+use rpd_postprocess::region::Region;
 use rpd_sql::query;
 use serde::Serialize;
 
 use self::answer::{Answer, Form};
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::args::value;
 use crate::output;
 use crate::output::note::note;
@@ -27,7 +29,7 @@ use crate::system::signals::die_by;
 /// The query can only read. Views of the format that the file of another tool lacks are there for it all the same. An answer is
 /// written when the whole of it is known: a query that fails or takes too long writes nothing.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns are the query's; those of --list:
   query    its name, for rpd sql FILE NAME
   answers  the question that it answers
@@ -42,12 +44,17 @@ text are x'0a0b'. Control characters are escaped; --json has them exactly.
 docs/format.md explains the tables and views; rpd sql FILE 'pragma table_list'
 and 'pragma table_info(kernel)' list them and their columns.
 
+{REGION_HELP}
+Of a part, tables and views have its calls and operations alone, and what refers
+to such; texts, metadata and sensors stay whole, and so does main.TABLE.
+
 Example:
   rpd sql --list
   rpd sql trace.rpd busy
   rpd sql trace.rpd 'select kernelName, gridX, duration from kernel limit 10'
   rpd sql --csv trace.rpd 'select * from op' > op.csv
-  rpd sql after.rpd topDiff --before before.rpd")]
+  rpd sql --in 'step 3' trace.rpd busy
+  rpd sql after.rpd topDiff --before before.rpd"))]
 pub(crate) struct Sql {
     /// The trace
     #[arg(required_unless_present = "list")]
@@ -73,6 +80,8 @@ pub(crate) struct Sql {
     /// Write comma-separated values with a header line
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// A ready-made query in `--list --json`.
@@ -97,7 +106,15 @@ impl Sql {
         let notes = notes();
         // What SQLite puts beside a file in WAL mode goes when the connection is closed, not when the process is ended.
         let held = notes.hold_signals()?;
-        let trace = Questioned::open(file, self.before.as_deref(), limit, &notes)?;
+        let mut trace = Questioned::open(file, self.before.as_deref(), limit, &notes)?;
+        let region = Region::from(self.region);
+        if !region.is_everything() {
+            if self.before.is_some() {
+                bail!("--before: of two traces no part can be named; a query says WHERE");
+            }
+            let (read, version) = rpd_schema::open_read(file)?;
+            trace.restrict(region.select(&read, version)?)?;
+        }
         let name = written.trim();
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
         let statement = match is_name {

@@ -143,10 +143,10 @@ impl Top {
         let selected = Region::from(self.region).select(&trace, version)?;
         let counted_too = Counted { instrumented: self.instrumented, percentiles: self.percentiles };
         notes.show("adding up durations");
-        let ranking = Ranking::of((&trace, version), by, &selected, counted_too)
+        let mut ranking = Ranking::of((&trace, version), by, &selected, counted_too)
             .with_context(|| format!("cannot read the {many} of {name}"))?;
         let is_table = !self.json && !self.csv;
-        let gpus = match is_table && !ranking.groups.is_empty() && !by.nests() {
+        let gpus = match is_table && ranking.count > 0 && !by.nests() {
             true => {
                 notes.show("adding up what the GPUs did");
                 Utilisation::of(&trace, &selected)
@@ -155,7 +155,7 @@ impl Top {
             }
             false => Vec::new(),
         };
-        drop((trace, notes));
+        drop(notes);
         if ranking.impossible > 0 {
             note(format_args!(
                 "{name}: {} left out: impossible times, which rpd check lists",
@@ -181,19 +181,18 @@ impl Top {
             ));
         }
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
-        let shown = most.min(ranking.groups.len());
-        let (groups, rest) = ranking.groups.split_at(shown);
         if self.json {
-            output::write_json(&groups)?;
+            output::write_json_rows(ranking.by_ref().take(most))?;
         } else if self.csv {
-            write_csv((by, self.percentiles), groups)?;
-        } else if groups.is_empty() {
+            write_csv((by, self.percentiles), ranking.by_ref().take(most))?;
+        } else if ranking.count == 0 {
             if ranking.instrumented == 0 {
                 note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
             }
         } else {
+            let groups = ranking.by_ref().take(most).collect::<Result<Vec<NameGroup>>>()?;
             let room = if self.wide { None } else { output::line_width() };
-            write_table((by, self.percentiles), groups, &gpus, room)?;
+            write_table((by, self.percentiles), &groups, &gpus, room)?;
             let replaced: u64 = groups.iter().map(|group| group.replaced).sum();
             if replaced > 0 {
                 note(format_args!(
@@ -201,15 +200,13 @@ impl Top {
                     counted(replaced, "dispatch ran", "dispatches ran")
                 ));
             }
-            if !rest.is_empty() {
-                let percent: f64 = rest.iter().map(|group| group.percent).sum();
+            let rest = ranking.count - groups.len() as u64;
+            if rest > 0 {
+                let shown: f64 = groups.iter().map(|group| group.percent).sum();
+                let percent = if shown > 0.0 { (100.0 - shown).max(0.0) } else { 0.0 };
                 note(format_args!(
                     "{} with {percent:.1} % of the time not shown; -n N shows more",
-                    if by.is_place() {
-                        counted(rest.len() as u64, "row", "rows")
-                    } else {
-                        counted(rest.len() as u64, "name", "names")
-                    }
+                    if by.is_place() { counted(rest, "row", "rows") } else { counted(rest, "name", "names") }
                 ));
             }
         }
@@ -304,29 +301,26 @@ fn busy_table(gpus: &[GpuUtilisation]) -> Table {
     table
 }
 
-fn write_csv((by, percentiles): (By, bool), groups: &[NameGroup]) -> Result<()> {
-    output::write(|out| {
-        let mut header = vec![
-            "name",
-            "calls",
-            "total_ns",
-            "self_ns",
-            "average_ns",
-            "min_ns",
-            "max_ns",
-            "p50_ns",
-            "p90_ns",
-            "p99_ns",
-            "percent",
-        ];
-        header.retain(|title| match *title {
-            "self_ns" => by.nests(),
-            "p50_ns" | "p90_ns" | "p99_ns" => percentiles,
-            _ => true,
-        });
-        output::write_csv_record(out, header)?;
-        groups.iter().try_for_each(|group| output::write_csv_record(out, record(group)))
-    })
+fn write_csv((by, percentiles): (By, bool), groups: impl Iterator<Item = Result<NameGroup>>) -> Result<()> {
+    let mut header = vec![
+        "name",
+        "calls",
+        "total_ns",
+        "self_ns",
+        "average_ns",
+        "min_ns",
+        "max_ns",
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "percent",
+    ];
+    header.retain(|title| match *title {
+        "self_ns" => by.nests(),
+        "p50_ns" | "p90_ns" | "p99_ns" => percentiles,
+        _ => true,
+    });
+    output::write_csv_rows(&header, groups.map(|group| Ok(record(&group?))))
 }
 
 fn record(group: &NameGroup) -> Vec<String> {

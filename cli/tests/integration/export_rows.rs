@@ -430,9 +430,13 @@ fn a_part_of_the_rows_is_that_of_sql() {
         let csv = dir.run(&[&["export", "csv", &trace, rows], &options[..]].concat());
         assert_eq!(csv.expect(0).stdout.lines().count(), expected.len() + 1);
     }
-    for rows in ["rocpd_op", "op", "select 1", "busy"] {
-        dir.run(&["export", "csv", &trace, rows, "--gpu", "1"]).expect(1).says(&["kernels, apis", "WHERE"]);
+    let on_gpu_1 = ids("SELECT count(*) FROM rocpd_op WHERE gpuId = 1")[0];
+    for rows in ["rocpd_op", "op", "select id from op"] {
+        let csv = dir.run(&["export", "csv", &trace, rows, "--gpu", "1"]);
+        assert_eq!(csv.expect(0).stdout.lines().count() as i64, on_gpu_1 + 1, "{rows}");
     }
+    let busy = dir.run(&["export", "csv", &trace, "busy", "--gpu", "1"]).expect(0).stdout.clone();
+    assert_eq!(busy.lines().count(), 2, "{busy}");
     dir.run(&["export", "csv", &trace, "kernels", "--rank", "77"])
         .expect(1)
         .says(&["no session has the rank 77"]);

@@ -499,6 +499,10 @@ fn an_operation_far_from_all_others_is_in_no_span() {
                     [&["top"][..], &["top", "--by", "gpu"], &["variability"]]
                         .map(|verb| dir.run(&[verb, &["--json", &trace]].concat()).expect(0).stdout.clone()),
                 )
+                .chain(
+                    ["chrome", "kineto", "rocprofv3", "collapsed", "speedscope"]
+                        .map(|format| dir.run(&["export", format, &trace]).expect(0).stdout.clone()),
+                )
                 .collect::<Vec<_>>()
         };
         let footer = || dir.run(&["top", "-n", "1", &trace]).expect(0).stdout.clone();
@@ -520,6 +524,7 @@ fn an_operation_far_from_all_others_is_in_no_span() {
             let left = "2 operations are left out: impossible times, which rpd check lists";
             assert!(said.expect(0).stderr.contains(left), "{said}");
         }
+        dir.run(&["export", "chrome", &trace]).says(&["2 calls and operations are left out"]);
         let checked = dir.run(&["check", &trace]);
         assert!(checked.stdout.contains("far-time"), "{checked}");
     }

@@ -31,6 +31,10 @@ def same(table, *arguments):
 same(t.top(), "top")
 for by in ("kernel", "api", "copy", "marker"):
     same(t.top(by=by), "top", "--by", by)
+first = ["--session", str(t.info["sessions"][0]["session"])]
+assert t.top("kernel", *first).num_rows and t.gaps("gpu", *first).num_rows and t.overlap(*first).num_rows
+same(t.top("kernel", *first), "top", "--by", "kernel", *first)
+assert t.sql("kernels", *first).num_rows == t.sql("select count(*) as n from op where opType in ('KernelExecution', 'Task')", *first)["n"][0].as_py()
 shares = {}
 for gpu in gaps:
     runs = [run for run in busy if run["gpu"] == gpu["gpu"]]

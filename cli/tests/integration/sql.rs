@@ -58,6 +58,65 @@ fn ready_made_queries_are_listed_and_run_on_files_of_other_tools() {
 }
 
 #[test]
+fn answers_about_a_part_are_those_of_a_trace_that_has_no_more() {
+    let dir = Dir::new();
+    for schema in [2, 3] {
+        let trace = generated(&dir, &format!("whole{schema}.rpd"), 5, 250);
+        let part = format!("part{schema}.rpd");
+        if schema == 3 {
+            to_schema_3(&dir, &trace);
+        }
+        fs::copy(dir.path(&trace), dir.path(&part)).unwrap();
+        let connection = dir.open(&part);
+        connection
+            .execute_batch(
+                "DELETE FROM rocpd_api WHERE id >> 32 <> 2;
+                 DELETE FROM rocpd_op WHERE id NOT IN (SELECT op_id FROM rocpd_api_ops WHERE api_id IN (SELECT id FROM rocpd_api));
+                 DELETE FROM rocpd_api_ops WHERE api_id NOT IN (SELECT id FROM rocpd_api);
+                 DELETE FROM rocpd_kernelapi WHERE api_ptr_id NOT IN (SELECT id FROM rocpd_api);
+                 DELETE FROM rocpd_copyapi WHERE api_ptr_id NOT IN (SELECT id FROM rocpd_api);
+                 DELETE FROM ext_dispatch WHERE op_id NOT IN (SELECT id FROM rocpd_op)",
+            )
+            .unwrap();
+        let lines = |arguments: &[&str]| {
+            let ran = dir.run(&[&["sql", "--csv"], arguments].concat());
+            let mut lines: Vec<String> = ran.expect(0).stdout.lines().map(ToString::to_string).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let own = ["select * from api", "select count(*) from dispatch", "select * from rocpd_api_ops"];
+        let ready = rpd_sql::query::ALL.iter().map(|query| query.name).filter(|name| *name != "topDiff");
+        for query in ready.chain(own) {
+            let of_part = lines(&[&trace, query, "--session", "2"]);
+            assert_eq!(of_part, lines(&[&part, query]), "schema {schema}: {query}");
+            assert!(of_part.len() > 1, "schema {schema}: {query}");
+        }
+        let of_gpu = lines(&[&trace, "select distinct gpuId from op", "--gpu", "1"]);
+        assert_eq!(of_gpu, ["1", "gpuId"]);
+        dir.run(&["sql", &trace, "drop view temp.op", "--gpu", "1"]).expect(1).says(&["change or create"]);
+    }
+    dir.run(&["sql", "whole2.rpd", "topDiff", "--before", "part2.rpd", "--gpu", "1"])
+        .expect(1)
+        .says(&["of two traces no part can be named"]);
+}
+
+#[test]
+fn what_stands_behind_a_view_of_a_file_is_not_run() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    dir.open(&trace)
+        .execute_batch(
+            "PRAGMA writable_schema = ON;
+             UPDATE sqlite_master SET sql = sql || '; ATTACH ''x.db'' AS x; CREATE TABLE x.t (a)' WHERE type = 'view' AND name = 'busy'",
+        )
+        .unwrap();
+    let ran = dir.run(&["sql", "--gpu", "2", &trace, "select count(*) from rocpd_op"]);
+    assert!(ran.stderr.contains(&trace) && ran.stderr.lines().count() == 1, "{ran}");
+    ran.expect(1);
+    assert_eq!(dir.names(), [trace]);
+}
+
+#[test]
 fn answers_fit_terminals_of_all_widths() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");

@@ -79,27 +79,22 @@ impl Outliers {
     }
 }
 
-/// Whether calls and operations, those with impossible times included, span more than a day.
+/// Whether calls and operations, those with impossible times included, may span more than a day.
 fn spans_days(trace: &Connection) -> rusqlite::Result<bool> {
     let mut span: Option<(i64, i64)> = None;
     for table in ["rocpd_api", "rocpd_op"] {
         if !has_table(trace, table)? {
             continue;
         }
-        let query = format!(
-            r#"SELECT min(start), max(start), min({table}."end"), max({table}."end"),
-                 max(typeof(start) NOT IN ('integer', 'null') OR typeof({table}."end") NOT IN ('integer', 'null')) FROM {table}"#
-        );
-        let (times, is_odd) = trace.query_row(&query, [], |row| {
-            let times: Vec<i64> =
-                (0..4).filter_map(|column| row.get_ref(column).ok()?.as_i64().ok()).collect();
-            Ok((times, row.get_ref(4)?.as_i64().is_ok_and(|odd| odd == 1)))
+        let query = format!(r#"SELECT min(start), max({table}."end") FROM {table}"#);
+        let times = trace.query_row(&query, [], |row| {
+            // What is no integer is larger than all of them, or a real number among them, and hides the first or the last.
+            let times = [0, 1].map(|column| row.get_ref(column).map(|time| time.as_i64_or_null()));
+            let [first, last] = times;
+            Ok(first?.ok().zip(last?.ok()))
         })?;
-        // A text is larger than all numbers, and so is a real number that is large enough: they hide the largest integer.
-        if is_odd {
-            return Ok(true);
-        }
-        for time in times {
+        let Some((first, last)) = times else { return Ok(true) };
+        for time in [first, last].into_iter().flatten() {
             let (first, last) = span.unwrap_or((time, time));
             span = Some((first.min(time), last.max(time)));
         }

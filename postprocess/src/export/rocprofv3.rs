@@ -398,7 +398,7 @@ impl Records<'_> {
                 self.exported.impossible += 1;
                 continue;
             };
-            if outliers.has(trace, times)? {
+            if outliers.is_far(trace, times)? {
                 self.exported.impossible += 1;
                 continue;
             }

@@ -7,15 +7,11 @@ use anyhow::Result;
 use rpd_schema::{Version, sessions};
 use rusqlite::Connection;
 
+use super::part::{HAS_CALL, HAS_OP};
 use crate::export::columns::Kind;
 use crate::trace::has_table;
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trim::window::span;
-
-/// The function by which a statement asks whether a call is in the part of the trace that it is about.
-pub(super) const HAS_CALL: &str = "in_region_call";
-/// The same of an operation.
-pub(super) const HAS_OP: &str = "in_region_op";
 
 /// A kind of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,8 @@
 //! The own times of a range and of all below it add up to its inclusive time. Memory grows with the number of paths, not of ranges. Where many
 //! texts differ in numbers alone, as those of the steps of a training run, they are one, so that there are not as many paths as ranges.
 
+mod names;
+
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,10 +22,11 @@ use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 
+use self::names::Names;
 use super::caused::CausedOps;
 use super::diff::family;
 use super::gpu_time::LeftOut;
-use super::ranking::{By, Names};
+use super::ranking::By;
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
@@ -226,8 +229,7 @@ impl Markers {
             }
             Ok(())
         })?;
-        let names = Names::of(trace, By::Marker.texts(version))?;
-        let mut names = if exact { names } else { names.by_operator() };
+        let mut names = Names::of(trace, By::Marker.texts(version), !exact)?;
         let processes = Processes::of(trace)?;
         let (mut outliers, mut impossible, mut threads) = (Outliers::new(), 0, HashSet::new());
         let mut rows = trace.prepare(&By::Marker.query("1", false))?;
@@ -288,7 +290,7 @@ struct Merged {
 
 impl Merged {
     /// Unless they are `exact`, texts of which more than [`ALIKE`] differ in numbers alone are one name.
-    fn of(texts: Vec<String>, exact: bool) -> Merged {
+    fn of(texts: Vec<Box<str>>, exact: bool) -> Merged {
         let mut families: HashMap<String, usize> = HashMap::new();
         if !exact {
             for text in &texts {
@@ -302,7 +304,7 @@ impl Merged {
             let family = family(&text);
             let is_alike = families.contains_key(family.as_ref());
             alike += u64::from(is_alike);
-            let name: Arc<str> = if is_alike { family.into() } else { text.as_str().into() };
+            let name: Arc<str> = if is_alike { family.into() } else { Arc::from(text) };
             of.push(*numbers.entry(name).or_insert_with_key(|name| {
                 names.push(Arc::clone(name));
                 names.len() as u32 - 1
@@ -392,9 +394,9 @@ mod tests {
     #[test]
     fn steps_become_one_and_layers_do_not() {
         let texts = |most: usize| (0..most).flat_map(|n| [format!("step {n}"), format!("layer {}", n % 48)]);
-        let mut all: Vec<String> =
-            texts(1000).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-        all.push("aten::mm".to_string());
+        let mut all: Vec<Box<str>> =
+            texts(1000).map(Box::from).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        all.push("aten::mm".into());
         let merged = Merged::of(all.clone(), false);
         assert_eq!((merged.names.len(), merged.alike), (50, 1000));
         assert!(merged.names.iter().any(|name| &**name == "step #"));

@@ -1,29 +1,30 @@
 //! Where time goes: the operations of a trace, or its calls or markers, grouped by name and ordered by total time.
 //!
-//! One scan of `rocpd_op` or `rocpd_api` in the order of the file, adding up per pair of string ids; only the distinct
-//! pairs are kept and looked up, so memory does not grow with the number of rows. (SQL's GROUP BY
-//! would sort all of them first.) Calls and markers nest: they are sorted, on disk where there are many, and go through the stack of
-//! their thread.
+//! One scan of `rocpd_op` or `rocpd_api` in the order of the file, adding up per name. Memory grows neither with the number of rows nor
+//! with that of names: what does not fit is sorted on disk. (SQL's GROUP BY would sort all rows first.) Calls and markers nest: they are
+//! sorted too, and go through the stack of their thread.
 
 mod nested;
 mod place;
+mod sums;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::vec;
 
 use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
 use rpd_schema::{Processes, Version};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
-use self::nested::{NameIds, NestedCall, NestedCalls};
+use self::nested::{NestedCall, NestedCalls};
+use self::sums::{Added, NameKeys, Sums};
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
-use crate::pass::sorted::Sorter;
-use crate::passes::autograd::marker::MarkerText;
+use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
-use crate::trace::Strings;
+use crate::report::named::{NAMELESS, NameTexts};
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::{instrumented, is_instrumented};
 use crate::trace::op_kind::KERNEL_TYPES;
@@ -163,19 +164,26 @@ pub struct Counted {
     pub percentiles: bool,
 }
 
-/// Number of a group, and a duration of it, ns.
-type NamedDuration = (usize, u64);
-
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's way
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// All groups, longest total first, and what could not be counted.
-#[derive(Debug, Default)]
-pub struct Ranking {
-    /// Ordered by total time (by self time where there is one), then by name.
-    pub groups: Vec<NameGroup>,
+/// All groups, those with the longest total (of what nests: self) time first, and what could not be counted. Groups of the same time are
+/// in the order of their names, unless there are very many.
+pub struct Ranking<'trace> {
+    groups: Sorted<Added>,
+    /// The first group that is not in `ready`.
+    next: Option<Added>,
+    /// Groups of the same time, in their order.
+    ready: vec::IntoIter<NameGroup>,
+    names: Names<'trace>,
+    nests: bool,
+    replaced: BTreeMap<String, u64>,
+    /// Of all groups.
+    self_ns: f64,
+    /// How many groups there are.
+    pub count: u64,
     /// Rows left out because of their times: those that `rpd check` has as impossible, negative or missing, and those that are far
     /// from nearly all others.
     pub impossible: u64,
@@ -187,8 +195,149 @@ pub struct Ranking {
     pub barriers: u64,
 }
 
-/// Running sums of one pair of string ids, then of one name.
-#[derive(Clone, Copy)]
+/// Where the names of groups are.
+enum Names<'trace> {
+    /// In the trace.
+    Texts(NameTexts<'trace>),
+    /// Here: the second id of a group is the place of its name.
+    Labels(Vec<String>),
+}
+
+impl Names<'_> {
+    fn get(&mut self, ids: [i64; 2]) -> rusqlite::Result<String> {
+        let name = match self {
+            Names::Texts(texts) => texts.get(ids.into())?,
+            Names::Labels(labels) => usize::try_from(ids[1]).ok().and_then(|at| labels.get(at).cloned()),
+        };
+        Ok(name.unwrap_or_else(|| NAMELESS.to_string()))
+    }
+}
+
+/// Groups of the same time that are put in the order of their names at once.
+const ALIKE: usize = 1 << 16;
+
+impl<'trace> Ranking<'trace> {
+    /// Reads the rows of a part of a trace of any schema version.
+    ///
+    /// # Errors
+    /// When the file, or a temporary one for sorting, cannot be read.
+    pub fn of(
+        (trace, version): (&'trace Connection, Version),
+        by: By,
+        selected: &Selected,
+        counted: Counted,
+    ) -> Result<Ranking<'trace>> {
+        let is_left_out = by.has_instrumented() && !counted.instrumented;
+        let instrumented_ops = match is_left_out {
+            true => count_instrumented(trace, selected)?,
+            false => 0,
+        };
+        let mut sums = Sums::new(counted.percentiles);
+        let (names, (scanned, barriers)) = if by.is_place() {
+            let left = if is_left_out { instrumented(trace)? } else { Ids::default() };
+            let (labels, left_out) = place::each((trace, version), by, selected, &left, &mut |place, ns| {
+                sums.of_place(place, ns)
+            })?;
+            let scanned = Scanned { impossible: left_out.impossible, nameless: 0 };
+            (Names::Labels(labels), (scanned, left_out.barriers))
+        } else {
+            let scanned = scan((trace, version), by, (selected, is_left_out), &mut sums)?;
+            (Names::Texts(NameTexts::of(trace, by.texts(version))?), (scanned, 0))
+        };
+        let Scanned { impossible, nameless } = scanned;
+        let replaced = match by {
+            By::Operation | By::Kernel => by_kernel(trace, &|op| selected.has_op(op))?,
+            _ => BTreeMap::new(),
+        };
+        let (mut count, mut self_ns) = (0, 0);
+        let mut groups = Sorter::new();
+        sums.each(|added| {
+            count += 1;
+            self_ns += u128::from(added.self_ns());
+            groups.push(added)
+        })?;
+        let mut groups = groups.sorted()?;
+        let next = groups.next()?;
+        Ok(Ranking {
+            groups,
+            next,
+            ready: Vec::new().into_iter(),
+            names,
+            nests: by.nests(),
+            replaced,
+            self_ns: self_ns as f64,
+            count,
+            impossible,
+            nameless,
+            instrumented: instrumented_ops,
+            barriers,
+        })
+    }
+
+    /// Puts the groups of the next time in their order.
+    fn prepare(&mut self) -> Result<()> {
+        let mut alike = Vec::new();
+        while let Some(added) = self.next {
+            let name = self.names.get(added.name())?;
+            alike.push(self.group(name, &added));
+            self.next = self.groups.next()?;
+            let is_alike = |next: &Added| next.self_ns() == added.self_ns();
+            if alike.len() == ALIKE || !self.next.as_ref().is_some_and(is_alike) {
+                break;
+            }
+        }
+        alike.sort_by(|a, b| a.name.cmp(&b.name));
+        self.ready = alike.into_iter();
+        Ok(())
+    }
+
+    fn group(&self, name: String, added: &Added) -> NameGroup {
+        let sums = added.sums();
+        NameGroup {
+            replaced: self.replaced.get(&name).copied().unwrap_or(0),
+            name,
+            calls: sums.calls,
+            total_ns: sums.total_ns,
+            self_ns: self.nests.then_some(sums.self_ns),
+            average_ns: sums.all_ns as f64 / sums.calls as f64,
+            min_ns: sums.min_ns,
+            max_ns: sums.max_ns,
+            percentiles: added.percentiles(),
+            percent: if self.self_ns > 0.0 { 100.0 * sums.self_ns as f64 / self.self_ns } else { 0.0 },
+        }
+    }
+}
+
+impl Iterator for Ranking<'_> {
+    type Item = Result<NameGroup>;
+
+    fn next(&mut self) -> Option<Result<NameGroup>> {
+        if self.ready.as_slice().is_empty()
+            && let Err(error) = self.prepare()
+        {
+            self.next = None;
+            return Some(Err(error));
+        }
+        self.ready.next().map(Ok)
+    }
+}
+
+/// Dispatches of instrumented kernels in a part of a trace.
+fn count_instrumented(trace: &Connection, selected: &Selected) -> Result<u64> {
+    if selected.is_everything() {
+        let left_out = is_instrumented(trace, "id")?;
+        let count = format!("SELECT count(*) FROM rocpd_op WHERE {left_out}");
+        return Ok(trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs());
+    }
+    let there = Ids::of(trace, "SELECT id FROM rocpd_op", [])?;
+    let ids = instrumented(trace)?.into_inner();
+    let is_here = |id: &i64| there.has(*id) && selected.has_op(*id);
+    Ok(ids.into_iter().map(u64::cast_signed).filter(is_here).count() as u64)
+}
+
+/// Running sums of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
 struct RunningSums {
     calls: u64,
     /// Of all durations.
@@ -219,266 +368,64 @@ impl RunningSums {
     }
 }
 
-/// The texts that name rows, each pair of ids looked up once.
-pub(super) struct Names<'trace> {
-    strings: Strings<'trace>,
-    texts: Strings<'trace>,
-    known: HashMap<NameIds, usize>,
-    /// Numbers of the names, which several pairs may have.
-    numbers: HashMap<String, usize>,
-    nameless: Option<usize>,
-    /// Whether PyTorch's operators are named without their numbers and sizes.
-    by_operator: bool,
+/// Rows that could not be counted, or not with their names.
+#[derive(Default)]
+struct Scanned {
+    impossible: u64,
+    nameless: u64,
 }
 
-impl Names<'_> {
-    /// No names yet; their first texts are in the table `texts`.
-    ///
-    /// # Errors
-    /// When there is no such table.
-    pub(super) fn of<'trace>(trace: &'trace Connection, texts: &str) -> rusqlite::Result<Names<'trace>> {
-        Ok(Names {
-            strings: Strings::of(trace)?,
-            texts: Strings::in_table(trace, texts)?,
-            known: HashMap::new(),
-            numbers: HashMap::new(),
-            nameless: None,
-            by_operator: false,
-        })
-    }
-
-    /// The same with PyTorch's operators (`aten::mm, op_id = 7`) by their names alone.
-    pub(super) fn by_operator(self) -> Self {
-        Names { by_operator: true, ..self }
-    }
-
-    /// The number of a name: the first text that is not empty.
-    ///
-    /// # Errors
-    /// When the trace cannot be read.
-    pub(super) fn number(&mut self, ids: NameIds) -> rusqlite::Result<usize> {
-        if let Some(number) = self.known.get(&ids) {
-            return Ok(*number);
-        }
-        let name = match self.texts.get(ids.0)?.filter(|text| !text.is_empty()) {
-            Some(name) => Some(name),
-            None => self.strings.get(ids.1)?.filter(|name| !name.is_empty()),
-        };
-        let name = name.map(|name| match MarkerText::of(&name) {
-            MarkerText::Operator(operator) if self.by_operator => operator.name.to_string(),
-            _ => name,
-        });
-        let next = self.numbers.len();
-        let is_nameless = name.is_none();
-        let number = *self.numbers.entry(name.unwrap_or_else(|| NAMELESS.to_string())).or_insert(next);
-        if is_nameless {
-            self.nameless = Some(number);
-        }
-        if self.known.len() == REMEMBERED {
-            self.known.clear();
-        }
-        self.known.insert(ids, number);
-        Ok(number)
-    }
-
-    /// The names by their numbers.
-    pub(super) fn into_names(self) -> Vec<String> {
-        let mut names: Vec<(usize, String)> =
-            self.numbers.into_iter().map(|(name, number)| (number, name)).collect();
-        names.sort_unstable();
-        names.into_iter().map(|(_, name)| name).collect()
-    }
-}
-
-/// Pairs of ids that are remembered at once.
-const REMEMBERED: usize = 1 << 16;
-
-/// The name of rows whose names are not in the file.
-const NAMELESS: &str = "(no name in the file)";
-
-/// The sums of each group, and what percentiles are taken from.
-struct Sums {
-    groups: Vec<RunningSums>,
-    /// Group and duration, where percentiles are asked for.
-    durations: Option<Sorter<[u64; 2]>>,
-}
-
-impl Sums {
-    fn group(&mut self, number: usize) -> &mut RunningSums {
-        if self.groups.len() <= number {
-            self.groups.resize(number + 1, RunningSums::NONE);
-        }
-        &mut self.groups[number]
-    }
-
-    fn duration(&mut self, (number, ns): NamedDuration) -> Result<()> {
-        self.durations.as_mut().map_or(Ok(()), |durations| durations.push([number as u64, ns]))
-    }
-
-    /// The percentiles of each group.
-    fn percentiles(&mut self) -> Result<Vec<Option<Percentiles>>> {
-        let mut found = vec![None; self.groups.len()];
-        let Some(durations) = self.durations.take() else { return Ok(found) };
-        let mut durations = durations.sorted()?;
-        for (group, found) in self.groups.iter().zip(&mut found) {
-            // The n-th of them, counted from 1, is the first that so many percent do not exceed.
-            let rank = |percent: u64| (u128::from(group.calls) * u128::from(percent)).div_ceil(100) as u64;
-            let ranks = [50, 90, 99].map(rank);
-            let mut at = [0; 3];
-            for nth in 1..=group.calls {
-                let Some([_, ns]) = durations.next()? else { break };
-                for (rank, at) in ranks.iter().zip(&mut at) {
-                    if *rank == nth {
-                        *at = ns;
-                    }
-                }
-            }
-            let [p50_ns, p90_ns, p99_ns] = at;
-            *found = Some(Percentiles { p50_ns, p90_ns, p99_ns });
-        }
-        Ok(found)
-    }
-}
-
-impl Ranking {
-    /// Reads the rows of a part of a trace of any schema version.
-    ///
-    /// # Errors
-    /// When the file, or a temporary one for sorting, cannot be read.
-    pub fn of(
-        (trace, version): (&Connection, Version),
-        by: By,
-        selected: &Selected,
-        counted: Counted,
-    ) -> Result<Ranking> {
-        let mut ranking = Ranking::default();
-        let is_left_out = by.has_instrumented() && !counted.instrumented;
-        if is_left_out {
-            ranking.instrumented = match selected.is_everything() {
-                true => {
-                    let left_out = is_instrumented(trace, "id")?;
-                    let count = format!("SELECT count(*) FROM rocpd_op WHERE {left_out}");
-                    trace.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs()
-                }
-                false => {
-                    let mut ops = Ids::default();
-                    let there = Ids::of(trace, "SELECT id FROM rocpd_op", [])?;
-                    let is_here = |id: &i64| there.has(*id) && selected.has_op(*id);
-                    let ids = instrumented(trace)?.into_inner();
-                    ids.into_iter().map(u64::cast_signed).filter(is_here).for_each(|id| ops.add(id));
-                    ops.len()
-                }
-            };
-        }
-        let durations = counted.percentiles.then(Sorter::new);
-        let mut sums = Sums { groups: Vec::new(), durations };
-        let names = if by.is_place() {
-            let left = if is_left_out { instrumented(trace)? } else { Ids::default() };
-            let (labels, left_out) =
-                place::each((trace, version), by, selected, &left, &mut |(number, ns)| {
-                    sums.group(number).add(RunningSums::of(ns));
-                    sums.duration((number, ns))
-                })?;
-            ranking.impossible = left_out.impossible;
-            ranking.barriers = left_out.barriers;
-            labels
-        } else {
-            ranking.scan((trace, version), by, (selected, is_left_out), &mut sums)?
-        };
-        let percentiles = sums.percentiles()?;
-        ranking.groups = groups((trace, selected), by, (names, sums.groups, percentiles))?;
-        Ok(ranking)
-    }
-
-    /// Adds up what has names, and says those.
-    fn scan(
-        &mut self,
-        (trace, version): (&Connection, Version),
-        by: By,
-        (selected, is_left_out): (&Selected, bool),
-        sums: &mut Sums,
-    ) -> Result<Vec<String>> {
-        let mut names = Names::of(trace, by.texts(version))?;
-        let counts = match is_left_out {
-            true => format!("NOT {}", is_instrumented(trace, "id")?),
-            false => "1".to_string(),
-        };
-        let processes = Processes::of(trace)?;
-        let mut nested = Sorter::new();
-        let mut outliers = Outliers::new();
-        let with_id = !selected.is_everything();
-        let mut rows = trace.prepare(&by.query(&counts, with_id))?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
-            let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
-            let is_here = |id| if by.nests() { selected.has_call(id) } else { selected.has_op(id) };
-            if with_id && !is_here(id(4)?) {
-                continue;
-            }
-            let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(0)?, row.get_ref(1)?)
-            else {
-                self.impossible += 1;
-                continue;
-            };
-            if !are_sound((start, end)) || outliers.is_far(trace, (start, end))? {
-                self.impossible += 1;
-                continue;
-            }
-            let (name, duration) = ((id(2)?, id(3)?), end.abs_diff(start));
-            let number = names.number(name)?;
-            sums.duration((number, duration))?;
-            if by.nests() {
-                let thread = [processes.of_row(id(4)?), id(5)?, id(6)?];
-                nested.push(NestedCall::new(thread, (start, end), id(4)?, name))?;
-            } else {
-                sums.group(number).add(RunningSums::of(duration));
-            }
-        }
-        let mut nested = nested.sorted()?;
-        let mut by_ids = HashMap::new();
-        let mut stack = NestedCalls::default();
-        while let Some(range) = nested.next()? {
-            stack.enter(range, &mut by_ids);
-        }
-        stack.leave_all(&mut by_ids);
-        for (ids, running) in by_ids {
-            sums.group(names.number(ids)?).add(running);
-        }
-        self.nameless =
-            names.nameless.and_then(|number| sums.groups.get(number)).map_or(0, |sums| sums.calls);
-        Ok(names.into_names())
-    }
-}
-
-/// The groups in their order; those of one label are one.
-fn groups(
-    (trace, selected): (&Connection, &Selected),
+/// Adds up what has names.
+fn scan(
+    (trace, version): (&Connection, Version),
     by: By,
-    (names, sums, percentiles): (Vec<String>, Vec<RunningSums>, Vec<Option<Percentiles>>),
-) -> Result<Vec<NameGroup>> {
-    // Of operations self time and total time are the same.
-    let all: f64 = sums.iter().map(|sums| sums.self_ns as f64).sum();
-    let replaced = match by {
-        By::Operation | By::Kernel => by_kernel(trace, &|op| selected.has_op(op))?,
-        _ => BTreeMap::new(),
+    (selected, is_left_out): (&Selected, bool),
+    sums: &mut Sums,
+) -> Result<Scanned> {
+    let mut scanned = Scanned::default();
+    let mut keys = NameKeys::of(NameTexts::of(trace, by.texts(version))?);
+    let counts = match is_left_out {
+        true => format!("NOT {}", is_instrumented(trace, "id")?),
+        false => "1".to_string(),
     };
-    let group = |((name, sums), percentiles): ((String, RunningSums), Option<Percentiles>)| NameGroup {
-        replaced: replaced.get(&name).copied().unwrap_or(0),
-        name,
-        calls: sums.calls,
-        total_ns: sums.total_ns,
-        self_ns: by.nests().then_some(sums.self_ns),
-        average_ns: sums.all_ns as f64 / sums.calls as f64,
-        min_ns: sums.min_ns,
-        max_ns: sums.max_ns,
-        percentiles,
-        percent: if all > 0.0 { 100.0 * sums.self_ns as f64 / all } else { 0.0 },
-    };
-    let mut groups: Vec<NameGroup> =
-        names.into_iter().zip(sums).zip(percentiles).map(group).filter(|group| group.calls > 0).collect();
-    let own = |group: &NameGroup| group.self_ns.unwrap_or(group.total_ns);
-    groups.sort_by(|a, b| (Reverse(own(a)), &a.name).cmp(&(Reverse(own(b)), &b.name)));
-    Ok(groups)
+    let processes = Processes::of(trace)?;
+    let mut nested = Sorter::new();
+    let mut outliers = Outliers::new();
+    let with_id = !selected.is_everything();
+    let mut rows = trace.prepare(&by.query(&counts, with_id))?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
+        let is_here = |id| if by.nests() { selected.has_call(id) } else { selected.has_op(id) };
+        if with_id && !is_here(id(4)?) {
+            continue;
+        }
+        let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(0)?, row.get_ref(1)?) else {
+            scanned.impossible += 1;
+            continue;
+        };
+        if !are_sound((start, end)) || outliers.is_far(trace, (start, end))? {
+            scanned.impossible += 1;
+            continue;
+        }
+        let (name, is_nameless) = keys.named((id(2)?, id(3)?))?;
+        scanned.nameless += u64::from(is_nameless);
+        let duration = end.abs_diff(start);
+        sums.duration(&name, duration)?;
+        if by.nests() {
+            let thread = [processes.of_row(id(4)?), id(5)?, id(6)?];
+            nested.push(NestedCall::new(thread, (start, end), id(4)?, name))?;
+        } else {
+            sums.add(name, RunningSums::of(duration))?;
+        }
+    }
+    let mut nested = nested.sorted()?;
+    let mut stack = NestedCalls::default();
+    while let Some(range) = nested.next()? {
+        stack.enter(range, sums)?;
+    }
+    stack.leave_all(sums)?;
+    Ok(scanned)
 }
 
 #[cfg(test)]
@@ -501,7 +448,7 @@ mod tests {
         trace
     }
 
-    fn ranked(trace: &Connection) -> Ranking {
+    fn ranked(trace: &Connection) -> Ranking<'_> {
         let everything = Selected::everything();
         Ranking::of((trace, Version::V2), By::Operation, &everything, Counted::default()).unwrap()
     }
@@ -522,8 +469,19 @@ mod tests {
             replaced: 0,
             percent: 50.0,
         };
-        assert_eq!(ranking.groups[1], gemm);
-        assert_eq!(ranking.groups[0].name, "CopyHostToDevice");
+        let groups: Vec<NameGroup> = ranking.map(Result::unwrap).collect();
+        assert_eq!(groups[1], gemm);
+        assert_eq!(groups[0].name, "CopyHostToDevice");
+    }
+
+    #[test]
+    fn groups_of_one_time_are_in_the_order_of_their_names() {
+        let trace = trace("(1,11,4,3), (1,11,2,3), (20,31,1,3), (50,60,1,4), (50,60,5,3)");
+        let names: Vec<String> = ranked(&trace).map(|group| group.unwrap().name).collect();
+        assert_eq!(names, ["gemm", "CopyHostToDevice", "KernelExecution"]);
+        trace.execute_batch("UPDATE rocpd_op SET \"end\" = start").unwrap();
+        let names: Vec<String> = ranked(&trace).map(|group| group.unwrap().name).collect();
+        assert_eq!(names, ["CopyHostToDevice", "KernelExecution", "gemm"]);
     }
 
     #[test]
@@ -533,9 +491,9 @@ mod tests {
              (1,2,99,98), (1,1,2,3)",
         );
         let ranking = ranked(&trace);
-        assert_eq!((ranking.impossible, ranking.nameless), (4, 1));
-        assert_eq!(ranking.groups.len(), 2);
-        assert_eq!(ranking.groups[0].name, "(no name in the file)");
-        assert_eq!((ranking.groups[1].min_ns, ranking.groups[1].percent), (0, 0.0));
+        assert_eq!((ranking.impossible, ranking.nameless, ranking.count), (4, 1, 2));
+        let groups: Vec<NameGroup> = ranking.map(Result::unwrap).collect();
+        assert_eq!(groups[0].name, "(no name in the file)");
+        assert_eq!((groups[1].min_ns, groups[1].percent), (0, 0.0));
     }
 }

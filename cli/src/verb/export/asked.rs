@@ -10,7 +10,7 @@ use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rpd_postprocess::notes::SharedNotes;
-use rpd_postprocess::query::{Frame, Prepared, Questioned, no_part};
+use rpd_postprocess::query::{Frame, Prepared, Questioned};
 use rpd_postprocess::region::Region;
 use rpd_postprocess::text::escape;
 
@@ -35,7 +35,8 @@ Rows:
   QUERY            the answer to a question in SQL, or to one that rpd sql --list shows; it may only read
 Rows with impossible times or places are in no kernels, copies, apis, markers; rpd check lists them.
 Names are tried in this order: table or view, then kernels to markers, then ready-made queries.
-Of kernels, copies, apis and markers a part can be named, as below.";
+Of all of them a part can be named, as below: tables and views have calls and operations of it alone then, and
+what refers to such; texts, metadata and sensors stay whole.";
 
 /// Which rows, and where they go.
 #[derive(Args)]
@@ -76,7 +77,7 @@ impl Asked {
     ) -> Result<ExitCode> {
         let notes = notes();
         let region = Region::from(self.region);
-        let trace = Questioned::open(&self.file, None, None, &notes)?;
+        let mut trace = Questioned::open(&self.file, None, None, &notes)?;
         let selected = match region.is_everything() {
             true => None,
             false => {
@@ -88,8 +89,10 @@ impl Asked {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
         let (statement, frame) = match (is_name, selected) {
             (true, selected) => trace.rows_in(name, selected)?,
-            (false, Some(_)) => return no_part("a query"),
-            (false, None) => (self.rows.clone(), None),
+            (false, selected) => {
+                selected.map_or(Ok(()), |selected| trace.restrict(selected))?;
+                (self.rows.clone(), None)
+            }
         };
         notes.show("running the query");
         let query = trace.prepare(&statement)?;

@@ -102,19 +102,31 @@ impl Reports<'_> {
         columns: &[Column],
         rows: impl ExactSizeIterator<Item = Vec<Value>>,
     ) -> Result<()> {
+        let total = rows.len() as u64;
+        self.table_of((title, help), columns, total, rows.map(Ok))
+    }
+
+    /// One whose rows, `total` in all, are read as they are written.
+    fn table_of(
+        &mut self,
+        (title, help): (&str, &str),
+        columns: &[Column],
+        total: u64,
+        rows: impl Iterator<Item = Result<Vec<Value>>>,
+    ) -> Result<()> {
         let columns: Vec<Value> = columns
             .iter()
             .map(|(title, kind, help)| json!({"title": title, "kind": kind, "help": help}))
             .collect();
         let (title, help, columns) = (json!(title), json!(help), Value::from(columns));
-        let (separator, total) = (self.separator, rows.len());
+        let separator = self.separator;
         write!(
             self.out,
             "{separator}{{\"title\":{title},\"help\":{help},\"total\":{total},\"columns\":{columns},\"rows\":["
         )?;
         for (at, row) in rows.take(MOST).enumerate() {
             self.out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
-            serde_json::to_writer(&mut self.out, &row)?;
+            serde_json::to_writer(&mut self.out, &row?)?;
         }
         self.out.write_all(b"]}")?;
         self.separator = ",";
@@ -133,15 +145,17 @@ impl Reports<'_> {
         if by.nests() {
             columns.insert(4, ("own", "ns", "total without calls inside"));
         }
-        let rows = ranking.groups.iter().map(|group| {
+        let total = ranking.count;
+        let rows = ranking.map(|group| {
+            let group = group?;
             let mut row = vec![name(&group.name)];
-            row.extend(times(group));
+            row.extend(times(&group));
             if by.nests() {
                 row.insert(4, group.self_ns.into());
             }
-            row
+            Ok(row)
         });
-        self.table(title, help, &columns, rows)
+        self.table_of((title, help), &columns, total, rows)
     }
 
     fn markers(&mut self) -> Result<()> {

@@ -196,7 +196,7 @@ impl Rows {
             selected,
             notes,
             tracks: Tracks::of(trace, first_gpu)?,
-            stretching: Outliers::new(),
+            outliers: Outliers::new(),
             first_ns: i64::MAX,
             last_ns: i64::MIN,
             exported: Exported::default(),
@@ -228,7 +228,7 @@ struct Scan<'a> {
     selected: &'a Selected,
     notes: &'a dyn Notes,
     tracks: Tracks,
-    stretching: Outliers,
+    outliers: Outliers,
     first_ns: i64,
     last_ns: i64,
     exported: Exported,
@@ -257,7 +257,7 @@ impl Scan<'_> {
     fn times(&mut self, row: &Row<'_>, column: usize) -> Result<Option<(i64, i64)>> {
         let times = integer(row, column).zip(integer(row, column + 1));
         let Some(times) = times.filter(|times| are_sound(*times)) else { return Ok(None) };
-        if self.stretching.has(self.trace, times)? {
+        if self.outliers.is_far(self.trace, times)? {
             return Ok(None);
         }
         self.first_ns = self.first_ns.min(times.0);

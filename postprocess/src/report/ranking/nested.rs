@@ -4,12 +4,11 @@
 
 use std::collections::HashMap;
 
+use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
 use super::RunningSums;
-
-/// Two ids of texts.
-pub(super) type NameIds = (i64, i64);
+use super::sums::{NameKey, Named, Sums};
 
 /// A call or marker; ordered as a stack takes them, thread after thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -22,13 +21,13 @@ pub(super) struct NestedCall {
     not_end: i64,
     /// Row of `rocpd_api`.
     id: i64,
-    name: [i64; 2],
+    name: Named,
 }
 
 impl NestedCall {
     /// One that does not end before it starts.
-    pub(super) fn new(thread: [i64; 3], (start, end): (i64, i64), id: i64, name: NameIds) -> NestedCall {
-        NestedCall { thread, start, not_end: !end, id, name: name.into() }
+    pub(super) fn new(thread: [i64; 3], (start, end): (i64, i64), id: i64, name: Named) -> NestedCall {
+        NestedCall { thread, start, not_end: !end, id, name }
     }
 
     fn end(&self) -> i64 {
@@ -45,45 +44,45 @@ impl NestedCall {
 pub(super) struct NestedCalls {
     open: Vec<(NestedCall, u64)>,
     /// How many of a name are open.
-    names: HashMap<[i64; 2], usize>,
+    names: HashMap<NameKey, usize>,
 }
 
 impl NestedCalls {
     /// Takes the next one, and adds to `sums` what has ended by then.
-    pub(super) fn enter(&mut self, range: NestedCall, sums: &mut HashMap<NameIds, RunningSums>) {
+    pub(super) fn enter(&mut self, range: NestedCall, sums: &mut Sums) -> Result<()> {
         if self.open.last().is_some_and(|(top, _)| top.thread != range.thread) {
-            self.leave_all(sums);
+            self.leave_all(sums)?;
         }
         while self.open.last().is_some_and(|(top, _)| top.end() <= range.start || top.end() < range.end()) {
-            self.leave(sums);
+            self.leave(sums)?;
         }
         if let Some((_, own)) = self.open.last_mut() {
             *own = own.saturating_sub(range.duration());
         }
         self.open.push((range, range.duration()));
-        *self.names.entry(range.name).or_default() += 1;
+        *self.names.entry(range.name.key()).or_default() += 1;
+        Ok(())
     }
 
     /// Ends all that are open.
-    pub(super) fn leave_all(&mut self, sums: &mut HashMap<NameIds, RunningSums>) {
+    pub(super) fn leave_all(&mut self, sums: &mut Sums) -> Result<()> {
         while !self.open.is_empty() {
-            self.leave(sums);
+            self.leave(sums)?;
         }
+        Ok(())
     }
 
-    fn leave(&mut self, sums: &mut HashMap<NameIds, RunningSums>) {
-        let Some((range, own)) = self.open.pop() else { return };
-        let outer = self.names.get_mut(&range.name).map_or(0, |open| {
-            *open -= 1;
-            *open
-        });
+    fn leave(&mut self, sums: &mut Sums) -> Result<()> {
+        let Some((range, own)) = self.open.pop() else { return Ok(()) };
+        let key = range.name.key();
+        let outer = self.names.get(&key).map_or(0, |open| open - 1);
+        match outer {
+            0 => self.names.remove(&key),
+            _ => self.names.insert(key, outer),
+        };
         let duration = range.duration();
         let total_ns = if outer == 0 { duration } else { 0 };
-        sums.entry(range.name.into()).or_insert(RunningSums::NONE).add(RunningSums {
-            total_ns,
-            self_ns: own,
-            ..RunningSums::of(duration)
-        });
+        sums.add(range.name, RunningSums { total_ns, self_ns: own, ..RunningSums::of(duration) })
     }
 }
 
@@ -97,18 +96,23 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(at, &(thread, start, end, name))| {
-                NestedCall::new([0, 1, thread], (start, end), at as i64, (name, 0))
+                NestedCall::new([0, 1, thread], (start, end), at as i64, Named::of_place(name))
             })
             .collect();
         ranges.sort_unstable();
-        let (mut stack, mut sums) = (NestedCalls::default(), HashMap::new());
+        let (mut stack, mut sums) = (NestedCalls::default(), Sums::new(false));
         for range in ranges {
-            stack.enter(range, &mut sums);
+            stack.enter(range, &mut sums).unwrap();
         }
-        stack.leave_all(&mut sums);
-        [1, 2, 3].map(|name| {
-            sums.get(&(name, 0)).map_or((0, 0, 0), |sums| (sums.calls, sums.total_ns, sums.self_ns))
+        stack.leave_all(&mut sums).unwrap();
+        let mut found = [(0, 0, 0); 3];
+        sums.each(|added| {
+            let sums = added.sums();
+            found[added.name()[1] as usize - 1] = (sums.calls, sums.total_ns, sums.self_ns);
+            Ok(())
         })
+        .unwrap();
+        found
     }
 
     #[test]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use super::{By, NamedDuration};
+use super::By;
 use crate::region::Selected;
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
 use crate::report::gpu_time::{GpuOps, LeftOut};
@@ -19,7 +19,7 @@ type Place = [i64; 3];
 /// Of operations of which the file does not say it.
 const NOWHERE: Place = [-1, -1, i64::MIN];
 
-/// Hands each operation of the region that is not among `left` to `each`, with the label of where it ran.
+/// Hands the place and duration of each operation of the region that is not among `left` to `each`. Says what the places are called.
 ///
 /// # Errors
 /// When the trace, or a temporary file, cannot be read, and those of `each`.
@@ -28,7 +28,7 @@ pub(super) fn each(
     by: By,
     selected: &Selected,
     left: &Ids,
-    each: &mut dyn FnMut(NamedDuration) -> Result<()>,
+    each: &mut dyn FnMut(i64, u64) -> Result<()>,
 ) -> Result<(Vec<String>, LeftOut)> {
     let mut places = Places { numbers: HashMap::new(), found: Vec::new() };
     let mut texts = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn each(
                         }
                     },
                 };
-                each((places.number(place), op.duration()))
+                each(places.number(place), op.duration())
             })?;
             left_out
         }
@@ -77,7 +77,7 @@ pub(super) fn each(
                     By::Rank => ranks.get(&(op.id >> 32)).map_or(NOWHERE, |rank| [*rank, 0, 0]),
                     _ => [op.id >> 32, 0, 0],
                 };
-                each((places.number(place), op.end.abs_diff(op.start)))?;
+                each(places.number(place), op.end.abs_diff(op.start))?;
             }
             left_out
         }
@@ -87,15 +87,15 @@ pub(super) fn each(
 
 /// Numbers of places, in the order in which they are met.
 struct Places {
-    numbers: HashMap<Place, usize>,
+    numbers: HashMap<Place, i64>,
     found: Vec<Place>,
 }
 
 impl Places {
-    fn number(&mut self, place: Place) -> usize {
+    fn number(&mut self, place: Place) -> i64 {
         *self.numbers.entry(place).or_insert_with(|| {
             self.found.push(place);
-            self.found.len() - 1
+            self.found.len() as i64 - 1
         })
     }
 }
