@@ -478,7 +478,7 @@ mod tests {
     fn groups_of_one_time_are_in_the_order_of_their_names() {
         let trace = trace("(1,11,4,3), (1,11,2,3), (20,31,1,3), (50,60,1,4), (50,60,5,3)");
         let names: Vec<String> = ranked(&trace).map(|group| group.unwrap().name).collect();
-        assert_eq!(names, ["gemm", "CopyHostToDevice", "KernelExecution"]);
+        assert_eq!(names, ["CopyHostToDevice", "gemm", "KernelExecution"]);
         trace.execute_batch("UPDATE rocpd_op SET \"end\" = start").unwrap();
         let names: Vec<String> = ranked(&trace).map(|group| group.unwrap().name).collect();
         assert_eq!(names, ["CopyHostToDevice", "KernelExecution", "gemm"]);
