@@ -151,6 +151,158 @@ fn columns_say_what_cupti_says() {
     assert!(info.contains("NVIDIA stand-in") && info.contains("sm_90"), "{info}");
 }
 
+/// The arguments of the calls of that function, each once.
+fn arguments(trace: &Trace, function: &str) -> Vec<String> {
+    trace.texts(&format!("select distinct args from api where apiName = '{function}' order by args"))
+}
+
+/// What `rpd memory` says, without spaces.
+fn memory(dir: &Dir) -> String {
+    let shown = tool(rpd().to_str().unwrap(), &["memory", "--json", dir.path("trace.rpd").to_str().unwrap()]);
+    shown.replace(' ', "")
+}
+
+#[test]
+fn calls_say_what_they_allocate_and_what_they_wait_for() {
+    for version in VERSIONS {
+        let dir = Dir::new();
+        let run = work(&dir, "launch=10 free").env("LD_LIBRARY_PATH", libraries(&dir, version));
+        let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
+        assert_eq!(arguments(&trace, "cuStreamSynchronize"), ["stream=0xd"], "{version}");
+        let [allocated, freed] = ["cuMemAlloc_v2", "cuMemFree_v2"].map(|name| arguments(&trace, name));
+        let address = allocated[0].strip_prefix("ptr=0x").and_then(|rest| rest.split(' ').next()).unwrap();
+        assert_eq!(allocated, [format!("ptr=0x{address} | size=0x20000 | memory=device")], "{version}");
+        assert_eq!(freed, [format!("ptr=0x{address} | size=0x0 | memory=device")], "{version}");
+        assert_eq!(arguments(&trace, "cuLaunchKernel"), [""]);
+        let facts = trace.metadata("session::0::cuda::%");
+        let fact = |name: &str| facts.get(&format!("session::0::cuda::{name}")).map(String::as_str);
+        assert_eq!(fact("stream::13"), Some("context 1, priority 0, non-blocking"), "{version} {facts:?}");
+        assert_eq!(fact("context::1"), Some("gpu 1"));
+        assert!(fact("overhead::buffer_flush").is_some_and(|text| text.ends_with(" ns")), "{facts:?}");
+        let memory = memory(&dir);
+        assert!(memory.contains("\"allocated_bytes\":131072") && memory.contains("\"freed\":1"), "{memory}");
+    }
+}
+
+#[test]
+fn arguments_are_kept_where_they_are_asked_for() {
+    for injected in [false, true] {
+        let dir = Dir::new();
+        let run = work(&dir, "threads=3 launch=2000 free").env("RPDT_CUDA_APIS", "args");
+        let run = if injected {
+            run.env("CUDA_INJECTION64_PATH", recorder()).env("SIMCUPTI_FAULT", "late")
+        } else {
+            run.recorded(Loading::Preload)
+        };
+        run.run().expect(0);
+        let trace = dir.whole_trace();
+        assert_eq!(operations(&trace), map(&[("KernelExecution", 6000)]));
+        expect_linked(&trace);
+        let launches = "select count(*) from api where apiName = 'cuLaunchKernel' and args glob
+            'f=0x* | gridDimX=3 | gridDimY=2 | gridDimZ=1 | blockDimX=64 | blockDimY=1 | blockDimZ=1 | sharedMemBytes=128 | hStream=0x*'";
+        assert_eq!(trace.number(launches), 6000);
+        let allocated = arguments(&trace, "cuMemAlloc_v2");
+        assert_eq!(allocated.len(), 3, "{allocated:?}");
+        assert!(
+            allocated.iter().all(|text| text.starts_with("dptr=0x") && text.ends_with("| bytesize=0x20000"))
+        );
+        let freed: Vec<String> =
+            allocated.iter().map(|text| text.split(' ').next().unwrap().into()).collect();
+        assert_eq!(arguments(&trace, "cuMemFree_v2"), freed);
+        let memory = memory(&dir);
+        assert!(memory.contains("\"allocated_bytes\":393216") && memory.contains("\"freed\":3"), "{memory}");
+    }
+}
+
+#[test]
+fn graphs_are_recorded_as_a_whole_where_that_is_asked_for() {
+    for version in VERSIONS {
+        let dir = Dir::new();
+        let run = work(&dir, "launch=10 graph=4").env("LD_LIBRARY_PATH", libraries(&dir, version));
+        let ran = run.env("RPDT_CUDA_GRAPHS", "launch").recorded(Loading::Preload).run();
+        let trace = dir.succeeded(&ran);
+        assert_eq!(operations(&trace), map(&[("KernelExecution", 10), ("GraphExecution", 4)]), "{version}");
+        expect_linked(&trace);
+        let graphs = "select distinct O.description || ' ' || O.queueId || ' ' || A.apiName from op O
+            join rocpd_api_ops L on L.op_id = O.id join api A on A.id = L.api_id where O.opType = 'GraphExecution'";
+        assert_eq!(trace.texts(graphs), ["graph 1 13 cuGraphLaunch"]);
+        let check = tool(rpd().to_str().unwrap(), &["check", dir.path("trace.rpd").to_str().unwrap()]);
+        assert!(check.contains("0 errors, 0 warnings"), "{check}");
+    }
+    let dir = Dir::new();
+    let words = ["record", "--cuda-graphs", "launch", "-o", "t.rpd", "--"];
+    let run = words.into_iter().fold(Run::new(&dir, rpd()), |run, word| run.arg(word));
+    let run = run.arg(program("cuda_work")).arg("graph=4").env("LD_LIBRARY_PATH", libraries(&dir, 130_001));
+    run.run().expect(0);
+    assert_eq!(operations(&dir.trace("t.rpd")), map(&[("GraphExecution", 4)]));
+}
+
+/// What ptxas of CUDA 12.4 made of scale.ptx beside it.
+const CUBIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../codeobject/tests/data/scale.cubin");
+
+#[test]
+fn code_is_saved_and_shown() {
+    let dir = Dir::new();
+    let run = work(&dir, "launch=5").env("SIMCUDA_CUBIN", CUBIN).env("RPDT_SAVE_CODE", dir.path("code"));
+    let trace = dir.succeeded(&run.recorded(Loading::Preload).run());
+    let saved = trace.texts("select target || ' ' || size || ' ' || sha256 from ext_codeobject");
+    let [saved] = &saved[..] else { panic!("{saved:?}") };
+    let sha256 = saved.strip_prefix("sm_90 4936 ").unwrap();
+    let file = dir.path(&format!("code/{sha256}.cubin"));
+    assert!(std::fs::read(&file).unwrap() == std::fs::read(CUBIN).unwrap());
+    assert_eq!(trace.number("select count(*) from ext_codeobject_kernel"), 1);
+    let shown = tool(rpd().to_str().unwrap(), &["code", "--csv", file.to_str().unwrap()]);
+    let rows: Vec<&str> = shown.lines().collect();
+    assert_eq!(rows.len(), 3, "{shown}");
+    assert!(rows[1..].iter().any(|row| row.contains("scale(float*, float, int)") && row.contains("sm_90")));
+    let shown = tool(rpd().to_str().unwrap(), &["code", "--args", dir.path("trace.rpd").to_str().unwrap()]);
+    assert!(shown.contains("sm_90") && shown.contains("empty()"), "{shown}");
+}
+
+#[test]
+fn nvidias_disassembler_shows_instructions_where_it_is_installed() {
+    let dir = Dir::new();
+    let folder = dir.path("tools");
+    std::fs::create_dir(&folder).unwrap();
+    let run =
+        |path: PathBuf| Run::new(&dir, rpd()).arg("code").arg("--disasm").arg(CUBIN).env("PATH", path).run();
+    if !std::path::Path::new("/usr/local/cuda/bin/nvdisasm").exists() {
+        assert!(run(folder.clone()).expect(1).stderr.contains("nvdisasm is not on PATH"));
+    }
+    let tool = folder.join("nvdisasm");
+    std::fs::write(
+        &tool,
+        "#!/bin/sh\nprintf 'FADD R1, R2, R3 \\033[31m;\\n'; for word; do :; done; echo \"$1 ${word##*/}\"",
+    )
+    .unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let shown = run(folder);
+    let lines: Vec<&str> = shown.expect(0).stdout.lines().collect();
+    assert!(lines[0].starts_with("FADD R1, R2, R3 ") && !lines[0].contains('\u{1b}'), "{shown}");
+    assert_eq!(lines[1], "--print-line-info scale.cubin");
+}
+
+#[test]
+fn another_profiler_gets_cupti_where_that_is_allowed() {
+    for (yields, answer, kernels) in [("1", 0, 100), ("0", 39, 100 + 50 + 30)] {
+        let dir = Dir::new();
+        let what = "launch=100 profile launch=50 stop start launch=30";
+        let run =
+            what.split(' ').fold(Run::new(&dir, program("cuda_work_profile")), |run, word| run.arg(word));
+        let run = run.env("LD_LIBRARY_PATH", libraries(&dir, 130_001)).env("RPDT_CUPTI_YIELD", yields);
+        let ran = run.recorded(Loading::Preload).run();
+        ran.expect(0);
+        let (_, answered, ..) = done(&ran).into_iter().find(|done| done.0 == "profile").unwrap();
+        assert_eq!(answered, answer, "{ran}");
+        let said = "another profiler takes CUPTI (RPDT_CUPTI_YIELD)";
+        assert_eq!(ran.stderr.contains(said), yields == "1", "{ran}");
+        let trace = dir.whole_trace();
+        // The other one keeps it.
+        assert_eq!(operations(&trace), map(&[("KernelExecution", kernels)]), "{ran}");
+        expect_linked_so_far(&trace);
+    }
+}
+
 #[test]
 fn every_way_in_and_every_end() {
     // By the driver alone, no function of the recorder's stands in front of the C library's when the program is loaded.
@@ -280,6 +432,9 @@ fn what_cannot_be_recorded_is_one_line() {
         line.1.to_string()
     };
     let why = refused(&[("SIMCUPTI_FAULT", "taken")]);
+    assert_eq!(why, "another profiler (another) has CUPTI, which serves one at a time; markers are");
+    let older = program("libcupti-26.so");
+    let why = refused(&[("SIMCUPTI_FAULT", "taken"), ("RPDT_CUPTI", older.to_str().unwrap())]);
     assert_eq!(why, "another profiler has CUPTI, which serves one at a time; markers are");
     let why = refused(&[("SIMCUPTI_FAULT", "refuses")]);
     assert!(why.starts_with("libcupti.so.13 does not work with this driver"), "{why}");

@@ -4,8 +4,9 @@ use goblin::elf::header::{EI_ABIVERSION, EI_OSABI};
 use goblin::elf::sym::STT_OBJECT;
 
 use crate::container::EM_AMDGPU;
+use crate::cubin;
 use crate::descriptor::{self, Descriptor};
-use crate::elf::{ElfImage, ElfSymbol};
+use crate::elf::{EM_CUDA, ElfImage, ElfSymbol};
 use crate::{Error, Kernel, Target, metadata};
 
 /// `EI_OSABI` of code objects for the HSA runtime.
@@ -39,13 +40,17 @@ pub struct CodeObject {
 }
 
 impl CodeObject {
-    /// Reads the bytes of one ELF file; [`crate::container`] takes it out of other files. Bytes behind it do no harm.
+    /// Reads the bytes of one ELF file, for a GPU of AMD's or a cubin; [`crate::container`] takes it out of other files. Bytes behind it do no
+    /// harm.
     ///
     /// # Errors
     /// [`Error::UnknownFormat`] and [`Error::OtherMachine`] for what is not a code object, [`Error::Unsupported`] for
     /// ABI versions outside of 3 to 6, [`Error::Malformed`] and [`Error::TooLarge`] for damage.
     pub fn parse(bytes: &[u8]) -> Result<CodeObject, Error> {
         let image = ElfImage::open(bytes)?;
+        if image.header.e_machine == EM_CUDA {
+            return cubin::parse(&image);
+        }
         let abi_version = CodeObject::check(&image)?;
         let target = Target::from_flags(image.header.e_flags, abi_version);
         let (owner, kind) = METADATA_NOTE;

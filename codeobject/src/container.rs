@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
 use crate::Error;
-use crate::elf;
+use crate::elf::{self, EM_CUDA};
 
 pub use read_at::ReadAt;
 
@@ -71,7 +71,7 @@ pub fn each<'a>(
         return bundles(file, 0..size, &mut visit).map(drop);
     }
     match elf::machine(&begin)? {
-        EM_AMDGPU => {
+        EM_AMDGPU | EM_CUDA => {
             let _ = visit(Part { target: None, place: 0..size, bytes: object(file, &(0..size))? });
             Ok(())
         }

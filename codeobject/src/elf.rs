@@ -11,11 +11,13 @@ use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG, SELFMAG};
 use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
 use goblin::elf::section_header::{SHN_UNDEF, SHN_XINDEX, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB};
-use goblin::elf::{Header, ProgramHeader, SectionHeader, Symtab};
+use goblin::elf::{Header, ProgramHeader, SectionHeader, Sym, Symtab};
 
 use crate::Error;
 use crate::container::ReadAt;
 
+/// Machine number of CUDA.
+pub(crate) const EM_CUDA: u16 = 190;
 /// Real code objects have about ten.
 const MAX_PROGRAM_HEADERS: usize = 256;
 /// A symbol name longer than this is damage; mangled names of template kernels reach some ten thousand bytes.
@@ -44,6 +46,8 @@ pub(crate) struct ElfSymbol<'a> {
     pub(crate) size: u64,
     /// Kind: `STT_*`.
     pub(crate) kind: u8,
+    /// Its place in its table, which others refer to it by.
+    pub(crate) number: u32,
 }
 
 /// One entry of a note segment.
@@ -235,8 +239,8 @@ impl<'a> ElfImage<'a> {
             .map_err(|error| damaged(&error.to_string()))?;
         let mut budget = self.bytes.len();
         let mut symbols = Vec::new();
-        for entry in entries.iter().filter(|entry| entry.st_shndx != SHN_UNDEF as usize && entry.st_name != 0)
-        {
+        let is_defined = |entry: &Sym| entry.st_shndx != SHN_UNDEF as usize && entry.st_name != 0;
+        for (number, entry) in (0..).zip(entries.iter()).filter(|(_, entry)| is_defined(entry)) {
             let name = text_at(names, entry.st_name).ok_or_else(|| damaged("a name is not a string"))?;
             budget =
                 budget.checked_sub(name.len()).ok_or_else(|| damaged("its names overlap one another"))?;
@@ -245,6 +249,7 @@ impl<'a> ElfImage<'a> {
                 address: entry.st_value,
                 size: entry.st_size,
                 kind: entry.st_type(),
+                number,
             });
         }
         Ok(symbols)

@@ -22,6 +22,7 @@
 pub mod blocks;
 pub mod container;
 pub mod counting;
+pub mod cubin;
 pub mod descriptor;
 pub mod flow;
 pub mod instruction;

@@ -8,7 +8,7 @@ mod saved;
 mod trace;
 mod triton;
 
-pub use file::{FoundObject, code_objects, each_object, is_database};
+pub use file::{FoundObject, code_objects, each_object, is_cubin, is_database};
 pub use kernel::{Assumed, Candidate, Fit, KernelArgument, KernelFacts, KernelNeeds, Launches, work_items};
 pub use kernel_objects::KernelObjects;
 pub use listing::{BasicBlock, ListedEdge, ListedInstruction, Lister, Listing, NoListing};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 38] = [
+pub const RECORDER: [&str; 40] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -24,7 +24,9 @@ pub const RECORDER: [&str; 38] = [
     // The name that RPDT_HIP_CALLS had.
     "RPDT_HIP_DOOR",
     "RPDT_CUPTI",
+    "RPDT_CUPTI_YIELD",
     "RPDT_CUDA_APIS",
+    "RPDT_CUDA_GRAPHS",
     "RPDT_MONITOR",
     "RPDT_MONITOR_PERIOD",
     "RPDT_SYSFS",

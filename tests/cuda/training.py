@@ -1,7 +1,8 @@
-"""A small training on the GPU: training.py plain|profile|_exit STEPS [COUNTS]
+"""A small training on the GPU: training.py HOW STEPS [COUNTS]
 
-The data comes from two workers of PyTorch's DataLoader, which end by os._exit. `profile`: by torch.profiler, whose number of each kernel goes
-into COUNTS as JSON. `_exit`: the program ends by os._exit.
+HOW is plain; _exit: the program ends by os._exit; profile: by torch.profiler, whose number of each kernel goes into COUNTS as JSON; compile: by
+torch.compile; graphs: the step is a CUDA graph; autograd: with torch.autograd.profiler.emit_nvtx; profile-compile, profile-graphs. The data
+comes from two workers of PyTorch's DataLoader, which end by os._exit. A mark `measured` stands where the profiler begins.
 """
 
 import collections
@@ -24,22 +25,71 @@ class Numbers(torch.utils.data.Dataset):
         return torch.full((64,), float(index % 7)), index % 10
 
 
-def train(steps):
+def model():
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)).cuda()
+
+
+def train(steps):
+    network = model()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     for data, target in torch.utils.data.DataLoader(Numbers(steps), batch_size=32, num_workers=2):
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(data.cuda()), target.cuda()).backward()
+        torch.nn.functional.cross_entropy(network(data.cuda()), target.cuda()).backward()
         optimizer.step()
     torch.cuda.synchronize()
 
 
-def profiled(steps, counts):
+def step_of(how):
+    """One step on data that stays, compiled or captured, and warm."""
+    network = model()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    data, target = torch.ones(32, 64, device="cuda"), torch.zeros(32, dtype=torch.long, device="cuda")
+
+    def loss():
+        return torch.nn.functional.cross_entropy(network(data), target)
+
+    if how == "compile":
+        loss = torch.compile(loss)
+
+    def step():
+        optimizer.zero_grad(set_to_none=False)
+        loss().backward()
+        optimizer.step()
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    if how == "graphs":
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        step = graph.replay
+    step()
+    torch.cuda.synchronize()
+    return step
+
+
+def repeat(how, steps):
+    step = step_of(how)
+
+    def run():
+        torch.cuda.nvtx.mark("measured")
+        for _ in range(steps):
+            step()
+        torch.cuda.synchronize()
+
+    return run
+
+
+def profiled(run, counts):
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        train(steps)
+        run()
     device = torch.autograd.DeviceType.CUDA
     names = collections.Counter(event.name for event in profiler.events() if event.device_type == device)
     with open(counts, "w") as file:
@@ -50,7 +100,15 @@ def main():
     how, steps = sys.argv[1], int(sys.argv[2])
     torch.cuda.init()
     begin = time.perf_counter()
-    profiled(steps, sys.argv[3]) if how == "profile" else train(steps)
+    kind = how.removeprefix("profile-")
+    run = repeat(kind, steps) if kind in ("compile", "graphs") else lambda: train(steps)
+    if how == "autograd":
+        with torch.autograd.profiler.emit_nvtx():
+            run()
+    elif how.startswith("profile"):
+        profiled(run, sys.argv[3])
+    else:
+        run()
     print(f"trained {time.perf_counter() - begin:.3f} s", flush=True)
     if how == "_exit":
         os._exit(0)

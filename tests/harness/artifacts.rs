@@ -144,7 +144,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
     if let Some(version) = name.strip_prefix("libcupti-").and_then(|rest| rest.strip_suffix(".so")) {
         let define = format!("-DVERSION={version}");
         let compiler = [SIMCUDA, &[&define]].concat();
-        return compiled(name, "fixtures/simcuda/libcupti.c", &compiler, &["-ldl", "-lpthread"]);
+        let soname = "-Wl,-soname,libcupti.so.13";
+        return compiled(name, "fixtures/simcuda/libcupti.c", &compiler, &[soname, "-ldl", "-lpthread"]);
     }
     let (source, compiler, libraries): (_, _, &[&str]) = match name {
         "demo" | "streams" | "graph" | "copies" | "events" | "long" => {
@@ -226,7 +227,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "strides_rust.so" => ("examples/handlers/strides.rs".into(), HANDLER_RUST, &[]),
         "bad_handler.so" => ("tests/programs/bad_handler.c".into(), HANDLER, &[]),
         "other_handler.so" => ("tests/programs/bad_handler.c".into(), HANDLER, &["-DWRONG=7", "-Wl,-z,defs"]),
-        "cuda_work" => ("tests/programs/cuda/work.c".into(), CC, &["-ldl", "-lpthread"]),
+        "cuda_work" | "cuda_work_profile" => {
+            ("tests/programs/cuda/work.c".into(), CC, &["-ldl", "-lpthread"])
+        }
         "libcuda.so.1" => {
             ("fixtures/simcuda/libcuda.c".into(), SIMCUDA, &["-Wl,-soname,libcuda.so.1", "-ldl", "-lpthread"])
         }
@@ -234,6 +237,10 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
     };
+    if name == "cuda_work_profile" {
+        let cupti = program("libcupti-130001.so").display().to_string();
+        return compiled(name, &source, compiler, &["-Wl,--no-as-needed", &cupti, "-ldl", "-lpthread"]);
+    }
     if name == "code_first" {
         let second = format!("-Wl,{}", program("code_second").display());
         return compiled(name, &source, compiler, &[&second]);

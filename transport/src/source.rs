@@ -45,6 +45,12 @@ pub trait Source: Sync {
     /// Puts records of all that has completed by now into a ring, within `deadline`.
     fn collect(&self, _deadline: Duration) {}
 
+    /// Whether each of its operations comes behind its call, in one ring. It has the writer woken itself, and is not asked to collect before
+    /// each drain.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     /// Waits up to `deadline` until all that was begun while recording has completed.
     fn drain(&self, _deadline: Duration) {}
 
@@ -340,6 +346,8 @@ pub enum Role {
     CopyRect,
     /// A fill.
     Fill,
+    /// All that a graph does.
+    Graph,
 }
 
 /// Registers and sizes of a kernel, as its code object has them.

@@ -2,6 +2,7 @@
 
 mod listing;
 mod rows;
+mod sass;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -29,8 +30,8 @@ use crate::verb::disassembler;
 
 /// Show what kernels need of the hardware, and what limits how many waves of them fit
 ///
-/// FILE is a code object (.hsaco), an offload bundle, a program or library with kernels in it, a trace, or a directory: of that, all .hsaco
-/// and .co files in it and below it. Of a trace, code objects are looked for where the recorder saved them (rpd record --save-code), then
+/// FILE is a code object (.hsaco), a cubin of NVIDIA's, an offload bundle, a program or library with kernels in it, a trace, or a directory: of
+/// that, all .hsaco, .co and .cubin files in it and below it. Of a trace, code objects are looked for where the recorder saved them (rpd record --save-code), then
 /// in the files that the program had them from.
 #[derive(Args)]
 #[command(after_help = "\
@@ -38,7 +39,8 @@ Columns:
   target     the processor that the code is for
   VGPR, AGPR, SGPR
              vector, accumulation and scalar registers
-  LDS        bytes of a workgroup, with what the launch adds (--dynamic-lds)
+  LDS        bytes of a workgroup, with what the launch adds (--dynamic-lds); of NVIDIA's
+             kernels shared memory of a block
   scratch    bytes of a work-item; +: more where it calls through pointers
   spills     vector and scalar registers that found no room
   kernarg    bytes of arguments, hidden ones included
@@ -253,6 +255,18 @@ impl Code {
         let source = self.source()?;
         if let Source::Trace(trace) = &source {
             self.note_unsaved(trace)?;
+        }
+        if let Source::Files(files) = &source
+            && let [file] = &files[..]
+            && code::is_cubin(file)?
+        {
+            if self.cfg || self.dot || self.json || self.args || self.kernel.is_some() {
+                bail!(
+                    "{}: of a cubin, --disasm shows all instructions as they are; leave out the other options",
+                    file.display()
+                );
+            }
+            return sass::list(file);
         }
         let mut lister = Lister::new(disassembler::command, self.llvm.clone());
         let (mut read, mut shown, mut others) = (Ok(()), 0_u64, BTreeSet::new());

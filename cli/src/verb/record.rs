@@ -85,6 +85,9 @@ pub(crate) struct Record {
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
     pub(super) hip_apis: Option<String>,
+    /// How graphs are recorded on NVIDIA's GPUs: each node, or each launch as a whole, which costs the program less [default: node]
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(super) cuda_graphs: Option<CudaGraphs>,
     /// Sample the sensors of AMD GPUs into the table rocpd_monitor: power, energy, vram, sclk, mclk, temp_edge, temp_hotspot,
     /// temp_mem, gpu_util and mem_util, with commas between them, or all. PERIOD is the time from one sample to the next, from
     /// 1ms to 60s [default: 10ms]
@@ -169,6 +172,15 @@ pub(super) enum HipCalls {
     Symbols,
 }
 
+/// How graphs are recorded on NVIDIA's GPUs.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum CudaGraphs {
+    /// Each kernel and copy in them
+    Node,
+    /// Each launch as a whole
+    Launch,
+}
+
 /// What times kernels and copies.
 #[derive(Clone, Copy, Default, ValueEnum)]
 pub(super) enum Timing {
@@ -200,6 +212,16 @@ impl HipCalls {
             HipCalls::Auto => None,
             HipCalls::Callbacks => Some("callbacks"),
             HipCalls::Symbols => Some("symbols"),
+        }
+    }
+}
+
+impl CudaGraphs {
+    /// As RPDT_CUDA_GRAPHS has it.
+    fn name(self) -> &'static str {
+        match self {
+            CudaGraphs::Node => "node",
+            CudaGraphs::Launch => "launch",
         }
     }
 }
@@ -293,6 +315,7 @@ impl Record {
             ("RPDT_MAX_MB", self.max_bytes.map(|bytes| format!("{bytes}B"))),
             ("RPDT_TIMING", self.timing.name().map(str::to_string)),
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
+            ("RPDT_CUDA_GRAPHS", self.cuda_graphs.map(|how| how.name().to_string())),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
             ("RPDT_MONITOR", self.monitor.as_ref().map(|monitored| monitored.sensors.clone())),
             ("RPDT_MONITOR_PERIOD", self.monitor.as_ref().and_then(|monitored| monitored.period.clone())),

@@ -214,7 +214,12 @@ fn a_row_has_the_sizes_that_its_occupancy_is_for() {
 fn the_code_objects_in_a_directory() {
     let dir = Dir::new();
     fs::create_dir_all(dir.path("builds/deep/er")).unwrap();
-    dir.run(&["code", "builds"]).expect(1).says(&["builds", "no .hsaco or .co", "program", "library"]);
+    dir.run(&["code", "builds"]).expect(1).says(&[
+        "builds",
+        "no .hsaco, .co or .cubin",
+        "program",
+        "library",
+    ]);
     dir.write("builds/deep/er/a.hsaco", fs::read(object("gfx906-v4.co")).unwrap());
     dir.write("builds/b.co", fs::read(object("gfx90a-v5.co")).unwrap());
     dir.write("builds/c.txt", "no code");
@@ -271,7 +276,7 @@ fn what_is_no_code_is_refused_at_once() {
     fs::OpenOptions::new().write(true).open(huge).unwrap().set_len(1 << 40).unwrap();
     for (file, words) in [
         ("fifo", "not a regular file"),
-        ("directory", "has no .hsaco or .co file"),
+        ("directory", "has no .hsaco, .co or .cubin file"),
         ("/dev/zero", "not a regular file"),
         ("missing", "cannot open missing"),
         ("empty", "not a code object"),

@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use rpd_codeobject::descriptor::Descriptor;
-use rpd_codeobject::{CodeObject, Kernel, Target, container, functions};
+use rpd_codeobject::{CodeObject, Function, Kernel, Target, container, cubin, functions};
 
 use super::kernel::{Assumed, KernelFacts};
+
+/// What files with code objects are called.
+const EXTENSIONS: [&str; 3] = ["hsaco", "co", "cubin"];
 
 /// A code object, and where it was found.
 pub struct FoundObject {
@@ -51,6 +54,18 @@ pub fn is_database(path: &Path) -> Result<bool> {
     Ok(begin == MAGIC)
 }
 
+/// Whether a file is a cubin.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_cubin(path: &Path) -> Result<bool> {
+    const HEADER: u64 = 64;
+    let mut begin = Vec::new();
+    let read = open(path)?.take(HEADER).read_to_end(&mut begin);
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(cubin::is_cubin(&begin))
+}
+
 /// The code objects in a directory and those below it, by the extensions that they have. Links to directories are not followed.
 ///
 /// # Errors
@@ -64,14 +79,17 @@ pub fn code_objects(directory: &Path) -> Result<Vec<PathBuf>> {
             let path = entry.path();
             if entry.file_type().with_context(failed)?.is_dir() {
                 unread.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "hsaco" || extension == "co") {
+            } else if path
+                .extension()
+                .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
+            {
                 found.push(path);
             }
         }
     }
     if found.is_empty() {
         bail!(
-            "{} has no .hsaco or .co file, and none is below it: give a code object, a program, a library or a trace by its name",
+            "{} has no .hsaco, .co or .cubin file, and none is below it: give a code object, a program, a library or a trace by its name",
             directory.display()
         );
     }
@@ -106,7 +124,7 @@ pub fn each_object(path: &Path, mut visit: impl FnMut(FoundObject) -> Result<Con
     }
     read.with_context(|| shown.to_string())?;
     if found == 0 {
-        bail!("{shown} has no code for AMD GPUs");
+        bail!("{shown} has no code for GPUs");
     }
     Ok(())
 }
@@ -125,13 +143,18 @@ impl FoundObject {
         Ok(kernels)
     }
 
+    fn functions(&self) -> Result<Vec<Function<'_>>> {
+        functions(&self.bytes).with_context(|| self.place.clone())
+    }
+
     /// Hands each kernel to `visit`, with its descriptor where that is found and what the object is for.
     pub(super) fn each_kernel(
         &self,
         mut visit: impl FnMut(&Kernel, Option<&Descriptor>, &Target),
     ) -> Result<()> {
         let object = CodeObject::parse(&self.bytes).with_context(|| self.place.clone())?;
-        let functions = functions(&self.bytes).with_context(|| self.place.clone())?;
+        // Descriptors are AMD's.
+        let functions = if cubin::is_cubin(&self.bytes) { Vec::new() } else { self.functions()? };
         let descriptors: HashMap<&str, Descriptor> =
             functions.iter().filter_map(|function| Some((function.name, function.descriptor?))).collect();
         for kernel in &object.kernels {

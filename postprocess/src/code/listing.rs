@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use rpd_codeobject::flow::{self, FlowBlock, FlowStep, FlowTarget};
-use rpd_codeobject::{CodeObject, Function, SourceLines, demangle, functions};
+use rpd_codeobject::{CodeObject, Function, SourceLines, cubin, demangle, functions};
 use rpd_disassembly::Disassembler;
 use serde::Serialize;
 
@@ -155,6 +155,13 @@ impl Lister {
         mut visit: impl FnMut(Listing) -> Result<()>,
     ) -> Result<()> {
         let place = || object.place.clone();
+        if cubin::is_cubin(&object.bytes) {
+            let why = format!(
+                "{}: code for NVIDIA's GPUs is disassembled from a file of its own: rpd code --disasm FILE.cubin",
+                crate::text::escape(&object.place)
+            );
+            return Err(NoListing(why).into());
+        }
         let CodeObject { target, kernels, .. } = CodeObject::parse(&object.bytes).with_context(place)?;
         let functions = functions(&object.bytes).with_context(place)?;
         let wanted: Vec<(&Function<'_>, String)> = functions

@@ -27,7 +27,7 @@ pub(super) struct SavedObject {
 }
 
 impl SavedObject {
-    /// Its bytes, from one of `folders` (`<sha256>.hsaco`) or from the program's own file.
+    /// Its bytes, from one of `folders` (`<sha256>.hsaco`, `<sha256>.cubin`) or from the program's own file.
     ///
     /// # Errors
     /// In words, where they are not, or are not the same any more.
@@ -44,8 +44,8 @@ impl SavedObject {
             bail!("its sha256 is none: {}", escape(&self.sha256));
         }
         for folder in folders {
-            let path = folder.join(format!("{}.hsaco", self.sha256));
-            if path.exists() {
+            let named = |extension| folder.join(format!("{}.{extension}", self.sha256));
+            if let Some(path) = ["hsaco", "cubin"].map(named).into_iter().find(|path| path.exists()) {
                 let bytes = read(&path, None)?;
                 if is_digest_of(&self.sha256, &bytes) {
                     return Ok(FoundObject { place: path.display().to_string(), bytes });

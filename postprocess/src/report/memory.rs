@@ -111,7 +111,10 @@ struct Does {
 
 /// The functions of HIP, and CUDA's of the same names.
 fn function(name: &str) -> Option<Does> {
-    let plain = name.strip_prefix("hip").or_else(|| name.strip_prefix("cuda"))?;
+    let plain = name.strip_prefix("hip").or_else(|| name.strip_prefix("cuda"));
+    // The driver's: cuMemAlloc_v2.
+    let plain = plain.or_else(|| name.strip_prefix("cu"))?;
+    let plain = ["_ptsz", "_v2"].iter().fold(plain, |name, end| name.strip_suffix(end).unwrap_or(name));
     let (allocates, place) = match plain {
         "Malloc"
         | "MallocAsync"
@@ -119,10 +122,13 @@ fn function(name: &str) -> Option<Does> {
         | "MallocManaged"
         | "MallocPitch"
         | "ExtMallocWithFlags"
+        | "MemAlloc"
+        | "MemAllocAsync"
+        | "MemAllocManaged"
         | "MemAllocPitch" => (true, Place::Device),
-        "Free" | "FreeAsync" => (false, Place::Device),
-        "HostMalloc" | "HostAlloc" | "MallocHost" | "MemAllocHost" => (true, Place::Host),
-        "HostFree" | "FreeHost" => (false, Place::Host),
+        "Free" | "FreeAsync" | "MemFree" | "MemFreeAsync" => (false, Place::Device),
+        "HostMalloc" | "HostAlloc" | "MallocHost" | "MemAllocHost" | "MemHostAlloc" => (true, Place::Host),
+        "HostFree" | "FreeHost" | "MemFreeHost" => (false, Place::Host),
         _ => return None,
     };
     Some(Does { allocates, place })
@@ -143,7 +149,7 @@ fn argument(text: &str, keys: &[&str]) -> Option<u64> {
 
 /// The bytes that a call asks for.
 fn bytes(text: &str) -> Option<u64> {
-    argument(text, &["size", "sizeBytes", "byte_count", "dev_size", "sizebytes"])
+    argument(text, &["size", "sizeBytes", "byte_count", "dev_size", "sizebytes", "bytesize"])
         .or_else(|| argument(text, &["pitch", "*pitch"])?.checked_mul(argument(text, &["height"])?))
 }
 
@@ -243,7 +249,8 @@ impl Memory {
                 _ => None,
             };
             let text = text_of(row.get_ref(6)?).into_owned();
-            let address = argument(&text, &["ptr", "*ptr", "devPtr", "dev_ptr", "hostPtr", "dptr"]);
+            let address =
+                argument(&text, &["ptr", "*ptr", "devPtr", "dev_ptr", "hostPtr", "pHost", "dptr", "pp", "p"]);
             let size = if does.allocates { bytes(&text) } else { Some(0) };
             let (Some((start, end)), Some(address), Some(bytes)) =
                 (times.filter(|times| are_sound(*times)), address, size)
@@ -389,6 +396,8 @@ mod tests {
         let does = |name| function(name).map(|does| (does.allocates, does.place));
         assert_eq!(does("hipMalloc"), Some((true, Place::Device)));
         assert_eq!(does("cudaFreeHost"), Some((false, Place::Host)));
+        assert_eq!(does("cuMemAlloc_v2"), Some((true, Place::Device)));
+        assert_eq!(does("cuMemFreeHost"), Some((false, Place::Host)));
         assert_eq!((does("Malloc"), does("hipMemcpy"), does("hipFreeArray")), (None, None, None));
     }
 }

@@ -11,6 +11,8 @@
 //   fork=N         children that do nothing with CUDA; the last one ends by _exit, the others return
 //   start, stop    rpdstart and rpdstop, where the recorder is in the process
 //   flush          rpdflush
+//   free           frees the memory of the threads, which none uses afterwards
+//   profile        cuptiSubscribe, as another profiler; where the program is linked with CUPTI. What it answers
 //   rate=MS        launches of each thread for so long; how many, and how long one takes
 //   _exit, kill, abort, exit   how it ends; otherwise main returns
 //
@@ -55,6 +57,9 @@ static int (*cuGraphLaunch)(Handle, Handle);
 static const char module_text[] =
     ".version 7.0\n.target sm_52\n.address_size 64\n"
     ".visible .entry _Z5emptyv()\n{\n ret;\n}\n";
+
+extern int cuptiSubscribe(Handle *, void (*)(Handle, unsigned, unsigned, const void *), Handle)
+    __attribute__((weak));
 
 enum { MOST = 64, BYTES = 65536, NODES = 10 };
 
@@ -158,6 +163,31 @@ static void call(const char *name) {
     fflush(stdout);
 }
 
+static void frees(void) {
+    uint64_t begin = now();
+    int count = 0;
+    for (int n = 0; n < MOST; n++)
+        if (memory[n]) {
+            CHECK(cuMemFree(memory[n]));
+            memory[n] = 0;
+            count++;
+        }
+    printf("free %d %" PRIu64 " %" PRIu64 "\n", count, begin, now());
+    fflush(stdout);
+}
+
+static void nothing(Handle data, unsigned domain, unsigned number, const void *what) {
+    (void)data, (void)domain, (void)number, (void)what;
+}
+
+static void profile(void) {
+    Handle subscriber;
+    uint64_t begin = now();
+    int status = cuptiSubscribe ? cuptiSubscribe(&subscriber, nothing, NULL) : -1;
+    printf("profile %d %" PRIu64 " %" PRIu64 "\n", status, begin, now());
+    fflush(stdout);
+}
+
 static void children(long count) {
     for (long i = 0; i < count; i++) {
         pid_t child = fork();
@@ -226,6 +256,8 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[i], "threads")) threads = (int)count;
         else if (!strcmp(argv[i], "sleep")) usleep((useconds_t)count * 1000);
         else if (!strcmp(argv[i], "fork")) children(count);
+        else if (!strcmp(argv[i], "free")) frees();
+        else if (!strcmp(argv[i], "profile")) profile();
         else if (!strcmp(argv[i], "start")) call("rpdstart");
         else if (!strcmp(argv[i], "stop")) call("rpdstop");
         else if (!strcmp(argv[i], "flush")) call("rpdflush");

@@ -13,6 +13,9 @@ use rpd_transport::source::{CodeFacts, KernelText, Role};
 
 use super::code_objects::CodeNumber;
 
+/// What the names of graphs begin with.
+const GRAPH: &str = "graph ";
+
 /// What is known of a kernel from its code object and the loader.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -112,9 +115,19 @@ pub(crate) fn named(name: &str, gpu: u32) -> KernelId {
     known.unwrap_or_else(|| number(Kernel::new(symbol, gpu, None)))
 }
 
-/// A kernel of that mangled name on `gpu`, of which that is known.
-pub(crate) fn known_as(name: &str, gpu: u32, facts: rpd_codeobject::Kernel) -> KernelId {
-    number(Kernel::new(format!("{name}.kd"), gpu, Some(facts)))
+/// A kernel of that mangled name on `gpu`, of which that is known, and what it came in.
+pub(crate) fn known_as(
+    name: &str,
+    gpu: u32,
+    facts: rpd_codeobject::Kernel,
+    code_object: Option<CodeNumber>,
+) -> KernelId {
+    number(Kernel { code_object, ..Kernel::new(format!("{name}.kd"), gpu, Some(facts)) })
+}
+
+/// All of a graph, which is run as if it were one kernel. No kernel has a name with a space in it.
+pub(crate) fn graph(graph: u32, gpu: u32) -> KernelId {
+    named(&format!("{GRAPH}{graph}"), gpu)
 }
 
 /// `objects` mean nothing any more.
@@ -222,8 +235,11 @@ impl Kernel {
         self.facts.as_ref().is_some_and(|facts| facts.kernarg_segment_size as usize >= bytes)
     }
 
-    /// What it does: kernels of the runtime's own have names of their own.
+    /// What it does: kernels of the runtime's own and graphs have names of their own.
     fn role(&self) -> Role {
+        if self.symbol.starts_with(GRAPH) {
+            return Role::Graph;
+        }
         match self.symbol.strip_prefix(RUNTIMES) {
             Some(name) if name.starts_with("copyBufferRect") => Role::CopyRect,
             Some(name) if name.starts_with("copy") => Role::Copy,

@@ -4,24 +4,32 @@
 //! never before.
 //!
 //! - `export`: what the driver calls; `config`, `filter`: what the user wants; `library`: libcuda and libcupti; `abi`: their interfaces
-//! - `attach`: CUPTI is subscribed to, and given back when recording stops
-//! - `buffers`: memory for CUPTI's records; `collector`: the thread that has them given back; `record`: what they say; `decode`: the
+//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `yielding`: or when another profiler asks for it
+//! - `buffers`: memory for CUPTI's records; `collector`: the thread that has them given back; `record` and `field`: what they say; `decode`: the
 //!   recorder's records of it
-//! - `functions`, `kernel`, `device`: what records name by number
+//! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
+//! - `functions`, `kernel`, `device`: what records name by number; `detail`: what is known of a call beside its record; `facts`: of the process
 
 mod abi;
+mod arguments;
 mod attach;
 mod buffers;
+mod callback;
 mod collector;
 mod config;
 mod decode;
+mod detail;
 mod device;
 pub mod export;
+mod facts;
+mod field;
 mod filter;
 mod functions;
 mod kernel;
 mod library;
+mod modules;
 mod record;
+mod yielding;
 
 use std::time::{Duration, Instant};
 
@@ -57,6 +65,7 @@ impl Source for Cuda {
     }
 
     fn started(&self, recorder: &'static Recorder) {
+        attach::try_again();
         attach::follow(recorder, false);
     }
 
@@ -66,6 +75,10 @@ impl Source for Cuda {
 
     fn collect(&self, deadline: Duration) {
         collector::collect(deadline);
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
     }
 
     fn drain(&self, deadline: Duration) {
@@ -104,14 +117,20 @@ impl Source for Cuda {
             .map_or("", |function| function.name)
     }
 
-    fn describe(&self, call: &Call, _: &[u8]) -> Option<CallText> {
-        Some(CallText { name: self.function(call.function), ..CallText::default() })
+    fn describe(&self, call: &Call, behind: &[u8]) -> Option<CallText> {
+        let functions = attach::functions();
+        let Some(function) = functions.and_then(|functions| functions.by_index(call.function)) else {
+            return Some(CallText { name: self.function(call.function), ..CallText::default() });
+        };
+        let arguments = if behind.is_empty() { String::new() } else { detail::text(function, behind) };
+        Some(CallText { name: function.name, arguments, ..CallText::default() })
     }
 
     fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
         if let Some(why) = attach::refusal() {
             add("cuda_unavailable", &why);
         }
+        facts::tell(add);
     }
 }
 

@@ -24,6 +24,14 @@ impl Operation {
         }
     }
 
+    /// The number of the source that made the record.
+    pub(super) fn source(&self) -> u8 {
+        match self {
+            Operation::Dispatch(record) | Operation::Launch(record) => record.source,
+            Operation::Copy(record) => record.source,
+        }
+    }
+
     /// That call launched this and nothing else, and nothing else comes of it.
     fn ends_launch(&self) -> bool {
         matches!(self, Operation::Dispatch(record) if record.launch != 0)
@@ -91,10 +99,14 @@ impl Held {
         std::mem::take(&mut self.earlier)
     }
 
-    /// An operation, and whether it may be linked to its call. Nothing: it is held until that has ended.
-    pub(super) fn pass_or_hold(&mut self, operation: Operation) -> Option<(Operation, bool)> {
+    /// An operation, and whether it may be linked to its call. Nothing: it is held until that has ended. `is_behind`: it came behind its call.
+    pub(super) fn pass_or_hold(
+        &mut self,
+        operation: Operation,
+        is_behind: bool,
+    ) -> Option<(Operation, bool)> {
         let call = operation.call();
-        let link = if call == correlation::NONE { Link::Never } else { self.links.link(call) };
+        let link = if call == correlation::NONE { Link::Never } else { self.links.link(call, is_behind) };
         if link == Link::Later && !self.is_last && self.operations.len() < MOST {
             self.operations.push(operation);
             return None;

@@ -172,7 +172,7 @@ impl Inputs {
         };
         self.threads.iter_mut().filter(of_calls).for_each(|thread| thread.consumer.note_end());
         let before = self.threads.len();
-        sources.iter().for_each(|source| source.collect(COLLECT));
+        sources.iter().filter(|source| !source.keeps_order()).for_each(|source| source.collect(COLLECT));
         // That thread may have made its ring only now. Other new ones are for the next transaction.
         self.take_new_rings();
         self.threads[before..].iter_mut().filter(of_calls).for_each(|thread| thread.consumer.note_nothing());
@@ -280,7 +280,7 @@ mod tests {
 
         held.begin(EndedCalls { watermark: 20, open: vec![] }, vec![], false);
         let copy = Copy { correlation: 5, ..bytemuck::Zeroable::zeroed() };
-        let passed = held.pass_or_hold(Operation::Copy(copy));
+        let passed = held.pass_or_hold(Operation::Copy(copy), false);
         assert_eq!(passed.map(|(_, linked)| linked), Some(false), "that call has no row");
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct Links {
     /// Calls drained so far went to another session, or got lost with a transaction.
     gone: Drain,
     lost: BTreeSet<u64>,
-    /// An operation of this drain was linked to its call.
+    /// An operation of this drain was linked to a call whose row may be still to come.
     linked: bool,
     /// All calls of this drain have been drained, and are in the file.
     all_drained: bool,
@@ -115,10 +115,10 @@ impl Links {
         !self.gone.has(call) && !self.lost.contains(&call) && committed.has_surely(call)
     }
 
-    /// [`Links::of`] an operation that gets its row now.
-    pub(super) fn link(&mut self, call: u64) -> Link {
+    /// [`Links::of`] an operation that gets its row now. `is_behind`: the record of its call was drained before it, by this drain or another.
+    pub(super) fn link(&mut self, call: u64, is_behind: bool) -> Link {
         let link = self.of(call);
-        self.linked |= link == Link::Now;
+        self.linked |= link == Link::Now && !is_behind;
         link
     }
 
@@ -205,9 +205,11 @@ mod tests {
         let mut links = Links::default();
         links.begin(10, vec![4]);
         assert!(links.may_commit(), "no operation so far");
-        assert_eq!(links.link(4), Link::Later);
+        assert_eq!(links.link(4, false), Link::Later);
         assert!(links.may_commit(), "it waits");
-        assert_eq!(links.link(3), Link::Now);
+        assert_eq!(links.link(3, true), Link::Now);
+        assert!(links.may_commit(), "the row of call 3 came before");
+        assert_eq!(links.link(3, false), Link::Now);
         assert!(!links.may_commit(), "the row of call 3 may be still to come");
         links.all_drained();
         assert!(links.may_commit() && !links.is_committed(3));
@@ -215,7 +217,7 @@ mod tests {
         assert_eq!([3, 4].map(|call| links.is_committed(call)), [true, false]);
         links.begin(20, vec![]);
         assert_eq!([3, 4].map(|call| links.is_committed(call)), [true, false], "4 came with this drain");
-        links.link(4);
+        links.link(4, false);
         assert!(!links.may_commit());
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Recorded {
     pub(super) kernels: u64,
     pub(super) copies: u64,
     pub(super) fills: u64,
+    /// Graphs that were run as a whole.
+    pub(super) graphs: u64,
     pub(super) ranges: u64,
     pub(super) marks: u64,
     /// Runs of values of sensors. They are no events.
@@ -45,7 +47,7 @@ pub(super) struct Recorded {
 impl Recorded {
     /// What GPUs did.
     pub(super) fn operations(&self) -> u64 {
-        self.kernels + self.copies + self.fills
+        self.kernels + self.copies + self.fills + self.graphs
     }
 
     /// These and others.
@@ -56,6 +58,7 @@ impl Recorded {
             kernels: self.kernels + others.kernels,
             copies: self.copies + others.copies,
             fills: self.fills + others.fills,
+            graphs: self.graphs + others.graphs,
             ranges: self.ranges + others.ranges,
             marks: self.marks + others.marks,
             sensors: self.sensors + others.sensors,
@@ -259,7 +262,10 @@ impl Rows {
             completion_signal: record.completion,
             start: record.start,
             end: record.end,
-            description: if kernel.role == Role::Kernel { kernel.name } else { appender.empty() },
+            description: match kernel.role {
+                Role::Kernel | Role::Graph => kernel.name,
+                _ => appender.empty(),
+            },
             op_type: appender.intern(op_type(kernel.role, record))?,
         };
         appender.op(&op)?;
@@ -297,6 +303,7 @@ impl Rows {
             }
             Role::Copy | Role::CopyRect => self.recorded.copies += 1,
             Role::Fill => self.recorded.fills += 1,
+            Role::Graph => self.recorded.graphs += 1,
         }
         Ok(())
     }
@@ -507,6 +514,7 @@ fn op_type(role: Role, record: &Dispatch) -> &'static str {
         Role::Copy => direction.op_type(false),
         Role::CopyRect => direction.op_type(true),
         Role::Fill => "FillBuffer",
+        Role::Graph => "GraphExecution",
     }
 }
 

@@ -156,6 +156,9 @@ pub(super) fn counts(
     for (kind, count) in kinds {
         state(&fact::recorded(kind), &count.to_string())?;
     }
+    if recorded.graphs > 0 {
+        state(&fact::recorded("graph"), &recorded.graphs.to_string())?;
+    }
     if recorded.sensors > 0 {
         state(&fact::recorded("sensor"), &recorded.sensors.to_string())?;
     }

@@ -80,6 +80,8 @@ pub(super) struct Sink<'a> {
     held: &'a mut Held,
     history: &'a mut FileHistory,
     log: Option<&'a mut LogFeed>,
+    /// Sources whose operations come behind their calls, by their numbers.
+    keeps_order: Vec<u8>,
     at_stake: AtStake,
     time: Time,
     failed: Option<Error>,
@@ -97,7 +99,21 @@ impl<'a> Sink<'a> {
         log: Option<&'a mut LogFeed>,
     ) -> Sink<'a> {
         let (at_stake, time) = (AtStake::default(), Time::new(recorder));
-        Sink { recorder, appender, turns, rows, held, history, log, at_stake, time, failed: None }
+        let ordered = recorder.setup.sources.iter().filter(|source| source.keeps_order());
+        let keeps_order = ordered.map(|source| source.number()).collect();
+        Sink {
+            recorder,
+            appender,
+            turns,
+            rows,
+            held,
+            history,
+            log,
+            keeps_order,
+            at_stake,
+            time,
+            failed: None,
+        }
     }
 
     /// What is in the transaction that is open now, and the first error.
@@ -164,7 +180,10 @@ impl<'a> Sink<'a> {
 
     /// An operation, unless its call has not ended.
     fn operation(&mut self, operation: Operation) -> Added {
-        let Some((operation, linked)) = self.held.pass_or_hold(operation) else { return Added::Held };
+        let is_behind = self.keeps_order.contains(&operation.source());
+        let Some((operation, linked)) = self.held.pass_or_hold(operation, is_behind) else {
+            return Added::Held;
+        };
         self.at_stake.drained += 1;
         if linked && self.held.ends_committed_launch(&operation) {
             self.at_stake.launches += 1;

@@ -1,4 +1,4 @@
-//! The directory that code objects are saved in: a file for each content, `SHA256.hsaco`. Many processes may save there at once.
+//! The directory that code objects are saved in: a file for each content, `SHA256.hsaco` or `SHA256.cubin`. Many processes may save there at once.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufReader, Read, Write};
@@ -12,7 +12,8 @@ use tempfile::Builder;
 /// # Errors
 /// Those of the file system.
 pub(super) fn save(directory: &Path, sha256: &str, bytes: &[u8]) -> io::Result<()> {
-    let path = directory.join(format!("{sha256}.hsaco"));
+    let extension = if rpd_codeobject::cubin::is_cubin(bytes) { "cubin" } else { "hsaco" };
+    let path = directory.join(format!("{sha256}.{extension}"));
     if has(&path, bytes) {
         return Ok(());
     }

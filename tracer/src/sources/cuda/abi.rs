@@ -7,13 +7,13 @@ pub(super) type Status = c_int;
 
 /// Values of a [`Status`] that mean something here.
 pub(super) mod status {
-    use super::Status;
+    use std::ffi::c_int;
 
-    pub(in super::super) const SUCCESS: Status = 0;
+    pub(in super::super) const SUCCESS: c_int = 0;
     /// What versions before 12 answer to a second subscriber.
-    pub(in super::super) const MAX_LIMIT_REACHED: Status = 12;
-    pub(in super::super) const NOT_INITIALIZED: Status = 15;
-    pub(in super::super) const MULTIPLE_SUBSCRIBERS: Status = 39;
+    pub(in super::super) const MAX_LIMIT_REACHED: c_int = 12;
+    pub(in super::super) const NOT_INITIALIZED: c_int = 15;
+    pub(in super::super) const MULTIPLE_SUBSCRIBERS: c_int = 39;
 }
 
 /// CUpti_ActivityKind.
@@ -24,8 +24,17 @@ pub(super) mod kind {
     pub(in super::super) const DRIVER: u32 = 4;
     pub(in super::super) const RUNTIME: u32 = 5;
     pub(in super::super) const CONCURRENT_KERNEL: u32 = 10;
+    pub(in super::super) const CONTEXT: u32 = 9;
+    /// What CUPTI itself takes time for.
+    pub(in super::super) const OVERHEAD: u32 = 17;
     /// Between two GPUs.
     pub(in super::super) const MEMCPY2: u32 = 22;
+    pub(in super::super) const STREAM: u32 = 37;
+    pub(in super::super) const SYNCHRONIZATION: u32 = 38;
+    /// Memory that is allocated and freed.
+    pub(in super::super) const MEMORY2: u32 = 49;
+    /// Graphs as a whole, in place of their nodes.
+    pub(in super::super) const GRAPH_TRACE: u32 = 51;
 }
 
 /// CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER: buffers come filled with zeros. A byte.
@@ -48,7 +57,10 @@ pub(super) type Timestamp = extern "C-unwind" fn() -> u64;
 
 pub(super) type GetVersion = unsafe extern "C-unwind" fn(*mut u32) -> Status;
 pub(super) type Subscribe = unsafe extern "C-unwind" fn(*mut *mut c_void, Callback, *mut c_void) -> Status;
+pub(super) type SubscribeV2 =
+    unsafe extern "C-unwind" fn(*mut *mut c_void, Callback, *mut c_void, *mut SubscriberParameters) -> Status;
 pub(super) type Unsubscribe = unsafe extern "C-unwind" fn(*mut c_void) -> Status;
+pub(super) type EnableCallback = unsafe extern "C-unwind" fn(u32, *mut c_void, u32, u32) -> Status;
 pub(super) type GetCallbackName = unsafe extern "C-unwind" fn(u32, u32, *mut *const c_char) -> Status;
 pub(super) type SetAttribute = unsafe extern "C-unwind" fn(u32, *mut usize, *mut c_void) -> Status;
 pub(super) type SetThreadIdType = unsafe extern "C-unwind" fn(u32) -> Status;
@@ -64,6 +76,60 @@ pub(super) type ResultString = unsafe extern "C-unwind" fn(Status, *mut *const c
 
 /// CUpti_CallbackDomain of the driver's functions, and of the runtime's.
 pub(super) const DOMAINS: [u32; 2] = [1, 2];
+/// CUpti_CallbackDomain of what comes and goes.
+pub(super) const RESOURCES: u32 = 3;
+/// CUpti_CallbackIdResource: a module was loaded.
+pub(super) const MODULE_LOADED: u32 = 6;
+
+/// CUpti_CallbackData, as far as it is used; newer versions have more behind it.
+#[repr(C)]
+pub(super) struct CallbackData {
+    /// 1: the function returns.
+    pub(super) site: c_int,
+    pub(super) function_name: *const c_char,
+    /// The function's arguments, one behind the other as in a structure of C.
+    pub(super) parameters: *const c_void,
+    pub(super) returned: *const c_int,
+    pub(super) symbol_name: *const c_char,
+    pub(super) context: *mut c_void,
+    pub(super) context_uid: u32,
+    pub(super) correlation_data: *mut u64,
+    /// As in the activity record of the call.
+    pub(super) correlation: u32,
+}
+
+/// CUpti_SubscriberParams: 32 bytes up to 13.1, 40 from 13.2 on.
+#[repr(C)]
+pub(super) struct SubscriberParameters {
+    pub(super) size: usize,
+    pub(super) name: *const c_char,
+    /// Where it is put who was first.
+    pub(super) holder: *mut c_char,
+    pub(super) holder_size: usize,
+    pub(super) shares: usize,
+}
+
+/// What cuptiGetVersion has of 13.2.
+pub(super) const VERSION_13_2: u32 = 130_200;
+
+/// CUPTI_API_EXIT.
+pub(super) const RETURNS: c_int = 1;
+
+/// CUpti_ResourceData.
+#[repr(C)]
+pub(super) struct ResourceData {
+    pub(super) context: *mut c_void,
+    pub(super) handle: *mut c_void,
+    pub(super) descriptor: *const c_void,
+}
+
+/// CUpti_ModuleResourceData.
+#[repr(C)]
+pub(super) struct ModuleData {
+    pub(super) module: u32,
+    pub(super) size: usize,
+    pub(super) cubin: *const u8,
+}
 
 /// CUresult.
 pub(super) type DriverStatus = c_int;

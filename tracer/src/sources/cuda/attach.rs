@@ -14,11 +14,11 @@ use rpd_preload::lock::{lock, lock_within};
 use rpd_transport::log;
 use rpd_transport::recorder::Recorder;
 
-use super::abi::{self, kind, status};
+use super::abi::{self, SubscriberParameters, kind, status};
 use super::buffers::{self, Buffers};
 use super::functions::Functions;
-use super::library::{self, Cupti, Driver};
-use super::{collector, config};
+use super::library::{Cupti, Driver};
+use super::{callback, collector, config, yielding};
 use crate::guard::guard;
 
 /// How long a thread of the program waits for another that attaches or detaches.
@@ -54,6 +54,8 @@ static FOUND: Mutex<Option<&'static Found>> = Mutex::new(None);
 static EVER: AtomicBool = AtomicBool::new(false);
 /// Why CUPTI could not be used when that was last tried.
 static REFUSED: Mutex<Option<String>> = Mutex::new(None);
+/// CUPTI was left to another profiler, until recording is started again.
+static LEFT: AtomicBool = AtomicBool::new(false);
 /// The process ends: nothing is attached any more.
 static OVER: AtomicBool = AtomicBool::new(false);
 
@@ -90,9 +92,28 @@ pub(super) fn end() {
     OVER.store(true, Ordering::Relaxed);
 }
 
+/// Another profiler asks for CUPTI: the collecting thread gives it back.
+pub(super) fn leave_to_another() {
+    if !LEFT.swap(true, Ordering::Relaxed) {
+        log::problem(
+            "another profiler takes CUPTI (RPDT_CUPTI_YIELD): kernels and copies are not recorded until rpdstart() is called next",
+        );
+    }
+}
+
+/// Whether that is so.
+pub(super) fn is_left() -> bool {
+    LEFT.load(Ordering::Relaxed)
+}
+
+/// Recording is started: whoever had CUPTI may have given it back.
+pub(super) fn try_again() {
+    LEFT.store(false, Ordering::Relaxed);
+}
+
 /// Attaches, if recording is on and it has not been done. `is_starting`: the driver is inside cuInit, and must not be asked for GPUs.
 pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
-    if !recorder.switch.is_on() || current().is_some() || OVER.load(Ordering::Relaxed) {
+    if !recorder.switch.is_on() || current().is_some() || is_left() || OVER.load(Ordering::Relaxed) {
         return;
     }
     let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return };
@@ -168,6 +189,7 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
         // SAFETY: the handler lives as long as the process: the library is never unloaded.
         unsafe { libc::atexit(handler) };
     });
+    callback::enable(cupti, subscriber, found.functions);
     let begun = tell(cupti, found.functions).and_then(|()| {
         if collector::begin(recorder, attachment) {
             Ok(())
@@ -179,6 +201,7 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
         give_up(attachment);
     }
     begun.map(|()| {
+        yielding::watch(cupti);
         log::info(|| format!("CUPTI {} of {}", cupti.version_text(), cupti.path.display()));
         true
     })
@@ -187,10 +210,10 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
 fn subscribe(cupti: &Cupti) -> Result<*mut c_void, String> {
     let mut subscriber = ptr::null_mut();
     // SAFETY: a place for the handle, and a callback that lives as long as the process.
-    match unsafe { (cupti.subscribe)(&raw mut subscriber, library::no_callback, ptr::null_mut()) } {
+    match unsafe { (cupti.subscribe)(&raw mut subscriber, callback::called, ptr::null_mut()) } {
         status::SUCCESS => Ok(subscriber),
         status::MULTIPLE_SUBSCRIBERS | status::MAX_LIMIT_REACHED => {
-            Err("another profiler has CUPTI, which serves one at a time".into())
+            Err(format!("another profiler{} has CUPTI, which serves one at a time", holder(cupti)))
         }
         status::NOT_INITIALIZED => Err(format!(
             "{} does not work with this driver (NVIDIA has a table of which do); RPDT_CUPTI names another",
@@ -198,6 +221,34 @@ fn subscribe(cupti: &Cupti) -> Result<*mut c_void, String> {
         )),
         other => Err(format!("cuptiSubscribe: {}", cupti.meaning(other))),
     }
+}
+
+/// Who has CUPTI, in brackets; empty where it does not say.
+fn holder(cupti: &Cupti) -> String {
+    let Some(subscribe) = cupti.subscribe_v2 else { return String::new() };
+    let (mut subscriber, mut name) = (ptr::null_mut(), [0u8; 128]);
+    let size = size_of::<SubscriberParameters>() - if cupti.version < abi::VERSION_13_2 { 8 } else { 0 };
+    let mut parameters = SubscriberParameters {
+        size,
+        name: ptr::null(),
+        holder: name.as_mut_ptr().cast(),
+        holder_size: name.len() - 1,
+        shares: 0,
+    };
+    // SAFETY: places for the handle and for the name, with a callback that lives as long as the process. One that was free after all is
+    // given back: the next try takes it.
+    unsafe {
+        if subscribe(&raw mut subscriber, callback::called, ptr::null_mut(), &raw mut parameters)
+            == status::SUCCESS
+        {
+            (cupti.unsubscribe)(subscriber);
+        }
+    }
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = String::from_utf8_lossy(name);
+    let name = name.trim().strip_prefix("CUPTI for ").unwrap_or(name.trim());
+    let is_plain = |name: &str| !name.is_empty() && !name.contains(char::is_control);
+    if is_plain(name) { format!(" ({name})") } else { String::new() }
 }
 
 /// What is to be recorded, and how.
@@ -220,7 +271,17 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
         for wanted in [kind::CONCURRENT_KERNEL, kind::MEMCPY, kind::MEMCPY2, kind::MEMSET] {
             checked("cuptiActivityEnable", (cupti.enable)(wanted))?;
         }
+        // Without these the file says less, and no version is known that lacks one.
+        for wanted in [kind::MEMORY2, kind::SYNCHRONIZATION, kind::STREAM, kind::CONTEXT, kind::OVERHEAD] {
+            (cupti.enable)(wanted);
+        }
+        if config::get().whole_graphs {
+            checked("RPDT_CUDA_GRAPHS=launch: cuptiActivityEnable", (cupti.enable)(kind::GRAPH_TRACE))?;
+        }
     }
+    let mut dropped = 0;
+    // SAFETY: a place for the number, which begins anew: what CUPTI dropped while it was given back is of no time that is recorded.
+    unsafe { (cupti.dropped)(ptr::null_mut(), 0, &raw mut dropped) };
     let domains = functions.recorded().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
     // CUPTI 13.0 takes single functions only until it was finalized for the first time.
     let single = cupti.enable_api.filter(|_| !was_ever());
@@ -242,7 +303,7 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
 pub(super) fn detach(recorder: &'static Recorder, attachment: &'static Attachment) -> bool {
     let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return false };
     // It was started again meanwhile.
-    if recorder.switch.is_on() {
+    if recorder.switch.is_on() && !is_left() {
         return false;
     }
     give_up(attachment);

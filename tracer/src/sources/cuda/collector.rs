@@ -168,7 +168,8 @@ fn run(recorder: &'static Recorder, attachment: &'static Attachment) {
             let since = off_since.filter(|_| is_off).unwrap_or_else(Instant::now);
             off_since = is_off.then_some(since);
             let waits_for_kernels = decoder.outstanding > 0 && since.elapsed() < PAUSE + LAST_KERNELS;
-            let goes = is_off && !task.is_last && since.elapsed() >= PAUSE && !waits_for_kernels;
+            let is_over = is_off && since.elapsed() >= PAUSE && !waits_for_kernels;
+            let goes = !task.is_last && (is_over || attach::is_left());
             flush(recorder, attachment, &mut decoder, task.is_last || goes);
             flushed = Instant::now();
             done = task.asked;

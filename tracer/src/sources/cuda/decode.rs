@@ -3,6 +3,9 @@
 //! The record of a call may come behind those of what it caused: it is made when the call returns, and each thread of the program has a buffer
 //! of its own. So operations wait for their call, for a while.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
+
 use rpd_transport::correlation;
 use rpd_transport::counters::Cause;
 use rpd_transport::recorder::Recorder;
@@ -11,27 +14,49 @@ use rpd_transport::switch::{SwitchChange, was_on};
 use rpd_transport::thread::{self, Patience};
 use rustc_hash::FxHashMap;
 
-use super::device;
+use super::detail::{Behind, Details};
 use super::functions::{self, Functions};
 use super::kernel::Kernels;
 use super::record::{Activity, ApiCall, KernelRun, Operation, What};
+use super::{callback, device, facts};
 
 /// For how many flushes an operation waits for its call: calls return soon after what they have submitted begins.
 const PATIENCE: u32 = 10;
-/// Calls remembered at most. A launch is forgotten when its kernel has come; of very many others, the older half is.
-const MOST_CALLS: usize = 1 << 22;
+/// For how many flushes a call waits for what it allocated or waited for.
+const DETAIL_PATIENCE: u32 = 1;
+/// Launches remembered at most. One is forgotten when its kernel has come; of very many, the older half is.
+const MOST_LAUNCHES: usize = 1 << 22;
+/// Other calls remembered at most, the latest. Nothing says how many operations one has.
+const MOST_OTHERS: usize = 1 << 18;
 
-/// A call that is over.
+/// A call that is over: its id, `correlation::NONE` where it is not recorded because recording was off, and what is known of it. In one
+/// number, because there may be millions.
 #[derive(Clone, Copy)]
-struct Ended {
-    /// Its id; `correlation::NONE` where it is not recorded, because recording was off.
-    id: u64,
-    launches_kernel: bool,
-    launches_graph: bool,
+struct Ended(u64);
+
+impl Ended {
+    const LAUNCHES_KERNEL: u64 = 1;
+    const LAUNCHES_GRAPH: u64 = 2;
     /// An operation of it has come.
-    has_operation: bool,
-    /// How many calls came before.
-    number: u64,
+    const HAS_OPERATION: u64 = 4;
+    const FLAGS: u32 = 3;
+
+    fn new(id: u64, flags: u64) -> Ended {
+        Ended(id << Ended::FLAGS | flags)
+    }
+
+    fn id(self) -> u64 {
+        self.0 >> Ended::FLAGS
+    }
+
+    fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    /// It launches a kernel that has not come.
+    fn is_outstanding(self) -> bool {
+        self.0 & (Ended::LAUNCHES_KERNEL | Ended::HAS_OPERATION) == Ended::LAUNCHES_KERNEL
+    }
 }
 
 /// See the module.
@@ -39,11 +64,18 @@ pub(super) struct Decoder {
     recorder: &'static Recorder,
     functions: &'static Functions,
     kernels: Kernels,
+    /// By CUPTI's numbers of them.
     calls: FxHashMap<u32, Ended>,
-    /// How many came so far.
-    numbered: u64,
+    /// Those that launch no kernel, in their order.
+    others: VecDeque<u32>,
+    /// Something was recorded that the writer has not been woken for.
+    has_pushed: Cell<bool>,
     /// Operations whose call has not come, and for how many flushes.
     waiting: Vec<(u32, Operation)>,
+    /// What is known of calls beside their records.
+    details: Details,
+    /// Calls of which a record of that should come, and for how many flushes.
+    incomplete: Vec<(u32, ApiCall)>,
     /// Launches of one kernel that has not come.
     pub(super) outstanding: u64,
     switched: Vec<SwitchChange>,
@@ -58,17 +90,21 @@ impl Decoder {
             functions,
             kernels: Kernels::default(),
             calls: FxHashMap::default(),
-            numbered: 0,
+            others: VecDeque::new(),
+            has_pushed: Cell::new(false),
             waiting: Vec::new(),
+            details: Details::default(),
+            incomplete: Vec::new(),
             outstanding: 0,
             switched: recorder.switch.history(),
             tid: thread::tid(),
         }
     }
 
-    /// More records come: of when recording was on, as it is known now.
+    /// More records come: of when recording was on, as it is known now. The arguments of their calls have come before them.
     pub(super) fn begin(&mut self) {
         self.switched = self.recorder.switch.history();
+        callback::take(|call, behind| self.details.add(call, behind));
     }
 
     /// One of CUPTI's records.
@@ -77,7 +113,9 @@ impl Decoder {
     /// `activity` is as CUPTI has filled it in.
     pub(super) unsafe fn add(&mut self, activity: Activity) {
         match activity {
-            Activity::Call(call) => self.call(&call),
+            Activity::Call(call) => self.call(&call, 0),
+            Activity::Detail(call, detail) => self.details.add(call, Behind::detail(&detail)),
+            Activity::Fact(fact) => facts::add(&fact),
             Activity::Operation(operation) => {
                 // SAFETY: the caller's promise.
                 if !unsafe { self.operation(&operation) } {
@@ -87,8 +125,12 @@ impl Decoder {
         }
     }
 
-    /// All records that were ready have come. `is_last`: no others will.
+    /// All records that were ready have come, and the writer hears of it. `is_last`: no others will.
     pub(super) fn end(&mut self, is_last: bool) {
+        for (flushes, call) in std::mem::take(&mut self.incomplete) {
+            self.call(&call, if is_last { DETAIL_PATIENCE } else { flushes + 1 });
+        }
+        self.details.flushed();
         for (flushes, operation) in std::mem::take(&mut self.waiting) {
             let gives_up = is_last || !self.functions.has_any() || flushes >= PATIENCE;
             // SAFETY: as they came.
@@ -102,35 +144,29 @@ impl Decoder {
                 }
             }
         }
+        if self.has_pushed.take() {
+            self.recorder.requests.wake();
+        }
     }
 
-    fn call(&mut self, call: &ApiCall) {
+    /// A call, whose detail has not come for so many flushes.
+    fn call(&mut self, call: &ApiCall, flushes: u32) {
         let Some(function) = self.functions.get(call.is_driver, call.cbid) else { return };
         if !function.is_recorded || call.tid == self.tid {
             return;
         }
-        let succeeded = call.returned == 0;
+        let behind = self.details.take(call.correlation);
+        if behind.is_none() && function.has_detail && call.returned == 0 && flushes < DETAIL_PATIENCE {
+            self.incomplete.push((flushes, *call));
+            return;
+        }
+        let behind = behind.as_ref().map_or(&[][..], Behind::bytes);
         let is_recorded = was_on(&self.switched, call.start);
         let id = if is_recorded { correlation::next() } else { correlation::NONE };
-        let ended = Ended {
-            id,
-            launches_kernel: function.launches_kernel && succeeded,
-            launches_graph: function.launches_graph,
-            has_operation: false,
-            number: self.numbered,
-        };
-        self.numbered += 1;
-        self.outstanding += u64::from(ended.launches_kernel);
-        if self.calls.len() >= MOST_CALLS {
-            let mut numbers: Vec<u64> = self.calls.values().map(|call| call.number).collect();
-            let (_, middle, _) = numbers.select_nth_unstable(MOST_CALLS / 2);
-            let middle = *middle;
-            self.calls.retain(|_, call| call.number >= middle);
-            let waits = |call: &&Ended| call.launches_kernel && !call.has_operation;
-            self.outstanding =
-                self.calls.values().filter(waits).count() as u64 + u64::from(ended.launches_kernel);
-        }
-        self.calls.insert(call.correlation, ended);
+        let launches = function.launches_kernel && call.returned == 0;
+        let graph = if function.launches_graph { Ended::LAUNCHES_GRAPH } else { 0 };
+        let ended = Ended::new(id, if launches { Ended::LAUNCHES_KERNEL } else { graph });
+        self.remember(call.correlation, ended);
         if !is_recorded {
             return;
         }
@@ -138,7 +174,7 @@ impl Decoder {
             start: call.start,
             end: call.end.max(call.start),
             correlation: id,
-            arguments: 0,
+            arguments: behind.len() as u32,
             function: functions::index(call.is_driver, call.cbid),
             source: functions::SOURCE,
             reserved: 0,
@@ -150,9 +186,33 @@ impl Decoder {
             commanded: 0,
             tid: call.tid,
         };
-        if !self.push(Kind::Call, bytemuck::bytes_of(&record)) {
+        if !self.push_with(Kind::Call, bytemuck::bytes_of(&record), behind) {
             self.recorder.lost_calls.add(id);
         }
+    }
+
+    /// Operations may come of that call.
+    fn remember(&mut self, number: u32, call: Ended) {
+        if call.has(Ended::LAUNCHES_KERNEL) {
+            self.outstanding += 1;
+            if self.calls.len() - self.others.len().min(self.calls.len()) >= MOST_LAUNCHES {
+                let mut ids: Vec<u64> = self.calls.values().map(|call| call.id()).collect();
+                let place = ids.len() / 2;
+                let (_, middle, _) = ids.select_nth_unstable(place);
+                let middle = *middle;
+                self.calls.retain(|_, call| !call.has(Ended::LAUNCHES_KERNEL) || call.id() > middle);
+                let outstanding = self.calls.values().filter(|call| call.is_outstanding()).count();
+                self.outstanding = outstanding as u64 + 1;
+            }
+        } else {
+            if self.others.len() >= MOST_OTHERS
+                && let Some(oldest) = self.others.pop_front()
+            {
+                self.calls.remove(&oldest);
+            }
+            self.others.push_back(number);
+        }
+        self.calls.insert(number, call);
     }
 
     /// An operation whose call is known. False: it is not.
@@ -161,12 +221,15 @@ impl Decoder {
     /// As CUPTI has filled it in.
     unsafe fn operation(&mut self, operation: &Operation) -> bool {
         let Some(call) = self.calls.get_mut(&operation.correlation) else { return false };
-        let is_first = !std::mem::replace(&mut call.has_operation, true);
-        self.outstanding -= u64::from(is_first && call.launches_kernel);
-        let (id, is_single) = (call.id, is_first && !call.launches_graph && !operation.is_of_graph);
-        if call.launches_kernel {
+        let known = *call;
+        call.0 |= Ended::HAS_OPERATION;
+        let is_first = !known.has(Ended::HAS_OPERATION);
+        let is_single = is_first && !known.has(Ended::LAUNCHES_GRAPH) && !operation.is_of_graph;
+        if known.has(Ended::LAUNCHES_KERNEL) {
+            self.outstanding -= u64::from(known.is_outstanding());
             self.calls.remove(&operation.correlation);
         }
+        let id = known.id();
         if id != correlation::NONE {
             // SAFETY: the caller's promise.
             unsafe { self.emit(operation, id, is_single) };
@@ -191,6 +254,10 @@ impl Decoder {
                 // SAFETY: the caller's promise.
                 let kernel = unsafe { self.kernels.of(run, gpu) };
                 self.dispatch(operation, call, describes_call, kernel, gpu, run);
+            }
+            What::Graph(graph) => {
+                let kernel = self.kernels.graph(*graph, gpu);
+                self.dispatch(operation, call, false, kernel, gpu, &KernelRun::NONE);
             }
             What::Fill => {
                 let kernel = self.kernels.fill(gpu);
@@ -267,6 +334,11 @@ impl Decoder {
 
     /// False: the record is lost, and counted.
     fn push(&self, kind: Kind, body: &[u8]) -> bool {
-        thread::push(self.recorder, kind, body, [&[], &[]], Patience::Waits)
+        self.push_with(kind, body, &[])
+    }
+
+    fn push_with(&self, kind: Kind, body: &[u8], behind: &[u8]) -> bool {
+        self.has_pushed.set(true);
+        thread::push(self.recorder, kind, body, [behind, &[]], Patience::Waits)
     }
 }

@@ -26,6 +26,8 @@ const TAKEN: [&str; 16] = [
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Filter {
+    /// Arguments are recorded.
+    pub(super) has_arguments: bool,
     others: Others,
     /// Those for which the contrary holds.
     except: HashSet<String>,
@@ -42,13 +44,13 @@ enum Others {
 
 impl Default for Filter {
     fn default() -> Filter {
-        Filter { others: Others::Usual, except: HashSet::new() }
+        Filter { has_arguments: false, others: Others::Usual, except: HashSet::new() }
     }
 }
 
 impl Filter {
-    /// Reads `all`, `none`, or a list of `+name` and `-name`, which may begin with one of the two and otherwise changes the default. Words that
-    /// are none of that are left out of it and given back. Which functions there are, CUPTI alone knows, later.
+    /// Reads `all`, `none`, or a list of `+name` and `-name`, which may begin with one of the two and otherwise changes the default; `args`
+    /// anywhere in it. Words that are none of that are left out of it and given back. Which functions there are, CUPTI alone knows, later.
     pub(super) fn read(text: &str) -> (Filter, Vec<String>) {
         let mut filter = Filter::default();
         let mut wrong = Vec::new();
@@ -56,6 +58,7 @@ impl Filter {
             match (place, word) {
                 (0, "all") => filter.others = Others::All,
                 (0, "none") => filter.others = Others::None,
+                (_, "args") => filter.has_arguments = true,
                 _ => match (word.strip_prefix('+'), word.strip_prefix('-')) {
                     (Some(name), _) if name.starts_with("cu") => filter.put(name, true),
                     (_, Some(name)) if name.starts_with("cu") => filter.put(name, false),
@@ -137,6 +140,8 @@ mod tests {
         assert!(filter("+cudaEventQuery").contains("cudaEventQuery"));
         assert_eq!(filter("-cudaMalloc,+cudaMalloc"), Filter::default());
         assert_eq!(filter("+cudaEventQuery").named().collect::<Vec<_>>(), ["cudaEventQuery"]);
+        assert!(filter("none,args,+cudaMalloc").has_arguments && filter("args").contains("cudaLaunchKernel"));
+        assert!(!filter("args,-cudaMalloc").contains("cudaMalloc") && !filter("all").has_arguments);
         assert_eq!(Filter::read("cudaFree,all").1, ["cudaFree", "all"]);
     }
 }

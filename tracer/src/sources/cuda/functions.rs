@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::ptr;
 
 use super::abi::{self, status};
+use super::arguments::{self, Argument};
 use super::filter::Filter;
 use super::library::Cupti;
 
@@ -13,6 +14,9 @@ pub(super) const SOURCE: u8 = 6;
 pub(super) const OPERATION: u16 = u16::MAX;
 /// Beside a number: it is the driver's.
 const DRIVER: u16 = 1 << 15;
+/// Functions of whose calls CUPTI records what they allocate, free or wait for, beside those that synchronize.
+const DETAILED: [&str; 7] =
+    ["Malloc", "MemAlloc", "HostAlloc", "MemHostAlloc", "Free", "MemFree", "StreamWaitEvent"];
 /// Numbers that are asked for: CUPTI 13.5 has fewer than 900 of either.
 const MOST: u32 = 4096;
 
@@ -27,6 +31,10 @@ pub(super) struct Function {
     pub(super) launches_kernel: bool,
     /// It launches a graph.
     pub(super) launches_graph: bool,
+    /// More is to come of it than CUPTI's record of the call: its arguments, or what it allocates, frees or waits for.
+    pub(super) has_detail: bool,
+    /// What is kept of its arguments, where they are asked for.
+    pub(super) arguments: Option<&'static [Argument]>,
 }
 
 /// Functions of the driver and of the runtime, each at the place of its number.
@@ -40,6 +48,13 @@ impl Functions {
             (0..MOST)
                 .map_while(|cbid| name(cupti, domain, cbid))
                 .map(|name| Function::new(name, filter))
+                .map(|function| match filter.has_arguments {
+                    true => Function {
+                        has_detail: function.has_detail || function.arguments.is_some(),
+                        ..function
+                    },
+                    false => Function { arguments: None, ..function },
+                })
                 .collect()
         }));
         let is_known = |name: &str| functions.0.iter().flatten().any(|function| function.name == name);
@@ -64,15 +79,24 @@ impl Functions {
 
     /// Numbers of the recorded functions of the driver, and of the runtime.
     pub(super) fn recorded(&self) -> [Vec<u32>; 2] {
+        self.numbers(|function| function.is_recorded)
+    }
+
+    /// Of these, the ones whose arguments are.
+    pub(super) fn with_arguments(&self) -> [Vec<u32>; 2] {
+        self.numbers(|function| function.is_recorded && function.arguments.is_some())
+    }
+
+    fn numbers(&self, are: impl Fn(&Function) -> bool) -> [Vec<u32>; 2] {
         [0, 1].map(|domain| {
             let numbered = (0..).zip(&self.0[domain]);
-            numbered.filter(|(_, function)| function.is_recorded).map(|(cbid, _)| cbid).collect()
+            numbered.filter(|(_, function)| are(function)).map(|(cbid, _)| cbid).collect()
         })
     }
 }
 
 impl Function {
-    fn new(name: &'static str, filter: &Filter) -> Function {
+    pub(super) fn new(name: &'static str, filter: &Filter) -> Function {
         let plain = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or_default();
         let launches =
             ["LaunchKernel", "LaunchCooperativeKernel"].iter().any(|start| plain.starts_with(start));
@@ -81,6 +105,9 @@ impl Function {
             is_recorded: name != "INVALID" && filter.contains(name),
             launches_kernel: launches && !plain.contains("MultiDevice"),
             launches_graph: plain.starts_with("GraphLaunch"),
+            has_detail: DETAILED.iter().any(|start| plain.starts_with(start))
+                || plain.contains("Synchronize"),
+            arguments: arguments::of(name),
         }
     }
 }

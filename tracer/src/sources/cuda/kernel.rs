@@ -3,6 +3,7 @@
 use rpd_transport::records::KernelId;
 use rustc_hash::FxHashMap;
 
+use super::modules;
 use super::record::KernelRun;
 use crate::gpu::kernels;
 
@@ -21,6 +22,8 @@ struct Key {
 pub(super) struct Kernels {
     known: FxHashMap<Key, KernelId>,
     fills: FxHashMap<u32, KernelId>,
+    /// By graph and GPU.
+    graphs: FxHashMap<(u32, u32), KernelId>,
 }
 
 impl Kernels {
@@ -44,8 +47,13 @@ impl Kernels {
             facts.group_segment_fixed_size = run.static_shared;
             facts.private_segment_fixed_size = run.local;
             facts.wavefront_size = 32;
-            kernels::known_as(&name, gpu, facts)
+            kernels::known_as(&name, gpu, facts, modules::of(&name))
         })
+    }
+
+    /// What runs that graph as a whole.
+    pub(super) fn graph(&mut self, graph: u32, gpu: u32) -> KernelId {
+        *self.graphs.entry((graph, gpu)).or_insert_with(|| kernels::graph(graph, gpu))
     }
 
     /// What fills memory of that GPU.

@@ -1,6 +1,6 @@
 //! libcuda and libcupti: found, the latter loaded where the program has not done so, and their functions by name.
 
-use std::ffi::{CStr, CString, OsStr, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, ptr};
@@ -17,7 +17,10 @@ pub(super) struct Cupti {
     /// Where it was found.
     pub(super) path: PathBuf,
     pub(super) subscribe: abi::Subscribe,
+    /// From 13.0 on: it also says who was first.
+    pub(super) subscribe_v2: Option<abi::SubscribeV2>,
     pub(super) unsubscribe: abi::Unsubscribe,
+    pub(super) enable_callback: abi::EnableCallback,
     pub(super) callback_name: abi::GetCallbackName,
     pub(super) set_attribute: abi::SetAttribute,
     pub(super) set_thread_id_type: Option<abi::SetThreadIdType>,
@@ -115,7 +118,9 @@ impl Cupti {
                 version,
                 path: PathBuf::new(),
                 subscribe: loaded.function(c"cuptiSubscribe")?,
+                subscribe_v2: loaded.function(c"cuptiSubscribe_v2"),
                 unsubscribe: loaded.function(c"cuptiUnsubscribe")?,
+                enable_callback: loaded.function(c"cuptiEnableCallback")?,
                 callback_name: loaded.function(c"cuptiGetCallbackName")?,
                 set_attribute: loaded.function(c"cuptiActivitySetAttribute")?,
                 set_thread_id_type: loaded.function(c"cuptiSetThreadIdType"),
@@ -324,9 +329,6 @@ fn uuid_text(bytes: &[u8; 16]) -> String {
     }
     text
 }
-
-/// A subscriber that asks for no callbacks gets none.
-pub(super) unsafe extern "C-unwind" fn no_callback(_: *mut c_void, _: u32, _: u32, _: *const c_void) {}
 
 #[cfg(test)]
 mod tests {

@@ -6,17 +6,11 @@
 use std::ffi::{CStr, c_char};
 
 use super::abi::kind;
-
-/// A field of that type, so many bytes into its record.
-struct Field<T>(usize, std::marker::PhantomData<T>);
-
-const fn at<T>(offset: usize) -> Field<T> {
-    Field(offset, std::marker::PhantomData)
-}
+use super::field::{at, read};
 
 /// CUpti_ActivityKernel9 and later.
 mod kernel {
-    use super::{Field, at};
+    use crate::sources::cuda::field::{Field, at};
     use std::ffi::c_char;
 
     pub(super) const REGISTERS: Field<u16> = at(6);
@@ -37,7 +31,7 @@ mod kernel {
 
 /// CUpti_ActivityMemcpy5 and later.
 mod memcpy {
-    use super::{Field, at};
+    use crate::sources::cuda::field::{Field, at};
 
     pub(super) const KIND: Field<u8> = at(4);
     pub(super) const MEMORY_KINDS: Field<[u8; 2]> = at(5);
@@ -52,7 +46,7 @@ mod memcpy {
 
 /// CUpti_ActivityMemcpyPtoP4: as a memcpy up to the stream.
 mod peer {
-    use super::{Field, at};
+    use crate::sources::cuda::field::{Field, at};
 
     pub(super) const SOURCE: Field<u32> = at(44);
     pub(super) const DESTINATION: Field<u32> = at(52);
@@ -62,7 +56,7 @@ mod peer {
 
 /// CUpti_ActivityMemset4 and later.
 mod memset {
-    use super::{Field, at};
+    use crate::sources::cuda::field::{Field, at};
 
     pub(super) const START: Field<u64> = at(16);
     pub(super) const END: Field<u64> = at(24);
@@ -74,7 +68,7 @@ mod memset {
 
 /// CUpti_ActivityAPI.
 mod api {
-    use super::{Field, at};
+    use crate::sources::cuda::field::{Field, at};
 
     pub(super) const CBID: Field<u32> = at(4);
     pub(super) const START: Field<u64> = at(8);
@@ -84,11 +78,96 @@ mod api {
     pub(super) const RETURNED: Field<u32> = at(36);
 }
 
+/// CUpti_ActivityGraphTrace and later.
+mod graph {
+    use crate::sources::cuda::field::{Field, at};
+
+    pub(super) const CORRELATION: Field<u32> = at(4);
+    pub(super) const START: Field<u64> = at(8);
+    pub(super) const END: Field<u64> = at(16);
+    pub(super) const DEVICE: Field<u32> = at(24);
+    pub(super) const GRAPH: Field<u32> = at(28);
+    pub(super) const STREAM: Field<u32> = at(36);
+}
+
+/// CUpti_ActivityMemory3 and later.
+mod memory {
+    use crate::sources::cuda::field::{Field, at};
+
+    pub(super) const OPERATION: Field<u32> = at(4);
+    pub(super) const KIND: Field<u32> = at(8);
+    pub(super) const CORRELATION: Field<u32> = at(12);
+    pub(super) const ADDRESS: Field<u64> = at(16);
+    pub(super) const BYTES: Field<u64> = at(24);
+}
+
+/// CUpti_ActivitySynchronization and later.
+mod synchronization {
+    use crate::sources::cuda::field::{Field, at};
+
+    pub(super) const KIND: Field<u32> = at(4);
+    pub(super) const CORRELATION: Field<u32> = at(24);
+    pub(super) const CONTEXT: Field<u32> = at(28);
+    pub(super) const STREAM: Field<u32> = at(32);
+    pub(super) const EVENT: Field<u32> = at(36);
+}
+
+/// CUpti_ActivityStream.
+mod stream {
+    use crate::sources::cuda::field::{Field, at};
+
+    pub(super) const CONTEXT: Field<u32> = at(4);
+    pub(super) const STREAM: Field<u32> = at(8);
+    pub(super) const PRIORITY: Field<i32> = at(12);
+    pub(super) const FLAG: Field<u32> = at(16);
+}
+
+/// CUpti_ActivityContext and later.
+mod context {
+    use crate::sources::cuda::field::{Field, at};
+
+    pub(super) const CONTEXT: Field<u32> = at(4);
+    pub(super) const DEVICE: Field<u32> = at(8);
+}
+
+/// CUpti_ActivityOverhead and later.
+mod overhead {
+    use crate::sources::cuda::field::{Field, at};
+
+    pub(super) const KIND: Field<u32> = at(4);
+    pub(super) const START: Field<u64> = at(24);
+    pub(super) const END: Field<u64> = at(32);
+}
+
 /// One record, as far as it is used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Activity {
     Call(ApiCall),
     Operation(Operation),
+    /// What else is known of the call of that number.
+    Detail(u32, Detail),
+    /// What is known of the process.
+    Fact(Fact),
+}
+
+/// See [`Activity`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Detail {
+    /// CUpti_ActivityMemoryKind, and the address.
+    Memory { is_release: bool, kind: u32, address: u64, bytes: u64 },
+    /// CUpti_ActivitySynchronizationType, and what was waited for.
+    Synchronization { kind: u32, context: u32, stream: u32, event: u32 },
+}
+
+/// See [`Activity`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fact {
+    /// CUpti_ActivityStreamFlag.
+    Stream { context: u32, stream: u32, priority: i32, flag: u32 },
+    /// CUDA's number of its GPU.
+    Context { context: u32, device: u32 },
+    /// CUpti_ActivityOverheadKind, and the time in ns.
+    Overhead { kind: u32, time: u64 },
 }
 
 /// A call of the driver's or the runtime's.
@@ -133,6 +212,8 @@ pub(super) enum What {
         is_pinned: bool,
     },
     Fill,
+    /// All of a graph, by its number.
+    Graph(u32),
 }
 
 /// The run of a kernel.
@@ -178,13 +259,6 @@ impl KernelRun {
     }
 }
 
-/// # Safety
-/// `record` points to one of CUPTI's version 12.0 or later, of a kind that has the field.
-unsafe fn read<T: Copy>(record: *const u8, field: &Field<T>) -> T {
-    // SAFETY: the caller's promise; packed records need not be aligned.
-    unsafe { record.add(field.0).cast::<T>().read_unaligned() }
-}
-
 /// What a record says; nothing for one of a kind that is not used.
 ///
 /// # Safety
@@ -222,6 +296,47 @@ pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
                 correlation: read(record, &api::CORRELATION),
                 returned: read(record, &api::RETURNED),
             }),
+            kind::GRAPH_TRACE => Activity::Operation(Operation {
+                start: read(record, &graph::START),
+                end: read(record, &graph::END),
+                device: read(record, &graph::DEVICE),
+                stream: read(record, &graph::STREAM),
+                correlation: read(record, &graph::CORRELATION),
+                is_of_graph: true,
+                what: What::Graph(read(record, &graph::GRAPH)),
+            }),
+            kind::MEMORY2 => {
+                let detail = Detail::Memory {
+                    is_release: read(record, &memory::OPERATION) == RELEASE,
+                    kind: read(record, &memory::KIND),
+                    address: read(record, &memory::ADDRESS),
+                    bytes: read(record, &memory::BYTES),
+                };
+                Activity::Detail(read(record, &memory::CORRELATION), detail)
+            }
+            kind::SYNCHRONIZATION => {
+                let detail = Detail::Synchronization {
+                    kind: read(record, &synchronization::KIND),
+                    context: read(record, &synchronization::CONTEXT),
+                    stream: read(record, &synchronization::STREAM),
+                    event: read(record, &synchronization::EVENT),
+                };
+                Activity::Detail(read(record, &synchronization::CORRELATION), detail)
+            }
+            kind::STREAM => Activity::Fact(Fact::Stream {
+                context: read(record, &stream::CONTEXT),
+                stream: read(record, &stream::STREAM),
+                priority: read(record, &stream::PRIORITY),
+                flag: read(record, &stream::FLAG),
+            }),
+            kind::CONTEXT => Activity::Fact(Fact::Context {
+                context: read(record, &context::CONTEXT),
+                device: read(record, &context::DEVICE),
+            }),
+            kind::OVERHEAD => {
+                let time = read(record, &overhead::END).saturating_sub(read(record, &overhead::START));
+                Activity::Fact(Fact::Overhead { kind: read(record, &overhead::KIND), time })
+            }
             _ => return None,
         })
     }
@@ -281,6 +396,8 @@ unsafe fn of_copy(
     }
 }
 
+/// CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE.
+const RELEASE: u32 = 2;
 /// CUPTI_ACTIVITY_MEMORY_KIND_PINNED.
 const PINNED: u8 = 2;
 
@@ -306,13 +423,19 @@ mod tests {
 
     #[test]
     fn a_record_of_12_0_is_read_no_further_than_it_goes() {
-        // CUpti_ActivityKernel9 has 208 bytes, Memcpy5 88, MemcpyPtoP4 96, Memset4 88, API 40.
+        // CUpti_ActivityKernel9 has 208 bytes, Memcpy5 88, MemcpyPtoP4 96, Memset4 88, API 40; see NVIDIA's headers for the others.
         let sizes = [
             (kind::CONCURRENT_KERNEL, 208),
             (kind::MEMCPY, 88),
             (kind::MEMCPY2, 96),
             (kind::MEMSET, 88),
             (kind::RUNTIME, 40),
+            (kind::GRAPH_TRACE, 48),
+            (kind::MEMORY2, 120),
+            (kind::SYNCHRONIZATION, 40),
+            (kind::STREAM, 24),
+            (kind::CONTEXT, 16),
+            (kind::OVERHEAD, 40),
         ];
         for (number, size) in sizes {
             // Memory of its own: a checker of memory sees what is read behind it.
@@ -321,7 +444,7 @@ mod tests {
             // SAFETY: as long as that record is in 12.0.
             assert!(unsafe { activity(record.as_ptr()) }.is_some(), "{number}");
         }
-        let other = 49u32.to_le_bytes();
+        let other = 36u32.to_le_bytes();
         // SAFETY: the kind alone is looked at.
         assert_eq!(unsafe { activity(other.as_ptr()) }, None);
     }

@@ -1,0 +1,156 @@
+//! What is known of a call beside CUPTI's record of it: its arguments, or what it allocates or waits for. It comes before or after that
+//! record, by another way.
+
+use rustc_hash::FxHashMap;
+
+use super::arguments;
+use super::functions::Function;
+use super::record::Detail;
+
+/// How many flushes it is kept for, if no record of its call comes.
+const KEPT: u32 = 16;
+
+/// First byte of what is kept: what follows.
+const ARGUMENTS: u8 = 1;
+const MEMORY: u8 = 2;
+const SYNCHRONIZATION: u8 = 3;
+
+/// What stands behind a call's record on its way to the file.
+#[derive(Clone, Copy)]
+pub(super) struct Behind {
+    length: u8,
+    bytes: [u8; 1 + arguments::MOST],
+}
+
+impl Behind {
+    fn of(what: u8, parts: &[&[u8]]) -> Behind {
+        let mut behind = Behind { length: 1, bytes: [0; 1 + arguments::MOST] };
+        behind.bytes[0] = what;
+        for part in parts {
+            let begin = usize::from(behind.length);
+            behind.bytes[begin..begin + part.len()].copy_from_slice(part);
+            behind.length += part.len() as u8;
+        }
+        behind
+    }
+
+    /// Arguments as [`arguments::copy`] has them.
+    pub(super) fn arguments(bytes: &[u8]) -> Behind {
+        Behind::of(ARGUMENTS, &[bytes])
+    }
+
+    /// By a record of CUPTI's.
+    pub(super) fn detail(detail: &Detail) -> Behind {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
+        match *detail {
+            Detail::Memory { is_release, kind, address, bytes } => Behind::of(
+                MEMORY,
+                &[&address.to_ne_bytes(), &bytes.to_ne_bytes(), &words(&[kind, is_release.into()])],
+            ),
+            Detail::Synchronization { kind, context, stream, event } => {
+                Behind::of(SYNCHRONIZATION, &[&words(&[kind, context, stream, event])])
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// In words: `name=value | name=value`.
+pub(super) fn text(function: &Function, bytes: &[u8]) -> String {
+    let Some((what, bytes)) = bytes.split_first() else { return String::new() };
+    let word = |place: usize| {
+        let bytes = bytes.get(4 * place..4 * place + 4).and_then(|bytes| bytes.try_into().ok());
+        u32::from_ne_bytes(bytes.unwrap_or_default())
+    };
+    let long = |place: usize| {
+        let bytes = bytes.get(8 * place..8 * place + 8).and_then(|bytes| bytes.try_into().ok());
+        u64::from_ne_bytes(bytes.unwrap_or_default())
+    };
+    match *what {
+        ARGUMENTS => function.arguments.map_or_else(String::new, |known| arguments::text(known, bytes)),
+        MEMORY => {
+            let kind = memory_kind(word(4));
+            format!("ptr={:#x} | size={:#x} | memory={kind}", long(0), long(1))
+        }
+        SYNCHRONIZATION => match word(0) {
+            1 => format!("event={}", word(3)),
+            2 => format!("stream={:#x} | event={}", word(2), word(3)),
+            3 => format!("stream={:#x}", word(2)),
+            4 => format!("context={}", word(1)),
+            _ => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+/// CUpti_ActivityMemoryKind.
+fn memory_kind(kind: u32) -> &'static str {
+    let names =
+        ["unknown", "pageable", "pinned", "device", "array", "managed", "device_static", "managed_static"];
+    names.get(kind as usize).copied().unwrap_or("unknown")
+}
+
+/// What waits for the record of its call, by CUPTI's number of it.
+#[derive(Default)]
+pub(super) struct Details {
+    waiting: FxHashMap<u32, (u32, Behind)>,
+    flushes: u32,
+}
+
+impl Details {
+    /// Of one call the first is kept: what a call does first it was called for.
+    pub(super) fn add(&mut self, call: u32, behind: Behind) {
+        self.waiting.entry(call).or_insert((self.flushes, behind));
+    }
+
+    /// What is known of that call.
+    pub(super) fn take(&mut self, call: u32) -> Option<Behind> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        self.waiting.remove(&call).map(|(_, behind)| behind)
+    }
+
+    /// A flush is over.
+    pub(super) fn flushed(&mut self) {
+        self.flushes += 1;
+        let now = self.flushes;
+        if now.is_multiple_of(KEPT) {
+            self.waiting.retain(|_, (came, _)| *came + KEPT > now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::cuda::filter::Filter;
+
+    #[test]
+    fn in_words() {
+        let function = Function::new("cudaMalloc", &Filter::default());
+        let shown = |detail| text(&function, Behind::detail(&detail).bytes());
+        let memory = Detail::Memory { is_release: false, kind: 3, address: 0x7f00, bytes: 512 };
+        assert_eq!(shown(memory), "ptr=0x7f00 | size=0x200 | memory=device");
+        let waits = |kind| shown(Detail::Synchronization { kind, context: 1, stream: 13, event: 4 });
+        assert_eq!([1, 2, 3, 4].map(waits), ["event=4", "stream=0xd | event=4", "stream=0xd", "context=1"]);
+        assert_eq!(text(&function, &[]), "");
+        assert_eq!(text(&function, &[9, 9]), "");
+        let arguments: Vec<u8> = [0x10u64, 256].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        assert_eq!(text(&function, Behind::arguments(&arguments).bytes()), "devPtr=0x10 | size=0x100");
+    }
+
+    #[test]
+    fn what_nobody_asks_for_goes() {
+        let mut details = Details::default();
+        let detail = Detail::Memory { is_release: true, kind: 3, address: 1, bytes: 2 };
+        details.add(7, Behind::detail(&detail));
+        details.add(8, Behind::detail(&detail));
+        assert!(details.take(7).is_some() && details.take(7).is_none());
+        (0..2 * KEPT).for_each(|_| details.flushed());
+        assert!(details.take(8).is_none());
+    }
+}

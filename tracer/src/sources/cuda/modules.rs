@@ -1,0 +1,34 @@
+//! Modules of CUDA's that the program loads: their code, a cubin each, is saved where that is asked for (RPDT_SAVE_CODE).
+//!
+//! Nothing tells of which module a kernel is that runs; its name is looked for in the latest that has it.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
+use rpd_codeobject::CodeObject;
+use rpd_preload::lock::lock;
+
+use crate::gpu::code_objects::origin::Origin;
+use crate::gpu::code_objects::{self, CodeNumber};
+
+/// Mangled names of kernels, and what they came in.
+static KERNELS: LazyLock<Mutex<HashMap<String, CodeNumber>>> = LazyLock::new(Mutex::default);
+
+/// Whether they are to be saved.
+pub(super) fn are_saved() -> bool {
+    code_objects::are_saved()
+}
+
+/// The program has loaded one, whose bytes are there for the moment.
+pub(super) fn loaded(cubin: &[u8]) {
+    let Ok(object) = CodeObject::parse(cubin) else { return };
+    let origin = Origin::of_memory(cubin);
+    let Some(number) = code_objects::loaded(cubin, &origin, object.target.processor) else { return };
+    let mut kernels = lock(&KERNELS);
+    kernels.extend(object.kernels.into_iter().map(|kernel| (kernel.name, number)));
+}
+
+/// What the kernel of that mangled name came in.
+pub(super) fn of(kernel: &str) -> Option<CodeNumber> {
+    lock(&KERNELS).get(kernel).copied()
+}
