@@ -52,6 +52,9 @@ mod monitor;
 // Many processes, one file; a long kernel beside many short ones.
 mod many;
 
+// A trace that rpd view --live shows while it is recorded.
+mod live;
+
 // ROCr's intercept queues that abort when they are full.
 mod overflow;
 

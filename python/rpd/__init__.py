@@ -14,6 +14,8 @@
     t.diff("after.rpd")            # what got slower, faster, new and gone from this trace to another one
     t.sql("select gpuId, count(*) as kernels from op group by 1")
 
+    rpd.show("trace.rpd")          # the timeline of rpd view in a notebook; rpd.show("trace.rpd", within="step 7")
+
     t.plot_utilisation()           # how busy each GPU was over time (matplotlib)
     t.plot_gaps()                  # why the GPUs were idle
     t.plot_kernel("gemm")          # durations of the kernels with this in their names, and over the run
@@ -28,12 +30,13 @@ The package has more: the recorder (`rpdTracerControl`, `rpd.library`), the comm
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 if TYPE_CHECKING:
+    from rpd.timeline import Timeline
     from rpd.trace import Trace
 
-__all__ = ["Failed", "read"]
+__all__ = ["Failed", "read", "show"]
 
 
 class Failed(RuntimeError):
@@ -49,3 +52,20 @@ def read(path: Union[str, "os.PathLike[str]"]) -> Trace:
     from rpd.trace import Trace
 
     return Trace(path)
+
+
+def show(
+    path: Union[str, "os.PathLike[str]"],
+    within: Optional[str] = None,
+    args: bool = False,
+    max_mb: int = 10,
+    height: int = 640,
+) -> Timeline:
+    """Shows the timeline of a trace in a notebook, as rpd view does in a browser; the notebook keeps it.
+
+    `within` names a part: the text of a marker, or a time such as "25%..30%". `args` has the arguments of calls in it. A notebook grows by
+    up to `max_mb` MB. Raises Failed if the file is no trace, or the page would be larger.
+    """
+    from rpd import timeline
+
+    return timeline.show(os.fspath(path), within, args, max_mb, height)

@@ -1,7 +1,9 @@
 // The page: reads the trace, wires what people do to the timeline and the panes, keeps the address.
 
+import { Compare } from "./compare.mjs";
 import { make } from "./elements.mjs";
 import { count, duration, shown } from "./format.mjs";
+import { Growth } from "./growth.mjs";
 import { action } from "./keys.mjs";
 import { firstClosed } from "./layout.mjs";
 import { Panes } from "./panes.mjs";
@@ -20,26 +22,50 @@ function message(text, isWrong = false) {
   place.classList.toggle("wrong", isWrong);
 }
 
-/** What was lost, and what else is wrong with the trace: shown first. */
-function health(facts) {
-  const items = [];
-  const lost = facts.lost.reduce((sum, [, number]) => sum + number, 0);
-  if (lost) {
-    const causes = facts.lost.map(([cause, number]) => `${count(number)} ${shown(cause)}`).join(", ");
-    items.push(`Incomplete: ${count(lost)} records were lost while recording (${causes}).`);
-  }
-  if (facts.launches_without_op) {
-    items.push(`Incomplete: ${count(facts.launches_without_op)} launches have no operation; their kernels were not known to have completed.`);
-  }
-  if (facts.impossible) {
-    items.push(`${count(facts.impossible)} rows with impossible times, ids or places are not shown; rpd check lists them.`);
-  }
-  if (facts.far) {
-    items.push(`${count(facts.far)} rows that begin or end days away from nearly all others are not shown; rpd check lists them.`);
-  }
-  if (facts.no_numbers) items.push(`${count(facts.no_numbers)} values of sensors are no numbers and not shown.`);
+/** What was lost, and what else is wrong with the traces: shown first. */
+function health(trace) {
+  const of = ({ facts }) => {
+    const items = [];
+    const lost = facts.lost.reduce((sum, [, number]) => sum + number, 0);
+    if (lost) {
+      const causes = facts.lost.map(([cause, number]) => `${count(number)} ${shown(cause)}`).join(", ");
+      items.push(`Incomplete: ${count(lost)} records were lost while recording (${causes}).`);
+    }
+    if (facts.launches_without_op) {
+      items.push(`Incomplete: ${count(facts.launches_without_op)} launches have no operation; their kernels were not known to have completed.`);
+    }
+    if (facts.impossible) {
+      items.push(`${count(facts.impossible)} rows with impossible times, ids or places are not shown; rpd check lists them.`);
+    }
+    if (facts.far) {
+      items.push(`${count(facts.far)} rows that begin or end days away from nearly all others are not shown; rpd check lists them.`);
+    }
+    if (facts.no_numbers) items.push(`${count(facts.no_numbers)} values of sensors are no numbers and not shown.`);
+    return trace.traces.length > 1 ? items.map((text) => `${shown(facts.file)}: ${text}`) : items;
+  };
+  const items = trace.traces.flatMap(of);
   element("health").replaceChildren(...items.map((text) => make("li", {}, text)));
   element("health").hidden = items.length === 0;
+}
+
+/** An event by what the file calls it: these stay when others come. */
+const which = ({ is_op, id, source }) => ({ [is_op ? "op" : "call"]: id, ...(source ? { source } : {}) });
+const keyOf = ({ is_op, id, source }) => `${source ? "b." : ""}${is_op ? "op" : "call"}:${id}`;
+
+function ofKey(key) {
+  const [, second, kind, id] = key.match(/^(b\.)?(op|call):(.*)$/);
+  return { [kind]: id, ...(second ? { source: 1 } : {}) };
+}
+
+/** Says what the trace is. */
+function tell(trace) {
+  const { facts } = trace;
+  const files = trace.traces.map((one) => shown(one.facts.file)).join(" · ");
+  document.title = `${files} · rpd view`;
+  element("file").textContent = files;
+  const sum = (what) => count(trace.traces.reduce((all, one) => all + one.facts[what], 0));
+  element("facts").textContent = `${duration(facts.span_ns)} · ${sum("calls")} calls · ${sum("ops")} operations`;
+  health(trace);
 }
 
 async function read() {
@@ -54,11 +80,13 @@ async function read() {
 class App {
   constructor(trace) {
     this.trace = trace;
+    server.version = trace.version;
     const failed = (error) => this.failed(error);
     this.timeline = new Timeline(trace, server, failed);
     this.panes = new Panes(this.timeline, {
       select: (hit) => this.select({ event: hit.event }, true),
-      tab: () => {
+      tab: (tab) => {
+        if (tab === "compare") this.compare.measure();
         this.keep();
         this.timeline.redraw();
       },
@@ -73,6 +101,12 @@ class App {
         leave: () => element("plot").focus(),
       },
     });
+    this.compare = trace.traces.length > 1 ? new Compare(this) : null;
+    if (this.compare) {
+      this.panes.add("compare", "Compare");
+      this.panes.put("compare", this.compare.root);
+      this.firstShift = this.compare.shift;
+    }
     this.timeline.drawn = () => this.follow();
     this.before = [];
     this.search = null;
@@ -95,12 +129,14 @@ class App {
     this.pointer();
     this.keyboard();
     this.controls();
+    this.growth = new Growth(this);
     await this.apply();
     this.isReady = true;
+    this.growth.run();
     addEventListener("popstate", () => this.apply());
     addEventListener("hashchange", () => this.apply());
     setInterval(() => server.alive().catch((error) => this.failed(error)), ALIVE_MS);
-    if (!this.trace.groups.length) message("The trace holds no calls and no operations.");
+    this.empty();
   }
 
   /** Puts all to what the address says. */
@@ -110,6 +146,9 @@ class App {
     const state = fromFragment(fragment);
     this.applying = true;
     const { timeline } = this;
+    if (this.compare && (state.shift ?? this.firstShift) !== this.compare.shift) {
+      await this.compare.ordered({ by: "hand", ns: state.shift ?? this.firstShift });
+    }
     if (state.closed) timeline.closed = new Set(state.closed);
     timeline.arrange();
     if (state.t) timeline.view.set(...state.t);
@@ -123,13 +162,32 @@ class App {
     if (state.range) this.measure();
     else this.measured = null;
     if (state.sel) {
-      const [kind, id] = state.sel.split(":");
-      await this.select({ [kind]: id }, false);
+      await this.select(ofKey(state.sel), false);
       if (!state.t && timeline.selected) timeline.show(timeline.selected, true);
     } else this.nothing();
     this.panes.show(state.tab);
     this.applying = false;
     this.kept = fragment;
+    timeline.redraw();
+  }
+
+  /** Says where there is nothing to be seen. */
+  empty() {
+    const nothing = this.trace.is_live ? "Nothing is recorded yet." : "The trace holds no calls and no operations.";
+    message(this.trace.groups.length ? "" : nothing);
+  }
+
+  /** Another reading of the trace is shown: finds again what is selected and what was searched for. */
+  renewed(trace) {
+    this.trace = trace;
+    tell(trace);
+    this.empty();
+    const { timeline } = this;
+    this.panes.put("trace", this.panes.trace());
+    if (timeline.selected) this.select(which(timeline.selected), false, false, false);
+    if (this.search) this.find(element("query").value, false);
+    this.measured = null;
+    if (this.panes.tab === "compare") this.compare.measure();
     timeline.redraw();
   }
 
@@ -144,11 +202,12 @@ class App {
     return {
       ...START,
       t: whole ? null : [view.from, view.to],
-      sel: selected ? `${selected.is_op ? "op" : "call"}:${selected.id}` : null,
+      sel: selected ? keyOf(selected) : null,
       range: timeline.range,
       q: element("query").value.trim(),
       closed: isFirst ? null : closed,
       marks: timeline.marks,
+      shift: this.compare && this.compare.shift !== this.firstShift ? this.compare.shift : null,
       tab: this.panes?.tab ?? START.tab,
     };
   }
@@ -161,7 +220,12 @@ class App {
       const fragment = toFragment(this.state());
       if (fragment === location.hash) return;
       this.kept = fragment;
-      history[isStep ? "pushState" : "replaceState"](null, "", fragment || location.pathname);
+      try {
+        history[isStep ? "pushState" : "replaceState"](null, "", fragment || location.pathname);
+      } catch (error) {
+        // In the frame of a notebook a page has no address of its own.
+        if (error.name !== "SecurityError") throw error;
+      }
     };
     if (isStep) write();
     else this.keeping = setTimeout(write, 250);
@@ -172,6 +236,7 @@ class App {
     const { view } = this.timeline;
     if (isJump) this.before.push([view.from, view.to]);
     change(view);
+    this.growth?.moved();
     this.timeline.redraw();
     this.keep(isJump);
   }
@@ -185,7 +250,7 @@ class App {
   }
 
   /** Selects an event, by its number or its id. */
-  async select(which, isStep = true, isFit = false) {
+  async select(which, isStep = true, isFit = false, isShown = true) {
     this.selecting?.abort();
     this.selecting = new AbortController();
     const { timeline } = this;
@@ -194,7 +259,8 @@ class App {
       await timeline.name([{ name: [event.name, ...event.links.map((hit) => hit.name)] }]);
       timeline.selected = event;
       timeline.links = event.links;
-      timeline.show(event, isFit);
+      if (isShown) timeline.show(event, isFit);
+      else timeline.redrawOverlay();
       this.panes.details(event);
       if (isStep && !["details", "search", "selection"].includes(this.panes.tab)) this.panes.show("details");
       const where = timeline.lineOf.get(event.row);
@@ -270,7 +336,8 @@ class App {
     if (timeline.range[1] <= timeline.range[0]) timeline.range[1] = timeline.range[0] + 1;
     timeline.rangeRows = rows ?? null;
     timeline.redraw();
-    this.panes.show("selection");
+    if (this.panes.tab === "compare") this.compare.measure();
+    else this.panes.show("selection");
     this.measure();
     this.keep(true);
   }
@@ -385,6 +452,7 @@ class App {
         plot.classList.add("pan");
         timeline.view.pan(((drag.lastX - x) / timeline.width) * timeline.view.length);
         timeline.scrollTo(timeline.scroll + drag.lastY - y);
+        this.growth?.moved();
         timeline.redraw();
       }
       [drag.lastX, drag.lastY] = [x, y];
@@ -611,6 +679,7 @@ function testing(app) {
     at: (row, time) => timeline.runOf(row, time).run ?? null,
     under: (x, y) => timeline.at(x, y),
     state: () => app.state(),
+    server,
     counts: () => ({ ...timeline.counts, requests: server.requests, bytes: server.bytes, kept: timeline.cache.bytes }),
     isWhole: () => Boolean(timeline.isWhole && !timeline.pending),
     name: (number) => timeline.names[number],
@@ -633,12 +702,8 @@ function testing(app) {
 
 async function main() {
   const trace = await read();
-  const { facts } = trace;
   message("");
-  document.title = `${shown(facts.file)} · rpd view`;
-  element("file").textContent = shown(facts.file);
-  element("facts").textContent = `${duration(facts.span_ns)} · ${count(facts.calls)} calls · ${count(facts.ops)} operations`;
-  health(facts);
+  tell(trace);
   const app = new App(trace);
   testing(app);
   await app.start();

@@ -61,8 +61,29 @@ export function colourOf(name, kind, isDark) {
   const turn = (((number % HUES) / HUES) - 0.5) * width;
   const lightness = (isDark ? 46 : 68) + ((number >>> 8) % 3) * 5;
   const fill = rgb((hue + turn + 360) % 360, saturation, lightness);
-  const label = [[0, 0, 0], [255, 255, 255]].sort((one, other) => contrast(other, fill) - contrast(one, fill))[0];
-  return { fill, label };
+  return { fill, label: labelOn(fill) };
+}
+
+/** The colour that labels on this one have. */
+function labelOn(fill) {
+  return [[0, 0, 0], [255, 255, 255]].sort((one, other) => contrast(other, fill) - contrast(one, fill))[0];
+}
+
+/**
+ * The colour of what takes so many times as long in another trace: equal is grey, slower goes to orange, faster to blue; twice as slow or
+ * fast has the full colour. What has no ratio is fainter than what is equal.
+ * @param {number | undefined} ratio
+ */
+export function colourOfRatio(ratio, isDark) {
+  if (ratio === undefined) {
+    const fill = isDark ? [44, 51, 60] : [226, 230, 235];
+    return { fill, label: labelOn(fill) };
+  }
+  const grey = isDark ? [84, 94, 106] : [188, 197, 207];
+  const full = ratio > 1 ? (isDark ? [224, 122, 40] : [224, 110, 30]) : isDark ? [80, 145, 240] : [60, 130, 230];
+  const share = Math.min(1, Math.abs(Math.log2(Math.max(ratio, 1e-9))));
+  const fill = grey.map((from, at) => Math.round(from + (full[at] - from) * share));
+  return { fill, label: labelOn(fill) };
 }
 
 export const KIND_WORDS = KINDS.map((kind) => kind.word);

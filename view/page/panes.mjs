@@ -25,11 +25,7 @@ export class Panes {
     this.pane = document.getElementById("pane");
     this.buttons = new Map();
     const tabs = document.getElementById("tabs");
-    for (const [key, name] of [["details", "Event"], ["selection", "Table"], ["search", "Search"], ["marks", "Marks"], ["trace", "Trace"], ["keys", "Keys"]]) {
-      const button = make("button", { type: "button", role: "tab", id: `tab-${key}`, click: () => this.show(key) }, name);
-      this.buttons.set(key, button);
-      tabs.append(button);
-    }
+    for (const [key, name] of [["details", "Event"], ["selection", "Table"], ["search", "Search"], ["marks", "Marks"], ["trace", "Trace"], ["keys", "Keys"]]) this.add(key, name);
     tabs.addEventListener("keydown", (event) => {
       const keys = [...this.buttons.keys()];
       const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -41,7 +37,15 @@ export class Panes {
     this.show("details");
   }
 
+  /** Adds a pane. */
+  add(key, name) {
+    const button = make("button", { type: "button", role: "tab", id: `tab-${key}`, click: () => this.show(key) }, name);
+    this.buttons.set(key, button);
+    document.getElementById("tabs").append(button);
+  }
+
   show(tab) {
+    if (!this.buttons.has(tab)) return;
     this.tab = tab;
     for (const [key, button] of this.buttons) {
       button.setAttribute("aria-selected", String(key === tab));

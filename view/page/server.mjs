@@ -3,7 +3,11 @@
 /** What the server says went wrong, in words for people. */
 export class Failure extends Error {}
 
-async function ask(path, parameters, signal) {
+/**
+ * Asks, and takes an answer only where it is of what the page shows: otherwise rows and events have other numbers.
+ * @param {number | null} version what the answer has to be of
+ */
+async function ask(path, parameters, signal, version = server.version) {
   const query = new URLSearchParams(parameters).toString();
   let answer;
   try {
@@ -16,10 +20,15 @@ async function ask(path, parameters, signal) {
     const said = await answer.json().catch(() => ({}));
     throw new Failure(said.error ?? `the server says ${answer.status}`);
   }
+  const of = answer.headers.get("rpd-version");
+  if (version !== null && of !== null && Number(of) !== version) {
+    server.stale();
+    throw new DOMException("the trace has changed", "AbortError");
+  }
   return answer;
 }
 
-const json = async (path, parameters, signal) => (await ask(path, parameters, signal)).json();
+const json = async (path, parameters, signal, version) => (await ask(path, parameters, signal, version)).json();
 
 function selection([from, to], rows, more) {
   const times = { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) };
@@ -29,20 +38,30 @@ function selection([from, to], rows, more) {
 export const server = {
   requests: 0,
   bytes: 0,
-  trace: () => json("trace", {}),
-  async tiles(level, first, tiles, rows, signal) {
+  /** Number of what the page shows. @type {number | null} */
+  version: null,
+  /** Is called when the server shows something else. */
+  stale() {},
+  trace: () => json("trace", {}, undefined, null),
+  /** Waits until the server shows something else than this. */
+  grown: (version) => json("grown", { version }),
+  /** Lays the second trace where it is to be. */
+  align: (how) => json("align", how),
+  async tiles(level, first, tiles, rows, signal, version) {
     server.requests += 1;
-    const answer = await ask("tiles", { level, first, tiles, rows: rows.join(",") }, signal);
+    const answer = await ask("tiles", { level, first, tiles, rows: rows.join(",") }, signal, version);
     const buffer = await answer.arrayBuffer();
     server.bytes += buffer.byteLength;
     return buffer;
   },
-  names: (from) => json("names", { from }),
+  names: (from, version) => json("names", { from }, undefined, version),
   /** @param {{event?: number, op?: string, call?: string, brief?: boolean}} which */
   event: (which, signal) => json("event", which, signal),
   search: (q, signal) => json("search", { q }, signal),
   /** Numbers about the events of rows, or of all, in a time. */
   statistics: (time, rows, more, signal) => json("statistics", selection(time, rows, more), signal),
+  /** What differs between two traces in a time. */
+  deltas: (time, more, signal) => json("deltas", selection(time, null, more), signal),
   /** The next event of a name there. */
   next: (time, rows, more, signal) => json("next", selection(time, rows, more), signal),
   value: (row, at, [from, to]) => json("value", { row, at: Math.max(0, Math.floor(at)), from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) }),

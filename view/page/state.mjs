@@ -3,17 +3,18 @@
 /**
  * @typedef {object} State
  * @property {[number, number] | null} t times that are looked at, ns; null: all
- * @property {string | null} sel selected event: `op:ID` or `call:ID`
+ * @property {string | null} sel selected event: `op:ID` or `call:ID`, of a second trace with `b.` in front
  * @property {[number, number] | null} range selected times
  * @property {string} q search
  * @property {string[] | null} closed keys of closed groups and tracks; null: as they are at first
  * @property {[number, string][]} marks times with their names
+ * @property {number | null} shift from the begin of the first of two traces to that of the second, ns; null: as it is at first
  * @property {string} tab pane
  */
 
-export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), tab: "details" });
+export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), shift: null, tab: "details" });
 
-const TABS = ["details", "selection", "search", "marks", "trace", "keys"];
+const TABS = ["details", "selection", "search", "marks", "trace", "keys", "compare"];
 const MOST_MARKS = 500;
 
 /** @param {State} state */
@@ -29,6 +30,7 @@ export function toFragment(state) {
     const marks = state.marks.slice(0, MOST_MARKS).map(([at, name]) => `${Math.round(at)}:${encodeURIComponent(name.toWellFormed?.() ?? name)}`);
     parts.push(`m=${marks.join(",")}`);
   }
+  if (state.shift !== null) parts.push(`shift=${Math.round(state.shift)}`);
   if (state.tab !== START.tab) parts.push(`tab=${state.tab}`);
   return parts.length ? `#${parts.join("&")}` : "";
 }
@@ -56,10 +58,11 @@ export function fromFragment(fragment) {
     const isTimes = numbers.length === 2 && numbers.every(Number.isSafeInteger) && numbers[0] < numbers[1];
     if (key === "t" && isTimes) state.t = numbers;
     if (key === "range" && isTimes) state.range = numbers;
-    if (key === "sel" && /^(op|call):-?\d{1,19}$/.test(value)) state.sel = value;
+    if (key === "sel" && /^(b\.)?(op|call):-?\d{1,19}$/.test(value)) state.sel = value;
     if (key === "q") state.q = decoded(value);
     if (key === "closed") state.closed = value.split(",").filter(Boolean).map(decoded);
     if (key === "m") state.marks = marksOf(value);
+    if (key === "shift" && /^-?\d{1,16}$/.test(value)) state.shift = Number(value);
     if (key === "tab" && TABS.includes(value)) state.tab = value;
   }
   return state;

@@ -2,7 +2,7 @@
 // no rows.
 
 import { View, marks } from "./axis.mjs";
-import { colourOf } from "./colour.mjs";
+import { colourOf, colourOfRatio } from "./colour.mjs";
 import { duration, number, percent, shown, time } from "./format.mjs";
 import { layout, lineAt, linesOfRows, rowsOf } from "./layout.mjs";
 import { Line, bars, copyDown, mixed, pixel, steps } from "./paint.mjs";
@@ -42,6 +42,8 @@ export class Timeline {
     this.range = null;
     this.hover = null;
     this.hits = null;
+    /** How many times as long each name takes in the second of two traces, while colours say that. @type {Map<number, number> | null} */
+    this.ratios = null;
     this.texts = [];
     /** @type {[number, string][]} */
     this.marks = [];
@@ -94,9 +96,14 @@ export class Timeline {
     return this.plot.clientWidth;
   }
 
+  /** Where the rows of groups are. */
+  layout(groups) {
+    return layout(groups, this.closed);
+  }
+
   /** Puts the rows where they are now. */
   arrange() {
-    const { lines, height } = layout(this.trace.groups, this.closed);
+    const { lines, height } = this.layout(this.trace.groups);
     this.lines = lines;
     this.height = height;
     this.lineOf = linesOfRows(this.trace.groups, lines);
@@ -185,7 +192,9 @@ export class Timeline {
   colour(name) {
     let found = this.colours.get(name);
     if (!found) {
-      const { fill, label } = colourOf(this.names[name] ?? "", this.kinds[name] ?? 4, this.dark.matches);
+      const { fill, label } = this.ratios
+        ? colourOfRatio(this.ratios.get(name), this.dark.matches)
+        : colourOf(this.names[name] ?? "", this.kinds[name] ?? 4, this.dark.matches);
       found = { pixel: pixel(fill), fill: `rgb(${fill.join()})`, label: `rgb(${label.join()})` };
       if (this.names[name] !== undefined) this.colours.set(name, found);
     }
@@ -524,6 +533,56 @@ export class Timeline {
     if (round === this.round) this.isWhole = true;
   }
 
+  /**
+   * Shows another reading of the trace, whose rows and events have other numbers. Nothing changes on the screen before what is seen there has come.
+   * @param {any} trace
+   * @param {(view: View) => void} goTo puts a view where it is to be
+   * @param {number} moved how much later all times are, ns
+   * @returns {Promise<boolean>} whether it is shown now
+   */
+  async renew(trace, goTo, moved) {
+    const view = new View(trace.facts.span_ns);
+    view.set(this.view.from, this.view.to);
+    goTo(view);
+    const span = trace.facts.span_ns;
+    const level = levelFor(view.length / this.canvases.lanes.width);
+    const overview = levelFor(Math.max(span, 1) / Math.max(this.canvases.overview.width, 1));
+    const bottom = this.scroll + this.plot.clientHeight;
+    const seen = this.layout(trace.groups).lines.filter((line) => line.top < bottom && line.top + line.height > this.scroll);
+    const cache = new Cache();
+    const parts = new Set();
+    const counters = new Set(trace.groups.flatMap((group) => group.counters).map((counter) => counter.row));
+    for (const [of, from, to, rows] of [
+      [level, view.from, view.to, [...new Set(seen.map((line) => line.row))]],
+      [overview, 0, span, trace.groups.map((group) => group.busy)],
+    ]) {
+      const [first, end] = tilesOf(of, from, to, span);
+      const some = rows.slice(0, Math.floor(MOST_TILES / Math.max(end - first, 1)));
+      if (!some.length || end <= first) continue;
+      for (const tile of decode(await this.server.tiles(of, first, end - first, some, undefined, trace.version))) {
+        cache.add(tile);
+        if (!counters.has(tile.row)) for (const name of tile.name) parts.add(Math.floor(name / NAMES));
+      }
+    }
+    // The last names that were asked for may be more now.
+    this.asked = new Set([...this.asked].filter((part) => part < Math.floor(this.names.length / NAMES)));
+    await this.nameParts(parts, trace.version);
+    this.aborts?.abort();
+    this.aborts = null;
+    this.server.version = trace.version;
+    this.trace = trace;
+    this.cache = cache;
+    this.counters = new Map(trace.groups.flatMap((group) => group.counters).map((counter) => [counter.row, counter]));
+    this.view.span = view.span;
+    this.view.set(view.from, view.to);
+    this.marks.forEach((mark) => (mark[0] += moved));
+    if (this.range) this.range = this.range.map((at) => at + moved);
+    this.rangeRows = null;
+    this.hover = null;
+    this.arrange();
+    return true;
+  }
+
   /** One question for tiles that are not there. */
   missing(level, [first, end], rows) {
     let [low, high] = [Infinity, -1];
@@ -551,12 +610,12 @@ export class Timeline {
     await this.nameParts(parts);
   }
 
-  async nameParts(parts) {
+  async nameParts(parts, version = this.server.version) {
     const unknown = [...parts].filter((part) => !this.asked.has(part));
     unknown.forEach((part) => this.asked.add(part));
     await Promise.all(
       unknown.map(async (part) => {
-        const names = await this.server.names(part * NAMES);
+        const names = await this.server.names(part * NAMES, version);
         names.forEach(([text, kind], at) => {
           this.names[part * NAMES + at] = text;
           this.kinds[part * NAMES + at] = kind;

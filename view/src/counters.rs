@@ -91,6 +91,11 @@ impl Steps {
         self.number[place]
     }
 
+    /// Whether the number of one is exact.
+    pub fn is_exact(&self, place: usize) -> bool {
+        !self.digits.contains_key(&(place as u32))
+    }
+
     /// One in digits.
     pub fn digits(&self, place: usize) -> String {
         match self.digits.get(&(place as u32)) {

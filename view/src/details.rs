@@ -37,6 +37,8 @@ pub struct Details {
     pub hit: Hit,
     /// Its id in the trace, as a text: numbers of the page are not exact so far.
     pub id: String,
+    /// Which of the traces it is of, by number.
+    pub source: usize,
     /// Whether it is an operation of a GPU.
     pub is_op: bool,
     /// Its whole name.
@@ -63,7 +65,9 @@ pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
     let is_op = timeline.is_op(event);
     let hit_of = hit(timeline, event);
     let name = timeline.name(event);
-    let first: i64 = timeline.facts.first_ns.parse().unwrap_or(0);
+    let number = timeline.source_of(event);
+    let source = &timeline.sources[number];
+    let begin_ns = i128::from(source.first_ns) + i128::from(hit_of.start_ns) - i128::from(source.shift_ns);
     let (links, all_links): (Vec<u32>, usize) = if is_op {
         let calls = timeline.links.calls(event);
         let all = calls.len();
@@ -74,11 +78,12 @@ pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
         (ops.take(MOST_LINKS).collect(), all)
     };
     Some(Details {
+        source: number,
         id: timeline.columns.id(event).to_string(),
         is_op,
         text: name.text.to_string(),
         kind: name.kind.word(),
-        begin_ns: first.saturating_add_unsigned(hit_of.start_ns).to_string(),
+        begin_ns: begin_ns.to_string(),
         hit: hit_of,
         rows: Vec::new(),
         arguments: Vec::new(),

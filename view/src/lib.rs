@@ -5,13 +5,15 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `reading.rs` | a trace into a timeline |
+//! | `gathering.rs` | the rows of a trace into memory, also while it grows |
+//! | `reading.rs` | these rows, of one trace or of two, into a timeline |
 //! | `timeline.rs` | processes, GPUs, tracks, rows |
 //! | `columns.rs`, `lanes.rs` | the events; where they lie so that none covers another |
 //! | `pyramid.rs`, `tiles.rs` | what a row shows from afar; that as bytes |
 //! | `counters.rs` | numbers over time: sensors, how many operations wait or run |
 //! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
-//! | `details.rs`, `search.rs`, `statistics.rs` | answers about one event, about names, about a selection |
+//! | `details.rs`, `search.rs`, `statistics.rs`, `delta.rs` | answers about one event, about names, about a selection, about two traces |
+//! | `export.rs` | the page and its events as one file |
 //! | `pool.rs` | connections that read the file |
 //! | `server/` | who may ask, the answers as HTTP, the files of the page, the browser |
 //!
@@ -21,7 +23,10 @@
 
 pub mod columns;
 pub mod counters;
+pub mod delta;
 pub mod details;
+pub mod export;
+pub mod gathering;
 pub mod lanes;
 pub mod links;
 pub mod names;

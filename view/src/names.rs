@@ -1,7 +1,5 @@
 //! Names of events: a number for each text, and what kind of thing has it.
 
-use std::mem;
-
 use anyhow::Result;
 use rpd_postprocess::trace::Strings;
 use rpd_postprocess::trace::op_kind::OpKind;
@@ -32,18 +30,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What they are called on the page, by number.
+    pub const WORDS: [&'static str; 8] =
+        ["kernel", "copy", "fill", "collective", "barrier", "call", "wait", "marker"];
+
     /// What it is called on the page.
     pub fn word(self) -> &'static str {
-        match self {
-            Kind::Kernel => "kernel",
-            Kind::Copy => "copy",
-            Kind::Fill => "fill",
-            Kind::Collective => "collective",
-            Kind::Barrier => "barrier",
-            Kind::Call => "call",
-            Kind::Wait => "wait",
-            Kind::Marker => "marker",
-        }
+        Kind::WORDS[self as usize]
     }
 
     fn of_op(op_type: &str, name: &str) -> Kind {
@@ -157,9 +150,9 @@ impl<'trace> NameReader<'trace> {
         })
     }
 
-    /// The names by their numbers.
-    pub fn names(&mut self) -> Vec<Name> {
-        mem::take(&mut self.names)
+    /// Adds the names that `known`, which has the first ones by their numbers, has not.
+    pub fn add_to(&self, known: &mut Vec<Name>) {
+        known.extend_from_slice(&self.names[known.len()..]);
     }
 }
 

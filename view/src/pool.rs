@@ -95,12 +95,20 @@ impl Pool {
         Ok(Pool { connections, file: file.to_path_buf(), identity })
     }
 
+    /// Looks whether the file is still the one that was opened.
+    ///
+    /// # Errors
+    /// Where it is another one now, or gone.
+    pub fn look(&self) -> Result<(), Failure> {
+        Manager { file: self.file.clone(), identity: self.identity }.look()
+    }
+
     /// A connection, as soon as one is free.
     ///
     /// # Errors
     /// Where the file is another one now, or cannot be opened.
     pub fn get(&self) -> Result<r2d2::PooledConnection<Manager>> {
-        Manager { file: self.file.clone(), identity: self.identity }.look()?;
+        self.look()?;
         Ok(self.connections.get()?)
     }
 }

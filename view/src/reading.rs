@@ -1,30 +1,25 @@
-//! Reading a trace into a timeline: each row once, in the order of the file.
+//! What was read of one trace or of two, as a timeline: tracks and lanes, rows, links, what each row shows from afar.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
-use rpd_postprocess::check::{Outliers, are_sound};
-use rpd_postprocess::trace::{self, has_table};
-use rpd_schema::text::{shown, text_of};
-use rpd_schema::{Processes, SessionInfo, Version, session_fact};
-use rusqlite::{Connection, Row as SqlRow};
+use rpd_postprocess::check::Outliers;
+use rpd_schema::{SessionInfo, Version};
+use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use crate::columns::{Busy, Columns, Raw};
 use crate::counters::{Counter, Steps, Value};
+use crate::gathering::{Gathered, Gatherer, Progress, Queue, Read, Reading, SensorKey, Thread};
 use crate::lanes::Order;
 use crate::links::Links;
-use crate::names::NameReader;
+use crate::names::Name;
 use crate::pyramid::Pyramid;
-use crate::timeline::{CounterTrack, Facts, Group, Row, Shown, Timeline, Track};
+use crate::timeline::{CounterTrack, Facts, Group, Row, Shown, Source, Timeline, Track};
 
 /// The page counts ns in floating-point numbers, which are exact up to here: 104 days.
 const LONGEST_NS: u64 = 1 << 53;
-
-/// Rows between two looks at who waits.
-const STEP: u64 = 1 << 14;
 
 /// Columns of a command in the name of its process.
 const COMMAND_WIDTH: usize = 60;
@@ -35,73 +30,51 @@ const SENSOR_WIDTH: usize = 40;
 /// A sensor that is read longer than this before all else or behind it is far from it, ns: a day.
 const FAR_NS: u64 = 86_400_000_000_000;
 
-/// How far the reading has come.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Rows that are read.
-    pub rows: AtomicU64,
-    /// Rows that there are, about.
-    pub of: AtomicU64,
+/// Reads the trace `file`, which is open.
+///
+/// # Errors
+/// When it cannot be read, or has more than 4 billion events.
+pub fn read(file: &Path, trace: (&Connection, Version), progress: &Progress) -> Result<Timeline> {
+    assemble(vec![Part { gathered: gather(file, trace, progress, &mut |_| ())?, shift_ns: 0 }])
+        .with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// A row of a queue or thread as the file has it; times are absolute.
-struct Read {
-    start: i64,
-    duration: u64,
-    track: u32,
-    name: u32,
-}
-
-/// Numbers for what tracks are of, in the order of their first rows.
-struct Numbers<K> {
-    of: FxHashMap<K, u32>,
-    keys: Vec<K>,
-    last: Option<(K, u32)>,
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Numbers<K> {
-    fn new() -> Numbers<K> {
-        Numbers { of: FxHashMap::default(), keys: Vec::new(), last: None }
-    }
-
-    fn number(&mut self, key: K) -> u32 {
-        if let Some((_, number)) = self.last.filter(|(last, _)| *last == key) {
-            return number;
+/// Reads all of the trace `file`, which is open. `rough` is given what a few rows of every part say, where there are many rows.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn gather(
+    file: &Path,
+    (trace, version): (&Connection, Version),
+    progress: &Progress,
+    rough: &mut dyn FnMut(&Gathered),
+) -> Result<Gathered> {
+    let mut gather = || -> Result<Gathered> {
+        let mut gatherer = Gatherer::of(file, (trace, version), progress)?;
+        // A trace of another writer may lack what its parts are found by; all of it can be read.
+        if gatherer.expect()? && gatherer.sample().is_ok() {
+            rough(gatherer.gathered()?);
         }
-        let keys = &mut self.keys;
-        let number = *self.of.entry(key).or_insert_with(|| {
-            keys.push(key);
-            keys.len() as u32 - 1
-        });
-        self.last = Some((key, number));
-        number
-    }
-
-    /// The keys in their order, and the place of each number among them.
-    fn sorted(&self) -> (Vec<K>, Vec<u32>)
-    where
-        K: Ord,
-    {
-        let mut order: Vec<u32> = (0..self.keys.len() as u32).collect();
-        order.sort_unstable_by_key(|number| self.keys[*number as usize]);
-        let mut place = vec![0; order.len()];
-        for (at, number) in order.iter().enumerate() {
-            place[*number as usize] = at as u32;
-        }
-        (order.into_iter().map(|number| self.keys[number as usize]).collect(), place)
-    }
+        gatherer.rest()?;
+        gatherer.into_gathered()
+    };
+    trace.execute_batch("BEGIN").with_context(|| format!("cannot read {}", file.display()))?;
+    let gathered = gather();
+    trace.execute_batch("ROLLBACK")?;
+    gathered.with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// A thread: process id, first session of the process, thread id.
-type Thread = (i64, i64, i64);
-/// A queue: GPU, queue.
-type Queue = (i64, i64);
+/// One of the traces that are shown together.
+#[derive(Debug)]
+pub struct Part {
+    /// What was read of it.
+    pub gathered: Gathered,
+    /// From the begin of the timeline to the trace's first event, ns.
+    pub shift_ns: u64,
+}
 
-/// Type and number of a device, and what a sensor of it reads.
-type SensorKey = (String, i64, String);
-
-/// What a sensor read: begin and end, absolute, and the value.
-type Reading = (i64, i64, Value);
+/// A track: which trace it is of, whether it is a queue; process id and first session, or the GPU; thread or queue.
+type TrackOf = (usize, bool, (i64, i64), i64);
 
 /// Where everything is on the page.
 struct Rowed {
@@ -110,325 +83,287 @@ struct Rowed {
     row_of_lane: Vec<Option<u32>>,
 }
 
-/// Rows of one table.
-#[derive(Default)]
-struct Rows {
-    rows: Vec<Read>,
-    ids: Vec<i64>,
-}
-
-/// Reads the trace `file`, which is open.
-///
-/// # Errors
-/// When it cannot be read, or has more than 4 billion events.
-pub fn read(file: &Path, (trace, version): (&Connection, Version), progress: &Progress) -> Result<Timeline> {
-    trace.execute_batch("PRAGMA cache_size = -4096; BEGIN")?;
-    let read = Reader::of(trace, version, progress).and_then(|reader| reader.read(file));
-    trace.execute_batch("ROLLBACK")?;
-    read.with_context(|| format!("cannot read {}", file.display()))
-}
-
-struct Reader<'a> {
-    trace: &'a Connection,
-    version: Version,
-    progress: &'a Progress,
-    names: NameReader<'a>,
-    outliers: Outliers,
-    first_ns: i64,
+/// What is not shown of a trace.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hidden {
     impossible: u64,
     far: u64,
-    no_numbers: u64,
-    last_ns: i64,
-    rows: u64,
 }
 
-fn integer(row: &SqlRow<'_>, column: usize) -> Option<i64> {
-    row.get_ref(column).ok().and_then(|value| value.as_i64().ok())
-}
-
-impl<'a> Reader<'a> {
-    fn of(trace: &'a Connection, version: Version, progress: &'a Progress) -> Result<Reader<'a>> {
-        let names = NameReader::of(trace, version)?;
-        let outliers = Outliers::new();
-        Ok(Reader {
-            trace,
-            version,
-            progress,
-            names,
-            outliers,
-            first_ns: i64::MAX,
-            impossible: 0,
-            far: 0,
-            no_numbers: 0,
-            last_ns: i64::MIN,
-            rows: 0,
-        })
-    }
-
-    fn step(&mut self) {
-        self.rows += 1;
-        if self.rows.is_multiple_of(STEP) {
-            self.progress.rows.store(self.rows, Ordering::Relaxed);
-        }
-    }
-
-    /// Begin and end of a row with these ids and times, if it is shown; counts what it is not shown for.
-    fn times(&mut self, row: &SqlRow<'_>, column: usize, has_ids: bool) -> Result<Option<(i64, i64)>> {
-        let times = integer(row, column).zip(integer(row, column + 1));
-        let Some(times) = times.filter(|times| has_ids && are_sound(*times)) else {
-            self.impossible += 1;
-            return Ok(None);
+impl Gathered {
+    /// Takes out the rows that are days away from nearly all others.
+    fn leave_out_far(&mut self) -> u64 {
+        let rows = |gathered: &Gathered| {
+            gathered.calls.len() + gathered.ops.len() + gathered.sensors.values().map(Vec::len).sum::<usize>()
         };
-        if self.outliers.is_far(self.trace, times)? {
-            self.far += 1;
-            return Ok(None);
+        let before = rows(self);
+        let events = self.calls.iter().chain(&self.ops).map(Read::times);
+        let sensed = self.sensors.values().flatten().map(|(start, end, _)| (*start, *end));
+        let outliers = Outliers::among(events.chain(sensed));
+        if !outliers.is_empty() {
+            self.calls.retain(|read| !outliers.are_known(read.times()));
+            self.ops.retain(|read| !outliers.are_known(read.times()));
         }
-        Ok(Some(times))
-    }
-
-    fn expect(&self) -> Result<()> {
-        let mut rows = 0;
-        for table in ["rocpd_api", "rocpd_op", "rocpd_api_ops", "rocpd_monitor"] {
-            if has_table(self.trace, table)? {
-                // The greatest row numbers of the sessions would be as good, but not for files of one.
-                rows += trace::row_count(self.trace, table)?;
-            }
-        }
-        self.progress.of.store(rows, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn calls(&mut self, threads: &mut Numbers<Thread>) -> Result<Rows> {
-        let mut found = Rows::default();
-        if !has_table(self.trace, "rocpd_api")? {
-            return Ok(found);
-        }
-        let processes = Processes::of(self.trace)?;
-        let query = "SELECT id, pid, tid, start, \"end\", apiName_id, args_id FROM rocpd_api ORDER BY id";
-        let mut rows = self.trace.prepare(query)?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
-            self.step();
-            let ids = (integer(row, 0), integer(row, 1), integer(row, 2));
-            let known = if let (Some(id), Some(pid), Some(tid)) = ids { Some((id, pid, tid)) } else { None };
-            let times = self.times(row, 3, known.is_some())?;
-            let Some(((id, pid, tid), (start, end))) = known.zip(times) else { continue };
-            let text = |column| integer(row, column).unwrap_or(-1);
-            let name = self.names.of_call(text(5), text(6))?;
-            let track = threads.number((pid, processes.of_row(id), tid));
-            self.first_ns = self.first_ns.min(start);
-            self.last_ns = self.last_ns.max(end);
-            let duration = start.abs_diff(end);
-            found.rows.push(Read { start, duration, track, name });
-            found.ids.push(id);
-        }
-        Ok(found)
-    }
-
-    fn ops(&mut self, queues: &mut Numbers<Queue>) -> Result<Rows> {
-        let mut found = Rows::default();
-        if !has_table(self.trace, "rocpd_op")? {
-            return Ok(found);
-        }
-        let query =
-            "SELECT id, gpuId, queueId, start, \"end\", description_id, opType_id FROM rocpd_op ORDER BY id";
-        let mut rows = self.trace.prepare(query)?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
-            self.step();
-            let ids = (integer(row, 0), integer(row, 1), integer(row, 2));
-            let known =
-                if let (Some(id), Some(gpu), Some(queue)) = ids { Some((id, gpu, queue)) } else { None };
-            let times = self.times(row, 3, known.is_some())?;
-            let Some(((id, gpu, queue), (start, end))) = known.zip(times) else { continue };
-            let text = |column| integer(row, column).unwrap_or(-1);
-            let name = self.names.of_op(text(5), text(6))?;
-            let track = queues.number((gpu, queue));
-            self.first_ns = self.first_ns.min(start);
-            self.last_ns = self.last_ns.max(end);
-            let duration = start.abs_diff(end);
-            found.rows.push(Read { start, duration, track, name });
-            found.ids.push(id);
-        }
-        Ok(found)
-    }
-
-    /// What sensors read, by sensor.
-    fn sensors(&mut self) -> Result<BTreeMap<SensorKey, Vec<Reading>>> {
-        let mut found: BTreeMap<SensorKey, Vec<Reading>> = BTreeMap::new();
-        if !has_table(self.trace, "rocpd_monitor")? {
-            return Ok(found);
-        }
+        let (first, last) = self
+            .calls
+            .iter()
+            .chain(&self.ops)
+            .map(Read::times)
+            .fold((i64::MAX, i64::MIN), |(first, last), (start, end)| (first.min(start), last.max(end)));
         // Sensors alone have no others to be far from.
-        let near = (self.first_ns <= self.last_ns).then_some((self.first_ns, self.last_ns));
-        let query = format!(
-            "SELECT deviceId, start, \"end\", {}, {}, {} FROM rocpd_monitor",
-            shown("deviceType"),
-            shown("monitorType"),
-            shown("value")
-        );
-        let mut rows = self.trace.prepare(&query)?;
-        let mut rows = rows.query([])?;
-        let mut last: Option<SensorKey> = None;
-        while let Some(row) = rows.next()? {
-            self.step();
-            let device = integer(row, 0);
-            let times = self.times(row, 1, device.is_some())?;
-            let Some((device, (start, end))) = device.zip(times) else { continue };
-            if near.is_some_and(|(first, last)| {
-                first.saturating_sub_unsigned(FAR_NS) > start || last.saturating_add_unsigned(FAR_NS) < end
-            }) {
-                self.far += 1;
-                continue;
-            }
-            let Some(value) = Value::of_text(&text_of(row.get_ref(5)?)) else {
-                self.no_numbers += 1;
-                continue;
-            };
-            let (device_type, sensor) = (text_of(row.get_ref(3)?), text_of(row.get_ref(4)?));
-            let is_last = |key: &&SensorKey| (&*key.0, key.1, &*key.2) == (&*device_type, device, &*sensor);
-            let key = match last.as_ref().filter(is_last) {
-                Some(key) => key,
-                None => last.insert((device_type.into_owned(), device, sensor.into_owned())),
-            };
-            match found.get_mut(key) {
-                Some(values) => values.push((start, end, value)),
-                None => drop(found.insert(key.clone(), vec![(start, end, value)])),
-            }
-            self.first_ns = self.first_ns.min(start);
-        }
-        Ok(found)
-    }
-
-    /// Pairs of events that `rocpd_api_ops` links.
-    fn links(&mut self, ids: &[i64], event_of: &[u32], calls: usize) -> Result<Links> {
-        let mut pairs = Vec::new();
-        if has_table(self.trace, "rocpd_api_ops")? {
-            let event = |part: std::ops::Range<usize>, id: i64| {
-                let at = ids[part.clone()].binary_search(&id).ok()?;
-                Some(event_of[part.start + at]).filter(|event| *event != u32::MAX)
-            };
-            let mut rows = self.trace.prepare("SELECT api_id, op_id FROM rocpd_api_ops")?;
-            let mut rows = rows.query([])?;
-            while let Some(row) = rows.next()? {
-                self.step();
-                let ends = integer(row, 0).zip(integer(row, 1));
-                let pair =
-                    ends.and_then(|(call, op)| Some((event(0..calls, call)?, event(calls..ids.len(), op)?)));
-                pairs.extend(pair);
-            }
-        }
-        Ok(Links::of(pairs))
-    }
-
-    fn read(mut self, file: &Path) -> Result<Timeline> {
-        self.expect()?;
-        let (mut threads, mut queues) = (Numbers::new(), Numbers::new());
-        let Rows { rows: calls, mut ids } = self.calls(&mut threads)?;
-        let Rows { rows: ops, ids: op_ids } = self.ops(&mut queues)?;
-        let sensors = self.sensors()?;
-        let call_count = calls.len();
-        ids.extend(op_ids);
-        if ids.len() >= u32::MAX as usize {
-            bail!("it has more than {} events; rpd trim makes a trace of a part of it", u32::MAX);
-        }
-        let (threads, thread_places) = threads.sorted();
-        let (queues, queue_places) = queues.sorted();
-        let queues_from = threads.len() as u32;
-        let first_ns = if self.first_ns == i64::MAX { 0 } else { self.first_ns };
-        let mut raw = Vec::with_capacity(ids.len());
-        let (mut span_ns, mut shown) = (0, [0, 0]);
-        for (at, read) in calls.iter().chain(&ops).enumerate() {
-            let start = read.start.abs_diff(first_ns);
-            let end = start.saturating_add(read.duration);
-            if end >= LONGEST_NS {
-                self.impossible += 1;
-                continue;
-            }
-            let is_op = at >= call_count;
-            let track = match is_op {
-                false => thread_places[read.track as usize],
-                true => queues_from + queue_places[read.track as usize],
-            };
-            shown[usize::from(is_op)] += 1;
-            span_ns = span_ns.max(end);
-            raw.push(Raw { start, duration: read.duration, track, name: read.name, id: at as u32 });
-        }
-        drop((calls, ops));
-        let mut order = vec![Order::Nested; threads.len()];
-        order.resize(threads.len() + queues.len(), Order::FirstFree);
-        let (columns, event_of) = Columns::of(raw, &ids, &order);
-        let links = self.links(&ids, &event_of, call_count)?;
-        let by_id = |events: &[u32]| events.iter().copied().filter(|event| *event != u32::MAX).collect();
-        let (calls_by_id, ops_by_id) = (by_id(&event_of[..call_count]), by_id(&event_of[call_count..]));
-        drop((ids, event_of));
-        let mut rowed = self.groups(&columns, &threads, &queues)?;
-        queue_depths(&mut rowed, &columns, &links);
-        for (sensor, values) in sensors {
-            span_ns = span_ns.max(self.sensor(&mut rowed, sensor, values, first_ns));
-        }
-        let Rowed { mut groups, rows, row_of_lane } = rowed;
-        // Processes, GPUs that were used, other GPUs, what else has sensors.
-        groups.sort_by_key(|group| {
-            (group.device.is_some(), !group.is_gpu, group.tracks.is_empty(), group.device)
-        });
-        let lost = rpd_schema::lost(self.trace)?;
-        let facts = Facts {
-            file: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
-            bytes: file.metadata().map(|metadata| metadata.len()).unwrap_or(0),
-            schema: self.version.to_string(),
-            first_ns: first_ns.to_string(),
-            span_ns,
-            calls: shown[0],
-            ops: shown[1],
-            sessions: rpd_schema::sessions(self.trace)?.len() as u64,
-            lost: lost.into_iter().collect(),
-            launches_without_op: rpd_schema::launches_without_op(self.trace)?,
-            impossible: self.impossible,
-            far: self.far,
-            no_numbers: self.no_numbers,
+        let is_near = |start: i64, end: i64| {
+            first > last
+                || (first.saturating_sub_unsigned(FAR_NS) <= start
+                    && last.saturating_add_unsigned(FAR_NS) >= end)
         };
-        let names = self.names.names();
-        Ok(Timeline {
-            facts,
-            groups,
-            queues_from,
-            columns,
-            rows,
-            row_of_lane,
-            links,
-            names,
-            calls_by_id,
-            ops_by_id,
-        })
+        for values in self.sensors.values_mut() {
+            values.retain(|(start, end, _)| !outliers.are_known((*start, *end)) && is_near(*start, *end));
+        }
+        (before - rows(self)) as u64
     }
 
-    /// Adds a sensor below its device. Gives the time up to which it is read, ns since the trace's begin.
-    fn sensor(
-        &mut self,
+    /// When the first of all begins, ns.
+    pub(crate) fn first_ns(&self) -> i64 {
+        let events = self.calls.iter().chain(&self.ops).map(|read| read.start);
+        let sensed = self.sensors.values().flatten().map(|(start, ..)| *start);
+        events.chain(sensed).min().unwrap_or(0)
+    }
+}
+
+/// Numbers of keys, which are in the order of their numbers, in ascending order of the keys.
+fn sorted<K: Ord + Copy>(keys: &[K]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_unstable_by_key(|number| keys[*number]);
+    order
+}
+
+/// The names of all parts, each once, and for each part the numbers of its names among them.
+fn joined_names(parts: &mut [Part]) -> (Vec<Name>, Vec<Vec<u32>>) {
+    let mut names = std::mem::take(&mut parts[0].gathered.names);
+    let mut numbers = vec![(0..names.len() as u32).collect::<Vec<u32>>()];
+    if parts.len() > 1 {
+        let mut number_of: FxHashMap<Name, u32> = names.iter().cloned().zip(0..).collect();
+        for part in &mut parts[1..] {
+            let of_part = std::mem::take(&mut part.gathered.names).into_iter().map(|name| {
+                *number_of.entry(name).or_insert_with_key(|name| {
+                    names.push(name.clone());
+                    names.len() as u32 - 1
+                })
+            });
+            numbers.push(of_part.collect());
+        }
+    }
+    (names, numbers)
+}
+
+/// The timeline of one trace, or of several on one axis.
+///
+/// # Errors
+/// When there are more than 4 billion events.
+pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
+    let mut hidden = vec![Hidden::default(); parts.len()];
+    for (part, hidden) in parts.iter_mut().zip(&mut hidden) {
+        hidden.impossible = part.gathered.impossible;
+        hidden.far = part.gathered.leave_out_far();
+    }
+    let firsts: Vec<i64> = parts.iter().map(|part| part.gathered.first_ns()).collect();
+    let (names, name_of) = joined_names(&mut parts);
+
+    // Threads of all parts, then their queues.
+    let mut tracks: Vec<TrackOf> = Vec::new();
+    let mut places: [Vec<Vec<u32>>; 2] = [Vec::new(), Vec::new()];
+    let mut queues_from = 0;
+    for is_queue in [false, true] {
+        for (source, Part { gathered, .. }) in parts.iter().enumerate() {
+            let of_thread = |(pid, process, tid): &Thread| (source, false, (*pid, *process), *tid);
+            let of_queue = |(gpu, queue): &Queue| (source, true, (*gpu, 0), *queue);
+            let keys: Vec<TrackOf> = match is_queue {
+                false => gathered.threads.iter().map(of_thread).collect(),
+                true => gathered.queues.iter().map(of_queue).collect(),
+            };
+            let mut place = vec![0; keys.len()];
+            for number in sorted(&keys) {
+                place[number] = tracks.len() as u32;
+                tracks.push(keys[number]);
+            }
+            places[usize::from(is_queue)].push(place);
+        }
+        if !is_queue {
+            queues_from = tracks.len() as u32;
+        }
+    }
+
+    let events = parts.iter().map(|part| part.gathered.calls.len() + part.gathered.ops.len()).sum();
+    if events >= u32::MAX as usize {
+        bail!("it has more than {} events; rpd trim makes a trace of a part of it", u32::MAX);
+    }
+    // The ids of calls of all parts, then of their operations; where those of each part are.
+    let (mut ids, mut raw) = (Vec::with_capacity(events), Vec::with_capacity(events));
+    let mut ranges: [Vec<std::ops::Range<usize>>; 2] = [Vec::new(), Vec::new()];
+    let mut span_ns = 0;
+    let mut shown = vec![[0, 0]; parts.len()];
+    for is_op in [false, true] {
+        for (source, part) in parts.iter_mut().enumerate() {
+            let rows = if is_op { &mut part.gathered.ops } else { &mut part.gathered.calls };
+            let begin = ids.len();
+            for read in std::mem::take(rows) {
+                let start = read.start.abs_diff(firsts[source]).saturating_add(part.shift_ns);
+                let end = start.saturating_add(read.duration);
+                if end >= LONGEST_NS {
+                    hidden[source].impossible += 1;
+                } else {
+                    shown[source][usize::from(is_op)] += 1;
+                    span_ns = span_ns.max(end);
+                    let track = places[usize::from(is_op)][source][read.track as usize];
+                    let name = name_of[source][read.name as usize];
+                    raw.push(Raw { start, duration: read.duration, track, name, id: ids.len() as u32 });
+                }
+                ids.push(read.id);
+            }
+            ranges[usize::from(is_op)].push(begin..ids.len());
+        }
+    }
+    let mut order = vec![Order::Nested; queues_from as usize];
+    order.resize(tracks.len(), Order::FirstFree);
+    let (columns, event_of) = Columns::of(raw, &ids, &order);
+
+    let mut pairs = Vec::new();
+    for (source, part) in parts.iter_mut().enumerate() {
+        let mut event = [false, true].map(|is_op| {
+            let range = ranges[usize::from(is_op)][source].clone();
+            Finder { ids: &ids[range.clone()], events: &event_of[range], last: 0 }
+        });
+        let [calls, ops] = &mut event;
+        let links = std::mem::take(&mut part.gathered.links);
+        pairs.extend(links.into_iter().filter_map(|(call, op)| Some((calls.find(call)?, ops.find(op)?))));
+    }
+    let links = Links::of(pairs);
+    let by_id = |range: &std::ops::Range<usize>| -> Vec<u32> {
+        event_of[range.clone()].iter().copied().filter(|event| *event != u32::MAX).collect()
+    };
+    let by_ids: Vec<_> =
+        ranges[0].iter().zip(&ranges[1]).map(|(calls, ops)| (by_id(calls), by_id(ops))).collect();
+    drop((ids, event_of));
+
+    let mut rowed = groups(&parts, &columns, &tracks);
+    queue_depths(&mut rowed, &columns, &links);
+    for (source, part) in parts.iter_mut().enumerate() {
+        for (sensor, values) in std::mem::take(&mut part.gathered.sensors) {
+            let of = Sensed {
+                source,
+                is_one_of_several: firsts.len() > 1,
+                first_ns: firsts[source],
+                shift_ns: part.shift_ns,
+            };
+            let (end, impossible) = of.add(&mut rowed, sensor, values);
+            hidden[source].impossible += impossible;
+            span_ns = span_ns.max(end);
+        }
+    }
+    let Rowed { mut groups, rows, row_of_lane } = rowed;
+    // Of each trace: processes, GPUs that were used, other GPUs, what else has sensors.
+    groups.sort_by_key(|group| {
+        (group.source, group.device.is_some(), !group.is_gpu, group.tracks.is_empty(), group.device)
+    });
+    let sources =
+        parts.into_iter().zip(by_ids).enumerate().map(|(source, (part, (calls_by_id, ops_by_id)))| {
+            let Part { gathered, shift_ns } = part;
+            let [calls, ops] = shown[source];
+            let Hidden { impossible, far } = hidden[source];
+            let facts = Facts {
+                file: gathered.file,
+                bytes: gathered.bytes,
+                schema: gathered.schema,
+                first_ns: firsts[source].to_string(),
+                span_ns,
+                calls,
+                ops,
+                sessions: gathered.sessions.len() as u64,
+                lost: gathered.lost,
+                launches_without_op: gathered.launches_without_op,
+                impossible,
+                far,
+                no_numbers: gathered.no_numbers,
+            };
+            Source { facts, first_ns: firsts[source], shift_ns, calls_by_id, ops_by_id }
+        });
+    let source_of_track = tracks.iter().map(|(source, ..)| *source as u8).collect();
+    Ok(Timeline {
+        sources: sources.collect(),
+        source_of_track,
+        span_ns,
+        groups,
+        queues_from,
+        columns,
+        rows,
+        row_of_lane,
+        links,
+        names,
+    })
+}
+
+/// Events by ids in ascending order. Most ids that are asked for one after another lie close to each other.
+struct Finder<'a> {
+    ids: &'a [i64],
+    events: &'a [u32],
+    last: usize,
+}
+
+impl Finder<'_> {
+    fn find(&mut self, id: i64) -> Option<u32> {
+        let ids = self.ids;
+        // As far from the last one as the id, where none between them lacks.
+        let guess = ids.get(self.last).map(|last| id.wrapping_sub(*last).wrapping_add(self.last as i64));
+        let guess =
+            guess.and_then(|guess| usize::try_from(guess).ok()).filter(|guess| ids.get(*guess) == Some(&id));
+        let place = match guess {
+            Some(place) => place,
+            None => ids.binary_search(&id).ok()?,
+        };
+        self.last = place;
+        Some(self.events[place]).filter(|event| *event != u32::MAX)
+    }
+}
+
+/// Where the values of a sensor are from.
+struct Sensed {
+    source: usize,
+    is_one_of_several: bool,
+    first_ns: i64,
+    shift_ns: u64,
+}
+
+impl Sensed {
+    /// Adds a sensor below its device. Gives the time up to which it is read, ns since the timeline's begin, and how many values have impossible
+    /// times.
+    fn add(
+        &self,
         rowed: &mut Rowed,
         (device_type, device, sensor): SensorKey,
         mut values: Vec<Reading>,
-        first_ns: i64,
-    ) -> u64 {
+    ) -> (u64, u64) {
+        let at = |time: i64| time.abs_diff(self.first_ns).saturating_add(self.shift_ns);
         let before = values.len();
-        values.retain(|(_, end, _)| end.abs_diff(first_ns) < LONGEST_NS);
-        self.impossible += (before - values.len()) as u64;
+        values.retain(|(_, end, _)| at(*end) < LONGEST_NS);
+        let impossible = (before - values.len()) as u64;
         values.sort_by_key(|(start, end, _)| (*start, *end));
-        let end = values.iter().map(|(_, end, _)| end.abs_diff(first_ns)).max().unwrap_or(0);
-        let values = values.into_iter().map(|(start, _, value)| (start.abs_diff(first_ns), value));
+        let end = values.iter().map(|(_, end, _)| at(*end)).max().unwrap_or(0);
+        let values = values.into_iter().map(|(start, _, value)| (at(start), value));
         let is_gpu = device_type == "gpu";
         let device_type = rpd_postprocess::text::shorten(&device_type, SENSOR_WIDTH);
         let key = if is_gpu { format!("g{device}") } else { format!("d{device_type}.{device}") };
+        let key = prefixed(self.source, key);
         let group = rowed.groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
             let busy = Busy::default();
             rowed.rows.push(Row { pyramid: Pyramid::of(&busy), shown: Shown::Busy(busy) });
+            let label = if is_gpu { format!("GPU {device}") } else { format!("{device_type} {device}") };
             rowed.groups.push(Group {
                 key,
-                label: if is_gpu { format!("GPU {device}") } else { format!("{device_type} {device}") },
+                label: lettered(self.is_one_of_several, self.source, label),
                 detail: String::new(),
                 is_gpu,
                 device: Some(device),
+                source: self.source,
                 host: None,
                 tracks: Vec::new(),
                 counters: Vec::new(),
@@ -438,98 +373,105 @@ impl<'a> Reader<'a> {
         });
         let label = rpd_postprocess::text::shorten(&sensor, SENSOR_WIDTH).to_string();
         rowed.count(group, label, Steps::of(values, end));
-        end
+        (end, impossible)
     }
+}
 
-    /// Processes and GPUs with their tracks, and the rows of them all.
-    fn groups(&self, columns: &Columns, threads: &[Thread], queues: &[Queue]) -> Result<Rowed> {
-        let mut rows = Vec::new();
-        let mut row_of_lane = vec![None; columns.lanes().len()];
-        let mut lanes_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (number, lane) in columns.lanes().iter().enumerate() {
-            lanes_of.entry(lane.track).or_default().push(number);
-            if !lane.is_overfull {
-                row_of_lane[number] = Some(rows.len() as u32);
-                let pyramid = Pyramid::of(&columns.of_lane(lane));
-                rows.push(Row { shown: Shown::Lane(number), pyramid });
-            }
-        }
-        let busy_row = |rows: &mut Vec<Row>, lanes: &[usize]| match lanes {
-            // What is busy in one lane is what that shows.
-            [only] => row_of_lane[*only].unwrap_or(0),
-            _ => {
-                let busy = Busy::of(columns, lanes.iter().map(|lane| &columns.lanes()[*lane]));
-                rows.push(Row { pyramid: Pyramid::of(&busy), shown: Shown::Busy(busy) });
-                rows.len() as u32 - 1
-            }
-        };
-        let sessions: BTreeMap<i64, SessionInfo> = rpd_schema::sessions(self.trace)?
-            .into_iter()
-            .map(|session| (i64::from(session.session), session))
-            .collect();
-        let mut hosts: Vec<&str> = sessions.values().filter_map(SessionInfo::host).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        let has_hosts = hosts.len() > 1;
-        let gpus: BTreeMap<i64, String> = rpd_schema::gpus(self.trace)?
-            .into_iter()
-            .filter_map(|gpu| Some((i64::from(gpu.gpu), gpu.get(session_fact::GPU_NAME)?.to_string())))
-            .collect();
-        let mut groups = Vec::new();
-        let threads = threads.iter().map(|thread| (*thread, false));
-        let queues = queues.iter().map(|(gpu, queue)| ((*gpu, 0, *queue), true));
-        let tracks: Vec<_> = (0u32..).zip(threads.chain(queues)).collect();
-        // A process's threads follow each other, and a GPU's queues.
-        for group in tracks.chunk_by(|(_, (one, of)), (_, (other, as_well))| {
-            (one.0, one.1, of) == (other.0, other.1, as_well)
-        }) {
-            let (_, ((first, second, _), is_gpu)) = group[0];
-            let mut all = Vec::new();
-            let mut made = Vec::new();
-            for (number, ((_, _, id), _)) in group {
-                let Some(lanes) = lanes_of.get(number) else { continue };
-                let events = |lane: &usize| columns.lanes()[*lane].events.len() as u64;
-                let overfull = |lane: &&usize| columns.lanes()[**lane].is_overfull;
-                let label = match is_gpu {
-                    true => format!("queue {id}"),
-                    false if *id == first => "main thread".to_string(),
-                    false => format!("thread {id}"),
-                };
-                let key = match is_gpu {
-                    true => format!("g{first}.{id}"),
-                    false => format!("p{first}.{second}.{id}"),
-                };
-                made.push(Track {
-                    key,
-                    label,
-                    rows: lanes.iter().filter_map(|lane| row_of_lane[*lane]).collect(),
-                    busy: busy_row(&mut rows, lanes),
-                    events: lanes.iter().map(events).sum(),
-                    not_shown: lanes.iter().filter(overfull).map(events).sum(),
-                });
-                all.extend_from_slice(lanes);
-            }
-            let Some(track) = made.first() else { continue };
-            let busy = if made.len() == 1 { track.busy } else { busy_row(&mut rows, &all) };
-            let session = sessions.get(&second).filter(|_| !is_gpu);
-            let (label, detail) = match is_gpu {
-                true => (format!("GPU {first}"), gpus.get(&first).cloned().unwrap_or_default()),
-                false => named(first, session),
-            };
-            groups.push(Group {
-                key: if is_gpu { format!("g{first}") } else { format!("p{first}.{second}") },
-                label,
-                detail,
-                is_gpu,
-                device: is_gpu.then_some(first),
-                host: session.and_then(SessionInfo::host).filter(|_| has_hosts).map(String::from),
-                tracks: made,
-                counters: Vec::new(),
-                busy,
-            });
-        }
-        Ok(Rowed { groups, rows, row_of_lane })
+/// A key of the page: those of a second trace are others than those of the first.
+fn prefixed(source: usize, key: String) -> String {
+    if source == 0 { key } else { format!("b.{key}") }
+}
+
+/// A label, with a letter for its trace where several are shown.
+fn lettered(is_one_of_several: bool, source: usize, label: String) -> String {
+    match is_one_of_several {
+        false => label,
+        true => format!("{}: {label}", if source == 0 { 'A' } else { 'B' }),
     }
+}
+
+/// Processes and GPUs with their tracks, and the rows of them all.
+fn groups(parts: &[Part], columns: &Columns, tracks: &[TrackOf]) -> Rowed {
+    let mut rows = Vec::new();
+    let mut row_of_lane = vec![None; columns.lanes().len()];
+    let mut lanes_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (number, lane) in columns.lanes().iter().enumerate() {
+        lanes_of.entry(lane.track).or_default().push(number);
+        if !lane.is_overfull {
+            row_of_lane[number] = Some(rows.len() as u32);
+            let pyramid = Pyramid::of(&columns.of_lane(lane));
+            rows.push(Row { shown: Shown::Lane(number), pyramid });
+        }
+    }
+    let busy_row = |rows: &mut Vec<Row>, lanes: &[usize]| match lanes {
+        // What is busy in one lane is what that shows.
+        [only] => row_of_lane[*only].unwrap_or(0),
+        _ => {
+            let busy = Busy::of(columns, lanes.iter().map(|lane| &columns.lanes()[*lane]));
+            rows.push(Row { pyramid: Pyramid::of(&busy), shown: Shown::Busy(busy) });
+            rows.len() as u32 - 1
+        }
+    };
+    let mut hosts: Vec<&str> =
+        parts.iter().flat_map(|part| &part.gathered.sessions).filter_map(SessionInfo::host).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let has_hosts = hosts.len() > 1;
+    let mut groups = Vec::new();
+    let numbered: Vec<(u32, &TrackOf)> = (0u32..).zip(tracks).collect();
+    // A process's threads follow each other, and a GPU's queues.
+    for group in
+        numbered.chunk_by(|(_, one), (_, other)| (one.0, one.1, one.2) == (other.0, other.1, other.2))
+    {
+        let (_, &(source, is_gpu, (first, second), _)) = group[0];
+        let gathered = &parts[source].gathered;
+        let mut all = Vec::new();
+        let mut made = Vec::new();
+        for (number, (.., id)) in group {
+            let Some(lanes) = lanes_of.get(number) else { continue };
+            let events = |lane: &usize| columns.lanes()[*lane].events.len() as u64;
+            let overfull = |lane: &&usize| columns.lanes()[**lane].is_overfull;
+            let label = match is_gpu {
+                true => format!("queue {id}"),
+                false if *id == first => "main thread".to_string(),
+                false => format!("thread {id}"),
+            };
+            let key = match is_gpu {
+                true => format!("g{first}.{id}"),
+                false => format!("p{first}.{second}.{id}"),
+            };
+            made.push(Track {
+                key: prefixed(source, key),
+                label,
+                rows: lanes.iter().filter_map(|lane| row_of_lane[*lane]).collect(),
+                busy: busy_row(&mut rows, lanes),
+                events: lanes.iter().map(events).sum(),
+                not_shown: lanes.iter().filter(overfull).map(events).sum(),
+            });
+            all.extend_from_slice(lanes);
+        }
+        let Some(track) = made.first() else { continue };
+        let busy = if made.len() == 1 { track.busy } else { busy_row(&mut rows, &all) };
+        let session = gathered.sessions.iter().find(|session| i64::from(session.session) == second);
+        let session = session.filter(|_| !is_gpu);
+        let (label, detail) = match is_gpu {
+            true => (format!("GPU {first}"), gathered.gpus.get(&first).cloned().unwrap_or_default()),
+            false => named(first, session),
+        };
+        groups.push(Group {
+            key: prefixed(source, if is_gpu { format!("g{first}") } else { format!("p{first}.{second}") }),
+            label: lettered(parts.len() > 1, source, label),
+            detail,
+            is_gpu,
+            device: is_gpu.then_some(first),
+            source,
+            host: session.and_then(SessionInfo::host).filter(|_| has_hosts).map(String::from),
+            tracks: made,
+            counters: Vec::new(),
+            busy,
+        });
+    }
+    Rowed { groups, rows, row_of_lane }
 }
 
 impl Rowed {

@@ -7,7 +7,7 @@ use regex::RegexBuilder;
 use rpd_settings::quantity;
 use serde::Serialize;
 
-use crate::timeline::Timeline;
+use crate::timeline::{Group, Timeline};
 
 /// Hits in an answer.
 const MOST_HITS: usize = 2000;
@@ -116,7 +116,7 @@ pub fn search(timeline: &Timeline, text: &str) -> Result<Found> {
         events.extend(found);
     }
     let mut found = Found { count: events.len() as u64, parts: vec![0; PARTS], ..Found::default() };
-    let span = u128::from(timeline.facts.span_ns.max(1));
+    let span = u128::from(timeline.span_ns.max(1));
     for event in &events {
         let part = u128::from(columns.times(*event).0) * PARTS as u128 / span;
         found.parts[(part as usize).min(PARTS - 1)] += 1;
@@ -148,9 +148,10 @@ pub fn hit(timeline: &Timeline, event: u32) -> Hit {
 fn tracks(timeline: &Timeline, terms: &Terms) -> Vec<bool> {
     let count = timeline.columns.lanes().last().map_or(0, |lane| lane.track as usize + 1);
     let Some(gpu) = &terms.gpu else { return vec![true; count] };
-    let key = format!("g{gpu}");
+    let is_gpu =
+        |group: &&Group| group.is_gpu && group.device.is_some_and(|device| device.to_string() == *gpu);
     let mut is_track = vec![false; count];
-    for track in timeline.groups.iter().filter(|group| group.key == key).flat_map(|group| &group.tracks) {
+    for track in timeline.groups.iter().filter(is_gpu).flat_map(|group| &group.tracks) {
         for row in &track.rows {
             if let crate::timeline::Shown::Lane(lane) = timeline.rows[*row as usize].shown {
                 is_track[timeline.columns.lanes()[lane].track as usize] = true;

@@ -1,4 +1,4 @@
-//! The server: one trace, on this machine, for whoever knows its address.
+//! The server: one trace or two, on this machine, for whoever knows its address.
 //!
 //! | file | owns |
 //! |---|---|
@@ -6,11 +6,17 @@
 //! | `answers.rs` | what is asked, and the answers |
 //! | `assets.rs` | the files of the page |
 //! | `browser.rs` | opening the page |
+//! | `reader.rs` | the thread that reads the traces |
+//! | `published.rs` | what is shown now, and its number |
+//! | `compared.rs` | how two traces lie to each other |
 
 mod access;
 mod answers;
-mod assets;
+pub(crate) mod assets;
 mod browser;
+mod compared;
+mod published;
+mod reader;
 #[cfg(test)]
 mod tests;
 
@@ -19,21 +25,21 @@ pub use browser::{Opened, open};
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use axum::Router;
 use rpd_postprocess::notes::Notes;
 use rpd_postprocess::trace;
-use rpd_schema::Version;
-use rusqlite::Connection;
 
+use crate::gathering::Progress;
 use crate::pool::Pool;
-use crate::reading::{self, Progress};
-use crate::timeline::Timeline;
+use compared::Compared;
+use published::Published;
 
 /// How long after the last question the server looks whether it is idle.
 const LOOK: Duration = Duration::from_secs(1);
@@ -47,16 +53,26 @@ pub(crate) struct Served {
     token: String,
     /// What a question may call this server.
     hosts: Vec<String>,
-    /// The trace, or why it cannot be read.
-    timeline: OnceLock<Result<Timeline, String>>,
+    /// What is shown of the traces.
+    published: Published,
+    compared: Compared,
     progress: Progress,
-    pool: Pool,
+    /// Connections to each trace.
+    pools: Vec<Pool>,
+    /// Whether the trace may grow.
+    is_live: bool,
+    has_ended: AtomicBool,
     begun: Instant,
     /// When the last question came, ms after `begun`.
     asked_ms: AtomicU64,
 }
 
 impl Served {
+    /// Connections to the trace with this number.
+    pub(crate) fn pool(&self, source: usize) -> Result<&Pool> {
+        self.pools.get(source).context("there is no such trace")
+    }
+
     fn touch(&self) {
         let ms = self.begun.elapsed().as_millis();
         self.asked_ms.store(u64::try_from(ms).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
@@ -74,11 +90,23 @@ impl Served {
 
 /// A server that listens and answers nothing yet.
 pub struct Server {
-    file: PathBuf,
-    trace: (Connection, Version),
+    traces: Vec<reader::Opened>,
     listener: std::net::TcpListener,
     served: Arc<Served>,
     address: SocketAddr,
+}
+
+/// What is served, and where.
+#[derive(Debug, Clone)]
+pub struct Serving<'a> {
+    /// The trace, or two that are compared.
+    pub files: &'a [PathBuf],
+    /// Whether what is written to the trace from now on is shown as well.
+    pub is_live: bool,
+    /// The address of this machine to listen on.
+    pub listen: IpAddr,
+    /// The port; at 0 the system picks one.
+    pub port: u16,
 }
 
 /// 128 bits that nobody can guess, in hexadecimal digits.
@@ -89,12 +117,18 @@ fn token() -> io::Result<String> {
 }
 
 impl Server {
-    /// Opens the trace `file` and listens on `listen`, at `port`; at 0 the system picks one.
+    /// Opens the traces and listens.
     ///
     /// # Errors
-    /// When it is no trace, or the address cannot be listened on.
-    pub fn of(file: &Path, listen: IpAddr, port: u16, notes: &dyn Notes) -> Result<Server> {
-        let trace = trace::open(file, notes)?;
+    /// When one is no trace, or the address cannot be listened on.
+    pub fn of(serving: &Serving<'_>, notes: &dyn Notes) -> Result<Server> {
+        let Serving { files, is_live, listen, port } = *serving;
+        if files.is_empty() || files.len() > 2 || (is_live && files.len() > 1) {
+            bail!("one trace is shown, or two that do not grow");
+        }
+        let opened =
+            |file: &PathBuf| trace::open(file, notes).map(|(trace, version)| (file.clone(), trace, version));
+        let traces = files.iter().map(opened).collect::<Result<_>>()?;
         let address = SocketAddr::new(listen, port);
         let listener =
             std::net::TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
@@ -103,13 +137,16 @@ impl Server {
         let served = Arc::new(Served {
             token: token().context("cannot read /dev/urandom")?,
             hosts: access::hosts(address),
-            timeline: OnceLock::new(),
+            published: Published::new(),
+            compared: Compared::default(),
             progress: Progress::default(),
-            pool: Pool::of(file)?,
+            pools: files.iter().map(|file| Pool::of(file)).collect::<Result<_>>()?,
+            is_live,
+            has_ended: AtomicBool::new(false),
             begun: Instant::now(),
             asked_ms: AtomicU64::new(0),
         });
-        Ok(Server { file: file.to_path_buf(), trace, listener, served, address })
+        Ok(Server { traces, listener, served, address })
     }
 
     /// Where the page is.
@@ -132,12 +169,16 @@ impl Server {
     /// # Errors
     /// When connections cannot be taken. A trace that cannot be read is said on the page.
     pub fn run(self, idle: Option<Duration>, opened: Option<Opened>) -> Result<()> {
-        let Server { file, trace: (trace, version), listener, served, .. } = self;
+        let Server { mut traces, listener, served, .. } = self;
         let reader = Arc::clone(&served);
-        let reading = std::thread::Builder::new().name("rpd-read".into()).spawn(move || {
-            let timeline = reading::read(&file, (&trace, version), &reader.progress);
-            let _ = reader.timeline.set(timeline.map_err(|error| format!("{error:#}")));
-        })?;
+        let reading =
+            std::thread::Builder::new().name("rpd-read".into()).spawn(move || match traces.pop() {
+                Some(trace) if reader.is_live => reader::follow(trace, &reader),
+                last => {
+                    traces.extend(last);
+                    reader::whole(traces, &reader);
+                }
+            })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let answered = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -151,6 +192,7 @@ impl Server {
         });
         // What is being worked out for an answer is not waited for.
         runtime.shutdown_background();
+        served.has_ended.store(true, Ordering::Relaxed);
         drop(reading);
         Ok(answered?)
     }
@@ -185,5 +227,5 @@ async fn ended(served: &Served, idle: Option<Duration>) {
 /// All that is answered, behind the checks.
 pub(crate) fn router(served: Arc<Served>) -> Router {
     let checks = axum::middleware::from_fn_with_state(Arc::clone(&served), access::check);
-    answers::routes().layer(checks).with_state(served)
+    answers::routes(Arc::clone(&served)).layer(checks).with_state(served)
 }

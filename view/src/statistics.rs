@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Lane;
 use crate::names::Kind;
-use crate::timeline::{Shown, Timeline};
+use crate::timeline::Timeline;
 
 /// Names in an answer.
 const MOST_NAMES: usize = 500;
@@ -134,13 +134,8 @@ impl Selection<'_> {
     fn lanes<'a>(&self, timeline: &'a Timeline) -> Vec<&'a Lane> {
         let lanes = timeline.columns.lanes();
         let Some(rows) = self.rows else { return lanes.iter().collect() };
-        let mut numbers: Vec<usize> = rows
-            .iter()
-            .filter_map(|row| match timeline.rows.get(*row as usize)?.shown {
-                Shown::Lane(lane) => Some(lane),
-                Shown::Busy(_) | Shown::Counter(_) => None,
-            })
-            .collect();
+        let mut numbers: Vec<usize> =
+            rows.iter().filter_map(|row| timeline.rows.get(*row as usize)?.lane()).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers.into_iter().map(|lane| &lanes[lane]).collect()
@@ -158,8 +153,8 @@ impl Selection<'_> {
     }
 }
 
-/// Statistics of a selection, its names in this order. Each event counts once.
-pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_ascending: bool) -> Statistics {
+/// The events of a selection, each once: name and duration, and the part of its times that is inside.
+fn events(timeline: &Timeline, selection: &Selection<'_>) -> (Vec<(u32, u64)>, Vec<(u64, u64)>) {
     let Selection { from, to, .. } = *selection;
     let columns = &timeline.columns;
     let is_name = selection.names(timeline);
@@ -176,20 +171,42 @@ pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_asc
             times.push((start.max(from), end.min(to)));
         }
     }
+    durations.sort_unstable();
+    (durations, times)
+}
+
+/// Those of each name, of names and durations in ascending order.
+fn by_name(durations: &[(u32, u64)]) -> Vec<OfName> {
+    let of_name = durations.chunk_by(|(one, _), (other, _)| one == other).map(|of| {
+        let sorted: Vec<u64> = of.iter().map(|(_, ns)| *ns).collect();
+        OfName { name: of[0].0, durations: Durations::of(&sorted) }
+    });
+    of_name.collect()
+}
+
+fn of_all(durations: Vec<(u32, u64)>) -> Durations {
+    let mut all: Vec<u64> = durations.into_iter().map(|(_, ns)| ns).collect();
+    all.sort_unstable();
+    Durations::of(&all)
+}
+
+/// The durations of the events of a selection: of all, and of those of each name.
+pub fn durations_of_names(timeline: &Timeline, selection: &Selection<'_>) -> (Durations, Vec<OfName>) {
+    let (durations, _) = events(timeline, selection);
+    let names = by_name(&durations);
+    (of_all(durations), names)
+}
+
+/// Statistics of a selection, its names in this order. Each event counts once.
+pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_ascending: bool) -> Statistics {
+    let (durations, mut times) = events(timeline, selection);
     times.sort_unstable();
     let (mut busy_ns, mut until) = (0, 0);
     for (start, end) in times {
         busy_ns += end.saturating_sub(start.max(until));
         until = until.max(end);
     }
-    durations.sort_unstable();
-    let mut names: Vec<OfName> = durations
-        .chunk_by(|(one, _), (other, _)| one == other)
-        .map(|of| {
-            let sorted: Vec<u64> = of.iter().map(|(_, ns)| *ns).collect();
-            OfName { name: of[0].0, durations: Durations::of(&sorted) }
-        })
-        .collect();
+    let mut names = by_name(&durations);
     names.sort_by(|one, other| {
         let (a, b) = (&one.durations, &other.durations);
         let text = |of: &OfName| &timeline.names[of.name as usize].text;
@@ -206,9 +223,7 @@ pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_asc
     });
     let all_names = names.len() as u64;
     names.truncate(MOST_NAMES);
-    let mut all: Vec<u64> = durations.into_iter().map(|(_, ns)| ns).collect();
-    all.sort_unstable();
-    Statistics { durations: Durations::of(&all), busy_ns, names, all_names }
+    Statistics { durations: of_all(durations), busy_ns, names, all_names }
 }
 
 /// One of the events of a name.

@@ -22,6 +22,8 @@ pub struct Group {
     /// Number of a GPU or another device.
     #[serde(skip)]
     pub device: Option<i64>,
+    /// Which of the traces it is of, by number.
+    pub source: usize,
     /// Name of its host, where the trace has several.
     pub host: Option<String>,
     /// Its threads or queues.
@@ -87,6 +89,14 @@ pub struct Row {
 }
 
 impl Row {
+    /// The lane whose events it shows, if it shows those.
+    pub fn lane(&self) -> Option<usize> {
+        match self.shown {
+            Shown::Lane(lane) => Some(lane),
+            Shown::Busy(_) | Shown::Counter(_) => None,
+        }
+    }
+
     /// How much memory its levels take, bytes.
     pub fn bytes(&self) -> usize {
         match &self.shown {
@@ -107,7 +117,7 @@ pub struct Facts {
     pub schema: String,
     /// When its first event begins, ns of the recording host's clock; a text, because numbers of the page are not exact so far.
     pub first_ns: String,
-    /// From there to the last end, ns.
+    /// From the begin of the timeline to the last end, ns.
     pub span_ns: u64,
     /// Calls and markers.
     pub calls: u64,
@@ -127,11 +137,30 @@ pub struct Facts {
     pub no_numbers: u64,
 }
 
+/// A trace that is shown: the only one, or one of two.
+#[derive(Debug)]
+pub struct Source {
+    /// What it holds.
+    pub facts: Facts,
+    /// When its first event begins, ns of the recording host's clock.
+    pub first_ns: i64,
+    /// From the begin of the timeline to there, ns.
+    pub shift_ns: u64,
+    /// The calls in the order of their ids.
+    pub calls_by_id: Vec<u32>,
+    /// The operations in the order of their ids.
+    pub ops_by_id: Vec<u32>,
+}
+
 /// All of it.
 #[derive(Debug)]
 pub struct Timeline {
-    /// What the trace holds.
-    pub facts: Facts,
+    /// The traces, by number.
+    pub sources: Vec<Source>,
+    /// Which of them each track is of.
+    pub source_of_track: Vec<u8>,
+    /// From the begin to the last end, ns.
+    pub span_ns: u64,
     /// Processes, then GPUs.
     pub groups: Vec<Group>,
     /// Tracks by their number in lanes: those before this are threads, the others queues.
@@ -146,10 +175,6 @@ pub struct Timeline {
     pub links: Links,
     /// Names by number.
     pub names: Vec<Name>,
-    /// The calls in the order of their ids.
-    pub calls_by_id: Vec<u32>,
-    /// The operations in the order of their ids.
-    pub ops_by_id: Vec<u32>,
 }
 
 impl Timeline {
@@ -189,9 +214,15 @@ impl Timeline {
         &self.names[self.columns.name(event) as usize]
     }
 
-    /// The event of an operation or a call with this id.
-    pub fn event_of(&self, is_op: bool, id: i64) -> Option<u32> {
-        let events = if is_op { &self.ops_by_id } else { &self.calls_by_id };
+    /// Number of the trace that an event is of.
+    pub fn source_of(&self, event: u32) -> usize {
+        usize::from(self.source_of_track[self.lane(event).track as usize])
+    }
+
+    /// The event of an operation or a call of a trace with this id.
+    pub fn event_of(&self, source: usize, is_op: bool, id: i64) -> Option<u32> {
+        let source = self.sources.get(source)?;
+        let events = if is_op { &source.ops_by_id } else { &source.calls_by_id };
         let at = events.binary_search_by_key(&id, |event| self.columns.id(*event)).ok()?;
         Some(events[at])
     }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
-use rpd_view::reading::{Progress, read};
+use rpd_view::gathering::{Gathered, Gatherer, Progress};
+use rpd_view::reading::{Part, assemble, gather, read};
 use rpd_view::search::search;
 use rpd_view::statistics::{By, Selection, Sort, next, statistics};
 use rpd_view::tiles::{Asked, BUCKETS, tiles};
@@ -169,8 +170,84 @@ fn decoded(timeline: &Timeline, row: u32, level: u8, tile: u64) -> (Vec<Option<(
     (buckets, count)
 }
 
+/// What is shown of what was gathered so far.
+fn shown(gathered: &Gathered) -> Timeline {
+    assemble(vec![Part { gathered: gathered.clone(), shift_ns: 0 }]).unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_trace_that_grows_between_its_rows_is_what_it_is_when_it_is_read_at_once(
+        made in made(120),
+        // When each row is written: calls end in another order than they begin in.
+        turns in prop::collection::vec(0u8..6, 240),
+        most in 1u32..40,
+    ) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let whole = directory.path().join("whole.rpd");
+        drop(write(&whole, &made));
+        let file = directory.path().join("t.rpd");
+        let writer = write(&file, &Made { calls: Vec::new(), ops: Vec::new(), links: Vec::new() });
+        writer.execute("ATTACH ?1 AS whole", [whole.to_str().unwrap()]).unwrap();
+        let (trace, version) = rpd_schema::open_read(&file).unwrap();
+        let progress = Progress::default();
+        let mut gatherer = Gatherer::of(&file, (&trace, version), &progress).unwrap();
+        for turn in 0..6 {
+            for (table, count) in [("rocpd_api", made.calls.len()), ("rocpd_op", made.ops.len())] {
+                for at in (0..count).filter(|at| turns[at + usize::from(table == "rocpd_op") * 120] == turn) {
+                    let copy = format!("INSERT INTO main.{table} SELECT * FROM whole.{table} WHERE id = {}", at + 100);
+                    writer.execute(&copy, []).unwrap();
+                }
+            }
+            if turn == 3 {
+                writer.execute("INSERT INTO main.rocpd_api_ops SELECT * FROM whole.rocpd_api_ops", []).unwrap();
+            }
+            // Nothing is held while it pauses: a recorder can commit.
+            let mut pause = || drop(writer.execute("UPDATE rocpd_metadata SET value = value", []).unwrap());
+            gatherer.grow(most, &mut pause).unwrap();
+            let now = shown(gatherer.gathered().unwrap());
+            let rows: i64 = writer
+                .query_row("SELECT (SELECT count(*) FROM main.rocpd_api) + (SELECT count(*) FROM main.rocpd_op)", [], |row| row.get(0))
+                .unwrap();
+            prop_assert_eq!(now.columns.len() as i64, rows);
+        }
+        let (grown, read) = (shown(gatherer.gathered().unwrap()), opened(&whole));
+        prop_assert_eq!(by_track(&grown), by_track(&read));
+        prop_assert_eq!(grown.links.len(), read.links.len());
+        prop_assert_eq!(grown.span_ns, read.span_ns);
+    }
+
+    #[test]
+    fn two_traces_lie_on_one_axis_as_they_do_on_two(one in made(80), other in made(80), shift_ns in 0u64..50_000) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let files = ["a.rpd", "b.rpd"].map(|name| directory.path().join(name));
+        let gathered = |file: &Path, made: &Made| {
+            drop(write(file, made));
+            let (trace, version) = rpd_schema::open_read(file).unwrap();
+            gather(file, (&trace, version), &Progress::default(), &mut |_| ()).unwrap()
+        };
+        let parts = [gathered(&files[0], &one), gathered(&files[1], &other)].into_iter().zip([0, shift_ns]);
+        let both = assemble(parts.map(|(gathered, shift_ns)| Part { gathered, shift_ns }).collect()).unwrap();
+        let mut expected = by_track(&opened(&files[0]));
+        for (key, events) in by_track(&opened(&files[1])) {
+            let shifted = |(is_op, id, start, end, name)| (is_op, id, start + shift_ns, end + shift_ns, name);
+            expected.insert(format!("b.{key}"), events.into_iter().map(shifted).collect());
+        }
+        prop_assert_eq!(by_track(&both), expected);
+        for (source, made) in [&one, &other].into_iter().enumerate() {
+            for (call, op) in &made.links {
+                let call = both.event_of(source, false, *call as i64 + 100).unwrap();
+                let op = both.event_of(source, true, *op as i64 + 100).unwrap();
+                prop_assert_eq!((both.source_of(call), both.source_of(op)), (source, source));
+                prop_assert!(both.links.ops(call).any(|other| other == op));
+            }
+        }
+        // Equal names of both are one.
+        let texts: BTreeSet<_> = both.names.iter().map(|name| (&name.text, name.kind.word())).collect();
+        prop_assert_eq!(texts.len(), both.names.len());
+    }
 
     #[test]
     fn what_is_read_is_what_sql_says(made in made(120)) {
@@ -178,22 +255,22 @@ proptest! {
         let file = directory.path().join("t.rpd");
         let trace = write(&file, &made);
         let timeline = opened(&file);
-        let first: u64 = timeline.facts.first_ns.parse().unwrap();
+        let first: u64 = timeline.sources[0].facts.first_ns.parse().unwrap();
         prop_assert_eq!(by_track(&timeline), by_sql(&trace, first));
-        prop_assert_eq!((timeline.facts.calls, timeline.facts.ops), (made.calls.len() as u64, made.ops.len() as u64));
+        prop_assert_eq!((timeline.sources[0].facts.calls, timeline.sources[0].facts.ops), (made.calls.len() as u64, made.ops.len() as u64));
         // Equal texts are one name, also where the file has them twice.
         let texts: BTreeSet<_> = timeline.names.iter().map(|name| (&name.text, name.kind.word())).collect();
         prop_assert_eq!(texts.len(), timeline.names.len());
         let links: BTreeSet<_> = made.links.iter().collect();
         prop_assert_eq!(timeline.links.len(), links.len());
         for (call, op) in links {
-            let call = timeline.event_of(false, *call as i64 + 100).unwrap();
-            let op = timeline.event_of(true, *op as i64 + 100).unwrap();
+            let call = timeline.event_of(0, false, *call as i64 + 100).unwrap();
+            let op = timeline.event_of(0, true, *op as i64 + 100).unwrap();
             prop_assert!(!timeline.is_op(call) && timeline.is_op(op));
             prop_assert!(timeline.links.ops(call).any(|other| other == op));
             prop_assert!(timeline.links.calls(op).any(|other| other == call));
         }
-        prop_assert_eq!(timeline.event_of(true, 99), None);
+        prop_assert_eq!(timeline.event_of(0, true, 99), None);
     }
 
     #[test]
@@ -216,7 +293,7 @@ proptest! {
                 .unwrap();
         }
         let timeline = opened(&file);
-        let first: i64 = timeline.facts.first_ns.parse().unwrap();
+        let first: i64 = timeline.sources[0].facts.first_ns.parse().unwrap();
         let mut found = 0;
         for group in &timeline.groups {
             for counter in &group.counters {
@@ -282,7 +359,7 @@ proptest! {
         let file = directory.path().join("t.rpd");
         let trace = write(&file, &made);
         let timeline = opened(&file);
-        let first: i64 = timeline.facts.first_ns.parse().unwrap();
+        let first: i64 = timeline.sources[0].facts.first_ns.parse().unwrap();
         let selection = Selection { from, to: from + length, ..Selection::default() };
         let touches = "start - ?1 < ?3 AND (\"end\" - ?1 > ?2 OR start - ?1 >= ?2)";
         let calls = "SELECT start, \"end\", iif(N.string = 'UserMarker', 'markers', 'calls') AS sort, iif(N.string = 'UserMarker', G.string, N.string) AS name
@@ -463,7 +540,7 @@ fn extremes_are_left_out_and_counted() {
         trace.execute_batch(&insert).unwrap();
     }
     let timeline = opened(&file);
-    assert_eq!((timeline.facts.impossible, timeline.facts.calls), (6, 2));
+    assert_eq!((timeline.sources[0].facts.impossible, timeline.sources[0].facts.calls), (6, 2));
     assert!(timeline.links.is_empty());
     let keys: Vec<_> = timeline.groups.iter().map(|group| &*group.key).collect();
     assert_eq!(keys, ["p2.0", "p9223372036854775807.0"]);
@@ -489,9 +566,12 @@ fn what_is_days_away_from_all_else_does_not_stretch_the_axis() {
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .unwrap();
-    assert_eq!((days, timeline.facts.span_ns), (14, end as u64 - BEGIN));
-    assert_eq!((timeline.facts.far, timeline.facts.impossible), (3, 0));
-    assert_eq!((timeline.facts.calls, timeline.facts.ops, timeline.links.len()), (300, 300, 1));
+    assert_eq!((days, timeline.sources[0].facts.span_ns), (14, end as u64 - BEGIN));
+    assert_eq!((timeline.sources[0].facts.far, timeline.sources[0].facts.impossible), (3, 0));
+    assert_eq!(
+        (timeline.sources[0].facts.calls, timeline.sources[0].facts.ops, timeline.links.len()),
+        (300, 300, 1)
+    );
 }
 
 #[test]
@@ -516,7 +596,7 @@ fn sensors_with_odd_rows_are_read_as_far_as_they_say_something() {
         trace.execute_batch(&insert).unwrap();
     }
     let timeline = opened(&file);
-    let facts = &timeline.facts;
+    let facts = &timeline.sources[0].facts;
     assert_eq!((facts.impossible, facts.far, facts.no_numbers), (3, 1, 1));
     // Sensors are read before the first call; the axis begins there.
     assert_eq!((&*facts.first_ns, facts.span_ns), ("1000000000", 200));

@@ -7,6 +7,7 @@ mod flame;
 mod html;
 mod kineto;
 mod lines;
+mod page;
 mod perfetto;
 mod rocprofv3;
 mod timeline;
@@ -23,6 +24,7 @@ Example:
   rpd export chrome trace.rpd -o trace.json.gz
   rpd export perfetto trace.rpd -o trace.pftrace
   rpd export csv trace.rpd kernels
+  rpd export timeline trace.rpd -o trace.html
   rpd export chrome --help")]
 pub(crate) struct Export {
     #[command(subcommand)]
@@ -36,6 +38,7 @@ enum Format {
     Rocprofv3(rocprofv3::Rocprofv3),
     Chrome(Box<chrome::Chrome>),
     Html(html::Html),
+    Timeline(page::Page),
     Collapsed(flame::Collapsed),
     Speedscope(flame::Speedscope),
     Csv(lines::Csv),
@@ -57,6 +60,7 @@ impl Export {
             Format::Kineto(kineto) => kineto.run(),
             Format::Rocprofv3(rocprofv3) => rocprofv3.run(),
             Format::Html(html) => html.run(),
+            Format::Timeline(page) => page.run(),
             Format::Collapsed(collapsed) => collapsed.run(),
             Format::Speedscope(speedscope) => speedscope.run(),
             Format::Csv(csv) => csv.run(),

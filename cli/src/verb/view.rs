@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
-use rpd_view::server::{self, Server};
+use rpd_view::server::{self, Server, Serving};
 
 use crate::args::value;
 use crate::output;
@@ -33,10 +33,16 @@ each is how busy it is.
 Example:
   rpd view trace.rpd
   rpd view --no-open --port 8080 trace.rpd
+  rpd view --live trace.rpd
+  rpd view before.rpd after.rpd
   rpd view --idle 30m trace.rpd &")]
 pub(crate) struct View {
-    /// The trace
-    file: PathBuf,
+    /// The trace; a second one is shown below it, to compare them
+    #[arg(value_name = "FILE", required = true, num_args = 1..=2)]
+    files: Vec<PathBuf>,
+    /// Follow a trace that is being recorded
+    #[arg(long)]
+    live: bool,
     /// Listen on this port; 0: one that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
@@ -57,8 +63,13 @@ impl View {
     /// # Errors
     /// When the trace cannot be read, or the port is not free.
     pub(crate) fn run(self) -> Result<ExitCode> {
+        let View { files, live, listen, port, .. } = &self;
+        if *live && files.len() > 1 {
+            bail!("--live follows one trace: give one FILE, or leave --live away to compare two");
+        }
+        let serving = Serving { files, is_live: *live, listen: *listen, port: *port };
         let notes = notes();
-        let server = Server::of(&self.file, self.listen, self.port, &*notes)?;
+        let server = Server::of(&serving, &*notes)?;
         drop(notes);
         let (url, address) = (server.url(), server.address());
         output::write(|out| writeln!(out, "{url}"))?;
@@ -66,7 +77,8 @@ impl View {
             note(format_args!("anyone who reaches {address} and knows this address can read the trace"));
         }
         let opened = if self.no_open { None } else { server::open(&url) };
-        if opened.is_none() && std::env::var_os("SSH_CONNECTION").is_some() {
+        // Where no browser can be opened, it is on another machine.
+        if opened.is_none() && (!self.no_open || std::env::var_os("SSH_CONNECTION").is_some()) {
             let port = address.port();
             note(format_args!("from the machine with the browser: ssh -L {port}:127.0.0.1:{port} HOST"));
         }

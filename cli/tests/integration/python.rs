@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::export_rows::pyarrow;
 use crate::generated::generated;
 use crate::harness::{Dir, ran};
+use crate::webdriver::Browser;
 
 /// The sources of the package.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
@@ -191,4 +192,42 @@ fn the_notebook_runs() {
     let version = "import sys; sys.path.insert(0, sys.argv[1]); import rpd; print(sorted(rpd.__all__))";
     let there = ran(dir.command("python3").args(["-c", version, SOURCES]));
     assert_eq!(there.expect(0).stdout, "['Failed', 'read']\n");
+}
+
+#[test]
+fn python_shows_the_timeline_in_a_frame() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    dir.write("no.rpd", "no trace");
+    let script = r#"
+import html, json, sys
+sys.path.insert(0, sys.argv[1])
+import rpd
+shown = rpd.show(sys.argv[2])
+frame = shown._repr_html_()
+shown.save("page.html")
+start = frame.index('srcdoc="') + 8
+assert html.unescape(frame[start:frame.index('"', start)]) == open("page.html").read()
+assert 'sandbox="allow-scripts"' in frame and "same-origin" not in frame
+assert callable(rpd.show)
+try:
+    rpd.show("no.rpd")
+except rpd.Failed as failed:
+    print(failed)
+"#;
+    let mut command = dir.command("python3");
+    let ran = ran(command.env("PYTHONDONTWRITEBYTECODE", "1").args(["-c", script, SOURCES, &trace]));
+    assert!(ran.expect(0).stdout.contains("no.rpd"), "{}", ran.stdout);
+    dir.run(&["export", "timeline", &trace, "-o", "same.html"]).expect(0);
+    assert_eq!(fs::read(dir.path("page.html")).unwrap(), fs::read(dir.path("same.html")).unwrap());
+    let Some(browser) = Browser::start(&dir) else { return };
+    let page = fs::read_to_string(dir.path("page.html")).unwrap();
+    let escaped = page.replace('&', "&amp;").replace('"', "&quot;");
+    dir.write("notebook.html", format!("<!doctype html><iframe sandbox=\"allow-scripts\" srcdoc=\"{escaped}\"></iframe>"));
+    browser.open(&format!("file://{}", dir.path("notebook.html").display()));
+    browser.enter_frame();
+    browser.wait("Boolean(window.rpdTest) && rpdTest.isWhole()");
+    browser.press(&["t"]);
+    browser.wait("document.querySelector('#pane .names') !== null");
+    assert_eq!(browser.console(), Vec::<String>::new());
 }

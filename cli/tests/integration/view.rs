@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -764,4 +766,344 @@ fn generated_traces_are_shown_whole() {
         assert_eq!(browser.console(), Vec::<String>::new());
         assert!(browser.get("rpdTest.lines().length").as_u64().unwrap() > 0);
     }
+}
+
+#[test]
+fn a_trace_that_grows_is_followed_until_people_move_away() {
+    let dir = Dir::new();
+    let row = |from: i64, to: i64| {
+        format!(
+            "WITH RECURSIVE n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {to} - 1)
+             INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+             SELECT i, 0, 0, 0, '', 1000000000 + i * 1000, 1000000900 + i * 1000, 3, 2 FROM n;"
+        )
+    };
+    let trace = dir.trace(
+        "t.rpd",
+        "PRAGMA foreign_keys = OFF; INSERT INTO rocpd_string (id, string) VALUES (1, ''), (2, 'KernelExecution'), (3, 'gemm')",
+    );
+    let Some(browser) = Browser::start(&dir) else { return };
+    let mut viewed = Viewed::start(&dir, &["--live", &trace]);
+    browser.open(&viewed.url);
+    browser.wait("document.getElementById('message').innerText === 'Nothing is recorded yet.'");
+    let writer = dir.open(&trace);
+    let write =
+        |from, to| writer.execute_batch(&format!("PRAGMA foreign_keys = OFF; {}", row(from, to))).unwrap();
+    let facts =
+        |text: &str| browser.wait(&format!("document.getElementById('facts').innerText.includes('{text}')"));
+    write(10, 1010);
+    facts("1,000 operations");
+    browser.wait("rpdTest.isWhole() && document.getElementById('message').hidden");
+    // All is seen, and stays so.
+    write(1010, 3010);
+    facts("3,000 operations");
+    browser.wait("rpdTest.isWhole() && rpdTest.state().t === null");
+    // What is zoomed in follows the end, and what is selected stays that.
+    browser.get("location.hash = 't=2500000,3100000&sel=op:2900'");
+    browser.wait("rpdTest.state().sel === 'op:2900' && rpdTest.state().t !== null");
+    browser.press(&["\u{e007}"]);
+    write(3010, 5010);
+    facts("5,000 operations");
+    browser.wait("rpdTest.isWhole() && rpdTest.state().t[1] > 4999900 && rpdTest.state().t[1] - rpdTest.state().t[0] === 600000");
+    assert_eq!(browser.get("rpdTest.state().sel").as_str(), Some("op:2900"));
+    // What is at a time is what is there now.
+    let under = "rpdTest.lines().filter((line) => line.sort === 'row' && line.group === 'g0').map((line) => rpdTest.at(line.row, 4800400) !== null && rpdTest.name(rpdTest.at(line.row, 4800400).name))[0]";
+    assert_eq!(browser.get(under).as_str(), Some("gemm"));
+    // Who moves away stays there; who asks for it is led to the end again.
+    browser.get("document.getElementById('plot').focus()");
+    browser.press(&["a", "a", "a", "a"]);
+    browser.wait("rpdTest.state().t[1] < 4900000 && document.getElementById('follow').getAttribute('aria-pressed') === 'false'");
+    let there = browser.get("rpdTest.state().t");
+    write(5010, 6010);
+    facts("6,000 operations");
+    browser.wait("rpdTest.isWhole()");
+    assert_eq!(browser.get("rpdTest.state().t"), there);
+    browser.get("document.getElementById('follow').click()");
+    browser.wait("rpdTest.state().t[1] > 5999900");
+    // An event that began before all others moves the times, not what is seen.
+    browser.press(&["a", "a", "a", "a"]);
+    let before = numbers(&browser.get("rpdTest.state().t"));
+    writer
+        .execute_batch(
+            "INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+             VALUES (1, 0, 1, 0, '', 1000000000, 1000001000, 3, 2)",
+        )
+        .unwrap();
+    facts("6,001 operations");
+    let after = numbers(&browser.get("rpdTest.state().t"));
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [10_000.0, 10_000.0]);
+    assert_eq!(browser.console(), Vec::<String>::new());
+    // Another file of that name is not followed.
+    fs::remove_file(dir.path(&trace)).unwrap();
+    dir.trace("t.rpd", "");
+    browser.wait("document.getElementById('growth').innerText.startsWith('No longer followed: the trace was replaced')");
+    viewed.signal("-INT");
+    assert!(viewed.ended().success());
+}
+
+/// A page that was exported to a file.
+fn exported(browser: &Browser, dir: &Dir, page: &str) {
+    opened(browser, &format!("file://{}", dir.path(page).display()));
+}
+
+#[test]
+fn an_exported_page_says_and_draws_what_the_server_does() {
+    let dir = Dir::new();
+    let real = dir.unpacked("mytrace_raw.rpd");
+    let made = generated(&dir, "g.rpd", 7, 700);
+    let Some(browser) = Browser::start(&dir) else { return };
+    for trace in [&real, &made] {
+        let page = format!("{trace}.html");
+        dir.run(&["export", "timeline", trace, "--args", "-o", &page]).expect(0);
+        let viewed = Viewed::start(&dir, &[trace]);
+        let bytes = "(buffer) => Array.from(new Uint8Array(buffer)).join()";
+        let rows = "rpdTest.groups().flatMap((group) => [group.busy, ...group.tracks.flatMap((track) => [track.busy, ...track.rows]), ...group.counters.map((one) => one.row)])";
+        let mut questions: Vec<String> = (0..18)
+            .flat_map(|step| {
+                let level = 2 * step + 4;
+                let tiles = |first: &str| {
+                    format!("rpdTest.server.tiles({level}, {first}, 2, [...new Set({rows})]).then({bytes})")
+                };
+                [tiles("0"), tiles(&format!("Math.floor(2e8 / (512 * 2 ** {level}))"))]
+            })
+            .collect();
+        questions.extend(
+            [
+                "rpdTest.groups()",
+                "rpdTest.server.names(0)",
+                "rpdTest.server.search('a')",
+                "rpdTest.server.search('dur>20us gpu:0')",
+                "rpdTest.server.search('re:^hip.*Launch')",
+                "rpdTest.server.search('re:(').catch((error) => error.message)",
+                "rpdTest.server.statistics([1e5, 3e8], null, { by: 'p99', ascending: true, sort: 'operations' })",
+                "rpdTest.server.statistics([0, 5e8], null, { by: 'name', q: 'e' })",
+                "rpdTest.server.next([0, 5e8], null, { name: 1 })",
+                "rpdTest.server.next([0, 5e8], null, { name: 1, after: 7, back: true })",
+                "Promise.all([0, 9, 99, 999].map((event) => rpdTest.server.event({ event, brief: true })))",
+                "rpdTest.server.event({ event: 3, move: 2, brief: true })",
+                "Promise.all(rpdTest.groups().flatMap((group) => group.counters).map(({ row }) => rpdTest.server.value(row, 3e7, [3e7, 4e8])))",
+            ]
+            .map(String::from),
+        );
+        let answers = |browser: &Browser| -> Vec<Value> {
+            questions.iter().map(|question| without_arguments(browser.get(question))).collect()
+        };
+        opened(&browser, &viewed.url);
+        let served = answers(&browser);
+        let arguments = browser.get("rpdTest.server.search('hipMemcpy').then(({ hits }) => hits.length ? rpdTest.server.event({ event: hits[0].event }).then((event) => [event.arguments, event.id, event.begin_ns]) : null)");
+        exported(&browser, &dir, &page);
+        for (question, (stored, served)) in questions.iter().zip(answers(&browser).into_iter().zip(served)) {
+            assert!(stored == served, "{trace} {question}: {stored} {served}");
+        }
+        let stored = browser.get("rpdTest.server.search('hipMemcpy').then(({ hits }) => hits.length ? rpdTest.server.event({ event: hits[0].event }).then((event) => [event.arguments, event.id, event.begin_ns]) : null)");
+        assert_eq!(stored, arguments);
+        // Nothing was asked of anybody, and nothing was refused by the page's policy.
+        assert_eq!(browser.console(), Vec::<String>::new());
+        for asked in browser.requested() {
+            let is_own = asked.starts_with(&format!("file://{}", dir.path(&page).display()));
+            assert!(is_own || asked.starts_with("data:") || asked.starts_with(&viewed.url), "{asked}");
+        }
+    }
+}
+
+/// An answer but for the arguments, which a brief one of the server has not.
+fn without_arguments(mut answer: Value) -> Value {
+    let of_one = |event: &mut Value| {
+        if let Some(event) = event.as_object_mut() {
+            event.remove("arguments");
+        }
+    };
+    match &mut answer {
+        Value::Array(events) => events.iter_mut().for_each(of_one),
+        event => of_one(event),
+    }
+    answer
+}
+
+#[test]
+fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    let hostile = "</script><script>alert(1)</script><!--";
+    dir.open(&trace)
+        .execute("UPDATE rocpd_string SET string = ?1 WHERE id = (SELECT description_id FROM rocpd_op LIMIT 1)", [hostile])
+        .unwrap();
+    let export = |page: &str, options: &[&str]| {
+        dir.run(&[&["export", "timeline", &trace, "-o", page], options].concat())
+    };
+    let said = export("a.html", &[]);
+    assert!(said.expect(0).stderr.contains("24860 events; names, and no arguments"), "{}", said.stderr);
+    export("b.html", &[]).expect(0);
+    let page = fs::read_to_string(dir.path("a.html")).unwrap();
+    assert_eq!(page, fs::read_to_string(dir.path("b.html")).unwrap());
+    assert!(!page.contains(hostile) && !page.contains("http://") && !page.contains("https://"));
+    // A part is smaller, and is what the region says.
+    export("part.html", &["--in", "25%..50%"]).expect(0);
+    assert!(fs::metadata(dir.path("part.html")).unwrap().len() < page.len() as u64);
+    // A page that would be larger than it may is not written, and the message says what would fit.
+    let names: String = (0..40_000).map(|at| format!("({at} + 9000000, 'a name that no other one is like {at} {}'),", at * 7919 % 10007)).collect();
+    dir.open(&trace)
+        .execute_batch(&format!(
+            "INSERT INTO rocpd_string (id, string) VALUES {};
+             UPDATE rocpd_op SET description_id = 9000000 + (id * 3) % 40000;",
+            names.trim_end_matches(',')
+        ))
+        .unwrap();
+    let large = export("large.html", &["--max-mb", "1"]);
+    large.expect(1);
+    assert!(large.stderr.contains("more than the 1 MB that --max-mb allows") && large.stderr.contains("--in 0%.."), "{}", large.stderr);
+    assert!(!dir.path("large.html").exists());
+    let Some(browser) = Browser::start(&dir) else { return };
+    exported(&browser, &dir, "a.html");
+    assert!(browser.get("rpdTest.server.search('alert').then((found) => found.count)").as_u64().unwrap() > 0);
+    // A page that was cut off on its way says so.
+    dir.write("cut.html", &page[..page.len() / 2]);
+    browser.open(&format!("file://{}", dir.path("cut.html").display()));
+    browser.wait("document.getElementById('message').innerText.includes('not whole')");
+    let id = page.find("data-column=\"name\"").unwrap();
+    let end = page[id..].find("</script>").unwrap() + id;
+    dir.write("less.html", format!("{}{}", &page[..end - 1200], &page[end..]));
+    browser.open(&format!("file://{}", dir.path("less.html").display()));
+    browser.wait("document.getElementById('message').innerText.startsWith('The page failed')");
+}
+
+#[test]
+fn two_traces_are_compared_on_one_axis() {
+    let dir = Dir::new();
+    let one = dir.unpacked("mytrace_raw.rpd");
+    fs::copy(dir.path(&one), dir.path("b.rpd")).unwrap();
+    let longer = "UPDATE rocpd_op SET \"end\" = start + 3 * (\"end\" - start) WHERE description_id = (SELECT description_id FROM rocpd_op GROUP BY 1 ORDER BY sum(\"end\" - start) DESC LIMIT 1)";
+    dir.open("b.rpd").execute_batch(longer).unwrap();
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&one, "b.rpd"]);
+    opened(&browser, &format!("{}#tab=compare", viewed.url));
+    // What differs most is what was changed, three times as long.
+    browser.wait("document.querySelector('.compare tbody tr') !== null");
+    let first = browser.get("[...document.querySelector('.compare tbody tr').cells].map((cell) => cell.innerText)");
+    let (name, count): (String, i64) = dir
+        .open(&one)
+        .query_row(
+            "SELECT string, count(*) FROM rocpd_op JOIN rocpd_string S ON S.id = description_id GROUP BY description_id ORDER BY sum(\"end\" - start) DESC LIMIT 1",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    assert_eq!((first[0].as_str().map(str::trim), first[1].as_str(), first[2].as_str()), (Some(&*name), Some(&*count.to_string()), Some(&*count.to_string())));
+    assert_eq!(first[8], "×3.00");
+    // Events of both are found by what their files call them, and each file says what it has.
+    browser.get("location.hash = 'sel=b.op:1&tab=compare'");
+    let groups = browser.get("rpdTest.groups().map((group) => [group.source, group.label[0]])");
+    for group in groups.as_array().unwrap() {
+        assert_eq!(group[1], if group[0] == 0 { "A" } else { "B" });
+    }
+    // Aligned by hand, and the address keeps it.
+    browser.get("rpdTest.server.align({ by: 'hand', ns: 123456789 })");
+    opened(&browser, &format!("{}#shift=5000000&tab=compare", viewed.url));
+    browser.wait("document.querySelector('.compare').innerText.includes('5.000 ms')");
+    // Colours say which is slower: those of what was changed become others.
+    let row = browser.get(&format!(
+        "rpdTest.server.search({}).then(({{ hits }}) => hits.find((hit) => rpdTest.lines().some((line) => line.row === hit.row && line.group.startsWith('g'))))",
+        Value::from(format!("re:^{}$", regex_of(&name)))
+    ));
+    let (begin, length) = (row["start_ns"].as_f64().unwrap(), row["duration_ns"].as_f64().unwrap());
+    browser.get(&format!("location.hash = 't={},{}&shift=5000000&tab=compare'", begin as i64, (begin + length) as i64));
+    browser.wait("rpdTest.isWhole() && rpdTest.state().t !== null");
+    let pixel = format!("(() => {{ const line = rpdTest.lines().find((line) => line.row === {} && line.sort === 'row'); return rpdTest.pixel(400, line.top + 8); }})()", row["row"]);
+    let plain = browser.get(&pixel);
+    browser.get("document.getElementById('by-ratio').click()");
+    browser.wait(&format!("rpdTest.isWhole() && {pixel} !== {plain}"));
+    assert_eq!(browser.console(), Vec::<String>::new());
+    dir.run(&["view", "--live", &one, "b.rpd"]).expect(1);
+}
+
+/// A text as a regular expression has it.
+fn regex_of(text: &str) -> String {
+    text.chars().flat_map(|char| if char.is_alphanumeric() || char == '_' { vec![char] } else { vec!['\\', char] }).collect()
+}
+
+#[test]
+fn another_user_of_the_machine_gets_nothing() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        crate::harness::not_tested("only root can be another user");
+        return;
+    }
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    let viewed = Viewed::start(&dir, &[&trace]);
+    let (port, token) = viewed.url.strip_prefix("http://127.0.0.1:").unwrap().split_once('/').unwrap();
+    let token = token.trim_end_matches('/');
+    let as_other = |script: &str| {
+        let mut shell = std::process::Command::new("bash");
+        let ran = shell.args(["-c", script]).current_dir("/").uid(65534).gid(65534).output().unwrap();
+        String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned()
+    };
+    let ask = |path: &str| {
+        as_other(&format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3"
+        ))
+    };
+    // The other user reaches the port, and would be answered if they knew the token.
+    assert!(ask(&format!("/{token}/trace")).starts_with("HTTP/1.1 200"));
+    for path in ["/", "/trace", "/index.html", &format!("/{}/", "0".repeat(32))] {
+        let answer = ask(path);
+        assert!(answer.starts_with("HTTP/1.1 404") && !answer.contains("t.rpd"), "{answer}");
+    }
+    // But nothing that they can look at has it.
+    let process = viewed.command.id();
+    let seen = as_other(&format!(
+        "cat /proc/{process}/cmdline /proc/{process}/environ /proc/{process}/maps; ls -l /proc/{process}/fd; ps -ww -o args -p {process}; cat /tmp/rpd-view-*"
+    ));
+    assert!(seen.contains("view") && !seen.contains(token), "{seen}");
+}
+
+#[test]
+fn who_listens_elsewhere_is_warned_and_who_has_no_browser_is_told_the_way() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", "");
+    let said = |arguments: &[&str]| {
+        let mut command = dir.rpd(&[&["view", "--idle", "100ms", &trace], arguments].concat());
+        let ran = command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env_remove("SSH_CONNECTION").output().unwrap();
+        assert!(ran.status.success());
+        (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap())
+    };
+    let (url, told) = said(&["--listen", "0.0.0.0"]);
+    assert!(url.starts_with("http://127.0.0.1:") && told.contains("anyone who reaches 0.0.0.0:"), "{told}");
+    let (url, told) = said(&[]);
+    let port = url.split([':', '/']).nth(4).unwrap();
+    assert!(told.contains(&format!("ssh -L {port}:127.0.0.1:{port} HOST")) && !told.contains("anyone"), "{told}");
+    assert!(said(&["--no-open"]).1.is_empty());
+}
+
+#[test]
+fn a_damaged_trace_is_an_error_on_the_page_and_never_a_blank() {
+    let dir = Dir::new();
+    let Some(browser) = Browser::start(&dir) else { return };
+    let whole = fs::read(dir.path(&generated(&dir, "g.rpd", 3, 800))).unwrap();
+    let mut shown = 0;
+    for seed in 0..6 {
+        let mut random = crate::generated::Random::new(seed);
+        let mut bytes = whole.clone();
+        // The first page says what the tables are; without it nothing is opened at all.
+        for _ in 0..40 {
+            let at = 4096 + random.below(bytes.len() as i64 - 4096 - 64) as usize;
+            bytes[at..at + 64].fill(random.below(256) as u8);
+        }
+        dir.write("damaged.rpd", &bytes);
+        let mut command = dir.rpd(&["view", "--no-open", "damaged.rpd"]);
+        let mut command = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(command.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        let mut viewed = Viewed { command, url: url.trim().to_string() };
+        if viewed.url.is_empty() {
+            assert_eq!(viewed.ended().code(), Some(1));
+            continue;
+        }
+        shown += 1;
+        browser.open(&viewed.url);
+        browser.wait(
+            "Boolean(window.rpdTest) && rpdTest.isWhole() && (rpdTest.groups().length > 0 || !document.getElementById('message').hidden)
+             || document.getElementById('message').classList.contains('wrong') && document.getElementById('message').innerText.length > 20",
+        );
+    }
+    assert!(shown > 2, "{shown}");
 }

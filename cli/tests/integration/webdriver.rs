@@ -103,6 +103,11 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
+    /// Looks into the first frame of the page from now on.
+    pub(crate) fn enter_frame(&self) {
+        self.post("/frame", &json!({ "id": 0 }));
+    }
+
     /// What an expression of the page gives.
     pub(crate) fn get(&self, expression: &str) -> Value {
         self.post("/execute/sync", &json!({ "script": format!("return ({expression})"), "args": [] }))

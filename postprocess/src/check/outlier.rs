@@ -41,6 +41,31 @@ impl Outliers {
         Outliers::default()
     }
 
+    /// Those among rows with these sound times.
+    pub fn among(times: impl Iterator<Item = (i64, i64)> + Clone) -> Outliers {
+        let (first, last) = times
+            .clone()
+            .fold((i64::MAX, i64::MIN), |(first, last), (start, end)| (first.min(start), last.max(end)));
+        let mut days: BTreeMap<i64, u64> = BTreeMap::new();
+        // Counting the rows of each day takes longer, and nearly always in vain.
+        if first <= last && is_possible(Some((first, last))) {
+            for time in times.flat_map(|(start, end)| [start, end]) {
+                *days.entry(time / DAY).or_default() += 1;
+            }
+        }
+        Outliers { days: Some(far_days(&days)) }
+    }
+
+    /// Whether there are none, as far as is known.
+    pub fn is_empty(&self) -> bool {
+        self.days.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Whether a row with these sound times begins or ends on a day of outliers that are known.
+    pub fn are_known(&self, (start, end): (i64, i64)) -> bool {
+        self.days.as_ref().is_some_and(|days| days.contains(&(start / DAY)) || days.contains(&(end / DAY)))
+    }
+
     /// Whether a row with these sound times is one and longer than a day.
     ///
     /// # Errors

@@ -4,12 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { View, marks } from "../axis.mjs";
-import { base, colourOf, contrast } from "../colour.mjs";
+import { base, colourOf, contrast, colourOfRatio } from "../colour.mjs";
 import { count, duration, number, shown, time } from "../format.mjs";
 import { action } from "../keys.mjs";
 import { firstClosed, layout, lineAt, linesOfRows, rowsOf } from "../layout.mjs";
 import { Line, bars, copyDown, pixel, steps } from "../paint.mjs";
+import { nsOf, ratioText } from "../compare.mjs";
+import { Pyramid, Spans } from "../runs.mjs";
 import { START, fromFragment, toFragment } from "../state.mjs";
+import { Numbers } from "../stored.mjs";
 import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "../tiles.mjs";
 
 /** Numbers that are the same in every run. */
@@ -90,16 +93,17 @@ test("the address says what is looked at, and what is wrong in it is left out", 
   for (let turn = 0; turn < 300; turn += 1) {
     const state = {
       t: next(2) ? [next(1000) - 500, 1000 + next(1e9)] : null,
-      sel: [null, "op:4294967297", "call:-3"][next(3)],
+      sel: [null, "op:4294967297", "call:-3", "b.op:7"][next(4)],
       range: next(2) ? [next(10), 10 + next(10)] : null,
       q: ["", "a&b=c#d", "re:^(x|y)%", "核 µ"][next(4)],
       closed: [null, [], ["p1.0", "g0,1"], ["&="]][next(4)],
       marks: [[], [[5, "warm-up"], [70, "a,b:c&d=#"]], [[-3, "核"]]][next(3)],
-      tab: ["details", "search", "trace"][next(3)],
+      shift: [null, 0, -1500, 9e15][next(4)],
+      tab: ["details", "search", "compare"][next(3)],
     };
     assert.deepEqual(fromFragment(toFragment(state)), state);
   }
-  for (const wrong of ["", "#", "#t=1", "#t=2,1", "#t=a,b", "#sel=x:1", "#sel=op:1e9", "#tab=none", "#q=%E0%A4%A", "#x=y&&=", "#t=1,9e99", "#m=", "#m=x:1", "#m=1", "#m=99999999999999999999:a", "#m=9999999999999999:a"]) {
+  for (const wrong of ["", "#", "#t=1", "#t=2,1", "#t=a,b", "#sel=x:1", "#sel=op:1e9", "#tab=none", "#q=%E0%A4%A", "#x=y&&=", "#t=1,9e99", "#m=", "#m=x:1", "#m=1", "#m=99999999999999999999:a", "#m=9999999999999999:a", "#shift=1.5", "#shift=x", "#sel=c.op:1"]) {
     assert.deepEqual(fromFragment(wrong), { ...START }, wrong);
   }
 });
@@ -252,4 +256,57 @@ test("keys do what the list says, wherever letters lie", () => {
   assert.equal(key("N", "KeyN", { shiftKey: true }), "previousHit");
   assert.equal(key("w", "KeyW", { ctrlKey: true }), null);
   assert.equal(key("Tab", "Tab"), null);
+});
+
+test("times that people write, and how much slower something is", () => {
+  const written = [["1.5ms", 1.5e6], ["-20us", -2e4], ["3 s", 3e9], ["12", 12], ["+7ns", 7], ["", NaN], ["x", NaN], ["1 h", NaN]];
+  for (const [text, ns] of written) assert.equal(nsOf(text), ns, text);
+  assert.deepEqual([1, 1.5, 12.34, 250, NaN].map(ratioText), ["×1.00", "×1.50", "×12.3", "×250", ""]);
+  for (const isDark of [false, true]) {
+    for (const ratio of [undefined, 1e-12, 0.3, 0.8, 1, 1.4, 2, 1e9]) {
+      const { fill, label } = colourOfRatio(ratio, isDark);
+      assert.ok(fill.every((part) => part >= 0 && part <= 255));
+      assert.ok(contrast(fill, label) >= 4.5, `${ratio}`);
+    }
+    const [fast, same, slow] = [0.5, 1, 2].map((ratio) => colourOfRatio(ratio, isDark).fill);
+    assert.ok(fast[2] > fast[0] && slow[0] > slow[2] && Math.max(...same) - Math.min(...same) < 30);
+  }
+});
+
+test("numbers of a column are those that were written", () => {
+  const bytes = [0, 127, 0x80, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2];
+  const numbers = new Numbers(Uint8Array.from(bytes));
+  assert.deepEqual([numbers.next(), numbers.next(), numbers.next(), numbers.next()], [0, 127, 128, 2 ** 53 - 1]);
+  assert.deepEqual([numbers.signed(), numbers.signed()], [-1, 1]);
+  assert.throws(() => numbers.next(), /cut off/);
+  const least = new Numbers(Uint8Array.from([...new Array(9).fill(0xff), 0x01]));
+  assert.equal(least.long(), -(2n ** 63n));
+});
+
+test("rows of a page without a server are what a count of each bucket gives", () => {
+  const next = numbers(9);
+  for (const many of [40, 3000]) {
+    const [start, end] = [[], []];
+    let at = 5;
+    for (let event = 0; event < many; event += 1) {
+      start.push((at += next(3) ? next(30) : 500 + next(4000)));
+      end.push((at += next(8) ? next(20) : 3000));
+    }
+    const duration = end.map((to, place) => to - start[place]);
+    const pyramid = new Pyramid(new Spans(Float64Array.from(start), Float64Array.from(end), Uint32Array.from(start.keys()), Float64Array.from(duration)));
+    for (let level = 0; level < 22; level += 2) {
+      const size = 2 ** level;
+      const from = Math.floor((at / size) * 0.4);
+      const runs = pyramid.runs(level, from, from + 64);
+      for (let bucket = from; bucket < from + 64; bucket += 1) {
+        const [low, high] = [bucket * size, (bucket + 1) * size];
+        const inside = start.flatMap((begin, event) => (begin < high && (end[event] > low || begin >= low) ? [event] : []));
+        const run = runs.find((one) => one.first <= bucket && bucket < one.first + one.length);
+        assert.equal(run === undefined, inside.length === 0, `${level} ${bucket}`);
+        if (run) assert.equal(run.event, inside.reduce((best, event) => (duration[event] > duration[best] ? event : best)));
+      }
+      const begun = start.filter((begin) => begin >= from * size && begin < (from + 64) * size).length;
+      assert.equal(runs.reduce((sum, run) => sum + run.count, 0), begun);
+    }
+  }
 });

@@ -3,15 +3,17 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{self, HeaderMap, HeaderValue};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::request::Parts;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use flate2::Compression;
@@ -19,15 +21,25 @@ use flate2::write::GzEncoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::compared::Alignment;
+use super::published::Now;
 use super::{Served, assets};
+use crate::delta;
 use crate::details;
+use crate::pool::Pool;
 use crate::search;
 use crate::statistics::{self, By, Selection, Sort};
 use crate::tiles::{self, Asked};
-use crate::timeline::{Facts, Group, Row, Timeline};
+use crate::timeline::{Facts, Group, Row, Source, Timeline};
 
 /// Answers that are longer are compressed: a tunnel looks like this machine.
 const PLAIN_BYTES: usize = 64 << 10;
+
+/// Says of what was shown an answer is.
+const VERSION: HeaderName = HeaderName::from_static("rpd-version");
+
+/// A page that waits for a trace to grow is answered after this all the same.
+const MOST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Names in an answer.
 const MOST_NAMES: usize = 4096;
@@ -36,9 +48,9 @@ const MOST_NAMES: usize = 4096;
 const NAME_BYTES: usize = 512;
 
 /// What can be asked. That the first part of a path is the token, is checked before.
-pub(super) fn routes() -> Router<Arc<Served>> {
+pub(super) fn routes(served: Arc<Served>) -> Router<Arc<Served>> {
+    let numbered = axum::middleware::from_fn_with_state(served, numbered);
     Router::new()
-        .route("/{token}/", get(async || page("index.html")))
         .route("/{token}/trace", get(trace))
         .route("/{token}/tiles", get(tiles))
         .route("/{token}/names", get(names))
@@ -46,8 +58,13 @@ pub(super) fn routes() -> Router<Arc<Served>> {
         .route("/{token}/event", get(event))
         .route("/{token}/search", get(find))
         .route("/{token}/statistics", get(statistics))
-        .route("/{token}/next", get(next))
+        .route("/{token}/next", get(next_of_name))
+        .route("/{token}/deltas", get(deltas))
+        .route("/{token}/", get(async || page("index.html")))
         .route("/{token}/alive", get(async || StatusCode::NO_CONTENT))
+        .route_layer(numbered)
+        .route("/{token}/grown", get(grown))
+        .route("/{token}/align", get(align))
         .route("/{token}/{file}", get(async |Path((_, file)): Path<(String, String)>| page(&file)))
 }
 
@@ -115,11 +132,11 @@ impl IntoResponse for Refused {
     }
 }
 
-/// The timeline, once it is read.
-fn timeline(served: &Served) -> Result<&Timeline, Refused> {
-    match served.timeline.get() {
+/// The timeline, once there is one.
+fn timeline(served: &Served) -> Result<Arc<Timeline>, Refused> {
+    match served.published.now().timeline {
         Some(Ok(timeline)) => Ok(timeline),
-        Some(Err(error)) => Err(Refused(StatusCode::INTERNAL_SERVER_ERROR, error.clone())),
+        Some(Err(error)) => Err(Refused(StatusCode::INTERNAL_SERVER_ERROR, error)),
         None => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, "the trace is still being read".to_string())),
     }
 }
@@ -134,37 +151,125 @@ async fn worked_out(work: impl FnOnce() -> Response + Send + 'static) -> Respons
 /// The trace, or how far its reading has come.
 async fn trace(State(served): State<Arc<Served>>, headers: HeaderMap) -> Response {
     #[derive(Serialize)]
-    struct Reading {
-        is_read: bool,
-        rows: u64,
-        of: u64,
-    }
-    #[derive(Serialize)]
     struct Whole<'a> {
-        is_read: bool,
+        #[serde(flatten)]
+        growth: Growth,
+        /// Of the first trace.
         facts: &'a Facts,
+        traces: Vec<OneTrace<'a>>,
         groups: &'a [Group],
         names: usize,
         bytes_of_levels: usize,
     }
-    if served.timeline.get().is_none() {
-        let rows = served.progress.rows.load(Ordering::Relaxed);
-        let of = served.progress.of.load(Ordering::Relaxed);
-        return json(&headers, &Reading { is_read: false, rows, of });
+    /// A trace, and where it begins, ns.
+    #[derive(Serialize)]
+    struct OneTrace<'a> {
+        facts: &'a Facts,
+        shift_ns: u64,
     }
-    match timeline(&served) {
-        Err(refused) => refused.into_response(),
-        Ok(timeline) => json(
+    let now = served.published.now();
+    let growth = Growth::of(&served, &now);
+    match now.timeline {
+        None => json(&headers, &growth),
+        Some(Err(error)) => failure(StatusCode::INTERNAL_SERVER_ERROR, &error),
+        Some(Ok(timeline)) => json(
             &headers,
             &Whole {
-                is_read: true,
-                facts: &timeline.facts,
+                growth,
+                facts: &timeline.sources[0].facts,
+                traces: timeline
+                    .sources
+                    .iter()
+                    .map(|Source { facts, shift_ns, .. }| OneTrace { facts, shift_ns: *shift_ns })
+                    .collect(),
                 groups: &timeline.groups,
                 names: timeline.names.len(),
                 bytes_of_levels: timeline.rows.iter().map(Row::bytes).sum(),
             },
         ),
     }
+}
+
+/// How far the reading has come.
+#[derive(Serialize)]
+struct Growth {
+    /// Whether there is something to be shown.
+    is_read: bool,
+    /// Whether that is all of the trace.
+    is_whole: bool,
+    /// Whether the trace may grow.
+    is_live: bool,
+    /// Number of what is shown.
+    version: u64,
+    rows: u64,
+    of: u64,
+    /// Why it grows no more.
+    note: Option<String>,
+}
+
+impl Growth {
+    fn of(served: &Served, now: &Now) -> Growth {
+        Growth {
+            is_read: now.timeline.is_some(),
+            is_whole: now.is_whole,
+            is_live: served.is_live,
+            version: now.version,
+            rows: served.progress.rows.load(Ordering::Relaxed),
+            of: served.progress.of.load(Ordering::Relaxed),
+            note: now.note.clone(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Known {
+    version: u64,
+}
+
+/// Waits until something else is shown than what the page knows.
+async fn grown(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(Known { version }): Parameters<Known>,
+) -> Response {
+    // A page that waits is a page that asks.
+    let _ = tokio::time::timeout(MOST_PATIENCE, served.published.other_than(version)).await;
+    served.touch();
+    json(&headers, &Growth::of(&served, &served.published.now()))
+}
+
+/// Lays the second trace where it is to be.
+async fn align(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(alignment): Parameters<Alignment>,
+) -> Response {
+    worked_out(move || {
+        let timeline = &*match timeline(&served) {
+            Ok(timeline) => timeline,
+            Err(refused) => return refused.into_response(),
+        };
+        if timeline.sources.len() < 2 {
+            return failure(StatusCode::NOT_FOUND, "there is one trace only");
+        }
+        match served.compared.aligned(timeline, &alignment) {
+            Ok(timeline) => {
+                served.published.put(Ok(timeline), true);
+                json(&headers, &Growth::of(&served, &served.published.now()))
+            }
+            Err(error) => failure(StatusCode::BAD_REQUEST, &format!("{error:#}")),
+        }
+    })
+    .await
+}
+
+/// Says to the page which of what was shown an answer is from; 0 where that changed meanwhile.
+async fn numbered(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+    let before = served.published.version();
+    let mut response = next.run(request).await;
+    let version = if served.published.version() == before { before } else { 0 };
+    response.headers_mut().insert(VERSION, HeaderValue::from(version));
+    response
 }
 
 #[derive(Deserialize)]
@@ -187,7 +292,7 @@ async fn tiles(
     Parameters(TilesOf { level, first, tiles, rows }): Parameters<TilesOf>,
 ) -> Response {
     worked_out(move || {
-        let timeline = match timeline(&served) {
+        let timeline = &*match timeline(&served) {
             Ok(timeline) => timeline,
             Err(refused) => return refused.into_response(),
         };
@@ -230,7 +335,7 @@ async fn value(
         greatest: Option<String>,
     }
     worked_out(move || {
-        let timeline = match timeline(&served) {
+        let timeline = &*match timeline(&served) {
             Ok(timeline) => timeline,
             Err(refused) => return refused.into_response(),
         };
@@ -285,6 +390,9 @@ struct WhichEvent {
     /// Otherwise the id of an operation, or of a call.
     op: Option<i64>,
     call: Option<i64>,
+    /// Of the trace with this number.
+    #[serde(default)]
+    source: usize,
     /// Otherwise the first of this row.
     row: Option<u32>,
     /// How many events further, in its row.
@@ -297,23 +405,23 @@ struct WhichEvent {
 async fn event(
     State(served): State<Arc<Served>>,
     headers: HeaderMap,
-    Parameters(WhichEvent { event, op, call, row, further, brief }): Parameters<WhichEvent>,
+    Parameters(WhichEvent { event, op, call, source, row, further, brief }): Parameters<WhichEvent>,
 ) -> Response {
     worked_out(move || {
-        let timeline = match timeline(&served) {
+        let timeline = &*match timeline(&served) {
             Ok(timeline) => timeline,
             Err(refused) => return refused.into_response(),
         };
         let event = event
-            .or_else(|| timeline.event_of(true, op?))
-            .or_else(|| timeline.event_of(false, call?))
+            .or_else(|| timeline.event_of(source, true, op?))
+            .or_else(|| timeline.event_of(source, false, call?))
             .or_else(|| timeline.first_of(row?))
             .and_then(|event| timeline.further(event, further));
         let Some(mut found) = event.and_then(|event| details::brief(timeline, event)) else {
             return failure(StatusCode::NOT_FOUND, "the trace has no such event");
         };
         if brief != Some(true) {
-            let completed = served.pool.get().and_then(|connection| {
+            let completed = served.pool(found.source).and_then(Pool::get).and_then(|connection| {
                 let (trace, version) = &*connection;
                 details::complete(&mut found, trace, *version)
             });
@@ -337,7 +445,7 @@ async fn find(
     Parameters(Text { q }): Parameters<Text>,
 ) -> Response {
     worked_out(move || {
-        let timeline = match timeline(&served) {
+        let timeline = &*match timeline(&served) {
             Ok(timeline) => timeline,
             Err(refused) => return refused.into_response(),
         };
@@ -378,7 +486,7 @@ async fn of_selection(
     work: impl FnOnce(&Timeline, &Selection<'_>, &Selected) -> Response + Send + 'static,
 ) -> Response {
     worked_out(move || {
-        let timeline = match timeline(&served) {
+        let timeline = &*match timeline(&served) {
             Ok(timeline) => timeline,
             Err(refused) => return refused.into_response(),
         };
@@ -405,7 +513,19 @@ async fn statistics(
     .await
 }
 
-async fn next(
+async fn deltas(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(asked): Parameters<Selected>,
+) -> Response {
+    of_selection(served, asked, move |timeline, selection, _| match timeline.sources.len() {
+        2 => json(&headers, &delta::deltas(timeline, selection)),
+        _ => failure(StatusCode::NOT_FOUND, "there is one trace only"),
+    })
+    .await
+}
+
+async fn next_of_name(
     State(served): State<Arc<Served>>,
     headers: HeaderMap,
     Parameters(asked): Parameters<Selected>,

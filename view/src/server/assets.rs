@@ -6,7 +6,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 macro_rules! assets {
     ($($name:literal: $kind:expr,)*) => {
         /// Name, type and content of each.
-        const ASSETS: &[(&str, &str, &[u8])] = &[$(($name, $kind, include_bytes!(concat!("../../page/", $name)))),*];
+        pub(crate) const ASSETS: &[(&str, &str, &[u8])] = &[$(($name, $kind, include_bytes!(concat!("../../page/", $name)))),*];
     };
 }
 
@@ -17,16 +17,21 @@ assets! {
     "app.mjs": SCRIPT,
     "axis.mjs": SCRIPT,
     "colour.mjs": SCRIPT,
+    "compare.mjs": SCRIPT,
     "elements.mjs": SCRIPT,
+    "embedded.mjs": SCRIPT,
     "format.mjs": SCRIPT,
+    "growth.mjs": SCRIPT,
     "keys.mjs": SCRIPT,
     "layout.mjs": SCRIPT,
     "marks.mjs": SCRIPT,
     "names.mjs": SCRIPT,
     "paint.mjs": SCRIPT,
     "panes.mjs": SCRIPT,
+    "runs.mjs": SCRIPT,
     "server.mjs": SCRIPT,
     "state.mjs": SCRIPT,
+    "stored.mjs": SCRIPT,
     "tiles.mjs": SCRIPT,
     "timeline.mjs": SCRIPT,
 }

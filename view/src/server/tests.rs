@@ -60,11 +60,14 @@ impl Tested {
     fn new() -> Tested {
         let directory = TempDir::new().unwrap();
         let file = trace(directory.path());
-        let server = Server::of(&file, IpAddr::V4(Ipv4Addr::LOCALHOST), 0, &Silent).unwrap();
-        let (connection, version) = &server.trace;
-        let timeline = reading::read(&file, (connection, *version), &server.served.progress).unwrap();
-        assert!(server.served.timeline.set(Ok(timeline)).is_ok());
-        Tested { served: Arc::clone(&server.served), port: server.address.port(), directory }
+        Tested::of(directory, &[file])
+    }
+
+    fn of(directory: TempDir, files: &[std::path::PathBuf]) -> Tested {
+        let serving = Serving { files, is_live: false, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 };
+        let Server { traces, served, address, .. } = Server::of(&serving, &Silent).unwrap();
+        reader::whole(traces, &served);
+        Tested { served, port: address.port(), directory }
     }
 
     fn path(&self, path: &str) -> String {
@@ -231,6 +234,8 @@ fn questions_that_make_no_sense_are_answered_with_what_is_wrong() {
         "statistics?from=0&to=1&by=luck",
         "statistics?from=0&to=1&sort=cats",
         "next?from=0&to=1&name=x",
+        "grown",
+        "grown?version=x",
     ] {
         let path = path.replace('>', "%3e").replace('(', "%28");
         let (status, _, body) = tested.ask(Method::GET, &tested.path(&path), &[]);
@@ -280,6 +285,86 @@ fn an_event_has_all_that_the_file_says() {
     assert!(cells.contains(&serde_json::json!(["apiName_id", "hipLaunchKernel"])), "{cells:?}");
     let hostile = tested.json("event?op=23");
     assert_eq!(hostile["text"], HOSTILE);
+}
+
+/// Two traces, of which the second is that of the first with other times.
+fn compared() -> Tested {
+    let directory = TempDir::new().unwrap();
+    let one = trace(directory.path());
+    let other = directory.path().join("other.rpd");
+    fs::copy(&one, &other).unwrap();
+    let connection = Connection::open(&other).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE rocpd_op SET start = start + 700, \"end\" = \"end\" + 900 WHERE id = 21;
+             INSERT INTO rocpd_string (id, string) VALUES (7, 'UserMarker'), (8, 'step');
+             INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES (31, 7, 7, 1600, 1700, 7, 8), (32, 7, 7, 1800, 1900, 7, 8);",
+        )
+        .unwrap();
+    Connection::open(&one)
+        .unwrap()
+        .execute_batch(
+            "INSERT INTO rocpd_string (id, string) VALUES (7, 'UserMarker'), (8, 'step');
+             INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES (31, 7, 7, 1700, 1800, 7, 8);",
+        )
+        .unwrap();
+    Tested::of(directory, &[one, other])
+}
+
+#[test]
+fn two_traces_are_aligned_as_is_asked() {
+    let tested = compared();
+    let shifts = || {
+        let traces = tested.json("trace")["traces"].clone();
+        [traces[0]["shift_ns"].as_u64().unwrap(), traces[1]["shift_ns"].as_u64().unwrap()]
+    };
+    let start = |source: usize| tested.json(&format!("event?op=21&source={source}"))["start_ns"].clone();
+    // The first operation of A begins 1000 behind its first call, that of B 1500.
+    assert_eq!(shifts(), [500, 0]);
+    assert_eq!((start(0), start(1)), (1500.into(), 1700.into()));
+    tested.json("align?by=event");
+    assert_eq!(shifts(), [0, 0]);
+    tested.json("align?by=hand&ns=250");
+    assert_eq!((shifts(), start(1)), ([0, 250], 1950.into()));
+    tested.json("align?by=op");
+    assert_eq!(shifts(), [500, 0]);
+    let name = tested.json("event?call=31")["name"].clone();
+    tested.json(&format!("align?by=marker&name={name}&nth=1"));
+    assert_eq!(shifts(), [0, 100]);
+    // What the file says stays what it says.
+    assert_eq!((start(1), &tested.json("event?op=21&source=1")["begin_ns"]), (1800.into(), &"2700".into()));
+    assert_eq!(tested.json("event?op=21")["begin_ns"], "2000");
+    let version = tested.json("trace")["version"].clone();
+    for (wrong, words) in [
+        (format!("align?by=marker&name={name}&nth=2"), "trace A has 1"),
+        (format!("align?by=marker&name={name}&nth=0"), "trace A has 1"),
+        ("align?by=hand".to_string(), "how far"),
+        ("align?by=hand&ns=9223372036854775807".to_string(), "30 days"),
+        ("align?by=luck".to_string(), "parameters"),
+    ] {
+        let (status, _, body) = tested.ask(Method::GET, &tested.path(&wrong), &[]);
+        assert_eq!(status, 400, "{wrong}");
+        assert!(
+            String::from_utf8_lossy(&body).contains(words),
+            "{wrong}: {}",
+            String::from_utf8_lossy(&body)
+        );
+    }
+    assert_eq!(tested.json("trace")["version"], version);
+    let alone = Tested::new();
+    assert_eq!(alone.get(&alone.path("align?by=op"), &[]), 404);
+}
+
+#[test]
+fn answers_say_what_they_are_of() {
+    let tested = compared();
+    let (_, headers, _) = tested.ask(Method::GET, &tested.path("tiles?level=0&first=0&tiles=1&rows=0"), &[]);
+    assert_eq!(headers["rpd-version"], "1");
+    tested.json("align?by=event");
+    let (_, headers, _) = tested.ask(Method::GET, &tested.path("names?from=0"), &[]);
+    assert_eq!(headers["rpd-version"], "2");
+    // Who knows an older one is told of the newer at once.
+    assert_eq!(tested.json("grown?version=1")["version"], 2);
 }
 
 #[test]
@@ -337,6 +422,41 @@ proptest! {
             let (status, headers, _) = tested.ask(Method::GET, &uri.to_string(), &[]);
             prop_assert!(!status.is_server_error(), "{status} {path}");
             prop_assert!(headers.contains_key("content-security-policy"));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_damaged_file_gives_answers_or_says_what_is_wrong(
+        damage in prop::collection::vec((100usize..1_000_000, prop::collection::vec(any::<u8>(), 1..80)), 1..12),
+    ) {
+        let directory = TempDir::new().unwrap();
+        let file = trace(directory.path());
+        let mut bytes = fs::read(&file).unwrap();
+        for (at, bits) in damage {
+            let at = at % (bytes.len() - bits.len());
+            bytes[at..at + bits.len()].copy_from_slice(&bits);
+        }
+        fs::write(&file, bytes).unwrap();
+        let files = [file];
+        let serving = Serving { files: &files, is_live: false, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 };
+        if let Ok(Server { traces, served, address, .. }) = Server::of(&serving, &Silent) {
+            reader::whole(traces, &served);
+            let tested = Tested { served, port: address.port(), directory };
+            let (status, _, body) = tested.ask(Method::GET, &tested.path("trace"), &[]);
+            let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            match status.as_u16() {
+                200 => prop_assert!(said["groups"].is_array()),
+                500 => prop_assert!(said["error"].as_str().is_some_and(|error| error.len() > 10)),
+                other => prop_assert!(false, "{other}"),
+            }
+            for question in ["event?event=0", "search?q=a", "statistics?from=0&to=99", "tiles?level=0&first=0&tiles=1&rows=0"] {
+                let (_, _, body) = tested.ask(Method::GET, &tested.path(question), &[]);
+                prop_assert!(!body.is_empty());
+            }
         }
     }
 }

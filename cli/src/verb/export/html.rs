@@ -12,7 +12,7 @@ use crate::args::region::REGION_HELP;
 /// Write a page with what the reports say, for any browser: one file, without network
 ///
 /// What each GPU did; kernels, PyTorch's operators, calls, markers, copies, streams and ranks as tables that can be sorted and searched.
-/// The page loads nothing and sends nothing: it can be mailed and kept.
+/// The page loads nothing and sends nothing: it can be mailed and kept. The timeline is another page: rpd export timeline.
 #[derive(Args)]
 #[command(after_help = format!("\
 Sections:

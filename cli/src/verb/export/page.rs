@@ -1,0 +1,68 @@
+//! `rpd export timeline`: the page of `rpd view` with its trace in it.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use rpd_view::export::{self, Arguments, MOST_BYTES};
+use rpd_view::gathering::Progress;
+use rpd_view::reading::{Part, assemble, gather};
+
+use super::timeline::TimelineArgs;
+use crate::args::region::REGION_HELP;
+use crate::output::note::note;
+
+/// Write the timeline of rpd view as a page, for any browser: one file, without network
+///
+/// The same page as rpd view shows: pan, zoom, search, tables, links from calls to operations. It loads nothing and sends nothing: it can
+/// be mailed and kept. What the reports say is another page: rpd export html.
+#[derive(Args)]
+#[command(after_help = format!("\
+It has the names, times, ids and links of events, what sensors read, and the arguments of calls where --args asks for them, which may be
+private. All columns of a row stay in the trace. An event takes 6 to 12 bytes; above --max-mb nothing is written, and the
+message says what part would fit. The same trace gives the same bytes.
+
+{REGION_HELP}
+
+Example:
+  rpd export timeline trace.rpd -o trace.html
+  rpd export timeline trace.rpd --in 'step 7' --args -o step7.html
+  rpd export timeline trace.rpd --start 25% --end 30% -o part.html"))]
+pub(super) struct Page {
+    #[command(flatten)]
+    timeline: TimelineArgs,
+    /// Write the arguments of calls as well
+    #[arg(long)]
+    args: bool,
+    /// The most that the page may have, in MB of 10^6 bytes; at most 268
+    #[arg(long, value_name = "MB", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=MOST_BYTES / 1_000_000))]
+    max_mb: u64,
+}
+
+impl Page {
+    /// Writes the page to standard output or to the file.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, the page would be too large, or the output cannot be written.
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let Page { timeline, args, max_mb } = self;
+        let (name, told) = timeline.write(|source, out| {
+            let (trace, version) = source.trace;
+            let mut gathered = gather(source.file, source.trace, &Progress::default(), &mut |_| ())?;
+            let selected = source.region.select(trace, version)?;
+            if !selected.is_everything() {
+                gathered.retain(
+                    |call| selected.has_call(call),
+                    |op| selected.has_op(op),
+                    |gpu, times| selected.of_run(gpu, times),
+                );
+            }
+            let timeline = assemble(vec![Part { gathered, shift_ns: 0 }])?;
+            let arguments = args.then(|| Arguments::read(trace, version, &timeline)).transpose()?;
+            out.write_all(&export::page(&timeline, arguments.as_ref(), max_mb * 1_000_000)?)?;
+            Ok(export::told(&timeline, arguments.as_ref()))
+        })?;
+        note(format_args!("{name}: the page has {told}"));
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,63 @@
+// Columns that a page carries: base64 of compressed bytes, numbers of seven bits a byte with the lowest first.
+
+/** Bytes of base64. */
+function bytesOf(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const raw = atob(text);
+  const bytes = new Uint8Array(raw.length);
+  for (let at = 0; at < raw.length; at += 1) bytes[at] = raw.charCodeAt(at);
+  return bytes;
+}
+
+/** The bytes of a column; its elements go away. @param {string} name @returns {Promise<Uint8Array>} */
+export async function column(name) {
+  const elements = [...document.querySelectorAll(`script[data-column="${name}"]`)];
+  if (!elements.length) throw new Error(`the page lacks its column ${name}: it is cut off`);
+  const parts = elements.map((element) => {
+    const part = bytesOf(element.textContent);
+    element.remove();
+    return part;
+  });
+  return new Uint8Array(await new Response(new Blob(parts).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
+}
+
+/** Reads numbers one after another. */
+export class Numbers {
+  /** @param {Uint8Array} bytes */
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.at = 0;
+  }
+
+  /** The next one, below 2^53. */
+  next() {
+    let number = 0;
+    let scale = 1;
+    for (;;) {
+      const byte = this.bytes[this.at++];
+      if (byte === undefined) throw new Error("the page is cut off");
+      number += (byte & 127) * scale;
+      if (byte < 128) return number;
+      scale *= 128;
+    }
+  }
+
+  /** The next one that may be negative. */
+  signed() {
+    const number = this.next();
+    return number % 2 ? -(number + 1) / 2 : number / 2;
+  }
+
+  /** The next one that may be negative, of 64 bits. @returns {bigint} */
+  long() {
+    let number = 0n;
+    let shift = 0n;
+    for (;;) {
+      const byte = this.bytes[this.at++];
+      if (byte === undefined) throw new Error("the page is cut off");
+      number |= BigInt(byte & 127) << shift;
+      if (byte < 128) return BigInt.asIntN(64, (number >> 1n) ^ -(number & 1n));
+      shift += 7n;
+    }
+  }
+}
