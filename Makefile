@@ -142,6 +142,7 @@ install-built:
 	install -s -m 644 $(RELEASE)/librpd_tracer.so $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
 	install -s -m 644 $(RELEASE)/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_remote.so
 	install -s -m 644 $(RELEASE)/librpd_hip.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
+	install -s -m 644 $(RELEASE)/librpd_libraries.so $(DESTDIR)$(PREFIX)/lib/librpd_libraries.so
 	install -m 644 include/rpd_tracer.h include/rpd_probe.h include/rpd_handler.h $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 644 sql/queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/queries
@@ -155,7 +156,7 @@ install-built:
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rpd $(DESTDIR)$(PREFIX)/lib/librpd_tracer.so
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,rpd_tracer.h rpd_probe.h rpd_handler.h)
-	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
+	rm -f $(DESTDIR)$(PREFIX)/bin/rpdRemote $(DESTDIR)$(PREFIX)/lib/librpd_remote.so $(DESTDIR)$(PREFIX)/lib/librpd_libraries.so $(DESTDIR)$(PREFIX)/lib/librpd_hip.so
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,runTracer.sh loadTracer.sh $(FRONTS))
 	rm -rf $(DESTDIR)$(PREFIX)/lib/rpd $(DESTDIR)$(PREFIX)/share/rpd
 	rm -f $(foreach command,rpd rpdRemote,$(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1/$(command).1 man/man1/$(command)-*.1 \

@@ -46,7 +46,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mangled =
         MANGLED.into_iter().filter(|(name, _)| names.contains(name)).map(|(name, symbol)| (symbol, name));
     let symbols: BTreeMap<&str, &str> = names.iter().map(|name| (*name, *name)).chain(mangled).collect();
-    let mut text = format!("symbols! {{ {}\n", symbols.len());
+    // In a process without HIP there is no GPU: hipErrorNoDevice.
+    let mut text = format!(
+        "rpd_interposition::interpose! {{ asks c\"rpd_hip_symbol\", without 100; {}\n",
+        symbols.len()
+    );
     for (place, (symbol, name)) in symbols.iter().enumerate() {
         writeln!(text, "    {place} {symbol} c\"{symbol}\" c\"{name}\";")?;
     }

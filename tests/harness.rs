@@ -14,8 +14,8 @@ mod trace;
 
 pub(crate) use artifacts::{
     aql_code_object, block_kernel, candidate, code_object, compared_candidate, dh_comms_program, hip_library,
-    hip_symbols, loader, newer_rocm, probe_candidate, program, recorder, rpd, rpd_remote, saxpy_candidate,
-    software_gpu, validate_candidate,
+    hip_symbols, library_symbols, loader, newer_rocm, probe_candidate, program, recorder, rpd, rpd_remote,
+    saxpy_candidate, software_gpu, validate_candidate,
 };
 pub(crate) use clock::{boot_minus_monotonic, monotonic};
 pub(crate) use held::HeldThread;

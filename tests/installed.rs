@@ -62,6 +62,7 @@ fn an_installation_works_alone_and_goes_away() {
         "include/rpd_probe.h",
         "include/rpd_tracer.h",
         "lib/librpd_hip.so",
+        "lib/librpd_libraries.so",
         "lib/librpd_tracer.so",
         "share/rpd/queries/ktop.sql",
         "share/rpd/queries/topDiff.sql",

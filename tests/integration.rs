@@ -103,6 +103,9 @@ mod misfortune;
 // `rpd record`, `rpd info`, `rpd top` on what really was recorded.
 mod command;
 
+// Calls of GPU libraries: librpd_libraries.so.
+mod library_calls;
+
 // Programs of libraries that nobody here wrote.
 mod libraries;
 mod primitives;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, tool};
+use crate::harness::{Dir, Expected, Loading, Ran, Run, Trace, code_object, not_tested, program, rpd, tool};
 use crate::replace::{assert_named, dispatches, replaced_of, with_caches};
 
 /// Runs the program without the recorder and with it; the file equals the device's log, every kernel has its name.
@@ -297,4 +297,126 @@ fn triton_kernels_run_in_other_builds() {
         assert!(ran.expect(0).stderr.contains(why), "{ran}");
         assert_eq!(dir.trace("trace.rpd").number("select count(*) from ext_replacement"), replaced, "{ran}");
     }
+}
+
+/// `program` with calls of that library recorded, on so many GPUs; what `rpd libraries` says of the trace.
+fn with_library_calls(dir: &Dir, name: &str, library: &str, gpus: u32) -> (Trace, Vec<serde_json::Value>) {
+    let run = Run::new(dir, program(name)).gpus(gpus).recorded(Loading::RpdRecord).timeout(LONG);
+    let ran = run.record_option(&format!("--libraries={library}")).run();
+    assert_eq!(ran.expect(0).stdout, "done\n", "{ran}");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    Expected::of(&dir.logs()[0].1).assert_equals(&trace);
+    let file = dir.path("trace.rpd");
+    let said = tool(rpd().to_str().unwrap(), &["libraries", "--json", file.to_str().unwrap()]);
+    (trace, serde_json::from_str(&said).unwrap())
+}
+
+/// rocBLAS loads its kernels for many seconds on a busy machine.
+const LONG: std::time::Duration = std::time::Duration::from_secs(300);
+
+#[track_caller]
+fn of_function<'a>(all: &'a [serde_json::Value], function: &str) -> Vec<&'a serde_json::Value> {
+    let found: Vec<_> = all.iter().filter(|of| of["function"] == function).collect();
+    assert!(!found.is_empty(), "no {function} in {all:#?}");
+    found
+}
+
+/// Calls with the kernels that Tensile chose for them, and library_trace.csv as madengine made it of rocBLAS's and Tensile's logs.
+#[test]
+#[ignore = "make matrix: needs librocblas-dev"]
+fn calls_of_rocblas_have_their_kernels() {
+    let dir = Dir::new();
+    let (trace, all) = with_library_calls(&dir, "blas", "rocblas", 1);
+    let chosen = |of: &&serde_json::Value| {
+        of["kernels"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|kernel| kernel["name"].as_str().unwrap().starts_with("Cijk_"))
+    };
+    let products: Vec<&serde_json::Value> = all.iter().filter(chosen).collect();
+    let calls: u64 = products.iter().map(|of| of["calls"].as_u64().unwrap()).sum();
+    let operations: u64 = products.iter().map(|of| of["operations"].as_u64().unwrap()).sum();
+    assert_eq!((calls, operations), (7, 7), "{products:#?}");
+    assert_eq!(
+        trace.number("select count(distinct kernelName) from kernel where kernelName like 'Cijk_%'"),
+        5
+    );
+    for of in of_function(&all, "rocblas_sgemm") {
+        assert!(of["gflop_per_s"].as_f64().unwrap() > 0.0 && of["gb_per_s"].as_f64().unwrap() > 0.0, "{of}");
+    }
+    let file = dir.path("trace.rpd");
+    let date = ["--date", "2026-11-22 10:03:46"];
+    let arguments = [&["export", "library-trace", file.to_str().unwrap()], &date[..]].concat();
+    let written = crate::harness::command(rpd())
+        .args(&arguments)
+        .env("MAD_MODEL_NAME", "blas_sample")
+        .output()
+        .unwrap();
+    let written = String::from_utf8(written.stdout).unwrap();
+    let logged = include_str!("../fixtures/library-logs/library_trace.csv");
+    // rocBLAS's own line for scal is wrong: it lacks the type. Lines of the profile are in its log alone.
+    let is_in_trace = |line: &&str| !line.contains(" -f scal ") && !line.contains(",rocblas_function,");
+    let same =
+        |text: &str| text.split_inclusive('\n').filter(is_in_trace).map(String::from).collect::<Vec<_>>();
+    assert_eq!(same(&written), same(logged));
+    assert!(
+        written.contains(",./rocblas-bench -f scal -r f32_r -n 1000 --alpha 2.5 --incx 1,1\r\n"),
+        "{written}"
+    );
+}
+
+#[test]
+#[ignore = "make matrix: needs librccl-dev"]
+fn collectives_have_their_bytes_and_bandwidth() {
+    let dir = Dir::new();
+    let (_, all) = with_library_calls(&dir, "collectives", "rccl", 2);
+    // Bytes as rccl-tests count them, and what the bus carries of each.
+    let expected = [
+        ("ncclAllReduce", 4096.0, 1.0),
+        ("ncclBroadcast", 4096.0, 1.0),
+        ("ncclAllGather", 8192.0, 0.5),
+        ("ncclReduceScatter", 4096.0, 0.5),
+    ];
+    for (function, bytes, factor) in expected {
+        let [of] = of_function(&all, function)[..] else { panic!("{function}: {all:#?}") };
+        assert_eq!(
+            (of["library"].as_str(), of["calls"].as_u64(), of["operations"].as_u64()),
+            (Some("rccl"), Some(2), Some(2)),
+            "{of}"
+        );
+        let rate = 2.0 * bytes / of["gpu_ns"].as_f64().unwrap();
+        assert!((of["gb_per_s"].as_f64().unwrap() - rate).abs() < 1e-9, "{of}");
+        assert!((of["bus_gb_per_s"].as_f64().unwrap() - rate * factor).abs() < 1e-9, "{of}");
+    }
+    for function in ["ncclSend", "ncclRecv"] {
+        let calls: u64 = of_function(&all, function).iter().map(|of| of["calls"].as_u64().unwrap()).sum();
+        assert_eq!(calls, 2, "{function}");
+    }
+    let [sum] = of_function(&all, "ncclAllReduce")[..] else { panic!() };
+    assert_eq!(sum["bench"], "all_reduce_perf -b 4096 -e 4096 -d float -o sum -g 2");
+}
+
+#[test]
+#[ignore = "make matrix: needs librocfft-dev"]
+fn transforms_have_their_plan() {
+    let dir = Dir::new();
+    let (_, all) = with_library_calls(&dir, "transform", "rocfft", 1);
+    let [execute] = of_function(&all, "rocfft_execute")[..] else { panic!("{all:#?}") };
+    assert_eq!(execute["bench"], "rocfft-bench --length 64 -b 1 -t 0 --precision single");
+    assert!(execute["operations"].as_u64() >= Some(1), "{execute}");
+}
+
+#[test]
+#[ignore = "make matrix: needs librocsparse-dev"]
+fn products_of_sparse_matrices_have_their_kernels() {
+    let dir = Dir::new();
+    let (_, all) = with_library_calls(&dir, "sparse", "rocsparse", 1);
+    let [product] = of_function(&all, "rocsparse_scsrmv")[..] else { panic!("{all:#?}") };
+    assert!(
+        product["configuration"].as_str().unwrap().contains("m=3 | n=3 | nnz=3 | alpha=1 |"),
+        "{product}"
+    );
+    assert!(product["kernels"][0]["name"].as_str().unwrap().contains("csrmv"), "{product}");
 }

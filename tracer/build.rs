@@ -1,5 +1,8 @@
-//! Link options of librpd_tracer.so that cargo has no key for, and the wrappers of HIP's functions.
+//! Link options of librpd_tracer.so that cargo has no key for, the wrappers of HIP's functions, and how many
+//! functions of other libraries there are.
 
+#[path = "build/library.rs"]
+mod library;
 #[path = "build/wrappers.rs"]
 mod wrappers;
 
@@ -10,5 +13,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A missing symbol shows when the library is built, not inside somebody's program.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
     println!("cargo:rerun-if-changed=build.rs");
+    library::write()?;
     wrappers::write()
 }

@@ -25,6 +25,7 @@ mod graph;
 mod handler;
 mod info;
 mod kernel;
+mod libraries;
 mod manual;
 mod markers;
 mod memory;
@@ -107,6 +108,7 @@ verbs! {
     Categories(categories::Categories),
     Kernel(kernel::Kernel),
     Copies(copies::Copies),
+    Libraries(libraries::Libraries),
     Queues(queues::Queues),
     Markers(markers::Markers),
     Table(table::Table),

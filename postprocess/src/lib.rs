@@ -15,17 +15,19 @@
 //! | `query/` | queries of a user's own, which may only read |
 //! | `region/` | a part of a trace as people name it: times, GPUs, queues, streams, processes, markers, kernels |
 //! | `export/` | a trace in the formats of other tools |
+//! | `library/` | calls of GPU libraries: their work, the command that runs one again, their logs |
 //! | `code/` | what kernels need, out of code objects |
 //! | `statistics/` | whether two samples differ, by how much; knows nothing of traces |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
-//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `export` -> `report`, `region`. No circle across folders.
+//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `export` -> `report`, `region`; `report` -> `library`. No circle across folders.
 
 #![deny(unsafe_code)]
 
 pub mod check;
 pub mod code;
 pub mod export;
+pub mod library;
 pub mod merge;
 pub mod moment;
 pub mod notes;

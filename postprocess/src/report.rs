@@ -11,6 +11,7 @@ pub mod durations;
 pub mod gaps;
 pub mod gpu_time;
 pub mod kernel;
+pub mod libraries;
 pub mod marker_table;
 pub mod markers;
 pub mod memory;

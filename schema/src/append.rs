@@ -6,8 +6,9 @@ use crate::id::{ApiId, CodeObjectId, LOCAL_IDS, Offset, OpId, SavedCodeId, Strin
 use crate::intern::Interned;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
-    Finding, InputSignal, InstrumentationRow, KernelApiRow, MonitorRow, NumberedMonitor, NumberedValidation,
-    OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel, StackFrame, StringRow, TickRow, ValidationRow,
+    Finding, InputSignal, InstrumentationRow, KernelApiRow, LibraryCallRow, MonitorRow, NumberedMonitor,
+    NumberedValidation, OpRow, ReplacementRow, Row, SavedCodeRow, SavedKernel, StackFrame, StringRow,
+    TickRow, ValidationRow,
 };
 use rpd_sql::insert::{self, Insert};
 use rusqlite::types::Value;
@@ -200,6 +201,16 @@ impl Appender {
     pub fn replacement(&mut self, row: &ReplacementRow) -> Result<(), Error> {
         self.add(LateTables::Replacement, row.largest_id())?;
         push!(self, replacements, *row)
+    }
+
+    /// Says that a call is one of a library; the first one adds the table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::api`].
+    pub fn library_call(&mut self, row: &LibraryCallRow) -> Result<(), Error> {
+        self.add(LateTables::LibraryCall, row.largest_id())?;
+        push!(self, library_calls, *row)
     }
 
     /// Says what a dispatch's two kernels left in a buffer; the first one adds the table.

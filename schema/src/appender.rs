@@ -81,11 +81,12 @@ pub(crate) enum LateTables {
     Replacement,
     Validation,
     Instrumentation,
+    LibraryCall,
     Tick,
 }
 
 impl LateTables {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 
     fn text(self) -> &'static str {
         match self {
@@ -94,6 +95,7 @@ impl LateTables {
             LateTables::Replacement => rpd_sql::ext::REPLACEMENT,
             LateTables::Validation => rpd_sql::ext::VALIDATION,
             LateTables::Instrumentation => rpd_sql::ext::INSTRUMENTATION,
+            LateTables::LibraryCall => rpd_sql::ext::LIBRARYCALL,
             LateTables::Tick => rpd_sql::ext::TICK,
         }
     }

@@ -64,7 +64,7 @@ pub use process::Processes;
 pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, noted_sessions, sessions};
 pub use table::{
     ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence,
-    Finding, InstrumentationRow, KernelApiRow, MonitorRow, OpRow, Outcome, ReplacementRow, SavedCodeRow,
-    THE_PROGRAM, TickRow, ValidationRow,
+    Finding, InstrumentationRow, KernelApiRow, LibraryCallRow, MonitorRow, OpRow, Outcome, ReplacementRow,
+    SavedCodeRow, THE_PROGRAM, TickRow, ValidationRow,
 };
 pub use version::{Version, identify, identify_within};

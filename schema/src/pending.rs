@@ -3,8 +3,8 @@
 use crate::batch::Batch;
 use crate::table::{
     ApiOp, ApiRow, BarrierRow, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow,
-    InputSignal, KernelApiRow, NumberedMonitor, NumberedValidation, OpRow, ReplacementRow, Row, SavedCodeRow,
-    SavedKernel, StackFrame, StringRow, TickRow,
+    InputSignal, KernelApiRow, LibraryCallRow, NumberedMonitor, NumberedValidation, OpRow, ReplacementRow,
+    Row, SavedCodeRow, SavedKernel, StackFrame, StringRow, TickRow,
 };
 use rpd_sql::insert::Insert;
 
@@ -50,6 +50,7 @@ pending! {
     candidates: CandidateRow<'_>,
     replacements: ReplacementRow,
     validations: NumberedValidation<'_>,
+    library_calls: LibraryCallRow,
     ticks: TickRow,
     monitors: NumberedMonitor<'_>,
     stack_frames: StackFrame,

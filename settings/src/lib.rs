@@ -5,6 +5,7 @@
 //! | `quantity.rs` | times (`1.5ms`) and sizes (`512MiB`) |
 //! | `nearest.rs` | the known name that a misspelt one is nearest to |
 //! | `variable.rs` | the names of the environment variables |
+//! | `library.rs` | the names of libraries whose calls are recorded |
 //! | `sensor.rs` | the names of sensors |
 //! | `rank.rs` | the rank of a process in its job |
 //! | `library_filter.rs` | files that say which libraries' kernels may be replaced |
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod file_name;
+pub mod library;
 pub mod library_filter;
 pub mod measure;
 mod nearest;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 40] = [
+pub const RECORDER: [&str; 41] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -27,6 +27,7 @@ pub const RECORDER: [&str; 40] = [
     "RPDT_CUPTI_YIELD",
     "RPDT_CUDA_APIS",
     "RPDT_CUDA_GRAPHS",
+    "RPDT_LIBRARIES",
     "RPDT_MONITOR",
     "RPDT_MONITOR_PERIOD",
     "RPDT_SYSFS",

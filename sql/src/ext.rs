@@ -19,6 +19,9 @@ pub const VALIDATION: &str = include_str!("../ext/validation.sql");
 /// their views: what instrumented kernels streamed out. Added with the first.
 pub const INSTRUMENTATION: &str = include_str!("../ext/instrumentation.sql");
 
+/// Table `ext_librarycall` and view `libraryCall`: calls of GPU libraries. Added with the first.
+pub const LIBRARYCALL: &str = include_str!("../ext/librarycall.sql");
+
 /// Table `ext_tick`: the device's raw tick counts of an op. Added on request.
 pub const TICK: &str = include_str!("../ext/tick.sql");
 
@@ -41,5 +44,5 @@ pub const GRAPH_KERNEL: &str = include_str!("../ext/graph_kernel.sql");
 pub const GRAPH_KERNEL_PLAIN: &str = include_str!("../ext/graph_kernel_plain.sql");
 
 /// What a recorder adds to a fresh file when it has the first row of it.
-pub const RECORDERS: [&str; 6] =
-    [KERNELCODEOBJECT, CODEOBJECT, REPLACEMENT, VALIDATION, INSTRUMENTATION, TICK];
+pub const RECORDERS: [&str; 7] =
+    [KERNELCODEOBJECT, CODEOBJECT, REPLACEMENT, VALIDATION, INSTRUMENTATION, LIBRARYCALL, TICK];

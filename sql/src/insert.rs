@@ -185,6 +185,10 @@ pub const EXT_REPLACEMENT: Insert = Insert {
     columns: &["id", "op_id", "original_kernel_id", "replacement_kernel_id", "candidate_id"],
 };
 
+/// `ext_librarycall`.
+pub const EXT_LIBRARYCALL: Insert =
+    Insert { table: "ext_librarycall", columns: &["api_ptr_id", "domain_id", "category_id"] };
+
 /// `ext_validation`.
 pub const EXT_VALIDATION: Insert = Insert {
     table: "ext_validation",

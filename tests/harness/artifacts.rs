@@ -48,7 +48,16 @@ fn build() -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["build", "--quiet", "--release", "--target-dir"]).arg(target());
     cargo.args(["-p", "rpd-tracer", "-p", "rpd-roctx", "-p", "rpd-simgpu", "-p", "rpd-cli"]);
-    cargo.args(["-p", "rpd-remote", "-p", "rpd-remote-command", "-p", "rpd-hip-symbols"]);
+    cargo.args([
+        "-p",
+        "rpd-remote",
+        "-p",
+        "rpd-remote-command",
+        "-p",
+        "rpd-hip-symbols",
+        "-p",
+        "rpd-library-symbols",
+    ]);
     // Cargo sets this for the test program; the build must not depend on it.
     cargo.env_remove("LD_LIBRARY_PATH");
     let output = cargo.output().map_err(|error| format!("{cargo:?}: {error}"))?;
@@ -71,6 +80,11 @@ pub(crate) fn software_gpu() -> PathBuf {
 /// librpd_hip.so.
 pub(crate) fn hip_symbols() -> PathBuf {
     built("librpd_hip.so")
+}
+
+/// librpd_libraries.so.
+pub(crate) fn library_symbols() -> PathBuf {
+    built("librpd_libraries.so")
 }
 
 /// librpd_remote.so.
@@ -115,6 +129,9 @@ const CODE_SECOND: &[&str] = &[
 ];
 const CODE_FIRST: &[&str] =
     &["hipcc", "--offload-arch=gfx900", "-O2", "-shared", "-fPIC", "-DNAME=first", "-DNEEDS=second"];
+/// Stands in for GPU libraries.
+const STAND_IN: &[&str] =
+    &["hipcc", "--offload-arch=gfx900", "-O2", "-shared", "-fPIC", "-Wl,-soname,stand_in_libraries"];
 /// More than the smallest buffers may hold.
 const MODULE_LARGE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "-O2", "-DTABLE=(1<<19)"];
 /// rocPRIM's headers take long to compile, and want C++14.
@@ -187,6 +204,10 @@ pub(crate) fn program(name: &str) -> PathBuf {
         ),
         "rccl" => ("tests/programs/libraries/rccl.hip".into(), HIP, &["-lrccl"]),
         "rocblas" => ("tests/programs/libraries/rocblas.hip".into(), HIP, &["-lrocblas"]),
+        "blas" => ("tests/programs/libraries/blas.hip".into(), HIP, &["-lrocblas"]),
+        "collectives" => ("tests/programs/libraries/collectives.hip".into(), HIP, &["-lrccl"]),
+        "transform" => ("tests/programs/libraries/transform.hip".into(), HIP, &["-lrocfft"]),
+        "sparse" => ("tests/programs/libraries/sparse.hip".into(), HIP, &["-lrocsparse"]),
         "triton" => ("tests/programs/libraries/triton.hip".into(), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
         "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps"
@@ -233,6 +254,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "libcuda.so.1" => {
             ("fixtures/simcuda/libcuda.c".into(), SIMCUDA, &["-Wl,-soname,libcuda.so.1", "-ldl", "-lpthread"])
         }
+        "library_calls" => ("tests/programs/library/calls.hip".into(), HIP, &["-ldl"]),
+        "stand_in_libraries" => ("tests/programs/library/library.hip".into(), STAND_IN, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),
         "plain_interceptor" => ("tests/programs/plain_interceptor.cpp".into(), HSA_TOOL, &[]),
         _ => panic!("no program is called {name}"),
@@ -244,6 +267,11 @@ pub(crate) fn program(name: &str) -> PathBuf {
     if name == "code_first" {
         let second = format!("-Wl,{}", program("code_second").display());
         return compiled(name, &source, compiler, &[&second]);
+    }
+    if name == "library_calls" {
+        let stand_in = program("stand_in_libraries");
+        let found = format!("-Wl,-rpath,{}", stand_in.parent().unwrap_or(&stand_in).display());
+        return compiled(name, &source, compiler, &["-ldl", &format!("-Wl,{}", stand_in.display()), &found]);
     }
     compiled(name, &source, compiler, libraries)
 }
@@ -357,6 +385,9 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
     let mut files = vec![root().join(source), root().join("fixtures/programs/check.h")];
     if source.starts_with("fixtures/simcuda") {
         files.push(root().join("fixtures/simcuda/simcuda.h"));
+    }
+    if source.starts_with("tests/programs/library/") {
+        files.push(root().join("tests/programs/library/calls.h"));
     }
     if compiler.contains(&PROBE_HEADER) {
         files.extend(["include/rpd_probe.h", "include/rpd_handler.h"].map(|header| root().join(header)));

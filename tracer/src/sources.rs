@@ -3,6 +3,7 @@
 pub mod cuda;
 pub mod hip;
 pub mod hsa;
+pub mod library;
 pub mod monitor;
 pub mod nvtx;
 pub mod roctx;
@@ -20,8 +21,16 @@ use crate::intercept::{self, validate};
 
 /// All of them, in the order in which they are told of anything: markers, which wait for nothing; then the runtime before what is built
 /// upon it.
-pub(crate) static ALL: &[&dyn Source] =
-    &[&roctx::Roctx, &nvtx::Nvtx, &rpd::Rpd, &hsa::HsaSource, &hip::Hip, &cuda::Cuda, &monitor::Monitor];
+pub(crate) static ALL: &[&dyn Source] = &[
+    &roctx::Roctx,
+    &nvtx::Nvtx,
+    &rpd::Rpd,
+    &hsa::HsaSource,
+    &hip::Hip,
+    &cuda::Cuda,
+    &library::Library,
+    &monitor::Monitor,
+];
 
 /// What is known of GPUs and kernels, whichever source found it out.
 pub(crate) struct KnownGpus;

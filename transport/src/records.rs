@@ -211,7 +211,7 @@ pub struct Call {
     pub start: u64,
     /// It is about to return.
     pub end: u64,
-    /// Its id.
+    /// Its id, `correlation::NONE` where no operation refers to it.
     pub correlation: u64,
     /// Bytes of arguments.
     pub arguments: u32,

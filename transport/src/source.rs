@@ -155,6 +155,13 @@ pub enum Detail {
     Launch(Launch),
     /// It copies.
     Copy(Transfer),
+    /// It is a call of a library.
+    Library {
+        /// The library.
+        domain: &'static str,
+        /// What it does, such as `blas`.
+        category: &'static str,
+    },
 }
 
 /// Arguments of a launch.

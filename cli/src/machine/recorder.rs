@@ -9,7 +9,7 @@ use rpd_postprocess::text::counted;
 
 use super::finding::Finding;
 use super::system::System;
-use crate::record::preload::{self, LIBRARY, SYMBOLS};
+use crate::record::preload::{self, LIBRARY, LIBRARY_SYMBOLS, SYMBOLS};
 use crate::record::report::RunReport;
 use crate::record::roctx;
 
@@ -25,7 +25,7 @@ pub(crate) fn examine(system: &System) -> Vec<Finding> {
         Err(error) => return vec![Finding::missing("recorder", format!("{error:#}"), ANEW)],
     };
     let mut findings = vec![loads(system, &library)];
-    let mut absent: Vec<&str> = [SYMBOLS, REMOTE]
+    let mut absent: Vec<&str> = [SYMBOLS, LIBRARY_SYMBOLS, REMOTE]
         .into_iter()
         .filter(|name| preload::beside_library(&library, name).is_err())
         .collect();
@@ -33,7 +33,10 @@ pub(crate) fn examine(system: &System) -> Vec<Finding> {
         absent.push("libroctx64.so.4");
     }
     findings.push(match absent.is_empty() {
-        true => Finding::ok("its other libraries", format!("{SYMBOLS}, {REMOTE}, libroctx64.so.4")),
+        true => Finding::ok(
+            "its other libraries",
+            format!("{SYMBOLS}, {LIBRARY_SYMBOLS}, {REMOTE}, libroctx64.so.4"),
+        ),
         false => Finding::warn(
             "its other libraries",
             format!(

@@ -8,7 +8,7 @@ use super::finding::Finding;
 use super::system::System;
 
 /// What the recorder is called in every installation.
-const OWN: [&str; 3] = ["librpd_tracer.so", "librpd_hip.so", "librpd_remote.so"];
+const OWN: [&str; 4] = ["librpd_tracer.so", "librpd_hip.so", "librpd_libraries.so", "librpd_remote.so"];
 /// Beginnings of names of libraries that profile GPUs when they are preloaded.
 const PROFILERS: [&str; 9] = [
     "librocprofiler",

@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 pub(crate) const LIBRARY: &str = "librpd_tracer.so";
 /// The library with HIP's names, installed beside it.
 pub(crate) const SYMBOLS: &str = "librpd_hip.so";
+/// The library with the names of GPU libraries' functions, installed beside it.
+pub(crate) const LIBRARY_SYMBOLS: &str = "librpd_libraries.so";
 /// Names the recorder, or the directory it is in, before any other place.
 const PATH_VARIABLE: &str = "RPD_TRACER_PATH";
 

@@ -6,6 +6,7 @@ mod columns;
 mod flame;
 mod html;
 mod kineto;
+mod library_trace;
 mod lines;
 mod page;
 mod perfetto;
@@ -41,6 +42,8 @@ enum Format {
     Timeline(page::Page),
     Collapsed(flame::Collapsed),
     Speedscope(flame::Speedscope),
+    LibraryTrace(library_trace::LibraryTrace),
+    LibraryPerf(library_trace::LibraryPerf),
     Csv(lines::Csv),
     Jsonl(lines::Jsonl),
     Arrow(columns::Arrow),
@@ -63,6 +66,8 @@ impl Export {
             Format::Timeline(page) => page.run(),
             Format::Collapsed(collapsed) => collapsed.run(),
             Format::Speedscope(speedscope) => speedscope.run(),
+            Format::LibraryTrace(calls) => calls.run(),
+            Format::LibraryPerf(calls) => calls.run(),
             Format::Csv(csv) => csv.run(),
             Format::Jsonl(jsonl) => jsonl.run(),
             Format::Arrow(arrow) => arrow.run(),

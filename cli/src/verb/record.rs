@@ -17,6 +17,7 @@ use rpd_duration_log::LogFormat;
 use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
 
+use crate::args::libraries::{self, Libraries};
 use crate::args::monitor::{self, Monitored};
 use crate::args::{code, hip_apis, log_format, misunderstood, replacement, value};
 use crate::output::note::note;
@@ -88,6 +89,10 @@ pub(crate) struct Record {
     /// How graphs are recorded on NVIDIA's GPUs: each node, or each launch as a whole, which costs the program less [default: node]
     #[arg(long, value_name = "HOW", value_enum)]
     pub(super) cuda_graphs: Option<CudaGraphs>,
+    /// Record calls of these GPU libraries with their arguments: rocblas, hipblas, hipblaslt, miopen, rccl, rocfft, rocsparse,
+    /// rocsolver, cublas, cublaslt, cudnn, nccl and cufft, with commas between them, or all; `rpd libraries` says what they did
+    #[arg(long, value_name = "LIBRARIES", value_parser = libraries::parse)]
+    pub(super) libraries: Option<Libraries>,
     /// Sample the sensors of AMD GPUs into the table rocpd_monitor: power, energy, vram, sclk, mclk, temp_edge, temp_hotspot,
     /// temp_mem, gpu_util and mem_util, with commas between them, or all. PERIOD is the time from one sample to the next, from
     /// 1ms to 60s [default: 10ms]
@@ -267,8 +272,14 @@ impl Record {
             }
             _ => None,
         };
-        let libraries: Vec<&Path> =
-            [Some(library.as_path()), symbols.as_deref()].into_iter().flatten().collect();
+        let wants_libraries = self.libraries.is_some()
+            || env::var_os("RPDT_LIBRARIES").is_some_and(|names| !names.is_empty() && names != "none");
+        let library_symbols = match wants_libraries {
+            true => Some(preload::beside_library(&library, preload::LIBRARY_SYMBOLS)?),
+            false => None,
+        };
+        let preloaded = [Some(library.as_path()), symbols.as_deref(), library_symbols.as_deref()];
+        let preloaded: Vec<&Path> = preloaded.into_iter().flatten().collect();
         let program = executable::resolve(name, env::var_os("PATH").as_deref());
         let words: Vec<OsString> = env::args_os().collect();
         if let Some(meant) = misunderstood::value_without_equals(&words, name, program.is_ok()) {
@@ -295,7 +306,7 @@ impl Record {
         }
 
         let mut environment = vec![
-            ("LD_PRELOAD", preload::ld_preload(&libraries, env::var_os("LD_PRELOAD").as_deref())),
+            ("LD_PRELOAD", preload::ld_preload(&preloaded, env::var_os("LD_PRELOAD").as_deref())),
             ("RPDT_FILENAME", destination.for_recorder()),
             // Absolute, because the command may change its directory.
             ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),
@@ -317,6 +328,7 @@ impl Record {
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
             ("RPDT_CUDA_GRAPHS", self.cuda_graphs.map(|how| how.name().to_string())),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
+            ("RPDT_LIBRARIES", self.libraries.as_ref().map(Libraries::variable)),
             ("RPDT_MONITOR", self.monitor.as_ref().map(|monitored| monitored.sensors.clone())),
             ("RPDT_MONITOR_PERIOD", self.monitor.as_ref().and_then(|monitored| monitored.period.clone())),
             ("LOGDUR_FILTER", self.kernels.clone()),
@@ -327,6 +339,8 @@ impl Record {
             ("RPDT_VALIDATE_AS", self.validate_as.clone()),
             ("RPDT_SEED", self.seed.map(|seed| seed.to_string())),
         ];
+        let ranges = self.libraries.iter().flat_map(Libraries::ranges);
+        environment.extend(ranges.map(|(name, value)| (name, OsString::from(value))));
         if let Some(directory) = &self.save_code {
             let directory = match directory.as_os_str().is_empty() {
                 true => {

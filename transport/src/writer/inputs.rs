@@ -53,7 +53,9 @@ impl ThreadInput {
             match entry.kind {
                 Kind::Call => {
                     let call: Call = bytemuck::pod_read_unaligned(entry.body);
-                    held.drained(call.correlation);
+                    if call.correlation != correlation::NONE {
+                        held.drained(call.correlation);
+                    }
                     if let Some(log) = log {
                         log.call(&call);
                     }

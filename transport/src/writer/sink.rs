@@ -10,6 +10,7 @@ use super::rows::Rows;
 use super::session;
 use super::turn::{GATE, Turns};
 use crate::analyzed;
+use crate::correlation;
 use crate::counters::Cause;
 use crate::recorder::Recorder;
 use crate::records::ring::Entry;
@@ -153,16 +154,15 @@ impl<'a> Sink<'a> {
             return Added::Marker;
         }
         let call: Call = bytemuck::pod_read_unaligned(entry.body);
-        self.held.drained(call.correlation);
+        if call.correlation != correlation::NONE {
+            self.held.drained(call.correlation);
+        }
         if let Some(log) = &mut self.log {
             log.call(&call);
         }
         let behind = entry.text.split_at_checked(call.arguments as usize);
-        let (arguments, frames) = behind.unwrap_or_default();
-        self.write(|rows, appender| {
-            rows.call(appender, tid, &call, arguments)?;
-            rows.stack(appender, &call, frames)
-        });
+        let behind = behind.unwrap_or_default();
+        self.write(|rows, appender| rows.call(appender, tid, &call, behind));
         Added::Call
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Reference {
 }
 
 /// References of the format, for files whose tables do not declare them.
-const KNOWN: [(&str, &str, &str); 41] = [
+const KNOWN: [(&str, &str, &str); 44] = [
     ("rocpd_api", "apiName_id", "rocpd_string"),
     ("rocpd_api", "category_id", "rocpd_string"),
     ("rocpd_api", "domain_id", "rocpd_string"),
@@ -51,6 +51,9 @@ const KNOWN: [(&str, &str, &str); 41] = [
     ("ext_replacement", "replacement_kernel_id", "rocpd_kernelcodeobject"),
     ("ext_replacement", "candidate_id", "ext_candidate"),
     ("ext_validation", "op_id", "rocpd_op"),
+    ("ext_librarycall", "api_ptr_id", "rocpd_api"),
+    ("ext_librarycall", "domain_id", "rocpd_string"),
+    ("ext_librarycall", "category_id", "rocpd_string"),
     ("ext_instrumentation", "op_id", "rocpd_op"),
     ("ext_instrumentation", "kernelName_id", "rocpd_string"),
     ("ext_memoryaccess", "instrumentation_id", "ext_instrumentation"),

@@ -1,24 +1,29 @@
 //! Rows of calls: the call, and the launch or copy that it asked for.
 
-use rpd_schema::{ApiRow, Appender, CopyApiRow, Error, Fence, KernelApiRow};
+use rpd_schema::{ApiId, ApiRow, Appender, CopyApiRow, Error, Fence, KernelApiRow, LibraryCallRow};
 
 use super::{CopyDirection, Rows};
+use crate::correlation;
 use crate::records::{Call, NO_GPU, NO_KERNEL};
 use crate::source::{Detail, Launch, Transfer};
 
 impl Rows {
-    /// A call of thread `tid` with its arguments.
+    /// A call of thread `tid` with its arguments and its stack frames.
     pub(in crate::writer) fn call(
         &mut self,
         appender: &mut Appender,
         tid: u32,
         call: &Call,
-        arguments: &[u8],
+        (arguments, frames): (&[u8], &[u8]),
     ) -> Result<(), Error> {
         let source = self.recorder.source(call.source);
         let Some(text) = source.and_then(|source| source.describe(call, arguments)) else { return Ok(()) };
         let tid = if call.tid == 0 { tid } else { call.tid };
-        let id = self.call_id(call.correlation);
+        let id = match call.correlation {
+            // No operation refers to it.
+            correlation::NONE => self.call_id(correlation::next()),
+            correlation => self.call_id(correlation),
+        };
         let name = appender.intern(text.name)?;
         let args = appender.intern(&text.arguments)?;
         appender.api(&ApiRow { id, pid: self.pid, tid, start: call.start, end: call.end, name, args })?;
@@ -27,20 +32,19 @@ impl Rows {
         self.recorded.launches += u64::from(has_kernel && text.launches);
         match text.detail {
             // One that dispatched its kernel is described by the dispatch, see `Rows::dispatch`.
-            Detail::Launch(launch) if call.submitted == 0 => self.launch(appender, call, &launch),
-            Detail::Copy(copy) => self.transfer(appender, call, &copy),
-            _ => Ok(()),
+            Detail::Launch(launch) if call.submitted == 0 => self.launch(appender, call, &launch)?,
+            Detail::Copy(copy) => self.transfer(appender, call, &copy)?,
+            Detail::Library { domain, category } => {
+                let (domain, category) = (appender.intern(domain)?, appender.intern(category)?);
+                appender.library_call(&LibraryCallRow { api: id, domain, category })?;
+            }
+            _ => {}
         }
+        self.stack(appender, id, frames)
     }
 
     /// The stack frames of a call whose row is there.
-    pub(in crate::writer) fn stack(
-        &mut self,
-        appender: &mut Appender,
-        call: &Call,
-        words: &[u8],
-    ) -> Result<(), Error> {
-        let id = self.call_id(call.correlation);
+    fn stack(&mut self, appender: &mut Appender, id: ApiId, words: &[u8]) -> Result<(), Error> {
         let Some(frames) = &mut self.frames else { return Ok(()) };
         let words = words.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
         self.recorded.stacks += frames.add(appender, id, words)?;

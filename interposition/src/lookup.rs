@@ -1,19 +1,19 @@
-//! `dlsym` and `dlvsym`: whoever looks HIP's functions up in HIP's own handle (ctypes, Julia) gets those of this library, and whoever asks
-//! whether HIP is there gets the truth.
+//! `dlsym` and `dlvsym`: whoever looks functions up in the handle of the library that has them (ctypes, Julia) gets those of the preloaded
+//! one, and whoever asks whether they are there gets the truth.
 //!
 //! What `RTLD_NEXT` means depends on the code that asks, which the real function knows by its return address: there, and for all other
 //! names, it is jumped to as if it had been called itself; for `RTLD_DEFAULT` where what it finds may depend on that code.
 
-use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::loaded;
-use crate::{OWN, SYMBOLS, next};
+use crate::{Interposed, next};
 
-/// The two functions, by their place below.
-const PLAIN: usize = 0;
-const VERSIONED: usize = 1;
+/// `dlsym`, by its place below.
+pub const PLAIN: usize = 0;
+/// `dlvsym`.
+pub const VERSIONED: usize = 1;
 const FUNCTIONS: [&CStr; 2] = [c"dlsym", c"dlvsym"];
 /// Zero until the first call.
 static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
@@ -21,19 +21,21 @@ static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 type Real = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 
 /// What becomes of a look-up, in the two registers of a result.
+#[derive(Debug)]
 #[repr(C)]
-struct LookupAnswer {
+pub struct LookupAnswer {
     /// The function to go on in, 0 for none.
-    jump: usize,
+    pub jump: usize,
     /// Without one: what is returned.
-    value: usize,
+    pub value: usize,
 }
 
 /// What the code at `caller` gets.
 ///
 /// # Safety
 /// As the real function demands; `version` is used for `dlvsym` only.
-unsafe extern "C" fn answer(
+pub unsafe fn answer(
+    interposed: &Interposed,
     handle: *mut c_void,
     name: *const c_char,
     version: *const c_char,
@@ -45,14 +47,14 @@ unsafe extern "C" fn answer(
     if name.is_null() {
         return leave;
     }
-    let Some(place) = place(name) else { return leave };
-    let own = OWN.get(place).map_or(0, |function| *function as usize);
+    let Some(place) = place(interposed.symbols, name) else { return leave };
+    let own = interposed.own.get(place).map_or(0, |function| *function as usize);
     // SAFETY: an address of dlsym or dlvsym; the former takes two arguments, and does not see the third.
     let look_up = |handle, which| unsafe {
         real(which).map_or(0, |real| std::mem::transmute::<usize, Real>(real)(handle, name, version) as usize)
     };
     let is_default = handle == libc::RTLD_DEFAULT;
-    let value = match SYMBOLS.get(place).and_then(|symbol| next::original(symbol)) {
+    let value = match interposed.symbols.get(place).and_then(|symbol| next::original(symbol)) {
         None if handle == libc::RTLD_NEXT => look_up(handle, PLAIN),
         None => match look_up(handle, which) {
             // Nobody else has it: the real function is to say so, to `dlerror` as well.
@@ -62,7 +64,7 @@ unsafe extern "C" fn answer(
         Some(_) if handle == libc::RTLD_NEXT => return leave,
         Some(original) => match look_up(handle, which) {
             found if found == original => own,
-            // This library's are there for everybody. A library that asks may have loaded HIP for itself alone, and not the program.
+            // This library's are there for everybody. A library that asks may have loaded it for itself alone, and not the program.
             found if found == own => match look_up(libc::RTLD_NEXT, PLAIN) {
                 0 if is_default && !loaded::is_of_program(caller) => return leave,
                 0 => 0,
@@ -75,10 +77,10 @@ unsafe extern "C" fn answer(
     LookupAnswer { jump: 0, value }
 }
 
-/// Place of HIP's function `name`. Found without a function of the C library: somebody else's may be in front of that, not ready yet.
-fn place(name: *const c_char) -> Option<usize> {
+/// Place of the function `name`. Found without a function of the C library: somebody else's may be in front of that, not ready yet.
+fn place(symbols: &[&CStr], name: *const c_char) -> Option<usize> {
     // SAFETY: NUL-terminated names, the caller's promise.
-    SYMBOLS.binary_search_by(|symbol| unsafe { loaded::compare(symbol.as_ptr(), name) }).ok()
+    symbols.binary_search_by(|symbol| unsafe { loaded::compare(symbol.as_ptr(), name) }).ok()
 }
 
 /// The next function of that name: the C library's, or that of somebody else who has one. None while this library is not relocated,
@@ -94,16 +96,19 @@ fn real(which: usize) -> Option<usize> {
     Some(found)
 }
 
+/// One of the two functions, which asks `answer`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! lookup {
     ($name:ident, $which:expr) => {
-        /// The function of that name, see the module.
+        /// The function of that name, see [`rpd_interposition::lookup`].
         ///
         /// # Safety
         /// As the C library demands.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name() {
-            naked_asm!(
+            ::std::arch::naked_asm!(
                 ".cfi_startproc",
                 "push rdi",
                 ".cfi_adjust_cfa_offset 8",
@@ -134,5 +139,3 @@ macro_rules! lookup {
         }
     };
 }
-lookup!(dlsym, PLAIN);
-lookup!(dlvsym, VERSIONED);

@@ -1,0 +1,222 @@
+//! `rpd export library-trace`, `rpd export library-perf`: calls of GPU libraries as madengine's users have them.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use chrono::Local;
+use clap::{Args, ValueHint};
+use rpd_escape::csv_field;
+use rpd_postprocess::library::{log, trace_csv};
+use rpd_postprocess::region::Region;
+use rpd_postprocess::report::libraries::{self, Configuration};
+use rpd_postprocess::text;
+use rpd_postprocess::trace;
+
+use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::output;
+use crate::output::file::OutputFile;
+use crate::output::note::note;
+use crate::output::progress::notes;
+use crate::verb::libraries::read_log;
+
+/// What both have in each row, for the help of both.
+const JOB_HELP: &str = "\
+jobid is $JENKINS_BUILD_NUMBER or 0, created_date the local time of writing, model $MAD_MODEL_NAME or empty.";
+
+/// Where the file goes, and what stands in each of its rows.
+#[derive(Args)]
+struct CsvArgs {
+    /// Write to this file [default: standard output, also for -]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Replace OUT if it exists; never a trace
+    #[arg(long)]
+    force: bool,
+    /// What stands in created_date in place of the time of writing
+    #[arg(long, value_name = "DATE")]
+    date: Option<String>,
+}
+
+impl CsvArgs {
+    fn job(&self) -> trace_csv::Job {
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let id = Some(variable("JENKINS_BUILD_NUMBER")).filter(|id| !id.is_empty());
+        let now = || Local::now().format("%Y-%m-%d %H:%M:%S").to_string();
+        trace_csv::Job {
+            id: id.unwrap_or_else(|| "0".to_string()),
+            created: self.date.clone().unwrap_or_else(now),
+            model: variable("MAD_MODEL_NAME"),
+        }
+    }
+
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        let Some(path) = self.output.as_deref().filter(|path| *path != Path::new("-")) else {
+            return output::write(|out| write(out));
+        };
+        let shown = text::escape(&path.to_string_lossy()).into_owned();
+        if rpd_schema::identify(path).is_ok() {
+            bail!("{shown} is a trace, which stays: name another file");
+        }
+        if fs::metadata(path).is_ok_and(|there| there.is_file()) && !self.force {
+            bail!("{shown}: the file exists already; name another, or replace it with --force");
+        }
+        let cannot = || format!("cannot write {shown}");
+        let mut file = OutputFile::at(path, &*notes()).with_context(cannot)?;
+        write(file.file()).with_context(cannot)?;
+        file.finish().with_context(cannot)
+    }
+}
+
+/// Write library_trace.csv, as madengine's library tracing tools do
+///
+/// Which configurations of rocBLAS, hipBLASLt, MIOpen and Tensile a program has used, and how often. From a trace recorded with --libraries,
+/// or from the libraries' logs.
+#[derive(Args)]
+#[command(after_help = format!("\
+Columns: jobid, created_date, model, library, config, calls; lines end with CR and LF.
+{JOB_HELP}
+
+From a trace: rocblas has the lines for rocblas-bench, hipblaslt those for hipblaslt-bench (where the library emits them as ranges),
+tensile the kernels that rocBLAS and hipBLASLt chose; rocblas_function and miopen are in logs alone. From logs: what madengine finds in them.
+
+{REGION_HELP}
+
+Example:
+  rpd export library-trace trace.rpd -o library_trace.csv
+  rpd export library-trace --log run.log -o library_trace.csv"))]
+pub(super) struct LibraryTrace {
+    /// The trace
+    #[arg(required_unless_present = "log", conflicts_with = "log")]
+    file: Option<PathBuf>,
+    /// Read what a program has printed, with ROCBLAS_LAYER=6, TENSILE_DB=0x8000, HIPBLASLT_LOG_MASK=32 or MIOPEN_ENABLE_LOGGING_CMD=1
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1..)]
+    log: Vec<PathBuf>,
+    #[command(flatten)]
+    csv: CsvArgs,
+    #[command(flatten)]
+    region: RegionArgs,
+}
+
+/// Write library_perf.csv: what each configuration of a library took
+///
+/// From a trace recorded with --libraries: the time is that of the program's own calls, nothing is run a second time.
+#[derive(Args)]
+#[command(after_help = format!("\
+Columns:
+  jobid, created_date, model
+  library, function, config
+  calls          how many
+  gpu_us         average time on the GPU of a call that launched something, microseconds
+  gflops, gb_per_s, bus_gb_per_s
+                 as rpd libraries has them; empty where they are not known
+  bench          the command that runs such a call by itself
+{JOB_HELP}
+
+{REGION_HELP}
+
+Example:
+  rpd export library-perf trace.rpd -o library_perf.csv"))]
+pub(super) struct LibraryPerf {
+    /// The trace
+    file: PathBuf,
+    #[command(flatten)]
+    csv: CsvArgs,
+    #[command(flatten)]
+    region: RegionArgs,
+}
+
+impl LibraryTrace {
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// When the trace or a log cannot be read or the output not be written.
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let mut seen = trace_csv::Seen::default();
+        match self.file {
+            Some(file) => {
+                let notes = notes();
+                let (trace, version) = trace::open(&file, &*notes)?;
+                let selected = Region::from(self.region).select(&trace, version)?;
+                libraries::configurations_seen((&trace, version), &selected, &mut seen)
+                    .with_context(|| format!("cannot read the library calls of {}", file.display()))?;
+            }
+            None => {
+                for file in &self.log {
+                    for line in read_log(file)?.lines() {
+                        if let Some(logged) = log::madengine(line) {
+                            seen.add(logged.library, &logged.configuration, logged.calls);
+                        }
+                    }
+                }
+            }
+        }
+        if seen.is_empty() {
+            note("no call of rocBLAS, hipBLASLt, MIOpen or Tensile was found: the file has a header alone");
+        }
+        let job = self.csv.job();
+        self.csv.write(|out| seen.write(&job, out))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl LibraryPerf {
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or the output not be written.
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let notes = notes();
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let selected = Region::from(self.region).select(&trace, version)?;
+        let found = libraries::Libraries::of((&trace, version), &selected)
+            .with_context(|| format!("cannot read the library calls of {}", self.file.display()))?;
+        drop((trace, notes));
+        if found.configurations.is_empty() {
+            note(
+                "the trace holds no such calls of libraries; they are recorded with: rpd record --libraries all -- COMMAND",
+            );
+        }
+        let job = self.csv.job();
+        self.csv.write(|out| write_perf(&job, &found.configurations, out))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn write_perf(job: &trace_csv::Job, configurations: &[Configuration], out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record([
+        "jobid",
+        "created_date",
+        "model",
+        "library",
+        "function",
+        "config",
+        "calls",
+        "gpu_us",
+        "gflops",
+        "gb_per_s",
+        "bus_gb_per_s",
+        "bench",
+    ])?;
+    let number = |number: Option<f64>| number.map(|number| format!("{number:.6}")).unwrap_or_default();
+    for of in configurations {
+        writer.write_record([
+            &*csv_field(&job.id),
+            &csv_field(&job.created),
+            &csv_field(&job.model),
+            &csv_field(&of.library),
+            &csv_field(&of.function),
+            &csv_field(&of.configuration),
+            &of.calls.to_string(),
+            &number(of.gpu_us),
+            &number(of.gflop_per_s),
+            &number(of.gb_per_s),
+            &number(of.bus_gb_per_s),
+            &csv_field(of.bench.as_deref().unwrap_or_default()),
+        ])?;
+    }
+    writer.flush()
+}

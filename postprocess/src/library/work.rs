@@ -1,0 +1,130 @@
+//! What a call computes and moves, by its arguments.
+
+use super::arguments::{Arguments, NumberType, blas};
+
+/// What one call does. Nothing where its arguments do not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Work {
+    /// Floating point operations; of a product of matrices 2mnk, of complex ones 8mnk.
+    pub flop: Option<f64>,
+    /// Bytes that it must read and write; of a collective those that each rank has in the end or gives.
+    pub bytes: Option<u64>,
+    /// By what the bytes of a collective over its time are multiplied so that the rate can be compared with that of the hardware, whatever
+    /// the number of ranks, as rccl-tests and nccl-tests do; nothing where that is not known.
+    pub bus_factor: Option<f64>,
+}
+
+/// A collective: its arguments that matter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Collective {
+    /// Bytes, as rccl-tests count them.
+    pub bytes: u64,
+    /// Ranks, where they are known.
+    pub ranks: Option<u64>,
+    /// See [`Work::bus_factor`].
+    pub bus_factor: Option<f64>,
+}
+
+impl Work {
+    /// Of a call of `function`.
+    #[must_use]
+    pub fn of(function: &str, arguments: &Arguments<'_>) -> Work {
+        if let Some(Collective { bytes, bus_factor, .. }) = Collective::of(function, arguments) {
+            return Work { flop: None, bytes: Some(bytes), bus_factor };
+        }
+        let Some((name, letter)) = blas(function) else { return Work::default() };
+        let given = |key| arguments.text(key).and_then(NumberType::of_value);
+        let types = ["a_type", "aType", "Atype"].into_iter().find_map(given).or(letter);
+        types.and_then(|types| of_blas(&name, types, arguments)).unwrap_or_default()
+    }
+}
+
+fn of_blas(name: &str, types: NumberType, arguments: &Arguments<'_>) -> Option<Work> {
+    let number = |names: &[&str]| arguments.number(names).map(|number| number as f64);
+    let batch = number(&["batch_count", "batchCount"]).unwrap_or(1.0);
+    // A multiplication and an addition of complex numbers are four of each.
+    let multiply_add = if types.is_complex { 8.0 } else { 2.0 };
+    let (flop, elements) = match name.split('_').next()? {
+        "gemm" => {
+            let (m, n, k) = (number(&["m"])?, number(&["n"])?, number(&["k"])?);
+            // The result is read as well, unless it is known not to be.
+            let results = if arguments.text("beta") == Some("0") { 1.0 } else { 2.0 };
+            (multiply_add * m * n * k, m * k + k * n + results * m * n)
+        }
+        "gemv" => {
+            let (m, n) = (number(&["m"])?, number(&["n"])?);
+            (multiply_add * m * n, m * n + m + n)
+        }
+        "axpy" => (multiply_add * number(&["n"])?, 3.0 * number(&["n"])?),
+        "dot" | "dotu" | "dotc" => (multiply_add * number(&["n"])?, 2.0 * number(&["n"])?),
+        "scal" => (multiply_add / 2.0 * number(&["n"])?, 2.0 * number(&["n"])?),
+        _ => return None,
+    };
+    let bytes = elements * types.bytes as f64 * batch;
+    Some(Work { flop: Some(flop * batch), bytes: Some(bytes as u64), bus_factor: None })
+}
+
+impl Collective {
+    /// Nothing where `function` is none.
+    #[must_use]
+    pub fn of(function: &str, arguments: &Arguments<'_>) -> Option<Collective> {
+        let size = match arguments.text("datatype")? {
+            "ncclInt8" | "ncclUint8" | "ncclFloat8e4m3" | "ncclFloat8e5m2" => 1,
+            "ncclFloat16" | "ncclBfloat16" => 2,
+            "ncclInt32" | "ncclUint32" | "ncclFloat32" => 4,
+            "ncclInt64" | "ncclUint64" | "ncclFloat64" => 8,
+            _ => return None,
+        };
+        let own = arguments.number(&["count", "sendcount", "recvcount"])?.checked_mul(size)?;
+        let ranks = arguments.number(&["nranks"]).filter(|ranks| *ranks > 0);
+        let share = ranks.map(|ranks| (ranks - 1) as f64 / ranks as f64);
+        // Of what each rank gives or gets as many as there are ranks are moved.
+        let all = || ranks.and_then(|ranks| own.checked_mul(ranks));
+        let (bytes, bus_factor) = match function {
+            "ncclAllReduce" => (own, share.map(|share| 2.0 * share)),
+            "ncclAllGather" | "ncclReduceScatter" | "ncclAllToAll" | "ncclGather" | "ncclScatter" => {
+                (all()?, share)
+            }
+            "ncclBroadcast" | "ncclBcast" | "ncclReduce" | "ncclSend" | "ncclRecv" => (own, Some(1.0)),
+            _ => return None,
+        };
+        Some(Collective { bytes, ranks, bus_factor })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(function: &str, arguments: &str) -> Work {
+        Work::of(function, &Arguments::of(arguments))
+    }
+
+    #[test]
+    fn products_of_matrices() {
+        let real = of("rocblas_sgemm", "m=2 | n=3 | k=4 | alpha=1 | beta=0");
+        assert_eq!(real, Work { flop: Some(48.0), bytes: Some(4 * (8 + 12 + 6)), bus_factor: None });
+        let complex = of("cublasZgemm_v2", "m=2 | n=3 | k=4 | beta=0x7ffd");
+        assert_eq!((complex.flop, complex.bytes), (Some(192.0), Some(16 * (8 + 12 + 12))));
+        let many = of("rocblas_sgemm_strided_batched", "m=2 | n=3 | k=4 | beta=0 | batch_count=5");
+        assert_eq!(many.flop, Some(240.0));
+        let half = of("rocblas_gemm_ex", "m=2 | n=3 | k=4 | a_type=rocblas_datatype_f16_r | beta=0");
+        assert_eq!((half.flop, half.bytes), (Some(48.0), Some(2 * 26)));
+        assert_eq!(of("rocblas_strsv", "m=2"), Work::default());
+        assert_eq!(of("rocblas_saxpy", "n=10").bytes, Some(120));
+    }
+
+    #[test]
+    fn collectives_are_counted_as_the_tests_of_the_libraries_do() {
+        let sum = of("ncclAllReduce", "count=1024 | datatype=ncclFloat32 | op=ncclSum | nranks=2");
+        assert_eq!((sum.bytes, sum.bus_factor), (Some(4096), Some(1.0)));
+        let gather = of("ncclAllGather", "sendcount=1024 | datatype=ncclFloat16 | nranks=4");
+        assert_eq!((gather.bytes, gather.bus_factor), (Some(8192), Some(0.75)));
+        assert_eq!(
+            of("ncclAllReduce", "count=1024 | datatype=ncclFloat32").bus_factor,
+            None,
+            "ranks are not known"
+        );
+        assert_eq!(of("ncclSend", "count=10 | datatype=ncclInt8").bytes, Some(10));
+    }
+}

@@ -1,0 +1,567 @@
+//! Calls of GPU libraries by configuration: how often, how much time of the GPU, how fast, with which kernels.
+//!
+//! An operation is of a library call where the call that launched it lies inside that one on its thread. Libraries call each other: of
+//! hipBLAS's call and rocBLAS's inside it, each has the operation. Collectives between ncclGroupStart and ncclGroupEnd are launched by the
+//! latter: the operation is of those on its stream; several on one stream share its time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use rpd_schema::{Processes, Version};
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::caused::CausedOps;
+use super::gpu_time::{LeftOut, OpName, OpTexts};
+use super::stream::Streams;
+use crate::check::rule::are_sound;
+use crate::library::arguments::{Arguments, address};
+use crate::library::bench;
+use crate::library::trace_csv::Seen;
+use crate::library::work::Work;
+use crate::pass::sorted::Sorter;
+use crate::region::Selected;
+use crate::trace::has_table;
+
+/// Library calls, and what could not be counted.
+#[derive(Debug)]
+pub struct Libraries {
+    /// Most time of the GPU first, then most time of the CPU.
+    pub configurations: Vec<Configuration>,
+    /// Calls with impossible times.
+    pub impossible: u64,
+    /// Operations that count nowhere.
+    pub left_out: LeftOut,
+}
+
+/// Calls of one function with equal arguments, but for addresses.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Configuration {
+    /// The library, such as `rocblas`.
+    pub library: String,
+    /// The function.
+    pub function: String,
+    /// Its arguments without addresses, handles and streams.
+    pub configuration: String,
+    /// How many calls.
+    pub calls: u64,
+    /// How many of them returned a failure.
+    pub failed: u64,
+    /// Time in them on their threads, ns.
+    pub cpu_ns: u64,
+    /// Operations that they launched.
+    pub operations: u64,
+    /// Sum of the durations of these, ns.
+    pub gpu_ns: u64,
+    /// Time on the GPU of a call that launched something, us on average; none where none did.
+    pub gpu_us: Option<f64>,
+    /// Floating point operations of a call over its time on the GPU, 10^9 a second; none where it is not known.
+    pub gflop_per_s: Option<f64>,
+    /// Bytes of a call over its time on the GPU, 10^9 a second; of collectives the algorithm bandwidth.
+    pub gb_per_s: Option<f64>,
+    /// Of collectives the bus bandwidth, 10^9 bytes a second.
+    pub bus_gb_per_s: Option<f64>,
+    /// The kernels and copies that they launched, those with most time first.
+    pub kernels: Vec<Chosen>,
+    /// The command that runs such a call by itself; none where it is not known.
+    pub bench: Option<String>,
+}
+
+/// A kernel that a library chose.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chosen {
+    /// Its name.
+    pub name: String,
+    /// How often it ran.
+    pub operations: u64,
+    /// How long, ns.
+    pub gpu_ns: u64,
+}
+
+/// What becomes of a call beside its times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Plain,
+    GroupStart,
+    GroupEnd,
+    /// A collective on that stream.
+    Collective(u64),
+}
+
+/// Calls of one configuration while they are read.
+#[derive(Debug)]
+struct Growing {
+    library: String,
+    function: String,
+    /// With addresses left out.
+    text: String,
+    calls: u64,
+    failed: u64,
+    cpu_ns: u64,
+    /// Calls that launched something.
+    launching: u64,
+    operations: u64,
+    gpu_ns: u64,
+    kernels: BTreeMap<OpName, (u64, u64)>,
+}
+
+/// A library call or a launch; ordered as a stack takes them, thread after thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Event {
+    thread: [i64; 3],
+    start: i64,
+    /// 0: a library call; 1: a launch, which is inside of what begins at the same time.
+    is_launch: i64,
+    /// Of a call: the end with all bits turned over, so that of two with one start the longer one is first.
+    not_end: i64,
+    id: i64,
+    /// Of a call: its configuration. Of a launch: the operation's duration, ns.
+    value: i64,
+    name: OpName,
+    /// Stream of a launch and of a collective, 0 for the default stream.
+    stream: u64,
+    /// Of a call: [`Role`] as a number.
+    role: i64,
+}
+
+/// Plans of Fourier transforms: their arguments by process and handle, each with the time since which it holds.
+type Plans = HashMap<(i64, u64), Vec<(i64, String)>>;
+
+/// One call as the trace has it.
+struct CallRow {
+    id: i64,
+    thread: [i64; 3],
+    times: Option<(i64, i64)>,
+    library: String,
+    function: String,
+    arguments: String,
+}
+
+/// The calls that are open on a thread, and what is not launched yet.
+#[derive(Default)]
+struct Open {
+    /// Configuration, end, whether it ends a group, whether it has launched something.
+    calls: Vec<(usize, i64, bool, bool)>,
+    /// Groups that are open.
+    groups: u64,
+    /// Collectives of the group: configuration, stream, and whether something was launched for it.
+    pending: Vec<(usize, u64, bool)>,
+}
+
+impl Open {
+    fn begin(&mut self, event: &Event, configurations: &mut [Growing]) {
+        self.pass(event.start);
+        let place = event.value as usize;
+        let Some(configuration) = configurations.get_mut(place) else { return };
+        let end = !event.not_end;
+        configuration.calls += 1;
+        configuration.cpu_ns = configuration.cpu_ns.saturating_add(end.abs_diff(event.start));
+        match role(event) {
+            Role::GroupStart => {
+                if self.groups == 0 {
+                    self.pending.clear();
+                }
+                self.groups += 1;
+            }
+            Role::GroupEnd => self.groups = self.groups.saturating_sub(1),
+            Role::Collective(stream) if self.groups > 0 => self.pending.push((place, stream, false)),
+            Role::Collective(_) | Role::Plain => {}
+        }
+        self.calls.push((place, end, role(event) == Role::GroupEnd && self.groups == 0, false));
+    }
+
+    /// Forgets calls that have ended by `time`.
+    fn pass(&mut self, time: i64) {
+        self.calls.retain(|(_, end, ..)| *end > time);
+    }
+
+    fn launch(&mut self, event: &Event, configurations: &mut [Growing]) {
+        self.pass(event.start);
+        let duration = event.value.unsigned_abs();
+        let mut give = |place: usize, ns: u64, first: bool| {
+            let Some(to) = configurations.get_mut(place) else { return };
+            to.launching += u64::from(first);
+            to.operations += 1;
+            to.gpu_ns = to.gpu_ns.saturating_add(ns);
+            let kernel = to.kernels.entry(event.name).or_default();
+            *kernel = (kernel.0 + 1, kernel.1.saturating_add(ns));
+        };
+        for (place, _, ends_group, has_launched) in &mut self.calls {
+            let on_stream =
+                self.pending.iter().filter(|(_, stream, _)| *stream == event.stream).count() as u64;
+            if !*ends_group || on_stream == 0 {
+                give(*place, duration, !std::mem::replace(has_launched, true));
+                continue;
+            }
+            let mut left = (duration, on_stream);
+            for (place, stream, has_launched) in &mut self.pending {
+                if *stream == event.stream {
+                    let share = left.0 / left.1;
+                    left = (left.0 - share, left.1 - 1);
+                    give(*place, share, !std::mem::replace(has_launched, true));
+                }
+            }
+        }
+    }
+}
+
+fn role(event: &Event) -> Role {
+    match event.role {
+        1 => Role::GroupStart,
+        2 => Role::GroupEnd,
+        3 => Role::Collective(event.stream),
+        _ => Role::Plain,
+    }
+}
+
+impl Libraries {
+    /// Reads the library calls of a part of a trace, and the operations that they launched.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read.
+    pub fn of((trace, version): (&Connection, Version), selected: &Selected) -> Result<Libraries> {
+        let mut events = Sorter::new();
+        let ops = CausedOps::of(trace, selected)?;
+        let left_out = ops.left_out;
+        let mut streams = Streams::of(trace, version)?;
+        let mut streams = streams.rows()?;
+        ops.each(|op, call| {
+            let Some(call) = call else { return Ok(()) };
+            let Some((start, _)) = call.times else { return Ok(()) };
+            let stream = streams.at(call.id)?.and_then(|stream| address(&stream)).unwrap_or(0);
+            let (process, pid, tid) = call.thread;
+            events.push(Event {
+                thread: [process, pid, tid],
+                start,
+                is_launch: 1,
+                not_end: 0,
+                id: op.id,
+                value: op.duration().min(i64::MAX as u64) as i64,
+                name: op.name,
+                stream,
+                role: 0,
+            })
+        })?;
+        let plans = plans(trace, version)?;
+        let mut configurations: Vec<Growing> = Vec::new();
+        let mut places: HashMap<(String, String, String), usize> = HashMap::new();
+        let mut impossible = 0;
+        each_call(trace, version, |row| {
+            if !selected.has_call(row.id) {
+                return Ok(());
+            }
+            let Some((start, end)) = row.times else {
+                impossible += 1;
+                return Ok(());
+            };
+            let arguments = Arguments::of(&row.arguments);
+            let text = match plan_of(&plans, &row, &arguments) {
+                Some(plan) => Arguments::of(plan).configuration(),
+                None if row.library == MARKED => row.arguments.clone(),
+                None => arguments.configuration(),
+            };
+            let library = if row.library == MARKED { marked(&row.arguments) } else { &row.library };
+            let role = match &*row.function {
+                "ncclGroupStart" => 1,
+                "ncclGroupEnd" => 2,
+                _ if arguments.text("comm").is_some() && arguments.text("datatype").is_some() => 3,
+                _ => 0,
+            };
+            let function = if row.library == MARKED { String::new() } else { row.function };
+            let next = configurations.len();
+            let place = *places.entry((library.to_string(), function.clone(), text.clone())).or_insert(next);
+            if place == next {
+                configurations.push(Growing {
+                    library: library.to_string(),
+                    function,
+                    text,
+                    calls: 0,
+                    failed: 0,
+                    cpu_ns: 0,
+                    launching: 0,
+                    operations: 0,
+                    gpu_ns: 0,
+                    kernels: BTreeMap::new(),
+                });
+            }
+            configurations[place].failed += u64::from(arguments.text("status").is_some());
+            events.push(Event {
+                thread: row.thread,
+                start,
+                is_launch: 0,
+                not_end: !end,
+                id: row.id,
+                value: place as i64,
+                name: OpName::zeroed(),
+                stream: arguments.address("stream").unwrap_or(0),
+                role,
+            })
+        })?;
+        let mut events = events.sorted()?;
+        let (mut thread, mut open) = (None, Open::default());
+        while let Some(event) = events.next()? {
+            if thread.replace(event.thread) != Some(event.thread) {
+                open = Open::default();
+            }
+            match event.is_launch {
+                1 => open.launch(&event, &mut configurations),
+                _ => open.begin(&event, &mut configurations),
+            }
+        }
+        let mut texts = OpTexts::of(trace)?;
+        let mut configurations: Vec<Configuration> = configurations
+            .into_iter()
+            .map(|grown| finished(grown, &mut texts))
+            .collect::<rusqlite::Result<_>>()?;
+        configurations.sort_by(|one, other| {
+            let key = |of: &Configuration| (Reverse(of.gpu_ns), Reverse(of.cpu_ns));
+            key(one).cmp(&key(other)).then_with(|| {
+                (&one.library, &one.function, &one.configuration).cmp(&(
+                    &other.library,
+                    &other.function,
+                    &other.configuration,
+                ))
+            })
+        });
+        Ok(Libraries { configurations, impossible, left_out })
+    }
+}
+
+fn finished(grown: Growing, texts: &mut OpTexts<'_>) -> rusqlite::Result<Configuration> {
+    let arguments = Arguments::of(&grown.text);
+    let work = Work::of(&grown.function, &arguments);
+    let ns = grown.gpu_ns as f64;
+    let rate = |of_one: f64| (grown.gpu_ns > 0).then(|| of_one * grown.launching as f64 / ns);
+    let gb_per_s = work.bytes.and_then(|bytes| rate(bytes as f64));
+    let mut kernels: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (name, (operations, gpu_ns)) in grown.kernels {
+        let known = kernels.entry(texts.name(name)?).or_default();
+        *known = (known.0 + operations, known.1 + gpu_ns);
+    }
+    let chosen = |(name, (operations, gpu_ns))| Chosen { name, operations, gpu_ns };
+    let mut kernels: Vec<Chosen> = kernels.into_iter().map(chosen).collect();
+    kernels.sort_by_key(|kernel| Reverse(kernel.gpu_ns));
+    let bench = match grown.library.as_str() {
+        HIPBLASLT if grown.function.is_empty() => Some(grown.text.clone()),
+        library => bench::command(library, &grown.function, &arguments),
+    };
+    Ok(Configuration {
+        gpu_us: (grown.launching > 0).then(|| ns / 1e3 / grown.launching as f64),
+        gflop_per_s: work.flop.and_then(rate),
+        gb_per_s,
+        bus_gb_per_s: gb_per_s.zip(work.bus_factor).map(|(rate, factor)| rate * factor),
+        bench,
+        library: grown.library,
+        function: grown.function,
+        configuration: grown.text,
+        calls: grown.calls,
+        failed: grown.failed,
+        cpu_ns: grown.cpu_ns,
+        operations: grown.operations,
+        gpu_ns: grown.gpu_ns,
+        kernels,
+    })
+}
+
+/// Adds the configurations of a part of a trace to those of library_trace.csv: commands of rocblas-bench and hipblaslt-bench, and Tensile's
+/// kernels, in the order of time.
+///
+/// # Errors
+/// When the trace, or a temporary file, cannot be read.
+pub fn configurations_seen(
+    (trace, version): (&Connection, Version),
+    selected: &Selected,
+    seen: &mut Seen,
+) -> Result<()> {
+    let mut calls = Vec::new();
+    each_call(trace, version, |row| {
+        let Some((start, _)) = row.times.filter(|_| selected.has_call(row.id)) else { return Ok(()) };
+        let command = match row.library.as_str() {
+            MARKED => Some((marked(&row.arguments), row.arguments)),
+            library @ "rocblas" => bench::command(library, &row.function, &Arguments::of(&row.arguments))
+                .map(|command| ("rocblas", command)),
+            _ => None,
+        };
+        calls.extend(command.map(|(library, command)| (start, row.id, library, command)));
+        Ok(())
+    })?;
+    calls.sort();
+    for (_, _, library, command) in &calls {
+        seen.add(library, command, 1);
+    }
+    let mut kernels = Vec::new();
+    let mut texts = OpTexts::of(trace)?;
+    let mut names: HashMap<OpName, Option<String>> = HashMap::new();
+    CausedOps::of(trace, selected)?.each(|op, _| {
+        let name = match names.get(&op.name) {
+            Some(name) => name,
+            None => {
+                let name = texts.name(op.name)?;
+                let is_tensile = name.starts_with(TENSILE);
+                names.entry(op.name).or_insert(is_tensile.then_some(name))
+            }
+        };
+        kernels.extend(name.as_ref().map(|name| (op.start, op.id, name.clone())));
+        Ok(())
+    })?;
+    kernels.sort();
+    for (_, _, kernel) in &kernels {
+        seen.add("tensile", kernel, 1);
+    }
+    Ok(())
+}
+
+/// How the names of Tensile's kernels begin.
+const TENSILE: &str = "Cijk_";
+
+/// Stands for the library of a range that a library has emitted itself.
+const MARKED: &str = "";
+const HIPBLASLT: &str = "hipblaslt";
+/// How such ranges begin.
+const RANGES: [(&str, &str); 2] = [(HIPBLASLT, "hipblaslt-bench "), ("miopen", "s_api = miopen")];
+
+/// Whose range it is.
+fn marked(text: &str) -> &'static str {
+    RANGES.iter().find(|(_, begin)| text.starts_with(begin)).map_or("", |(library, _)| library)
+}
+
+/// The plan that a call executes.
+fn plan_of<'a>(plans: &'a Plans, row: &CallRow, arguments: &Arguments<'_>) -> Option<&'a str> {
+    if row.function != "rocfft_execute" && !row.function.starts_with("cufftExec") {
+        return None;
+    }
+    let start = row.times?.0;
+    let made = plans.get(&(row.thread[0], arguments.address("plan")?))?;
+    made.iter().rev().find(|(since, _)| *since <= start).map(|(_, plan)| plan.as_str())
+}
+
+fn plans(trace: &Connection, version: Version) -> Result<Plans> {
+    let mut plans = Plans::new();
+    each_call(trace, version, |row| {
+        let makes = row.function == "rocfft_plan_create" || row.function.starts_with("cufftPlan");
+        let plan = Arguments::of(&row.arguments).address("plan");
+        if let (true, Some(plan), Some((_, end))) = (makes, plan, row.times) {
+            plans.entry((row.thread[0], plan)).or_default().push((end, row.arguments));
+        }
+        Ok(())
+    })?;
+    plans.values_mut().for_each(|made| made.sort());
+    Ok(plans)
+}
+
+/// The library calls of a trace, and the ranges that libraries have emitted themselves.
+fn each_call(
+    trace: &Connection,
+    version: Version,
+    mut each: impl FnMut(CallRow) -> Result<()>,
+) -> Result<()> {
+    let names = rpd_settings::library::NAMES.map(|name| format!("'{name}'")).join(", ");
+    let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
+    let columns = "A.id, A.pid, A.tid, A.start, A.\"end\"";
+    let mut queries = Vec::new();
+    if has_table(trace, "ext_librarycall")? {
+        queries.push(format!(
+            "SELECT {columns}, D.string, N.string, G.string FROM ext_librarycall L JOIN rocpd_api A ON A.id = L.api_ptr_id \
+             JOIN rocpd_string D ON D.id = L.domain_id JOIN rocpd_string N ON N.id = A.apiName_id \
+             JOIN {texts} G ON G.id = A.args_id WHERE D.string IN ({names})"
+        ));
+    } else if version == Version::V3 {
+        queries.push(format!(
+            "SELECT {columns}, D.string, N.string, G.string FROM rocpd_api A JOIN rocpd_string D ON D.id = A.domain_id \
+             JOIN rocpd_string N ON N.id = A.apiName_id JOIN {texts} G ON G.id = A.args_id WHERE D.string IN ({names})"
+        ));
+    }
+    let ranges = RANGES.map(|(_, begin)| format!("string GLOB '{begin}*'")).join(" OR ");
+    let has_ranges = has_table(trace, texts)?
+        && trace.prepare(&format!("SELECT 1 FROM {texts} WHERE {ranges} LIMIT 1"))?.exists([])?;
+    if has_ranges && version != Version::V1 {
+        queries.push(format!(
+            "SELECT {columns}, '{MARKED}', N.string, G.string FROM (SELECT id, string FROM {texts} WHERE {ranges}) G \
+             JOIN rocpd_api A ON A.args_id = G.id JOIN rocpd_string N ON N.id = A.apiName_id WHERE N.string = 'UserMarker'"
+        ));
+    }
+    let processes = Processes::of(trace)?;
+    for query in queries {
+        let mut rows = trace.prepare(&query)?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let number = |column: usize| row.get_ref(column).map(|value| value.as_i64().ok());
+            let text = |column: usize| {
+                row.get_ref(column).map(|value| rpd_schema::text::text_of(value).into_owned())
+            };
+            let Some(id) = number(0)? else { continue };
+            each(CallRow {
+                id,
+                thread: [processes.of_row(id), number(1)?.unwrap_or(-1), number(2)?.unwrap_or(-1)],
+                times: number(3)?.zip(number(4)?).filter(|times| are_sound(*times)),
+                library: text(5)?,
+                function: text(6)?,
+                arguments: text(7)?,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grown(function: &str) -> Growing {
+        Growing {
+            library: "rccl".into(),
+            function: function.into(),
+            text: String::new(),
+            calls: 0,
+            failed: 0,
+            cpu_ns: 0,
+            launching: 0,
+            operations: 0,
+            gpu_ns: 0,
+            kernels: BTreeMap::new(),
+        }
+    }
+
+    fn call((start, end): (i64, i64), value: i64, role: i64, stream: u64) -> Event {
+        Event { start, not_end: !end, value, role, stream, ..Event::zeroed() }
+    }
+
+    fn launch(start: i64, duration: i64, stream: u64) -> Event {
+        Event { start, is_launch: 1, value: duration, stream, ..Event::zeroed() }
+    }
+
+    #[test]
+    fn what_a_group_launches_is_of_its_collectives() {
+        let mut all: Vec<Growing> =
+            ["ncclGroupStart", "ncclGroupEnd", "ncclAllReduce", "ncclSend"].map(grown).into();
+        let mut open = Open::default();
+        open.begin(&call((0, 1), 0, 1, 0), &mut all);
+        open.begin(&call((2, 3), 2, 3, 7), &mut all);
+        open.begin(&call((4, 5), 3, 3, 7), &mut all);
+        open.begin(&call((6, 7), 2, 3, 9), &mut all);
+        open.begin(&call((8, 20), 1, 2, 0), &mut all);
+        open.launch(&launch(9, 101, 7), &mut all);
+        open.launch(&launch(10, 50, 9), &mut all);
+        open.launch(&launch(11, 5, 1), &mut all);
+        open.launch(&launch(30, 1000, 7), &mut all);
+        let of = |place: usize| (all[place].gpu_ns, all[place].operations, all[place].launching);
+        assert_eq!(of(2), (50 + 50, 2, 2), "half of what two have together, and its own");
+        assert_eq!(of(3), (51, 1, 1));
+        assert_eq!(of(1), (5, 1, 1), "a stream that no collective of the group has");
+    }
+
+    #[test]
+    fn a_call_has_what_calls_inside_it_launch() {
+        let mut all: Vec<Growing> = ["hipblasSgemm", "rocblas_sgemm"].map(grown).into();
+        let mut open = Open::default();
+        open.begin(&call((0, 100), 0, 0, 0), &mut all);
+        open.begin(&call((10, 90), 1, 0, 0), &mut all);
+        open.launch(&launch(20, 7, 0), &mut all);
+        open.launch(&launch(95, 3, 0), &mut all);
+        assert_eq!((all[0].gpu_ns, all[1].gpu_ns), (10, 7));
+        assert_eq!((all[0].launching, all[0].operations), (1, 2));
+    }
+}

@@ -1,0 +1,168 @@
+//! `rpd record --libraries`: calls of GPU libraries, and the kernels that they launch. The libraries are stand-ins with the real functions' names
+//! and parameters; tests/libraries.rs has the real ones.
+
+use crate::harness::{Dir, Loading, Ran, Run, Trace, library_symbols, program, recorder, rpd, tool};
+
+fn recorded(dir: &Dir, libraries: &str) -> (Ran, Trace) {
+    let run = Run::new(dir, program("library_calls")).recorded(Loading::RpdRecord);
+    let ran = run.record_option(&format!("--libraries={libraries}")).run();
+    ran.expect(3);
+    assert_eq!(ran.stdout, "done 0\n", "{ran}");
+    let trace = dir.trace("trace.rpd");
+    trace.check_integrity();
+    (ran, trace)
+}
+
+fn calls(trace: &Trace, columns: &str) -> Vec<String> {
+    trace.texts(&format!("select {columns} from libraryCall order by start"))
+}
+
+#[test]
+fn calls_have_their_arguments_whatever_passes_them() {
+    let dir = Dir::new();
+    let plain = Run::new(&dir, program("library_calls")).run();
+    assert_eq!(plain.expect(3).stdout, "done 0\n", "{plain}");
+    let (_, trace) = recorded(&dir, "all");
+    let names = calls(&trace, "domain || ' ' || apiName");
+    assert_eq!(
+        names,
+        [
+            "rocblas rocblas_create_handle",
+            "rocblas rocblas_sgemm",
+            "rocblas rocblas_sgemm",
+            "rocblas rocblas_sgemm",
+            "rocblas rocblas_dgemm",
+            "hipblas hipblasSgemm",
+            "rocblas rocblas_sgemm",
+            "rocblas rocblas_saxpy",
+            "nccl ncclCommInitRank",
+            "nccl ncclCommInitAll",
+            "nccl ncclAllReduce",
+            "nccl ncclGroupStart",
+            "nccl ncclAllReduce",
+            "nccl ncclAllReduce",
+            "nccl ncclGroupEnd",
+            "rocsolver rocsolver_sgesvdx",
+            "rocblas rocblas_saxpy",
+        ],
+        "what a library calls of itself is part of its call, and the call that threw is lost"
+    );
+    let args = calls(&trace, "args");
+    assert_eq!(args[0], "handle=0x1234");
+    let gemm = "handle=0x1234 | transA=rocblas_operation_transpose | transB=rocblas_operation_none | m=32 | n=64 | k=48 | alpha=2.5 | \
+                A=0xa000 | lda=48 | B=0xb000 | ldb=49 | beta=0 | C=0xc000 | ldc=33";
+    assert_eq!(args[1], gemm);
+    assert!(
+        args[3].contains("m=-1 |") && args[3].ends_with(" | status=rocblas_status_invalid_size"),
+        "{}",
+        args[3]
+    );
+    assert!(args[4].contains("alpha=1 |"), "{}", args[4]);
+    assert_eq!(args[8], "comm=0x4000 | nranks=4 | rank=2");
+    assert_eq!(args[9], "comm=0x5000,0x5010 | ndev=2 | devlist=0x0");
+    let one = "sendbuff=0x10 | recvbuff=0x20 | count=1024 | datatype=ncclFloat32 | op=ncclSum | comm=0x4000 | stream=0x0 | nranks=4 | rank=2";
+    assert_eq!(args[10], one);
+    assert!(args[13].contains("comm=0x5010 | ") && args[13].ends_with("nranks=2 | rank=1"), "{}", args[13]);
+    assert!(
+        args[15].contains(" | vl=0.5 | vu=1.5 | il=1 | ")
+            && args[15].ends_with("ldv=9 | ifail=0x0 | info=0xf0"),
+        "{}",
+        args[15]
+    );
+    assert!(args[16].contains("alpha=0x5000 |"), "a scalar in the GPU's memory: {}", args[16]);
+    let lost = trace.lost();
+    assert!(
+        lost.len() == 1 && lost.iter().all(|(cause, count)| cause.ends_with("::abandoned") && count == "1"),
+        "{lost:?}"
+    );
+    // As every row of rocpd_api they nest by their times: the kernels are of the calls around them.
+    let nested = "select count(*) from rocpd_api_ops O join rocpd_api H on H.id = O.api_id
+        join libraryCall L on L.pid = H.pid and L.tid = H.tid and L.start <= H.start and H.end <= L.end
+        where L.apiName = ";
+    assert_eq!(trace.number(&format!("{nested} 'rocblas_sgemm'")), 3);
+    assert_eq!(trace.number(&format!("{nested} 'hipblasSgemm'")), 1);
+    assert_eq!(trace.number(&format!("{nested} 'ncclGroupEnd'")), 2);
+    let libraries = "select value from rocpd_metadata where tag like 'session::%::libraries'";
+    assert!(trace.texts(libraries)[0].starts_with("rocblas,"));
+}
+
+#[test]
+fn only_libraries_that_were_asked_for_are_recorded() {
+    let dir = Dir::new();
+    let (_, trace) = recorded(&dir, "hipblas,rocsolver");
+    assert_eq!(calls(&trace, "distinct domain"), ["hipblas", "rocsolver"]);
+    let none = Dir::new();
+    let ran = Run::new(&none, program("library_calls")).recorded(Loading::RpdRecord).run();
+    assert_eq!(ran.expect(3).stdout, "done 0\n", "{ran}");
+    assert_eq!(
+        none.trace("trace.rpd").number("select count(*) from sqlite_master where name = 'libraryCall'"),
+        0
+    );
+}
+
+#[test]
+fn the_names_alone_change_nothing() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("library_calls")).preload(&[library_symbols()]).run();
+    assert_eq!(run.expect(3).stdout, "done 0\n", "{run}");
+    let paused = Run::new(&dir, program("library_calls")).preload(&[recorder(), library_symbols()]);
+    let paused = paused.env("RPDT_LIBRARIES", "all").env("RPDT_AUTOSTART", "0").run();
+    assert_eq!(paused.expect(3).stdout, "done 0\n", "{paused}");
+}
+
+#[test]
+fn what_is_no_library_is_refused_before_the_program_runs() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("library_calls")).recorded(Loading::RpdRecord);
+    let ran = run.record_option("--libraries=rocblass").run();
+    assert_eq!(ran.expect(2).stdout, "");
+    assert!(ran.stderr.contains("there is no library \"rocblass\"; did you mean rocblas?"), "{ran}");
+}
+
+#[test]
+fn configurations_have_time_speed_kernels_and_a_command() {
+    let dir = Dir::new();
+    recorded(&dir, "all");
+    let file = dir.path("trace.rpd");
+    let said = tool(rpd().to_str().unwrap(), &["libraries", "--json", file.to_str().unwrap()]);
+    let all: Vec<serde_json::Value> = serde_json::from_str(&said).unwrap();
+    let of = |function: &str, part: &str| {
+        let is = |of: &&serde_json::Value| {
+            of["function"] == function && of["configuration"].as_str().unwrap().contains(part)
+        };
+        all.iter().find(is).unwrap_or_else(|| panic!("{function} {part} is not in {said}"))
+    };
+    let gemm = of("rocblas_sgemm", "m=32");
+    assert_eq!((gemm["calls"].as_u64(), gemm["operations"].as_u64()), (Some(3), Some(3)), "{gemm}");
+    assert_eq!(gemm["kernels"][0]["name"], "multiply(float*)");
+    let ns = gemm["gpu_ns"].as_f64().unwrap();
+    let rate = gemm["gflop_per_s"].as_f64().unwrap();
+    assert!((rate - 3.0 * 2.0 * 32.0 * 64.0 * 48.0 / ns).abs() < 1e-6 * rate, "{gemm}");
+    assert_eq!(
+        gemm["bench"],
+        "./rocblas-bench -f gemm -r f32_r --transposeA T --transposeB N -m 32 -n 64 -k 48 --alpha 2.5 --lda 48 --ldb 49 --beta 0 --ldc 33"
+    );
+    assert_eq!(of("rocblas_sgemm", "m=-1")["failed"], 1);
+    assert_eq!(
+        of("hipblasSgemm", "m=32")["gpu_ns"].as_f64().map(|own| own * 3.0),
+        Some(ns),
+        "all kernels take as long"
+    );
+    // What a group launched is of the collective on that stream.
+    let (four, two) = (of("ncclAllReduce", "nranks=4"), of("ncclAllReduce", "nranks=2"));
+    assert_eq!((two["calls"].as_u64(), two["operations"].as_u64()), (Some(2), Some(2)));
+    assert_eq!(of("ncclGroupEnd", "")["operations"], 0);
+    for (of, ranks) in [(four, 4.0), (two, 2.0)] {
+        let (ns, calls) = (of["gpu_ns"].as_f64().unwrap(), of["calls"].as_f64().unwrap());
+        let algorithm = 4096.0 * calls / ns;
+        assert!((of["gb_per_s"].as_f64().unwrap() - algorithm).abs() < 1e-9, "{of}");
+        let bus = algorithm * 2.0 * (ranks - 1.0) / ranks;
+        assert!((of["bus_gb_per_s"].as_f64().unwrap() - bus).abs() < 1e-9, "{of}");
+    }
+    assert_eq!(two["bench"], "all_reduce_perf -b 4096 -e 4096 -d float -o sum -g 2");
+    let text = tool(rpd().to_str().unwrap(), &["libraries", "--bench", file.to_str().unwrap()]);
+    assert!(
+        text.contains("  3 x multiply(float*)") && text.contains("  $ ./rocblas-bench -f gemm"),
+        "{text}"
+    );
+}

@@ -1,0 +1,193 @@
+//! A call of a library, from its beginning to its record.
+//!
+//! What a library calls of itself inside is part of the outer call; what it calls of another library is a call of its own. A call that was
+//! left without returning is lost, which the thread's next one finds out by its place on the stack. Cost: two clock readings, the
+//! arguments' bytes, one ring push.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rpd_preload::clock;
+use rpd_transport::recorder::{self, Recorder};
+use rpd_transport::records::Kind;
+use rpd_transport::thread::Patience;
+use rpd_transport::{correlation, counters, records, stack, thread};
+
+use super::arguments::{self, MOST};
+use super::description::{self, Function, LIBRARIES, Library};
+use super::trampoline::Saved;
+use super::{SOURCE, communicators};
+
+/// Libraries that call each other on one thread.
+const DEEPEST: usize = 8;
+
+/// A call that has begun.
+#[derive(Clone, Copy)]
+struct OpenCall {
+    place: u16,
+    library: Library,
+    /// Where its frame is. What it calls has its own below.
+    frame: usize,
+    /// When it began; 0 where it is looked at and not recorded.
+    start: u64,
+}
+
+/// The calls that a thread is in, the outermost first.
+struct OpenCalls {
+    calls: [Option<OpenCall>; DEEPEST],
+    depth: usize,
+}
+
+thread_local! {
+    static OPEN: RefCell<OpenCalls> = const { RefCell::new(OpenCalls { calls: [None; DEEPEST], depth: 0 }) };
+    /// The recorder that they are of: a forked child has none open that were recorded.
+    static PID: Cell<u32> = const { Cell::new(0) };
+}
+
+/// By library: scalars may lie in the GPU's memory, and are not looked at.
+static SCALARS_ON_DEVICE: [AtomicBool; LIBRARIES] = [const { AtomicBool::new(false) }; LIBRARIES];
+
+impl OpenCalls {
+    fn last(&self) -> Option<OpenCall> {
+        self.calls.get(self.depth.checked_sub(1)?).copied().flatten()
+    }
+
+    /// Forgets the innermost calls for as long as `is_over` says so; how many of them were to be recorded.
+    fn forget(&mut self, is_over: impl Fn(&OpenCall) -> bool) -> u64 {
+        let mut lost = 0;
+        while let Some(call) = self.last().filter(&is_over) {
+            self.depth -= 1;
+            lost += u64::from(call.start != 0);
+        }
+        lost
+    }
+
+    fn push(&mut self, call: OpenCall) -> bool {
+        let Some(room) = self.calls.get_mut(self.depth) else { return false };
+        *room = Some(call);
+        self.depth += 1;
+        true
+    }
+}
+
+/// A call of function number `place` begins, with its frame there. Whether [`exit`] must follow: not where recording is paused, or this is
+/// a part of an open call of the same library.
+pub(super) fn enter(place: u16, function: &Function, frame: usize) -> bool {
+    let Some(recorder) = recorder::get() else { return false };
+    let is_on = recorder.switch.is_on() && !function.sets_pointer_mode;
+    if !is_on && !function.sets_pointer_mode && !function.makes_communicators {
+        return false;
+    }
+    with_open(recorder, |open| {
+        // The stack grows down: whoever is called lies below its caller.
+        lose(recorder, open.forget(|call| call.frame <= frame));
+        let library = function.library;
+        let is_part = open.calls.iter().take(open.depth).flatten().any(|call| call.library == library);
+        let start = if is_on { clock::monotonic() } else { 0 };
+        !is_part && open.push(OpenCall { place, library, frame, start })
+    })
+    .unwrap_or(false)
+}
+
+/// The call with its frame there is about to return.
+///
+/// # Safety
+/// `saved` is of this call, whose words of the stack begin at `words`.
+pub(super) unsafe fn exit(saved: &Saved, frame: usize, words: *const u64) {
+    let Some(recorder) = recorder::get() else { return };
+    let ended = with_open(recorder, |open| {
+        lose(recorder, open.forget(|call| call.frame < frame));
+        let call = open.last().filter(|call| call.frame == frame)?;
+        open.depth -= 1;
+        Some(call)
+    });
+    let Some(call) = ended.flatten() else { return };
+    let end = clock::monotonic();
+    let Some(function) = description::get().functions.get(usize::from(call.place)) else { return };
+    let on_device = SCALARS_ON_DEVICE.get(function.library as usize);
+    if function.sets_pointer_mode {
+        // The second argument: where scalars lie, 0 for the host's memory.
+        if let Some(on_device) = on_device.filter(|_| saved.integers[1] as u32 != 0) {
+            on_device.store(true, Ordering::Relaxed);
+        }
+        return;
+    }
+    let mut room = [0; MOST];
+    let on_host = on_device.is_some_and(|device| !device.load(Ordering::Relaxed));
+    // SAFETY: the caller's promise.
+    let length = unsafe { arguments::keep(function, saved, words, on_host, &mut room) };
+    let bytes = &room[..length];
+    if function.makes_communicators {
+        communicators::note(arguments::made_communicators(function, bytes), end);
+    }
+    if call.start != 0 {
+        record(recorder, &call, end, bytes);
+    }
+}
+
+fn record(recorder: &'static Recorder, call: &OpenCall, end: u64, arguments: &[u8]) {
+    recorder.in_use();
+    let body = records::Call {
+        start: call.start,
+        end,
+        correlation: correlation::NONE,
+        arguments: arguments.len() as u32,
+        function: call.place,
+        source: SOURCE,
+        reserved: 0,
+        kernel: records::NO_KERNEL,
+        submitted: 0,
+        dst_gpu: records::NO_GPU,
+        src_gpu: records::NO_GPU,
+        pinned: 0,
+        commanded: 0,
+        tid: 0,
+    };
+    let body = bytemuck::bytes_of(&body);
+    let push = |text| thread::push(recorder, Kind::Call, body, text, Patience::Waits);
+    match &recorder.stacks {
+        None => push([arguments, &[]]),
+        Some(stacks) => {
+            let mut words = [0; stack::MOST];
+            push([arguments, bytemuck::cast_slice(stack::frames(stacks, &mut words))])
+        }
+    };
+}
+
+fn lose(recorder: &Recorder, calls: u64) {
+    if calls > 0 {
+        recorder.counters.lose(counters::Cause::Abandoned, calls);
+    }
+}
+
+/// Runs `act` on the thread's open calls; nothing in a signal handler that interrupted it there.
+fn with_open<T>(recorder: &Recorder, act: impl FnOnce(&mut OpenCalls) -> T) -> Option<T> {
+    OPEN.with(|open| {
+        let mut open = open.try_borrow_mut().ok()?;
+        if PID.replace(recorder.pid) != recorder.pid {
+            open.depth = 0;
+        }
+        Some(act(&mut open))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_were_left_are_forgotten_from_the_inside() {
+        let mut open = OpenCalls { calls: [None; DEEPEST], depth: 0 };
+        let call = |frame| OpenCall { place: 0, library: Library::RocBlas, frame, start: 1 };
+        assert!(
+            open.push(call(800)) && open.push(call(600)) && open.push(OpenCall { start: 0, ..call(400) })
+        );
+        assert_eq!(open.forget(|call| call.frame <= 300), 0, "something inside all of them");
+        assert_eq!(open.forget(|call| call.frame <= 600), 1, "the third was not to be recorded");
+        assert_eq!(open.last().map(|call| call.frame), Some(800));
+        for _ in 1..DEEPEST {
+            assert!(open.push(call(100)));
+        }
+        assert!(!open.push(call(100)), "there is no room for more");
+    }
+}

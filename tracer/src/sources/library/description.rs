@@ -1,0 +1,321 @@
+//! What the libraries' functions are called, what they are passed, and where.
+//!
+//! The text is calls.tsv, written by description/generate.py from the libraries' own headers, which also explains its form. It is read
+//! when the first of these functions is called.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::trampoline::COUNT;
+
+static TEXT: &str = include_str!("description/calls.tsv");
+
+/// Registers that pass numbers and addresses, and those that pass floating point numbers (System V ABI, x86-64).
+pub(super) const INTEGERS: u8 = 6;
+/// See above.
+pub(super) const FLOATS: u8 = 8;
+
+macro_rules! libraries {
+    ($($library:ident $text:literal [$($name:literal),+] $category:literal;)*) => {
+        /// Libraries that are described.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Library {
+            $($library,)*
+        }
+
+        /// How many there are.
+        pub(super) const LIBRARIES: usize = [$($text),*].len();
+
+        impl Library {
+            /// By the name that the description has for it.
+            fn of(text: &str) -> Option<Library> {
+                match text {
+                    $($text => Some(Library::$library),)*
+                    _ => None,
+                }
+            }
+
+            /// What users call it.
+            pub(super) fn names(self) -> &'static [&'static str] {
+                match self {
+                    $(Library::$library => &[$($name),+],)*
+                }
+            }
+
+            /// What it does.
+            pub(super) fn category(self) -> &'static str {
+                match self {
+                    $(Library::$library => $category,)*
+                }
+            }
+        }
+    };
+}
+libraries! {
+    RocBlas "rocblas" ["rocblas"] "blas";
+    HipBlas "hipblas" ["hipblas"] "blas";
+    HipBlasLt "hipblaslt" ["hipblaslt"] "blas";
+    MiOpen "miopen" ["miopen"] "dnn";
+    Nccl "nccl" ["nccl", "rccl"] "collective";
+    RocFft "rocfft" ["rocfft"] "fft";
+    RocSparse "rocsparse" ["rocsparse"] "sparse";
+    RocSolver "rocsolver" ["rocsolver"] "solver";
+    CuBlas "cublas" ["cublas"] "blas";
+    CuBlasLt "cublaslt" ["cublaslt"] "blas";
+    CuDnn "cudnn" ["cudnn"] "dnn";
+    CuFft "cufft" ["cufft"] "fft";
+}
+
+/// What an argument is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A pointer or handle, or a text.
+    Pointer,
+    /// A signed number of so many bytes.
+    Signed(u8),
+    /// An unsigned one.
+    Unsigned(u8),
+    /// float or double.
+    Float(u8),
+    /// A value of the enumeration of that number.
+    Enumeration(usize),
+    /// Where the call puts a handle of so many bytes.
+    Result(u8),
+    /// Where it puts as many handles as the next argument says.
+    Results,
+    /// As many numbers of so many bytes as the argument before says.
+    Numbers(u8),
+    /// Where a scalar lies.
+    Scalar(Scalar),
+    /// A structure that is not shown.
+    Structure,
+}
+
+/// Of which type a scalar is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scalar {
+    /// float or double, by its bytes.
+    Real(u8),
+    /// A complex number, by the bytes of each part.
+    Complex(u8),
+    /// What the enumeration in this argument says.
+    AsArgument(usize),
+}
+
+/// Where an argument is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A general register.
+    Integer(u8),
+    /// A vector register.
+    Float(u8),
+    /// That word of the stack.
+    Stack(u16),
+}
+
+/// An argument.
+#[derive(Clone, Debug)]
+pub(super) struct Argument {
+    pub(super) name: &'static str,
+    pub(super) class: Class,
+    pub(super) place: Place,
+    /// Not all versions of the library have it: it is not looked at.
+    pub(super) hidden: bool,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub(super) struct Function {
+    pub(super) name: &'static str,
+    pub(super) library: Library,
+    /// Enumeration of the status that it returns.
+    pub(super) status: Option<usize>,
+    pub(super) arguments: Vec<Argument>,
+    /// General registers, vector registers and words of the stack by which it is passed something.
+    pub(super) integers: u8,
+    pub(super) floats: u8,
+    pub(super) words: u16,
+    /// It is no call to record: it says where scalars lie.
+    pub(super) sets_pointer_mode: bool,
+    /// It makes communicators.
+    pub(super) makes_communicators: bool,
+}
+
+/// An enumeration: its values with their names.
+pub(super) type Enumeration = HashMap<i32, &'static str>;
+
+/// All that is described.
+#[derive(Debug)]
+pub(super) struct Description {
+    /// In the order of their names' bytes.
+    pub(super) functions: Vec<Function>,
+    enumerations: Vec<Enumeration>,
+}
+
+/// The description, read when it is first asked for.
+pub(super) fn get() -> &'static Description {
+    static DESCRIPTION: OnceLock<Description> = OnceLock::new();
+    DESCRIPTION.get_or_init(|| Description::read(TEXT))
+}
+
+impl Description {
+    fn read(text: &'static str) -> Description {
+        let (mut numbers, mut enumerations) = (HashMap::new(), Vec::new());
+        let mut functions = Vec::with_capacity(COUNT);
+        for line in text.lines() {
+            let mut cells = line.split('\t');
+            match cells.next() {
+                Some("enum") => {
+                    numbers.insert(cells.next().unwrap_or_default(), enumerations.len());
+                    let value = |cell: &'static str| {
+                        let (number, name) = cell.split_once('=')?;
+                        Some((number.parse::<i64>().ok()? as i32, name))
+                    };
+                    enumerations.push(cells.filter_map(value).collect());
+                }
+                Some(kind @ ("call" | "note")) => functions.extend(function(kind, cells, &numbers)),
+                _ => {}
+            }
+        }
+        functions.sort_by_key(|function| function.name);
+        Description { functions, enumerations }
+    }
+
+    /// The place of the function called `name`.
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.functions.binary_search_by(|function| function.name.cmp(name)).ok()
+    }
+
+    /// The name of a value.
+    pub(super) fn value(&self, enumeration: usize, value: i32) -> Option<&'static str> {
+        self.enumerations.get(enumeration)?.get(&value).copied()
+    }
+}
+
+fn function(
+    kind: &str,
+    mut cells: std::str::Split<'static, char>,
+    numbers: &HashMap<&'static str, usize>,
+) -> Option<Function> {
+    let library = Library::of(cells.next()?)?;
+    let (name, status) = (cells.next()?, cells.next()?);
+    let cells: Vec<&'static str> = cells.collect();
+    let names: Vec<&str> =
+        cells.iter().filter_map(|cell| cell.trim_start_matches('-').split(':').nth(1)).collect();
+    let mut passed = Passed::default();
+    let mut arguments = Vec::with_capacity(cells.len());
+    for cell in cells {
+        let hidden = cell.starts_with('-');
+        let mut parts = cell.trim_start_matches('-').split(':');
+        let (class, name, of) = (parts.next()?, parts.next()?, parts.next());
+        let (class, place) = match class {
+            "p" | "s" => (Class::Pointer, passed.integer()),
+            "o" => (Class::Result(8), passed.integer()),
+            "o4" => (Class::Result(4), passed.integer()),
+            "a" => (Class::Results, passed.integer()),
+            "n4" => (Class::Numbers(4), passed.integer()),
+            "n8" => (Class::Numbers(8), passed.integer()),
+            "e" => (Class::Enumeration(*numbers.get(of?)?), passed.integer()),
+            "v" => {
+                let scalar = match of? {
+                    "f4" => Scalar::Real(4),
+                    "f8" => Scalar::Real(8),
+                    "c4" => Scalar::Complex(4),
+                    "c8" => Scalar::Complex(8),
+                    other => Scalar::AsArgument(names.iter().position(|name| *name == other)?),
+                };
+                (Class::Scalar(scalar), passed.integer())
+            }
+            "f4" => (Class::Float(4), passed.float(1)),
+            "f8" => (Class::Float(8), passed.float(1)),
+            "z4" => (Class::Structure, passed.float(1)),
+            "z8" => (Class::Structure, passed.float(2)),
+            "x128" => (Class::Structure, passed.stack(16)),
+            _ => {
+                let size = class.get(1..)?.parse().ok()?;
+                let class = if class.starts_with('i') { Class::Signed(size) } else { Class::Unsigned(size) };
+                (class, passed.integer())
+            }
+        };
+        arguments.push(Argument { name, class, place, hidden });
+    }
+    Some(Function {
+        name,
+        library,
+        status: numbers.get(status).copied(),
+        arguments,
+        integers: passed.integers,
+        floats: passed.floats,
+        words: passed.words,
+        sets_pointer_mode: kind == "note",
+        makes_communicators: name.starts_with("ncclCommInit"),
+    })
+}
+
+/// What of the registers and the stack is taken.
+#[derive(Default)]
+struct Passed {
+    integers: u8,
+    floats: u8,
+    words: u16,
+}
+
+impl Passed {
+    fn integer(&mut self) -> Place {
+        if self.integers == INTEGERS {
+            return self.stack(1);
+        }
+        self.integers += 1;
+        Place::Integer(self.integers - 1)
+    }
+
+    fn float(&mut self, registers: u8) -> Place {
+        if self.floats + registers > FLOATS {
+            return self.stack(registers.into());
+        }
+        self.floats += registers;
+        Place::Float(self.floats - registers)
+    }
+
+    fn stack(&mut self, words: u16) -> Place {
+        self.words += words;
+        Place::Stack(self.words - words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str) -> &'static Function {
+        &get().functions[get().place(name).unwrap()]
+    }
+
+    #[test]
+    fn every_line_is_understood() {
+        let lines = TEXT.lines().filter(|line| !line.starts_with("enum\t")).count();
+        assert_eq!((get().functions.len(), lines), (COUNT, COUNT));
+        assert!(COUNT < usize::from(u16::MAX));
+        for library in rpd_settings::library::NAMES {
+            let has = get().functions.iter().filter(|function| function.library.names().contains(&library));
+            assert!(has.count() > 10, "{library}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_where_the_abi_has_them() {
+        let gemm = function("rocblas_sgemm");
+        let places: Vec<Place> = gemm.arguments.iter().map(|argument| argument.place).collect();
+        let stack: Vec<Place> = (0..8).map(Place::Stack).collect();
+        assert_eq!(places[..6], [0, 1, 2, 3, 4, 5].map(Place::Integer));
+        assert_eq!(places[6..], stack);
+        assert_eq!(gemm.arguments[6].class, Class::Scalar(Scalar::Real(4)));
+        let rank = function("ncclCommInitRankConfig");
+        let places: Vec<Place> = rank.arguments.iter().map(|argument| argument.place).collect();
+        let (memory, integer) = (Place::Stack(0), Place::Integer);
+        assert_eq!(places, [integer(0), integer(1), memory, integer(2), integer(3)]);
+        assert_eq!(rank.words, 16);
+        let longer = function("rocblas_strmm");
+        assert!(longer.arguments.last().unwrap().hidden, "ROCm 5 has fewer");
+    }
+}

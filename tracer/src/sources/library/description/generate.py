@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Writes calls.tsv, the description of the functions of GPU libraries, from the libraries' own headers.
+
+    generate.py INCLUDE HEADER=LIBRARY[,LIBRARY...] [-- INCLUDE HEADER=LIBRARY...]... > calls.tsv     oldest first
+
+INCLUDE: folders with the headers, `:` between them. The compiler tells what each parameter is, so that it is the library's own
+view; of functions that a later version changes, the later one counts, and a change of what is passed is an error.
+
+Three kinds of lines, tab-separated:
+
+    enum TYPE NUMBER=NAME...             the names of an enumeration's values
+    call LIBRARY NAME RESULT FIELD...    RESULT: the enumeration of the status, or -
+    note LIBRARY NAME RESULT FIELD...    a call that is looked at and not recorded
+
+FIELD: class:name[:type]. Classes: p pointer or handle; s text; i4 i8 u1 u2 u4 u8 numbers; f4 f8; e an enumeration of that type;
+o o4 a place for a handle; a a place for as many handles as the next parameter says; n4 n8 as many numbers as the parameter before says; v a place for a scalar of that type (f4 f8 c4 c8),
+or of the enumeration that the parameter of that name has; z4 z8 a complex number, x128 a structure of that many bytes, by value.
+A field with - in front is one that not all versions have: it is passed on, and not looked at.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+# What only asks or sets something, and says nothing about the time that a program spends: these calls are left as they are.
+SILENT = re.compile(r"(get|set|is|has)_|(Get|Set|Is|Query|Check)(?=[A-Z])|[Ss]tring|[Vv]ersion|[Ww]ork(s|S)pace|_size(_query)?$|"
+                    r"_buffer_size|_bufferSize|LoggerF|LoggerO|LoggerS|log_|[Dd]escr(iptor|_|$)|_desc(_|r|$)|_mat_info|_info$|Debug|Logging|xerbla|CommCount|CommCuDevice|CommUserRank")
+SPOKEN = re.compile(r"_[sg]et_(vector|matrix)|(Set|Get)(Vector|Matrix)|Set4dTensorDescriptor|InitConvolutionDescriptor|"
+                    r"(Set|Scale)Tensor$|AlgoGetHeuristic|nccl(AllReduce|ReduceScatter|Send|Recv)|ConvolutionForwardGetAlgo|"
+                    r"miopenFind|solve|get(rf|rs|ri)|MatrixLayoutCreate$|MatmulDescCreate$")
+# Where scalars lie is known from these.
+NOTED = re.compile(r"_set_pointer_mode$|SetPointerMode(_v2)?$")
+SCALARS = {"float": "f4", "double": "f8", "rocblas_float_complex": "c4", "rocblas_double_complex": "c8", "hipblasComplex": "c4",
+           "hipblasDoubleComplex": "c8", "hipComplex": "c4", "hipDoubleComplex": "c8", "cuComplex": "c4", "cuDoubleComplex": "c8",
+           "rocsparse_float_complex": "c4", "rocsparse_double_complex": "c8"}
+NUMBERS = {"char": "i1", "signed char": "i1", "unsigned char": "u1", "_Bool": "u1", "bool": "u1", "short": "i2", "unsigned short": "u2", "int": "i4", "unsigned int": "u4",
+           "long": "i8", "unsigned long": "u8", "long long": "i8", "unsigned long long": "u8", "float": "f4", "double": "f8"}
+BY_VALUE = {"ncclUniqueId": "x128", "rocsparse_float_complex": "z4", "rocsparse_double_complex": "z8"}
+PREFIX = {"rocblas": "rocblas_", "hipblas": "hipblas", "hipblaslt": "hipblasLt", "miopen": "miopen", "nccl": "nccl", "rocfft": "rocfft_",
+          "rocsparse": "rocsparse_", "rocsolver": "rocsolver_", "cublas": "cublas", "cublaslt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft"}
+
+
+def library_of(name, wanted):
+    found = [library for library in wanted if name.startswith(PREFIX[library])]
+    return max(found, key=lambda library: len(PREFIX[library]), default=None)
+
+
+def declarations(include, header):
+    """Functions and enumerations, as the compiler has them."""
+    folders = [f"-I{folder}" for folder in include.split(":")]
+    # Some headers are of C++ alone, though their functions are of C.
+    for language in (["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]):
+        run = subprocess.run(["clang-15", *language, "-w", "-D__HIP_PLATFORM_AMD__", "-DROCBLAS_NO_DEPRECATED_WARNINGS", *folders,
+                              "-fsyntax-only", "-Xclang", "-ast-dump=json", "-"], input=f"#include <stddef.h>\n#include <{header}>\n", capture_output=True, text=True)
+        if run.returncode == 0:
+            break
+    else:
+        sys.exit(run.stderr[:2000])
+    nodes = json.loads(run.stdout)["inner"]
+    blocks = [node for node in nodes if node["kind"] == "LinkageSpecDecl"]
+    return nodes + [inner for block in blocks for inner in block.get("inner", [])]
+
+
+class Types:
+    """What names stand for."""
+
+    def __init__(self, nodes):
+        self.names, self.enums = {}, {}
+        ids = {}
+        for node in nodes:
+            if node["kind"] == "EnumDecl":
+                values, value = [], -1
+                for constant in node.get("inner", []):
+                    if constant["kind"] != "EnumConstantDecl":
+                        continue
+                    value = self.value(constant, value)
+                    values.append((value, constant["name"]))
+                ids[node["id"]] = values
+                if "name" in node:
+                    self.enums[f"enum {node['name']}"] = values
+            elif node["kind"] == "TypedefDecl":
+                self.names[node["name"]] = node["type"].get("desugaredQualType", node["type"]["qualType"])
+                owner = self.owned(node)
+                if owner in ids:
+                    self.enums[node["name"]] = ids[owner]
+
+    @staticmethod
+    def value(constant, last):
+        expression = constant.get("inner", [])
+        while expression:
+            if "value" in expression[0]:
+                return int(expression[0]["value"])
+            expression = expression[0].get("inner", [])
+        return last + 1
+
+    @staticmethod
+    def owned(node):
+        stack = list(node.get("inner", []))
+        while stack:
+            part = stack.pop()
+            for key in ("ownedTagDecl", "decl"):
+                if key in part and part[key].get("kind") == "EnumDecl":
+                    return part[key]["id"]
+            stack += part.get("inner", [])
+        return None
+
+    def enum(self, text):
+        """The enumeration that a type is, by the name that it is written with."""
+        plain = text.replace("const ", "").strip()
+        if plain in self.enums:
+            return plain
+        meant = self.names.get(plain, "")
+        if meant in self.enums:
+            self.enums[plain] = self.enums[meant]
+            return plain
+        return self.enum(meant) and plain if meant and meant != plain else None
+
+
+def field(types, function, node, following):
+    text = node["type"]["qualType"]
+    meant = node["type"].get("desugaredQualType", text).replace("const ", "").replace("restrict", "").strip()
+    name = node.get("name", "")
+    plain = text.replace("const ", "").replace("*", "").strip()
+    enum = types.enum(text)
+    if enum:
+        return f"e:{name}:{enum}", enum
+    if meant in NUMBERS:
+        return f"{NUMBERS[meant]}:{name}", None
+    if "*" not in meant and "[" not in meant:
+        size = BY_VALUE.get(plain)
+        return (f"{size}:{name}" if size else None), None
+    if re.fullmatch(r"const char *\*", text):
+        return f"s:{name}", None
+    if name in ("alpha", "beta"):
+        compute = next((other for other in following if re.search(r"[cC]ompute_?[tT]ype|execution_?[tT]ype|executiontype", other)), None)
+        if plain in SCALARS and text.count("*") == 1:
+            return f"v:{name}:{SCALARS[plain]}", None
+        if plain == "void" and compute:
+            return f"v:{name}:{compute}", None
+    if name == "lengths":
+        return f"n8:{name}", None
+    if plain == "int" and name in ("n", "len") and following and following[0] == "plan":
+        return f"n4:{name}", None
+    if not text.startswith("const ") and text.count("*") == 1 and re.search(r"[cC]reate|Init|Split$|Shrink$|Plan", function):
+        if plain == "cufftHandle":
+            return f"o4:{name}", None
+        if types.names.get(plain, "").endswith("*"):
+            return f"{'a' if function.endswith('CommInitAll') else 'o'}:{name}", None
+    return f"p:{name}", None
+
+
+def main():
+    enums, calls = {}, {}
+    groups = " ".join(sys.argv[1:]).split(" -- ")
+    for group in groups:
+        include, *headers = group.split()
+        for header in headers:
+            header, wanted = header.split("=")
+            nodes = declarations(include, header)
+            types = Types(nodes)
+            for node in nodes:
+                if node["kind"] != "FunctionDecl" or node.get("storageClass") == "static" or node.get("variadic") or "inline" in node:
+                    continue
+                name = node["name"]
+                library = library_of(name, wanted.split(","))
+                noted = bool(NOTED.search(name))
+                if not library or (SILENT.search(name) and not SPOKEN.search(name) and not noted):
+                    continue
+                parameters = [part for part in node.get("inner", []) if part["kind"] == "ParmVarDecl"]
+                if any(part["kind"] == "CompoundStmt" for part in node.get("inner", [])):
+                    continue
+                result = node["type"]["qualType"].split("(")[0].strip()
+                status = types.enum(result)
+                if not status and types.names.get(result, result) not in ("int", "void", "size_t", "unsigned long"):
+                    continue
+                fields = []
+                for place, parameter in enumerate(parameters):
+                    names = [other.get("name", "") for other in parameters]
+                    text, enum = field(types, name, parameter, names)
+                    if text is None:
+                        sys.exit(f"{name}: what is {parameter['type']}?")
+                    fields.append(text)
+                    if enum:
+                        enums.setdefault(enum, {}).update(dict(reversed(types.enums[enum])))
+                if status:
+                    enums.setdefault(status, {}).update(dict(reversed(types.enums[status])))
+                passed = lambda fields: [re.sub(r"^([posav]|o4|n4|n8)$", "p", one.lstrip("-").split(":")[0].replace("e", "i4").replace("u", "i")) for one in fields]
+                before = calls.get(name)
+                if before:
+                    one, other = passed(before[3]), passed(fields)
+                    shared = next((place for place, (was, now) in enumerate(zip(one, other)) if was != now), min(len(one), len(other)))
+                    # Numbers and addresses are passed alike, in whichever order.
+                    if one != other and any(kind[0] in "fzx" for kind in one[shared:] + other[shared:]):
+                        sys.exit(f"{name} is passed other arguments: {before[3]} {fields}")
+                    longer = before[3] if len(one) > len(other) else fields
+                    fields = longer[:shared] + ["-" + hidden.lstrip("-") for hidden in longer[shared:]]
+                calls[name] = ("note" if noted else "call", library, status or "-", fields)
+    for name in sorted(enums):
+        print("\t".join(["enum", name, *(f"{number}={text}" for number, text in sorted(enums[name].items()))]))
+    for name in sorted(calls):
+        kind, library, status, fields = calls[name]
+        print("\t".join([kind, library, name, status, *fields]))
+
+
+main()

@@ -1,0 +1,64 @@
+//! Symbol interposition: what librpd_libraries.so asks.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rpd_preload::library;
+use rpd_transport::recorder;
+
+use super::description::{self, Library};
+use super::{config, trampoline};
+use crate::guard::guard;
+
+/// The functions that RCCL and NCCL share are RCCL's here.
+static IS_RCCL: AtomicBool = AtomicBool::new(false);
+
+/// What librpd_libraries.so is to call for the function `name`, of which `original` is the library's own. Asked once for each function, at
+/// its first call.
+///
+/// # Safety
+/// `name` is NUL-terminated; `original` is that function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn rpd_library_symbol(
+    name: *const c_char,
+    original: *mut c_void,
+) -> *mut c_void {
+    guard(original, || {
+        // SAFETY: the caller's promise.
+        let name = unsafe { CStr::from_ptr(name) };
+        function(name, original as usize).map_or(original, |function| function as *mut c_void)
+    })
+}
+
+fn function(name: &CStr, original: usize) -> Option<usize> {
+    recorder::get()?;
+    let description = description::get();
+    let place = description.place(name.to_str().ok()?)?;
+    let library = description.functions.get(place)?.library;
+    if !config::is_wanted(library) {
+        return None;
+    }
+    if library == Library::Nccl {
+        // SAFETY: the library whose function is about to be called.
+        let file = unsafe { library::of_address(original as *const c_void) }.unwrap_or_default().to_bytes();
+        let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        // By itself, or linked into PyTorch's library for HIP.
+        let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+        IS_RCCL.store(has(b"rccl") || has(b"hip"), Ordering::Relaxed);
+    }
+    trampoline::address(place, original)
+}
+
+/// What calls of `library` are called in the file.
+pub(super) fn domain(library: Library) -> &'static str {
+    match library.names() {
+        [nccl, rccl] => {
+            if IS_RCCL.load(Ordering::Relaxed) {
+                rccl
+            } else {
+                nccl
+            }
+        }
+        names => names.first().copied().unwrap_or_default(),
+    }
+}
