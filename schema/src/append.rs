@@ -20,7 +20,8 @@ macro_rules! push {
         let row = $row;
         $self.admit(row.largest_id())?;
         $self.waiting += $self.rows.$batch.push(&row, Offset::of_session($self.session));
-        if $self.waiting < $self.most_waiting { Ok(()) } else { $self.flush() }
+        // Who commits when it is full has them written in the best way.
+        if $self.waiting < 2 * $self.most_waiting { Ok(()) } else { $self.flush() }
     }};
 }
 
@@ -296,6 +297,7 @@ impl Appender {
         if !self.open {
             return Err(Error::new(ErrorKind::NoTransaction, &self.path));
         }
+        self.ensure_unsealed()?;
         if largest_id >= LOCAL_IDS {
             return Err(Error::new(ErrorKind::SessionFull, &self.path));
         }

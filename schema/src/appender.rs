@@ -22,7 +22,7 @@ use crate::note;
 use crate::open::BUSY_TIME;
 use crate::pending::Pending;
 use crate::session::{claim, count};
-use crate::transfer::ImageTransfer;
+use crate::transfer::Transfer;
 use crate::version::version_of;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,9 @@ pub struct Appender {
     pub(crate) most_waiting: usize,
     /// Rows of the open transaction have been written.
     flushed: bool,
-    transfer: ImageTransfer,
+    transfer: Transfer,
+    /// What is to be committed is written, and nothing else may be until then.
+    sealed: bool,
     /// SQLite's number of the state that the file was in when others last wrote it.
     data_version: i64,
     /// Number of the schema when it was last known to be complete.
@@ -157,7 +159,8 @@ impl Appender {
             waiting: 0,
             most_waiting: MOST_WAITING,
             flushed: false,
-            transfer: ImageTransfer::default(),
+            transfer: Transfer::default(),
+            sealed: false,
             notes: vec![],
             data_version: 0,
             schema_version: 0,
@@ -380,12 +383,18 @@ impl Appender {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Locked`] when a reader held the file beyond the busy time: nothing is lost, call it again. After
-    /// any other error call [`Appender::rollback`].
+    /// [`ErrorKind::Locked`] when a reader held the file beyond the busy time: nothing is lost, call it again; until then the
+    /// transaction takes no more rows. After any other error call [`Appender::rollback`].
     pub fn commit(&mut self) -> Result<(), Error> {
-        self.admit(0)?;
-        self.flush()?;
+        if !self.sealed {
+            self.admit(0)?;
+            self.ensure_open()?;
+            let finished = self.transfer.finish(&mut self.connection, &mut self.rows);
+            (self.waiting, self.flushed) = (0, true);
+            self.sealed = finished.map_err(|error| self.error(error))?;
+        }
         self.run("COMMIT")?;
+        self.unseal();
         (self.open, self.flushed, self.creates) = (false, false, false);
         self.transfer.end(&self.connection);
         self.interner.commit();
@@ -396,6 +405,14 @@ impl Appender {
             note::remove_notes(&self.path, &std::mem::take(&mut self.notes));
         }
         Ok(())
+    }
+
+    /// The transaction is over: SQLite must not go by what it made of pages that were changed behind its back.
+    fn unseal(&mut self) {
+        if std::mem::take(&mut self.sealed) {
+            // None is known that fails, but for memory; a statement that met such a page would say that the file is malformed.
+            let _ = self.forget_pages();
+        }
     }
 
     /// Undoes the open transaction: its rows, its facts and the texts that came with it, whose ids must not be used any
@@ -409,6 +426,7 @@ impl Appender {
             // It fails only where the file is beyond help, and then nothing of it is in the file either.
             let _ = self.run("ROLLBACK");
         }
+        self.unseal();
         (self.open, self.flushed) = (false, false);
         self.transfer.end(&self.connection);
         self.rows.all().for_each(Batch::clear);
@@ -426,7 +444,7 @@ impl Appender {
     /// and in the end more time.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.flushed
+        self.flushed || self.waiting >= self.most_waiting
     }
 
     /// States a fact about this session, tag `session::N::key`; replaces what it said before. Key names stand in
@@ -436,6 +454,7 @@ impl Appender {
     ///
     /// Those of SQLite.
     pub fn session_fact(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        self.ensure_unsealed()?;
         self.facts
             .session(&self.connection, self.open, key, value)
             .map_err(|error| Error::sqlite(&self.path, error))
@@ -448,6 +467,7 @@ impl Appender {
     ///
     /// Those of SQLite.
     pub fn withdraw_note(&mut self, name: &str) -> Result<(), Error> {
+        self.ensure_unsealed()?;
         let withdrawn = note::withdraw(&self.connection, &self.path, name, self.session);
         self.notes.push(withdrawn.map_err(|error| self.error(error))?);
         Ok(())
@@ -460,6 +480,7 @@ impl Appender {
     ///
     /// Those of SQLite.
     pub fn gpu_fact(&mut self, gpu: u32, key: &str, value: &str) -> Result<(), Error> {
+        self.ensure_unsealed()?;
         self.facts.gpu(&self.connection, gpu, key, value).map_err(|error| Error::sqlite(&self.path, error))
     }
 
@@ -469,6 +490,14 @@ impl Appender {
         let written = self.transfer.write(&mut self.connection, &mut self.rows);
         (self.waiting, self.flushed) = (0, true);
         written.map_err(|error| self.error(error))
+    }
+
+    /// After a `commit` that found the file locked there is only another, or a rollback.
+    pub(crate) fn ensure_unsealed(&self) -> Result<(), Error> {
+        match self.sealed {
+            true => Err(Error::new(ErrorKind::NoTransaction, &self.path)),
+            false => Ok(()),
+        }
     }
 
     /// Some failures (a full disk) roll the transaction back by themselves: what a caller adds after that must not
@@ -560,7 +589,7 @@ mod tests {
         room(60)(&appender);
         appender.begin().unwrap();
         let mut fill = || -> Result<(), Error> {
-            (0..100_000).try_for_each(|number| appender.intern(&format!("text {number}")).map(|_| ()))
+            (0..200_000).try_for_each(|number| appender.intern(&format!("text {number}")).map(|_| ()))
         };
         assert_eq!(fill().unwrap_err().kind(), &ErrorKind::DiskFull);
         // The transaction is gone already: what comes before the rollback must not be committed row by row.
@@ -569,6 +598,12 @@ mod tests {
         appender.rollback();
         assert_eq!(rows(&appender, "rocpd_api_ops"), 1);
         assert_eq!(rows(&appender, "rocpd_string"), 1);
+        // The same of rows that are written as pages, at the commit.
+        appender.begin().unwrap();
+        (0..20_000).for_each(|number| appender.api_op(ApiId::call(2), OpId(number)).unwrap());
+        assert_eq!(appender.commit().unwrap_err().kind(), &ErrorKind::DiskFull);
+        appender.rollback();
+        assert_eq!(rows(&appender, "rocpd_api_ops"), 1);
 
         room(1 << 20)(&appender);
         appender.begin().unwrap();

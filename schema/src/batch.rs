@@ -52,6 +52,33 @@ impl Batch {
         self.places.len()
     }
 
+    pub(crate) fn table(&self) -> &'static str {
+        self.insert.table
+    }
+
+    /// Bytes of the longest record.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// Puts the rows in the order of their keys, and says the first; none where there is none or two rows have the same.
+    pub(crate) fn sort(&mut self) -> Option<i64> {
+        // Rows come thread after thread, while ids were given out to all of them in turn. At the end of a table a row costs least.
+        self.places.sort_by_key(|place| place.key);
+        let ascending = self.places.windows(2).all(|two| two[0].key < two[1].key);
+        self.places.first().filter(|_| ascending).map(|place| place.key)
+    }
+
+    /// The largest key of sorted rows.
+    pub(crate) fn last_key(&self) -> Option<i64> {
+        self.places.last().map(|place| place.key)
+    }
+
+    /// Each row's key and record.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (i64, &[u8])> {
+        self.places.iter().map(|place| (place.key, &self.bytes[place.begin..place.end]))
+    }
+
     /// Whether every row fits into an image.
     pub(crate) fn fits(&self) -> bool {
         self.longest <= image::MOST
@@ -80,10 +107,8 @@ impl Batch {
         if self.places.is_empty() {
             return;
         }
-        // Rows come thread after thread, while ids were given out to all of them in turn. At the end of a table a row costs least.
-        self.places.sort_by_key(|place| place.key);
-        let rows = self.places.iter().map(|place| (place.key, &self.bytes[place.begin..place.end]));
-        image.fill(self.insert.table, rows);
+        self.sort();
+        image.fill(self.insert.table, self.records());
     }
 
     /// Writes the rows from the image that is attached as `schema`.

@@ -37,6 +37,7 @@ mod facts;
 mod id;
 mod image;
 mod intern;
+mod leaves;
 mod note;
 mod numbered;
 mod open;

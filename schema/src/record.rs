@@ -88,7 +88,7 @@ pub(crate) fn values(record: &[u8]) -> impl Iterator<Item = ValueRef<'_>> {
     let (mut header, mut body) = record.split_at(usize::from(record[0]));
     header = &header[1..];
     std::iter::from_fn(move || {
-        let (kind, rest) = read_varint(header)?;
+        let (kind, rest) = read_number(header)?;
         header = rest;
         Some(match kind {
             0 => ValueRef::Null,
@@ -109,11 +109,17 @@ pub(crate) fn values(record: &[u8]) -> impl Iterator<Item = ValueRef<'_>> {
     })
 }
 
-/// A number of at most eight groups, and what follows it.
-fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let end = bytes.iter().position(|byte| byte & 0x80 == 0)?;
-    let value = bytes[..=end].iter().fold(0, |sum, byte| sum << 7 | u64::from(byte & 0x7f));
-    Some((value, &bytes[end + 1..]))
+/// A number that [`varint`] wrote, and what follows it.
+pub(crate) fn read_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    for (place, byte) in bytes.iter().take(9).enumerate() {
+        let (bits, more) = if place == 8 { (8, false) } else { (7, byte & 0x80 != 0) };
+        value = value << bits | u64::from(byte & (0xff >> (8 - bits)));
+        if !more {
+            return Some((value, &bytes[place + 1..]));
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -172,7 +178,7 @@ mod tests {
             varint(&mut bytes, value);
             assert_eq!(bytes.len(), varint_length(value), "{value:#x}");
             if value < 1 << 56 {
-                assert_eq!(read_varint(&bytes), Some((value, &[][..])));
+                assert_eq!(read_number(&bytes), Some((value, &[][..])));
             }
         }
         let mut bytes = vec![];

@@ -7,6 +7,7 @@ mod append;
 mod facts;
 mod format;
 mod identify;
+mod leaves;
 mod other_readers;
 mod processes;
 mod queries;

@@ -1,0 +1,411 @@
+//! Rows that belong behind all others of their table, written as pages of the file. SQLite's INSERT looks for each row's place from
+//! the table's root, twice (xferOptimization in its insert.c), which was two fifths of the recorder's CPU. Here a table's last leaf is
+//! filled up and further leaves are put behind the file's end, so that a place is looked for once per table and transaction. What
+//! that brings: `cargo bench -p rpd-schema`.
+//!
+//! Pages are read and written through SQLite's table `sqlite_dbpage` (sqlite.org/dbpage.html), so they are in the open transaction:
+//! SQLite's pager keeps the old ones in the journal, takes the locks, writes at the COMMIT and undoes at a ROLLBACK.
+//!
+//! SQLite's layer of tables does not know of these pages, from which follow three rules, kept by `transfer` and `appender`:
+//!
+//! - Everything else that a transaction writes comes first, these pages last, then the COMMIT. A page that SQLite adds to a table
+//!   in between would get the number of one of ours.
+//! - No image is attached to the connection: `sqlite_dbpage` begins a write in every database, and images are read-only.
+//! - After the COMMIT or ROLLBACK, SQLite forgets its pages: it keeps what it has made of a page beside it.
+
+use crate::batch::Batch;
+use crate::pending::Pending;
+use crate::record::{read_number, varint, varint_length};
+use rusqlite::ffi::{Error, SQLITE_TOOBIG};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rustc_hash::FxHashMap;
+
+/// Kinds of pages, and the bytes of their headers (SQLite file format §1.6).
+const LEAF: u8 = 13;
+const LEAF_HEADER: usize = 8;
+const INTERIOR: u8 = 5;
+const INTERIOR_HEADER: usize = 12;
+/// The byte whose page is no table's: locks lie there (§1.1, the lock-byte page).
+const LOCK_BYTE: u32 = 1 << 30;
+/// A longer way from a root to a leaf is a circle.
+const DEEPEST: usize = 20;
+
+/// Where the tables of the file begin that are as a recorder makes them.
+#[derive(Debug, Default)]
+pub(crate) struct OwnTables {
+    /// SQLite's number of the schema that `tables` is about.
+    schema: Option<i64>,
+    tables: FxHashMap<&'static str, OwnTable>,
+    /// The text of each table in a fresh file.
+    texts: FxHashMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OwnTable {
+    root: u32,
+    /// `sqlite_sequence` has the largest id that the table ever had.
+    counts_ids: bool,
+}
+
+impl OwnTables {
+    /// What the file has now.
+    fn refresh(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let schema =
+            connection.prepare_cached("PRAGMA main.schema_version")?.query_row([], |row| row.get(0))?;
+        if self.schema == Some(schema) {
+            return Ok(());
+        }
+        if self.texts.is_empty() {
+            self.texts = fresh_texts()?;
+        }
+        self.tables.clear();
+        // Indexes and triggers must see each row.
+        let mut find = connection.prepare(
+            "SELECT sql, rootpage FROM main.sqlite_schema AS own WHERE type = 'table' AND name = ?1 AND NOT EXISTS \
+             (SELECT 1 FROM main.sqlite_schema WHERE type IN ('index', 'trigger') AND tbl_name = own.name)",
+        )?;
+        for table in Pending::TABLES.iter().map(|insert| insert.table) {
+            let found =
+                find.query_row([table], |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
+            if let Some((text, root)) = found
+                && self.texts.get(table) == Some(&text)
+            {
+                self.tables.insert(table, OwnTable { root, counts_ids: text.contains("AUTOINCREMENT") });
+            }
+        }
+        self.schema = Some(schema);
+        Ok(())
+    }
+}
+
+fn fresh_texts() -> rusqlite::Result<FxHashMap<String, String>> {
+    let fresh = Connection::open_in_memory()?;
+    rpd_sql::FRESH
+        .into_iter()
+        .chain(rpd_sql::ext::RECORDERS)
+        .try_for_each(|text| fresh.execute_batch(text))?;
+    let mut tables = fresh.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")?;
+    tables.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// Batches whose rows all belong behind those of their tables.
+pub(crate) struct Appending<'rows> {
+    tables: Vec<(&'rows mut Batch, OwnTable, TableEnd)>,
+}
+
+impl<'rows> Appending<'rows> {
+    /// Takes what can be appended out of `batches`.
+    pub(crate) fn choose(
+        own: &mut OwnTables,
+        connection: &Connection,
+        batches: &mut Vec<&'rows mut Batch>,
+    ) -> rusqlite::Result<Appending<'rows>> {
+        let mut tables = vec![];
+        // An SQLite may be without the table of pages.
+        let Some(mut pages) = Pages::of(connection).ok().filter(|pages| pages.may_grow) else {
+            return Ok(Appending { tables });
+        };
+        own.refresh(connection)?;
+        for batch in std::mem::take(batches) {
+            let table = own.tables.get(batch.table()).copied();
+            let first = if batch.longest() <= pages.longest_record() { batch.sort() } else { None };
+            if let (Some(table), Some(first)) = (table, first)
+                && let Some(end) = TableEnd::find(&mut pages, table.root)?
+                && end.leaf.last.is_none_or(|last| last < first)
+            {
+                tables.push((batch, table, end));
+            } else {
+                batches.push(batch);
+            }
+        }
+        Ok(Appending { tables })
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.tables.iter().map(|(batch, ..)| batch.rows()).sum()
+    }
+
+    /// Writes the rows. Nothing else may be written from here to the end of the transaction. After a failure it must be undone.
+    pub(crate) fn write(self, connection: &Connection) -> rusqlite::Result<()> {
+        for (batch, table, _) in &self.tables {
+            if let (true, Some(last)) = (table.counts_ids, batch.last_key()) {
+                count_ids(connection, batch.table(), last)?;
+            }
+        }
+        let mut pages = Pages::of(connection)?;
+        for (batch, _, mut end) in self.tables {
+            batch.records().try_for_each(|(key, record)| end.push(&mut pages, key, record))?;
+            end.write(&mut pages)?;
+            batch.clear();
+        }
+        pages.finish()
+    }
+}
+
+/// What SQLite does for AUTOINCREMENT: no id comes twice, not even after its row was deleted.
+fn count_ids(connection: &Connection, table: &str, last: i64) -> rusqlite::Result<()> {
+    let known = connection
+        .prepare_cached("UPDATE main.sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1")?
+        .execute(params![table, last])?;
+    if known == 0 {
+        connection
+            .prepare_cached("INSERT INTO main.sqlite_sequence (name, seq) VALUES (?1, ?2)")?
+            .execute(params![table, last])?;
+    }
+    Ok(())
+}
+
+/// The pages of the file, in the open transaction.
+struct Pages<'connection> {
+    read: CachedStatement<'connection>,
+    write: CachedStatement<'connection>,
+    /// Bytes of a page.
+    size: usize,
+    /// How many there are.
+    count: u32,
+    /// Whether the file is one that a page behind its end can be added to.
+    may_grow: bool,
+}
+
+impl<'connection> Pages<'connection> {
+    fn of(connection: &'connection Connection) -> rusqlite::Result<Pages<'connection>> {
+        let mut read = connection.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
+        let write = connection.prepare_cached("INSERT INTO sqlite_dbpage (pgno, data) VALUES (?1, ?2)")?;
+        let count = connection.prepare_cached("PRAGMA main.page_count")?.query_row([], |row| row.get(0))?;
+        let header: Vec<u8> = read.query_row([1], |row| row.get(0))?;
+        // SQLite file format §1.3: no bytes of an extension in each page, no free page, which SQLite would rather take, no map of
+        // pointers, UTF-8.
+        let may_grow = header[20] == 0
+            && word(&header, 36) == Some(0)
+            && word(&header, 52) == Some(0)
+            && word(&header, 56) == Some(1);
+        Ok(Pages { read, write, size: header.len(), count, may_grow })
+    }
+
+    /// Bytes of a record that needs no overflow page (§1.6).
+    fn longest_record(&self) -> usize {
+        self.size - 35
+    }
+
+    fn read(&mut self, number: u32) -> rusqlite::Result<Vec<u8>> {
+        self.read.query_row([number], |row| row.get(0))
+    }
+
+    fn write(&mut self, number: u32, page: &[u8]) -> rusqlite::Result<()> {
+        self.write.execute(params![number, page]).map(|_| ())
+    }
+
+    /// The number of a page behind all others.
+    fn add(&mut self) -> u32 {
+        let of_locks = LOCK_BYTE / self.size as u32 + 1;
+        self.count += if self.count + 1 == of_locks { 2 } else { 1 };
+        self.count
+    }
+
+    /// States how many pages there are (§1.3.8).
+    fn finish(mut self) -> rusqlite::Result<()> {
+        let mut header = self.read(1)?;
+        header[28..32].copy_from_slice(&self.count.to_be_bytes());
+        self.write(1, &header)
+    }
+}
+
+/// The last leaf of a table, and the pages that lead to it, the root first.
+struct TableEnd {
+    path: Vec<Interior>,
+    leaf: Leaf,
+}
+
+impl TableEnd {
+    /// None where the pages are not those of a table: SQLite will say what is wrong.
+    fn find(pages: &mut Pages<'_>, root: u32) -> rusqlite::Result<Option<TableEnd>> {
+        let mut path = vec![];
+        let mut number = root;
+        while path.len() < DEEPEST {
+            let Some(page) = pages.read(number).optional()? else { return Ok(None) };
+            if page[0] != INTERIOR {
+                let leaf = Leaf::parse(number, page);
+                // Only a root may be empty.
+                let leaf = leaf.filter(|leaf| path.is_empty() || leaf.last.is_some());
+                return Ok(leaf.map(|leaf| TableEnd { path, leaf }));
+            }
+            let Some(interior) = Interior::parse(number, &page) else { return Ok(None) };
+            number = interior.right;
+            path.push(interior);
+        }
+        Ok(None)
+    }
+
+    fn push(&mut self, pages: &mut Pages<'_>, key: i64, record: &[u8]) -> rusqlite::Result<()> {
+        if self.leaf.push(key, record) {
+            return Ok(());
+        }
+        if self.path.is_empty() {
+            // A root keeps its number: what it has goes to another page.
+            let root = std::mem::replace(&mut self.leaf.number, pages.add());
+            self.path.push(Interior { number: root, children: vec![], right: self.leaf.number });
+        }
+        self.leaf.write(pages)?;
+        let full = (self.leaf.number, self.leaf.last.unwrap_or(i64::MIN));
+        self.leaf.clear(pages.add());
+        self.lead_to(pages, self.path.len() - 1, full, self.leaf.number)?;
+        match self.leaf.push(key, record) {
+            true => Ok(()),
+            false => Err(rusqlite::Error::SqliteFailure(Error::new(SQLITE_TOOBIG), None)),
+        }
+    }
+
+    /// `new` is the last child at this level of the path; the one before it is full.
+    fn lead_to(
+        &mut self,
+        pages: &mut Pages<'_>,
+        mut level: usize,
+        full: (u32, i64),
+        new: u32,
+    ) -> rusqlite::Result<()> {
+        let interior = &mut self.path[level];
+        interior.right = new;
+        if interior.has_room(pages.size) {
+            interior.children.push(full);
+            return Ok(());
+        }
+        // The last child but one moves up, where it leads to this page; the full one goes on to the next page.
+        let Some((right, last)) = interior.children.pop() else { return Ok(()) };
+        interior.right = right;
+        if level == 0 {
+            let root = std::mem::replace(&mut interior.number, pages.add());
+            let number = interior.number;
+            self.path.insert(0, Interior { number: root, children: vec![], right: number });
+            level = 1;
+        }
+        let next = Interior { number: pages.add(), children: vec![full], right: new };
+        let number = next.number;
+        let done = std::mem::replace(&mut self.path[level], next);
+        done.write(pages)?;
+        self.lead_to(pages, level - 1, (done.number, last), number)
+    }
+
+    fn write(&self, pages: &mut Pages<'_>) -> rusqlite::Result<()> {
+        self.leaf.write(pages)?;
+        self.path.iter().try_for_each(|interior| interior.write(pages))
+    }
+}
+
+/// A page of rows.
+struct Leaf {
+    number: u32,
+    page: Vec<u8>,
+    cells: usize,
+    /// Where the cells begin, which grow downwards.
+    content: usize,
+    /// The largest key.
+    last: Option<i64>,
+    /// Memory for a cell's header.
+    head: Vec<u8>,
+}
+
+impl Leaf {
+    fn parse(number: u32, page: Vec<u8>) -> Option<Leaf> {
+        let cells = half(&page, 3)?;
+        let mut leaf = Leaf { number, content: half(&page, 5)?, page, cells, last: None, head: vec![] };
+        if leaf.page[0] != LEAF {
+            return None;
+        }
+        if cells == 0 {
+            leaf.clear(number);
+            return Some(leaf);
+        }
+        let cell = leaf.page.get(half(&leaf.page, LEAF_HEADER + 2 * (cells - 1))?..)?;
+        let (_, rest) = read_number(cell)?;
+        leaf.last = Some(read_number(rest)?.0.cast_signed());
+        (LEAF_HEADER + 2 * cells..leaf.page.len()).contains(&leaf.content).then_some(leaf)
+    }
+
+    /// Makes it another page without rows.
+    fn clear(&mut self, number: u32) {
+        self.page.fill(0);
+        (self.number, self.cells, self.content, self.last) = (number, 0, self.page.len(), None);
+    }
+
+    /// Whether there was room for the row.
+    fn push(&mut self, key: i64, record: &[u8]) -> bool {
+        self.head.clear();
+        varint(&mut self.head, record.len() as u64);
+        varint(&mut self.head, key.cast_unsigned());
+        let pointer = LEAF_HEADER + 2 * self.cells;
+        let Some(cell) = self.content.checked_sub(self.head.len() + record.len()) else { return false };
+        if cell < pointer + 2 {
+            return false;
+        }
+        self.page[cell..cell + self.head.len()].copy_from_slice(&self.head);
+        self.page[cell + self.head.len()..self.content].copy_from_slice(record);
+        self.page[pointer..pointer + 2].copy_from_slice(&(cell as u16).to_be_bytes());
+        (self.cells, self.content, self.last) = (self.cells + 1, cell, Some(key));
+        self.page[0] = LEAF;
+        self.page[3..5].copy_from_slice(&(self.cells as u16).to_be_bytes());
+        self.page[5..7].copy_from_slice(&(cell as u16).to_be_bytes());
+        true
+    }
+
+    fn write(&self, pages: &mut Pages<'_>) -> rusqlite::Result<()> {
+        pages.write(self.number, &self.page)
+    }
+}
+
+/// A page that leads to others.
+struct Interior {
+    number: u32,
+    /// Pages, and the largest key below each.
+    children: Vec<(u32, i64)>,
+    /// The page behind them all.
+    right: u32,
+}
+
+impl Interior {
+    fn parse(number: u32, page: &[u8]) -> Option<Interior> {
+        let child = |n| {
+            let cell = half(page, INTERIOR_HEADER + 2 * n)?;
+            let (key, _) = read_number(page.get(cell + 4..)?)?;
+            Some((word(page, cell)?, key.cast_signed()))
+        };
+        let children = (0..half(page, 3)?).map(child).collect::<Option<_>>()?;
+        Some(Interior { number, children, right: word(page, 8)? })
+    }
+
+    /// Whether one more child fits, whatever its key.
+    fn has_room(&self, size: usize) -> bool {
+        let cell = |key: i64| 2 + 4 + varint_length(key.cast_unsigned());
+        let cells: usize = self.children.iter().map(|(_, key)| cell(*key)).sum();
+        INTERIOR_HEADER + cells + cell(-1) <= size
+    }
+
+    fn write(&self, pages: &mut Pages<'_>) -> rusqlite::Result<()> {
+        let mut page = vec![0; pages.size];
+        let mut content = page.len();
+        let mut cell = vec![];
+        for (n, (child, key)) in self.children.iter().enumerate() {
+            cell.clear();
+            cell.extend_from_slice(&child.to_be_bytes());
+            varint(&mut cell, key.cast_unsigned());
+            content -= cell.len();
+            page[content..content + cell.len()].copy_from_slice(&cell);
+            let pointer = INTERIOR_HEADER + 2 * n;
+            page[pointer..pointer + 2].copy_from_slice(&(content as u16).to_be_bytes());
+        }
+        page[0] = INTERIOR;
+        page[3..5].copy_from_slice(&(self.children.len() as u16).to_be_bytes());
+        page[5..7].copy_from_slice(&(content as u16).to_be_bytes());
+        page[8..12].copy_from_slice(&self.right.to_be_bytes());
+        pages.write(self.number, &page)
+    }
+}
+
+/// A number of four bytes.
+fn word(page: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(page.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// A number of two bytes.
+fn half(page: &[u8], at: usize) -> Option<usize> {
+    Some(usize::from(u16::from_be_bytes(page.get(at..at + 2)?.try_into().ok()?)))
+}
