@@ -1,13 +1,12 @@
-//! A database in memory with nothing in it but rows that are on their way to a file: SQLite copies whole rows from one
-//! database to another, which takes half the time of an INSERT that brings them value by value. With INSERTs the recorder took 2.6 to 3.1 us
-//! of CPU per dispatch, which is five rows; it takes 1.5 us so (docs/speed.md, `make bench`).
+//! A database in memory with nothing in it but rows that are on their way to a file: SQLite copies whole rows from one database to
+//! another, which takes half the time of an INSERT that brings them value by value. Rows that belong behind all others of their table go
+//! another way, at half of that ([`crate::leaves`]).
 //!
 //! ```text
 //! | the empty tables' pages, as SQLite made them | leaves of one table | of the next ...
 //! ```
 //!
-//! A table's root is its only leaf, or points to its leaves (SQLite file format §1.6). SQLite reads the image, and it alone writes
-//! the file.
+//! A table's root is its only leaf, or points to its leaves (SQLite file format §1.6). SQLite reads the image and writes the file.
 
 use crate::record::{varint, varint_length};
 use rpd_sql::insert::Insert;

@@ -10,7 +10,7 @@
 //!
 //! - Everything else that a transaction writes comes first, these pages last, then the COMMIT. A page that SQLite adds to a table
 //!   in between would get the number of one of ours.
-//! - No image is attached to the connection: `sqlite_dbpage` begins a write in every database, and images are read-only.
+//! - Images are attached to the connection as databases that may be written: `sqlite_dbpage` begins a write in each.
 //! - After the COMMIT or ROLLBACK, SQLite forgets its pages: it keeps what it has made of a page beside it.
 
 use crate::batch::Batch;

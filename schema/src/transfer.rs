@@ -70,6 +70,7 @@ impl Transfer {
         let name = format!("rows{}", self.attached);
         connection.execute_batch(&format!("ATTACH ':memory:' AS {name}"))?;
         self.attached += 1;
+        // Nobody writes it, but pages begin a write in every database (crate::leaves).
         connection.deserialize_read_exact(&*name, &*self.image, self.image.len(), false)?;
         // Every page is read once.
         connection.execute_batch(&format!("PRAGMA {name}.cache_size = 8"))?;

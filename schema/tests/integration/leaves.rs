@@ -142,6 +142,26 @@ fn a_commit_that_waits_for_a_reader_takes_no_more_rows_and_loses_none() {
 }
 
 #[test]
+fn a_file_that_others_read_by_its_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    create(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = wal").unwrap();
+    // As long as somebody reads, the file keeps its log.
+    let reader = reader(&path);
+    let mut appender = Appender::open(&path).unwrap();
+    for turn in 0..5 {
+        appender.begin().unwrap();
+        (turn * MANY + 1..=(turn + 1) * MANY).for_each(|id| op(&mut appender, id, 40));
+        appender.commit().unwrap();
+    }
+    assert_eq!(lines(&reader, "SELECT count(*) FROM rocpd_op"), ["0"]);
+    assert_eq!(lines(&reader, "PRAGMA journal_mode"), ["wal"]);
+    reader.execute_batch("COMMIT").unwrap();
+    check(&path, 0, &(1..=5 * MANY).collect(), "by its log");
+}
+
+#[test]
 fn sqlite_goes_on_with_the_ids() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.rpd");
