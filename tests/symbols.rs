@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::harness::{
-    Dir, Loading, Run, Trace, aql_code_object, hip_library, hip_symbols, newer_rocm, program, recorder, tool,
+    Dir, Loading, Run, Trace, aql_code_object, hip_library, hip_symbols, library_symbols, newer_rocm,
+    program, recorder, tool,
 };
 
 /// HIP 5.2's callbacks say nothing of them.
@@ -231,10 +232,12 @@ fn names_of_others_in_front_are_not_taken_for_ours() {
 
 #[test]
 fn a_look_up_before_the_library_is_relocated() {
-    let dir = Dir::new();
-    let preload = [recorder(), hip_symbols(), program("indirect")];
-    let ran = Run::new(&dir, program("noop")).preload(&preload).run();
-    assert_eq!(ran.expect(0).expect_silent().stdout, "nothing to do with a GPU\n", "{ran}");
+    for names in [hip_symbols(), library_symbols()] {
+        let dir = Dir::new();
+        let preload = [recorder(), names, program("indirect")];
+        let ran = Run::new(&dir, program("noop")).preload(&preload).run();
+        assert_eq!(ran.expect(0).expect_silent().stdout, "nothing to do with a GPU\n", "{ran}");
+    }
 }
 
 #[test]

@@ -171,6 +171,9 @@ macro_rules! interpose {
             which: usize,
             caller: usize,
         ) -> $crate::lookup::LookupAnswer {
+            if !$crate::lookup::is_ready() {
+                return $crate::lookup::LookupAnswer { jump: 0, value: 0 };
+            }
             // SAFETY: the caller's promise.
             unsafe { $crate::lookup::answer(&INTERPOSED, handle, name, version, which, caller) }
         }

@@ -131,14 +131,28 @@ unsafe fn iterate(look: Look, argument: *mut c_void) {
     unsafe { std::mem::transmute::<usize, Iterate>(real)(look, argument) };
 }
 
-/// The function of the loader or the C library that is called `name`: that of the first library behind this one that has one. The list is
-/// not held, but libraries that the program was started with stay, and the C library is one. None while this library is not relocated.
-pub(crate) fn first_function(name: &CStr) -> Option<usize> {
+/// What the loader tells debuggers: the address in this library's own table, where it is zero until the loader has put it there.
+#[inline(always)]
+fn debug() -> *const Debug {
     let debug: *const Debug;
-    // SAFETY: reads the address out of this library's own table, where it is zero until the loader has put it there.
+    // SAFETY: reads the address out of that table.
     unsafe {
         asm!("mov {}, [rip + _r_debug@GOTPCREL]", out(reg) debug, options(pure, readonly, nostack, preserves_flags));
     }
+    debug
+}
+
+/// Whether the loader has relocated this library. Before that, no function or variable of another crate may be touched: their addresses
+/// are in tables that are empty, and so this is a part of its caller.
+#[inline(always)]
+pub(crate) fn is_relocated() -> bool {
+    !debug().is_null()
+}
+
+/// The function of the loader or the C library that is called `name`: that of the first library behind this one that has one. The list is
+/// not held, but libraries that the program was started with stay, and the C library is one. None while this library is not relocated.
+pub(crate) fn first_function(name: &CStr) -> Option<usize> {
+    let debug = debug();
     if debug.is_null() {
         return None;
     }

@@ -30,7 +30,15 @@ pub struct LookupAnswer {
     pub value: usize,
 }
 
-/// What the code at `caller` gets.
+/// Whether look-ups can be answered: not while the preloaded library is not relocated, which others' resolvers of indirect functions may
+/// come before.
+#[must_use]
+#[inline(always)]
+pub fn is_ready() -> bool {
+    loaded::is_relocated()
+}
+
+/// What the code at `caller` gets, where that [is ready](is_ready).
 ///
 /// # Safety
 /// As the real function demands; `version` is used for `dlvsym` only.
