@@ -76,9 +76,12 @@ mod tests {
     fn the_file_system_is_that_of_the_longest_mount_point() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        let others: String =
+            (0..5000).map(|n| format!("9 1 0:1 / /var/lib/mount-{n} rw - overlay overlay rw\n")).collect();
         std::fs::write(
             dir.path().join("proc/self/mountinfo"),
-            "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:1 / /data\\040set rw shared:1 - nfs4 host:/x rw\n\
+            others
+                + "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:1 / /data\\040set rw shared:1 - nfs4 host:/x rw\n\
              3 1 0:1 / /home rw - xfs /dev/sdb rw\n4 1 0:1 / /home rw - btrfs /dev/sdc rw\nnonsense\n",
         )
         .unwrap();

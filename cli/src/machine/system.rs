@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use crate::record::loader;
 use crate::system::capabilities;
 
-/// As much of a file of the kernel as is read.
-const LONGEST: usize = 64 << 10;
+/// As much of a file of the kernel as is read: the mounts of a busy host take some hundred KiB.
+const LONGEST: usize = 16 << 20;
 /// Where the dynamic loader looks, and where ROCm and CUDA are installed.
 const FOLDERS: [&str; 11] = [
     "/lib/x86_64-linux-gnu",
