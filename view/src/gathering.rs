@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rpd_postprocess::check::are_sound;
 use rpd_postprocess::trace::has_table;
 use rpd_schema::text::{shown, text_of};
@@ -20,6 +20,9 @@ use crate::names::{Name, NameReader};
 
 /// Rows between two looks at who waits.
 const STEP: u64 = 1 << 14;
+
+/// Blocks that are told apart at most: a file of another writer may have an id in each.
+const MOST_BLOCKS: usize = 1024;
 
 /// Ids that lie in one row of each other: those of the calls of a session, those of its markers.
 const BLOCK: u32 = 31;
@@ -201,8 +204,7 @@ impl Table {
     /// Rows with an id from ?1 to ?2, at most ?3 of them.
     fn part(self) -> String {
         let (name, columns) = (self.name(), self.columns());
-        let id = if self.has_id() { "id" } else { "rowid" };
-        format!("SELECT {id}, {columns} FROM {name} WHERE {id} >= ?1 AND {id} <= ?2 ORDER BY {id} LIMIT ?3")
+        format!("SELECT id, {columns} FROM {name} WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT ?3")
     }
 }
 
@@ -319,21 +321,26 @@ impl<'a> Gatherer<'a> {
         Ok(rows > MANY_ROWS)
     }
 
+    /// Whether the rows of a table are found by their ids, as those of all recorders are, without a look at the others.
+    fn is_found_by_id(&self, table: Table) -> rusqlite::Result<bool> {
+        let query = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = 'id' AND pk = 1 AND upper(type) = 'INTEGER'";
+        self.trace.query_row(query, [table.name()], |row| Ok(row.get::<_, i64>(0)? == 1))
+    }
+
     /// First and last id of each block of a table; of one that has no such ids nothing.
     fn blocks(&self, table: Table) -> Result<Vec<Span>> {
         let mut blocks = Vec::new();
-        if !has_table(self.trace, table.name())? {
+        if !self.is_found_by_id(table)? {
             return Ok(blocks);
         }
-        let id = if table.has_id() { "id" } else { "rowid" };
         let name = table.name();
-        let Ok(mut first) = self.trace.prepare(&format!("SELECT min({id}) FROM {name} WHERE {id} > ?1"))
-        else {
-            return Ok(blocks);
-        };
-        let mut last = self.trace.prepare(&format!("SELECT max({id}) FROM {name} WHERE {id} <= ?1"))?;
+        let mut first = self.trace.prepare(&format!("SELECT min(id) FROM {name} WHERE id > ?1"))?;
+        let mut last = self.trace.prepare(&format!("SELECT max(id) FROM {name} WHERE id <= ?1"))?;
         let mut at = i64::MIN;
         while let Some(begin) = first.query_row([at], |row| Ok(integer(row, 0)))? {
+            if blocks.len() == MOST_BLOCKS {
+                break;
+            }
             at = begin | ((1 << BLOCK) - 1);
             let end = last.query_row([at], |row| Ok(integer(row, 0)))?.unwrap_or(begin);
             blocks.push((begin, end.max(begin)));
@@ -356,7 +363,7 @@ impl<'a> Gatherer<'a> {
                 let apart = length / parts;
                 for part in 0..=parts {
                     let from = if part == parts { last - ROWS_OF_PART } else { first + part * apart };
-                    self.take(table, (from.max(first), (from + ROWS_OF_PART).min(last)))?;
+                    self.take(table, (from.max(first), from.saturating_add(ROWS_OF_PART).min(last)))?;
                 }
             }
         }
@@ -421,6 +428,9 @@ impl<'a> Gatherer<'a> {
         for table in Table::ALL {
             if !has_table(self.trace, table.name())? {
                 continue;
+            }
+            if !self.is_found_by_id(table)? {
+                bail!("{} has no ids by which new rows are found: this trace cannot be followed", table.name());
             }
             let unseen = std::mem::take(&mut self.unseen[table as usize]);
             let short = unseen.iter().filter(|(low, high)| high.saturating_sub(*low) < LONG_GAP).count();

@@ -1,11 +1,13 @@
 //! Names of events: a number for each text, and what kind of thing has it.
 
+use std::hash::BuildHasher;
+
 use anyhow::Result;
 use rpd_postprocess::trace::Strings;
 use rpd_postprocess::trace::op_kind::OpKind;
 use rpd_schema::Version;
 use rusqlite::Connection;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// What an event is, for its colour. The page knows them by these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,7 +74,7 @@ pub struct NameReader<'trace> {
     texts: Strings<'trace>,
     arguments: Strings<'trace>,
     names: Vec<Name>,
-    number_of: FxHashMap<Name, u32>,
+    number_of: FxHashMap<u64, u32>,
     ops: FxHashMap<(i64, i64), u32>,
     /// By function; none for markers, whose name is in their arguments.
     calls: FxHashMap<i64, Option<u32>>,
@@ -142,12 +144,25 @@ impl<'trace> NameReader<'trace> {
 
     /// The number of a name: one for each text of a kind, however often the trace has it.
     fn number(&mut self, text: String, kind: Kind) -> u32 {
-        let name = Name { text: text.into(), kind };
-        let names = &mut self.names;
-        *self.number_of.entry(name).or_insert_with_key(|name| {
-            names.push(name.clone());
-            names.len() as u32 - 1
-        })
+        // A text is kept once, among the names: its place is found by a hash, that of another one with the same hash behind it.
+        let mut hash = FxBuildHasher.hash_one((&text, kind));
+        loop {
+            match self.number_of.get(&hash) {
+                Some(number) => {
+                    let name = &self.names[*number as usize];
+                    if *name.text == *text && name.kind == kind {
+                        return *number;
+                    }
+                    hash = hash.wrapping_add(1);
+                }
+                None => {
+                    let number = self.names.len() as u32;
+                    self.number_of.insert(hash, number);
+                    self.names.push(Name { text: text.into(), kind });
+                    return number;
+                }
+            }
+        }
     }
 
     /// Adds the names that `known`, which has the first ones by their numbers, has not.

@@ -172,13 +172,20 @@ impl Server {
         let Server { mut traces, listener, served, .. } = self;
         let reader = Arc::clone(&served);
         let reading =
-            std::thread::Builder::new().name("rpd-read".into()).spawn(move || match traces.pop() {
+            std::thread::Builder::new().name("rpd-read".into()).spawn(move || {
+            let read = AssertUnwindSafe(|| match traces.pop() {
                 Some(trace) if reader.is_live => reader::follow(trace, &reader),
                 last => {
                     traces.extend(last);
                     reader::whole(traces, &reader);
                 }
-            })?;
+            });
+            // A page that waits for what never comes would be worse.
+            if catch_unwind(read).is_err() {
+                let why = "reading failed by a defect of rpd view; rpd check says what is wrong with the trace";
+                reader.published.put(Err(why.to_string()), true);
+            }
+        })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let answered = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -205,7 +205,7 @@ proptest! {
                 writer.execute("INSERT INTO main.rocpd_api_ops SELECT * FROM whole.rocpd_api_ops", []).unwrap();
             }
             // Nothing is held while it pauses: a recorder can commit.
-            let mut pause = || drop(writer.execute("UPDATE rocpd_metadata SET value = value", []).unwrap());
+            let mut pause = || assert!(writer.execute("UPDATE rocpd_metadata SET value = value", []).is_ok());
             gatherer.grow(most, &mut pause).unwrap();
             let now = shown(gatherer.gathered().unwrap());
             let rows: i64 = writer
@@ -628,4 +628,60 @@ fn an_empty_trace_is_an_empty_timeline() {
     );
     assert_eq!(next(&timeline, &selection, 0, None, true), None);
     assert_eq!(timeline.first_of(0), None);
+}
+
+#[test]
+fn a_table_whose_rows_are_not_found_by_id_is_read_and_not_followed() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("t.rpd");
+    let writer = write(&file, &Made { calls: Vec::new(), ops: Vec::new(), links: Vec::new() });
+    writer
+        .execute_batch(
+            "DROP TABLE rocpd_op;
+             CREATE TABLE rocpd_op (id INTEGER, gpuId INTEGER, queueId INTEGER, start INTEGER, \"end\" INTEGER, description_id INTEGER, opType_id INTEGER);
+             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+             INSERT INTO rocpd_op SELECT i << 31, 0, 0, 1000000000 + i, 1000000001 + i, 10, 3 FROM n;",
+        )
+        .unwrap();
+    assert_eq!(opened(&file).sources[0].facts.ops, 2001);
+    let (trace, version) = rpd_schema::open_read(&file).unwrap();
+    let progress = Progress::default();
+    let mut gatherer = Gatherer::of(&file, (&trace, version), &progress).unwrap();
+    let error = gatherer.grow(100, &mut || ()).unwrap_err();
+    assert!(error.to_string().starts_with("rocpd_op has no ids by which new rows are found"), "{error}");
+}
+
+#[test]
+fn a_part_that_is_shown_first_is_of_all_times_and_then_all_is_there() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("t.rpd");
+    let writer = write(&file, &Made { calls: Vec::new(), ops: Vec::new(), links: Vec::new() });
+    // Two sessions of calls, and operations whose ids are those of their calls.
+    for (session, count) in [(0i64, 150_000), (3, 60_000)] {
+        writer
+            .execute_batch(&format!(
+                "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+                 INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id)
+                 SELECT ({session} << 32) + i, 1, 1, 1000000000 + i * 1000, 1000000500 + i * 1000, 11, 1 FROM n;
+                 INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+                 SELECT id, 0, {session}, 0, '', start + 100, \"end\", 10, 3 FROM rocpd_api WHERE id >> 32 = {session}; COMMIT;"
+            ))
+            .unwrap();
+    }
+    let (trace, version) = rpd_schema::open_read(&file).unwrap();
+    let mut rough = Vec::new();
+    let all = gather(&file, (&trace, version), &Progress::default(), &mut |gathered| rough.push(shown(gathered))).unwrap();
+    let [rough] = &rough[..] else { panic!("a part is shown once: {}", rough.len()) };
+    let all = shown(&all);
+    assert_eq!((all.sources[0].facts.calls, all.sources[0].facts.ops), (210_000, 210_000));
+    assert_eq!(rough.span_ns, all.span_ns);
+    let share = rough.columns.len() as f64 / all.columns.len() as f64;
+    assert!(share > 0.1 && share < 0.8, "{share}");
+    // Each tenth of the time has some of it.
+    let queue = rough.groups.iter().find(|group| group.is_gpu).unwrap().tracks[0].rows[0];
+    let Shown::Lane(lane) = rough.rows[queue as usize].shown else { panic!("a row without events") };
+    for tenth in 0..10 {
+        let (from, to) = (rough.span_ns * tenth / 10, rough.span_ns * (tenth + 1) / 10);
+        assert!(!rough.columns.within(&rough.columns.lanes()[lane], from, to).is_empty(), "{tenth}");
+    }
 }

@@ -223,7 +223,10 @@ except rpd.Failed as failed:
     let Some(browser) = Browser::start(&dir) else { return };
     let page = fs::read_to_string(dir.path("page.html")).unwrap();
     let escaped = page.replace('&', "&amp;").replace('"', "&quot;");
-    dir.write("notebook.html", format!("<!doctype html><iframe sandbox=\"allow-scripts\" srcdoc=\"{escaped}\"></iframe>"));
+    dir.write(
+        "notebook.html",
+        format!("<!doctype html><iframe sandbox=\"allow-scripts\" srcdoc=\"{escaped}\"></iframe>"),
+    );
     browser.open(&format!("file://{}", dir.path("notebook.html").display()));
     browser.enter_frame();
     browser.wait("Boolean(window.rpdTest) && rpdTest.isWhole()");

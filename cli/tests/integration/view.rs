@@ -870,11 +870,10 @@ fn an_exported_page_says_and_draws_what_the_server_does() {
         questions.extend(
             [
                 "rpdTest.groups()",
-                "rpdTest.server.names(0)",
+                "rpdTest.server.names(0).then((names) => names.map(([text, kind]) => [text.slice(0, 200), kind]))",
                 "rpdTest.server.search('a')",
                 "rpdTest.server.search('dur>20us gpu:0')",
                 "rpdTest.server.search('re:^hip.*Launch')",
-                "rpdTest.server.search('re:(').catch((error) => error.message)",
                 "rpdTest.server.statistics([1e5, 3e8], null, { by: 'p99', ascending: true, sort: 'operations' })",
                 "rpdTest.server.statistics([0, 5e8], null, { by: 'name', q: 'e' })",
                 "rpdTest.server.next([0, 5e8], null, { name: 1 })",
@@ -901,7 +900,7 @@ fn an_exported_page_says_and_draws_what_the_server_does() {
         assert_eq!(browser.console(), Vec::<String>::new());
         for asked in browser.requested() {
             let is_own = asked.starts_with(&format!("file://{}", dir.path(&page).display()));
-            assert!(is_own || asked.starts_with("data:") || asked.starts_with(&viewed.url), "{asked}");
+            assert!(is_own || asked.starts_with("data:") || asked == "about:blank" || asked.starts_with(&viewed.url), "{asked}");
         }
     }
 }
@@ -926,7 +925,10 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
     let trace = dir.unpacked("mytrace_raw.rpd");
     let hostile = "</script><script>alert(1)</script><!--";
     dir.open(&trace)
-        .execute("UPDATE rocpd_string SET string = ?1 WHERE id = (SELECT description_id FROM rocpd_op LIMIT 1)", [hostile])
+        .execute(
+            "UPDATE rocpd_string SET string = ?1 WHERE id = (SELECT description_id FROM rocpd_op LIMIT 1)",
+            [hostile],
+        )
         .unwrap();
     let export = |page: &str, options: &[&str]| {
         dir.run(&[&["export", "timeline", &trace, "-o", page], options].concat())
@@ -941,7 +943,9 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
     export("part.html", &["--in", "25%..50%"]).expect(0);
     assert!(fs::metadata(dir.path("part.html")).unwrap().len() < page.len() as u64);
     // A page that would be larger than it may is not written, and the message says what would fit.
-    let names: String = (0..40_000).map(|at| format!("({at} + 9000000, 'a name that no other one is like {at} {}'),", at * 7919 % 10007)).collect();
+    let names: String = (0..40_000)
+        .map(|at| format!("({at} + 9000000, 'a name that no other one is like {at} {}'),", at * 7919 % 10007))
+        .collect();
     dir.open(&trace)
         .execute_batch(&format!(
             "INSERT INTO rocpd_string (id, string) VALUES {};
@@ -951,7 +955,12 @@ fn an_exported_page_is_the_same_each_time_and_no_larger_than_allowed() {
         .unwrap();
     let large = export("large.html", &["--max-mb", "1"]);
     large.expect(1);
-    assert!(large.stderr.contains("more than the 1 MB that --max-mb allows") && large.stderr.contains("--in 0%.."), "{}", large.stderr);
+    assert!(
+        large.stderr.contains("more than the 1 MB that --max-mb allows")
+            && large.stderr.contains("--in 0%.."),
+        "{}",
+        large.stderr
+    );
     assert!(!dir.path("large.html").exists());
     let Some(browser) = Browser::start(&dir) else { return };
     exported(&browser, &dir, "a.html");
@@ -979,7 +988,8 @@ fn two_traces_are_compared_on_one_axis() {
     opened(&browser, &format!("{}#tab=compare", viewed.url));
     // What differs most is what was changed, three times as long.
     browser.wait("document.querySelector('.compare tbody tr') !== null");
-    let first = browser.get("[...document.querySelector('.compare tbody tr').cells].map((cell) => cell.innerText)");
+    let first =
+        browser.get("[...document.querySelector('.compare tbody tr').cells].map((cell) => cell.innerText)");
     let (name, count): (String, i64) = dir
         .open(&one)
         .query_row(
@@ -988,7 +998,10 @@ fn two_traces_are_compared_on_one_axis() {
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .unwrap();
-    assert_eq!((first[0].as_str().map(str::trim), first[1].as_str(), first[2].as_str()), (Some(&*name), Some(&*count.to_string()), Some(&*count.to_string())));
+    assert_eq!(
+        (first[0].as_str().map(str::trim), first[1].as_str(), first[2].as_str()),
+        (Some(&*name), Some(&*count.to_string()), Some(&*count.to_string()))
+    );
     assert_eq!(first[8], "×3.00");
     // Events of both are found by what their files call them, and each file says what it has.
     browser.get("location.hash = 'sel=b.op:1&tab=compare'");
@@ -997,18 +1010,25 @@ fn two_traces_are_compared_on_one_axis() {
         assert_eq!(group[1], if group[0] == 0 { "A" } else { "B" });
     }
     // Aligned by hand, and the address keeps it.
-    browser.get("rpdTest.server.align({ by: 'hand', ns: 123456789 })");
+    browser.open("about:blank");
     opened(&browser, &format!("{}#shift=5000000&tab=compare", viewed.url));
-    browser.wait("document.querySelector('.compare').innerText.includes('5.000 ms')");
+    browser.wait("rpdTest.state().shift === 5000000 && document.querySelector('.compare').innerText.includes('5.000 ms')");
     // Colours say which is slower: those of what was changed become others.
     let row = browser.get(&format!(
         "rpdTest.server.search({}).then(({{ hits }}) => hits.find((hit) => rpdTest.lines().some((line) => line.row === hit.row && line.group.startsWith('g'))))",
         Value::from(format!("re:^{}$", regex_of(&name)))
     ));
     let (begin, length) = (row["start_ns"].as_f64().unwrap(), row["duration_ns"].as_f64().unwrap());
-    browser.get(&format!("location.hash = 't={},{}&shift=5000000&tab=compare'", begin as i64, (begin + length) as i64));
+    browser.get(&format!(
+        "location.hash = 't={},{}&shift=5000000&tab=compare'",
+        begin as i64,
+        (begin + length) as i64
+    ));
     browser.wait("rpdTest.isWhole() && rpdTest.state().t !== null");
-    let pixel = format!("(() => {{ const line = rpdTest.lines().find((line) => line.row === {} && line.sort === 'row'); return rpdTest.pixel(400, line.top + 8); }})()", row["row"]);
+    let pixel = format!(
+        "(() => {{ const line = rpdTest.lines().find((line) => line.row === {} && line.sort === 'row'); return rpdTest.pixel(400, line.top + 8); }})()",
+        row["row"]
+    );
     let plain = browser.get(&pixel);
     browser.get("document.getElementById('by-ratio').click()");
     browser.wait(&format!("rpdTest.isWhole() && {pixel} !== {plain}"));
@@ -1018,7 +1038,9 @@ fn two_traces_are_compared_on_one_axis() {
 
 /// A text as a regular expression has it.
 fn regex_of(text: &str) -> String {
-    text.chars().flat_map(|char| if char.is_alphanumeric() || char == '_' { vec![char] } else { vec!['\\', char] }).collect()
+    text.chars()
+        .flat_map(|char| if char.is_alphanumeric() || char == '_' { vec![char] } else { vec!['\\', char] })
+        .collect()
 }
 
 #[test]
@@ -1062,7 +1084,12 @@ fn who_listens_elsewhere_is_warned_and_who_has_no_browser_is_told_the_way() {
     let trace = dir.trace("t.rpd", "");
     let said = |arguments: &[&str]| {
         let mut command = dir.rpd(&[&["view", "--idle", "100ms", &trace], arguments].concat());
-        let ran = command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env_remove("SSH_CONNECTION").output().unwrap();
+        let ran = command
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY")
+            .env_remove("SSH_CONNECTION")
+            .output()
+            .unwrap();
         assert!(ran.status.success());
         (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap())
     };
@@ -1070,7 +1097,10 @@ fn who_listens_elsewhere_is_warned_and_who_has_no_browser_is_told_the_way() {
     assert!(url.starts_with("http://127.0.0.1:") && told.contains("anyone who reaches 0.0.0.0:"), "{told}");
     let (url, told) = said(&[]);
     let port = url.split([':', '/']).nth(4).unwrap();
-    assert!(told.contains(&format!("ssh -L {port}:127.0.0.1:{port} HOST")) && !told.contains("anyone"), "{told}");
+    assert!(
+        told.contains(&format!("ssh -L {port}:127.0.0.1:{port} HOST")) && !told.contains("anyone"),
+        "{told}"
+    );
     assert!(said(&["--no-open"]).1.is_empty());
 }
 
