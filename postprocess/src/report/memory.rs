@@ -93,6 +93,73 @@ pub struct Allocation {
     pub address: String,
 }
 
+/// One allocation from its begin to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// Process id.
+    pub pid: i64,
+    /// The first session of the process.
+    pub session: i64,
+    /// Where.
+    pub place: Place,
+    /// Row of `rocpd_api` of the call that allocated it.
+    pub call: i64,
+    /// When that call ended, on the trace's clock, ns.
+    pub start_ns: i64,
+    /// When the call that freed it began, or something else came to its address; none where it is never freed.
+    pub end_ns: Option<i64>,
+    /// Row of `rocpd_api` of the call that freed it.
+    pub freed_by: Option<i64>,
+    /// Bytes.
+    pub bytes: u64,
+    /// Its address.
+    pub address: u64,
+}
+
+/// Gives each allocation of a part of a trace, those that are freed in the order of that, then those that never are. What is allocated
+/// at once by the lives that overlap is what [`Memory::of`] adds up.
+///
+/// # Errors
+/// When the trace, or a temporary file, cannot be read.
+pub fn each_life(
+    trace: (&Connection, Version),
+    selected: &Selected,
+    mut give: impl FnMut(Life),
+) -> Result<()> {
+    if !has_table(trace.0, "rocpd_api")? {
+        return Ok(());
+    }
+    let (changes, _) = Memory { processes: Vec::new(), unknown: 0 }.changes(trace, selected)?;
+    let mut changes = changes.sorted()?;
+    let mut live: HashMap<(i64, i64, i64, u64), Change> = HashMap::new();
+    let life = |begun: Change, end: Option<(i64, Option<i64>)>| Life {
+        pid: begun.pid,
+        session: begun.process,
+        place: if begun.is_host == 1 { Place::Host } else { Place::Device },
+        call: begun.id,
+        start_ns: begun.time,
+        end_ns: end.map(|(time, _)| time),
+        freed_by: end.and_then(|(_, call)| call),
+        bytes: begun.bytes,
+        address: begun.address,
+    };
+    while let Some(change) = changes.next()? {
+        let key = (change.process, change.pid, change.is_host, change.address);
+        let before = match change.allocates {
+            1 => live.insert(key, change),
+            _ => live.remove(&key),
+        };
+        let freed_by = (change.allocates == 0).then_some(change.id);
+        if let Some(before) = before {
+            give(life(before, Some((change.time, freed_by))));
+        }
+    }
+    let mut left: Vec<Change> = live.into_values().collect();
+    left.sort_unstable();
+    left.into_iter().for_each(|change| give(life(change, None)));
+    Ok(())
+}
+
 /// A part of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MemoryPart {
