@@ -430,7 +430,10 @@ impl<'a> Gatherer<'a> {
                 continue;
             }
             if !self.is_found_by_id(table)? {
-                bail!("{} has no ids by which new rows are found: this trace cannot be followed", table.name());
+                bail!(
+                    "{} has no ids by which new rows are found: this trace cannot be followed",
+                    table.name()
+                );
             }
             let unseen = std::mem::take(&mut self.unseen[table as usize]);
             let short = unseen.iter().filter(|(low, high)| high.saturating_sub(*low) < LONG_GAP).count();

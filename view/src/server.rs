@@ -171,8 +171,7 @@ impl Server {
     pub fn run(self, idle: Option<Duration>, opened: Option<Opened>) -> Result<()> {
         let Server { mut traces, listener, served, .. } = self;
         let reader = Arc::clone(&served);
-        let reading =
-            std::thread::Builder::new().name("rpd-read".into()).spawn(move || {
+        let reading = std::thread::Builder::new().name("rpd-read".into()).spawn(move || {
             let read = AssertUnwindSafe(|| match traces.pop() {
                 Some(trace) if reader.is_live => reader::follow(trace, &reader),
                 last => {
@@ -182,7 +181,8 @@ impl Server {
             });
             // A page that waits for what never comes would be worse.
             if catch_unwind(read).is_err() {
-                let why = "reading failed by a defect of rpd view; rpd check says what is wrong with the trace";
+                let why =
+                    "reading failed by a defect of rpd view; rpd check says what is wrong with the trace";
                 reader.published.put(Err(why.to_string()), true);
             }
         })?;

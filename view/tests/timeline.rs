@@ -670,7 +670,9 @@ fn a_part_that_is_shown_first_is_of_all_times_and_then_all_is_there() {
     }
     let (trace, version) = rpd_schema::open_read(&file).unwrap();
     let mut rough = Vec::new();
-    let all = gather(&file, (&trace, version), &Progress::default(), &mut |gathered| rough.push(shown(gathered))).unwrap();
+    let all =
+        gather(&file, (&trace, version), &Progress::default(), &mut |gathered| rough.push(shown(gathered)))
+            .unwrap();
     let [rough] = &rough[..] else { panic!("a part is shown once: {}", rough.len()) };
     let all = shown(&all);
     assert_eq!((all.sources[0].facts.calls, all.sources[0].facts.ops), (210_000, 210_000));

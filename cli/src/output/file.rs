@@ -31,7 +31,8 @@ impl OutputFile {
         let file = tempfile::Builder::new()
             .prefix(".rpd-")
             .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory.unwrap_or(Path::new(".")))?;
+            .tempfile_in(directory.unwrap_or(Path::new(".")))
+            .map_err(of_system)?;
         Ok(OutputFile::New(BufWriter::new(file), place, held))
     }
 
@@ -56,4 +57,10 @@ impl OutputFile {
             }
         }
     }
+}
+
+/// What the system says, without the made-up name of the file beside.
+fn of_system(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|error| error.source()?.downcast_ref::<io::Error>()?.raw_os_error());
+    inner.map_or(error, io::Error::from_raw_os_error)
 }

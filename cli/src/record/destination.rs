@@ -125,8 +125,10 @@ impl Trace {
     /// When the rules forbid it (the message names the option that allows it, if one does), or the file
     /// cannot be created or written. An existing file is unchanged then.
     fn prepare(path: &Path, existing: Existing) -> Result<Trace> {
-        let path = std::path::absolute(path)
-            .with_context(|| format!("cannot make {} an absolute path", path.display()))?;
+        let path = std::path::absolute(path).with_context(|| {
+            let name = path.display();
+            format!("{name}: the working directory is not there: name the trace by its whole path, with -o")
+        })?;
         let name = path.display().to_string();
         let (replace, created) = match rpd_schema::identify(&path) {
             Err(error) if *error.kind() == ErrorKind::NotFound => (false, true),

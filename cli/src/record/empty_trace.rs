@@ -1,5 +1,7 @@
 //! Why a run left no GPU operation in the trace: the most likely cause, in one phrase that says what to do.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rpd_postprocess::text::{self, counted};
@@ -32,17 +34,26 @@ pub(crate) fn reason(
         (Some(ended), _) if ended.hsa > HsaStage::Absent || ended.runtime.is_some() => {
             in_process(report, ended, started)
         }
-        (_, Some(silent)) => unheard(silent, at_end),
+        (_, Some(silent)) => unheard(silent, command, at_end),
         (Some(ended), None) => in_process(report, ended, started),
         (None, None) => not_loaded(command),
     }
 }
 
 /// What became of a process that did not tell how it ended.
-fn unheard(silent: &LoadedProcess, at_end: &launch::EndedCommand) -> String {
+fn unheard(silent: &LoadedProcess, command: &Path, at_end: &launch::EndedCommand) -> String {
     let exe = named(&silent.exe, silent.pid);
-    let file = silent.exe.file_name().unwrap_or_default().as_encoded_bytes();
-    let is_same = file.starts_with(&at_end.name) && at_end.name.len() >= file.len().min(LONGEST_NAME);
+    let is_called_so = |file: &Path| {
+        let file = file.file_name().unwrap_or_default().as_encoded_bytes();
+        file.starts_with(&at_end.name) && at_end.name.len() >= file.len().min(LONGEST_NAME)
+    };
+    // The kernel's name for it is that of the link, such as `python3`, where it was run through one.
+    let links_to_it =
+        |link: &Path| is_called_so(link) && link.canonicalize().is_ok_and(|file| file == silent.exe);
+    let in_path =
+        || executable::resolve(OsStr::from_bytes(&at_end.name), std::env::var_os("PATH").as_deref());
+    let is_same =
+        is_called_so(&silent.exe) || links_to_it(command) || in_path().is_ok_and(|file| links_to_it(&file));
     if silent.pid == at_end.pid && !at_end.name.is_empty() && !is_same {
         let name = String::from_utf8_lossy(&at_end.name);
         return format!(

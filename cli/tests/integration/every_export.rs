@@ -150,3 +150,22 @@ fn values_that_cannot_be_are_left_out() {
         }
     }
 }
+
+#[test]
+fn every_format_says_alike_what_cannot_be_written() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    for format in FORMATS.map(|(format, _)| format).into_iter().chain([&["parquet", "kernels"][..]]) {
+        let export = |output| {
+            dir.run(&[&["export", format[0], &trace], &format[1..], &["-o", output]].concat()).stderr.clone()
+        };
+        assert_eq!(
+            [export("/dev/full"), export("no/out")],
+            [
+                "rpd: cannot write to /dev/full: No space left on device (os error 28)\n",
+                "rpd: cannot write no/out: No such file or directory (os error 2)\n"
+            ],
+            "{format:?}"
+        );
+    }
+}

@@ -46,6 +46,19 @@ fn a_program_that_another_one_became() {
 }
 
 #[test]
+fn a_program_run_through_a_link_is_still_itself() {
+    let dir = Dir::new();
+    let killed = "#include <signal.h>\nint main(void) { return raise(SIGKILL); }";
+    let program = dir.compile("program-1.2", killed, &[]);
+    std::os::unix::fs::symlink(program, dir.path("program")).unwrap();
+    let words = ["/program-1.2 (process ", ") was killed, or ended"];
+    dir.run(&["record", "--", "./program"]).expect_signal(9).says(&words);
+    let mut wrapped = dir.rpd(&["record", "--append", "--", "env", "program"]);
+    wrapped.env("PATH", format!("{}:/usr/bin:/bin", dir.path("").display()));
+    ran(&mut wrapped).expect_signal(9).says(&words);
+}
+
+#[test]
 fn a_script_run_by_a_static_program() {
     let dir = Dir::new();
     let interpreter = dir.compile("static", EMPTY_PROGRAM, &["-static"]);

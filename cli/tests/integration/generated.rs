@@ -232,6 +232,7 @@ pub(crate) fn to_schema_3(dir: &Dir, name: &str) {
              DROP VIEW IF EXISTS cacheLineWaste; DROP VIEW IF EXISTS hotBlock; DROP VIEW IF EXISTS instrumentationCost;
              DROP TABLE IF EXISTS ext_memoryaccess; DROP TABLE IF EXISTS ext_heatmap; DROP TABLE IF EXISTS ext_timeinterval;
              DROP TABLE IF EXISTS ext_basicblock; DROP TABLE IF EXISTS ext_handlervalue; DROP TABLE IF EXISTS ext_instrumentation;
+             DROP VIEW IF EXISTS libraryCall; DROP TABLE IF EXISTS ext_librarycall;
              DELETE FROM rocpd_metadata WHERE value GLOB '(\"ext_kernelcodeobject\"*' OR value GLOB '(\"ext_instrumentation\"*';
              DROP TABLE ext_dispatch; DROP TABLE rocpd_barrierop;
              DELETE FROM rocpd_metadata WHERE value = '(\"ext_dispatch\", \"kernelName_id\")';

@@ -191,7 +191,7 @@ fn the_notebook_runs() {
     // A checkout of the sources alone is a package.
     let version = "import sys; sys.path.insert(0, sys.argv[1]); import rpd; print(sorted(rpd.__all__))";
     let there = ran(dir.command("python3").args(["-c", version, SOURCES]));
-    assert_eq!(there.expect(0).stdout, "['Failed', 'read']\n");
+    assert_eq!(there.expect(0).stdout, "['Failed', 'read', 'show']\n");
 }
 
 #[test]

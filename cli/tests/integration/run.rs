@@ -355,3 +355,16 @@ fn a_trace_that_vanishes_changes_nothing_for_the_command() {
         .expect(5)
         .says(&["trace.rpd", "cannot read back"]);
 }
+
+#[test]
+fn a_working_directory_that_is_gone() {
+    let dir = Dir::new();
+    let record = |options: &str| {
+        let shell =
+            format!("mkdir gone && cd gone && rmdir ../gone && exec {RPD} record {options} -- /bin/true");
+        ran(dir.command("bash").args(["-c", &shell]))
+    };
+    record("").expect(1).says(&["trace.rpd: the working directory is not there", "-o"]);
+    let elsewhere = dir.path("elsewhere.rpd");
+    record(&format!("-o {}", elsewhere.display())).expect(0).says(&["elsewhere.rpd: 0 kernels"]);
+}

@@ -1,7 +1,6 @@
 //! `rpd sql`: what a query may do, and how its answer is written.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -195,11 +194,9 @@ fn a_query_that_takes_too_long_ends_and_writes_nothing() {
     // Rows come at once, the end never.
     let rows = ENDLESS.replace("count(*)", "x");
     for (statement, form) in [(ENDLESS, "--csv"), (&rows, "--json"), (&rows, "--csv")] {
-        let begun = Instant::now();
         let ended = dir.run(&["sql", form, "--timeout", "300ms", &trace, statement]);
         ended.expect(1).says(&["ended after 0.3 s", "--timeout"]);
         assert!(ended.stdout.is_empty(), "{form}");
-        assert!(begun.elapsed() < Duration::from_secs(60));
     }
     assert_eq!(dir.run(&["sql", "--timeout", "0", &trace, "SELECT 7 AS x"]).expect(0).stdout, "x\n7\n");
     // What is enough ends it as well.

@@ -205,6 +205,7 @@ fn the_tables_added_later_are_as_documented() {
             "table ext_kernelcodeobject: id INTEGER!*, kernelName_id INTEGER!, agpr INTEGER!, vgprSpill INTEGER!, \
              sgprSpill INTEGER!, groupSegmentSize INTEGER!, privateSegmentSize INTEGER!, kernargSegmentSize INTEGER!, \
              wavefrontSize INTEGER!, maxWorkgroupSize INTEGER!",
+            "table ext_librarycall: api_ptr_id INTEGER!*, domain_id INTEGER!, category_id INTEGER!",
             "table ext_memoryaccess: id INTEGER!*, instrumentation_id INTEGER!, file varchar(4096)!, line INTEGER!, column INTEGER!, \
              accessKind varchar(16)!, space varchar(16)!, size INTEGER!, accesses INTEGER!, linesNeeded INTEGER!, \
              linesUsed INTEGER!, conflicts INTEGER!",
@@ -222,6 +223,8 @@ fn the_tables_added_later_are_as_documented() {
              branchiness ",
             "view instrumentationCost: kernelName varchar(4096), gpuId INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, \
              workgroupX INTEGER, workgroupY INTEGER, workgroupZ INTEGER, instrumented , plain , instrumentedNs , plainNs , ratio ",
+            "view libraryCall: id INTEGER, pid INTEGER, tid INTEGER, start INTEGER, end INTEGER, domain varchar(4096), \
+             category varchar(4096), apiName varchar(4096), args varchar(4096)",
             "view replacement: id INTEGER, gpuId INTEGER, queueId INTEGER, sequenceId INTEGER, start INTEGER, end INTEGER, \
              kernelName varchar(4096), original_kernel_id INTEGER, originalVgpr INTEGER, originalSgpr INTEGER, \
              replacement_kernel_id INTEGER, replacementVgpr INTEGER, replacementSgpr INTEGER, path varchar(4096), \

@@ -126,7 +126,7 @@ impl Reports<'_> {
         )?;
         for (at, row) in rows.take(MOST).enumerate() {
             self.out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
-            serde_json::to_writer(&mut self.out, &row?)?;
+            serde_json::to_writer(&mut self.out, &row?).map_err(std::io::Error::from)?;
         }
         self.out.write_all(b"]}")?;
         self.separator = ",";

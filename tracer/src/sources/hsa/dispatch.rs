@@ -142,7 +142,7 @@ impl QueueInterceptor {
                 packet.completion = signal;
                 let (kernel, origin) = self.kernels.find(packet.kernel_object);
                 let mut record = describe(&packet, application, index, queue, kernel);
-                if origin == Origin::RuntimeCopies && packet.kernarg != 0 {
+                if recorded && origin == Origin::RuntimeCopies && packet.kernarg != 0 {
                     // SAFETY: the runtime has made the arguments of its own kernel, two addresses at least, and keeps them until it has run.
                     let [src, dst] = unsafe { (packet.kernarg as *const [u64; 2]).read_unaligned() };
                     // SAFETY: the runtime is submitting a packet.

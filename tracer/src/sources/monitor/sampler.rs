@@ -269,8 +269,9 @@ impl Sampler {
         let first = place * self.metrics.len();
         let mut is_gone = true;
         device.sample(|sensor, reading| {
-            let time = clock::monotonic();
             let mut shared = lock(&self.shared);
+            // Read with the lock held: rows that another thread cuts meanwhile end before it.
+            let time = clock::monotonic();
             if shared.ended {
                 return;
             }
