@@ -1,9 +1,9 @@
 //! A file that data is written to in place of standard output.
 
 use std::any::Any;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rpd_postprocess::notes::Notes;
@@ -30,9 +30,9 @@ impl OutputFile {
         let held = notes.hold_signals()?;
         let file = tempfile::Builder::new()
             .prefix(".rpd-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory.unwrap_or(Path::new(".")))
-            .map_err(of_system)?;
+            .make_in(directory.unwrap_or(Path::new(".")), |path| {
+                File::options().write(true).create_new(true).mode(0o666).open(path)
+            })?;
         Ok(OutputFile::New(BufWriter::new(file), place, held))
     }
 
@@ -57,10 +57,4 @@ impl OutputFile {
             }
         }
     }
-}
-
-/// What the system says, without the made-up name of the file beside.
-fn of_system(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|error| error.source()?.downcast_ref::<io::Error>()?.raw_os_error());
-    inner.map_or(error, io::Error::from_raw_os_error)
 }

@@ -212,6 +212,7 @@ pub(crate) fn to_schema_3(dir: &Dir, name: &str) {
             "BEGIN;
              DROP VIEW api; DROP VIEW stackframe; DROP VIEW copy; DROP VIEW copyop; DROP VIEW kernel; DROP VIEW op;
              DROP VIEW dispatch; DROP VIEW busy; DROP VIEW top;
+             DROP VIEW IF EXISTS libraryCall; DROP TABLE IF EXISTS ext_librarycall;
              CREATE TABLE rocpd_ustring (id integer NOT NULL PRIMARY KEY AUTOINCREMENT, string varchar(4096) NOT NULL);
              INSERT INTO rocpd_ustring SELECT * FROM rocpd_string WHERE id IN (SELECT args_id FROM rocpd_api);
              CREATE TABLE v3 (id integer NOT NULL PRIMARY KEY AUTOINCREMENT, pid integer NOT NULL, tid integer NOT NULL,
@@ -232,7 +233,6 @@ pub(crate) fn to_schema_3(dir: &Dir, name: &str) {
              DROP VIEW IF EXISTS cacheLineWaste; DROP VIEW IF EXISTS hotBlock; DROP VIEW IF EXISTS instrumentationCost;
              DROP TABLE IF EXISTS ext_memoryaccess; DROP TABLE IF EXISTS ext_heatmap; DROP TABLE IF EXISTS ext_timeinterval;
              DROP TABLE IF EXISTS ext_basicblock; DROP TABLE IF EXISTS ext_handlervalue; DROP TABLE IF EXISTS ext_instrumentation;
-             DROP VIEW IF EXISTS libraryCall; DROP TABLE IF EXISTS ext_librarycall;
              DELETE FROM rocpd_metadata WHERE value GLOB '(\"ext_kernelcodeobject\"*' OR value GLOB '(\"ext_instrumentation\"*';
              DROP TABLE ext_dispatch; DROP TABLE rocpd_barrierop;
              DELETE FROM rocpd_metadata WHERE value = '(\"ext_dispatch\", \"kernelName_id\")';
