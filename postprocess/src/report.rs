@@ -11,6 +11,7 @@ pub mod durations;
 pub mod gaps;
 pub mod gpu_time;
 pub mod kernel;
+mod launched;
 pub mod libraries;
 pub mod marker_table;
 pub mod markers;

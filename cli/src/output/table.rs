@@ -17,7 +17,7 @@ pub(crate) enum Align {
 }
 
 /// Columns narrower than this say nothing, so the last column keeps it even on a narrow terminal.
-const LEAST_ROOM: usize = 16;
+const LEAST_ROOM: usize = 12;
 /// Columns for whose sake columns that can be spared are left out: a name needs them.
 const GOOD_ROOM: usize = 24;
 /// Blanks between two columns.

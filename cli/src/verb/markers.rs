@@ -107,14 +107,16 @@ impl Markers {
         let is_table = !self.json && !self.csv;
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
         let all = found.nodes.len();
-        let shown = largest(&found.nodes, most, self.depth.map_or(usize::MAX, NonZeroUsize::get));
-        if self.json {
-            output::write_json(&shown)?;
-        } else if self.csv {
-            write_csv(&shown)?;
+        let depth = self.depth.map_or(usize::MAX, NonZeroUsize::get);
+        let nodes = found.nodes.filter(|node| node.depth < depth);
+        if !is_table && self.rows.is_none() {
+            write_rows(nodes, self.json)?;
+        } else if !is_table {
+            write_rows(largest(nodes, most).into_iter(), self.json)?;
         } else if found.threads == 0 {
             note(format_args!("{name} holds no such markers; rpd top shows what ran"));
         } else {
+            let shown = largest(nodes, most);
             write_table(&shown)?;
             if shown.len() < all {
                 let hidden = counted((all - shown.len()) as u64, "row", "rows");
@@ -125,16 +127,25 @@ impl Markers {
     }
 }
 
-/// The nodes with the most time down to a depth, in their order. What is around one has no less, so it is among them.
-fn largest(nodes: &[MarkerNode], most: usize, depth: usize) -> Vec<&MarkerNode> {
-    let mut found: Vec<&MarkerNode> = nodes.iter().filter(|node| node.depth < depth).collect();
-    found.sort_by_key(|node| (Reverse(u128::from(node.cpu_ns) + u128::from(node.gpu_ns)), node.node));
+/// The nodes with the most time, in their order. What is around one has no less, so it is among them.
+fn largest(nodes: impl Iterator<Item = MarkerNode>, most: usize) -> Vec<MarkerNode> {
+    let time = |node: &MarkerNode| (Reverse(u128::from(node.cpu_ns) + u128::from(node.gpu_ns)), node.node);
+    let mut found: Vec<MarkerNode> = Vec::new();
+    for node in nodes {
+        found.push(node);
+        // Not for each node, and never more than twice those that are asked for.
+        if found.len() / 2 >= most {
+            found.select_nth_unstable_by_key(most, time);
+            found.truncate(most);
+        }
+    }
+    found.sort_by_key(time);
     found.truncate(most);
     found.sort_by_key(|node| node.node);
     found
 }
 
-fn write_table(nodes: &[&MarkerNode]) -> Result<()> {
+fn write_table(nodes: &[MarkerNode]) -> Result<()> {
     use Align::{Left, Right};
     let mut table = Table::new(&[
         ("ranges", Right),
@@ -172,42 +183,42 @@ fn write_table(nodes: &[&MarkerNode]) -> Result<()> {
     output::write(|out| table.write(out, 0, output::line_width()))
 }
 
-fn write_csv(nodes: &[&MarkerNode]) -> Result<()> {
-    output::write(|out| {
-        let header = [
-            "node",
-            "parent",
-            "depth",
-            "name",
-            "ranges",
-            "operations",
-            "cpu_ns",
-            "cpu_own_ns",
-            "cpu_percent",
-            "gpu_ns",
-            "gpu_own_ns",
-            "gpu_percent",
-        ];
-        output::write_csv_record(out, header)?;
-        for node in nodes {
-            output::write_csv_record(
-                out,
-                [
-                    node.node.to_string(),
-                    node.parent.map(|parent| parent.to_string()).unwrap_or_default(),
-                    node.depth.to_string(),
-                    node.name.as_deref().map(|name| csv_field(name).into_owned()).unwrap_or_default(),
-                    node.ranges.to_string(),
-                    node.operations.to_string(),
-                    node.cpu_ns.to_string(),
-                    node.cpu_own_ns.to_string(),
-                    format!("{:.4}", node.cpu_percent),
-                    node.gpu_ns.to_string(),
-                    node.gpu_own_ns.to_string(),
-                    format!("{:.4}", node.gpu_percent),
-                ],
-            )?;
-        }
-        Ok(())
-    })
+/// Columns of comma-separated values.
+const HEADER: [&str; 12] = [
+    "node",
+    "parent",
+    "depth",
+    "name",
+    "ranges",
+    "operations",
+    "cpu_ns",
+    "cpu_own_ns",
+    "cpu_percent",
+    "gpu_ns",
+    "gpu_own_ns",
+    "gpu_percent",
+];
+
+fn write_rows(nodes: impl Iterator<Item = MarkerNode>, as_json: bool) -> Result<()> {
+    match as_json {
+        true => output::write_json_rows(nodes.map(Ok)),
+        false => output::write_csv_rows(&HEADER, nodes.map(|node| Ok(record(&node)))),
+    }
+}
+
+fn record(node: &MarkerNode) -> Vec<String> {
+    vec![
+        node.node.to_string(),
+        node.parent.map(|parent| parent.to_string()).unwrap_or_default(),
+        node.depth.to_string(),
+        node.name.as_deref().map(|name| csv_field(name).into_owned()).unwrap_or_default(),
+        node.ranges.to_string(),
+        node.operations.to_string(),
+        node.cpu_ns.to_string(),
+        node.cpu_own_ns.to_string(),
+        format!("{:.4}", node.cpu_percent),
+        node.gpu_ns.to_string(),
+        node.gpu_own_ns.to_string(),
+        format!("{:.4}", node.gpu_percent),
+    ]
 }

@@ -307,7 +307,7 @@ fn write_launch(
         ("result", Left),
         ("ran", Left),
     ])
-    .sparing(&["total", "p10", "p90", "calls"]);
+    .sparing(&["total", "p10", "p90", "calls", "95 % interval"]);
     for line in &launch.builds {
         table.row(vec![
             line.calls.to_string(),

@@ -92,7 +92,7 @@ impl Variability {
         let selected = Region::from(self.region).select(&trace, version)?;
         notes.show("comparing the calls of kernels");
         let by = Neighbourhood { before: self.before, outlier: self.outlier };
-        let found = variability::Variability::of(&trace, &selected, by)
+        let mut found = variability::Variability::of(&trace, &selected, by)
             .with_context(|| format!("cannot read the operations of {name}"))?;
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
@@ -102,18 +102,18 @@ impl Variability {
         }
         let is_table = !self.json && !self.csv;
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
-        let shown = &found.groups[..found.groups.len().min(most)];
         if self.json {
-            output::write_json(&shown)?;
+            output::write_json_rows(found.take(most))?;
         } else if self.csv {
-            write_csv(shown)?;
-        } else if found.groups.is_empty() {
+            output::write_csv_rows(&HEADER, found.take(most).map(|group| Ok(record(&group?))))?;
+        } else if found.count == 0 {
             note(format_args!("{name} holds no such kernels; rpd info shows what it holds"));
         } else {
-            write_table(shown)?;
-            if shown.len() < found.groups.len() {
-                let hidden = counted((found.groups.len() - shown.len()) as u64, "row", "rows");
-                note(format_args!("{hidden} not shown; -n N shows more"));
+            let shown = found.by_ref().take(most).collect::<Result<Vec<KernelSpread>>>()?;
+            write_table(&shown)?;
+            let hidden = found.count - shown.len() as u64;
+            if hidden > 0 {
+                note(format_args!("{} not shown; -n N shows more", counted(hidden, "row", "rows")));
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -138,7 +138,7 @@ fn write_table(groups: &[KernelSpread]) -> Result<()> {
         ("spread", Left),
         ("kernel", Left),
     ])
-    .sparing(&["p90", "p99", "average", "total", "far", "p50", "cv", "%"]);
+    .sparing(&["p90", "p99", "average", "total", "far", "p50", "cv", "%", "min"]);
     let time = |ns: u64| duration(ns as f64);
     for group in groups {
         table.row(vec![
@@ -164,50 +164,43 @@ fn write_table(groups: &[KernelSpread]) -> Result<()> {
     output::write(|out| table.write(out, 0, output::line_width()))
 }
 
-fn write_csv(groups: &[KernelSpread]) -> Result<()> {
-    output::write(|out| {
-        let header = [
-            "name",
-            "after",
-            "calls",
-            "total_ns",
-            "average_ns",
-            "min_ns",
-            "p50_ns",
-            "p90_ns",
-            "p99_ns",
-            "max_ns",
-            "max_start_ns",
-            "deviation_ns",
-            "deviation_percent",
-            "varying_ns",
-            "varying_percent",
-            "outliers",
-        ];
-        output::write_csv_record(out, header)?;
-        for group in groups {
-            output::write_csv_record(
-                out,
-                [
-                    csv_field(&group.name).into_owned(),
-                    csv_field(&group.after.join(", ")).into_owned(),
-                    group.calls.to_string(),
-                    group.total_ns.to_string(),
-                    format!("{:.1}", group.average_ns),
-                    group.min_ns.to_string(),
-                    group.percentiles.p50_ns.to_string(),
-                    group.percentiles.p90_ns.to_string(),
-                    group.percentiles.p99_ns.to_string(),
-                    group.max_ns.to_string(),
-                    group.max_start_ns.to_string(),
-                    format!("{:.1}", group.deviation_ns),
-                    format!("{:.4}", group.deviation_percent),
-                    group.varying_ns.to_string(),
-                    format!("{:.4}", group.varying_percent),
-                    group.outliers.to_string(),
-                ],
-            )?;
-        }
-        Ok(())
-    })
+/// Columns of comma-separated values.
+const HEADER: [&str; 16] = [
+    "name",
+    "after",
+    "calls",
+    "total_ns",
+    "average_ns",
+    "min_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "max_ns",
+    "max_start_ns",
+    "deviation_ns",
+    "deviation_percent",
+    "varying_ns",
+    "varying_percent",
+    "outliers",
+];
+
+fn record(group: &KernelSpread) -> Vec<String> {
+    vec![
+        csv_field(&group.name).into_owned(),
+        csv_field(&group.after.join(", ")).into_owned(),
+        group.calls.to_string(),
+        group.total_ns.to_string(),
+        format!("{:.1}", group.average_ns),
+        group.min_ns.to_string(),
+        group.percentiles.p50_ns.to_string(),
+        group.percentiles.p90_ns.to_string(),
+        group.percentiles.p99_ns.to_string(),
+        group.max_ns.to_string(),
+        group.max_start_ns.to_string(),
+        format!("{:.1}", group.deviation_ns),
+        format!("{:.4}", group.deviation_percent),
+        group.varying_ns.to_string(),
+        format!("{:.4}", group.varying_percent),
+        group.outliers.to_string(),
+    ]
 }

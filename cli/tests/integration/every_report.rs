@@ -6,7 +6,7 @@ use std::fs;
 use rusqlite::Connection;
 
 use crate::generated::generated;
-use crate::harness::{Dir, Ran};
+use crate::harness::{Dir, Ran, ran};
 
 /// The reports; FILE is the trace, NAME the name of a kernel that hostile traces have.
 const REPORTS: [&[&str]; 32] = [
@@ -237,6 +237,37 @@ fn no_trace_breaks_a_report() {
         let ran = dir.run(&arguments);
         ran.expect(1).says(&["empty.rpd"]);
         assert!(ran.stdout.is_empty(), "{ran}");
+    }
+}
+
+#[test]
+fn no_line_of_a_report_is_wider_than_the_terminal() {
+    let dir = Dir::new();
+    let traces = [
+        dir.fixture("matmul_result.rpd"),
+        dir.unpacked("mytrace_raw.rpd"),
+        dir.generated("made.rpd", &["--events", "3000", "--processes", "2"]),
+    ];
+    for trace in &traces {
+        // Calls one by one and logduration's log are lines for other programs.
+        for report in REPORTS.iter().filter(|report| !matches!(report[0], "api" | "durations")) {
+            let arguments: Vec<&str> = report
+                .iter()
+                .map(|argument| match *argument {
+                    "FILE" => trace,
+                    "SOUND" => &traces[1],
+                    "NAME" if report[0] == "kernel" => ".",
+                    "NAME" => "execute_model",
+                    other => other,
+                })
+                .collect();
+            for columns in [60, 100, 200] {
+                let result = ran(dir.rpd(&arguments).env("COLUMNS", columns.to_string()));
+                for line in result.stdout.lines() {
+                    assert!(rpd_postprocess::text::width(line) <= columns, "{columns}: {line}\n{result}");
+                }
+            }
+        }
     }
 }
 

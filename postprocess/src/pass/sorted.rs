@@ -6,6 +6,7 @@ use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::vec;
 
 use anyhow::{Context, Result};
@@ -25,6 +26,7 @@ pub(crate) struct Sorter<T> {
 }
 
 /// A sorted part of the file, bytes.
+#[derive(Clone, Copy)]
 struct Run {
     next: u64,
     end: u64,
@@ -69,24 +71,35 @@ impl<T: Pod + Ord> Sorter<T> {
     /// # Errors
     /// When the temporary file cannot be written or read.
     pub(crate) fn sorted(mut self) -> Result<Sorted<T>> {
+        self.sort()?;
+        match self.file {
+            Some(file) => Sorted::merging(&Arc::new(file), &self.runs),
+            None => Ok(Sorted { memory: self.run.into_iter(), merge: None }),
+        }
+    }
+
+    /// The records in order, to be read twice, at once or one after the other.
+    ///
+    /// # Errors
+    /// As [`Sorter::sorted`].
+    pub(crate) fn sorted_twice(mut self) -> Result<(Sorted<T>, Sorted<T>)> {
+        self.sort()?;
+        let Some(file) = self.file.map(Arc::new) else {
+            let memory = self.run.into_iter();
+            return Ok((Sorted { memory: memory.clone(), merge: None }, Sorted { memory, merge: None }));
+        };
+        drop(self.run);
+        Ok((Sorted::merging(&file, &self.runs)?, Sorted::merging(&file, &self.runs)?))
+    }
+
+    fn sort(&mut self) -> Result<()> {
         if self.file.is_some() {
             self.write_run()?;
+            self.run = Vec::new();
         } else {
             self.run.sort_unstable();
         }
-        let Some(file) = self.file else {
-            return Ok(Sorted { memory: self.run.into_iter(), merge: None });
-        };
-        drop(self.run);
-        let room = (MEMORY / self.runs.len()).clamp(READ.1, READ.0) / size_of::<T>();
-        let mut merge = MergedRuns { file, sources: Vec::new(), heads: BinaryHeap::new() };
-        for (at, run) in self.runs.into_iter().enumerate() {
-            merge.sources.push(RunReader { run, read: Vec::new(), at: 0, room: room.max(1) });
-            if let Some(first) = merge.sources[at].next(&merge.file)? {
-                merge.heads.push(Reverse((first, at)));
-            }
-        }
-        Ok(Sorted { memory: Vec::new().into_iter(), merge: Some(merge) })
+        Ok(())
     }
 }
 
@@ -97,7 +110,7 @@ pub(crate) struct Sorted<T> {
 }
 
 struct MergedRuns<T> {
-    file: File,
+    file: Arc<File>,
     sources: Vec<RunReader<T>>,
     heads: BinaryHeap<Reverse<(T, usize)>>,
 }
@@ -110,6 +123,19 @@ struct RunReader<T> {
 }
 
 impl<T: Pod + Ord> Sorted<T> {
+    /// Those of sorted parts of a file.
+    fn merging(file: &Arc<File>, runs: &[Run]) -> Result<Sorted<T>> {
+        let room = (MEMORY / runs.len()).clamp(READ.1, READ.0) / size_of::<T>();
+        let mut merge = MergedRuns { file: Arc::clone(file), sources: Vec::new(), heads: BinaryHeap::new() };
+        for (at, run) in runs.iter().enumerate() {
+            merge.sources.push(RunReader { run: *run, read: Vec::new(), at: 0, room: room.max(1) });
+            if let Some(first) = merge.sources[at].next(&merge.file)? {
+                merge.heads.push(Reverse((first, at)));
+            }
+        }
+        Ok(Sorted { memory: Vec::new().into_iter(), merge: Some(merge) })
+    }
+
     /// The next record.
     ///
     /// # Errors
@@ -148,12 +174,15 @@ impl<T: Pod + NoUninit> RunReader<T> {
 mod tests {
     use super::*;
 
-    fn sorted(records: &[[i64; 2]]) -> Vec<[i64; 2]> {
+    fn sorter(records: &[[i64; 2]]) -> Sorter<[i64; 2]> {
         let mut sorter = Sorter::new();
         for record in records {
             sorter.push(*record).unwrap();
         }
-        let mut sorted = sorter.sorted().unwrap();
+        sorter
+    }
+
+    fn all(mut sorted: Sorted<[i64; 2]>) -> Vec<[i64; 2]> {
         std::iter::from_fn(|| sorted.next().unwrap()).collect()
     }
 
@@ -166,7 +195,11 @@ mod tests {
                 .collect();
             let mut expected = records.clone();
             expected.sort_unstable();
-            assert!(sorted(&records) == expected, "{count}");
+            assert!(all(sorter(&records).sorted().unwrap()) == expected, "{count}");
+            let (mut one, other) = sorter(&records).sorted_twice().unwrap();
+            assert_eq!(one.next().unwrap(), expected.first().copied(), "{count}");
+            assert!(all(other) == expected, "{count}");
+            assert!(all(one) == expected.get(1..).unwrap_or_default(), "{count}");
         }
     }
 }

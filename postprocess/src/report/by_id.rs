@@ -2,6 +2,7 @@
 //!
 //! Looking rows up one by one costs more, and where a file has no key it would read the table for each.
 
+use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Rows, Statement};
 
@@ -49,10 +50,8 @@ impl<'trace> ById<'trace> {
     /// # Errors
     /// When the trace cannot be read.
     pub(crate) fn rows(&mut self) -> rusqlite::Result<OrderedRows<'_>> {
-        let mut rows = OrderedRows {
-            rows: self.0.as_mut().map(|statement| statement.query([])).transpose()?,
-            ahead: None,
-        };
+        let rows = self.0.as_mut().map(|statement| statement.query([])).transpose()?;
+        let mut rows = OrderedRows { rows, ahead: None, values: Vec::new(), has_values: false };
         rows.advance()?;
         Ok(rows)
     }
@@ -61,24 +60,18 @@ impl<'trace> ById<'trace> {
 /// The rows, as they are passed.
 pub(crate) struct OrderedRows<'statement> {
     rows: Option<Rows<'statement>>,
-    ahead: Option<(i64, Vec<Value>)>,
+    /// Id of the row that is next.
+    ahead: Option<i64>,
+    /// Its columns, once they were asked for: most rows are passed without.
+    values: Vec<Value>,
+    has_values: bool,
 }
 
 impl OrderedRows<'_> {
     fn advance(&mut self) -> rusqlite::Result<()> {
-        self.ahead = None;
+        (self.ahead, self.has_values) = (None, false);
         let Some(rows) = &mut self.rows else { return Ok(()) };
-        if let Some(row) = rows.next()? {
-            let columns = row.as_ref().column_count();
-            let values = (1..columns).map(|column| {
-                Ok(match row.get_ref(column)? {
-                    ValueRef::Integer(number) => Value::Integer(number),
-                    ValueRef::Null => Value::Null,
-                    other => Value::Text(rpd_schema::text::text_of(other).into_owned()),
-                })
-            });
-            self.ahead = Some((row.get(0)?, values.collect::<rusqlite::Result<_>>()?));
-        }
+        self.ahead = rows.next()?.map(|row| row.get(0)).transpose()?;
         Ok(())
     }
 
@@ -87,10 +80,30 @@ impl OrderedRows<'_> {
     /// # Errors
     /// When the trace cannot be read.
     pub(crate) fn at(&mut self, id: i64) -> rusqlite::Result<Option<&[Value]>> {
-        while self.ahead.as_ref().is_some_and(|(ahead, _)| *ahead < id) {
+        while self.ahead.is_some_and(|ahead| ahead < id) {
             self.advance()?;
         }
-        Ok(self.ahead.as_ref().filter(|(ahead, _)| *ahead == id).map(|(_, values)| values.as_slice()))
+        if self.ahead != Some(id) {
+            return Ok(None);
+        }
+        if !self.has_values {
+            self.read()?;
+        }
+        Ok(Some(&self.values))
+    }
+
+    fn read(&mut self) -> rusqlite::Result<()> {
+        self.values.clear();
+        let Some(row) = self.rows.as_ref().and_then(|rows| rows.get()) else { return Ok(()) };
+        for column in 1..row.as_ref().column_count() {
+            self.values.push(match row.get_ref(column)? {
+                ValueRef::Integer(number) => Value::Integer(number),
+                ValueRef::Null => Value::Null,
+                other => Value::Text(rpd_schema::text::text_of(other).into_owned()),
+            });
+        }
+        self.has_values = true;
+        Ok(())
     }
 
     /// The columns of the next row with this id, which is passed. Ids that are asked for never become smaller.
@@ -101,9 +114,9 @@ impl OrderedRows<'_> {
         if self.at(id)?.is_none() {
             return Ok(None);
         }
-        let taken = self.ahead.take().map(|(_, values)| values);
+        let taken = std::mem::take(&mut self.values);
         self.advance()?;
-        Ok(taken)
+        Ok(Some(taken))
     }
 }
 

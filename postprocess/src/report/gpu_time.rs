@@ -81,11 +81,36 @@ pub(super) fn each_op(
     order: &str,
     mut visit: impl FnMut(GpuOp) -> Result<()>,
 ) -> Result<LeftOut> {
+    let mut outliers = Outliers::new();
+    each_sound_op(
+        trace,
+        |id| selected.has_op(id),
+        order,
+        |op| {
+            let is_far = outliers.is_far(trace, (op.start, op.end))?;
+            if !is_far {
+                visit(op)?;
+            }
+            Ok(!is_far)
+        },
+    )
+}
+
+/// The same of operations whose ids `is_asked` for, those far from all others included: `visit` tells if one counts.
+///
+/// # Errors
+/// As [`each_op`].
+pub(super) fn each_sound_op(
+    trace: &Connection,
+    is_asked: impl Fn(i64) -> bool,
+    order: &str,
+    mut visit: impl FnMut(GpuOp) -> Result<bool>,
+) -> Result<LeftOut> {
     let barriers = match has_table(trace, "rocpd_barrierop")? {
         true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
         false => Ids::default(),
     };
-    let (mut left_out, mut outliers) = (LeftOut::default(), Outliers::new());
+    let mut left_out = LeftOut::default();
     // By itself, "end" is a text to SQLite where there is no such column.
     let mut rows = trace.prepare(&format!(
         r#"SELECT gpuId, start, rocpd_op."end", id, description_id, opType_id, queueId FROM rocpd_op {order}"#
@@ -94,7 +119,7 @@ pub(super) fn each_op(
     while let Some(row) = rows.next()? {
         let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
         let id = number(3)?;
-        if !selected.has_op(id) {
+        if !is_asked(id) {
             continue;
         }
         if barriers.has(id) {
@@ -105,12 +130,11 @@ pub(super) fn each_op(
             left_out.impossible += 1;
             continue;
         };
-        if !are_sound((start, end)) || outliers.is_far(trace, (start, end))? {
-            left_out.impossible += 1;
-            continue;
-        }
         let name = OpName { description: number(4)?, op_type: number(5)? };
-        visit(GpuOp { gpu: number(0)?, start, end, id, queue: number(6)?, name })?;
+        let op = GpuOp { gpu: number(0)?, start, end, id, queue: number(6)?, name };
+        if !are_sound((start, end)) || !visit(op)? {
+            left_out.impossible += 1;
+        }
     }
     Ok(left_out)
 }

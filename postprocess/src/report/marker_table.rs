@@ -5,7 +5,7 @@
 //! once, not of all of them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, Result};
 use bytemuck::{Pod, Zeroable};
@@ -14,8 +14,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
-use super::caused::{CausedOp, CausedOps};
-use super::gpu_time::{LeftOut, OpName, OpTexts};
+use super::gpu_time::{GpuOp, LeftOut, OpName, OpTexts, each_op};
+use super::launched::{Launched, Threads};
 use super::ranking::By;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
@@ -32,7 +32,7 @@ pub struct MarkerTable {
     pub absent: Vec<String>,
     /// Markers with impossible times.
     pub impossible: u64,
-    /// Operations that count nowhere.
+    /// Operations that count nowhere; with markers, of those that their threads launched in the time of their ranges.
     pub left_out: LeftOut,
 }
 
@@ -155,7 +155,7 @@ struct Kernels<'trace> {
 }
 
 impl Kernels<'_> {
-    fn number(&mut self, op: &CausedOp) -> rusqlite::Result<i64> {
+    fn number(&mut self, op: &GpuOp) -> rusqlite::Result<i64> {
         if let Some(number) = self.known.get(&(op.gpu, op.name)) {
             return Ok(*number);
         }
@@ -181,11 +181,9 @@ impl MarkerTable {
         let texts = OpTexts::of(trace)?;
         let mut kernels = Kernels { texts, known: HashMap::new(), numbers: HashMap::new() };
         if markers.is_empty() {
-            let ops = CausedOps::of(trace, selected)?;
-            table.left_out = ops.left_out;
             let mut sums = HashMap::new();
-            ops.each(|op, _| {
-                sums.entry(kernels.number(op)?).or_insert(Sums::NONE).add(op.duration(), 1);
+            table.left_out = each_op(trace, selected, "", |op| {
+                sums.entry(kernels.number(&op)?).or_insert(Sums::NONE).add(op.end.abs_diff(op.start), 1);
                 Ok(())
             })?;
             table.rows = rows("", &sums, &kernels);
@@ -193,17 +191,16 @@ impl MarkerTable {
         }
         let mut events = Sorter::new();
         let threads = table.ranges((trace, version), markers, selected, &mut events)?;
-        let ops = CausedOps::of(trace, selected)?;
-        table.left_out = ops.left_out;
-        ops.each(|op, call| {
-            let launch = call.and_then(|call| Some((call.thread, call.times?.0)));
-            let Some(((process, pid, tid), time)) = launch else { return Ok(()) };
-            let thread = [process, pid, tid];
-            if !threads.contains(&thread) {
-                return Ok(());
-            }
+        let launched = Launched::by(trace, &threads)?;
+        table.left_out = launched.each(trace, selected, |op, call| {
             let (number, end_or_duration) = (kernels.number(op)?, op.end - op.start);
-            events.push(Event { thread, time, is_launch: 1, end_or_duration, number })
+            events.push(Event {
+                thread: call.thread,
+                time: call.start,
+                is_launch: 1,
+                end_or_duration,
+                number,
+            })
         })?;
         let mut events = events.sorted()?;
         let mut thread = None;
@@ -233,14 +230,14 @@ impl MarkerTable {
         Ok(table)
     }
 
-    /// The ranges of markers with these texts, and their threads.
+    /// The ranges of markers with these texts, and the time that each thread has them in.
     fn ranges(
         &mut self,
         (trace, version): (&Connection, Version),
         markers: &[String],
         selected: &Selected,
         events: &mut Sorter<Event>,
-    ) -> Result<HashSet<[i64; 3]>> {
+    ) -> Result<Threads> {
         let ids = |table: &str, text: &str| {
             Ids::of(trace, &format!("SELECT id FROM {table} WHERE string = ?1"), [text])
         };
@@ -249,8 +246,14 @@ impl MarkerTable {
             .map(|text| Ok((ids(By::Marker.texts(version), text)?, ids("rocpd_string", text)?)))
             .collect::<rusqlite::Result<_>>()?;
         let processes = Processes::of(trace)?;
-        let (mut threads, mut found) = (HashSet::new(), vec![false; markers.len()]);
-        let mut rows = trace.prepare(&By::Marker.query("1", false))?;
+        let (mut threads, mut found) = (Threads::default(), vec![false; markers.len()]);
+        let ids = |of: fn(&(Ids, Ids)) -> &Ids, column| -> String {
+            let near: Vec<String> = wanted.iter().map(|wanted| of(wanted).near(column)).collect();
+            near.join(" OR ")
+        };
+        let may_be =
+            format!("({} OR {})", ids(|(texts, _)| texts, "args_id"), ids(|(_, of)| of, "apiName_id"));
+        let mut rows = trace.prepare(&By::Marker.query(&may_be, false))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(0));
@@ -270,7 +273,7 @@ impl MarkerTable {
                 continue;
             };
             let thread = [processes.of_row(id), number(5)?, number(6)?];
-            threads.insert(thread);
+            threads.add(thread, (start, end));
             for (at, _) in wanted.iter().enumerate().filter(|(_, wanted)| is_asked(wanted)) {
                 found[at] = true;
                 events.push(Event {

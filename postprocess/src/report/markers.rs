@@ -5,8 +5,9 @@
 //! call begins. An operation counts with the time in which none ran on its GPU that began before it, so that the GPU times of all ranges
 //! and of what is in none add up to the time in which the GPUs were busy.
 //!
-//! The own times of a range and of all below it add up to its inclusive time. Memory grows with the number of paths, not of ranges. Where many
-//! texts differ in numbers alone, as those of the steps of a training run, they are one, so that there are not as many paths as ranges.
+//! The own times of a range and of all below it add up to its inclusive time. Memory grows with the number of paths (some 70 bytes each), not
+//! of ranges. Where many texts differ in numbers alone, as those of the steps of a training run, they are one, so that there are not as many
+//! paths as ranges.
 
 mod names;
 
@@ -36,10 +37,9 @@ use crate::region::Selected;
 const ALIKE: usize = 64;
 
 /// The tree of ranges, and what could not be counted.
-#[derive(Debug)]
 pub struct Markers {
-    /// Parents before their children, and of one parent those with the most time first; the last one is what is in no marker, if there is any.
-    pub nodes: Vec<MarkerNode>,
+    /// How they are read.
+    pub nodes: MarkerNodes,
     /// From the first start to the last end of markers and operations, ns.
     pub span_ns: u64,
     /// Threads that have markers.
@@ -275,7 +275,7 @@ impl Markers {
         tree.end_thread();
         let (threads, gpus) = (threads.len() as u64, gpus.len() as u64);
         let span_ns = extent.ns();
-        let nodes = finished(tree, &names, (span_ns, threads, gpus));
+        let nodes = MarkerNodes::of(tree, names, (span_ns, threads, gpus));
         Ok(Markers { nodes, span_ns, threads, gpus, impossible, alike, left_out })
     }
 }
@@ -314,78 +314,113 @@ impl Merged {
     }
 }
 
-/// The nodes in the order in which they are read.
-fn finished(tree: Tree, names: &[Arc<str>], (span_ns, threads, gpus): (u64, u64, u64)) -> Vec<MarkerNode> {
-    let percent = |part: u64, of: u64| {
-        let whole = span_ns as f64 * of as f64;
-        if whole > 0.0 { 100.0 * part as f64 / whole } else { 0.0 }
-    };
-    let Tree { nodes: growing, places, outside, .. } = tree;
-    drop(places);
-    let mut all: Vec<(u64, u64)> = growing.iter().map(|node| (node.cpu_ns, node.gpu_ns)).collect();
-    let mut operations: Vec<u64> = growing.iter().map(|node| node.operations).collect();
-    // A parent is made before its children.
-    for (at, node) in growing.iter().enumerate().rev() {
-        if node.parent != ROOT {
-            let parent = node.parent as usize;
-            all[parent].0 += all[at].0;
-            all[parent].1 += all[at].1;
-            operations[parent] += operations[at];
+/// Nodes: parents before their children, and of one parent those with the most time first; the last one is what is in no marker, if there
+/// is any.
+pub struct MarkerNodes {
+    growing: Vec<Growing>,
+    /// Of each node with those below it: operations, time of the CPU and the GPU.
+    all: Vec<(u64, u64, u64)>,
+    names: Vec<Arc<str>>,
+    /// The children of each parent beside each other, those with least time first.
+    siblings: Vec<u32>,
+    /// What is read next is the last: a node, its parent and its depth.
+    waiting: Vec<(u32, Option<usize>, usize)>,
+    /// How many have been read.
+    read: usize,
+    /// Operations and GPU time in no marker, until they have been read.
+    outside: Option<(u64, u64)>,
+    /// Time of all threads with markers, and of all GPUs, ns.
+    whole: (f64, f64),
+}
+
+impl MarkerNodes {
+    fn of(tree: Tree, names: Vec<Arc<str>>, (span_ns, threads, gpus): (u64, u64, u64)) -> MarkerNodes {
+        let Tree { nodes: growing, places, outside, .. } = tree;
+        drop(places);
+        let mut all: Vec<(u64, u64, u64)> =
+            growing.iter().map(|node| (node.operations, node.cpu_ns, node.gpu_ns)).collect();
+        // A parent is made before its children.
+        for (at, node) in growing.iter().enumerate().rev() {
+            if node.parent != ROOT {
+                let (operations, cpu_ns, gpu_ns) = all[at];
+                let parent = &mut all[node.parent as usize];
+                *parent = (parent.0 + operations, parent.1 + cpu_ns, parent.2 + gpu_ns);
+            }
         }
+        let mut siblings: Vec<u32> = (0..growing.len() as u32).collect();
+        siblings.sort_unstable_by_key(|at| {
+            let node = &growing[*at as usize];
+            let (_, cpu_ns, gpu_ns) = all[*at as usize];
+            (node.parent, gpu_ns, cpu_ns, Reverse(&names[node.name as usize]))
+        });
+        let whole = (span_ns as f64 * threads as f64, span_ns as f64 * gpus as f64);
+        let outside = Some(outside).filter(|(operations, _)| *operations > 0);
+        let waiting = Vec::new();
+        let mut nodes = MarkerNodes { growing, all, names, siblings, waiting, read: 0, outside, whole };
+        nodes.wait_for_children(ROOT, None, 0);
+        nodes
     }
-    // The children of each parent beside each other, those with least time first.
-    let mut siblings: Vec<u32> = (0..growing.len() as u32).collect();
-    siblings.sort_unstable_by_key(|at| {
-        let node = &growing[*at as usize];
-        let (cpu_ns, gpu_ns) = all[*at as usize];
-        (node.parent, gpu_ns, cpu_ns, Reverse(&names[node.name as usize]))
-    });
-    let below = |parent: u32| {
-        let parent_of = |at: &u32| growing[*at as usize].parent;
-        let first = siblings.partition_point(|at| parent_of(at) < parent);
-        let count = siblings[first..].partition_point(|at| parent_of(at) == parent);
-        &siblings[first..first + count]
-    };
-    let mut nodes: Vec<MarkerNode> = Vec::with_capacity(growing.len() + 1);
-    let mut waiting: Vec<(u32, Option<usize>, usize)> = below(ROOT).iter().map(|at| (*at, None, 0)).collect();
-    while let Some((at, parent, depth)) = waiting.pop() {
-        let (of, (cpu_ns, gpu_ns)) = (growing[at as usize], all[at as usize]);
-        let node = nodes.len();
-        nodes.push(MarkerNode {
+
+    fn wait_for_children(&mut self, of: u32, parent: Option<usize>, depth: usize) {
+        let parent_of = |at: &u32| self.growing[*at as usize].parent;
+        let first = self.siblings.partition_point(|at| parent_of(at) < of);
+        let count = self.siblings[first..].partition_point(|at| parent_of(at) == of);
+        let children = &self.siblings[first..first + count];
+        self.waiting.extend(children.iter().map(|at| (*at, parent, depth)));
+    }
+}
+
+impl Iterator for MarkerNodes {
+    type Item = MarkerNode;
+
+    fn next(&mut self) -> Option<MarkerNode> {
+        let percent = |part: u64, whole: f64| if whole > 0.0 { 100.0 * part as f64 / whole } else { 0.0 };
+        let node = self.read;
+        let Some((at, parent, depth)) = self.waiting.pop() else {
+            let (operations, gpu_ns) = self.outside.take()?;
+            self.read += 1;
+            return Some(MarkerNode {
+                node,
+                parent: None,
+                depth: 0,
+                name: None,
+                ranges: 0,
+                operations,
+                cpu_ns: 0,
+                cpu_own_ns: 0,
+                cpu_percent: 0.0,
+                gpu_ns,
+                gpu_own_ns: gpu_ns,
+                gpu_percent: percent(gpu_ns, self.whole.1),
+            });
+        };
+        self.read += 1;
+        let (of, (operations, cpu_ns, gpu_ns)) = (self.growing[at as usize], self.all[at as usize]);
+        self.wait_for_children(at, Some(node), depth + 1);
+        Some(MarkerNode {
             node,
             parent,
             depth,
-            name: names.get(of.name as usize).map(Arc::clone),
+            name: self.names.get(of.name as usize).map(Arc::clone),
             ranges: of.ranges,
-            operations: operations[at as usize],
+            operations,
             cpu_ns,
             cpu_own_ns: of.cpu_ns,
-            cpu_percent: percent(cpu_ns, threads),
+            cpu_percent: percent(cpu_ns, self.whole.0),
             gpu_ns,
             gpu_own_ns: of.gpu_ns,
-            gpu_percent: percent(gpu_ns, gpus),
-        });
-        waiting.extend(below(at).iter().map(|at| (*at, Some(node), depth + 1)));
+            gpu_percent: percent(gpu_ns, self.whole.1),
+        })
     }
-    let (operations, gpu_ns) = outside;
-    if operations > 0 {
-        nodes.push(MarkerNode {
-            node: nodes.len(),
-            parent: None,
-            depth: 0,
-            name: None,
-            ranges: 0,
-            operations,
-            cpu_ns: 0,
-            cpu_own_ns: 0,
-            cpu_percent: 0.0,
-            gpu_ns,
-            gpu_own_ns: gpu_ns,
-            gpu_percent: percent(gpu_ns, gpus),
-        });
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.growing.len() + usize::from(self.outside.is_some());
+        let left = left - self.read.min(self.growing.len());
+        (left, Some(left))
     }
-    nodes
 }
+
+impl ExactSizeIterator for MarkerNodes {}
 
 #[cfg(test)]
 mod tests {

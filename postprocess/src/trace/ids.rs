@@ -9,6 +9,9 @@ use roaring::RoaringTreemap;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Params};
 
+/// Spans that a condition has at most.
+const NEAR: usize = 8;
+
 /// A set of ids.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Ids(RoaringTreemap);
@@ -65,6 +68,25 @@ impl Ids {
     /// Removes those that `others` has.
     pub(crate) fn remove_all(&mut self, others: &Ids) {
         self.0 -= &others.0;
+    }
+
+    /// A condition (SQL) that is true of all of them in a column, and of few others: sessions have their ids beside each other.
+    pub(crate) fn near(&self, column: &str) -> String {
+        let of_session = |(session, ids): (u32, &roaring::RoaringBitmap)| {
+            let id = |low: u32| (u64::from(session) << 32 | u64::from(low)).cast_signed();
+            Some((id(ids.min()?), id(ids.max()?)))
+        };
+        let mut spans: Vec<(i64, i64)> = self.0.bitmaps().filter_map(of_session).collect();
+        // Each is compared with each row.
+        if spans.len() > NEAR {
+            let hull = spans
+                .iter()
+                .fold((i64::MAX, i64::MIN), |hull, span| (hull.0.min(span.0), hull.1.max(span.1)));
+            spans = vec![hull];
+        }
+        let spans: Vec<String> =
+            spans.iter().map(|(first, last)| format!("{column} BETWEEN {first} AND {last}")).collect();
+        if spans.is_empty() { "0".to_string() } else { format!("({})", spans.join(" OR ")) }
     }
 
     /// The set by itself.

@@ -15,7 +15,7 @@ use super::operators::Operators;
 use crate::notes::{Notes, look};
 use crate::region::{Region, Selected};
 use crate::report::copies::Copies;
-use crate::report::markers::Markers;
+use crate::report::markers::{MarkerNode, Markers};
 use crate::report::overlap::{COMMUNICATION, Overlap};
 use crate::report::ranking::{By, Counted, NameGroup, Ranking};
 use crate::report::utilisation::Utilisation;
@@ -160,15 +160,15 @@ impl Reports<'_> {
 
     fn markers(&mut self) -> Result<()> {
         self.show("putting markers together")?;
-        let markers = Markers::of(self.trace, &self.selected, false)?;
+        let nodes: Vec<MarkerNode> = Markers::of(self.trace, &self.selected, false)?.nodes.collect();
         let text = |node: Option<usize>| {
-            let name = node.and_then(|node| markers.nodes.get(node)?.name.as_deref());
+            let name = node.and_then(|node| nodes.get(node)?.name.as_deref());
             escape(name.unwrap_or("")).into_owned()
         };
-        let mut order: Vec<usize> = (0..markers.nodes.len()).collect();
-        order.sort_by_key(|at| std::cmp::Reverse((markers.nodes[*at].gpu_ns, markers.nodes[*at].cpu_ns)));
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse((nodes[*at].gpu_ns, nodes[*at].cpu_ns)));
         let rows = order.into_iter().map(|at| {
-            let node = &markers.nodes[at];
+            let node = &nodes[at];
             vec![
                 name(node.name.as_deref().unwrap_or("(no marker)")),
                 json!(text(node.parent)),
