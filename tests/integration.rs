@@ -49,6 +49,9 @@ mod frames;
 // Sensors of GPUs, from a directory that stands for /sys.
 mod monitor;
 
+// madengine's tools, which one recording stands in for.
+mod run_tools;
+
 // Many processes, one file; a long kernel beside many short ones.
 mod many;
 

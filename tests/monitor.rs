@@ -12,12 +12,12 @@ use crate::harness::{Dir, Loading, Run, Running, Trace, monotonic, program, wait
 const GPU: &str = "0000:04:00.0";
 
 /// A tree with the sensors of that device.
-struct Sysfs<'a> {
+pub(crate) struct Sysfs<'a> {
     dir: &'a Dir,
 }
 
 impl<'a> Sysfs<'a> {
-    fn new(dir: &'a Dir) -> Sysfs<'a> {
+    pub(crate) fn new(dir: &'a Dir) -> Sysfs<'a> {
         let sysfs = Sysfs { dir };
         // The numbers of cards are not those of GPUs.
         sysfs.put("uevent", format!("DRIVER=amdgpu\nPCI_SLOT_NAME={GPU}\n"));
@@ -35,7 +35,7 @@ impl<'a> Sysfs<'a> {
     }
 
     /// As a whole: who reads sees the old content or the new one.
-    fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let part = path.with_extension("part");
@@ -92,7 +92,7 @@ fn ready(run: &Run<'_>) -> Running {
     running
 }
 
-const WAITS: [&str; 4] = ["gpu", "mark=a", "say=ready", "wait=go"];
+pub(crate) const WAITS: [&str; 4] = ["gpu", "mark=a", "say=ready", "wait=go"];
 
 /// A table of MI200's kind in which nothing is there but these 16-bit numbers and so much energy.
 fn table(energy: u64, numbers: &[(usize, u16)]) -> Vec<u8> {

@@ -21,6 +21,7 @@ mod machine;
 mod output;
 mod record;
 mod system;
+mod tools;
 mod verb;
 
 use std::io;

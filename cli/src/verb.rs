@@ -37,6 +37,7 @@ mod queues;
 mod record;
 mod remote;
 mod replacements;
+mod run;
 mod sql;
 mod strings;
 mod subclass;
@@ -48,6 +49,7 @@ mod version;
 #[cfg(feature = "view")]
 mod view;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -97,6 +99,7 @@ macro_rules! verbs {
 verbs! {
     Record(record::Record),
     Probe(probe::Probe),
+    Run(run::Run),
     Create(create::Create),
     Info(info::Info),
     Top(top::Top),
@@ -154,6 +157,14 @@ pub(crate) fn run() -> Result<ExitCode> {
         std::process::exit(error.exit_code())
     });
     cli.verb.run()
+}
+
+/// Does what a command line says that rpd has made itself: the verb and its arguments.
+///
+/// # Errors
+/// What went wrong, or that there is no such command line.
+pub(crate) fn run_line(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode> {
+    Cli::try_parse_from([OsString::from("rpd")].into_iter().chain(arguments))?.verb.run()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod chrome;
 pub mod collapsed;
 pub mod columns;
 mod elements;
+pub mod gpu_info;
 pub mod html;
 mod json;
 pub mod kineto;

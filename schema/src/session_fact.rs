@@ -81,6 +81,8 @@ pub const LOST: &str = "lost::";
 /// Prefix of versions of what was traced: `version::hsa`.
 pub const VERSION: &str = "version::";
 
+/// In front of the number of a GPU whose memory is known.
+pub const MONITOR_VRAM_TOTAL: &str = "monitor_vram_total::";
 /// A GPU's marketing or product name.
 pub const GPU_NAME: &str = "name";
 /// A GPU's unique id.
@@ -89,6 +91,12 @@ pub const GPU_UUID: &str = "uuid";
 pub const GPU_BDF: &str = "bdf";
 /// A GPU's instruction set: gfx90a ...
 pub const GPU_TARGET: &str = "target";
+
+/// The key of the memory of a GPU whose sensors were sampled, bytes.
+#[must_use]
+pub fn monitor_vram_total(gpu: u32) -> String {
+    format!("{MONITOR_VRAM_TOTAL}{gpu}")
+}
 
 /// The key of an environment variable.
 #[must_use]

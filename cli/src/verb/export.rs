@@ -3,7 +3,9 @@
 mod asked;
 mod chrome;
 mod columns;
+mod destination;
 mod flame;
+mod gpu_info;
 mod html;
 mod kineto;
 mod library_trace;
@@ -44,6 +46,7 @@ enum Format {
     Speedscope(flame::Speedscope),
     LibraryTrace(library_trace::LibraryTrace),
     LibraryPerf(library_trace::LibraryPerf),
+    GpuInfo(gpu_info::GpuInfo),
     Csv(lines::Csv),
     Jsonl(lines::Jsonl),
     Arrow(columns::Arrow),
@@ -68,6 +71,7 @@ impl Export {
             Format::Speedscope(speedscope) => speedscope.run(),
             Format::LibraryTrace(calls) => calls.run(),
             Format::LibraryPerf(calls) => calls.run(),
+            Format::GpuInfo(sensors) => sensors.run(),
             Format::Csv(csv) => csv.run(),
             Format::Jsonl(jsonl) => jsonl.run(),
             Format::Arrow(arrow) => arrow.run(),

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -33,6 +33,7 @@ use crate::record::recorded::RunCounts;
 use crate::record::report::RunReport;
 use crate::record::roctx;
 use crate::system::signals;
+use crate::tools::performance::Watched;
 
 /// Run a command and record what it does on the GPU
 ///
@@ -150,6 +151,33 @@ pub(crate) struct Record {
     /// What `rpd probe` adds.
     #[arg(skip)]
     pub(super) probing: Probing,
+    /// What `rpd run` adds.
+    #[arg(skip)]
+    pub(super) tooled: Tooled,
+}
+
+/// What `rpd run` has beyond `rpd record`.
+#[derive(Default)]
+pub(super) struct Tooled {
+    /// Variables that the tools' configuration has for the command.
+    pub(super) environment: Vec<(String, String)>,
+    /// What the command writes passes through rpd, which looks for the line that says how fast it was.
+    pub(super) finds_performance: bool,
+}
+
+/// What came of it.
+pub(super) struct Recorded {
+    /// How the command ended.
+    pub(super) ending: Ending,
+    /// The trace, if the command ran and there is one for all of its processes.
+    pub(super) trace: Option<PathBuf>,
+}
+
+impl Recorded {
+    /// Of a command that has not run.
+    fn nothing(ending: Ending) -> Recorded {
+        Recorded { ending, trace: None }
+    }
 }
 
 /// What `rpd probe` has beyond `rpd record`.
@@ -252,11 +280,14 @@ impl Record {
     /// # Errors
     /// When recording cannot be set up. The command has not run then.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        Ok(self.record()?.repeat())
+        Ok(self.record()?.ending.repeat())
     }
 
     /// Runs the command; how it ended.
-    fn record(self) -> Result<Ending> {
+    ///
+    /// # Errors
+    /// When recording cannot be set up. The command has not run then.
+    pub(super) fn record(self) -> Result<Recorded> {
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let library = preload::find_library()?;
         let library_path = env::var_os("LD_LIBRARY_PATH");
@@ -284,11 +315,11 @@ impl Record {
         let words: Vec<OsString> = env::args_os().collect();
         if let Some(meant) = misunderstood::value_without_equals(&words, name, program.is_ok()) {
             note(meant);
-            return Ok(Ending::Exited(2));
+            return Ok(Recorded::nothing(Ending::Exited(2)));
         }
         let program = match program {
             Ok(program) => program,
-            Err(why) => return Ok(not_runnable(name, why)),
+            Err(why) => return Ok(Recorded::nothing(not_runnable(name, why))),
         };
         let report_file = tempfile::Builder::new()
             .prefix("rpd-report-")
@@ -365,20 +396,28 @@ impl Record {
         environment.extend(choices.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
         let Probing { instruments, variables, shows_variables, mut handlers } = self.probing;
         environment.extend(variables);
+        let Tooled { environment: of_tools, finds_performance } = self.tooled;
+        let of_tools = of_tools.iter().map(|(name, value)| (OsStr::new(name), OsString::from(value)));
         let environment: Vec<(&OsStr, OsString)> =
-            environment.into_iter().map(|(key, value)| (OsStr::new(key), value)).collect();
+            of_tools.chain(environment.into_iter().map(|(key, value)| (OsStr::new(key), value))).collect();
         if shows_variables {
             for (name, value) in &environment {
                 note(text::escape(&format!("{}={}", name.to_string_lossy(), value.to_string_lossy())));
             }
         }
-        let start_handlers = || handlers.as_mut().map_or(Ok(()), Handlers::start);
-        let ended = match launch::run(&self.command, &environment, start_handlers) {
+        let mut watched = None;
+        let prepare = |command: &mut Command| {
+            if finds_performance {
+                watched = Some(Watched::streams(command)?);
+            }
+            handlers.as_mut().map_or(Ok(()), Handlers::start)
+        };
+        let ended = match launch::run(&self.command, &environment, prepare) {
             Ok(ended) => ended,
             Err(failure) => {
                 destination.abandon();
                 return match failure {
-                    Failure::NotRunnable(why) => Ok(not_runnable(name, why)),
+                    Failure::NotRunnable(why) => Ok(Recorded::nothing(not_runnable(name, why))),
                     Failure::Other(error) => Err(error),
                 };
             }
@@ -386,6 +425,15 @@ impl Record {
 
         if let Some(handlers) = handlers {
             handlers.end();
+        }
+        let trace = match &destination {
+            Destination::File(trace) => Some(trace.path().to_path_buf()),
+            Destination::PerProcess(_) => None,
+        };
+        if let (Some(found), Some(trace)) = (watched.and_then(Watched::end), &trace) {
+            if let Err(error) = found.keep(trace) {
+                note(format_args!("cannot keep what the command said of its performance: {error:#}"));
+            }
         }
         let report = RunReport::parse(&fs::read(report_file.path()).unwrap_or_default());
         let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -416,7 +464,7 @@ impl Record {
             }
             Err(error) => note(format_args!("cannot read back what was recorded: {error:#}")),
         }
-        Ok(ended.ending)
+        Ok(Recorded { ending: ended.ending, trace })
     }
 }
 

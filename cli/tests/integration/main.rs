@@ -92,6 +92,7 @@ mod sound;
 mod sql;
 mod subclass;
 mod threads;
+mod tools;
 mod top;
 mod trim;
 mod trim_failure;

@@ -197,7 +197,7 @@ fn the_notebook_runs() {
 #[test]
 fn python_shows_the_timeline_in_a_frame() {
     let dir = Dir::new();
-    let trace = dir.trace("t.rpd", "");
+    let trace = crate::generated::generated(&dir, "t.rpd", 3, 200);
     dir.write("no.rpd", "no trace");
     let script = r#"
 import html, json, sys
@@ -230,7 +230,7 @@ except rpd.Failed as failed:
     browser.open(&format!("file://{}", dir.path("notebook.html").display()));
     browser.enter_frame();
     browser.wait("Boolean(window.rpdTest) && rpdTest.isWhole()");
-    browser.press(&["t"]);
+    browser.get("document.getElementById('tab-selection').click()");
     browser.wait("document.querySelector('#pane .names') !== null");
     assert_eq!(browser.console(), Vec::<String>::new());
 }

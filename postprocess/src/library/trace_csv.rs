@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// In the order in which they are written.
-const LIBRARIES: [&str; 5] = ["rocblas", "hipblaslt", "rocblas_function", "miopen", "tensile"];
+/// The libraries, in the order in which they are written.
+pub const LIBRARIES: [&str; 5] = ["rocblas", "hipblaslt", "rocblas_function", "miopen", "tensile"];
 
 /// What stands in each row.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +36,13 @@ impl Seen {
             self.calls.push((library, configuration.to_string(), 0));
         }
         self.calls[place].2 += calls;
+    }
+
+    /// Keeps the configurations of these libraries alone.
+    pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.calls.retain(|(library, ..)| is_wanted(LIBRARIES[*library]));
+        let places = self.calls.iter().enumerate();
+        self.places = places.map(|(place, (of, text, _))| ((*of, text.clone()), place)).collect();
     }
 
     /// How many rows there will be.

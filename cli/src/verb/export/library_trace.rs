@@ -1,23 +1,20 @@
 //! `rpd export library-trace`, `rpd export library-perf`: calls of GPU libraries as madengine's users have them.
 
-use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use chrono::Local;
 use clap::{Args, ValueHint};
 use rpd_escape::csv_field;
 use rpd_postprocess::library::{log, trace_csv};
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::libraries::{self, Configuration};
-use rpd_postprocess::text;
 use rpd_postprocess::trace;
 
+use super::destination::OutputArgs;
 use crate::args::region::{REGION_HELP, RegionArgs};
-use crate::output;
-use crate::output::file::OutputFile;
 use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::verb::libraries::read_log;
@@ -29,12 +26,8 @@ jobid is $JENKINS_BUILD_NUMBER or 0, created_date the local time of writing, mod
 /// Where the file goes, and what stands in each of its rows.
 #[derive(Args)]
 struct CsvArgs {
-    /// Write to this file [default: standard output, also for -]
-    #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
-    /// Replace OUT if it exists; never a trace
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    to: OutputArgs,
     /// What stands in created_date in place of the time of writing
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
@@ -50,23 +43,6 @@ impl CsvArgs {
             created: self.date.clone().unwrap_or_else(now),
             model: variable("MAD_MODEL_NAME"),
         }
-    }
-
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        let Some(path) = self.output.as_deref().filter(|path| *path != Path::new("-")) else {
-            return output::write(|out| write(out));
-        };
-        let shown = text::escape(&path.to_string_lossy()).into_owned();
-        if rpd_schema::identify(path).is_ok() {
-            bail!("{shown} is a trace, which stays: name another file");
-        }
-        if fs::metadata(path).is_ok_and(|there| there.is_file()) && !self.force {
-            bail!("{shown}: the file exists already; name another, or replace it with --force");
-        }
-        let cannot = || format!("cannot write {shown}");
-        let mut file = OutputFile::at(path, &*notes()).with_context(cannot)?;
-        write(file.file()).with_context(cannot)?;
-        file.finish().with_context(cannot)
     }
 }
 
@@ -94,6 +70,9 @@ pub(super) struct LibraryTrace {
     /// Read what a program has printed, with ROCBLAS_LAYER=6, TENSILE_DB=0x8000, HIPBLASLT_LOG_MASK=32 or MIOPEN_ENABLE_LOGGING_CMD=1
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1..)]
     log: Vec<PathBuf>,
+    /// Only configurations of these: rocblas, hipblaslt, rocblas_function, miopen, tensile
+    #[arg(long, value_name = "LIBRARIES", value_delimiter = ',', value_parser = trace_csv::LIBRARIES)]
+    libraries: Vec<String>,
     #[command(flatten)]
     csv: CsvArgs,
     #[command(flatten)]
@@ -153,11 +132,14 @@ impl LibraryTrace {
                 }
             }
         }
+        if !self.libraries.is_empty() {
+            seen.retain(|library| self.libraries.iter().any(|wanted| wanted == library));
+        }
         if seen.is_empty() {
             note("no call of rocBLAS, hipBLASLt, MIOpen or Tensile was found: the file has a header alone");
         }
         let job = self.csv.job();
-        self.csv.write(|out| seen.write(&job, out))?;
+        self.csv.to.write(|out| Ok(seen.write(&job, out)?))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -180,7 +162,7 @@ impl LibraryPerf {
             );
         }
         let job = self.csv.job();
-        self.csv.write(|out| write_perf(&job, &found.configurations, out))?;
+        self.csv.to.write(|out| Ok(write_perf(&job, &found.configurations, out)?))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -86,6 +86,12 @@ impl Device {
         Some(path.to_string_lossy().into_owned())
     }
 
+    /// All of its memory, bytes.
+    pub(super) fn vram_total(&self) -> Option<u64> {
+        let total = number(&self.directory.join("mem_info_vram_total")).ok()?;
+        u64::try_from(total).ok().filter(|total| *total > 0)
+    }
+
     /// Some readings would wake it, and it would then be said to have been busy.
     fn is_asleep(&self) -> bool {
         let status = bytes(&self.directory.join("power/runtime_status")).unwrap_or_default();

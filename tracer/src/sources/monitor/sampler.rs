@@ -13,6 +13,7 @@ use std::time::Duration;
 use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::{lock, lock_within};
 use rpd_preload::threads;
+use rpd_schema::session_fact::monitor_vram_total;
 use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::{self, Kind};
 use rpd_transport::thread::{self, Patience};
@@ -38,6 +39,8 @@ struct Shared {
     notes: Vec<String>,
     /// Which file each sensor is read from.
     origins: Vec<Option<String>>,
+    /// The memory of each GPU, bytes, where the driver says it.
+    vram_totals: Vec<Option<u64>>,
 }
 
 /// See the module.
@@ -84,6 +87,7 @@ impl Sampler {
             ended: false,
             notes: Vec::new(),
             origins: vec![None; sensors],
+            vram_totals: vec![None; gpus.len()],
         };
         Sampler {
             epoch: recorder::epoch(),
@@ -143,6 +147,11 @@ impl Sampler {
             if let Some(origin) = origin {
                 let (gpu, metric) = self.of(sensor);
                 add(&format!("monitor_file::{gpu}::{}", metric.name()), origin);
+            }
+        }
+        for (place, total) in shared.vram_totals.iter().enumerate() {
+            if let Some(total) = total {
+                add(&monitor_vram_total(self.indices[place]), &total.to_string());
             }
         }
     }
@@ -257,6 +266,9 @@ impl Sampler {
         if gpu.device.is_none() && now.saturating_sub(gpu.looked) >= LOOK {
             gpu.looked = now;
             gpu.device = Device::find(&self.root, bdf, &self.metrics);
+            if let Some(total) = gpu.device.as_ref().and_then(Device::vram_total) {
+                lock(&self.shared).vram_totals[place] = Some(total);
+            }
             if gpu.device.is_none() && !gpu.was_missed {
                 gpu.was_missed = true;
                 let root = self.root.display();

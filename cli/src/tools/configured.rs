@@ -1,0 +1,126 @@
+//! Tools as they are configured: their commands in front of the program, their scripts before and after it.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rpd_postprocess::text;
+
+use super::configuration::{Configuration, Script};
+
+/// How long a script may run, as madengine has it.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often it is looked whether a script has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What is run: a shell, in which the commands of the tools stand in front of the program, which keeps its arguments to the byte.
+pub(crate) fn command(configuration: &Configuration, command: &[OsString]) -> Vec<OsString> {
+    let mut words = String::new();
+    let mut seen: Vec<&str> = Vec::new();
+    // The first tool is the innermost; one that stands there already is not put there again.
+    for tool in configuration.tools.iter().filter_map(|tool| tool.command.as_deref()) {
+        if !seen.contains(&tool) {
+            seen.push(tool);
+            words.insert_str(0, &format!("{} ", tool.trim()));
+        }
+    }
+    if words.is_empty() {
+        return command.to_vec();
+    }
+    words.push_str("\"$@\"");
+    let shell = ["bash", "-c", words.as_str(), "bash"].map(OsString::from);
+    shell.into_iter().chain(command.iter().cloned()).collect()
+}
+
+/// The scripts before the program, those of later tools first.
+pub(crate) fn before(configuration: &Configuration) -> Vec<Script> {
+    configuration.tools.iter().rev().flat_map(|tool| tool.before.iter().cloned()).collect()
+}
+
+/// The scripts after it.
+pub(crate) fn after(configuration: &Configuration) -> Vec<Script> {
+    configuration.tools.iter().flat_map(|tool| tool.after.iter().cloned()).collect()
+}
+
+/// Where the scripts are: as their paths say, or as they say from the directory above, where madengine's tree is.
+///
+/// # Errors
+/// When one is not there.
+pub(crate) fn found(scripts: Vec<Script>) -> Result<Vec<Script>> {
+    let place = |mut script: Script| {
+        let places: [PathBuf; 2] = [script.path.clone(), Path::new("..").join(&script.path)];
+        let Some(place) = places.into_iter().find(|place| place.is_file()) else {
+            bail!("there is no script {}", text::escape(&script.path.to_string_lossy()));
+        };
+        script.path = std::path::absolute(place)?;
+        Ok(script)
+    };
+    scripts.into_iter().map(place).collect()
+}
+
+/// Runs a script to its end.
+///
+/// # Errors
+/// When it cannot be run, fails, or takes longer than it may.
+pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<()> {
+    let shown = text::escape(&script.path.to_string_lossy()).into_owned();
+    let line = format!("exec bash \"$0\" {}", script.arguments);
+    let variables = environment.iter().map(|(name, value)| (name, value));
+    let mut shell = Command::new("bash")
+        .args(["-c", &line])
+        .arg(&script.path)
+        .envs(variables)
+        .spawn()
+        .with_context(|| format!("cannot run {shown}"))?;
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = shell.try_wait().with_context(|| format!("cannot wait for {shown}"))? {
+            break status;
+        }
+        if begun.elapsed() > PATIENCE {
+            // It has ended meanwhile, or ends now.
+            let _ = shell.kill();
+            shell.wait().with_context(|| format!("cannot wait for {shown}"))?;
+            bail!("{shown} has not ended within {} s", PATIENCE.as_secs());
+        }
+        std::thread::sleep(LOOK);
+    };
+    if !status.success() {
+        bail!("{shown} failed: {status}");
+    }
+    Ok(())
+}
+
+/// Variables for the command and the scripts, as the process would have them otherwise.
+pub(crate) fn variables(configuration: &Configuration) -> Vec<(String, String)> {
+    let is_other =
+        |(name, value): &(&String, &String)| env::var_os(name).is_none_or(|there| there != value.as_str());
+    let variables = configuration.environment.iter().filter(is_other);
+    variables.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::configuration::Tool;
+    use super::*;
+
+    fn tool(command: &str) -> Tool {
+        Tool { command: Some(command.to_string()), ..Tool::default() }
+    }
+
+    #[test]
+    fn the_first_tool_is_the_innermost() {
+        let configuration = Configuration {
+            tools: vec![tool("echo A &&"), tool("echo B && "), tool("echo A &&")],
+            ..Configuration::default()
+        };
+        let arguments = ["python3", "-c", "print(\"a  b\", '$X')", "--", "x y"].map(OsString::from);
+        let made = command(&configuration, &arguments);
+        assert_eq!(made[..4], ["bash", "-c", "echo B && echo A && \"$@\"", "bash"]);
+        assert_eq!(made[4..], arguments);
+        assert_eq!(command(&Configuration::default(), &arguments), arguments);
+    }
+}

@@ -1,0 +1,329 @@
+//! What of madengine's tools one recording gives: the libraries and sensors that it has to have, and the files that it is written out to
+//! afterwards, where the tools would have put theirs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::configuration::{Configuration, Tool};
+
+/// What stands in for a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// The trace itself, and Chrome's JSON of it.
+    Trace,
+    /// The same as rocm_trace_lite has them.
+    TraceLite,
+    /// Records as rocprofv3 writes them in its format json.
+    Rocprofv3,
+    /// Perfetto's protobuf.
+    Perfetto,
+    /// library_trace.csv with the calls of this library, and what it has of them.
+    Library { library: &'static str, rows: &'static [&'static str] },
+    /// What a sensor reads.
+    Sensor { sensor: &'static str, prefix: &'static str },
+    /// Nothing: the reason.
+    Nothing(&'static str),
+}
+
+use Stands::*;
+
+const COUNTERS: &str = "hardware counters are not recorded";
+const A_TEST: &str = "it is a test of madengine's own";
+const CSV_OF_ROCPROFV3: &str = "rpd writes none of rocprofv3's CSV files";
+
+/// The tools of madengine 2.1.1 (`scripts/common/tools.json`).
+const TOOLS: [(&str, Stands); 27] = [
+    ("rpd", Trace),
+    ("rocprof", Rocprofv3),
+    ("rocprof_hip_only", Rocprofv3),
+    ("rocprof_sys", Rocprofv3),
+    ("rocprofv3", Rocprofv3),
+    ("rocprofv3_lightweight", Rocprofv3),
+    ("rocprofv3_api_overhead", Rocprofv3),
+    ("rocprofv3_communication", Perfetto),
+    ("rocprofv3_perfetto", Perfetto),
+    ("rocprofv3_compute", Nothing(COUNTERS)),
+    ("rocprofv3_memory", Nothing(COUNTERS)),
+    ("rocprofv3_full", Nothing(COUNTERS)),
+    ("rocprofv3_pc_sampling", Nothing("program counters are not sampled")),
+    ("rocprofv3_agent", Nothing(CSV_OF_ROCPROFV3)),
+    ("rocprofv3_agent_counter", Nothing(COUNTERS)),
+    ("rocm_trace_lite", TraceLite),
+    ("rocm_trace_lite_default", TraceLite),
+    ("rocblas_trace", Library { library: "rocblas", rows: &["rocblas", "rocblas_function"] }),
+    ("hipblaslt_trace", Library { library: "hipblaslt", rows: &["hipblaslt"] }),
+    ("miopen_trace", Library { library: "miopen", rows: &["miopen"] }),
+    ("tensile_trace", Library { library: "rocblas", rows: &["tensile"] }),
+    ("rccl_trace", Library { library: "rccl", rows: &[] }),
+    ("gpu_info_power_profiler", Sensor { sensor: "power", prefix: "POWER_" }),
+    ("gpu_info_vram_profiler", Sensor { sensor: "vram", prefix: "VRAM_" }),
+    ("therock_check", Nothing("it looks at the installation, not at a run")),
+    ("test_tools_A", Nothing(A_TEST)),
+    ("test_tools_B", Nothing(A_TEST)),
+];
+
+/// A file that the recording is written out to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// A copy of the trace.
+    Copy(PathBuf),
+    /// What `rpd export` with these arguments in front of the trace makes of it. `{pid}` in the name is the first process.
+    Export(Vec<String>, PathBuf),
+}
+
+impl Output {
+    /// Where it goes.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Output::Copy(path) | Output::Export(_, path) => path,
+        }
+    }
+}
+
+/// What the recording needs, and what comes of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Where the trace goes, where nobody says otherwise.
+    pub(crate) trace: Option<PathBuf>,
+    /// As `--libraries` has them; empty where none are needed.
+    pub(crate) libraries: String,
+    /// As `--monitor` has them; empty where none are needed.
+    pub(crate) sensors: String,
+    /// The files.
+    pub(crate) outputs: Vec<Output>,
+    /// Remarks for the user.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The names of all tools, in order.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|(name, _)| *name)
+}
+
+/// Whether it is one of madengine's tools.
+pub(crate) fn is_known(name: &str) -> bool {
+    names().any(|known| known == name)
+}
+
+/// The names of those that a recording can stand in for, for `--help`.
+pub(crate) fn recorded() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().filter(|(_, stands)| !matches!(stands, Nothing(_))).map(|(name, _)| *name)
+}
+
+impl Plan {
+    /// What the tools of the configuration ask for.
+    ///
+    /// # Errors
+    /// When a recording cannot stand in for one of them, or a setting is wrong.
+    pub(crate) fn of(configuration: &Configuration) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let (mut libraries, mut rows, mut sensors) = (Vec::new(), Vec::new(), Vec::new());
+        let mut period: Option<Duration> = None;
+        let (mut library_file, mut writes_rows) = (PathBuf::from("library_trace.csv"), false);
+        for tool in &configuration.tools {
+            let stands = TOOLS.iter().find(|(name, _)| *name == tool.name).map(|(_, stands)| *stands);
+            let Some(stands) = stands.filter(|stands| !matches!(stands, Nothing(_))) else {
+                let why = match stands {
+                    Some(Nothing(why)) => why,
+                    _ => "rpd does not know what it does",
+                };
+                bail!(
+                    "{}: a recording cannot stand in for it ({why}); --exec runs tools as configured",
+                    tool.name
+                );
+            };
+            if tool.has_own_command {
+                plan.notes.push(format!("{}: its cmd is not run, rpd records in its place", tool.name));
+            }
+            match stands {
+                Trace => {
+                    plan.trace.get_or_insert_with(|| "rpd_output/trace.rpd".into());
+                    plan.outputs.push(Output::Copy("rpd_output/trace.rpd".into()));
+                    plan.export(&["chrome"], "rpd_output/trace.json");
+                }
+                TraceLite => {
+                    let copy = Output::Copy("rocm_trace_lite_output/trace.db".into());
+                    if !plan.outputs.contains(&copy) {
+                        plan.outputs.push(copy);
+                        plan.export(&["chrome"], "rocm_trace_lite_output/trace.json.gz");
+                    }
+                }
+                Rocprofv3 => plan.export(&["rocprofv3"], &rocprof_output("json")?),
+                Perfetto => plan.export(&["perfetto"], &rocprof_output("pftrace")?),
+                Library { library, rows: of } => {
+                    libraries.push(library);
+                    rows.extend_from_slice(of);
+                    writes_rows |= !of.is_empty();
+                    if let Some(file) = tool.environment.get("OUTPUT_FILE").filter(|file| !file.is_empty()) {
+                        library_file = file.into();
+                    }
+                }
+                Sensor { sensor, prefix } => {
+                    let settings = Sampling::of(tool, prefix, sensor, &configuration.environment)?;
+                    sensors.push(settings.sensor);
+                    period = Some(period.map_or(settings.every, |period| period.min(settings.every)));
+                    let mut arguments = vec!["gpu-info".to_string(), settings.sensor.to_string()];
+                    arguments.push(format!("--every={}ns", settings.every.as_nanos()));
+                    if !settings.gpus.is_empty() {
+                        arguments.push(format!("--gpu={}", settings.gpus));
+                    }
+                    plan.outputs.push(Output::Export(arguments, format!("{}_output.csv", tool.name).into()));
+                }
+                Nothing(_) => {}
+            }
+        }
+        libraries.sort_unstable();
+        libraries.dedup();
+        plan.libraries = libraries.join(",");
+        if writes_rows {
+            let of = format!("--libraries={}", rows.join(","));
+            plan.outputs.push(Output::Export(vec!["library-trace".into(), of], library_file));
+        }
+        sensors.sort_unstable();
+        sensors.dedup();
+        plan.sensors = sensors.join(",");
+        if let Some(period) = period {
+            // The recorder's own distances are shorter than what is written: nothing between two rows is missed.
+            let sampled = period.clamp(Duration::from_millis(1), Duration::from_millis(10));
+            plan.sensors.push_str(&format!(":{}ns", sampled.as_nanos()));
+        }
+        Ok(plan)
+    }
+
+    fn export(&mut self, arguments: &[&str], path: &str) {
+        let export = Output::Export(arguments.iter().map(ToString::to_string).collect(), path.into());
+        if !self.outputs.contains(&export) {
+            self.outputs.push(export);
+        }
+    }
+}
+
+/// Where rocprofv3 puts its results: by host and process.
+fn rocprof_output(extension: &str) -> Result<String> {
+    let host =
+        fs::read_to_string("/proc/sys/kernel/hostname").context("cannot read the name of this host")?;
+    Ok(format!("rocprof_output/{}/{{pid}}_results.{extension}", host.trim()))
+}
+
+/// How gpu_info_profiler.py is asked to sample.
+struct Sampling {
+    sensor: &'static str,
+    every: Duration,
+    /// With commas between them; empty for all.
+    gpus: String,
+}
+
+impl Sampling {
+    /// By the names with the prefix, and by those without it that earlier versions and the documentation have.
+    fn of(
+        tool: &Tool,
+        prefix: &str,
+        sensor: &'static str,
+        all: &BTreeMap<String, String>,
+    ) -> Result<Sampling> {
+        let setting = |name: &str| {
+            let prefixed = format!("{prefix}{name}");
+            let own = [tool.environment.get(&prefixed), tool.environment.get(name), all.get(&prefixed)];
+            own.into_iter().flatten().next().map(|value| value.trim()).filter(|value| !value.is_empty())
+        };
+        let wrong = |name: &str, value: &str, wanted: &str| {
+            anyhow::anyhow!("{}: {name}={value} is not {wanted}", tool.name)
+        };
+        let rate = setting("SAMPLING_RATE").unwrap_or("0.1");
+        let seconds = rate.parse::<f64>().ok().filter(|seconds| (0.001..=3600.0).contains(seconds));
+        let seconds =
+            seconds.ok_or_else(|| wrong("SAMPLING_RATE", rate, "a number of seconds from 0.001 to 3600"))?;
+        let device = setting("DEVICE").unwrap_or("all");
+        let gpus = match device {
+            "all" => String::new(),
+            list if list.split(',').all(|gpu| gpu.trim().parse::<u32>().is_ok()) => list.replace(' ', ""),
+            other => return Err(wrong("DEVICE", other, "all, or numbers of GPUs with commas between them")),
+        };
+        let sensor = match setting("MODE") {
+            None => sensor,
+            Some("power") => "power",
+            Some("vram") => "vram",
+            Some(other) => return Err(wrong("MODE", other, "power or vram")),
+        };
+        let dual = setting("DUAL_GCD").or_else(|| setting("DUAL-GCD")).unwrap_or("false");
+        if dual.eq_ignore_ascii_case("true") {
+            bail!(
+                "{}: DUAL_GCD runs the command twice at once, which a recording does not; start both in a script of your own",
+                tool.name
+            );
+        }
+        Ok(Sampling { sensor, every: Duration::from_secs_f64(seconds), gpus })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::configuration::Definitions;
+    use super::*;
+
+    fn plan(given: &str) -> Result<Plan> {
+        Plan::of(&Configuration::read(given, &Definitions::default(), is_known)?)
+    }
+
+    #[test]
+    fn tools_are_stacked_in_one_recording() {
+        let plan =
+            plan("rocblas_trace,gpu_info_power_profiler,tensile_trace,gpu_info_vram_profiler,rpd").unwrap();
+        assert_eq!(plan.libraries, "rocblas");
+        assert_eq!(plan.sensors, "power,vram:10000000ns");
+        assert_eq!(plan.trace.as_deref(), Some(Path::new("rpd_output/trace.rpd")));
+        let files: Vec<_> = plan.outputs.iter().map(|output| output.path().to_str().unwrap()).collect();
+        assert_eq!(
+            files,
+            [
+                "gpu_info_power_profiler_output.csv",
+                "gpu_info_vram_profiler_output.csv",
+                "rpd_output/trace.rpd",
+                "rpd_output/trace.json",
+                "library_trace.csv"
+            ]
+        );
+        let Output::Export(arguments, _) = &plan.outputs[4] else { panic!("{:?}", plan.outputs) };
+        assert_eq!(arguments, &["library-trace", "--libraries=rocblas,rocblas_function,tensile"]);
+    }
+
+    #[test]
+    fn settings_have_names_of_all_versions() {
+        let arguments = |variables: &str| {
+            let given = format!(r#"[{{"name": "gpu_info_power_profiler", "env_vars": {variables}}}]"#);
+            plan(&given).map(|plan| match &plan.outputs[0] {
+                Output::Export(arguments, _) => arguments.join(" "),
+                Output::Copy(path) => path.display().to_string(),
+            })
+        };
+        assert_eq!(arguments("{}").unwrap(), "gpu-info power --every=100000000ns");
+        assert_eq!(
+            arguments(r#"{"DEVICE": "0, 1", "SAMPLING_RATE": 0.5, "DUAL-GCD": "false"}"#).unwrap(),
+            "gpu-info power --every=500000000ns --gpu=0,1"
+        );
+        assert_eq!(
+            arguments(r#"{"POWER_MODE": "vram", "POWER_SAMPLING_RATE": "1"}"#).unwrap(),
+            "gpu-info vram --every=1000000000ns"
+        );
+        for wrong in [
+            r#"{"DEVICE": "x"}"#,
+            r#"{"SAMPLING_RATE": "-1"}"#,
+            r#"{"MODE": "heat"}"#,
+            r#"{"DUAL-GCD": "true"}"#,
+        ] {
+            assert!(arguments(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_recording_does_not_have_is_said() {
+        for (name, stands) in TOOLS {
+            let said = plan(name).map_err(|error| error.to_string());
+            assert_eq!(said.is_err(), matches!(stands, Nothing(_)), "{name}: {said:?}");
+        }
+    }
+}

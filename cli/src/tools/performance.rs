@@ -1,0 +1,182 @@
+//! The line by which a program says how fast it was: `performance: 1234.5 samples_per_second`, as madengine looks for it in its log.
+//!
+//! What the program writes passes through: to the same stream, in pieces as it comes. The first such line counts.
+
+use std::io::{self, PipeReader, Read, Write};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use regex::bytes::Regex;
+
+/// Of a line, so much is looked at.
+const LONGEST_LINE: usize = 1 << 16;
+
+/// What a program said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Performance {
+    /// As it is written.
+    pub(crate) number: String,
+    /// What it is a number of.
+    pub(crate) metric: String,
+}
+
+impl Performance {
+    /// Puts it into the trace's metadata, in the place of an earlier one.
+    ///
+    /// # Errors
+    /// When the trace cannot be written.
+    pub(crate) fn keep(&self, trace: &Path) -> anyhow::Result<()> {
+        let (mut trace, _) = rpd_schema::open_write(trace)?;
+        let change = trace.transaction()?;
+        change
+            .execute("DELETE FROM rocpd_metadata WHERE tag IN ('performance', 'performance_metric')", [])?;
+        for (tag, value) in [("performance", &self.number), ("performance_metric", &self.metric)] {
+            change.execute("INSERT INTO rocpd_metadata (tag, value) VALUES (?1, ?2)", [tag, value])?;
+        }
+        Ok(change.commit()?)
+    }
+}
+
+/// What a line says, if it is such a line.
+fn of_line(line: &[u8], form: &Regex) -> Option<Performance> {
+    let found = form.captures(line)?;
+    let text = |group| found.get(group).map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned());
+    Some(Performance { number: text(1)?, metric: text(2)? })
+}
+
+/// `performance: NUMBER METRIC`, also `NUMBER/s, METRIC`.
+fn form() -> Result<Regex, regex::Error> {
+    Regex::new(
+        r"performance:\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?:/s)?\s*,?\s*([A-Za-z_]\S*)",
+    )
+}
+
+/// The threads that pass on what the program writes.
+pub(crate) struct Watched {
+    streams: Vec<JoinHandle<io::Result<()>>>,
+    found: Arc<Mutex<Option<Performance>>>,
+}
+
+impl Watched {
+    /// Puts pipes in the place of the streams of `command`, which is to be started next.
+    ///
+    /// # Errors
+    /// When there are no pipes or threads.
+    pub(crate) fn streams(command: &mut Command) -> anyhow::Result<Watched> {
+        let found = Arc::new(Mutex::new(None));
+        let (output, ours) = io::pipe()?;
+        command.stdout(ours);
+        let (errors, ours) = io::pipe()?;
+        command.stderr(ours);
+        let form = form()?;
+        let mut streams = Vec::new();
+        streams.push(passed_on(output, io::stdout(), form.clone(), Arc::clone(&found))?);
+        streams.push(passed_on(errors, io::stderr(), form, Arc::clone(&found))?);
+        Ok(Watched { streams, found })
+    }
+
+    /// Waits until nobody writes any more; what was found.
+    pub(crate) fn end(self) -> Option<Performance> {
+        for stream in self.streams {
+            // A stream that nobody reads any more ended as it would have without us.
+            let _ = stream.join();
+        }
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn passed_on(
+    mut from: PipeReader,
+    mut to: impl Write + Send + 'static,
+    form: Regex,
+    found: Arc<Mutex<Option<Performance>>>,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    thread::Builder::new().name("rpd-stream".into()).spawn(move || {
+        let mut piece = vec![0; 1 << 16];
+        let mut lines = Lines::default();
+        loop {
+            let count = match from.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            to.write_all(&piece[..count])?;
+            to.flush()?;
+            lines.take(&piece[..count], |line| note(line, &form, &found));
+        }
+        lines.end(|line| note(line, &form, &found));
+        Ok(())
+    })
+}
+
+fn note(line: &[u8], form: &Regex, found: &Mutex<Option<Performance>>) {
+    if let Some(performance) = of_line(line, form) {
+        found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(performance);
+    }
+}
+
+/// Lines out of pieces.
+#[derive(Default)]
+struct Lines {
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    fn take(&mut self, piece: &[u8], mut line: impl FnMut(&[u8])) {
+        for part in piece.split_inclusive(|byte| *byte == b'\n' || *byte == b'\r') {
+            let room = LONGEST_LINE.saturating_sub(self.begun.len());
+            self.begun.extend_from_slice(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") || part.ends_with(b"\r") {
+                line(&self.begun);
+                self.begun.clear();
+            }
+        }
+    }
+
+    fn end(&mut self, mut line: impl FnMut(&[u8])) {
+        line(&self.begun);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Option<(String, String)> {
+        let of = of_line(text.as_bytes(), &form().unwrap())?;
+        Some((of.number, of.metric))
+    }
+
+    #[test]
+    fn lines_are_those_of_madengine() {
+        for (line, number, metric) in [
+            ("performance: 1234.5 samples_per_second", "1234.5", "samples_per_second"),
+            ("x performance: 14164/s, tokens", "14164", "tokens"),
+            ("performance:   -1.5e-3   loss\n", "-1.5e-3", "loss"),
+            ("performance: +3 it/s", "+3", "it/s"),
+        ] {
+            assert_eq!(said(line), Some((number.to_string(), metric.to_string())), "{line}");
+        }
+        for line in ["performance: fast", "perf: 3 x", "performance 3 x", ""] {
+            assert_eq!(said(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_come_in_pieces() {
+        let mut lines = Lines::default();
+        let mut seen = Vec::new();
+        for piece in [&b"a\nb"[..], b"c\r", b"", b"\nd"] {
+            lines.take(piece, |line| seen.push(String::from_utf8_lossy(line).into_owned()));
+        }
+        lines.end(|line| seen.push(String::from_utf8_lossy(line).into_owned()));
+        assert_eq!(seen, ["a\n", "bc\r", "\n", "d"]);
+        let mut longest = 0;
+        lines.take(&vec![b'x'; 3 * LONGEST_LINE], |_| ());
+        lines.take(b"\n", |line| longest = line.len());
+        assert_eq!(longest, LONGEST_LINE);
+    }
+}

@@ -1,0 +1,207 @@
+//! `rpd run`: a command under madengine's tools, which one recording stands in for.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rpd_postprocess::text;
+use rpd_schema::session_fact;
+
+use super::record::{Record, Recorded, Tooled};
+use crate::args::{libraries, monitor, value};
+use crate::output::file::OutputFile;
+use crate::output::note::note;
+use crate::output::progress::notes;
+use crate::record::launch::{self, Failure};
+use crate::tools::configuration::{Configuration, Definitions};
+use crate::tools::configured;
+use crate::tools::ours::{self, Output, Plan};
+
+/// Run a command under the tools that a configuration of madengine names
+///
+/// One recording stands in for all of them: it is written out afterwards to the files that the tools would have written, where they would
+/// have written them. The command keeps its arguments, its standard streams, its signals and its exit status.
+#[derive(Args)]
+#[command(
+    override_usage = "rpd run --tools TOOLS [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    after_help = format!("\
+Tools that a recording stands in for, and what is written:
+  rpd                      rpd_output/trace.rpd, rpd_output/trace.json
+  rocm_trace_lite*         rocm_trace_lite_output/trace.db, trace.json.gz
+  rocprof*, rocprofv3*     rocprof_output/HOST/PID_results.json, or .pftrace
+  *_trace                  library_trace.csv
+  gpu_info_*_profiler      gpu_info_power_profiler_output.csv, gpu_info_vram_profiler_output.csv
+That is: {}
+
+Variables of the tools and docker_env_vars are the command's. Other commands and scripts of the configuration run only with --exec.
+Exit status: the command's, as of `rpd record`; 1 if the tools could not be set up, in which case the command was not run.
+
+Examples:
+  rpd run --tools rocblas_trace,gpu_info_power_profiler -- python3 train.py
+  rpd run --tools '{{\"tools\": [{{\"name\": \"rpd\"}}]}}' -- ./train.sh
+  rpd run --tools context.json --exec -- bash run.sh", ours::recorded().collect::<Vec<_>>().join(", "))
+)]
+pub(crate) struct Run {
+    /// What is asked for: a file, JSON or a Python literal with madengine's list "tools", or names with commas between them
+    #[arg(long, value_name = "TOOLS")]
+    tools: String,
+    /// What tools are, where the configuration does not say: madengine's scripts/common/tools.json [default: that file here or in the
+    /// directory above]
+    #[arg(long, value_name = "FILE")]
+    definitions: Option<PathBuf>,
+    /// The trace to record into [default: rpd_output/trace.rpd with the tool rpd, otherwise trace.rpd]
+    #[arg(short, long, value_name = "FILE", value_parser = value::output(), conflicts_with = "exec")]
+    output: Option<PathBuf>,
+    /// Replace the trace and the files if they are there
+    #[arg(long)]
+    force: bool,
+    /// Keep the first line `performance: NUMBER METRIC` that the command prints in the trace. Its output passes through rpd then: it writes
+    /// to pipes
+    #[arg(long, conflicts_with = "exec")]
+    performance: bool,
+    /// Record nothing: run the tools' own commands and scripts as configured
+    #[arg(long)]
+    exec: bool,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Run {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// When the configuration is wrong, or the tools cannot be set up. The command has not run then.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let definitions = Definitions::read(self.definitions.as_deref())?;
+        let configuration = Configuration::read(&self.tools, &definitions, ours::is_known)?;
+        match self.exec {
+            true => run_as_configured(&configuration, &self.command),
+            false => self.record(&configuration),
+        }
+    }
+
+    /// Records, and writes the files.
+    fn record(self, configuration: &Configuration) -> Result<ExitCode> {
+        let Plan { trace, libraries, sensors, outputs, notes: remarks } = Plan::of(configuration)?;
+        let trace = self.output.or(trace).unwrap_or_else(|| "trace.rpd".into());
+        if trace.to_string_lossy().contains("%p") {
+            bail!(
+                "{}: the tools' files are of one trace; leave %p out",
+                text::escape(&trace.to_string_lossy())
+            );
+        }
+        let outputs: Vec<Output> = outputs.into_iter().filter(|output| output.path() != trace).collect();
+        if !self.force {
+            let there = outputs.iter().map(Output::path).find(|path| path.exists());
+            if let Some(path) = there {
+                bail!(
+                    "{}: the file exists already; replace what is there with --force",
+                    text::escape(&path.to_string_lossy())
+                );
+            }
+        }
+        for path in outputs.iter().map(Output::path).chain([trace.as_path()]) {
+            create_directory(path)?;
+        }
+        remarks.iter().for_each(note);
+        let wanted = |names: String| Some(names).filter(|names| !names.is_empty());
+        let parsed = |why: String| anyhow::anyhow!(why);
+        let record = Record {
+            output: Some(trace),
+            force: u8::from(self.force),
+            libraries: wanted(libraries).map(|names| libraries::parse(&names)).transpose().map_err(parsed)?,
+            monitor: wanted(sensors).map(|names| monitor::parse(&names)).transpose().map_err(parsed)?,
+            command: self.command,
+            tooled: Tooled {
+                environment: configured::variables(configuration),
+                finds_performance: self.performance,
+            },
+            ..Record::default()
+        };
+        let Recorded { ending, trace } = record.record()?;
+        if let Some(trace) = trace {
+            for output in &outputs {
+                // From here on only the command's own end counts.
+                if let Err(error) = write(output, &trace) {
+                    note(format_args!(
+                        "cannot make {}: {error:#}",
+                        text::escape(&output.path().to_string_lossy())
+                    ));
+                }
+            }
+        }
+        Ok(ending.repeat())
+    }
+}
+
+/// The directory of a file that is to be written.
+fn create_directory(file: &Path) -> Result<()> {
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let Some(directory) = directory else { return Ok(()) };
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create {}", text::escape(&directory.to_string_lossy())))
+}
+
+/// Makes a file of the trace.
+fn write(output: &Output, trace: &Path) -> Result<()> {
+    match output {
+        Output::Copy(path) => {
+            let mut copy = OutputFile::at(path, &*notes())?;
+            io::copy(&mut File::open(trace)?, copy.file())?;
+            Ok(copy.finish()?)
+        }
+        Output::Export(arguments, path) => {
+            let path = path.to_string_lossy().replace("{pid}", &first_process(trace)?);
+            let words = ["export"].into_iter().chain(arguments.iter().map(String::as_str));
+            let words = words.map(OsString::from).chain([trace.into()]);
+            super::run_line(words.chain(["--force".into(), "-o".into(), path.into()])).map(|_| ())
+        }
+    }
+}
+
+/// The process that recorded first, by whose number rocprofv3 names its files.
+fn first_process(trace: &Path) -> Result<String> {
+    let (trace, _) = rpd_schema::open_read(trace)?;
+    let sessions = rpd_schema::sessions(&trace).context("cannot read the sessions")?;
+    let pid = sessions.first().and_then(|session| session.get(session_fact::PID).map(str::to_string));
+    pid.context("nothing was recorded")
+}
+
+/// Runs the tools' own commands and scripts.
+fn run_as_configured(configuration: &Configuration, command: &[OsString]) -> Result<ExitCode> {
+    let before = configured::found(configured::before(configuration))?;
+    let after = configured::found(configured::after(configuration))?;
+    let does_nothing = |tool: &&crate::tools::configuration::Tool| {
+        tool.command.is_none()
+            && tool.environment.is_empty()
+            && tool.before.is_empty()
+            && tool.after.is_empty()
+    };
+    if let Some(tool) = configuration.tools.iter().find(does_nothing) {
+        bail!(
+            "the configuration does not say what {:?} runs; madengine's scripts/common/tools.json does: name it with --definitions",
+            tool.name
+        );
+    }
+    let variables = configured::variables(configuration);
+    before.iter().try_for_each(|script| configured::run(script, &variables))?;
+    let line = configured::command(configuration, command);
+    let environment: Vec<_> =
+        variables.iter().map(|(name, value)| (name.as_ref(), OsString::from(value))).collect();
+    let ended = launch::run(&line, &environment, |_| Ok(()));
+    for script in &after {
+        if let Err(error) = configured::run(script, &variables) {
+            note(format_args!("{error:#}"));
+        }
+    }
+    match ended {
+        Ok(ended) => Ok(ended.ending.repeat()),
+        Err(Failure::NotRunnable(_)) => bail!("bash, which runs the tools' commands, cannot be run"),
+        Err(Failure::Other(error)) => Err(error),
+    }
+}

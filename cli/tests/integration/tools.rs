@@ -1,0 +1,138 @@
+//! `rpd run`: madengine's tools, by one recording or as configured; `rpd export gpu-info`.
+
+use std::fs;
+
+use crate::harness::{Dir, ran};
+
+/// What a program prints of what it was given: each argument in brackets.
+const SHOWS: [&str; 6] = ["sh", "-c", "printf '[%s]' \"$@\"; exit 7", "sh", "a  b $HOME \"'", "--"];
+
+fn tools<'a>(tools: &'a str, options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "--tools", tools], options, &["--"], command].concat()
+}
+
+#[test]
+fn a_program_keeps_its_arguments_and_its_status_under_every_tool() {
+    let dir = Dir::new();
+    let printed = "[a  b $HOME \"'][--]";
+    for (given, options) in [
+        ("rpd,rocblas_trace,gpu_info_power_profiler", &[][..]),
+        ("rocprofv3_perfetto", &["--performance"]),
+        (
+            r#"[{"name": "rocblas_trace", "cmd": "echo cmd_A && "}, {"name": "rpd", "cmd": "env"}]"#,
+            &["--exec"],
+        ),
+    ] {
+        let ran = dir.run(&tools(given, &[options, &["--force"]].concat(), &SHOWS));
+        let expected = if options == ["--exec"] { format!("cmd_A\n{printed}") } else { printed.to_string() };
+        // The outer tool is env, and what it gets is the shell's list: `env echo cmd_A && program`.
+        assert_eq!(ran.expect(7).stdout, expected, "{given}: {ran}");
+    }
+    dir.run(&tools("rpd", &["--force"], &["sh", "-c", "kill -TERM $$"])).expect_signal(15);
+    dir.run(&tools("rpd", &["--force"], &["no-such-command"])).expect(127);
+}
+
+#[test]
+fn what_is_wrong_is_said_before_the_program_starts() {
+    let dir = Dir::new();
+    dir.write("there.json", r#"{"tools": [{"name": "rocprofv3_compute"}]}"#);
+    for (given, said) in [
+        ("rocblas_trac", "there is no tool \"rocblas_trac\"; did you mean rocblas_trace?"),
+        (
+            "there.json",
+            "rocprofv3_compute: a recording cannot stand in for it (hardware counters are not recorded)",
+        ),
+        (
+            r#"[{"name": "gpu_info_vram_profiler", "env_vars": {"SAMPLING_RATE": "often"}}]"#,
+            "SAMPLING_RATE=often",
+        ),
+        ("{'tools': [{'name': 'nothing'}]}", "there is no tool \"nothing\""),
+        ("{", "is no JSON"),
+    ] {
+        dir.run(&tools(given, &[], &["touch", "ran"])).expect(1).says(&[said]);
+    }
+    dir.write("library_trace.csv", "mine");
+    dir.run(&tools("rocblas_trace", &[], &["touch", "ran"]))
+        .expect(1)
+        .says(&["library_trace.csv", "--force"]);
+    dir.run(&tools("rocblas_trace", &["--exec"], &["touch", "ran"])).expect(1).says(&["--definitions"]);
+    let script = r#"[{"name": "rpd", "cmd": "env", "pre_scripts": [{"path": "scripts/no.sh"}]}]"#;
+    dir.run(&tools(script, &["--exec"], &["touch", "ran"]))
+        .expect(1)
+        .says(&["there is no script scripts/no.sh"]);
+    assert_eq!(dir.names(), ["library_trace.csv", "there.json"]);
+    assert_eq!(fs::read_to_string(dir.path("library_trace.csv")).unwrap(), "mine");
+}
+
+#[test]
+fn tools_run_as_configured_in_madengine_s_order() {
+    let dir = Dir::new();
+    fs::create_dir_all(dir.path("scripts/common")).unwrap();
+    for name in ["before_a", "before_b", "after_a", "after_b"] {
+        dir.write(&format!("scripts/{name}.sh"), format!("echo {name} \"$@\" $SHARED >> log\n"));
+    }
+    dir.write(
+        "scripts/common/tools.json",
+        r#"{"tools": {
+            "rpd": {"cmd": "sh scripts/outer.sh", "env_vars": {"SHARED": "a", "OF_A": "1"},
+                "pre_scripts": [{"path": "scripts/before_a.sh", "args": "x 'y z'"}], "post_scripts": [{"path": "scripts/after_a.sh"}]},
+            "mine": {"cmd": "nobody", "env_vars": {"SHARED": "b"},
+                "pre_scripts": [{"path": "scripts/before_b.sh"}], "post_scripts": [{"path": "scripts/after_b.sh"}]}}}"#,
+    );
+    dir.write("scripts/outer.sh", "echo inner $SHARED $OF_A >> log; exec \"$@\"\n");
+    dir.write("scripts/second.sh", "echo outer >> log; exec \"$@\"\n");
+    let given = r#"{"tools": [{"name": "rpd"}, {"name": "mine", "cmd": "sh scripts/second.sh"}], "docker_env_vars": {"OF_A": "docker"}}"#;
+    let ran = dir.run(&tools(given, &["--exec"], &["sh", "-c", "echo program >> log; exit 3"]));
+    ran.expect(3);
+    assert_eq!(
+        fs::read_to_string(dir.path("log")).unwrap(),
+        "before_b b\nbefore_a x y z b\nouter\ninner b docker\nprogram\nafter_a b\nafter_b b\n"
+    );
+    dir.write("scripts/before_a.sh", "exit 9\n");
+    dir.run(&tools(given, &["--exec"], &["touch", "ran"])).expect(1).says(&["before_a.sh failed"]);
+    assert!(!dir.path("ran").exists());
+}
+
+#[test]
+fn the_first_line_of_performance_is_kept() {
+    let dir = Dir::new();
+    let prints = "echo working; echo 'performance: 14164.5/s, tokens' >&2; sleep 0.2; echo 'performance: 2 later'; printf end";
+    let ran = dir.run(&tools("rpd", &["--performance"], &["sh", "-c", prints]));
+    assert_eq!(ran.expect(0).stdout, "working\nperformance: 2 later\nend");
+    assert!(ran.stderr.starts_with("performance: 14164.5/s, tokens\n"), "{ran}");
+    let kept = dir.open("rpd_output/trace.rpd");
+    let value = |tag: &str| -> String {
+        kept.query_row("SELECT value FROM rocpd_metadata WHERE tag = ?1", [tag], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((value("performance"), value("performance_metric")), ("14164.5".into(), "tokens".into()));
+    assert!(dir.path("rpd_output/trace.json").exists());
+}
+
+#[test]
+fn sensors_are_madengine_s_bytes() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::start_monotonic_ns', '1000000000'),
+            ('session::0::start_realtime_ns', '1763805832540273000'), ('session::0::monitor_vram_total::0', '40000000000');
+         INSERT INTO rocpd_monitor (id, deviceType, deviceId, monitorType, start, \"end\", value) VALUES
+            (1, 'gpu', 0, 'power', 1000000000, 1150000000, '71.23'), (2, 'gpu', 1, 'power', 1100000000, 1300000000, '300'),
+            (3, 'gpu', 0, 'power', 9000000000, 9000000001, '80.5'), (4, 'gpu', 0, 'vram', 1000000000, 1000000002, '10000000000'),
+            (5, 'gpu', 1, 'vram', 1000000000, 1000000002, '1');",
+    );
+    let export = |arguments: &[&str]| {
+        let mut command = dir.rpd(&[&["export", "gpu-info"], arguments].concat());
+        ran(command.env("TZ", "UTC"))
+    };
+    let written = "time,Power(Watt) GPU0,Power(Watt) GPU1\r\n2025-11-22 10:03:52.540273,71.23,N/A\r\n\
+        2025-11-22 10:03:52.640273,71.23,300.0\r\n2025-11-22 10:03:52.740273,N/A,300.0\r\n2025-11-22 10:04:00.540273,80.5,N/A\r\n";
+    assert_eq!(export(&["power", &trace]).expect(0).stdout, written);
+    assert_eq!(
+        export(&["vram", &trace, "--gpu", "0"]).expect(0).stdout,
+        "time,vram(%) GPU0\r\n2025-11-22 10:03:52.540273,25.0\r\n"
+    );
+    export(&["vram", &trace]).expect(1).says(&["how much memory GPU 1 has"]);
+    export(&["power", &trace, "--gpu", "7"]).expect(1).says(&["GPU 7 has no readings"]);
+    let empty = dir.trace("empty.rpd", "");
+    assert_eq!(export(&["power", &empty]).expect(0).says(&["--monitor power"]).stdout, "time\r\n");
+}

@@ -1,0 +1,51 @@
+//! `rpd run`: one recording on the software GPU, and every file that stacked tools of madengine would have written.
+
+use std::fs;
+
+use crate::harness::{Dir, Run, program, rpd};
+use crate::monitor::{Sysfs, WAITS};
+
+#[test]
+fn stacked_tools_have_their_files_from_one_run() {
+    let dir = Dir::new();
+    Sysfs::new(&dir).put("mem_info_vram_total", "40960000000\n");
+    let tools = "rpd,rocprofv3,rocprofv3_perfetto,rocm_trace_lite,rocblas_trace,gpu_info_power_profiler,gpu_info_vram_profiler";
+    let run = Run::new(&dir, rpd()).arg("run").arg("--tools").arg(tools).arg("--").arg(program("control"));
+    let run = WAITS.iter().fold(run, |run, act| run.arg(*act)).env("RPDT_SYSFS", dir.path("sys"));
+    let mut running = run.start();
+    running.wait_for_output("ready");
+    dir.wait_for_rows(
+        "rpd_output/trace.rpd",
+        "select count(*) from rocpd_monitor where monitorType = 'vram'",
+        1,
+    );
+    dir.wait_for_rows(
+        "rpd_output/trace.rpd",
+        "select count(*) from rocpd_monitor where monitorType = 'power'",
+        1,
+    );
+    dir.touch("go");
+    running.finish().expect(0);
+    let kernels = "select count(*) from rocpd_op";
+    let recorded = dir.trace("rpd_output/trace.rpd").number(kernels);
+    assert!(recorded > 0);
+    assert_eq!(dir.trace("rocm_trace_lite_output/trace.db").number(kernels), recorded);
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path("rpd_output/trace.json")).unwrap()).unwrap();
+    assert!(json["traceEvents"].as_array().is_some_and(|events| !events.is_empty()));
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let written = fs::read_dir(dir.path("rocprof_output").join(host.trim())).unwrap().flatten();
+    let mut written: Vec<String> = written.map(|file| file.file_name().into_string().unwrap()).collect();
+    written.sort();
+    let pid = dir.trace("rpd_output/trace.rpd").metadata("session::0::pid").into_values().next().unwrap();
+    assert_eq!(written, [format!("{pid}_results.json"), format!("{pid}_results.pftrace")]);
+    assert_eq!(
+        fs::read_to_string(dir.path("library_trace.csv")).unwrap(),
+        "jobid,created_date,model,library,config,calls\r\n"
+    );
+    for (file, ends) in [("gpu_info_power_profiler", ",237.0"), ("gpu_info_vram_profiler", ",25.0")] {
+        let csv = fs::read_to_string(dir.path(&format!("{file}_output.csv"))).unwrap();
+        let rows: Vec<&str> = csv.lines().skip(1).collect();
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.ends_with(ends)), "{csv}");
+    }
+}
