@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
-use rpd_codeobject::counting::{CountedKernel, Options, Rewritten, Variant, rewrite};
+use rpd_codeobject::counting::{Block, CountedKernel, Options, Rewritten, Variant, rewrite};
 use rpd_gfx9::{Counts, Target};
 
 #[path = "counting/machine.rs"]
@@ -206,6 +206,63 @@ fn clobbered_state_is_noticed() {
     assert!(notices(vcc).contains(&"keeps_vcc".to_string()), "VCC");
     // s_mov_b32 m0, 1
     assert!(notices(|words| words[1] = 0xbefc_0081).contains(&"keeps_m0".to_string()), "M0");
+}
+
+/// s_waitcnt, and one that waits for nothing.
+const WAIT: u32 = 0xbf8c_0000;
+const NO_WAIT: u32 = 0xbf8c_cf7f;
+
+/// Waits that are missing are noticed, since loads arrive as late as waits allow: those that are added for the clock, and the program's own.
+#[test]
+fn missing_waits_are_noticed() {
+    let (mut added, mut own) = (0, 0);
+    for (file, target) in OBJECTS {
+        let object = bytes(file);
+        let options = Options { variant: Variant::Time, scalar_first: true, ..Options::default() };
+        let made = rewrite(&object, &options, &|_| true).unwrap();
+        let functions = rpd_codeobject::functions(&object).unwrap();
+        for kernel in &made.kernels {
+            let plain = run(&object, &made, kernel, target, None).unwrap();
+            let counted = run(&object, &made, kernel, target, Some(0)).unwrap();
+            // Behind s_memtime, all of them: times become differences of what is in the register too early.
+            let mut without = made.clone();
+            for at in (object.len()..without.object.len() - 12).step_by(4) {
+                if word(&without.object, at) & 0xffff_e03f == 0xc090_0000
+                    && word(&without.object, at + 8) & 0xffff_0000 == WAIT
+                {
+                    without.object[at + 8..at + 12].copy_from_slice(&NO_WAIT.to_le_bytes());
+                }
+            }
+            let ticks = |outcome: &Outcome| {
+                let is_its = |block: &&Block| made.functions[block.function as usize] == kernel.name;
+                let block = made.blocks[kernel.blocks.clone()].iter().find(is_its).unwrap();
+                outcome.counters[block.counter as usize + 2]
+                    .wrapping_sub(outcome.counters[block.counter as usize + 1])
+            };
+            let outcome = run(&object, &without, kernel, target, Some(0)).unwrap();
+            assert!(outcome.results == plain.results);
+            assert!(ticks(&counted) > 0 && ticks(&outcome) == 0, "{file} {}", kernel.name);
+            added += 1;
+            // Each wait of the kernel itself, one at a time. Some are for what is stored, or for what nothing reads.
+            let function = functions.iter().find(|function| function.name == kernel.name).unwrap();
+            let place = function.code.as_ptr() as usize - object.as_ptr() as usize;
+            let waits: Vec<usize> = (place..place + function.code.len() / 4 * 4)
+                .step_by(4)
+                .filter(|at| word(&object, *at) & 0xffff_0000 == WAIT)
+                .collect();
+            let is_noticed = |at: &usize| {
+                let mut without = object.clone();
+                without[*at..*at + 4].copy_from_slice(&NO_WAIT.to_le_bytes());
+                let outcome = run(&without, &made, kernel, target, None);
+                !outcome.is_ok_and(|outcome| outcome.results == plain.results)
+            };
+            let noticed = waits.iter().filter(|at| is_noticed(at)).count();
+            assert!(noticed > 0 || waits.is_empty(), "{file} {}: none of {}", kernel.name, waits.len());
+            own += noticed;
+        }
+    }
+    println!("{added} kernels whose clock is read too early, {own} waits of their own");
+    assert!(added > 30 && own > 100, "{added} {own}");
 }
 
 #[test]

@@ -7,6 +7,9 @@ use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
 use rpd_gfx9::{Counts, Device, Execution, Progress, Target};
 
+/// A kernel that executes more than so many is taken for one that does not end, as one may that lacks a wait.
+const MOST_INSTRUCTIONS: u64 = 1 << 19;
+
 /// Bytes at an address of the GPU.
 struct Area {
     address: u64,
@@ -105,7 +108,7 @@ impl Machine {
             .collect()
     }
 
-    /// Runs the kernel of a descriptor to its end; returns what was executed.
+    /// Runs the kernel of a descriptor to its end; returns what was executed. Loads arrive as late as its waits allow.
     pub(crate) fn run(
         &self,
         descriptor: u64,
@@ -122,7 +125,12 @@ impl Machine {
         packet[40..48].copy_from_slice(&arguments.to_le_bytes());
         let mut execution = Execution::start(&packet, self).map_err(|trap| trap.to_string())?;
         execution.count();
-        while execution.advance(self, 1 << 20).map_err(|trap| trap.to_string())? == Progress::Running {}
+        execution.load_late();
+        while execution.advance(self, 1 << 16).map_err(|trap| trap.to_string())? == Progress::Running {
+            if execution.instructions() > MOST_INSTRUCTIONS {
+                return Err("it does not end".to_string());
+            }
+        }
         Ok(execution.counts().expect("they were asked for").clone())
     }
 }
