@@ -6,7 +6,7 @@ use crate::harness::{Dir, Loading, Run, program};
 use crate::program::{Company, run};
 use crate::sample::{Samples, print_table};
 
-const LAUNCHES: u32 = 50_000;
+const LAUNCHES: u32 = 20_000;
 /// How often the other program runs a kernel that loops and branches.
 const DISPATCHES: u32 = 300;
 const VARIANTS: [(&str, &[(&str, &str)]); 5] = [

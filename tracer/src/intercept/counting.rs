@@ -12,7 +12,7 @@ mod counters;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crossbeam_queue::ArrayQueue;
+use crossbeam_queue::SegQueue;
 use rpd_codeobject::Launch;
 use rpd_codeobject::counting::Variant;
 use rpd_transport::counters::Cause;
@@ -28,7 +28,7 @@ pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, fini
 /// Grids and workgroups of one kernel that are told apart.
 const GEOMETRIES: usize = 64;
 /// Dispatches that have ended and that nobody has looked at yet.
-const MOST_ENDED: usize = 1 << 12;
+const MOST_ENDED: usize = 1 << 17;
 /// Work-items of a wave, of all processors whose code is rewritten.
 const WAVEFRONT: u32 = 64;
 /// The slots of a kernel.
@@ -81,7 +81,7 @@ pub(super) struct CountedKernel {
     /// Dispatches that found no slot, and those whose workgroup has too many waves.
     missed: AtomicU64,
     too_large: AtomicU64,
-    ended: ArrayQueue<(usize, DispatchPlace)>,
+    ended: SegQueue<(usize, DispatchPlace)>,
 }
 
 /// A descriptor with counters of its own.
@@ -122,7 +122,7 @@ impl CountedKernel {
             launched: AtomicU64::new(0),
             missed: AtomicU64::new(0),
             too_large: AtomicU64::new(0),
-            ended: ArrayQueue::new(MOST_ENDED),
+            ended: SegQueue::new(),
         }
     }
 
@@ -201,9 +201,9 @@ impl CountingUse {
     pub(super) fn complete(&self) {
         let slot = &self.counted.slots[self.slot];
         slot.dispatches.fetch_add(1, Ordering::Relaxed);
-        if self.counted.ended.push((self.slot, self.place)).is_err()
-            && let Some(recorder) = recorder::get()
-        {
+        if self.counted.ended.len() < MOST_ENDED {
+            self.counted.ended.push((self.slot, self.place));
+        } else if let Some(recorder) = recorder::get() {
             recorder.counters.lose(Cause::BufferFull, 1);
         }
         slot.state.fetch_sub(1, Ordering::Release);
