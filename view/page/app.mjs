@@ -1,18 +1,36 @@
 // The page: reads the trace, wires what people do to the timeline and the panes, keeps the address.
 
+import { Code } from "./code.mjs";
 import { Compare } from "./compare.mjs";
+import { Console } from "./console.mjs";
+import { askTime, showKeys } from "./dialogs.mjs";
 import { make } from "./elements.mjs";
-import { count, duration, shown } from "./format.mjs";
+import { Flame } from "./flame.mjs";
+import { bytes, count, duration, shown, valueOf } from "./format.mjs";
 import { Growth } from "./growth.mjs";
 import { action } from "./keys.mjs";
 import { firstClosed } from "./layout.mjs";
 import { Panes } from "./panes.mjs";
+import { Reports } from "./reports.mjs";
+import { Rows } from "./rows.mjs";
 import { Failure, server } from "./server.mjs";
 import { START, fromFragment, toFragment } from "./state.mjs";
 import { Timeline, element } from "./timeline.mjs";
 
 const REST_MS = 120;
+
+/** What reads the file follows the view when that has rested so long. */
+const FOLLOW_MS = 600;
+
+/** A statement that reads the file would hold its recorder up. */
+const FOLLOWED = "A trace that is being recorded is not read for this, because its recorder would have to wait: start rpd view without --live.";
+
+/** Rows from this number on are worked out on request: their events have times of their own. */
+const WORKED_FROM = 2 ** 30;
 const ALIVE_MS = 60_000;
+
+/** Changes of the view that follow each other faster are one step to go back by. */
+const STEP_MS = 700;
 
 /** Says something over the timeline. */
 function message(text, isWrong = false) {
@@ -84,9 +102,9 @@ class App {
     const failed = (error) => this.failed(error);
     this.timeline = new Timeline(trace, server, failed);
     this.panes = new Panes(this.timeline, {
+      lane: (found) => this.rows.lane(...this.hitLane(found)),
       select: (hit) => this.select({ event: hit.event }, true),
-      tab: (tab) => {
-        if (tab === "compare") this.compare.measure();
+      tab: () => {
         this.keep();
         this.timeline.redraw();
       },
@@ -103,15 +121,77 @@ class App {
     });
     this.compare = trace.traces.length > 1 ? new Compare(this) : null;
     if (this.compare) {
-      this.panes.add("compare", "Compare");
-      this.panes.put("compare", this.compare.root);
+      this.panes.add("compare", "Compare", this.compare.root, () => this.compare.measure());
       this.firstShift = this.compare.shift;
     }
+    // A page that carries its trace has no file, and one that is recorded is left alone.
+    const hasRows = server.readsFile && !trace.is_live;
+    this.rows = new Rows(this.timeline, server, { isOffered: hasRows, changed: () => this.keep(true), failed, say: (text) => this.say(text) });
+    if (server.readsFile) this.addPanes();
     this.timeline.drawn = () => this.follow();
     this.before = [];
+    this.behind = [];
     this.search = null;
     this.timeline.changed = () => this.keep();
     this.isReady = false;
+  }
+
+  /** The panes that ask the server for more than the timeline shows. */
+  addPanes() {
+    const { timeline, panes, rows } = this;
+    if (this.trace.is_live) {
+      for (const [key, name] of [["flame", "Calls"], ["reports", "Reports"], ["sql", "SQL"], ["code", "Code"]]) {
+        panes.add(key, name, make("p", { class: "soft" }, FOLLOWED), () => {});
+      }
+      return;
+    }
+    const time = () => {
+      if (timeline.range) return { time: timeline.range, isSelected: true };
+      const { from, to } = timeline.view;
+      const isWhole = from <= 0 && to >= this.trace.facts.span_ns;
+      return { time: isWhole ? null : [Math.max(0, Math.floor(from)), Math.ceil(to)], isSelected: false };
+    };
+    const go = (from, to) => this.move((view) => {
+      const room = Math.max((to - from) * 0.5, 50);
+      timeline.range = to > from ? [Math.round(from), Math.round(to)] : null;
+      timeline.rangeRows = null;
+      view.set(from - room, to + room);
+    }, true);
+    const find = (text) => {
+      element("query").value = text;
+      this.find(text);
+    };
+    const select = (which) => this.select(which);
+    const lanes = (what) => rows.want([...new Set([...rows.asked, what])]).then(() => this.keep(true), (error) => this.failed(error));
+    const { traces } = this.trace;
+    this.flame = new Flame(server, { traces, time, find, isDark: () => timeline.dark.matches });
+    this.reports = new Reports(server, { traces, time, go, select, find, lanes });
+    this.console = new Console(server, { traces, lane: (...lane) => rows.lane(...lane), renewed: (key, ...lane) => timeline.own.has(key) && timeline.makeOwn(key, ...lane), select: (event) => this.select({ event }), go, changed: () => this.keep() });
+    this.code = new Code(server);
+    panes.add("flame", "Calls", this.flame.root, () => this.flame.shown());
+    panes.add("reports", "Reports", this.reports.root, () => this.reports.shown());
+    panes.add("sql", "SQL", this.console.root, () => this.console.shown().catch((error) => this.failed(error)));
+    panes.add("code", "Code", this.code.root, () => this.code.shown());
+    panes.looked.set("trace", () => this.sessions());
+  }
+
+  /** Adds to the facts of the trace who recorded what, and what was lost. */
+  async sessions() {
+    if (this.isSaid) return;
+    this.isSaid = true;
+    const place = element("sessions");
+    const { traces } = this.trace;
+    try {
+      const said = await Promise.all(traces.map(async ({ facts }, source) => {
+        const { report } = await server.report("sessions", null, source);
+        const tables = this.reports.sessions(report).filter(Boolean);
+        return traces.length > 1 ? [make("h2", {}, shown(facts.file)), ...tables] : tables;
+      }));
+      place.replaceChildren(...said.flat());
+    } catch (error) {
+      if (error.name === "AbortError") this.isSaid = false;
+      else place.replaceChildren(make("p", { class: "wrong" }, shown(error.message)));
+    }
   }
 
   failed(error) {
@@ -150,6 +230,8 @@ class App {
       await this.compare.ordered({ by: "hand", ns: state.shift ?? this.firstShift });
     }
     if (state.closed) timeline.closed = new Set(state.closed);
+    this.rows.apply(state);
+    timeline.cursors = [...state.cursors];
     timeline.arrange();
     if (state.t) timeline.view.set(...state.t);
     else timeline.view.whole();
@@ -165,6 +247,7 @@ class App {
       await this.select(ofKey(state.sel), false);
       if (!state.t && timeline.selected) timeline.show(timeline.selected, true);
     } else this.nothing();
+    if (state.ask && state.ask !== this.console?.question) this.console?.ask(state.ask, state.askOf);
     this.panes.show(state.tab);
     this.applying = false;
     this.kept = fragment;
@@ -178,16 +261,23 @@ class App {
   }
 
   /** Another reading of the trace is shown: finds again what is selected and what was searched for. */
-  renewed(trace) {
+  renewed(trace, moved) {
     this.trace = trace;
+    for (const views of [this.before, this.behind]) views.forEach((times) => times.forEach((at, place) => (times[place] = at + moved)));
     tell(trace);
     this.empty();
     const { timeline } = this;
     this.panes.put("trace", this.panes.trace());
     if (timeline.selected) this.select(which(timeline.selected), false, false, false);
-    if (this.search) this.find(element("query").value, false);
+    if (this.search) this.find(element("query").value, false).then(() => this.search && timeline.own.has("x.hits") && timeline.makeOwn(...this.hitLane(this.search.found)));
     this.measured = null;
-    if (this.panes.tab === "compare") this.compare.measure();
+    if (this.console) {
+      this.isSaid = false;
+      this.rows.want(this.rows.asked).catch((error) => this.failed(error));
+      this.console.again().catch((error) => this.failed(error));
+      for (const pane of [this.flame, this.reports]) pane.asked = null;
+    }
+    this.panes.looked.get(this.panes.tab)?.();
     timeline.redraw();
   }
 
@@ -208,6 +298,10 @@ class App {
       closed: isFirst ? null : closed,
       marks: timeline.marks,
       shift: this.compare && this.compare.shift !== this.firstShift ? this.compare.shift : null,
+      cursors: timeline.cursors,
+      ask: this.console?.question ?? "",
+      askOf: this.console?.choice.source ?? 0,
+      ...this.rows.state(),
       tab: this.panes?.tab ?? START.tab,
     };
   }
@@ -234,15 +328,25 @@ class App {
   /** Changes the times that are looked at; what is a jump can be taken back. */
   move(change, isJump = false) {
     const { view } = this.timeline;
-    if (isJump) this.before.push([view.from, view.to]);
+    const now = performance.now();
+    if (isJump || now - (this.moved ?? -STEP_MS) > STEP_MS) this.remember();
+    this.moved = isJump ? -STEP_MS : now;
     change(view);
     this.growth?.moved();
     this.timeline.redraw();
     this.keep(isJump);
   }
 
+  /** Takes note of the view, to come back to. */
+  remember() {
+    const { view } = this.timeline;
+    this.before.push([view.from, view.to]);
+    this.behind = [];
+  }
+
   nothing() {
     const { timeline } = this;
+    this.code?.want(null);
     timeline.selected = null;
     timeline.links = [];
     this.panes.put("details", this.panes.nothing());
@@ -262,9 +366,11 @@ class App {
       if (isShown) timeline.show(event, isFit);
       else timeline.redrawOverlay();
       this.panes.details(event);
-      if (isStep && !["details", "search", "selection"].includes(this.panes.tab)) this.panes.show("details");
+      this.code?.want(event.is_op ? event.name : null, event.text, event.source);
+      if (isStep && ["marks", "trace"].includes(this.panes.tab)) this.panes.show("details");
       const where = timeline.lineOf.get(event.row);
       this.say(`${where ? `${where.group.label} ${where.track?.label ?? ""}: ` : ""}${event.text}, begins at ${duration(event.start_ns)}, takes ${duration(event.duration_ns)}`);
+      if (this.panes.tab === "code") this.code.shown();
       if (isStep) this.keep(true);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -303,6 +409,13 @@ class App {
       const found = await server.statistics(time, rows, this.panes.names.asked, this.measuring.signal);
       await timeline.name([{ name: found.names.map((of) => of.name) }]);
       this.panes.names.show(found, time, isSelected);
+      if (this.panes.names.isEach) {
+        const { asked } = this.panes.names;
+        const order = asked.by === "max" ? "duration" : "start";
+        const events = await server.events(time, rows, { sort: asked.sort, q: asked.q, order }, this.measuring.signal);
+        await timeline.name([{ name: events.name }]);
+        this.panes.names.showEach(events, time, isSelected);
+      }
       if (isSelected) this.say(`${count(found.count)} events selected, ${duration(found.busy_ns)} busy`);
     } catch (error) {
       if (error.name !== "AbortError") this.panes.names.failed(error.message);
@@ -311,6 +424,10 @@ class App {
 
   /** Lets the table follow what is seen, while it is seen itself. */
   follow() {
+    if (["flame", "reports"].includes(this.panes?.tab)) {
+      clearTimeout(this.following);
+      this.following = setTimeout(() => this.panes.looked.get(this.panes.tab)?.(), FOLLOW_MS);
+    }
     if (this.panes?.tab !== "selection" || this.measured === `${this.measuredPart[0]}`) return;
     clearTimeout(this.following);
     this.following = setTimeout(() => this.measure(), REST_MS);
@@ -340,6 +457,13 @@ class App {
     else this.panes.show("selection");
     this.measure();
     this.keep(true);
+  }
+
+  /** The hits of a search as rows of the page's own. */
+  hitLane({ hits }) {
+    const { names } = this.timeline;
+    const events = hits.map(({ event, start_ns, duration_ns, name }) => ({ event, start: start_ns, length: duration_ns, name: names[name] ?? "" }));
+    return ["x.hits", "Hits", element("query").value, events];
   }
 
   /** Looks for events by their names. */
@@ -385,7 +509,7 @@ class App {
 
   controls() {
     element("whole").addEventListener("click", () => this.move((view) => view.whole(), true));
-    element("help").addEventListener("click", () => this.panes.show("keys"));
+    element("help").addEventListener("click", showKeys);
     const query = element("query");
     query.addEventListener("input", () => {
       clearTimeout(this.typing);
@@ -440,9 +564,10 @@ class App {
     plot.addEventListener("pointermove", (event) => {
       const [x, y] = place(event);
       timeline.pointer = x;
+      timeline.pointerY = y;
       if (!drag) return this.hover(x, y);
       if (!drag.isMoved && Math.hypot(x - drag.x, y - drag.y) < 4) return;
-      if (!drag.isMoved && !drag.isArea) this.before.push([timeline.view.from, timeline.view.to]);
+      if (!drag.isMoved && !drag.isArea) this.remember();
       drag.isMoved = true;
       this.tip(null);
       if (drag.isArea) {
@@ -466,7 +591,7 @@ class App {
       timeline.area = null;
       if (!done.isMoved) {
         const { run } = timeline.at(x, y);
-        if (run) this.select({ event: run.event });
+        if (run && run.event >= 0) this.select({ event: run.event });
         else {
           this.nothing();
           this.keep(true);
@@ -484,8 +609,8 @@ class App {
     });
     plot.addEventListener("dblclick", (event) => {
       const { run } = timeline.at(...place(event));
-      if (run) {
-        this.before.push([timeline.view.from, timeline.view.to]);
+      if (run && run.event >= 0) {
+        this.remember();
         this.select({ event: run.event }, true, true);
       }
     });
@@ -549,7 +674,7 @@ class App {
     };
     overview.addEventListener("pointerdown", (event) => {
       overview.setPointerCapture(event.pointerId);
-      this.before.push([timeline.view.from, timeline.view.to]);
+      this.remember();
       isDragged = true;
       go(event);
     });
@@ -567,7 +692,8 @@ class App {
     this.tip(timeline.tell(found), x, y);
     timeline.redrawOverlay();
     if (found.line?.sort === "counter") this.resting = setTimeout(() => this.value(found, x, y), REST_MS);
-    if (found.run && isRow) {
+    if (found.run && isRow && found.run.row >= WORKED_FROM) this.resting = setTimeout(() => this.span(found, x, y), REST_MS);
+    else if (found.run && isRow && found.run.row >= 0) {
       this.resting = setTimeout(async () => {
         const event = await server.event({ event: found.run.event, brief: true }).catch(() => null);
         if (!event || timeline.pointer !== x) return;
@@ -577,6 +703,16 @@ class App {
         timeline.redrawOverlay();
       }, REST_MS);
     }
+  }
+
+  /** Shows the exact times of what was worked out. */
+  async span({ run, when }, x, y) {
+    const { timeline } = this;
+    const near = (2 * timeline.view.length) / Math.max(timeline.width, 1);
+    const found = await server.span(run.row, when, near).catch(() => null);
+    if (!found || timeline.pointer !== x) return;
+    const size = found.bytes === null ? "" : bytes(found.bytes);
+    this.tip([timeline.nameOf(run.name), [size, duration(found.duration_ns), `at ${duration(found.start_ns)}`].filter(Boolean).join(" · ")], x, y);
   }
 
   /** Shows the exact value of a counter. */
@@ -589,7 +725,8 @@ class App {
     const { held, values, least, greatest } = found;
     const many = values > 1 ? `${count(values)} values in this pixel, ${least} to ${greatest}` : "";
     const times = held ? `since ${duration(held.since_ns)}, for ${duration(held.until_ns - held.since_ns)}` : "";
-    this.tip([`${line.counter.label} ${held ? held.value : "has no value here"}`, [times, many].filter(Boolean).join(" · ")], x, y);
+    const value = held && /\.c-(memory|pinned)$/.test(line.counter.key) ? `${valueOf(line.counter, Number(held.value))} (${count(held.value)} bytes)` : held && (line.counter.key.endsWith(".c-bandwidth") ? valueOf(line.counter, Number(held.value)) : held.value);
+    this.tip([`${line.counter.label} ${value ?? "has no value here"}`, [times, many].filter(Boolean).join(" · ")], x, y);
   }
 
   tip(lines, x, y) {
@@ -607,13 +744,13 @@ class App {
   keyboard() {
     addEventListener("keydown", (event) => {
       const target = event.target;
-      if (target instanceof HTMLInputElement) return;
+      if (target.matches?.("input, textarea, select") || document.querySelector("dialog")) return;
       const does = action(event);
       if (!does || !this[`on_${does}`]) return;
       const isArrow = event.key.startsWith("Arrow") || event.key.startsWith("Page") || event.key === "Home";
       if (isArrow && target !== element("plot") && target !== document.body) return;
       event.preventDefault();
-      this[`on_${does}`](event.shiftKey ? 4 : 1);
+      this[`on_${does}`](event.shiftKey ? 4 : 1, event);
     });
   }
 
@@ -637,8 +774,21 @@ class App {
     else if (range) this.move((view) => view.set(...range), true);
   }
   on_back() {
-    const times = this.before.pop();
-    if (times) this.move((view) => view.set(...times));
+    this.stepBack(this.before, this.behind);
+  }
+  on_forward() {
+    this.stepBack(this.behind, this.before);
+  }
+  /** Goes to the last of the views `from`; the one that is left is kept in the others. */
+  stepBack(from, others) {
+    const times = from.pop();
+    if (!times) return;
+    const { view } = this.timeline;
+    others.push([view.from, view.to]);
+    view.set(...times);
+    this.moved = -STEP_MS;
+    this.timeline.redraw();
+    this.keep();
   }
   on_search() {
     element("query").focus();
@@ -650,7 +800,42 @@ class App {
     this.panes.marks.add(at);
   }
   on_table() { this.panes.show("selection"); }
-  on_keys() { this.panes.show("keys"); }
+  on_markRange() {
+    const { range } = this.timeline;
+    if (!range) return this.say("Select a time first: drag on the ruler, or with Shift in the rows");
+    this.panes.show("marks");
+    return range.forEach((at, place) => this.panes.marks.add(at, place ? "end" : "begin"));
+  }
+  on_bookmark(fast, { key }) {
+    const mark = this.timeline.marks[Number(key) - 1];
+    if (mark) this.move((view) => view.set(mark[0] - view.length / 2, mark[0] + view.length / 2), true);
+    else this.say(`There are ${count(this.timeline.marks.length)} marks`);
+  }
+  on_time() {
+    askTime(this.trace.facts.span_ns, (at) => this.move((view) => view.set(at - view.length / 2, at + view.length / 2), true));
+  }
+  on_cursor() { this.setCursor(0); }
+  on_secondCursor() { this.setCursor(1); }
+  setCursor(which) {
+    const { timeline } = this;
+    timeline.cursors[which] = Math.max(0, Math.round(this.cursor));
+    const [one, other] = timeline.cursors;
+    this.say(one === null || other === null ? `cursor ${which + 1} at ${duration(timeline.cursors[which])}` : `${duration(Math.abs(other - one))} between the cursors`);
+    timeline.redrawOverlay();
+    this.keep(true);
+  }
+  on_pin() { this.useRow("pin"); }
+  on_hide() { this.useRow("hide"); }
+  useRow(tool) {
+    const key = this.rows.pointed;
+    if (key) this.rows.use(tool, key);
+    else this.say("No row is under the pointer");
+  }
+  on_ask() {
+    this.panes.show("sql");
+    this.console?.field.focus();
+  }
+  on_keys() { showKeys(); }
   on_nextHit() { this.hit(1); }
   on_previousHit() { this.hit(-1); }
   on_next() { this.step(1); }
@@ -665,6 +850,7 @@ class App {
   }
   on_nothing() {
     this.timeline.range = null;
+    this.timeline.cursors = [null, null];
     this.measured = null;
     this.nothing();
     this.timeline.redraw();
@@ -682,9 +868,13 @@ function testing(app) {
     server,
     counts: () => ({ ...timeline.counts, requests: server.requests, bytes: server.bytes, kept: timeline.cache.bytes }),
     isWhole: () => Boolean(timeline.isWhole && !timeline.pending),
-    name: (number) => timeline.names[number],
+    name: (number) => timeline.nameOf(number),
     groups: () => app.trace.groups,
-    lines: () => timeline.lines.map(({ sort, row, top, height, track, counter, group }) => ({ sort, row, top: top - timeline.scroll, height, track: (track ?? counter)?.key, group: group.key })),
+    lines: () => timeline.lines.map(({ sort, row, top, height, track, counter, group, isPinned }) => ({ sort, row, top: isPinned ? top : top - timeline.scroll, height, track: (track ?? counter)?.key, group: group.key, isPinned: Boolean(isPinned) })),
+    shift: () => app.compare?.shift ?? 0,
+    choose: (event) => app.select({ event }).then(() => null),
+    worked: () => [...timeline.worked.values()].flat().flatMap((of) => of.tracks),
+    counters: () => timeline.groups.flatMap((group) => group.counters),
     links: () => timeline.links.filter((link) => timeline.box(link)).length,
     theme: () => timeline.pixels,
     pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.lanes.width + Math.round(x * timeline.ratio)],

@@ -9,6 +9,7 @@ const MOST_HITS = 2000;
 const MOST_NAMES = 500;
 const MOST_LINKS = 1000;
 const PARTS = 1024;
+const MOST_EVENTS = 10_000;
 const OF_SERVER = "not in a page that was exported: rpd view has it";
 
 /** What went wrong, in words for people. */
@@ -206,6 +207,32 @@ function* selected([from, to], rows, { sort = "all", q = "" } = {}) {
   }
 }
 
+/** Where bins of durations begin, ns. */
+const EDGES = [0, ...Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat()];
+
+/** How many of durations in ascending order are how long, from the first bin that has any to the last. */
+function histogram(sorted) {
+  const below = (ns) => partition(sorted.length, (at) => sorted[at] < ns);
+  const bins = EDGES.map((from_ns, at) => {
+    const to_ns = EDGES[at + 1] ?? null;
+    return { from_ns, to_ns, count: (to_ns === null ? sorted.length : below(to_ns)) - below(from_ns) };
+  });
+  const first = bins.findIndex((bin) => bin.count);
+  return first < 0 ? [] : bins.slice(first, bins.findLastIndex((bin) => bin.count) + 1);
+}
+
+/** How many of the times, which are sorted by their begin, overlap at most. What takes no time is nowhere. */
+function mostAtOnce(times) {
+  const running = times.filter(([begin, end]) => end > begin);
+  const ends = running.map(([, end]) => end).sort((a, b) => a - b);
+  let [ended, most] = [0, 0];
+  running.forEach(([begin], begun) => {
+    while (ends[ended] <= begin) ended += 1;
+    most = Math.max(most, begun + 1 - ended);
+  });
+  return most;
+}
+
 /** Of durations in ascending order. */
 function durations(sorted) {
   const count = sorted.length;
@@ -219,6 +246,8 @@ const times = ([from, to]) => [Math.max(0, Math.floor(from)), Math.max(0, Math.c
 
 export const server = {
   requests: 0,
+  /** Whether it answers what the file has to be read for. */
+  readsFile: false,
   bytes: 0,
   /** Number of what the page shows. @type {number | null} */
   version: null,
@@ -262,7 +291,7 @@ export const server = {
     return {
       ...hit(event), id: String(store.id[event]), source: 0, is_op: lane.is_op, text: store.names[store.name[event]][0], kind: kindOf(event),
       begin_ns: String(BigInt(store.trace.facts.first_ns) + BigInt(store.start[event])), rows: [],
-      arguments: pairs.map(([key, value]) => [key, value]), links: links.map(hit), all_links: all,
+      arguments: pairs.map(([key, value]) => [key, value]), memory: null, links: links.map(hit), all_links: all,
     };
   },
   async search(q) {
@@ -297,8 +326,9 @@ export const server = {
       else of.set(store.name[event], [duration]);
     }
     inside.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    let [busy, until] = [0, 0];
+    let [busy, until, spent] = [0, 0, 0];
     for (const [begin, end] of inside) {
+      spent += Math.max(0, end - begin);
       busy += Math.max(0, end - Math.max(begin, until));
       until = Math.max(until, end);
     }
@@ -309,7 +339,20 @@ export const server = {
     const by = { count: "count", total: "total_ns", mean: "mean_ns", p50: "p50_ns", p99: "p99_ns", max: "max_ns" }[more.by ?? "total"];
     const order = (a, b) => (by ? a[by] - b[by] : compare(text(a), text(b)));
     names.sort((a, b) => (more.ascending ? order(a, b) : -order(a, b)) || a.name - b.name);
-    return { ...durations(all.sort(ascending)), busy_ns: busy, names: names.slice(0, MOST_NAMES), all_names: names.length };
+    const sorted = all.sort(ascending);
+    const together = { concurrency: busy ? spent / busy : 0, most_at_once: mostAtOnce(inside), histogram: histogram(sorted) };
+    return { ...durations(sorted), busy_ns: busy, ...together, names: names.slice(0, MOST_NAMES), all_names: names.length };
+  },
+  async events(time, rows, { order, ...more }) {
+    const found = [...selected(times(time), rows, more)];
+    const length = (event) => store.end[event] - store.start[event];
+    const all = found.length;
+    found.sort((a, b) => (order === "duration" ? length(b) - length(a) : 0) || store.start[a] - store.start[b] || a - b);
+    const event = found.slice(0, MOST_EVENTS);
+    return {
+      all, event, start_ns: event.map((one) => store.start[one]), duration_ns: event.map(length), name: event.map((one) => store.name[one]),
+      row: event.map((one) => laneOf(one).row), id: event.map((one) => String(store.id[one])),
+    };
   },
   async next(time, rows, { name, after, back, ...more }) {
     const events = [...selected(times(time), rows, more)].filter((event) => store.name[event] === name);
@@ -341,4 +384,4 @@ export const server = {
 };
 
 /** What only a server answers fails with words that say so. */
-for (const name of ["grown", "align", "deltas"]) server[name] = async () => { throw new Failure(OF_SERVER); };
+for (const name of ["grown", "align", "deltas", "query", "queries", "report", "tree", "code", "derive", "span"]) server[name] = async () => { throw new Failure(OF_SERVER); };

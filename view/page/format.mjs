@@ -38,6 +38,12 @@ export function bytes(number) {
   return `${(number / 2 ** (10 * unit)).toFixed(unit ? 1 : 0)} ${units[unit]}`;
 }
 
+/** A value of a counter as people read it: memory is counted in bytes, bandwidth in bytes a second. */
+export function valueOf({ key }, value) {
+  if (/\.c-(memory|pinned)$/.test(key)) return bytes(value);
+  return key.endsWith(".c-bandwidth") ? `${bytes(value)}/s` : number(value);
+}
+
 /** A share of 1. */
 export function percent(share) {
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;

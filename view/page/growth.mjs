@@ -90,6 +90,6 @@ export class Growth {
     };
     const isChanged = await timeline.renew(trace, goTo, moved);
     if (!isChanged) return;
-    app.renewed(trace);
+    app.renewed(trace, moved);
   }
 }

@@ -7,20 +7,26 @@ export const KEYS = [
   ["Up, Down, wheel", "scroll the rows"],
   ["F", "fit what is selected"],
   ["0", "all of the trace"],
-  ["Z, Backspace", "back to the view before"],
+  ["Z, Backspace; Shift Z", "back to the view before; forward again"],
+  ["G", "go to a time"],
+  ["C, Shift C", "set the first, the second cursor at the pointer; the distance is shown between them"],
   ["/", "search; Enter and Shift Enter: next and previous hit"],
   ["N, Shift N", "next and previous hit"],
   [", and .", "previous and next event of the row"],
   ["[ and ]", "along the arrows: to the call, to the operations"],
   ["drag", "pan; with Shift: select an area; on the ruler: select a time"],
   ["click", "select an event; double click: fit it"],
-  ["M", "set a mark at the pointer, and name it"],
+  ["M, Shift M", "set a mark at the pointer, and name it; marks at both ends of the selected time"],
+  ["1 to 9", "go to a mark"],
+  ["P, H", "pin the row under the pointer to the top, or no longer; hide it"],
   ["T", "table of what is seen or selected; a click on a name goes to its next event, with Shift to the one before"],
+  ["Q", "ask in SQL"],
   ["?", "this list"],
-  ["Esc", "select nothing"],
+  ["Esc", "select nothing, take the cursors away"],
 ];
 
-const BY_CODE = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right", KeyF: "fit", KeyZ: "back", KeyT: "table", KeyM: "mark" };
+const BY_CODE = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right", KeyF: "fit", KeyZ: "back", KeyT: "table", KeyM: "mark", KeyG: "time", KeyP: "pin", KeyH: "hide", KeyC: "cursor", KeyQ: "ask" };
+const WITH_SHIFT = { KeyN: "previousHit", KeyZ: "forward", KeyM: "markRange", KeyC: "secondCursor" };
 const BY_KEY = {
   "+": "in",
   "=": "in",
@@ -46,6 +52,8 @@ const BY_KEY = {
 /** What a key asks for, or null. @param {KeyboardEvent} event */
 export function action(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return null;
-  if (event.code === "KeyN") return event.shiftKey ? "previousHit" : "nextHit";
+  if (event.shiftKey && event.code in WITH_SHIFT) return WITH_SHIFT[event.code];
+  if (event.code === "KeyN") return "nextHit";
+  if (/^[1-9]$/.test(event.key)) return "bookmark";
   return BY_KEY[event.key] ?? BY_CODE[event.code] ?? null;
 }

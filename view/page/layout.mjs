@@ -1,52 +1,76 @@
-// Where rows are: groups with a bar of how busy they are, below it their tracks, each with its rows.
+// Where rows are: pinned lines, hosts, groups with a bar of how busy they are, below it their tracks, each with its rows.
 
 export const HEAD = 26;
 export const ROW = 18;
 export const BAR = 22;
 export const COUNTER = 36;
+export const NODE = 22;
 const GAP = 6;
 
 /**
  * @typedef {object} Line
- * @property {"group" | "busy" | "row" | "counter"} sort
- * @property {number} row number of what it shows
+ * @property {"node" | "group" | "busy" | "row" | "counter"} sort
+ * @property {number} row number of what it shows; -1: nothing
  * @property {number} top
  * @property {number} height
  * @property {any} group
  * @property {any} [track]
  * @property {any} [counter]
  * @property {number} [level] which of the track's rows it is
+ * @property {boolean} [isPinned] whether it stays where it is when rows are scrolled
  */
 
-/** Lines of all that is open, from the top; and their height. @param {Set<string>} closed */
-export function layout(groups, closed) {
+/** The key by which all of a host of a trace is closed. */
+export const keyOfHost = ({ source, host }) => `${source ? "b." : ""}n:${host ?? ""}`;
+
+/**
+ * Lines of all that is open, from the top; their height, and that of those that are pinned.
+ * @param {Set<string>} closed
+ * @param {{group: any, track?: any, counter?: any}[]} pinned
+ */
+export function layout(groups, closed, pinned = []) {
   /** @type {Line[]} */
   const lines = [];
   let top = 0;
+  const add = (line, height) => {
+    lines.push({ ...line, top, height });
+    top += height;
+  };
+  const track = (group, of, more) => {
+    if (closed.has(of.key)) add({ sort: "busy", row: of.busy, group, track: of, ...more }, BAR);
+    else of.rows.forEach((row, level) => add({ sort: "row", row, group, track: of, level, ...more }, ROW));
+    top += GAP;
+  };
+  const counter = (group, of, more) => {
+    add({ sort: "counter", row: of.row, group, counter: of, ...more }, COUNTER);
+    top += GAP;
+  };
+  const more = { isPinned: true };
+  for (const pin of pinned) {
+    if (pin.track) track(pin.group, pin.track, more);
+    else if (pin.counter) counter(pin.group, pin.counter, more);
+    else add({ sort: "group", row: pin.group.busy, group: pin.group, ...more }, HEAD);
+  }
+  if (pinned.length) top += 2;
+  const pinnedHeight = top;
+  let host = null;
+  const hasHosts = groups.some((group) => group.host);
   for (const group of groups) {
-    lines.push({ sort: "group", row: group.busy, top, height: HEAD, group });
-    top += HEAD;
+    // Rows of the page's own are on no host.
+    const isOnHost = hasHosts && !group.isOwn;
+    if (isOnHost && keyOfHost(group) !== host) {
+      host = keyOfHost(group);
+      add({ sort: "node", row: -1, group }, NODE);
+    }
+    if (isOnHost && closed.has(host)) continue;
+    add({ sort: "group", row: group.busy, group }, HEAD);
     if (!closed.has(group.key)) {
-      for (const track of group.tracks) {
-        if (closed.has(track.key)) {
-          lines.push({ sort: "busy", row: track.busy, top, height: BAR, group, track });
-          top += BAR;
-        } else {
-          track.rows.forEach((row, level) => {
-            lines.push({ sort: "row", row, top, height: ROW, group, track, level });
-            top += ROW;
-          });
-        }
-        top += GAP;
-      }
-      for (const counter of group.counters) {
-        lines.push({ sort: "counter", row: counter.row, top, height: COUNTER, group, counter });
-        top += COUNTER + GAP;
-      }
+      for (const of of group.tracks) track(group, of);
+      for (const of of group.counters) counter(group, of);
     }
     top += GAP;
   }
-  return { lines, height: top };
+  return { lines, height: top, pinnedHeight };
 }
 
 /** What is closed at first: nothing, but for processes where there is more than a few screens can show. */
@@ -87,6 +111,6 @@ export function linesOfRows(groups, lines) {
 export function rowsOf(line) {
   if (line.sort === "row") return [line.row];
   if (line.sort === "busy") return line.track.rows;
-  if (line.sort === "counter") return [];
+  if (line.sort === "counter" || line.sort === "node") return [];
   return line.group.tracks.flatMap((track) => track.rows);
 }

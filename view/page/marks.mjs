@@ -17,8 +17,8 @@ export class Marks {
   }
 
   /** Sets a mark, whose name can be typed at once. */
-  add(at) {
-    const mark = [Math.round(at), `mark ${this.timeline.marks.length + 1}`];
+  add(at, text = `mark ${this.timeline.marks.length + 1}`) {
+    const mark = [Math.round(at), text];
     this.timeline.marks.push(mark);
     this.timeline.marks.sort(([one], [other]) => one - other);
     this.show();

@@ -108,6 +108,25 @@ export class Line {
   }
 }
 
+/** Where ink lies on events of a kind, so that kinds differ by more than their colour: numbers of kinds as the server has them. */
+const HATCHES = {
+  1: (x, y) => y % 4 === 0,
+  2: (x, y) => x % 4 === 0 && y % 4 === 0,
+  3: (x, y) => (x + y) % 6 === 0,
+  4: (x, y) => x % 6 === 0,
+  6: (x, y) => (x - y + 4096) % 4 === 0,
+  7: (x, y) => y % 6 === 2,
+};
+
+/** Draws ink on the events of a line that lies from `top` for `height` lines, below their labels, for those who want more contrast. */
+export function hatch(picture, width, { best, of }, kindOf, top, height, ink) {
+  for (let x = 0; x < width; x += 1) {
+    const has = best[x] === 0 ? undefined : HATCHES[kindOf(of[x])];
+    if (!has) continue;
+    for (let y = Math.floor(height * 0.7); y < height; y += 1) if (has(x, y)) picture[(top + y) * width + x] = ink;
+  }
+}
+
 /** Copies a line into a picture, from `top` for `height` lines. */
 export function copyDown(picture, width, line, top, height) {
   for (let y = top; y < top + height; y += 1) picture.set(line, y * width);

@@ -1,9 +1,9 @@
-// What stands below the timeline: one event, the table of names, hits of the search, the trace, the keys. Texts become text only, never markup.
+// What stands below the timeline: one event, the table of names, hits of the search, the trace, and the panes that are added. Texts become text
+// only, never markup.
 
 import { KIND_WORDS, colourOf } from "./colour.mjs";
 import { figures, make } from "./elements.mjs";
 import { bytes, count, duration, number, shown } from "./format.mjs";
-import { KEYS } from "./keys.mjs";
 import { Marks } from "./marks.mjs";
 import { Names } from "./names.mjs";
 
@@ -12,22 +12,28 @@ function pairsTable(pairs) {
     make("tr", {}, make("th", { scope: "row" }, shown(name)), make("td", {}, shown(value)))));
 }
 
+/** Panes from left to right, those that not every page has among them. */
+const ORDER = ["details", "selection", "compare", "flame", "reports", "sql", "code", "search", "marks", "trace"];
+
 export class Panes {
   /** @param {import("./timeline.mjs").Timeline} timeline */
-  constructor(timeline, { select, tab, measure, next, marks }) {
+  constructor(timeline, { select, tab, measure, next, marks, lane }) {
     this.timeline = timeline;
     this.select = select;
+    this.lane = lane;
+    /** What is done when a pane is looked at, by its key. @type {Map<string, () => void>} */
+    this.looked = new Map();
     this.onTab = tab;
     this.tab = "details";
     this.names = new Names(this, { measure, next });
     this.marks = new Marks(timeline, marks);
-    this.contents = { details: this.nothing(), selection: this.names.root, search: null, marks: this.marks.root, trace: this.trace(), keys: this.keys() };
+    this.contents = { details: this.nothing(), selection: this.names.root, search: null, marks: this.marks.root, trace: this.trace() };
     this.pane = document.getElementById("pane");
     this.buttons = new Map();
     const tabs = document.getElementById("tabs");
-    for (const [key, name] of [["details", "Event"], ["selection", "Table"], ["search", "Search"], ["marks", "Marks"], ["trace", "Trace"], ["keys", "Keys"]]) this.add(key, name);
+    for (const [key, name] of [["details", "Event"], ["selection", "Table"], ["search", "Search"], ["marks", "Marks"], ["trace", "Trace"]]) this.button(key, name);
     tabs.addEventListener("keydown", (event) => {
-      const keys = [...this.buttons.keys()];
+      const keys = ORDER.filter((key) => this.buttons.has(key));
       const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!move) return;
       event.stopPropagation();
@@ -37,11 +43,18 @@ export class Panes {
     this.show("details");
   }
 
-  /** Adds a pane. */
-  add(key, name) {
-    const button = make("button", { type: "button", role: "tab", id: `tab-${key}`, click: () => this.show(key) }, name);
+  button(key, name) {
+    const button = make("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": "pane", click: () => this.show(key) }, name);
+    const behind = ORDER.slice(ORDER.indexOf(key)).map((other) => this.buttons.get(other)).find(Boolean);
+    document.getElementById("tabs").insertBefore(button, behind ?? null);
     this.buttons.set(key, button);
-    document.getElementById("tabs").append(button);
+  }
+
+  /** Adds a pane. @param {() => void} looked done whenever it is looked at */
+  add(key, name, content, looked) {
+    this.contents[key] = content;
+    this.looked.set(key, looked);
+    this.button(key, name);
   }
 
   show(tab) {
@@ -53,6 +66,7 @@ export class Panes {
     }
     this.pane.setAttribute("aria-labelledby", `tab-${tab}`);
     this.pane.replaceChildren(this.contents[tab] ?? this.empty(tab));
+    this.looked.get(tab)?.();
     this.onTab(tab);
   }
 
@@ -88,7 +102,7 @@ export class Panes {
     const { timeline } = this;
     const line = timeline.lineOf.get(event.row);
     const place = line ? [line.group.label, line.track?.label ?? ""].filter(Boolean).join(" · ") : "";
-    const file = timeline.trace.facts.file;
+    const { file } = timeline.trace.traces[event.source].facts;
     const table = event.is_op ? "rocpd_op" : "rocpd_api";
     const links = event.links.map((hit) =>
       make("li", {}, this.link(hit, timeline.names[hit.name] ?? "event"), make("span", { class: "soft" }, ` ${duration(hit.duration_ns)}, ${this.distance(event, hit)}`)));
@@ -107,8 +121,11 @@ export class Panes {
       ]),
       make("div", { class: "columns" },
         list,
+        event.memory ? this.memory(event.memory) : null,
         event.arguments.length ? make("section", {}, make("h2", {}, "Arguments"), pairsTable(event.arguments)) : null,
         event.rows.map((row) => make("section", {}, make("h2", {}, row.table), pairsTable(row.cells))),
+        this.buttons.has("code") && ["kernel", "collective"].includes(event.kind)
+          ? make("section", {}, make("h2", {}, "Code"), make("button", { type: "button", click: () => this.show("code") }, "Registers, instructions, blocks")) : null,
         make("section", {}, make("h2", {}, "The same in a terminal"),
           make("code", {}, shown(`rpd sql ${/^[\w.-]+$/.test(file) ? file : "FILE"} 'select * from ${table} where id = ${event.id}'`))))));
   }
@@ -135,6 +152,10 @@ export class Panes {
         make("td", {}, shown(this.place(hit)))));
     this.put("search", make("div", {},
       make("p", { class: "soft" }, `${count(found.count)} events of ${count(found.names.length)} names${found.count > rows.length ? `; the first ${count(rows.length)} by start` : ""}`),
+      found.hits.length ? make("p", {}, make("button", {
+        type: "button",
+        click: () => this.lane(found),
+      }, found.count > found.hits.length ? `The first ${count(found.hits.length)} as rows` : "As rows")) : null,
       make("table", { class: "grid" },
         make("thead", {}, make("tr", {}, ["name", "begin", "duration", "where"].map((name, at) =>
           make("th", { scope: "col", class: at === 1 || at === 2 ? "number" : undefined }, name)))),
@@ -157,6 +178,7 @@ export class Panes {
         ["length", duration(facts.span_ns)], ["calls and markers", count(facts.calls)], ["operations", count(facts.ops)],
         ["processes recorded", count(facts.sessions)], ["file", bytes(facts.bytes)], ["schema", facts.schema],
       ]),
+      make("div", { id: "sessions" }),
       make("div", { class: "columns" },
         make("section", {}, make("h2", {}, "Where"), pairsTable(tracks)),
         make("section", {}, make("h2", {}, "Colours"), KIND_WORDS.map((word, kind) => {
@@ -166,7 +188,13 @@ export class Panes {
         }), make("p", { class: "soft" }, "Each name has a hue of its kind. The fainter, the more of the time is idle."))));
   }
 
-  keys() {
-    return make("table", {}, KEYS.map(([keys, what]) => make("tr", {}, make("th", { scope: "row" }, keys), make("td", {}, what))));
+  /** What a call allocated, until when, and what was copied to and from it. */
+  memory({ address, bytes: size, until_ns, freed_by, copies, all_copies }) {
+    const { names } = this.timeline;
+    return make("section", {}, make("h2", {}, "Allocated"),
+      pairsTable([["size", bytes(size)], ["address", address], ["until", until_ns === null ? "never freed" : duration(until_ns)]]),
+      freed_by ? make("p", {}, "freed by ", this.link(freed_by, names[freed_by.name] ?? "call")) : null,
+      copies.length ? make("div", {}, make("h2", {}, `Copies to and from it: ${count(all_copies)}`), make("ul", { class: "links" }, copies.map((hit) =>
+        make("li", {}, this.link(hit, names[hit.name] ?? "call"), make("span", { class: "soft" }, `at ${duration(hit.start_ns)}`))))) : null);
   }
 }

@@ -35,8 +35,12 @@ function selection([from, to], rows, more) {
   return { ...times, ...(rows ? { rows: rows.join(",") } : {}), ...more };
 }
 
+const part = (time) => (time ? { from: Math.max(0, Math.floor(time[0])), to: Math.max(0, Math.ceil(time[1])) } : {});
+
 export const server = {
   requests: 0,
+  /** Whether it answers what the file has to be read for. */
+  readsFile: true,
   bytes: 0,
   /** Number of what the page shows. @type {number | null} */
   version: null,
@@ -62,8 +66,21 @@ export const server = {
   statistics: (time, rows, more, signal) => json("statistics", selection(time, rows, more), signal),
   /** What differs between two traces in a time. */
   deltas: (time, more, signal) => json("deltas", selection(time, null, more), signal),
+  /** The events there, one by one. */
+  events: (time, rows, more, signal) => json("events", selection(time, rows, more), signal),
   /** The next event of a name there. */
   next: (time, rows, more, signal) => json("next", selection(time, rows, more), signal),
   value: (row, at, [from, to]) => json("value", { row, at: Math.max(0, Math.floor(at)), from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) }),
+  /** An answer to a question in SQL. */
+  query: (q, source, signal) => json("query", { q, source }, signal),
+  queries: () => json("queries", {}),
+  /** A report on what begins in a time, or on all. */
+  report: (which, time, source, signal) => json("report", { which, source, ...part(time) }, signal),
+  tree: (of, time, source, signal) => json("tree", { of, source, ...part(time) }, signal),
+  code: (name, source, signal) => json("code", { name, source }, signal),
+  /** Tracks that are worked out when they are asked for: streams, markers, graphs, memory. */
+  derive: (what, version) => json("derive", { what }, undefined, version),
+  /** The span of such a track at a time. */
+  span: (row, at, near) => json("span", { row, at: Math.max(0, Math.round(at)), near: Math.ceil(near) }),
   alive: () => ask("alive", {}),
 };

@@ -1,4 +1,5 @@
-// What is looked at, as the fragment of the page's address: times, the selected event, the search, closed groups, marks.
+// What is looked at, as the fragment of the page's address: times, the selected event, the search, closed groups, marks,
+// cursors, how rows are arranged.
 
 /**
  * @typedef {object} State
@@ -9,13 +10,24 @@
  * @property {string[] | null} closed keys of closed groups and tracks; null: as they are at first
  * @property {[number, string][]} marks times with their names
  * @property {number | null} shift from the begin of the first of two traces to that of the second, ns; null: as it is at first
+ * @property {(number | null)[]} cursors times of the two cursors
+ * @property {string[] | null} pins keys of rows that stay at the top
+ * @property {string[] | null} hidden keys of rows that are hidden
+ * @property {string[] | null} order keys of rows in the order that people gave
+ * @property {string} rows words that labels of rows have which are shown
+ * @property {string[]} lanes what is worked out and shown as rows of its own
+ * @property {string} ask question in SQL
+ * @property {number} askOf number of the trace that it is about
  * @property {string} tab pane
  */
 
-export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), shift: null, tab: "details" });
+export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), shift: null, cursors: Object.freeze([null, null]), pins: null, hidden: null, order: null, rows: "", lanes: Object.freeze([]), ask: "", askOf: 0, tab: "details" });
 
-const TABS = ["details", "selection", "search", "marks", "trace", "keys", "compare"];
+const TABS = ["details", "selection", "compare", "flame", "reports", "sql", "code", "search", "marks", "trace"];
+const LANES = ["streams", "markers", "graphs", "memory", "bandwidth"];
+const LISTS = { pin: "pins", hide: "hidden", order: "order" };
 const MOST_MARKS = 500;
+const MOST_ASKED = 4000;
 
 /** @param {State} state */
 export function toFragment(state) {
@@ -31,6 +43,11 @@ export function toFragment(state) {
     parts.push(`m=${marks.join(",")}`);
   }
   if (state.shift !== null) parts.push(`shift=${Math.round(state.shift)}`);
+  for (const [key, name] of Object.entries(LISTS)) if (state[name]) parts.push(`${key}=${state[name].map(encodeURIComponent).join(",")}`);
+  if (state.rows) parts.push(`rows=${encodeURIComponent(state.rows)}`);
+  if (state.lanes.length) parts.push(`lanes=${state.lanes.join(",")}`);
+  if (state.cursors.some((at) => at !== null)) parts.push(`c=${state.cursors.map((at) => (at === null ? "" : Math.round(at))).join(",")}`);
+  if (state.ask) parts.push(`ask=${encodeURIComponent(state.ask.slice(0, MOST_ASKED))}${state.askOf ? "&of=b" : ""}`);
   if (state.tab !== START.tab) parts.push(`tab=${state.tab}`);
   return parts.length ? `#${parts.join("&")}` : "";
 }
@@ -61,6 +78,12 @@ export function fromFragment(fragment) {
     if (key === "sel" && /^(b\.)?(op|call):-?\d{1,19}$/.test(value)) state.sel = value;
     if (key === "q") state.q = decoded(value);
     if (key === "closed") state.closed = value.split(",").filter(Boolean).map(decoded);
+    if (key in LISTS) state[LISTS[key]] = value.split(",").filter(Boolean).map(decoded);
+    if (key === "ask") state.ask = decoded(value);
+    if (key === "of" && value === "b") state.askOf = 1;
+    if (key === "rows") state.rows = decoded(value);
+    if (key === "lanes") state.lanes = LANES.filter((lane) => value.split(",").includes(lane));
+    if (key === "c" && /^\d*,\d*$/.test(value)) state.cursors = value.split(",").map((at) => (at === "" || !Number.isSafeInteger(Number(at)) ? null : Number(at)));
     if (key === "m") state.marks = marksOf(value);
     if (key === "shift" && /^-?\d{1,16}$/.test(value)) state.shift = Number(value);
     if (key === "tab" && TABS.includes(value)) state.tab = value;

@@ -1,11 +1,14 @@
 // The timeline: rows of pixels, labels on them, and above these what moves with the pointer. Three canvases, so that a pointer that moves redraws
 // no rows.
 
+import { arranged, asFound } from "./arrangement.mjs";
 import { View, marks } from "./axis.mjs";
 import { colourOf, colourOfRatio } from "./colour.mjs";
-import { duration, number, percent, shown, time } from "./format.mjs";
+import { duration, percent, shown, time, valueOf } from "./format.mjs";
+import { Labels } from "./labels.mjs";
 import { layout, lineAt, linesOfRows, rowsOf } from "./layout.mjs";
-import { Line, bars, copyDown, mixed, pixel, steps } from "./paint.mjs";
+import { OwnNames, lanesOf, merged, tileOf } from "./own.mjs";
+import { Line, bars, copyDown, hatch, mixed, pixel, steps } from "./paint.mjs";
 import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "./tiles.mjs";
 
 const LABEL_FROM = 30;
@@ -30,13 +33,21 @@ export class Timeline {
     this.server = server;
     this.failed = failed;
     this.view = new View(trace.facts.span_ns);
-    this.counters = new Map(trace.groups.flatMap((group) => group.counters).map((counter) => [counter.row, counter]));
+    /** Groups that the page makes itself, by their key; tracks of others that are worked out on request. */
+    this.own = new Map();
+    this.worked = new Map();
+    this.tiles = new Map();
+    this.ownNames = new OwnNames();
+    this.arrangement = asFound();
+    /** @type {(number | null)[]} */
+    this.cursors = [null, null];
     this.cache = new Cache();
     this.closed = new Set();
     this.scroll = 0;
     this.names = [];
     this.kinds = [];
-    this.asked = new Set();
+    /** Answers with names that were asked for, by their part. @type {Map<number, Promise<void>>} */
+    this.asked = new Map();
     this.selected = null;
     this.links = [];
     this.range = null;
@@ -52,11 +63,13 @@ export class Timeline {
     this.widths = new Map();
     this.pending = false;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
-    this.dark.addEventListener("change", () => this.themed());
+    this.contrast = matchMedia("(prefers-contrast: more)");
+    for (const wish of [this.dark, this.contrast]) wish.addEventListener("change", () => this.themed());
     this.plot = element("plot");
     this.canvases = Object.fromEntries(
       ["lanes", "texts", "overlay", "overview", "ruler"].map((id) => [id, element(id)]),
     );
+    this.labels = new Labels(this);
     this.arrange();
     this.themed();
     new ResizeObserver(() => this.resized()).observe(this.plot);
@@ -96,78 +109,95 @@ export class Timeline {
     return this.plot.clientWidth;
   }
 
-  /** Where the rows of groups are. */
-  layout(groups) {
-    return layout(groups, this.closed);
+  /** All groups: those of the trace with what was worked out, and those of the page. */
+  groupsOf(trace, worked) {
+    const groups = trace.groups.map((group) => {
+      const more = [...worked.values()].flat().filter((of) => of.key === group.key);
+      if (!more.length) return group;
+      return {
+        ...group,
+        tracks: [...group.tracks, ...more.flatMap((of) => of.tracks)],
+        counters: [...group.counters, ...more.flatMap((of) => of.counters)],
+      };
+    });
+    return [...this.own.values(), ...groups];
+  }
+
+  get groups() {
+    return this.groupsOf(this.trace, this.worked);
   }
 
   /** Puts the rows where they are now. */
   arrange() {
-    const { lines, height } = this.layout(this.trace.groups);
+    const { pinned, groups } = arranged(this.groups, this.arrangement);
+    const { lines, height, pinnedHeight } = layout(groups, this.closed, pinned);
     this.lines = lines;
     this.height = height;
-    this.lineOf = linesOfRows(this.trace.groups, lines);
-    const labels = element("labels");
-    labels.replaceChildren();
-    const tracks = new Set();
-    for (const line of lines) {
-      const of = line.counter ?? line.track ?? line.group;
-      if (line.sort !== "group" && tracks.has(of.key)) continue;
-      tracks.add(of.key);
-      labels.append(this.label(line, of));
-    }
+    this.pinnedHeight = pinnedHeight;
+    this.pinnedLines = lines.filter((line) => line.isPinned);
+    this.shownGroups = groups;
+    this.counters = new Map(this.groups.flatMap((group) => group.counters).map((counter) => [counter.row, counter]));
+    this.lineOf = linesOfRows(groups, lines);
+    this.labels.show(lines, pinnedHeight);
     this.scrollTo(this.scroll);
     this.redraw();
   }
 
-  label(line, of) {
-    const label = document.createElement("button");
-    label.type = "button";
-    label.className = `label ${line.sort === "group" ? "group" : "track"}`;
-    label.dataset.key = of.key;
-    label.style.top = `${line.top}px`;
-    const rows = line.sort === "row" ? of.rows.length : 1;
-    const isCounter = line.sort === "counter";
-    label.style.height = `${line.sort === "group" ? line.height : rows * line.height}px`;
-    const part = (kind, text) => {
-      const span = document.createElement("span");
-      span.className = kind;
-      span.textContent = text;
-      label.append(span);
-    };
-    const isOpen = !this.closed.has(of.key);
-    const canClose = line.sort === "group" || (!isCounter && of.rows.length > 1);
-    part("mark", canClose ? (isOpen ? "▼" : "▶") : "");
-    part("name", shown(of.label));
-    const host = of.host ? `${of.host} ` : "";
-    if (line.sort === "group") part("more", shown(host + of.detail));
-    else if (isCounter) part("more", `up to ${number(of.greatest)}`);
-    else if (of.not_shown) part("more", `${of.not_shown} more overlap`);
-    label.title = shown([of.label, of.host, of.detail].filter(Boolean).join(" · "));
-    if (canClose) {
-      label.setAttribute("aria-expanded", String(isOpen));
-      label.addEventListener("click", () => this.toggle(of.key));
-    } else label.tabIndex = -1;
-    return label;
+  /** Makes a group of the page of events, or takes it away. @param {import("./own.mjs").Own[] | null} events */
+  makeOwn(key, label, detail, events) {
+    const before = this.own.get(key);
+    this.own.delete(key);
+    for (const row of before ? [before.busy, ...before.tracks[0].rows] : []) this.tiles.delete(row);
+    if (events?.length) {
+      const { lanes, left } = lanesOf(events);
+      const row = (of) => {
+        const number = -1 - (this.nextRow = (this.nextRow ?? 0) + 1);
+        this.tiles.set(number, tileOf(number, of, this.ownNames));
+        return number;
+      };
+      const busy = row(merged(events));
+      const track = { key: `${key}.events`, label: "events", rows: lanes.map(row), busy, events: events.length, not_shown: left };
+      this.own.set(key, { key, label, detail, events, is_gpu: false, isOwn: true, host: null, tracks: [track], counters: [], busy });
+    }
+    this.arrange();
+  }
+
+  /** What is known of a row in a time. */
+  known(level, row, from, to) {
+    const own = this.tiles.get(row);
+    return own ? [{ tile: own, from: -Infinity, to: Infinity }] : this.cache.known(level, row, from, to, this.trace.facts.span_ns);
+  }
+
+  /** The text of a name. */
+  nameOf(name) {
+    return (name < 0 ? this.ownNames.text(name) : this.names[name]) ?? "";
+  }
+
+  /** Where a line is on the plot. */
+  topOf(line) {
+    return line.isPinned ? line.top : line.top - this.scroll;
   }
 
   toggle(key) {
     if (!this.closed.delete(key)) this.closed.add(key);
     this.arrange();
-    element("labels").querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+    this.labels.focus(key);
     this.changed?.();
   }
 
   scrollTo(y) {
     this.scroll = Math.max(0, Math.min(y, this.height - this.plot.clientHeight + 12));
-    element("labels").style.transform = `translateY(${-this.scroll}px)`;
+    this.labels.scrollTo(this.scroll);
     this.redraw();
   }
 
   /** Lines on the screen. */
-  onScreen() {
-    const bottom = this.scroll + this.plot.clientHeight;
-    return this.lines.filter((line) => line.top < bottom && line.top + line.height > this.scroll);
+  onScreen(lines = this.lines, pinnedHeight = this.pinnedHeight) {
+    const bottom = this.plot.clientHeight;
+    return lines.filter((line) => {
+      const top = this.topOf(line);
+      return top < bottom && top + line.height > (line.isPinned ? 0 : pinnedHeight);
+    });
   }
 
   redraw() {
@@ -192,13 +222,13 @@ export class Timeline {
   colour(name) {
     let found = this.colours.get(name);
     if (!found) {
-      const { fill, label } = this.ratios
+      const { fill, label } = this.ratios && name >= 0
         ? colourOfRatio(this.ratios.get(name), this.dark.matches)
-        : colourOf(this.names[name] ?? "", this.kinds[name] ?? 4, this.dark.matches);
+        : colourOf(this.nameOf(name), name < 0 ? 0 : (this.kinds[name] ?? 4), this.dark.matches);
       found = { pixel: pixel(fill), fill: `rgb(${fill.join()})`, label: `rgb(${label.join()})` };
-      if (this.names[name] !== undefined) this.colours.set(name, found);
+      if (name < 0 || this.names[name] !== undefined) this.colours.set(name, found);
     }
-    if (this.hits && !this.hits.has(name)) return { ...found, pixel: this.pixels.line, label: this.theme.soft };
+    if (this.hits && name >= 0 && !this.hits.has(name)) return { ...found, pixel: this.pixels.line, label: this.theme.soft };
     return found;
   }
 
@@ -212,15 +242,24 @@ export class Timeline {
     const { width, height } = canvases.lanes;
     const visible = this.onScreen();
     picture.fill(pixels.back);
-    const span = this.trace.facts.span_ns;
     const labels = [];
     const area = mixed(pixels.back, pixels.busy, 0.35);
-    for (const { sort, row, top, height: tall, counter } of visible) {
-      const from = Math.round((top - this.scroll) * ratio);
-      const to = Math.min(height, Math.round((top + tall - this.scroll) * ratio));
+    // Those that are pinned lie above the others.
+    const pinnedTo = Math.min(height, Math.round(this.pinnedHeight * ratio));
+    let isPinnedNext = false;
+    for (const of of [...visible.filter((one) => !one.isPinned), ...visible.filter((one) => one.isPinned)]) {
+      const { sort, row, height: tall, counter, isPinned } = of;
+      if (sort === "node") continue;
+      if (isPinned && !isPinnedNext) {
+        isPinnedNext = true;
+        picture.fill(pixels.back, 0, pinnedTo * width);
+      }
+      const top = this.topOf(of);
+      const from = Math.round(top * ratio);
+      const to = Math.min(height, Math.round((top + tall) * ratio));
       const gap = sort === "group" ? Math.round(3 * ratio) : Math.round(ratio);
       const [first, last] = [Math.max(0, from), Math.max(0, to - gap)];
-      const known = this.cache.known(this.level, row, view.from, view.to, span);
+      const known = this.known(this.level, row, view.from, view.to);
       if (counter) {
         line.gatherValues(known, view);
         const range = [Math.min(0, counter.least), Math.max(0, counter.greatest)];
@@ -233,9 +272,11 @@ export class Timeline {
         else bars(picture, width, line.share, first, last - first, pixels.faint, pixels.busy);
       } else {
         copyDown(picture, width, line.events(pixels.back, (name) => this.colour(name).pixel), first, last - first);
-        this.collect(known, from / ratio, labels);
+        if (this.contrast.matches) hatch(picture, width, line, (name) => (name < 0 ? 0 : this.kinds[name]), first, last - first, pixels.text);
+        if (isPinned || top >= this.pinnedHeight - 1) this.collect(known, top, labels);
       }
     }
+    if (pinnedTo) picture.fill(pixels.line, Math.max(0, pinnedTo - Math.max(1, Math.round(ratio))) * width, pinnedTo * width);
     canvases.lanes.getContext("2d").putImageData(this.image, 0, 0);
     this.counts.frames += 1;
     this.counts.blits += 1;
@@ -283,7 +324,7 @@ export class Timeline {
 
   /** The text of a name, cut to a width; and how wide it is at most. */
   cut(context, name, room) {
-    const text = shown(this.names[name] ?? "");
+    const text = shown(this.nameOf(name));
     let widths = this.widths.get(text);
     if (!widths) {
       if (this.widths.size > 20000) this.widths.clear();
@@ -403,7 +444,7 @@ export class Timeline {
     if (!line) return null;
     const left = this.view.x(start, this.width);
     const right = this.view.x(start + length, this.width);
-    return { left, right: Math.max(right, left + 1), top: line.top - this.scroll, height: line.height, line };
+    return { left, right: Math.max(right, left + 1), top: this.topOf(line), height: line.height, line };
   }
 
   drawOverlay() {
@@ -424,6 +465,7 @@ export class Timeline {
       context.fillRect(from, 0, 1, tall);
       context.fillRect(to, 0, 1, tall);
     }
+    this.drawCursors(context, tall);
     const outline = (box, wide) => {
       context.lineWidth = wide + 2;
       context.strokeStyle = theme.back;
@@ -461,6 +503,45 @@ export class Timeline {
       context.lineWidth = 1;
       context.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
     }
+  }
+
+  /** The two cursors, and between them how far they are apart. */
+  drawCursors(context, tall) {
+    const { theme, width } = this;
+    const places = this.cursors.map((at) => (at === null ? null : this.view.x(at, width)));
+    context.font = FONT;
+    context.textBaseline = "middle";
+    places.forEach((x, number) => {
+      if (x === null || x < -1 || x > width + 1) return;
+      context.save();
+      context.strokeStyle = theme.text;
+      context.lineWidth = 1.5;
+      context.setLineDash(number ? [3, 3] : [8, 3]);
+      context.beginPath();
+      context.moveTo(Math.round(x) + 0.5, 0);
+      context.lineTo(Math.round(x) + 0.5, tall);
+      context.stroke();
+      context.restore();
+      this.flag(context, String(number + 1), x + 3, tall - 12);
+    });
+    if (places.every((x) => x !== null)) {
+      const [left, right] = [Math.max(0, Math.min(...places)), Math.min(width, Math.max(...places))];
+      if (right > left) {
+        const text = duration(Math.abs(this.cursors[1] - this.cursors[0]));
+        context.fillStyle = theme.text;
+        context.fillRect(left, tall - 30, right - left, 1);
+        this.flag(context, text, (left + right - context.measureText(text).width) / 2 - 4, tall - 30);
+      }
+    }
+  }
+
+  flag(context, text, x, y) {
+    const wide = context.measureText(text).width + 8;
+    const left = Math.max(2, Math.min(x, this.width - wide - 2));
+    context.fillStyle = this.theme.text;
+    context.fillRect(left, y - 8, wide, 16);
+    context.fillStyle = this.theme.back;
+    context.fillText(text, left + 4, y);
   }
 
   /** Where arrows are drawn: they go behind the labels. No two labels overlap. */
@@ -501,7 +582,7 @@ export class Timeline {
     const length = view.length;
     const overview = levelFor(Math.max(span, 1) / Math.max(this.canvases.overview.width, 1));
     const heads = this.trace.groups.map((group) => group.busy);
-    const rows = [...new Set(visible.map((line) => line.row))];
+    const rows = [...new Set(visible.map((line) => line.row))].filter((row) => row >= 0);
     const wanted = [
       [this.level, view.from, view.to, rows],
       [overview, 0, span, heads],
@@ -547,13 +628,17 @@ export class Timeline {
     const span = trace.facts.span_ns;
     const level = levelFor(view.length / this.canvases.lanes.width);
     const overview = levelFor(Math.max(span, 1) / Math.max(this.canvases.overview.width, 1));
-    const bottom = this.scroll + this.plot.clientHeight;
-    const seen = this.layout(trace.groups).lines.filter((line) => line.top < bottom && line.top + line.height > this.scroll);
+    const worked = new Map();
+    for (const what of this.worked.keys()) worked.set(what, await this.server.derive(what, trace.version));
+    const groups = this.groupsOf(trace, worked);
+    const { pinned, groups: left } = arranged(groups, this.arrangement);
+    const { lines, pinnedHeight } = layout(left, this.closed, pinned);
+    const seen = this.onScreen(lines, pinnedHeight);
     const cache = new Cache();
     const parts = new Set();
-    const counters = new Set(trace.groups.flatMap((group) => group.counters).map((counter) => counter.row));
+    const counters = new Set(groups.flatMap((group) => group.counters).map((counter) => counter.row));
     for (const [of, from, to, rows] of [
-      [level, view.from, view.to, [...new Set(seen.map((line) => line.row))]],
+      [level, view.from, view.to, [...new Set(seen.map((line) => line.row))].filter((row) => row >= 0)],
       [overview, 0, span, trace.groups.map((group) => group.busy)],
     ]) {
       const [first, end] = tilesOf(of, from, to, span);
@@ -565,18 +650,23 @@ export class Timeline {
       }
     }
     // The last names that were asked for may be more now.
-    this.asked = new Set([...this.asked].filter((part) => part < Math.floor(this.names.length / NAMES)));
+    for (const part of this.asked.keys()) if (part >= Math.floor(this.names.length / NAMES)) this.asked.delete(part);
     await this.nameParts(parts, trace.version);
     this.aborts?.abort();
     this.aborts = null;
     this.server.version = trace.version;
     this.trace = trace;
+    this.worked = worked;
     this.cache = cache;
-    this.counters = new Map(trace.groups.flatMap((group) => group.counters).map((counter) => [counter.row, counter]));
     this.view.span = view.span;
     this.view.set(view.from, view.to);
     this.marks.forEach((mark) => (mark[0] += moved));
     if (this.range) this.range = this.range.map((at) => at + moved);
+    this.cursors = this.cursors.map((at) => (at === null ? null : at + moved));
+    // What they are now is found out later: events have other numbers.
+    for (const { key, label, detail, events } of [...this.own.values()]) {
+      this.makeOwn(key, label, detail, events.map((event) => ({ ...event, start: event.start + moved, event: null })));
+    }
     this.rangeRows = null;
     this.hover = null;
     this.arrange();
@@ -610,23 +700,29 @@ export class Timeline {
     await this.nameParts(parts);
   }
 
+  /** Waits until names are known; those that others have asked for already are not asked for again. */
   async nameParts(parts, version = this.server.version) {
-    const unknown = [...parts].filter((part) => !this.asked.has(part));
-    unknown.forEach((part) => this.asked.add(part));
-    await Promise.all(
-      unknown.map(async (part) => {
-        const names = await this.server.names(part * NAMES, version);
-        names.forEach(([text, kind], at) => {
-          this.names[part * NAMES + at] = text;
-          this.kinds[part * NAMES + at] = kind;
-        });
-      }),
-    );
+    for (const part of parts) if (!this.asked.has(part)) this.asked.set(part, this.askNames(part, version));
+    await Promise.all([...parts].map((part) => this.asked.get(part)));
+  }
+
+  async askNames(part, version) {
+    try {
+      const names = await this.server.names(part * NAMES, version);
+      names.forEach(([text, kind], at) => {
+        this.names[part * NAMES + at] = text;
+        this.kinds[part * NAMES + at] = kind;
+      });
+    } catch (error) {
+      this.asked.delete(part);
+      throw error;
+    }
   }
 
   /** What is at a place of the plot: the line, the time, and the run there. */
   at(x, y) {
-    const line = lineAt(this.lines, y + this.scroll);
+    const isPinned = y < this.pinnedHeight;
+    const line = lineAt(this.lines, isPinned ? y : y + this.scroll);
     const when = this.view.at(x, this.width);
     return { line, when, ...(line ? this.runOf(line.row, when) : {}) };
   }
@@ -634,8 +730,7 @@ export class Timeline {
   /** The run of a row at a time, within two pixels. */
   runOf(row, when) {
     const near = (2 * this.view.length) / Math.max(this.width, 1);
-    const span = this.trace.facts.span_ns;
-    const known = this.cache.known(this.level, row, when - near, when + near, span);
+    const known = this.known(this.level, row, when - near, when + near);
     let best = null;
     for (const { tile } of known) {
       for (const tolerance of [0, near]) {
@@ -664,15 +759,16 @@ export class Timeline {
   tell({ line, run, when }) {
     if (!line) return null;
     if (line.sort === "counter") {
-      const value = run ? [...new Set(run.values.map(number))].join(" to ") : "no value";
+      const value = run ? [...new Set(run.values.map((value) => valueOf(line.counter, value)))].join(" to ") : "no value";
       return [`${line.counter.label} ${value}`, time(when, this.view.length / 1000)];
     }
+    if (line.sort === "node") return null;
     if (line.sort !== "row") {
       const share = run ? ` ${percent(run.busy)} busy here` : " idle here";
       return [(line.track ?? line.group).label + share, time(when, this.view.length / 1000)];
     }
     if (!run) return null;
-    const name = this.names[run.name] ?? "";
+    const name = this.nameOf(run.name);
     const many = run.count > 1 ? `longest of ${run.count} here` : "";
     return [name, many];
   }
@@ -686,9 +782,9 @@ export class Timeline {
       this.view.set(middle - this.view.length / 2, middle + this.view.length / 2);
     }
     const line = this.lineOf.get(event.row);
-    if (line) {
+    if (line && !line.isPinned) {
       const { clientHeight } = this.plot;
-      if (line.top < this.scroll || line.top + line.height > this.scroll + clientHeight) {
+      if (line.top < this.scroll + this.pinnedHeight || line.top + line.height > this.scroll + clientHeight) {
         this.scrollTo(line.top - clientHeight / 2);
       }
     }
@@ -697,8 +793,8 @@ export class Timeline {
 
   /** Rows with events between two heights of the plot. */
   rowsBetween(y0, y1) {
-    const [from, to] = [Math.min(y0, y1) + this.scroll, Math.max(y0, y1) + this.scroll];
-    const lines = this.lines.filter((line) => line.top < to && line.top + line.height > from);
-    return [...new Set(lines.filter((line) => line.sort !== "group" || this.closed.has(line.group.key)).flatMap(rowsOf))];
+    const [from, to] = [Math.min(y0, y1), Math.max(y0, y1)];
+    const lines = this.onScreen().filter((line) => this.topOf(line) < to && this.topOf(line) + line.height > from);
+    return [...new Set(lines.filter((line) => line.sort !== "group" || this.closed.has(line.group.key)).flatMap(rowsOf))].filter((row) => row >= 0);
   }
 }

@@ -193,9 +193,16 @@ impl Busy {
     pub fn of<'a>(columns: &Columns, lanes: impl Iterator<Item = &'a Lane>) -> Busy {
         let mut events: Vec<u32> = lanes.flat_map(|lane| lane.events.clone()).collect();
         events.sort_unstable_by_key(|event| columns.times(*event));
-        let mut busy = Busy::default();
-        for event in events {
+        Busy::of_spans(events.into_iter().map(|event| {
             let (start, end) = columns.times(event);
+            (start, end, event)
+        }))
+    }
+
+    /// Those of spans, which come by their begin: begin, end, event.
+    pub fn of_spans(spans: impl Iterator<Item = (u64, u64, u32)>) -> Busy {
+        let mut busy = Busy::default();
+        for (start, end, event) in spans {
             let duration = end - start;
             let last = busy.end.len().wrapping_sub(1);
             // What only touches the last is apart from it, as kernels behind each other are.

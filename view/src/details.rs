@@ -29,6 +29,23 @@ pub struct TableRow {
     pub cells: Vec<(String, String)>,
 }
 
+/// An allocation, as the call that made it has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Its address, in hexadecimal digits.
+    pub address: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// When it was freed, ns since the trace's begin; none where it never was.
+    pub until_ns: Option<u64>,
+    /// The call that freed it.
+    pub freed_by: Option<Hit>,
+    /// Copies to and from it while it lived.
+    pub copies: Vec<Hit>,
+    /// How many these are.
+    pub all_copies: u64,
+}
+
 /// All that is known of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Details {
@@ -51,6 +68,8 @@ pub struct Details {
     pub rows: Vec<TableRow>,
     /// Its arguments.
     pub arguments: Vec<(String, String)>,
+    /// The memory that it allocated, where lives of allocations were worked out.
+    pub memory: Option<Memory>,
     /// What it caused, or was caused by.
     pub links: Vec<Hit>,
     /// How many of these there are.
@@ -87,6 +106,7 @@ pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
         hit: hit_of,
         rows: Vec::new(),
         arguments: Vec::new(),
+        memory: None,
         links: links.into_iter().map(|event| hit(timeline, event)).collect(),
         all_links: all_links as u64,
     })
@@ -129,6 +149,53 @@ pub fn complete(details: &mut Details, trace: &Connection, version: Version) -> 
     if let Some(arguments) = cell(&details.rows, "args_id") {
         details.arguments = pairs(&arguments).map(|(key, value)| (key.into(), value.into())).collect();
     }
+    Ok(())
+}
+
+/// Adds the memory that a call allocated.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn remember(details: &mut Details, timeline: &Timeline, trace: &Connection) -> Result<()> {
+    let Some(life) = timeline.derived.life(details.hit.event) else { return Ok(()) };
+    let number = details.source;
+    let source = &timeline.sources[number];
+    let mut memory = Memory {
+        address: format!("{:#x}", life.address),
+        bytes: life.bytes,
+        until_ns: life.end_ns.and_then(|end| source.time(end)),
+        freed_by: life.freed_by.and_then(|id| Some(hit(timeline, timeline.event_of(number, false, id)?))),
+        copies: Vec::new(),
+        all_copies: 0,
+    };
+    if has_table(trace, "rocpd_copyapi")? {
+        let until = life.end_ns.unwrap_or(i64::MAX);
+        let mut rows = trace.prepare("SELECT api_ptr_id, dst, src FROM rocpd_copyapi ORDER BY api_ptr_id")?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let is_inside = |column: usize| -> Result<bool> {
+                let text = text_of(row.get_ref(column)?).into_owned();
+                let address = text.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16));
+                let address = address.unwrap_or_else(|| text.parse()).ok();
+                Ok(address.is_some_and(|at| at >= life.address && at - life.address < life.bytes))
+            };
+            if !is_inside(1)? && !is_inside(2)? {
+                continue;
+            }
+            let call = row.get_ref(0)?.as_i64().ok().and_then(|id| timeline.event_of(number, false, id));
+            let Some(call) = call else { continue };
+            let begin = source.clock(timeline.columns.times(call).0);
+            // Addresses are used again: what another allocation there had is not this one's.
+            if begin < life.start_ns || begin > until || timeline.columns.id(call) >> 32 != life.call >> 32 {
+                continue;
+            }
+            memory.all_copies += 1;
+            if memory.copies.len() < MOST_LINKS {
+                memory.copies.push(hit(timeline, call));
+            }
+        }
+    }
+    details.memory = Some(memory);
     Ok(())
 }
 

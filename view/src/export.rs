@@ -286,7 +286,8 @@ fn rows(timeline: &Timeline) -> Result<Vec<StoredRow>> {
     }
     let rows = (0u32..).zip(&timeline.rows).map(|(number, row)| match &row.shown {
         Shown::Lane(lane) => StoredRow::Lane(*lane),
-        Shown::Busy(_) => StoredRow::Busy(busy.remove(&number).unwrap_or_default()),
+        // What is worked out has rows of its own, which are not among these.
+        Shown::Busy(_) | Shown::Picked(_) => StoredRow::Busy(busy.remove(&number).unwrap_or_default()),
         Shown::Counter(counter) => {
             let steps = &counter.steps;
             let end = steps.len().checked_sub(1).map_or(0, |last| steps.times(last).1);

@@ -12,6 +12,8 @@
 //! | `pyramid.rs`, `tiles.rs` | what a row shows from afar; that as bytes |
 //! | `counters.rs` | numbers over time: sensors, how many operations wait or run |
 //! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
+//! | `derived.rs` | rows that are worked out when they are asked for: streams, what markers ran, memory, bandwidth |
+//! | `reports.rs`, `trees.rs`, `console.rs`, `kernel_code.rs` | reports, the tree of calls, questions in SQL, code of kernels |
 //! | `details.rs`, `search.rs`, `statistics.rs`, `delta.rs` | answers about one event, about names, about a selection, about two traces |
 //! | `export.rs` | the page and its events as one file |
 //! | `pool.rs` | connections that read the file |
@@ -22,19 +24,24 @@
 #![forbid(unsafe_code)]
 
 pub mod columns;
+pub mod console;
 pub mod counters;
 pub mod delta;
+pub mod derived;
 pub mod details;
 pub mod export;
 pub mod gathering;
+pub mod kernel_code;
 pub mod lanes;
 pub mod links;
 pub mod names;
 pub mod pool;
 pub mod pyramid;
 pub mod reading;
+pub mod reports;
 pub mod search;
 pub mod server;
 pub mod statistics;
 pub mod tiles;
 pub mod timeline;
+pub mod trees;

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::columns::{Busy, Columns, Raw};
 use crate::counters::{Counter, Steps, Value};
+use crate::derived::Derived;
 use crate::gathering::{Gathered, Gatherer, Progress, Queue, Read, Reading, SensorKey, Thread};
 use crate::lanes::Order;
 use crate::links::Links;
@@ -246,6 +247,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
     drop((ids, event_of));
 
     let mut rowed = groups(&parts, &columns, &tracks);
+    hosts_of_gpus(&mut rowed, &columns, &links);
     queue_depths(&mut rowed, &columns, &links);
     for (source, part) in parts.iter_mut().enumerate() {
         for (sensor, values) in std::mem::take(&mut part.gathered.sensors) {
@@ -299,6 +301,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
         row_of_lane,
         links,
         names,
+        derived: Derived::default(),
     })
 }
 
@@ -378,7 +381,7 @@ impl Sensed {
 }
 
 /// A key of the page: those of a second trace are others than those of the first.
-fn prefixed(source: usize, key: String) -> String {
+pub(crate) fn prefixed(source: usize, key: String) -> String {
     if source == 0 { key } else { format!("b.{key}") }
 }
 
@@ -492,22 +495,48 @@ impl Rowed {
     }
 }
 
-/// Adds to each GPU how many operations wait for it or run there: from the begin of their call to their end. Where clocks disagree an
-/// operation may have ended before its call: that never waited.
-fn queue_depths(rowed: &mut Rowed, columns: &Columns, links: &Links) {
-    let group_of: FxHashMap<usize, usize> = rowed
-        .groups
-        .iter()
-        .enumerate()
-        .filter(|(_, group)| group.is_gpu)
+/// The group of each track: of GPUs, or of processes.
+fn groups_of_tracks(rowed: &Rowed, columns: &Columns, are_gpus: bool) -> FxHashMap<usize, usize> {
+    let groups = rowed.groups.iter().enumerate().filter(|(_, group)| group.is_gpu == are_gpus);
+    groups
         .flat_map(|(number, group)| {
             group.tracks.iter().flat_map(|track| &track.rows).map(move |row| (number, *row))
         })
         .filter_map(|(number, row)| match rowed.rows[row as usize].shown {
             Shown::Lane(lane) => Some((columns.lanes()[lane].track as usize, number)),
-            Shown::Busy(_) | Shown::Counter(_) => None,
+            Shown::Busy(_) | Shown::Counter(_) | Shown::Picked(_) => None,
         })
-        .collect();
+        .collect()
+}
+
+/// Says of each GPU on which host it is: that of a process that used it, where the trace has several hosts.
+fn hosts_of_gpus(rowed: &mut Rowed, columns: &Columns, links: &Links) {
+    if rowed.groups.iter().all(|group| group.host.is_none()) {
+        return;
+    }
+    let of_gpus = groups_of_tracks(rowed, columns, true);
+    let of_processes = groups_of_tracks(rowed, columns, false);
+    let mut left: Vec<usize> = (0..rowed.groups.len()).filter(|group| rowed.groups[*group].is_gpu).collect();
+    let group = |of: &FxHashMap<usize, usize>, event: u32| {
+        of.get(&(columns.lanes()[columns.lane_of(event)].track as usize)).copied()
+    };
+    for (call, op) in links.pairs() {
+        if left.is_empty() {
+            break;
+        }
+        let Some(gpu) = group(&of_gpus, *op).filter(|gpu| left.contains(gpu)) else { continue };
+        if let Some(host) = group(&of_processes, *call).and_then(|process| rowed.groups[process].host.clone())
+        {
+            rowed.groups[gpu].host = Some(host);
+            left.retain(|other| *other != gpu);
+        }
+    }
+}
+
+/// Adds to each GPU how many operations wait for it or run there: from the begin of their call to their end. Where clocks disagree an
+/// operation may have ended before its call: that never waited.
+fn queue_depths(rowed: &mut Rowed, columns: &Columns, links: &Links) {
+    let group_of = groups_of_tracks(rowed, columns, true);
     let mut times: BTreeMap<usize, [Vec<u64>; 2]> = BTreeMap::new();
     let mut last: Option<(usize, usize)> = None;
     for (call, op) in links.pairs() {

@@ -5,6 +5,7 @@
 //! | `access.rs` | who may ask, and what the browser is told not to do |
 //! | `answers.rs` | what is asked, and the answers |
 //! | `assets.rs` | the files of the page |
+//! | `panes.rs` | answers that read the file for a pane: SQL, reports, trees, code |
 //! | `browser.rs` | opening the page |
 //! | `reader.rs` | the thread that reads the traces |
 //! | `published.rs` | what is shown now, and its number |
@@ -15,6 +16,7 @@ mod answers;
 pub(crate) mod assets;
 mod browser;
 mod compared;
+mod panes;
 mod published;
 mod reader;
 #[cfg(test)]
@@ -27,8 +29,8 @@ use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -37,6 +39,7 @@ use rpd_postprocess::notes::Notes;
 use rpd_postprocess::trace;
 
 use crate::gathering::Progress;
+use crate::kernel_code::Disassembler;
 use crate::pool::Pool;
 use compared::Compared;
 use published::Published;
@@ -59,6 +62,10 @@ pub(crate) struct Served {
     progress: Progress,
     /// Connections to each trace.
     pools: Vec<Pool>,
+    files: Vec<PathBuf>,
+    disassembler: OnceLock<Disassembler>,
+    /// Held by who works long on a file: one at a time, so that the machine has something left for the timeline.
+    at_work: Mutex<()>,
     /// Whether the trace may grow.
     is_live: bool,
     has_ended: AtomicBool,
@@ -141,12 +148,22 @@ impl Server {
             compared: Compared::default(),
             progress: Progress::default(),
             pools: files.iter().map(|file| Pool::of(file)).collect::<Result<_>>()?,
+            files: files.to_vec(),
+            disassembler: OnceLock::new(),
+            at_work: Mutex::new(()),
             is_live,
             has_ended: AtomicBool::new(false),
             begun: Instant::now(),
             asked_ms: AtomicU64::new(0),
         });
         Ok(Server { traces, listener, served, address })
+    }
+
+    /// Lets the page show instructions, which what `disassembler` starts tells.
+    #[must_use]
+    pub fn disassembling(self, disassembler: Disassembler) -> Server {
+        self.served.disassembler.get_or_init(|| disassembler);
+        self
     }
 
     /// Where the page is.

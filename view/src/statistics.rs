@@ -9,6 +9,20 @@ use crate::timeline::Timeline;
 /// Names in an answer.
 const MOST_NAMES: usize = 500;
 
+/// Events of a list.
+const MOST_EVENTS: usize = 10_000;
+
+/// Bins of a histogram begin at 1, 2 and 5 times these, ns: up to 500 s.
+const STEPS: [u64; 12] = {
+    let mut steps = [1; 12];
+    let mut at = 1;
+    while at < steps.len() {
+        steps[at] = steps[at - 1] * 10;
+        at += 1;
+    }
+    steps
+};
+
 /// Durations of events, ns. Those of events that reach out of the time count whole.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Durations {
@@ -54,6 +68,34 @@ pub struct OfName {
     pub durations: Durations,
 }
 
+/// Events of a length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Bin {
+    /// The shortest that counts, ns.
+    pub from_ns: u64,
+    /// The shortest that does not count any more, ns; none of the last bin.
+    pub to_ns: Option<u64>,
+    /// How many.
+    pub count: u64,
+}
+
+/// The bins of durations in ascending order.
+fn histogram(sorted: &[u64]) -> Vec<Bin> {
+    let below = |ns: u64| sorted.partition_point(|duration| *duration < ns);
+    let edges = STEPS.iter().flat_map(|power| [1, 2, 5].map(|step| step * power));
+    let edges: Vec<u64> = std::iter::once(0).chain(edges).collect();
+    let bins = edges.iter().enumerate().map(|(at, from_ns)| {
+        let to_ns = edges.get(at + 1).copied();
+        let count = (to_ns.map_or(sorted.len(), below) - below(*from_ns)) as u64;
+        Bin { from_ns: *from_ns, to_ns, count }
+    });
+    let mut bins: Vec<Bin> = bins.skip_while(|bin| bin.count == 0).collect();
+    while bins.last().is_some_and(|bin| bin.count == 0) {
+        bins.pop();
+    }
+    bins
+}
+
 /// What is known of a selection.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Statistics {
@@ -62,6 +104,12 @@ pub struct Statistics {
     pub durations: Durations,
     /// How long any of them runs inside of the time, ns.
     pub busy_ns: u64,
+    /// How many run at once, in the mean of that.
+    pub concurrency: f64,
+    /// How many run at once at most.
+    pub most_at_once: u64,
+    /// How many are how long, from the first bin that has any to the last.
+    pub histogram: Vec<Bin>,
     /// By name.
     pub names: Vec<OfName>,
     /// How many names there are.
@@ -153,8 +201,13 @@ impl Selection<'_> {
     }
 }
 
+/// Number of an event's name, and its duration.
+type Named = (u32, u64);
+/// A begin and an end, ns.
+type Times = (u64, u64);
+
 /// The events of a selection, each once: name and duration, and the part of its times that is inside.
-fn events(timeline: &Timeline, selection: &Selection<'_>) -> (Vec<(u32, u64)>, Vec<(u64, u64)>) {
+fn times(timeline: &Timeline, selection: &Selection<'_>) -> (Vec<Named>, Vec<Times>) {
     let Selection { from, to, .. } = *selection;
     let columns = &timeline.columns;
     let is_name = selection.names(timeline);
@@ -184,28 +237,27 @@ fn by_name(durations: &[(u32, u64)]) -> Vec<OfName> {
     of_name.collect()
 }
 
-fn of_all(durations: Vec<(u32, u64)>) -> Durations {
-    let mut all: Vec<u64> = durations.into_iter().map(|(_, ns)| ns).collect();
-    all.sort_unstable();
-    Durations::of(&all)
-}
-
 /// The durations of the events of a selection: of all, and of those of each name.
 pub fn durations_of_names(timeline: &Timeline, selection: &Selection<'_>) -> (Durations, Vec<OfName>) {
-    let (durations, _) = events(timeline, selection);
+    let (durations, _) = times(timeline, selection);
     let names = by_name(&durations);
-    (of_all(durations), names)
+    let mut all: Vec<u64> = durations.into_iter().map(|(_, ns)| ns).collect();
+    all.sort_unstable();
+    (Durations::of(&all), names)
 }
 
 /// Statistics of a selection, its names in this order. Each event counts once.
 pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_ascending: bool) -> Statistics {
-    let (durations, mut times) = events(timeline, selection);
+    let (durations, mut times) = times(timeline, selection);
     times.sort_unstable();
-    let (mut busy_ns, mut until) = (0, 0);
-    for (start, end) in times {
-        busy_ns += end.saturating_sub(start.max(until));
-        until = until.max(end);
+    let (mut busy_ns, mut until, mut spent_ns) = (0, 0, 0_u128);
+    for (start, end) in &times {
+        busy_ns += end.saturating_sub(*start.max(&until));
+        until = until.max(*end);
+        spent_ns += u128::from(end.saturating_sub(*start));
     }
+    let concurrency = if busy_ns == 0 { 0.0 } else { spent_ns as f64 / busy_ns as f64 };
+    let most_at_once = most_at_once(times);
     let mut names = by_name(&durations);
     names.sort_by(|one, other| {
         let (a, b) = (&one.durations, &other.durations);
@@ -223,7 +275,87 @@ pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_asc
     });
     let all_names = names.len() as u64;
     names.truncate(MOST_NAMES);
-    Statistics { durations: of_all(durations), busy_ns, names, all_names }
+    let mut all: Vec<u64> = durations.into_iter().map(|(_, ns)| ns).collect();
+    all.sort_unstable();
+    let (histogram, durations) = (histogram(&all), Durations::of(&all));
+    Statistics { durations, busy_ns, concurrency, most_at_once, histogram, names, all_names }
+}
+
+/// What a list of events is ordered by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Their begin, the earliest first.
+    #[default]
+    Start,
+    /// How long they take, the longest first.
+    Duration,
+}
+
+/// Events one by one: each column has a value for each of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// How many there are.
+    pub all: u64,
+    /// The events.
+    pub event: Vec<u32>,
+    /// Their begin, ns.
+    pub start_ns: Vec<u64>,
+    /// Their duration, ns.
+    pub duration_ns: Vec<u64>,
+    /// Numbers of their names.
+    pub name: Vec<u32>,
+    /// Their rows.
+    pub row: Vec<Option<u32>>,
+    /// Their ids in the trace, as texts: numbers of the page are not exact so far.
+    pub id: Vec<String>,
+}
+
+/// The first events of a selection in an order.
+pub fn events(timeline: &Timeline, selection: &Selection<'_>, order: Order) -> Listed {
+    let Selection { from, to, .. } = *selection;
+    let columns = &timeline.columns;
+    let is_name = selection.names(timeline);
+    let mut found: Vec<u32> = Vec::new();
+    for lane in selection.lanes(timeline) {
+        found.extend(columns.within(lane, from, to).filter(|event| {
+            let (start, end) = columns.times(*event);
+            is_name[columns.name(*event) as usize] && (end > from || start >= from)
+        }));
+    }
+    let all = found.len() as u64;
+    let key = |event: &u32| {
+        let first = if order == Order::Duration { u64::MAX - columns.duration(*event) } else { 0 };
+        (first, columns.times(*event).0, *event)
+    };
+    if found.len() > MOST_EVENTS {
+        found.select_nth_unstable_by_key(MOST_EVENTS, key);
+        found.truncate(MOST_EVENTS);
+    }
+    found.sort_unstable_by_key(key);
+    Listed {
+        all,
+        start_ns: found.iter().map(|event| columns.times(*event).0).collect(),
+        duration_ns: found.iter().map(|event| columns.duration(*event)).collect(),
+        name: found.iter().map(|event| columns.name(*event)).collect(),
+        row: found.iter().map(|event| timeline.row_of_lane[columns.lane_of(*event)]).collect(),
+        id: found.iter().map(|event| columns.id(*event).to_string()).collect(),
+        event: found,
+    }
+}
+
+/// How many of the times, which are sorted by their begin, overlap at most. What takes no time is nowhere.
+fn most_at_once(times: Vec<(u64, u64)>) -> u64 {
+    let mut ends: Vec<u64> = times.iter().filter(|(start, end)| end > start).map(|(_, end)| *end).collect();
+    ends.sort_unstable();
+    let (mut ended, mut most) = (0, 0);
+    for (begun, (start, _)) in times.into_iter().filter(|(start, end)| end > start).enumerate() {
+        while ends[ended] <= start {
+            ended += 1;
+        }
+        most = most.max(begun + 1 - ended);
+    }
+    most as u64
 }
 
 /// One of the events of a name.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::columns::{Busy, Columns, Lane};
 use crate::counters::Counter;
+use crate::derived::{Derived, Picked};
 use crate::links::Links;
 use crate::names::Name;
 use crate::pyramid::{Pyramid, Run};
@@ -77,6 +78,8 @@ pub enum Shown {
     Busy(Busy),
     /// A number over time.
     Counter(Box<Counter>),
+    /// Spans that were worked out of events.
+    Picked(Picked),
 }
 
 /// A row of pixels on the page, known by its number.
@@ -93,7 +96,7 @@ impl Row {
     pub fn lane(&self) -> Option<usize> {
         match self.shown {
             Shown::Lane(lane) => Some(lane),
-            Shown::Busy(_) | Shown::Counter(_) => None,
+            Shown::Busy(_) | Shown::Counter(_) | Shown::Picked(_) => None,
         }
     }
 
@@ -101,7 +104,7 @@ impl Row {
     pub fn bytes(&self) -> usize {
         match &self.shown {
             Shown::Counter(counter) => counter.bytes(),
-            Shown::Lane(_) | Shown::Busy(_) => self.pyramid.bytes(),
+            Shown::Lane(_) | Shown::Busy(_) | Shown::Picked(_) => self.pyramid.bytes(),
         }
     }
 }
@@ -152,6 +155,20 @@ pub struct Source {
     pub ops_by_id: Vec<u32>,
 }
 
+impl Source {
+    /// A time of the trace's clock on the timeline; none before its begin.
+    pub fn time(&self, clock_ns: i64) -> Option<u64> {
+        let since = i128::from(clock_ns) - i128::from(self.first_ns) + i128::from(self.shift_ns);
+        u64::try_from(since).ok()
+    }
+
+    /// A time of the timeline on the trace's clock.
+    pub fn clock(&self, time_ns: u64) -> i64 {
+        let clock = i128::from(self.first_ns) - i128::from(self.shift_ns) + i128::from(time_ns);
+        clock.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+}
+
 /// All of it.
 #[derive(Debug)]
 pub struct Timeline {
@@ -175,27 +192,35 @@ pub struct Timeline {
     pub links: Links,
     /// Names by number.
     pub names: Vec<Name>,
+    /// Rows that are worked out when they are asked for.
+    pub derived: Derived,
 }
 
 impl Timeline {
+    /// The row with this number, which may be one that was worked out.
+    pub fn row(&self, number: u32) -> Option<&Row> {
+        self.rows.get(number as usize).or_else(|| self.derived.row(number))
+    }
+
     /// The runs of a row.
     pub fn runs(&self, row: u32, level: u8, buckets: std::ops::Range<u64>) -> Vec<Run> {
-        let Some(Row { shown, pyramid }) = self.rows.get(row as usize) else { return Vec::new() };
+        let Some(Row { shown, pyramid }) = self.row(row) else { return Vec::new() };
         match shown {
             Shown::Lane(lane) => {
                 let lane = &self.columns.lanes()[*lane];
                 pyramid.runs(&self.columns.of_lane(lane), level, buckets)
             }
             Shown::Busy(busy) => pyramid.runs(busy, level, buckets),
+            Shown::Picked(picked) => pyramid.runs(picked, level, buckets),
             Shown::Counter(_) => Vec::new(),
         }
     }
 
     /// The counter that a row shows.
     pub fn counter(&self, row: u32) -> Option<&Counter> {
-        match &self.rows.get(row as usize)?.shown {
+        match &self.row(row)?.shown {
             Shown::Counter(counter) => Some(counter),
-            Shown::Lane(_) | Shown::Busy(_) => None,
+            Shown::Lane(_) | Shown::Busy(_) | Shown::Picked(_) => None,
         }
     }
 
@@ -229,8 +254,9 @@ impl Timeline {
 
     /// The first event of a row.
     pub fn first_of(&self, row: u32) -> Option<u32> {
-        match self.rows.get(row as usize)?.shown {
-            Shown::Lane(lane) => Some(self.columns.lanes()[lane].events.start),
+        match &self.row(row)?.shown {
+            Shown::Lane(lane) => Some(self.columns.lanes()[*lane].events.start),
+            Shown::Picked(picked) => picked.at(0, u64::MAX).map(|(_, _, event)| event),
             Shown::Busy(_) | Shown::Counter(_) => None,
         }
     }

@@ -14,6 +14,7 @@ use crate::args::value;
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
+use crate::verb::disassembler;
 
 /// Show a trace as a timeline in the browser
 ///
@@ -69,7 +70,7 @@ impl View {
         }
         let serving = Serving { files, is_live: *live, listen: *listen, port: *port };
         let notes = notes();
-        let server = Server::of(&serving, &*notes)?;
+        let server = Server::of(&serving, &*notes)?.disassembling(disassembler::command);
         drop(notes);
         let (url, address) = (server.url(), server.address());
         output::write(|out| writeln!(out, "{url}"))?;

@@ -151,7 +151,7 @@ const COUNTED_OBJECT: &str = "5045e998fac758d32cf58b9c76d0ad4a5cd4ce020a6ec86d3d
 
 /// A trace of `reduces` of that code object (counting.hip there) in 4 workgroups of 256 work-items, of which 1000 have a number: blocks,
 /// and the waves and lanes that the source makes enter them. The code object is saved beside it.
-fn of_reduces(dir: &Dir) -> String {
+pub(crate) fn of_reduces(dir: &Dir) -> String {
     let mut sql = rpd_sql::ext::RECORDERS.concat();
     sql += include_str!("../../../sql/ext/codeobject.sql");
     sql += &format!(

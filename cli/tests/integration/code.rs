@@ -518,7 +518,7 @@ const OTHER_SHA256: &str = "bd686abf266aa6e4b6011a4c38e45f1b5476c9eb55d647545402
 const CANDIDATES: [&str; 2] = ["fast/plain.hsaco", "triton/plain.hsaco"];
 
 /// A trace of a gfx906: `plain` of the program twice, and five times a candidate: two builds, one that the trace says nothing more of.
-fn replaced_trace(dir: &Dir) {
+pub(crate) fn replaced_trace(dir: &Dir) {
     let mut rows = rpd_sql::ext::RECORDERS.concat();
     let cache = dir.path("builds");
     let cache = cache.display();

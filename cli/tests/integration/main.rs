@@ -103,4 +103,6 @@ mod variability;
 #[cfg(feature = "view")]
 mod view;
 #[cfg(feature = "view")]
+mod view_panes;
+#[cfg(feature = "view")]
 mod webdriver;

@@ -16,13 +16,13 @@ use crate::harness::Dir;
 use crate::webdriver::Browser;
 
 /// A server that ends with this.
-struct Viewed {
+pub(crate) struct Viewed {
     command: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Viewed {
-    fn start(dir: &Dir, arguments: &[&str]) -> Viewed {
+    pub(crate) fn start(dir: &Dir, arguments: &[&str]) -> Viewed {
         let mut command = dir.rpd(&[&["view", "--no-open"], arguments].concat());
         let mut command = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
@@ -60,7 +60,7 @@ impl Drop for Viewed {
 }
 
 /// A page whose tiles have all come.
-fn opened(browser: &Browser, url: &str) {
+pub(crate) fn opened(browser: &Browser, url: &str) {
     browser.open(url);
     browser.wait("Boolean(window.rpdTest) && rpdTest.isWhole()");
 }
@@ -166,9 +166,9 @@ fn longest_ops(trace: &Connection, most: i64) -> Vec<Expected> {
 }
 
 /// Middle of the plot's box of the selected event, in the window.
-const SELECTED: &str = "(() => { const box = document.getElementById('plot').getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; })()";
+pub(crate) const SELECTED: &str = "(() => { const box = document.getElementById('plot').getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; })()";
 
-fn numbers(value: &Value) -> Vec<f64> {
+pub(crate) fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
 }
 
@@ -876,6 +876,8 @@ fn an_exported_page_says_and_draws_what_the_server_does() {
                 "rpdTest.server.search('re:^hip.*Launch')",
                 "rpdTest.server.statistics([1e5, 3e8], null, { by: 'p99', ascending: true, sort: 'operations' })",
                 "rpdTest.server.statistics([0, 5e8], null, { by: 'name', q: 'e' })",
+                "rpdTest.server.events([1e5, 3e8], null, { sort: 'operations', order: 'duration' })",
+                "rpdTest.server.events([0, 5e8], null, { q: 'e', order: 'start' })",
                 "rpdTest.server.next([0, 5e8], null, { name: 1 })",
                 "rpdTest.server.next([0, 5e8], null, { name: 1, after: 7, back: true })",
                 "Promise.all([0, 9, 99, 999].map((event) => rpdTest.server.event({ event, brief: true })))",

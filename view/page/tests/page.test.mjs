@@ -91,7 +91,7 @@ test("a view never leaves the trace, and zooming keeps what is under the pointer
 test("the address says what is looked at, and what is wrong in it is left out", () => {
   const next = numbers(2);
   for (let turn = 0; turn < 300; turn += 1) {
-    const state = {
+    const state = { ...START,
       t: next(2) ? [next(1000) - 500, 1000 + next(1e9)] : null,
       sel: [null, "op:4294967297", "call:-3", "b.op:7"][next(4)],
       range: next(2) ? [next(10), 10 + next(10)] : null,

@@ -23,12 +23,12 @@ use serde::{Deserialize, Serialize};
 
 use super::compared::Alignment;
 use super::published::Now;
-use super::{Served, assets};
+use super::{Served, assets, panes};
 use crate::delta;
 use crate::details;
 use crate::pool::Pool;
 use crate::search;
-use crate::statistics::{self, By, Selection, Sort};
+use crate::statistics::{self, By, Order, Selection, Sort};
 use crate::tiles::{self, Asked};
 use crate::timeline::{Facts, Group, Row, Source, Timeline};
 
@@ -59,7 +59,9 @@ pub(super) fn routes(served: Arc<Served>) -> Router<Arc<Served>> {
         .route("/{token}/search", get(find))
         .route("/{token}/statistics", get(statistics))
         .route("/{token}/next", get(next_of_name))
+        .route("/{token}/events", get(events))
         .route("/{token}/deltas", get(deltas))
+        .merge(panes::routes())
         .route("/{token}/", get(async || page("index.html")))
         .route("/{token}/alive", get(async || StatusCode::NO_CONTENT))
         .route_layer(numbered)
@@ -75,7 +77,7 @@ fn page(file: &str) -> Response {
     }
 }
 
-fn failure(status: StatusCode, why: &str) -> Response {
+pub(super) fn failure(status: StatusCode, why: &str) -> Response {
     #[derive(Serialize)]
     struct Failure<'a> {
         error: &'a str,
@@ -84,7 +86,7 @@ fn failure(status: StatusCode, why: &str) -> Response {
 }
 
 /// The parameters of a question; what is wrong with them is said as a failure.
-struct Parameters<T>(T);
+pub(super) struct Parameters<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
     type Rejection = Response;
@@ -116,7 +118,7 @@ pub(super) fn answer(headers: &HeaderMap, kind: &'static str, content: Vec<u8>) 
     response
 }
 
-fn json(headers: &HeaderMap, content: &impl Serialize) -> Response {
+pub(super) fn json(headers: &HeaderMap, content: &impl Serialize) -> Response {
     match serde_json::to_vec(content) {
         Ok(content) => answer(headers, "application/json", content),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
@@ -124,7 +126,7 @@ fn json(headers: &HeaderMap, content: &impl Serialize) -> Response {
 }
 
 /// Why there is no answer.
-struct Refused(StatusCode, String);
+pub(super) struct Refused(pub(super) StatusCode, pub(super) String);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
@@ -133,7 +135,7 @@ impl IntoResponse for Refused {
 }
 
 /// The timeline, once there is one.
-fn timeline(served: &Served) -> Result<Arc<Timeline>, Refused> {
+pub(super) fn timeline(served: &Served) -> Result<Arc<Timeline>, Refused> {
     match served.published.now().timeline {
         Some(Ok(timeline)) => Ok(timeline),
         Some(Err(error)) => Err(Refused(StatusCode::INTERNAL_SERVER_ERROR, error)),
@@ -142,7 +144,7 @@ fn timeline(served: &Served) -> Result<Arc<Timeline>, Refused> {
 }
 
 /// Works out an answer beside the thread that takes questions.
-async fn worked_out(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+pub(super) async fn worked_out(work: impl FnOnce() -> Response + Send + 'static) -> Response {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|_| failure(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be worked out"))
@@ -423,7 +425,8 @@ async fn event(
         if brief != Some(true) {
             let completed = served.pool(found.source).and_then(Pool::get).and_then(|connection| {
                 let (trace, version) = &*connection;
-                details::complete(&mut found, trace, *version)
+                details::complete(&mut found, trace, *version)?;
+                details::remember(&mut found, timeline, trace)
             });
             if let Err(error) = completed {
                 return failure(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}"));
@@ -472,6 +475,9 @@ struct Selected {
     by: By,
     #[serde(default)]
     ascending: bool,
+    /// The order of events one by one.
+    #[serde(default)]
+    order: Order,
     /// Of the next event: its name, the one that it is behind, and whether it is in front of that.
     name: Option<u32>,
     after: Option<u32>,
@@ -509,6 +515,17 @@ async fn statistics(
 ) -> Response {
     of_selection(served, asked, move |timeline, selection, asked| {
         json(&headers, &statistics::statistics(timeline, selection, asked.by, asked.ascending))
+    })
+    .await
+}
+
+async fn events(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(asked): Parameters<Selected>,
+) -> Response {
+    of_selection(served, asked, move |timeline, selection, asked| {
+        json(&headers, &statistics::events(timeline, selection, asked.order))
     })
     .await
 }

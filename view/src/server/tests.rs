@@ -15,6 +15,8 @@ use tower::ServiceExt;
 
 use super::*;
 
+mod panes;
+
 struct Silent;
 
 impl Notes for Silent {
@@ -64,7 +66,11 @@ impl Tested {
     }
 
     fn of(directory: TempDir, files: &[std::path::PathBuf]) -> Tested {
-        let serving = Serving { files, is_live: false, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 };
+        Tested::with(directory, files, false)
+    }
+
+    fn with(directory: TempDir, files: &[std::path::PathBuf], is_live: bool) -> Tested {
+        let serving = Serving { files, is_live, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 };
         let Server { traces, served, address, .. } = Server::of(&serving, &Silent).unwrap();
         reader::whole(traces, &served);
         Tested { served, port: address.port(), directory }

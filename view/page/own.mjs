@@ -1,0 +1,80 @@
+// Lanes that the page makes of events it has: rows of an answer in SQL, hits of a search. Their rows have numbers below zero.
+
+const MOST_LANES = 24;
+
+/**
+ * @typedef {object} Own an event of such a lane
+ * @property {number} start ns
+ * @property {number} length ns
+ * @property {string} name
+ * @property {number | null} event the event of the trace that it is, if it is one
+ */
+
+/** Lanes for events, so that none covers another: each takes the first that is free; what finds none is counted. @param {Own[]} events */
+export function lanesOf(events) {
+  const sorted = [...events].sort((one, other) => one.start - other.start || other.length - one.length);
+  const lanes = [];
+  const ends = [];
+  let left = 0;
+  for (const event of sorted) {
+    let lane = ends.findIndex((end) => end <= event.start);
+    if (lane < 0) lane = ends.length;
+    if (lane >= MOST_LANES) {
+      left += 1;
+      continue;
+    }
+    if (lane === lanes.length) lanes.push([]);
+    lanes[lane].push(event);
+    ends[lane] = event.start + event.length;
+  }
+  return { lanes, left };
+}
+
+/** Times in which any of the events runs, by their begin. @param {Own[]} events */
+export function merged(events) {
+  const sorted = [...events].sort((one, other) => one.start - other.start);
+  const found = [];
+  for (const { start, length, name } of sorted) {
+    const last = found.at(-1);
+    if (last && start < last.start + last.length) last.length = Math.max(last.length, start + length - last.start);
+    else found.push({ start, length, name, event: null });
+  }
+  return found;
+}
+
+/** The names that lanes of the page use: numbers below zero, so that they are none of the trace's. */
+export class OwnNames {
+  constructor() {
+    this.of = new Map();
+    this.texts = [];
+  }
+
+  number(text) {
+    if (!this.of.has(text)) {
+      this.texts.push(text);
+      this.of.set(text, -this.texts.length);
+    }
+    return this.of.get(text);
+  }
+
+  text(number) {
+    return this.texts[-number - 1];
+  }
+}
+
+/** Events as one tile for all of the trace, whose buckets are 1 ns. @param {Own[]} events */
+export function tileOf(row, events, names) {
+  const column = (Kind, value) => Kind.from(events, value);
+  return {
+    level: 0,
+    tile: 0,
+    row,
+    event: column(Int32Array, (event, at) => event.event ?? -1 - at),
+    name: column(Int32Array, (event) => names.number(event.name)),
+    count: column(Uint32Array, () => 1),
+    first: column(Float64Array, (event) => event.start),
+    // What has no duration is seen all the same.
+    length: column(Float64Array, (event) => Math.max(event.length, 1)),
+    busy: column(Uint8Array, () => 255),
+  };
+}
