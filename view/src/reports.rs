@@ -7,7 +7,7 @@ use rpd_postprocess::moment::{Moment, TimeRange};
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::copies::Copies;
 use rpd_postprocess::report::gaps::Gaps;
-use rpd_postprocess::report::markers::Markers;
+use rpd_postprocess::report::markers::{MarkerNode, Markers};
 use rpd_postprocess::report::memory::Memory;
 use rpd_postprocess::report::queues::Queues;
 use rpd_postprocess::trace::contents::Contents;
@@ -120,10 +120,10 @@ pub fn report(
             made(serde_json::to_value(Memory::of((trace, version), &selected)?.processes)?, "memory")
         }
         Report::Markers => {
-            let mut found = Markers::of((trace, version), &selected, false)?;
+            let found = Markers::of((trace, version), &selected, false)?;
             let all = found.nodes.len();
-            found.nodes.truncate(MOST_NODES);
-            made(json!({ "nodes": found.nodes, "all": all }), "markers")
+            let nodes: Vec<MarkerNode> = found.nodes.take(MOST_NODES).collect();
+            made(json!({ "nodes": nodes, "all": all }), "markers")
         }
         Report::Sessions => {
             let contents = serde_json::to_value(Contents::of(file, trace, version)?)?;
