@@ -71,9 +71,10 @@ impl Watched {
         let (errors, ours) = io::pipe()?;
         command.stderr(ours);
         let form = form()?;
-        let mut streams = Vec::new();
-        streams.push(passed_on(output, io::stdout(), form.clone(), Arc::clone(&found))?);
-        streams.push(passed_on(errors, io::stderr(), form, Arc::clone(&found))?);
+        let streams = vec![
+            passed_on(output, io::stdout(), form.clone(), Arc::clone(&found))?,
+            passed_on(errors, io::stderr(), form, Arc::clone(&found))?,
+        ];
         Ok(Watched { streams, found })
     }
 

@@ -430,10 +430,10 @@ impl Record {
             Destination::File(trace) => Some(trace.path().to_path_buf()),
             Destination::PerProcess(_) => None,
         };
-        if let (Some(found), Some(trace)) = (watched.and_then(Watched::end), &trace) {
-            if let Err(error) = found.keep(trace) {
-                note(format_args!("cannot keep what the command said of its performance: {error:#}"));
-            }
+        if let (Some(found), Some(trace)) = (watched.and_then(Watched::end), &trace)
+            && let Err(error) = found.keep(trace)
+        {
+            note(format_args!("cannot keep what the command said of its performance: {error:#}"));
         }
         let report = RunReport::parse(&fs::read(report_file.path()).unwrap_or_default());
         let run = report_file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
