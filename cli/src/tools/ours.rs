@@ -66,12 +66,15 @@ const TOOLS: [(&str, Stands); 27] = [
     ("test_tools_B", Nothing(A_TEST)),
 ];
 
+/// In the name of a file: the first process of the trace.
+pub(crate) const PID: &str = "{pid}";
+
 /// A file that the recording is written out to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// A copy of the trace.
     Copy(PathBuf),
-    /// What `rpd export` with these arguments in front of the trace makes of it. `{pid}` in the name is the first process.
+    /// What `rpd export` with these arguments in front of the trace makes of it.
     Export(Vec<String>, PathBuf),
 }
 
@@ -206,7 +209,7 @@ impl Plan {
 fn rocprof_output(extension: &str) -> Result<String> {
     let host =
         fs::read_to_string("/proc/sys/kernel/hostname").context("cannot read the name of this host")?;
-    Ok(format!("rocprof_output/{}/{{pid}}_results.{extension}", host.trim()))
+    Ok(format!("rocprof_output/{}/{PID}_results.{extension}", host.trim()))
 }
 
 /// How gpu_info_profiler.py is asked to sample.

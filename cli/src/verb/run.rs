@@ -156,7 +156,10 @@ fn write(output: &Output, trace: &Path) -> Result<()> {
             Ok(copy.finish()?)
         }
         Output::Export(arguments, path) => {
-            let path = path.to_string_lossy().replace("{pid}", &first_process(trace)?);
+            let mut path = path.to_string_lossy().into_owned();
+            if path.contains(ours::PID) {
+                path = path.replace(ours::PID, &first_process(trace)?);
+            }
             let words = ["export"].into_iter().chain(arguments.iter().map(String::as_str));
             let words = words.map(OsString::from).chain([trace.into()]);
             super::run_line(words.chain(["--force".into(), "-o".into(), path.into()])).map(|_| ())

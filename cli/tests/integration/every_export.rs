@@ -155,7 +155,9 @@ fn values_that_cannot_be_are_left_out() {
 fn every_format_says_alike_what_cannot_be_written() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    for format in FORMATS.map(|(format, _)| format).into_iter().chain([&["parquet", "kernels"][..]]) {
+    // The trace has no markers: nothing is written of them.
+    let formats = FORMATS.map(|(format, _)| format).into_iter().filter(|format| !format.contains(&"markers"));
+    for format in formats.chain([&["parquet", "kernels"][..]]) {
         let export = |output| {
             dir.run(&[&["export", format[0], &trace], &format[1..], &["-o", output]].concat()).stderr.clone()
         };
