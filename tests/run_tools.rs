@@ -26,10 +26,10 @@ fn stacked_tools_have_their_files_from_one_run() {
     );
     dir.touch("go");
     running.finish().expect(0);
-    let kernels = "select count(*) from rocpd_op";
-    let recorded = dir.trace("rpd_output/trace.rpd").number(kernels);
+    let calls = "select count(*) from rocpd_api";
+    let recorded = dir.trace("rpd_output/trace.rpd").number(calls);
     assert!(recorded > 0);
-    assert_eq!(dir.trace("rocm_trace_lite_output/trace.db").number(kernels), recorded);
+    assert_eq!(dir.trace("rocm_trace_lite_output/trace.db").number(calls), recorded);
     let json: serde_json::Value =
         serde_json::from_slice(&fs::read(dir.path("rpd_output/trace.json")).unwrap()).unwrap();
     assert!(json["traceEvents"].as_array().is_some_and(|events| !events.is_empty()));
