@@ -281,6 +281,7 @@ pub(crate) fn aql_code_object(gfx: &str) -> PathBuf {
     let compiler = ["hipcc", "--genco", "-O2", &format!("--offload-arch={gfx}")];
     let bundle = compiled(&format!("aql_{gfx}.bundle"), "fixtures/programs/aql_kernel.hip", &compiler, &[]);
     let object = bundle.with_file_name(format!("aql_{gfx}.co"));
+    let _one = lock(&COMPILED);
     unbundle(&bundle, gfx, &object);
     object
 }
@@ -329,6 +330,7 @@ fn candidate_of(name: &str, source: &str, gfx: &str, options: &[&str]) -> PathBu
     let compiler = [&["hipcc", "--genco", "-O2", &arch], options].concat();
     let bundle = compiled(&format!("{name}.bundle"), source, &compiler, &[]);
     let object = bundle.with_file_name(format!("{name}.hsaco"));
+    let _one = lock(&COMPILED);
     unbundle(&bundle, gfx, &object);
     object
 }
@@ -337,9 +339,10 @@ fn candidate_of(name: &str, source: &str, gfx: &str, options: &[&str]) -> PathBu
 pub(crate) fn code_object(name: &str, gfx: &str) -> PathBuf {
     let file = program(name);
     let object = file.with_file_name(format!("{gfx}.hsaco"));
+    let _one = lock(&COMPILED);
     if name.ends_with(".co") {
         unbundle(&file, gfx, &object);
-    } else {
+    } else if !object.exists() {
         let section = file.with_file_name(format!("{gfx}.{}.fatbin", std::process::id()));
         let dump = format!("--dump-section=.hip_fatbin={}", section.display());
         tool("objcopy", &[&dump, file.to_str().unwrap(), "/dev/null"]);
@@ -349,9 +352,8 @@ pub(crate) fn code_object(name: &str, gfx: &str) -> PathBuf {
     object
 }
 
-/// Takes the code object for `gfx` out of a bundle of the compiler, once.
+/// Takes the code object for `gfx` out of a bundle of the compiler, once. One thread at a time: the caller has the lock.
 fn unbundle(bundle: &Path, gfx: &str, object: &Path) {
-    let _one = lock(&COMPILED);
     if object.exists() {
         return;
     }
