@@ -94,12 +94,17 @@ pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<(
     Ok(())
 }
 
-/// Variables for the command and the scripts, as the process would have them otherwise.
+/// Lists of places, to which a tool adds its own.
+const LISTS: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
+
+/// Variables for the command and the scripts. Where madengine puts a list of its own in the place of the one that is there, and the
+/// program loses its libraries, ours stands in front of it.
 pub(crate) fn variables(configuration: &Configuration) -> Vec<(String, String)> {
-    let is_other =
-        |(name, value): &(&String, &String)| env::var_os(name).is_none_or(|there| there != value.as_str());
-    let variables = configuration.environment.iter().filter(is_other);
-    variables.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let value = |(name, value): (&String, &String)| {
+        let there = env::var(name).ok().filter(|there| LISTS.contains(&name.as_str()) && !there.is_empty());
+        (name.clone(), there.map_or_else(|| value.clone(), |there| format!("{value}:{there}")))
+    };
+    configuration.environment.iter().map(value).collect()
 }
 
 #[cfg(test)]

@@ -290,7 +290,12 @@ impl Record {
     pub(super) fn record(self) -> Result<Recorded> {
         let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let library = preload::find_library()?;
-        let library_path = env::var_os("LD_LIBRARY_PATH");
+        // As the command would have it without the recorder.
+        let inherited = |name: &str| {
+            let of_tools = self.tooled.environment.iter().find(|(of_tools, _)| of_tools == name);
+            of_tools.map(|(_, value)| OsString::from(value)).or_else(|| env::var_os(name))
+        };
+        let library_path = inherited("LD_LIBRARY_PATH");
         let given = |name| env::var(name).ok().filter(|value| !value.is_empty());
         // The second is the name of an earlier version.
         let given = given("RPDT_HIP_CALLS").or_else(|| given("RPDT_HIP_DOOR")).unwrap_or_default();
@@ -337,7 +342,7 @@ impl Record {
         }
 
         let mut environment = vec![
-            ("LD_PRELOAD", preload::ld_preload(&preloaded, env::var_os("LD_PRELOAD").as_deref())),
+            ("LD_PRELOAD", preload::ld_preload(&preloaded, inherited("LD_PRELOAD").as_deref())),
             ("RPDT_FILENAME", destination.for_recorder()),
             // Absolute, because the command may change its directory.
             ("RPDT_REPORT", std::path::absolute(report_file.path())?.into()),

@@ -136,3 +136,18 @@ fn sensors_are_madengine_s_bytes() {
     let empty = dir.trace("empty.rpd", "");
     assert_eq!(export(&["power", &empty]).expect(0).says(&["--monitor power"]).stdout, "time\r\n");
 }
+
+#[test]
+fn lists_of_libraries_are_added_to_those_that_are_there() {
+    let dir = Dir::new();
+    let given = r#"[{"name": "rpd", "cmd": "env", "env_vars": {"LD_LIBRARY_PATH": "./of_the_tool", "LD_PRELOAD": "libm.so.6"}}]"#;
+    for options in [&["--force"][..], &["--exec"]] {
+        let shows = ["sh", "-c", "echo $LD_LIBRARY_PATH; echo $LD_PRELOAD"];
+        let mut command = dir.rpd(&tools(given, options, &shows));
+        let ran = ran(command.env("LD_LIBRARY_PATH", "/mine").env("LD_PRELOAD", "libdl.so.2"));
+        let lines: Vec<&str> = ran.expect(0).stdout.lines().collect();
+        assert!(lines[0].contains("./of_the_tool:/mine"), "{ran}");
+        assert!(lines[1].contains("libm.so.6:libdl.so.2"), "{ran}");
+        assert_eq!(lines[1].contains("librpd_tracer.so"), options == ["--force"], "{ran}");
+    }
+}
