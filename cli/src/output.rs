@@ -23,7 +23,7 @@ use crate::system::terminal::terminal_width;
 /// Columns of a terminal that does not know its size.
 const DEFAULT_WIDTH: usize = 80;
 
-pub(crate) const UNWRITABLE: &str = "cannot write to standard output";
+const UNWRITABLE: &str = "cannot write to standard output";
 
 /// Columns that a line for people may take: COLUMNS, or the terminal's. None in a pipe and in a file, where whoever reads can cut.
 pub(crate) fn line_width() -> Option<usize> {

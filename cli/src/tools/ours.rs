@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::configuration::{Configuration, Tool};
 
@@ -21,12 +21,10 @@ enum Stands {
     Rocprofv3,
     /// Perfetto's protobuf.
     Perfetto,
-    /// library_trace.csv with the calls of this library, and what it has of them.
+    /// Calls of this library, and what library_trace.csv has of them: MIOpen's commands are in its log alone, and RCCL has none.
     Library { library: &'static str, rows: &'static [&'static str] },
     /// What a sensor reads.
     Sensor { sensor: &'static str, prefix: &'static str },
-    /// Nothing: the reason.
-    Nothing(&'static str),
 }
 
 use Stands::*;
@@ -35,35 +33,35 @@ const COUNTERS: &str = "hardware counters are not recorded";
 const A_TEST: &str = "it is a test of madengine's own";
 const CSV_OF_ROCPROFV3: &str = "rpd writes none of rocprofv3's CSV files";
 
-/// The tools of madengine 2.1.1 (`scripts/common/tools.json`).
-const TOOLS: [(&str, Stands); 27] = [
-    ("rpd", Trace),
-    ("rocprof", Rocprofv3),
-    ("rocprof_hip_only", Rocprofv3),
-    ("rocprof_sys", Rocprofv3),
-    ("rocprofv3", Rocprofv3),
-    ("rocprofv3_lightweight", Rocprofv3),
-    ("rocprofv3_api_overhead", Rocprofv3),
-    ("rocprofv3_communication", Perfetto),
-    ("rocprofv3_perfetto", Perfetto),
-    ("rocprofv3_compute", Nothing(COUNTERS)),
-    ("rocprofv3_memory", Nothing(COUNTERS)),
-    ("rocprofv3_full", Nothing(COUNTERS)),
-    ("rocprofv3_pc_sampling", Nothing("program counters are not sampled")),
-    ("rocprofv3_agent", Nothing(CSV_OF_ROCPROFV3)),
-    ("rocprofv3_agent_counter", Nothing(COUNTERS)),
-    ("rocm_trace_lite", TraceLite),
-    ("rocm_trace_lite_default", TraceLite),
-    ("rocblas_trace", Library { library: "rocblas", rows: &["rocblas", "rocblas_function"] }),
-    ("hipblaslt_trace", Library { library: "hipblaslt", rows: &["hipblaslt"] }),
-    ("miopen_trace", Library { library: "miopen", rows: &["miopen"] }),
-    ("tensile_trace", Library { library: "rocblas", rows: &["tensile"] }),
-    ("rccl_trace", Library { library: "rccl", rows: &[] }),
-    ("gpu_info_power_profiler", Sensor { sensor: "power", prefix: "POWER_" }),
-    ("gpu_info_vram_profiler", Sensor { sensor: "vram", prefix: "VRAM_" }),
-    ("therock_check", Nothing("it looks at the installation, not at a run")),
-    ("test_tools_A", Nothing(A_TEST)),
-    ("test_tools_B", Nothing(A_TEST)),
+/// The tools of madengine 2.1.1 (`scripts/common/tools.json`), and why a recording cannot stand in for some.
+const TOOLS: [(&str, Result<Stands, &str>); 27] = [
+    ("rpd", Ok(Trace)),
+    ("rocprof", Ok(Rocprofv3)),
+    ("rocprof_hip_only", Ok(Rocprofv3)),
+    ("rocprof_sys", Ok(Rocprofv3)),
+    ("rocprofv3", Ok(Rocprofv3)),
+    ("rocprofv3_lightweight", Ok(Rocprofv3)),
+    ("rocprofv3_api_overhead", Ok(Rocprofv3)),
+    ("rocprofv3_communication", Ok(Perfetto)),
+    ("rocprofv3_perfetto", Ok(Perfetto)),
+    ("rocprofv3_compute", Err(COUNTERS)),
+    ("rocprofv3_memory", Err(COUNTERS)),
+    ("rocprofv3_full", Err(COUNTERS)),
+    ("rocprofv3_pc_sampling", Err("program counters are not sampled")),
+    ("rocprofv3_agent", Err(CSV_OF_ROCPROFV3)),
+    ("rocprofv3_agent_counter", Err(COUNTERS)),
+    ("rocm_trace_lite", Ok(TraceLite)),
+    ("rocm_trace_lite_default", Ok(TraceLite)),
+    ("rocblas_trace", Ok(Library { library: "rocblas", rows: &["rocblas", "rocblas_function"] })),
+    ("hipblaslt_trace", Ok(Library { library: "hipblaslt", rows: &["hipblaslt"] })),
+    ("miopen_trace", Ok(Library { library: "miopen", rows: &[] })),
+    ("tensile_trace", Ok(Library { library: "rocblas", rows: &["tensile"] })),
+    ("rccl_trace", Ok(Library { library: "rccl", rows: &[] })),
+    ("gpu_info_power_profiler", Ok(Sensor { sensor: "power", prefix: "POWER_" })),
+    ("gpu_info_vram_profiler", Ok(Sensor { sensor: "vram", prefix: "VRAM_" })),
+    ("therock_check", Err("it looks at the installation, not at a run")),
+    ("test_tools_A", Err(A_TEST)),
+    ("test_tools_B", Err(A_TEST)),
 ];
 
 /// In the name of a file: the first process of the trace.
@@ -114,7 +112,7 @@ pub(crate) fn is_known(name: &str) -> bool {
 
 /// The names of those that a recording can stand in for, for `--help`.
 pub(crate) fn recorded() -> impl Iterator<Item = &'static str> {
-    TOOLS.iter().filter(|(_, stands)| !matches!(stands, Nothing(_))).map(|(name, _)| *name)
+    TOOLS.iter().filter(|(_, stands)| stands.is_ok()).map(|(name, _)| *name)
 }
 
 impl Plan {
@@ -126,19 +124,15 @@ impl Plan {
         let mut plan = Plan::default();
         let (mut libraries, mut rows, mut sensors) = (Vec::new(), Vec::new(), Vec::new());
         let mut period: Option<Duration> = None;
-        let (mut library_file, mut writes_rows) = (PathBuf::from("library_trace.csv"), false);
+        let mut library_file = PathBuf::from("library_trace.csv");
         for tool in &configuration.tools {
-            let stands = TOOLS.iter().find(|(name, _)| *name == tool.name).map(|(_, stands)| *stands);
-            let Some(stands) = stands.filter(|stands| !matches!(stands, Nothing(_))) else {
-                let why = match stands {
-                    Some(Nothing(why)) => why,
-                    _ => "rpd does not know what it does",
-                };
-                bail!(
+            let known = TOOLS.iter().find(|(name, _)| *name == tool.name).map(|(_, stands)| *stands);
+            let stands = known.unwrap_or(Err("rpd does not know what it does")).map_err(|why| {
+                anyhow!(
                     "{}: a recording cannot stand in for it ({why}); --exec runs tools as configured",
                     tool.name
-                );
-            };
+                )
+            })?;
             if tool.has_own_command {
                 plan.notes.push(format!("{}: its cmd is not run, rpd records in its place", tool.name));
             }
@@ -159,8 +153,13 @@ impl Plan {
                 Perfetto => plan.export(&["perfetto"], &rocprof_output("pftrace")?),
                 Library { library, rows: of } => {
                     libraries.push(library);
+                    if of.is_empty() {
+                        plan.notes.push(format!(
+                            "{}: library_trace.csv has no rows of {library}; rpd libraries TRACE shows its calls",
+                            tool.name
+                        ));
+                    }
                     rows.extend_from_slice(of);
-                    writes_rows |= !of.is_empty();
                     if let Some(file) = tool.environment.get("OUTPUT_FILE").filter(|file| !file.is_empty()) {
                         library_file = file.into();
                     }
@@ -176,13 +175,12 @@ impl Plan {
                     }
                     plan.outputs.push(Output::Export(arguments, format!("{}_output.csv", tool.name).into()));
                 }
-                Nothing(_) => {}
             }
         }
         libraries.sort_unstable();
         libraries.dedup();
         plan.libraries = libraries.join(",");
-        if writes_rows {
+        if !rows.is_empty() {
             let of = format!("--libraries={}", rows.join(","));
             plan.outputs.push(Output::Export(vec!["library-trace".into(), of], library_file));
         }
@@ -233,9 +231,8 @@ impl Sampling {
             let own = [tool.environment.get(&prefixed), tool.environment.get(name), all.get(&prefixed)];
             own.into_iter().flatten().next().map(|value| value.trim()).filter(|value| !value.is_empty())
         };
-        let wrong = |name: &str, value: &str, wanted: &str| {
-            anyhow::anyhow!("{}: {name}={value} is not {wanted}", tool.name)
-        };
+        let wrong =
+            |name: &str, value: &str, wanted: &str| anyhow!("{}: {name}={value} is not {wanted}", tool.name);
         let rate = setting("SAMPLING_RATE").unwrap_or("0.1");
         let seconds = rate.parse::<f64>().ok().filter(|seconds| (0.001..=3600.0).contains(seconds));
         let seconds =
@@ -326,7 +323,7 @@ mod tests {
     fn what_a_recording_does_not_have_is_said() {
         for (name, stands) in TOOLS {
             let said = plan(name).map_err(|error| error.to_string());
-            assert_eq!(said.is_err(), matches!(stands, Nothing(_)), "{name}: {said:?}");
+            assert_eq!(said.is_err(), stands.is_err(), "{name}: {said:?}");
         }
     }
 }

@@ -645,7 +645,7 @@ fn both_formats_and_an_empty_trace() {
     dir.trace("empty.rpd", "");
     for format in ["object", "array"] {
         let ran = dir.run(&["export", "chrome", "--format", format, "empty.rpd"]);
-        ran.expect(0).says(&["empty.rpd has no such call"]);
+        ran.expect(0).says(&["empty.rpd holds no calls and no operations"]);
         serde_json::from_str::<Value>(&ran.stdout).unwrap();
     }
 }

@@ -161,4 +161,6 @@ fn a_region_of_nothing_is_an_export_of_nothing() {
             ran.says(&["t.rpd has no such call and no such operation"]);
         }
     }
+    let empty = dir.trace("empty.rpd", "");
+    dir.run(&["export", "chrome", &empty]).expect(0).says(&["empty.rpd holds no calls and no operations"]);
 }

@@ -287,6 +287,6 @@ fn several_processes_are_said_and_one_is_not() {
     assert!(one.expect(0).stderr.is_empty(), "{one}");
     dir.trace("empty.rpd", "");
     let empty = dir.run(&["export", "kineto", "empty.rpd"]);
-    empty.expect(0).says(&["empty.rpd has no such call"]);
+    empty.expect(0).says(&["empty.rpd holds no calls and no operations"]);
     serde_json::from_str::<Value>(&empty.stdout).unwrap();
 }

@@ -519,7 +519,11 @@ fn a_part_of_a_trace_and_an_empty_one() {
     dir.trace("empty.rpd", "");
     let output = dir.rpd(&["export", "perfetto", "empty.rpd"]).output().unwrap();
     assert!(output.status.success());
-    assert!(String::from_utf8(output.stderr).unwrap().starts_with("rpd: empty.rpd has no such call"));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .starts_with("rpd: empty.rpd holds no calls and no operations")
+    );
     assert!(load(&output.stdout).slices.is_empty());
 }
 

@@ -151,3 +151,26 @@ fn lists_of_libraries_are_added_to_those_that_are_there() {
         assert_eq!(lines[1].contains("librpd_tracer.so"), options == ["--force"], "{ran}");
     }
 }
+
+#[test]
+fn ranges_that_are_commands_are_configurations_and_others_are_not() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string (id, string) VALUES (1, ''), (2, 'UserMarker'), (3, 'hipblaslt-bench -m 4, -n 4'),
+            (4, 's_api = miopenConvolutionForward | handle = 0x1');
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
+            (1, 1, 1, 100, 110, 2, 3), (2, 1, 1, 120, 130, 2, 4), (3, 1, 1, 140, 150, 2, 3);",
+    );
+    let export = |arguments: &[&str]| {
+        let mut command =
+            dir.rpd(&[&["export", "library-trace", &trace, "--date", "today"], arguments].concat());
+        ran(command.env_remove("JENKINS_BUILD_NUMBER").env_remove("MAD_MODEL_NAME"))
+    };
+    let header = "jobid,created_date,model,library,config,calls\r\n";
+    let row = "0,today,,hipblaslt,\"hipblaslt-bench -m 4, -n 4\",2\r\n";
+    assert_eq!(export(&[]).expect(0).stdout, format!("{header}{row}"));
+    assert_eq!(export(&["--libraries", "hipblaslt,tensile"]).expect(0).stdout, format!("{header}{row}"));
+    assert_eq!(export(&["--libraries", "rocblas"]).expect(0).stdout, header);
+    export(&["--libraries", "cublas"]).expect(2);
+}

@@ -65,6 +65,14 @@ pub(crate) fn opened(browser: &Browser, url: &str) {
     browser.wait("Boolean(window.rpdTest) && rpdTest.isWhole()");
 }
 
+/// A trace in a browser, at a place of its page that begins with # or is empty; none where there is no browser.
+pub(crate) fn viewed_at(dir: &Dir, trace: &str, place: &str) -> Option<(Browser, Viewed)> {
+    let browser = Browser::start(dir)?;
+    let viewed = Viewed::start(dir, &[trace]);
+    opened(&browser, &format!("{}{place}", viewed.url));
+    Some((browser, viewed))
+}
+
 #[test]
 fn the_address_is_printed_and_ctrl_c_ends_it() {
     let dir = Dir::new();
@@ -533,9 +541,7 @@ fn sensors_and_queue_depth_are_drawn_and_told_exactly() {
              SELECT 'gpu', 0, 'power', 1000 + 2 * n, 1002 + 2 * n, iif(n = 33333, '300', 100 + n % 2) FROM N;"
         ),
     );
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &format!("{}#t=0,100000", viewed.url));
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#t=0,100000") else { return };
     let labels =
         browser.get("rpdTest.groups().flatMap((group) => group.counters.map((counter) => counter.label))");
     assert_eq!(labels, serde_json::json!(["queue depth", hostile, "power", "sclk", "vram"]));
@@ -696,9 +702,7 @@ fn the_table_follows_what_is_seen_and_its_names_lead_to_their_events() {
 fn marks_are_named_and_kept_in_the_address() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &format!("{}#t=0,400000000", viewed.url));
+    let Some((browser, viewed)) = viewed_at(&dir, &trace, "#t=0,400000000") else { return };
     let plot = numbers(&browser.get(SELECTED));
     let marks = || browser.get("JSON.stringify(rpdTest.state().marks)").as_str().unwrap().to_string();
     let drawn = |at: f64| {

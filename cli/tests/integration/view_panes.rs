@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::harness::Dir;
-use crate::view::{SELECTED, Viewed, numbers, opened};
+use crate::view::{SELECTED, Viewed, numbers, opened, viewed_at};
 use crate::webdriver::Browser;
 
 const ENTER: &str = "\u{e007}";
@@ -117,9 +117,7 @@ fn rows_of_an_answer_in_sql_are_a_lane_and_lead_to_their_events() {
 fn rows_are_pinned_hidden_moved_and_filtered_and_the_address_keeps_it() {
     let dir = Dir::new();
     let trace = dir.generated("t.rpd", &["--events", "3000", "--processes", "2"]);
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &viewed.url);
+    let Some((browser, viewed)) = viewed_at(&dir, &trace, "") else { return };
     let tool = |key: &str, tool: &str| {
         browser.get(&format!("document.querySelector('[data-key=\"{key}\"] [data-tool={tool}]').click()"))
     };
@@ -187,9 +185,7 @@ fn rows_are_pinned_hidden_moved_and_filtered_and_the_address_keeps_it() {
 fn cursors_measure_and_views_are_undone() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &format!("{}#t=0,400000000", viewed.url));
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#t=0,400000000") else { return };
     let plot = numbers(&browser.get(SELECTED));
     let at = |share: f64| browser.point((plot[0] + plot[2] * share, plot[1] + 80.0));
     at(0.25);
@@ -238,9 +234,7 @@ fn cursors_measure_and_views_are_undone() {
 fn the_tree_of_calls_is_that_of_the_export() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &format!("{}#tab=flame", viewed.url));
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#tab=flame") else { return };
     for of in ["gpu", "cpu"] {
         let lines = dir.run(&["export", "collapsed", "--time", of, &trace]).expect(0).stdout.clone();
         let mut roots = std::collections::BTreeMap::new();
@@ -289,9 +283,7 @@ fn reports_say_what_the_commands_say() {
     for pass in ["graph", "autograd"] {
         dir.run(&[pass, &trace]).expect(0);
     }
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &format!("{}#tab=reports", viewed.url));
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#tab=reports") else { return };
     let shows = |report: &str| {
         press(&browser, "#pane .controls", report);
         browser.wait("document.querySelectorAll('.report .virtual .rows .row').length > 0 && document.querySelector('#pane [role=status]').textContent.startsWith('Of ')");
@@ -453,9 +445,7 @@ fn the_code_of_a_kernel_has_its_instructions_blocks_and_counts() {
         )
         .unwrap();
     let listed = dir.run(&["code", "--cfg", "--disasm", "--json", "--kernel", "^reduces$", &trace]);
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &format!("{}#sel=op:1&tab=code", viewed.url));
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#sel=op:1&tab=code") else { return };
     browser.wait("document.querySelector('.code .title') !== null");
     let text = browser.get("document.querySelector('.code').innerText");
     let Ok(listed) = serde_json::from_str::<Value>(&listed.stdout) else {
@@ -594,9 +584,7 @@ fn names_are_texts_in_every_pane() {
 fn the_page_is_reached_by_keys_and_by_those_who_do_not_see_it() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");
-    let Some(browser) = Browser::start(&dir) else { return };
-    let viewed = Viewed::start(&dir, &[&trace]);
-    opened(&browser, &format!("{}#tab=selection", viewed.url));
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#tab=selection") else { return };
     browser.wait("document.querySelectorAll('.names tbody tr').length > 3");
     // Tab goes through all that can be done and leaves the timeline; what has the focus is seen, and has a name.
     browser.get("document.getElementById('query').focus()");

@@ -380,7 +380,8 @@ pub fn configurations_seen(
     each_call(trace, version, |row| {
         let Some((start, _)) = row.times.filter(|_| selected.has_call(row.id)) else { return Ok(()) };
         let command = match row.library.as_str() {
-            MARKED => Some((marked(&row.arguments), row.arguments)),
+            // What MIOpen's ranges say is no command.
+            MARKED => (marked(&row.arguments) == HIPBLASLT).then_some((HIPBLASLT, row.arguments)),
             library @ "rocblas" => bench::command(library, &row.function, &Arguments::of(&row.arguments))
                 .map(|command| ("rocblas", command)),
             _ => None,

@@ -1,21 +1,17 @@
 //! What the exports of rows have in common: which rows of which trace, and where they go.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rpd_postprocess::notes::SharedNotes;
 use rpd_postprocess::query::{Frame, Prepared, Questioned};
 use rpd_postprocess::region::Region;
-use rpd_postprocess::text::escape;
 
+use super::destination::OutputArgs;
 use crate::args::region::RegionArgs;
-use crate::output::file::OutputFile;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
@@ -46,12 +42,8 @@ pub(super) struct Asked {
     /// kernels, copies, apis, markers, a table, a view, or a query
     #[arg(value_name = "ROWS|QUERY", allow_hyphen_values = true)]
     rows: String,
-    /// Write to this file [default: standard output, also for -]
-    #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
-    /// Replace OUT if it exists; never a trace
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    to: OutputArgs,
     #[command(flatten)]
     region: RegionArgs,
 }
@@ -75,6 +67,9 @@ impl Asked {
         gzip: bool,
         write: impl FnOnce(Prepared<'_>, Destination<'_>) -> Result<u64>,
     ) -> Result<ExitCode> {
+        if !gzip {
+            self.to.refuse_gzip()?;
+        }
         let notes = notes();
         let region = Region::from(self.region);
         let mut trace = Questioned::open(&self.file, None, None, &notes)?;
@@ -96,59 +91,13 @@ impl Asked {
         };
         notes.show("running the query");
         let query = trace.prepare(&statement)?;
-        let rows = match self.output.as_deref().filter(|path| *path != Path::new("-")) {
-            None => {
-                let mut out = io::stdout();
-                let destination = Destination { out: &mut out, is_file: false, frame, notes: &notes };
-                explained(write(query, destination), "standard output")?
-            }
-            Some(path) => to_file(path, (gzip, self.force), &notes, |out| {
-                write(query, Destination { out, is_file: true, frame, notes: &notes })
-            })?,
-        };
+        let is_file = self.to.path().is_some();
+        let rows =
+            self.to.write(&*notes, |out| write(query, Destination { out, is_file, frame, notes: &notes }))?;
         drop((trace, notes));
         if rows == 0 {
             note("the export has no rows");
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn to_file(
-    path: &Path,
-    (gzip, force): (bool, bool),
-    notes: &SharedNotes,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<u64>,
-) -> Result<u64> {
-    let shown = escape(&path.to_string_lossy()).into_owned();
-    let is_packed = path.extension().is_some_and(|extension| extension == "gz");
-    if is_packed && !gzip {
-        bail!("{shown}: this format is not compressed by gzip; name a file that does not end in .gz");
-    }
-    if rpd_schema::identify(path).is_ok() {
-        bail!("{shown} is a trace, which stays: name another file");
-    }
-    if fs::metadata(path).is_ok_and(|there| there.is_file()) && !force {
-        bail!("{shown}: the file exists already; name another, or replace it with --force");
-    }
-    let cannot = || format!("cannot write {shown}");
-    let mut destination = OutputFile::at(path, &**notes).with_context(cannot)?;
-    let rows = if is_packed {
-        let mut packed = GzEncoder::new(destination.file(), Compression::fast());
-        let rows = explained(write(&mut packed), &shown)?;
-        packed.finish().with_context(cannot)?;
-        rows
-    } else {
-        explained(write(destination.file()), &shown)?
-    };
-    destination.finish().with_context(cannot)?;
-    Ok(rows)
-}
-
-/// Says what could not be written.
-fn explained(written: Result<u64>, output: &str) -> Result<u64> {
-    written.map_err(|error| match error.is::<io::Error>() {
-        true => error.context(format!("cannot write to {output}")),
-        false => error,
-    })
 }

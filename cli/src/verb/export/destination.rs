@@ -1,21 +1,22 @@
-//! Where an export of lines goes.
+//! Where an export goes: standard output, or a file that appears when it is complete.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rpd_postprocess::notes::Notes;
 use rpd_postprocess::text;
 
-use crate::output::UNWRITABLE;
 use crate::output::file::OutputFile;
-use crate::output::progress::notes;
 
 /// See the module.
 #[derive(Args)]
 pub(super) struct OutputArgs {
-    /// Write to this file [default: standard output, also for -]
+    /// Write to this file, compressed if its name ends in .gz [default: standard output, also for -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace OUT if it exists; never a trace
@@ -24,16 +25,41 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Writes there what `write` writes: a file appears when it is complete.
+    /// The file, if it is not standard output.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
+    /// Keeps formats that have a compression of their own from being compressed again.
+    ///
+    /// # Errors
+    /// When the file's name asks for it.
+    pub(super) fn refuse_gzip(&self) -> Result<()> {
+        match self.path().filter(|path| is_packed(path)) {
+            Some(path) => bail!(
+                "{}: this format is not compressed by gzip; name a file that does not end in .gz",
+                text::escape(&path.to_string_lossy())
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes there what `write` writes.
     ///
     /// # Errors
     /// When the file is there already, or cannot be written; what `write` fails with.
-    pub(super) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
-        let Some(path) = self.output.as_deref().filter(|path| *path != Path::new("-")) else {
-            let mut out = BufWriter::new(io::stdout().lock());
-            let written = write(&mut out).map_err(|error| explained(error, UNWRITABLE.to_string()))?;
-            out.flush().context(UNWRITABLE)?;
-            return Ok(written);
+    pub(super) fn write<T>(
+        &self,
+        notes: &dyn Notes,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T>,
+    ) -> Result<T> {
+        let Some(path) = self.path() else {
+            let mut out = io::stdout();
+            let flushed = write(&mut out).and_then(|written| {
+                out.flush()?;
+                Ok(written)
+            });
+            return explained(flushed, "standard output");
         };
         let shown = text::escape(&path.to_string_lossy()).into_owned();
         if rpd_schema::identify(path).is_ok() {
@@ -43,17 +69,28 @@ impl OutputArgs {
             bail!("{shown}: the file exists already; name another, or replace it with --force");
         }
         let cannot = || format!("cannot write {shown}");
-        let mut file = OutputFile::at(path, &*notes()).with_context(cannot)?;
-        let written = write(file.file()).map_err(|error| explained(error, cannot()))?;
+        let mut file = OutputFile::at(path, notes).with_context(cannot)?;
+        let written = if is_packed(path) {
+            let mut packed = GzEncoder::new(file.file(), Compression::fast());
+            let written = explained(write(&mut packed), &shown)?;
+            packed.finish().with_context(cannot)?;
+            written
+        } else {
+            explained(write(file.file()), &shown)?
+        };
         file.finish().with_context(cannot)?;
         Ok(written)
     }
 }
 
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "gz")
+}
+
 /// Says so where it is the output that has failed.
-fn explained(error: anyhow::Error, cannot: String) -> anyhow::Error {
-    match error.is::<io::Error>() {
-        true => error.context(cannot),
+fn explained<T>(written: Result<T>, output: &str) -> Result<T> {
+    written.map_err(|error| match error.is::<io::Error>() {
+        true => error.context(format!("cannot write to {output}")),
         false => error,
-    }
+    })
 }

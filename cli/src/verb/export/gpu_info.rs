@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rpd_postprocess::export::gpu_info::{self, Options};
-use rpd_postprocess::trace;
+use rpd_postprocess::{text, trace};
 
 use super::destination::OutputArgs;
 use crate::args::value;
@@ -69,11 +69,12 @@ impl GpuInfo {
             gpus: self.gpu,
             period_ns: i64::try_from(self.every.as_nanos()).unwrap_or(i64::MAX).max(1),
         };
-        let rows = self.to.write(|out| gpu_info::export(&trace, &options, out))?;
+        let rows = self.to.write(&*notes(), |out| gpu_info::export(&trace, &options, out))?;
         if rows == 0 {
             let sensor = options.sensor.name();
             note(format_args!(
-                "the trace has no readings of the sensor {sensor}; they are recorded with: rpd record --monitor {sensor} -- COMMAND"
+                "{} has no readings of the sensor {sensor}: rpd record --monitor {sensor} records them where the machine has that sensor",
+                text::escape(&self.file.to_string_lossy())
             ));
         }
         Ok(ExitCode::SUCCESS)

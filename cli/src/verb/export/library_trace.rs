@@ -116,8 +116,7 @@ impl LibraryTrace {
         let mut seen = trace_csv::Seen::default();
         match self.file {
             Some(file) => {
-                let notes = notes();
-                let (trace, version) = trace::open(&file, &*notes)?;
+                let (trace, version) = trace::open(&file, &*notes())?;
                 let selected = Region::from(self.region).select(&trace, version)?;
                 libraries::configurations_seen((&trace, version), &selected, &mut seen)
                     .with_context(|| format!("cannot read the library calls of {}", file.display()))?;
@@ -136,10 +135,12 @@ impl LibraryTrace {
             seen.retain(|library| self.libraries.iter().any(|wanted| wanted == library));
         }
         if seen.is_empty() {
-            note("no call of rocBLAS, hipBLASLt, MIOpen or Tensile was found: the file has a header alone");
+            note(
+                "no call of rocBLAS, hipBLASLt, MIOpen or Tensile was found: of library_trace.csv there is a header alone",
+            );
         }
         let job = self.csv.job();
-        self.csv.to.write(|out| Ok(seen.write(&job, out)?))?;
+        self.csv.to.write(&*notes(), |out| Ok(seen.write(&job, out)?))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -155,14 +156,14 @@ impl LibraryPerf {
         let selected = Region::from(self.region).select(&trace, version)?;
         let found = libraries::Libraries::of((&trace, version), &selected)
             .with_context(|| format!("cannot read the library calls of {}", self.file.display()))?;
-        drop((trace, notes));
+        drop(trace);
         if found.configurations.is_empty() {
             note(
                 "the trace holds no such calls of libraries; they are recorded with: rpd record --libraries all -- COMMAND",
             );
         }
         let job = self.csv.job();
-        self.csv.to.write(|out| Ok(write_perf(&job, &found.configurations, out)?))?;
+        self.csv.to.write(&*notes, |out| Ok(write_perf(&job, &found.configurations, out)?))?;
         Ok(ExitCode::SUCCESS)
     }
 }

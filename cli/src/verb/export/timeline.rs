@@ -1,13 +1,10 @@
 //! What the exports of timelines have in common: the trace, where it goes, what part of it, and what is said of it.
 
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rpd_postprocess::export::Exported;
 use rpd_postprocess::notes::Notes;
 use rpd_postprocess::region::Region;
@@ -16,8 +13,8 @@ use rpd_postprocess::trace;
 use rpd_schema::Version;
 use rusqlite::Connection;
 
+use super::destination::OutputArgs;
 use crate::args::region::RegionArgs;
-use crate::output::file::OutputFile;
 use crate::output::note::note;
 use crate::output::progress::notes;
 
@@ -26,12 +23,8 @@ use crate::output::progress::notes;
 pub(super) struct TimelineArgs {
     /// The trace
     file: PathBuf,
-    /// Write to this file, compressed if its name ends in .gz [default: standard output, also for -]
-    #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
-    /// Replace OUT if it exists; never a trace
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    to: OutputArgs,
     #[command(flatten)]
     region: RegionArgs,
 }
@@ -47,7 +40,7 @@ pub(super) struct Source<'a> {
 impl TimelineArgs {
     /// Where it goes to, if not to standard output.
     pub(super) fn path(&self) -> Option<&Path> {
-        self.output.as_deref().filter(|path| *path != Path::new("-"))
+        self.to.path()
     }
 
     /// Keeps bytes that are no text off a terminal.
@@ -69,8 +62,12 @@ impl TimelineArgs {
         self,
         export: impl FnOnce(&Source<'_>, &mut (dyn Write + Send)) -> Result<Exported>,
     ) -> Result<Exported> {
-        let (name, exported) = self.write(export)?;
-        tell(&name, exported);
+        let mut is_whole = false;
+        let (name, exported) = self.write(|source, out| {
+            is_whole = source.region.is_everything();
+            export(source, out)
+        })?;
+        tell(&name, is_whole, exported);
         Ok(exported)
     }
 
@@ -85,56 +82,32 @@ impl TimelineArgs {
         let notes = notes();
         let name = text::escape(&self.file.to_string_lossy()).into_owned();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let path = self.path().map(Path::to_path_buf);
         let region = self.region.into();
         let source = Source { file: &self.file, trace: (&trace, version), region: &region, notes: &*notes };
-        let exported = match path {
-            None => explained(export(&source, &mut io::stdout()), "standard output", &name)?,
-            Some(path) => {
-                let shown = text::escape(&path.to_string_lossy()).into_owned();
-                let there = fs::metadata(&path).ok();
-                if rpd_schema::identify(&path).is_ok() {
-                    bail!("{shown} is a trace, which stays: name another file");
-                }
-                if there.is_some_and(|there| there.is_file()) && !self.force {
-                    bail!("{shown}: the file exists already; name another, or replace it with --force");
-                }
-                let destination = OutputFile::at(&path, &*notes);
-                let mut destination = destination.with_context(|| format!("cannot write {shown}"))?;
-                let exported = if path.extension().is_some_and(|extension| extension == "gz") {
-                    let mut packed = GzEncoder::new(destination.file(), Compression::fast());
-                    let exported = explained(export(&source, &mut packed), &shown, &name)?;
-                    packed.finish().with_context(|| format!("cannot write {shown}"))?;
-                    exported
-                } else {
-                    explained(export(&source, destination.file()), &shown, &name)?
-                };
-                destination.finish().with_context(|| format!("cannot write {shown}"))?;
-                exported
-            }
-        };
+        let exported = self.to.write(&*notes, |out| {
+            export(&source, out).map_err(|error| match error.is::<io::Error>() {
+                true => error,
+                false => error.context(format!("cannot export {name}")),
+            })
+        })?;
         drop(notes);
         Ok((name, exported))
     }
 }
 
-/// Says what could not be written, or else not be read.
-fn explained<T>(exported: Result<T>, output: &str, trace: &str) -> Result<T> {
-    exported.map_err(|error| match error.is::<io::Error>() {
-        true => error.context(format!("cannot write to {output}")),
-        false => error.context(format!("cannot export {trace}")),
-    })
-}
-
 /// Says what is not in the export.
-fn tell(name: &str, Exported { calls, ops, impossible, no_numbers, .. }: Exported) {
+fn tell(name: &str, is_whole: bool, Exported { calls, ops, impossible, no_numbers, .. }: Exported) {
     note_impossible(name, impossible);
     if no_numbers > 0 {
         let values = counted(no_numbers, "value of a sensor is", "values of sensors are");
         note(format_args!("{name}: {values} left out: no numbers"));
     }
-    if calls + ops == 0 {
+    if calls + ops == 0 && is_whole {
+        note(format_args!("{name} holds no calls and no operations"));
+    } else if calls + ops == 0 {
         note(format_args!("{name} has no such call and no such operation; rpd info shows what it holds"));
+    } else if ops == 0 && is_whole {
+        note(format_args!("{name} holds no operations"));
     } else if ops == 0 {
         note(format_args!("{name} has no such operation; rpd info shows what it holds"));
     }
