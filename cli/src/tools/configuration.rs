@@ -108,7 +108,7 @@ impl Configuration {
     ) -> Result<Configuration> {
         let written = written(given)?;
         if written.tools.is_empty() {
-            bail!("the configuration names no tool");
+            bail!("the configuration names no tool; rpd run --help lists those that there are");
         }
         let mut configuration = Configuration::default();
         for entry in written.tools {

@@ -46,11 +46,11 @@ Examples:
   rpd run --tools context.json --exec -- bash run.sh", ours::recorded().collect::<Vec<_>>().join(", "))
 )]
 pub(crate) struct Run {
-    /// What is asked for: a file, JSON or a Python literal with madengine's list "tools", or names with commas between them
+    /// The tools: a file, JSON or a Python literal with madengine's list "tools", or names with commas between them
     #[arg(long, value_name = "TOOLS")]
     tools: String,
-    /// What tools are, where the configuration does not say: madengine's scripts/common/tools.json [default: that file here or in the
-    /// directory above]
+    /// The file that says what each tool runs, where the configuration does not: madengine's scripts/common/tools.json [default: that
+    /// file here or in the directory above]
     #[arg(long, value_name = "FILE")]
     definitions: Option<PathBuf>,
     /// The trace to record into [default: rpd_output/trace.rpd with the tool rpd, otherwise trace.rpd]
