@@ -61,7 +61,9 @@ impl<T: Send> Errands<T> {
 
     /// Waits up to `patience` until so much more may wait; whether it may.
     pub fn wait_for_room(&self, weight: usize, patience: Duration) -> bool {
-        let Some(state) = lock_within(&self.state, PATIENCE) else { return false };
+        let begin = Instant::now();
+        let Some(state) = lock_within(&self.state, patience) else { return false };
+        let patience = patience.saturating_sub(begin.elapsed());
         let full = |state: &mut ErrandState<T>| !state.failed && !self.has_room_in(state, weight);
         let waited = self.changed.wait_timeout_while(state, patience, full);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -190,6 +192,17 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
+    }
+
+    #[test]
+    fn who_has_no_patience_does_not_wait_for_the_lock_either() {
+        static ERRANDS: LazyLock<Errands<()>> = LazyLock::new(|| Errands::new(c"rpd-test", 10, |_| {}));
+        let (held, begin) = (lock(&ERRANDS.state), Instant::now());
+        for _ in 0..1000 {
+            assert!(!ERRANDS.wait_for_room(1, Duration::ZERO) && begin.elapsed() < LONG);
+        }
+        drop(held);
+        assert!(ERRANDS.wait_for_room(1, Duration::ZERO));
     }
 
     #[test]

@@ -8,27 +8,43 @@ use super::{Running, wait_for};
 pub(crate) struct HeldThread(libc::pid_t);
 
 impl HeldThread {
-    /// The thread of that name, as soon as there is one.
+    /// The thread of that name, as soon as it waits for work: one that is held at its work may have a lock that others want.
     #[track_caller]
     pub(crate) fn of(running: &Running, name: &str) -> HeldThread {
-        let thread = wait_for(name, || thread(running, name));
-        let nothing = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: a thread of a child; neither request takes a pointer.
-        let errors = unsafe {
-            [libc::PTRACE_SEIZE, libc::PTRACE_INTERRUPT]
-                .map(|ask| libc::ptrace(ask, thread, nothing, nothing))
-        };
-        assert_eq!(errors, [0, 0], "{}", std::io::Error::last_os_error());
-        HeldThread(thread)
+        wait_for(name, || {
+            let thread = thread(running, name).filter(|thread| waits(running, *thread))?;
+            ask(thread, libc::PTRACE_SEIZE);
+            let held = HeldThread(thread);
+            ask(thread, libc::PTRACE_INTERRUPT);
+            // SAFETY: the status may be left out; the thread is traced by this one and was told to stop.
+            let stopped = unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL) };
+            assert_eq!(stopped, thread, "{}", std::io::Error::last_os_error());
+            waits(running, thread).then_some(held)
+        })
     }
 }
 
 impl Drop for HeldThread {
     fn drop(&mut self) {
-        let nothing = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: as above; it has stopped.
-        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.0, nothing, nothing) };
+        ask(self.0, libc::PTRACE_DETACH);
     }
+}
+
+#[track_caller]
+fn ask(thread: libc::pid_t, what: libc::c_uint) {
+    let nothing = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: a thread of a child; these requests take no pointer.
+    let error = unsafe { libc::ptrace(what, thread, nothing, nothing) };
+    assert_eq!(error, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Whether the thread waits for a condition, for some time at most (futex(2)); locks are waited for without a limit.
+fn waits(running: &Running, thread: libc::pid_t) -> bool {
+    let call =
+        fs::read_to_string(format!("/proc/{}/task/{thread}/syscall", running.pid())).unwrap_or_default();
+    let words: Vec<&str> = call.split(' ').collect();
+    let [number, _, _, _, limit, ..] = words[..] else { return false };
+    number == libc::SYS_futex.to_string() && limit != "0x0"
 }
 
 fn thread(running: &Running, name: &str) -> Option<libc::pid_t> {
