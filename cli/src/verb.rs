@@ -19,6 +19,7 @@ mod diff;
 mod disassembler;
 mod doctor;
 mod durations;
+mod energy;
 mod export;
 mod gaps;
 mod graph;
@@ -121,6 +122,7 @@ verbs! {
     Sql(sql::Sql),
     Replacements(replacements::Replacements),
     Durations(durations::Durations),
+    Energy(energy::Energy),
     Export(export::Export),
     Check(check::Check),
     Code(code::Code),

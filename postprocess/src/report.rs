@@ -8,6 +8,7 @@ pub(crate) mod caused;
 pub mod copies;
 pub mod diff;
 pub mod durations;
+pub mod energy;
 pub mod gaps;
 pub mod gpu_time;
 pub mod kernel;

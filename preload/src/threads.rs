@@ -19,6 +19,12 @@ struct ThreadStart {
     body: ThreadBody,
 }
 
+/// The calling thread's id. The C library has a function for it from glibc 2.30 on only.
+pub fn id() -> libc::pid_t {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
+}
+
 /// Starts a thread, called `rpd-...`, on which no signal handler of the application ever runs.
 ///
 /// The first record of a process may come from a handler on a small stack, of which this takes little: the system's function, which looks

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpd_preload::next::Next;
+use rpd_preload::threads;
 
 use crate::guard::guard;
 use crate::{presence, recorder};
@@ -53,8 +54,7 @@ fn end(status: c_int) -> ! {
 /// That of pthread_exit, which unwinds through the caller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
-    // SAFETY: no arguments, cannot fail.
-    if unsafe { libc::gettid() } as u32 == std::process::id() {
+    if threads::id() as u32 == std::process::id() {
         FIRST_LEFT.store(true, Ordering::Relaxed);
         if let Some(block) = presence::block() {
             block.ring();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rpd_preload::loaded::Loaded;
+use rpd_preload::threads;
 
 use crate::fork;
 use crate::load::{self, RPD_REMOTE_LOADING};
@@ -135,8 +136,7 @@ struct LoadingFlag;
 
 impl LoadingFlag {
     fn begin() -> LoadingFlag {
-        // SAFETY: no arguments, cannot fail.
-        RPD_REMOTE_LOADING.store(unsafe { libc::gettid() }, Ordering::Release);
+        RPD_REMOTE_LOADING.store(threads::id(), Ordering::Release);
         LoadingFlag
     }
 }

@@ -12,7 +12,7 @@ mod real;
 use std::ffi::{c_char, c_int, c_void};
 
 use forward::Forward;
-use rpd_preload::cancellation;
+use rpd_preload::{cancellation, threads};
 
 /// What the functions that only accept something return.
 const DONE: c_int = 0;
@@ -127,8 +127,8 @@ pub unsafe extern "C-unwind" fn roctxGetThreadId(tid: *mut u64) -> c_int {
         return unsafe { thread_id(tid) };
     }
     if !tid.is_null() {
-        // SAFETY: the caller's promise; gettid has no arguments and cannot fail.
-        unsafe { *tid = libc::gettid() as u64 };
+        // SAFETY: the caller's promise.
+        unsafe { *tid = threads::id() as u64 };
     }
     DONE
 }

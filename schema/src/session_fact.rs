@@ -81,6 +81,8 @@ pub const LOST: &str = "lost::";
 /// Prefix of versions of what was traced: `version::hsa`.
 pub const VERSION: &str = "version::";
 
+/// Time between two samples of sensors, ns.
+pub const MONITOR_PERIOD_NS: &str = "monitor_period_ns";
 /// In front of the number of a GPU whose memory is known.
 pub const MONITOR_VRAM_TOTAL: &str = "monitor_vram_total::";
 /// A GPU's marketing or product name.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rpd_preload::clock;
 use rpd_preload::lock::lock;
+use rpd_preload::threads;
 
 use crate::counters::Cause;
 use crate::paused::Paused;
@@ -78,8 +79,7 @@ pub fn tid() -> u32 {
     if known == epoch() && known != 0 {
         return tid;
     }
-    // SAFETY: no arguments, cannot fail.
-    let tid = unsafe { libc::gettid() } as u32;
+    let tid = threads::id() as u32;
     TID.set((epoch(), tid));
     tid
 }

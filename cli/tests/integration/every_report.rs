@@ -9,7 +9,7 @@ use crate::generated::generated;
 use crate::harness::{Dir, Ran, ran};
 
 /// The reports; FILE is the trace, NAME the name of a kernel that hostile traces have.
-const REPORTS: [&[&str]; 32] = [
+const REPORTS: [&[&str]; 34] = [
     &["top", "FILE"],
     &["top", "--percentiles", "--by", "kernel", "FILE"],
     &["top", "--by", "api", "FILE"],
@@ -42,6 +42,8 @@ const REPORTS: [&[&str]; 32] = [
     &["info", "FILE"],
     &["replacements", "FILE"],
     &["durations", "FILE"],
+    &["energy", "FILE"],
+    &["energy", "--by", "marker", "FILE"],
 ];
 
 /// A name that a terminal, a browser, a spreadsheet or a parser would act on.

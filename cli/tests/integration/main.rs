@@ -55,6 +55,7 @@ mod diff;
 mod doctor;
 mod durations;
 mod encodings;
+mod energy;
 mod every_export;
 mod every_report;
 mod explain;

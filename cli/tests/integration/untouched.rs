@@ -51,6 +51,7 @@ fn a_file_that_is_no_trace_stays_byte_for_byte() {
             &["table", name],
             &["table", name, "x"],
             &["variability", name],
+            &["energy", name],
             &["replacements", name],
             &["durations", name],
             &["export", "chrome", name],

@@ -38,6 +38,7 @@ fn help_of_every_verb_has_an_example() {
         "deserialize",
         "replacements",
         "durations",
+        "energy",
         "export",
         "doctor",
         "manual",
@@ -101,6 +102,8 @@ fn wrong_usage_is_2() {
         &["categories", "--show-rules", "f"],
         &["markers", "-n", "0", "f"],
         &["table", "--json", "--csv", "f"],
+        &["energy", "--idle", "-1", "f"],
+        &["energy", "--by", "stream", "f"],
         &["variability", "--before", "9", "f"],
         &["variability", "--outlier", "nan", "f"],
         &["top", "--by", "colour", "f"],
@@ -189,6 +192,7 @@ fn help_has_no_broken_words() {
         "check",
         "replacements",
         "durations",
+        "energy",
         "export",
         "export chrome",
         "export perfetto",
@@ -289,6 +293,7 @@ fn failure_is_1_and_one_line() {
         "passes",
         "replacements",
         "durations",
+        "energy",
     ] {
         dir.run(&[verb, "missing.rpd"]).expect(1).says(&["missing.rpd", "no such file"]);
     }

@@ -164,16 +164,17 @@ impl Tree {
         self.open.push((node, end));
     }
 
-    fn launch(&mut self, time: i64, gpu_ns: u64) {
+    /// The node that it is in, if it is in any.
+    fn launch(&mut self, time: i64, gpu_ns: u64) -> Option<u32> {
         self.advance(time);
-        match self.open.last() {
-            Some((node, _)) => {
-                let node = &mut self.nodes[*node as usize];
-                node.operations += 1;
-                node.gpu_ns += gpu_ns;
-            }
-            None => self.launch_outside(gpu_ns),
-        }
+        let Some((node, _)) = self.open.last().copied() else {
+            self.launch_outside(gpu_ns);
+            return None;
+        };
+        let in_it = &mut self.nodes[node as usize];
+        in_it.operations += 1;
+        in_it.gpu_ns += gpu_ns;
+        Some(node)
     }
 
     fn launch_outside(&mut self, gpu_ns: u64) {
@@ -206,7 +207,34 @@ impl Markers {
     ///
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
-    pub fn of((trace, version): (&Connection, Version), selected: &Selected, exact: bool) -> Result<Markers> {
+    pub fn of(trace: (&Connection, Version), selected: &Selected, exact: bool) -> Result<Markers> {
+        Ok(Grown::of(trace, selected, exact, |_, _| Ok(()))?.into_markers())
+    }
+}
+
+/// The tree when all ranges and launches have been put into it.
+pub(super) struct Grown {
+    tree: Tree,
+    names: Vec<Arc<str>>,
+    span_ns: u64,
+    threads: u64,
+    gpus: u64,
+    impossible: u64,
+    alike: u64,
+    left_out: LeftOut,
+}
+
+impl Grown {
+    /// Reads it; `launched` is told of each operation, by its id, in which node it was launched, if in any.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read, and those of `launched`.
+    pub(super) fn of(
+        (trace, version): (&Connection, Version),
+        selected: &Selected,
+        exact: bool,
+        mut launched: impl FnMut(i64, Option<u32>) -> Result<()>,
+    ) -> Result<Grown> {
         let mut events = Sorter::new();
         let mut extent = Extent(i64::MAX, i64::MIN);
         let mut tree = Tree { now: i64::MIN, ..Tree::default() };
@@ -217,7 +245,10 @@ impl Markers {
             gpus.insert(op.gpu);
             extent.add((op.start, op.end));
             match call.and_then(|call| Some((call.thread, call.times?))) {
-                None => tree.launch_outside(op.uncovered.unsigned_abs()),
+                None => {
+                    tree.launch_outside(op.uncovered.unsigned_abs());
+                    launched(op.id, None)?;
+                }
                 Some(((process, pid, tid), (start, _))) => events.push(Event {
                     thread: [process, pid, tid],
                     start,
@@ -267,7 +298,8 @@ impl Markers {
             }
             thread = Some(event.thread);
             if event.is_launch == 1 {
-                tree.launch(event.start, event.value.unsigned_abs());
+                let node = tree.launch(event.start, event.value.unsigned_abs());
+                launched(event.id, node)?;
             } else {
                 tree.begin((event.start, !event.not_end), of[event.value as usize]);
             }
@@ -275,8 +307,26 @@ impl Markers {
         tree.end_thread();
         let (threads, gpus) = (threads.len() as u64, gpus.len() as u64);
         let span_ns = extent.ns();
+        Ok(Grown { tree, names, span_ns, threads, gpus, impossible, alike, left_out })
+    }
+
+    /// What could not be counted.
+    pub(super) fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
+    /// Each node: its parent, which is before it, its name, and how many ranges it has.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (Option<u32>, &str, u64)> {
+        self.tree.nodes.iter().map(|node| {
+            let parent = (node.parent != ROOT).then_some(node.parent);
+            (parent, &*self.names[node.name as usize], node.ranges)
+        })
+    }
+
+    fn into_markers(self) -> Markers {
+        let Grown { tree, names, span_ns, threads, gpus, impossible, alike, left_out } = self;
         let nodes = MarkerNodes::of(tree, names, (span_ns, threads, gpus));
-        Ok(Markers { nodes, span_ns, threads, gpus, impossible, alike, left_out })
+        Markers { nodes, span_ns, threads, gpus, impossible, alike, left_out }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rpd_preload::environment::{self, is_secure};
 use rpd_preload::library::own_path;
+use rpd_preload::threads;
 use rpd_preload::tools_list;
 use rpd_transport::config::Config;
 use rpd_transport::env::Env;
@@ -85,8 +86,7 @@ fn is_loaded_by_remote() -> bool {
     let loader = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"RPD_REMOTE_LOADING".as_ptr()) };
     // SAFETY: null, or librpd_remote.so's atomic of that name, which is never unloaded.
     let loading = unsafe { loader.cast::<AtomicI32>().as_ref() };
-    // SAFETY: no arguments, cannot fail.
-    loading.is_some_and(|thread| thread.load(Ordering::Acquire) == unsafe { libc::gettid() })
+    loading.is_some_and(|thread| thread.load(Ordering::Acquire) == threads::id())
 }
 
 extern "C-unwind" fn destructor() {

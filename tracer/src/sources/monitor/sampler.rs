@@ -13,7 +13,7 @@ use std::time::Duration;
 use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::{lock, lock_within};
 use rpd_preload::threads;
-use rpd_schema::session_fact::monitor_vram_total;
+use rpd_schema::session_fact::{MONITOR_PERIOD_NS, monitor_vram_total};
 use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::{self, Kind};
 use rpd_transport::thread::{self, Patience};
@@ -139,7 +139,7 @@ impl Sampler {
     pub(super) fn facts(&self, patience: Duration, add: &mut dyn FnMut(&str, &str)) {
         let units = self.metrics.iter().map(|metric| format!("{}={}", metric.name(), metric.unit()));
         add("monitor", &units.collect::<Vec<_>>().join(","));
-        add("monitor_period_ns", &self.period.as_nanos().to_string());
+        add(MONITOR_PERIOD_NS, &self.period.as_nanos().to_string());
         add("monitor_samples", &self.samples.load(Ordering::Relaxed).to_string());
         add("monitor_samples_missed", &self.late.load(Ordering::Relaxed).to_string());
         let Some(shared) = lock_within(&self.shared, patience) else { return };

@@ -1,0 +1,257 @@
+//! `rpd energy` against a model that looks at each microsecond.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::generated::Random;
+use crate::harness::Dir;
+
+/// When a made-up run begins, ns: a time of 0 is none.
+const BEGIN: i64 = 1_000_000;
+/// Its microseconds.
+const LENGTH: i64 = 4000;
+const US: i64 = 1000;
+/// What GPUs take while they run nothing, W.
+const FLOOR: f64 = 40.0;
+
+/// An operation: GPU, start and end in microseconds, name.
+type Op = (i64, i64, i64, usize);
+
+/// A trace of two GPUs, what ran on them, and the energy of each of their microseconds, J.
+struct MadeUp {
+    trace: String,
+    ops: Vec<Op>,
+    joules: BTreeMap<i64, Vec<f64>>,
+}
+
+/// What runs takes power by its name. The counter is read all the time, changes each `step` us, and begins with a step that is cut off.
+fn made_up(dir: &Dir, name: &str, seed: u64, step: i64) -> MadeUp {
+    let mut random = Random::new(seed);
+    let mut ops: Vec<Op> = Vec::new();
+    for gpu in 0..2 {
+        for _ in 0..40 {
+            let start = 200 + random.below(LENGTH - 1000);
+            ops.push((gpu, start, start + 1 + random.below(400), random.below(4) as usize));
+        }
+    }
+    let mut joules = BTreeMap::new();
+    for gpu in 0..2 {
+        let watts = |us: i64| {
+            let runs = ops.iter().filter(|(of, start, end, _)| *of == gpu && *start <= us && us < *end);
+            FLOOR + runs.map(|(.., name)| 50.0 * (1 + name) as f64).sum::<f64>()
+        };
+        joules.insert(gpu, (0..LENGTH).map(|us| watts(us) / 1e6).collect::<Vec<f64>>());
+    }
+    let mut sql = String::new();
+    for name in 0..4 {
+        sql += &format!("INSERT INTO rocpd_string VALUES ({}, 'kernel {name}');", 10 + name);
+    }
+    sql += "INSERT INTO rocpd_string VALUES (1, 'KernelExecution'), (2, 'UserMarker'), (3, 'even'), (4, 'outer'), (5, 'hipLaunchKernel');";
+    // The whole program is in one range, the launches of even operations in one inside.
+    sql += &format!("INSERT INTO rocpd_api VALUES (1, 7, 7, {BEGIN}, {}, 2, 4);", BEGIN + 10 * LENGTH * US);
+    for (at, (gpu, start, end, name)) in ops.iter().enumerate() {
+        let (id, begin) = (100 + at as i64, BEGIN + 10 * (at as i64 + 1) * US);
+        sql += &format!(
+            "INSERT INTO rocpd_op VALUES ({id}, {gpu}, 0, {id}, '', {}, {}, {}, 1);
+             INSERT INTO rocpd_api VALUES ({id}, 7, 7, {}, {}, 5, 5);
+             INSERT INTO rocpd_api_ops VALUES ({id}, {id}, {id});",
+            BEGIN + start * US,
+            BEGIN + end * US,
+            10 + name,
+            begin + 1,
+            begin + 2,
+        );
+        if at % 2 == 0 {
+            sql +=
+                &format!("INSERT INTO rocpd_api VALUES ({}, 7, 7, {begin}, {}, 2, 3);", 1000 + id, begin + 5);
+        }
+    }
+    let mut id = 1;
+    for (gpu, joules) in &joules {
+        let (mut at, mut counter) = (0, 1000.0);
+        // Readings begin and end where the counter changes, but the first.
+        let mut until = step / 2;
+        while at < LENGTH {
+            sql += &format!(
+                "INSERT INTO rocpd_monitor VALUES ({id}, 'gpu', {gpu}, 'energy', {}, {}, '{counter:.9}');",
+                BEGIN + at * US,
+                BEGIN + until.min(LENGTH) * US
+            );
+            counter += joules[at as usize..until.min(LENGTH) as usize].iter().sum::<f64>();
+            (at, until, id) = (until, until + step, id + 1);
+        }
+    }
+    MadeUp { trace: dir.trace(name, &sql), ops, joules }
+}
+
+/// Joules by the key of each operation, and of that what is of steps in which nothing else ran.
+fn modelled<K: Ord + Clone>(
+    made: &MadeUp,
+    step: i64,
+    key: impl Fn(usize, &Op) -> K,
+) -> BTreeMap<K, (f64, f64)> {
+    let mut found: BTreeMap<K, (f64, f64)> = BTreeMap::new();
+    for (gpu, joules) in &made.joules {
+        let running = |us: i64| {
+            let of_gpu = made.ops.iter().enumerate().filter(|(_, (of, ..))| of == gpu);
+            of_gpu.filter(|(_, (_, start, end, _))| *start <= us && us < *end).collect::<Vec<_>>()
+        };
+        // The first step is cut off; the last one's end is not seen.
+        let mut at = step / 2;
+        let steps = std::iter::from_fn(|| {
+            let from = at;
+            at += step;
+            (at < LENGTH).then_some(from..at)
+        });
+        let steps: Vec<_> = steps.collect();
+        let idle: Vec<_> =
+            steps.iter().filter(|step| (*step).clone().all(|us| running(us).is_empty())).collect();
+        let of = |step: &std::ops::Range<i64>| step.clone().map(|us| joules[us as usize]).sum::<f64>();
+        let floor = idle.iter().map(|step| of(step)).sum::<f64>() / (idle.len() as i64 * step) as f64;
+        assert!((floor * 1e6 - FLOOR).abs() < 1e-6);
+        for step in &steps {
+            let busy: Vec<_> = step.clone().map(running).filter(|running| !running.is_empty()).collect();
+            let above = of(step) - floor * step.clone().count() as f64;
+            let mut keys: Vec<K> = busy.iter().flatten().map(|(at, op)| key(*at, op)).collect();
+            keys.sort();
+            keys.dedup();
+            for running in &busy {
+                for (at, op) in running {
+                    let part = above / busy.len() as f64 / running.len() as f64;
+                    let sums = found.entry(key(*at, op)).or_default();
+                    sums.0 += part;
+                    sums.1 += if keys.len() == 1 { part } else { 0.0 };
+                }
+            }
+        }
+    }
+    found
+}
+
+fn report(dir: &Dir, arguments: &[&str]) -> Value {
+    let json = dir.run(&[&["energy", "--json"], arguments].concat());
+    serde_json::from_str(&json.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+#[track_caller]
+fn equals(found: &Value, name: &str, (joules, measured): (f64, f64)) {
+    let rows = found["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {found}"));
+    let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("no {key}: {row}"));
+    assert!((number("own_joules") - joules).abs() < 1e-6, "{name}: {joules} {row}");
+    if number("joules") == number("own_joules") {
+        assert!(
+            (number("measured_percent") * number("joules") / 100.0 - measured).abs() < 1e-6,
+            "{name}: {measured} {row}"
+        );
+    }
+}
+
+#[test]
+fn joules_are_those_of_the_model() {
+    let dir = Dir::new();
+    for (seed, step) in [(1, 10), (2, 50), (3, 100)] {
+        let made = made_up(&dir, &format!("{seed}.rpd"), seed, step);
+        let by_kernel = report(&dir, &[&made.trace]);
+        for (name, sums) in modelled(&made, step, |_, (.., name)| *name) {
+            equals(&by_kernel, &format!("kernel {name}"), sums);
+        }
+        let by_gpu = report(&dir, &["--by", "gpu", &made.trace]);
+        for (gpu, sums) in modelled(&made, step, |_, (gpu, ..)| *gpu) {
+            equals(&by_gpu, &format!("GPU {gpu}"), sums);
+        }
+        let by_marker = report(&dir, &["--by", "marker", &made.trace]);
+        let of_markers = modelled(&made, step, |at, _| at % 2 == 0);
+        equals(&by_marker, "even", of_markers[&true]);
+        equals(&by_marker, "outer", of_markers[&false]);
+        let outer = &by_marker["rows"][0];
+        let all = of_markers[&true].0 + of_markers[&false].0;
+        assert!(
+            (outer["joules"].as_f64().unwrap() - all).abs() < 1e-6,
+            "a range has what is inside: {outer}"
+        );
+        assert_eq!(
+            (&by_marker["rows"][1]["depth"], &by_marker["rows"][1]["ranges"]),
+            (&1.into(), &40.into())
+        );
+        for gpu in by_gpu["gpus"].as_array().unwrap() {
+            let number = |key: &str| gpu[key].as_f64().unwrap();
+            let parts = number("idle_joules") + number("operations_joules");
+            assert!(
+                (number("joules") - parts).abs() < 1e-9 && (number("idle_watts") - FLOOR).abs() < 1e-6,
+                "{gpu}"
+            );
+            assert_eq!(number("step_ns") as i64, step * US);
+        }
+        // What was not selected has its share, and no row.
+        let some = report(&dir, &["--kernel", "kernel [01]", &made.trace]);
+        assert_eq!(some["rows"].as_array().unwrap().len(), 2);
+        for (name, (joules, _)) in modelled(&made, step, |_, (.., name)| *name).into_iter().take(2) {
+            let name = format!("kernel {name}");
+            let row =
+                some["rows"].as_array().unwrap().iter().find(|row| row["name"] == name.as_str()).unwrap();
+            assert!((row["joules"].as_f64().unwrap() - joules).abs() < 1e-6, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_ran_for_less_than_a_step_is_refused_in_words() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "short.rpd",
+        "INSERT INTO rocpd_string VALUES (1, 'KernelExecution'), (2, 'long'), (3, 'short'), (4, 'elsewhere');
+         INSERT INTO rocpd_op VALUES (1, 0, 0, 1, '', 30000000, 70000000, 2, 1), (2, 0, 0, 2, '', 70000000, 70004000, 3, 1),
+             (3, 1, 0, 3, '', 30000000, 70000000, 4, 1);
+         INSERT INTO rocpd_monitor VALUES (1, 'gpu', 0, 'energy', 10000000, 20000000, '1'), (2, 'gpu', 0, 'energy', 20000000, 30000000, '2'),
+             (3, 'gpu', 0, 'energy', 30000000, 50000000, '3'), (4, 'gpu', 0, 'energy', 50000000, 70000000, '7'),
+             (5, 'gpu', 0, 'energy', 70000000, 90000000, '12'), (6, 'gpu', 0, 'energy', 90000000, 100000000, '13.5');",
+    );
+    let found = report(&dir, &[&trace]);
+    let row = |name: &str| {
+        found["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
+    };
+    // 2 J in the step before, which is the floor: 100 W. 4 J and 5 J in its two steps of 20 ms each, of which 2 J each are the floor's.
+    assert!((row("long")["joules"].as_f64().unwrap() - 5.0).abs() < 1e-9, "{found}");
+    assert_eq!(row("long")["measured_percent"], 100.0);
+    assert_eq!(row("short")["joules"], Value::Null);
+    assert_eq!(found["rows"].as_array().unwrap().len(), 2, "{found}");
+    let table = dir.run(&["energy", &trace]);
+    assert!(
+        table.expect(0).stdout.contains("GPU 0: ") && table.stdout.contains("idle floor 100.0 W"),
+        "{table}"
+    );
+    for line in [
+        "no J of short: it ran for 0.004 ms, which is less than a step of the sensor (20.000 ms)",
+        "1 operation is left out: no sensor of their GPU was read meanwhile",
+    ] {
+        assert!(table.stderr.contains(line), "{table}");
+    }
+    let given = report(&dir, &["--idle", "0", &trace]);
+    assert_eq!(given["gpus"][0]["idle_watts"], 0.0);
+    assert!(given["rows"][0]["joules"].as_f64().unwrap() > 8.9, "{given}");
+}
+
+#[test]
+fn power_serves_where_there_is_no_counter() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "power.rpd",
+        "INSERT INTO rocpd_string VALUES (1, 'KernelExecution'), (2, 'work');
+         INSERT INTO rocpd_op VALUES (1, 0, 0, 1, '', 1000000000, 2000000000, 2, 1);
+         INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::monitor_period_ns', '10000000');
+         INSERT INTO rocpd_monitor VALUES (1, 'gpu', 0, 'power', 1, 1000000000, '50'), (2, 'gpu', 0, 'power', 1000000000, 2000000000, '300.5'),
+             (3, 'gpu', 0, 'power', 2000000000, 3000000000, '50');",
+    );
+    let found = report(&dir, &[&trace]);
+    assert!((found["rows"][0]["joules"].as_f64().unwrap() - 250.5).abs() < 1e-6, "{found}");
+    let gpu = &found["gpus"][0];
+    assert_eq!((&gpu["sensor"], &gpu["step_ns"]), (&"power".into(), &10_000_000.into()), "{gpu}");
+    let without = dir.fixture("matmul_result.rpd");
+    let said = dir.run(&["energy", &without]);
+    assert_eq!(said.expect(0).stdout, "");
+    said.says(&[
+        "holds no readings of a GPU's energy or power; rpd record --monitor energy,power takes them",
+    ]);
+}

@@ -1,0 +1,152 @@
+//! The operations of a trace by what the rows of the report are.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use rpd_schema::Version;
+use rusqlite::Connection;
+
+use super::By;
+use super::sweep::Share;
+use crate::pass::sorted::{Sorted, Sorter};
+use crate::region::Selected;
+use crate::report::gpu_time::{GpuOp, GpuOps, LeftOut, OpName, OpTexts};
+use crate::report::markers::Grown;
+
+/// The group of operations that were not selected.
+const NONE: i64 = -1;
+
+/// An operation; ordered by GPU, then by start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct GroupedOp {
+    pub(super) gpu: i64,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) group: i64,
+}
+
+/// A row of the report.
+pub(super) struct Group {
+    pub(super) name: String,
+    /// The group that it is a part of, before it among all.
+    pub(super) parent: Option<usize>,
+    pub(super) ranges: Option<u64>,
+    /// How many operations, and what they got of the steps.
+    pub(super) operations: u64,
+    pub(super) own: Share,
+    /// With those of its parts.
+    pub(super) all_operations: u64,
+    pub(super) all: Share,
+}
+
+impl Group {
+    fn new(name: String, parent: Option<usize>, ranges: Option<u64>) -> Group {
+        let (own, all) = (Share::default(), Share::default());
+        Group { name, parent, ranges, operations: 0, own, all_operations: 0, all }
+    }
+}
+
+/// The groups, and the operations in order, to be read twice.
+pub(super) struct Groups {
+    pub(super) groups: Vec<Group>,
+    pub(super) ops: (Sorted<GroupedOp>, Sorted<GroupedOp>),
+    pub(super) left_out: LeftOut,
+}
+
+impl Groups {
+    /// Those of all operations of a trace; the ones that were not selected are in no group.
+    ///
+    /// # Errors
+    /// When the trace, or a temporary file, cannot be read.
+    pub(super) fn of(trace: (&Connection, Version), selected: &Selected, by: By) -> Result<Groups> {
+        match by {
+            By::Marker => Groups::by_marker(trace, selected),
+            By::Kernel => {
+                let (mut texts, mut known) = (OpTexts::of(trace.0)?, HashMap::<OpName, String>::new());
+                Groups::by_name(trace.0, selected, |op| {
+                    if let Some(name) = known.get(&op.name) {
+                        return Ok(name.clone());
+                    }
+                    let name = texts.name(op.name)?;
+                    known.insert(op.name, name.clone());
+                    Ok(name)
+                })
+            }
+            By::Gpu => Groups::by_name(trace.0, selected, |op| Ok(format!("GPU {}", op.gpu))),
+            By::Rank => {
+                let sessions = rpd_schema::sessions(trace.0)?;
+                let rank = |session: i64| {
+                    let of = sessions.iter().find(|of| i64::from(of.session) == session);
+                    of.and_then(|session| session.rank()).map(|rank| format!("rank {rank}"))
+                };
+                let mut known = HashMap::<i64, String>::new();
+                Groups::by_name(trace.0, selected, |op| {
+                    let session = op.id >> 32;
+                    let name = || rank(session).unwrap_or_else(|| "(no rank)".to_string());
+                    Ok(known.entry(session).or_insert_with(name).clone())
+                })
+            }
+        }
+    }
+
+    fn by_name(
+        trace: &Connection,
+        selected: &Selected,
+        mut name: impl FnMut(&GpuOp) -> Result<String>,
+    ) -> Result<Groups> {
+        let (mut groups, mut places) = (Vec::<Group>::new(), HashMap::new());
+        let GpuOps { mut ops, left_out } = GpuOps::of(trace, &Selected::everything())?;
+        let mut sorter = Sorter::new();
+        while let Some(op) = ops.next()? {
+            let mut group = NONE;
+            if selected.has_op(op.id) {
+                let place = *places.entry(name(&op)?).or_insert_with_key(|name: &String| {
+                    groups.push(Group::new(name.clone(), None, None));
+                    groups.len() - 1
+                });
+                groups[place].operations += 1;
+                group = place as i64;
+            }
+            sorter.push(GroupedOp { gpu: op.gpu, start: op.start, end: op.end, group })?;
+        }
+        Ok(Groups { groups, ops: sorter.sorted_twice()?, left_out })
+    }
+
+    fn by_marker(trace: (&Connection, Version), selected: &Selected) -> Result<Groups> {
+        // By their ids, the operations find the nodes that they were launched in.
+        let mut nodes = Sorter::new();
+        let grown =
+            Grown::of(trace, selected, false, |op, node| nodes.push([op, node.map_or(NONE, i64::from)]))?;
+        let named = |(parent, name, ranges): (Option<u32>, &str, u64)| {
+            Group::new(name.to_string(), parent.map(|parent| parent as usize), Some(ranges))
+        };
+        let mut groups: Vec<Group> = grown.nodes().map(named).collect();
+        let outside = groups.len();
+        groups.push(Group::new("(in no marker)".to_string(), None, None));
+        let mut by_id = Sorter::new();
+        let GpuOps { mut ops, .. } = GpuOps::of(trace.0, &Selected::everything())?;
+        while let Some(op) = ops.next()? {
+            by_id.push([op.id, op.gpu, op.start, op.end])?;
+        }
+        let (mut by_id, mut nodes, mut sorter) = (by_id.sorted()?, nodes.sorted()?, Sorter::new());
+        let mut node = nodes.next()?;
+        while let Some([id, gpu, start, end]) = by_id.next()? {
+            while node.is_some_and(|[op, _]| op < id) {
+                node = nodes.next()?;
+            }
+            let mut group = NONE;
+            if let Some([_, of]) = node.filter(|[op, _]| *op == id) {
+                let place = usize::try_from(of).unwrap_or(outside);
+                groups[place].operations += 1;
+                group = place as i64;
+            }
+            sorter.push(GroupedOp { gpu, start, end, group })?;
+        }
+        if groups[outside].operations == 0 {
+            groups.pop();
+        }
+        Ok(Groups { groups, ops: sorter.sorted_twice()?, left_out: grown.left_out() })
+    }
+}

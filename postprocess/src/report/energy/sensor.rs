@@ -1,0 +1,176 @@
+//! What the sensors of GPUs read, as times with the energy of each.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use rpd_schema::session_fact;
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::sweep::Runs;
+use crate::check::rule::are_sound;
+use crate::trace::has_table;
+
+/// What is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sensor {
+    /// A counter of joules.
+    Energy,
+    /// Watts.
+    Power,
+}
+
+/// A time of which the energy is known.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) joules: f64,
+    /// In which anything ran.
+    pub(super) busy_ns: u64,
+    /// What ran.
+    pub(super) runs: Runs,
+    /// Above the idle floor.
+    pub(super) joules_per_busy_ns: f64,
+}
+
+impl Step {
+    fn new((start, end): (i64, i64), joules: f64) -> Step {
+        Step { start, end, joules, busy_ns: 0, runs: Runs::Nothing, joules_per_busy_ns: 0.0 }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.end.abs_diff(self.start)
+    }
+}
+
+/// The steps of a GPU, in the order of time; none lies in another.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub(super) sensor: Sensor,
+    pub(super) steps: Vec<Step>,
+    /// Between two readings, where the recorder said it.
+    period_ns: Option<u64>,
+}
+
+impl Steps {
+    /// How long a step is: of half of them at most, or the time between two readings of a sensor that stays the same for long.
+    pub(super) fn step_ns(&self) -> u64 {
+        let mut lengths: Vec<u64> = self.steps.iter().map(Step::length).collect();
+        let middle = lengths.len() / 2;
+        let median = if lengths.is_empty() { 0 } else { *lengths.select_nth_unstable(middle).1 };
+        match self.sensor {
+            Sensor::Energy => median,
+            Sensor::Power => self.period_ns.map_or(median, |period| period.min(median)),
+        }
+    }
+}
+
+/// A value, and from when to when it was read.
+#[derive(Clone, Copy)]
+struct Reading {
+    start: i64,
+    end: i64,
+    value: f64,
+}
+
+/// Those of each GPU: of its energy counter, or else of its power sensor.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(super) fn steps(trace: &Connection) -> Result<BTreeMap<i64, Steps>> {
+    let mut found = BTreeMap::new();
+    if !has_table(trace, "rocpd_monitor")? {
+        return Ok(found);
+    }
+    let sessions = rpd_schema::sessions(trace)?;
+    let period_ns =
+        sessions.iter().filter_map(|session| session.number(session_fact::MONITOR_PERIOD_NS)).max();
+    for (sensor, name) in [(Sensor::Energy, "energy"), (Sensor::Power, "power")] {
+        for (gpu, readings) in readings(trace, name)? {
+            let steps = match sensor {
+                Sensor::Energy => of_counter(&readings),
+                Sensor::Power => readings.iter().map(of_power).collect(),
+            };
+            if !steps.is_empty() {
+                found.entry(gpu).or_insert(Steps { sensor, steps, period_ns });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Possible ones of each GPU, in the order of time; one that begins while another holds is left out.
+fn readings(trace: &Connection, sensor: &str) -> Result<BTreeMap<i64, Vec<Reading>>> {
+    let mut rows = trace.prepare(
+        "SELECT deviceId, start, \"end\", CAST(value AS REAL) FROM rocpd_monitor WHERE deviceType = 'gpu' AND monitorType = ?1 \
+         AND typeof(deviceId) = 'integer' AND typeof(start) = 'integer' AND typeof(\"end\") = 'integer' ORDER BY deviceId, start, \"end\"",
+    )?;
+    let mut rows = rows.query([sensor])?;
+    let mut found: BTreeMap<i64, Vec<Reading>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let reading = Reading { start: row.get(1)?, end: row.get(2)?, value: row.get(3)? };
+        let of_gpu = found.entry(row.get(0)?).or_default();
+        let is_possible = are_sound((reading.start, reading.end))
+            && reading.start < reading.end
+            && reading.value.is_finite()
+            && reading.value >= 0.0;
+        if is_possible && of_gpu.last().is_none_or(|last| last.end <= reading.start) {
+            of_gpu.push(reading);
+        }
+    }
+    Ok(found)
+}
+
+/// From one change of the counter to the next, where it was read all the time between them and did not go back.
+fn of_counter(readings: &[Reading]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    // The last change that was seen.
+    let mut changed: Option<i64> = None;
+    for pair in readings.windows(2) {
+        let [one, other] = pair else { continue };
+        if other.start > one.end || other.value < one.value {
+            changed = None;
+        } else if other.value > one.value {
+            if let Some(from) = changed {
+                steps.push(Step::new((from, other.start), other.value - one.value));
+            }
+            changed = Some(other.start);
+        }
+    }
+    steps
+}
+
+fn of_power(reading: &Reading) -> Step {
+    let seconds = reading.end.abs_diff(reading.start) as f64 / 1e9;
+    Step::new((reading.start, reading.end), reading.value * seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counter(readings: &[(i64, i64, f64)]) -> Vec<(i64, i64, f64)> {
+        let reading = |&(start, end, value)| Reading { start, end, value };
+        let readings: Vec<Reading> = readings.iter().map(reading).collect();
+        of_counter(&readings).iter().map(|step| (step.start, step.end, step.joules)).collect()
+    }
+
+    #[test]
+    fn a_step_is_between_two_changes_that_were_seen() {
+        assert_eq!(counter(&[]), []);
+        assert_eq!(counter(&[(0, 10, 5.0), (10, 20, 6.0)]), [], "nobody saw where the first began");
+        // A value that stays has several rows.
+        let steady = [(0, 10, 5.0), (10, 20, 6.0), (20, 30, 6.0), (30, 40, 9.0), (40, 50, 9.5)];
+        assert_eq!(counter(&steady), [(10, 30, 3.0), (30, 40, 0.5)]);
+    }
+
+    #[test]
+    fn a_pause_and_a_counter_that_begins_anew_end_a_step() {
+        let paused = [(0, 10, 1.0), (10, 20, 2.0), (50, 60, 9.0), (60, 70, 10.0), (70, 80, 12.0)];
+        assert_eq!(counter(&paused), [(60, 70, 2.0)]);
+        let anew = [(0, 10, 1.0), (10, 20, 2.0), (20, 30, 0.5), (30, 40, 1.5), (40, 50, 3.0)];
+        assert_eq!(counter(&anew), [(30, 40, 1.5)]);
+    }
+}

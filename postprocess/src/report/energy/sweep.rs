@@ -1,0 +1,160 @@
+//! A GPU from its first operation to its last, beside the steps of its sensor.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use super::groups::GroupedOp;
+use super::sensor::Step;
+
+/// What ran in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runs {
+    /// Nothing so far.
+    Nothing,
+    /// Operations of that group alone.
+    Only(i64),
+    /// Those of several groups.
+    Several,
+}
+
+impl Runs {
+    fn and(self, other: Runs) -> Runs {
+        match (self, other) {
+            (Runs::Nothing, runs) | (runs, Runs::Nothing) => runs,
+            (one, other) if one == other => one,
+            _ => Runs::Several,
+        }
+    }
+}
+
+/// What an operation, or a group of them, got of the steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Share {
+    /// Above the idle floor.
+    pub(super) joules: f64,
+    /// Of that, what is of steps in which nothing of another group ran.
+    pub(super) measured: f64,
+    /// Time in steps.
+    pub(super) ns: u64,
+}
+
+impl Share {
+    pub(super) fn add(&mut self, other: &Share) {
+        self.joules += other.joules;
+        self.measured += other.measured;
+        self.ns += other.ns;
+    }
+
+    fn since(&self, earlier: &Share) -> Share {
+        Share {
+            joules: self.joules - earlier.joules,
+            measured: self.measured - earlier.measured,
+            ns: self.ns - earlier.ns,
+        }
+    }
+}
+
+/// Everything before `now` has been counted.
+pub(super) struct Sweep {
+    now: i64,
+    /// The step that is not over at `now`.
+    step: usize,
+    /// How many operations of each group run, and how many in all.
+    running: BTreeMap<i64, u64>,
+    all: u64,
+    /// What an operation would have got that ran from the beginning on, always as one of those that run.
+    one: Share,
+    /// Ends of what runs, with its group, and what `one` was at its begin.
+    ends: BinaryHeap<Reverse<(i64, i64, usize)>>,
+    begun: Vec<Share>,
+    free: Vec<usize>,
+}
+
+impl Sweep {
+    pub(super) fn new(now: i64) -> Sweep {
+        Sweep {
+            now,
+            step: 0,
+            running: BTreeMap::new(),
+            all: 0,
+            one: Share::default(),
+            ends: BinaryHeap::new(),
+            begun: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// An operation begins, none before those that have begun. `ended` is told of each that is over: its group and share.
+    pub(super) fn begin(&mut self, steps: &mut [Step], op: &GroupedOp, ended: &mut impl FnMut(i64, Share)) {
+        self.end_until(steps, op.start, ended);
+        self.advance(steps, op.start);
+        *self.running.entry(op.group).or_default() += 1;
+        self.all += 1;
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.begun[place] = self.one;
+                place
+            }
+            None => {
+                self.begun.push(self.one);
+                self.begun.len() - 1
+            }
+        };
+        self.ends.push(Reverse((op.end, op.group, place)));
+    }
+
+    pub(super) fn finish(mut self, steps: &mut [Step], ended: &mut impl FnMut(i64, Share)) {
+        self.end_until(steps, i64::MAX, ended);
+    }
+
+    fn end_until(&mut self, steps: &mut [Step], time: i64, ended: &mut impl FnMut(i64, Share)) {
+        while let Some(&Reverse((end, group, place))) = self.ends.peek()
+            && end <= time
+        {
+            self.ends.pop();
+            self.advance(steps, end);
+            if let Some(running) = self.running.get_mut(&group) {
+                *running -= 1;
+                if *running == 0 {
+                    self.running.remove(&group);
+                }
+            }
+            self.all -= 1;
+            self.free.push(place);
+            ended(group, self.one.since(&self.begun[place]));
+        }
+    }
+
+    fn runs(&self) -> Runs {
+        match (self.running.len(), self.running.first_key_value()) {
+            (1, Some((group, _))) => Runs::Only(*group),
+            (0, _) => Runs::Nothing,
+            _ => Runs::Several,
+        }
+    }
+
+    fn advance(&mut self, steps: &mut [Step], time: i64) {
+        while self.now < time {
+            let Some(step) = steps.get_mut(self.step) else { break };
+            if step.end <= self.now {
+                self.step += 1;
+                continue;
+            }
+            let until = step.end.min(time);
+            if self.all > 0 && step.start < until {
+                let ns = until.abs_diff(self.now.max(step.start));
+                step.busy_ns += ns;
+                step.runs = step.runs.and(self.runs());
+                // Nothing on the first sweep, after which it is known what ran in the whole step.
+                let joules = step.joules_per_busy_ns * ns as f64 / self.all as f64;
+                self.one.joules += joules;
+                self.one.ns += ns;
+                if matches!(step.runs, Runs::Only(_)) {
+                    self.one.measured += joules;
+                }
+            }
+            self.now = until;
+        }
+        self.now = self.now.max(time);
+    }
+}
