@@ -402,7 +402,7 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
     let directory = all.join(format!("{name}.{:016x}", hash.finish()));
     let program = directory.join(name);
     if !program.exists() {
-        remove_older(&all, name);
+        remove_older(&all, name, &directory);
         fs::create_dir_all(&directory).unwrap();
         let part = directory.join(format!("{}.part", std::process::id()));
         let mut command = match compiler[0] {
@@ -429,13 +429,13 @@ fn compiled(name: &str, source: &str, compiler: &[&str], libraries: &[&str]) -> 
     program
 }
 
-/// Programs of that name from other sources or commands.
-fn remove_older(all: &Path, name: &str) {
+/// Programs of that name from other sources or commands. Another process may be making this one's.
+fn remove_older(all: &Path, name: &str, kept: &Path) {
     let Ok(entries) = fs::read_dir(all) else { return };
     for entry in entries.flatten() {
         let file = entry.file_name();
-        if file.to_string_lossy().rsplit_once('.').is_some_and(|(stem, _)| stem == name) {
-            // Another process may be doing the same.
+        let is_of_name = file.to_string_lossy().rsplit_once('.').is_some_and(|(stem, _)| stem == name);
+        if is_of_name && entry.path() != kept {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -38,13 +38,16 @@ fn ask(thread: libc::pid_t, what: libc::c_uint) {
     assert_eq!(error, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Whether the thread waits for a condition, for some time at most (futex(2)); locks are waited for without a limit.
+/// Whether the thread waits for work (futex(2)): for some time at most, or where another process could wake it. Locks are waited for without a
+/// limit, and are the process's own.
 fn waits(running: &Running, thread: libc::pid_t) -> bool {
-    let call =
-        fs::read_to_string(format!("/proc/{}/task/{thread}/syscall", running.pid())).unwrap_or_default();
+    let call = format!("/proc/{}/task/{thread}/syscall", running.pid());
+    let call = fs::read_to_string(call).unwrap_or_default();
     let words: Vec<&str> = call.split(' ').collect();
-    let [number, _, _, _, limit, ..] = words[..] else { return false };
-    number == libc::SYS_futex.to_string() && limit != "0x0"
+    let [number, _, operation, _, limit, ..] = words[..] else { return false };
+    let operation =
+        i32::from_str_radix(operation.trim_start_matches("0x"), 16).unwrap_or(libc::FUTEX_PRIVATE_FLAG);
+    number == libc::SYS_futex.to_string() && (limit != "0x0" || operation & libc::FUTEX_PRIVATE_FLAG == 0)
 }
 
 fn thread(running: &Running, name: &str) -> Option<libc::pid_t> {
