@@ -4,12 +4,20 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rpd_codeobject::counting::{Block, CountedKernel, Options, Rewritten, Variant, rewrite};
 use rpd_gfx9::{Counts, Target};
 
+#[path = "counting/cpu.rs"]
+mod cpu;
+#[path = "counting/faithful.rs"]
+mod faithful;
+#[path = "counting/llvm.rs"]
+mod llvm;
 #[path = "counting/machine.rs"]
 mod machine;
+use faithful::Faithful;
 use machine::Machine;
 
 const OBJECTS: [(&str, Target); 4] = [
@@ -52,9 +60,11 @@ struct Outcome {
     results: Vec<u8>,
     counters: Vec<u64>,
     counts: Counts,
+    /// What the interpreter took.
+    time: Duration,
 }
 
-/// Runs the original, or slot `slot` of the counting kernel, in fresh memory.
+/// Runs the original, or slot `slot` of the counting kernel, in fresh memory, which is as late as waits allow.
 fn run(
     object: &[u8],
     made: &Rewritten,
@@ -62,7 +72,16 @@ fn run(
     target: Target,
     slot: Option<usize>,
 ) -> Result<Outcome, String> {
-    let mut machine = Machine::new(target);
+    run_on(Machine::new(target), object, made, kernel, slot)
+}
+
+fn run_on(
+    mut machine: Machine,
+    object: &[u8],
+    made: &Rewritten,
+    kernel: &CountedKernel,
+    slot: Option<usize>,
+) -> Result<Outcome, String> {
     machine.load(object, ORIGINAL);
     machine.load(&made.object, COPY);
     machine.area(MEMORY, 32768);
@@ -84,8 +103,10 @@ fn run(
             COPY + slot.descriptor
         }
     };
+    let begin = cpu::time();
     let counts = machine.run(descriptor, ARGUMENTS, 3, 128)?;
     Ok(Outcome {
+        time: cpu::time() - begin,
         results: machine.read(RESULTS, 4096),
         counters: machine.read_u64(COUNTERS, kernel.counters as usize),
         counts,
@@ -243,7 +264,7 @@ fn missing_waits_are_noticed() {
             assert!(outcome.results == plain.results);
             assert!(ticks(&counted) > 0 && ticks(&outcome) == 0, "{file} {}", kernel.name);
             added += 1;
-            // Each wait of the kernel itself, one at a time. Some are for what is stored, or for what nothing reads.
+            // Each wait of the kernel itself, one at a time. Some are for what nothing reads.
             let function = functions.iter().find(|function| function.name == kernel.name).unwrap();
             let place = function.code.as_ptr() as usize - object.as_ptr() as usize;
             let waits: Vec<usize> = (place..place + function.code.len() / 4 * 4)
@@ -334,6 +355,33 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
+/// But for what counts, the code is the original's, with branches that lead to the same places; LLVM knows each instruction that is new.
+#[test]
+fn code_is_the_originals_but_for_what_counts() {
+    for (file, processor) in [
+        ("counting-gfx900-o2.co", "gfx900"),
+        ("counting-gfx906-o2.co", "gfx906"),
+        ("counting-gfx906-o0.co", "gfx906"),
+        ("counting-asm.co", "gfx906"),
+        ("gfx908-v4.co", "gfx908"),
+        ("counting-gfx90a-o2.co", "gfx90a"),
+        ("counting-gfx942-o2.co", "gfx942"),
+    ] {
+        let object = bytes(file);
+        let mut found = Faithful::default();
+        for (variant, scalar_first) in WAYS {
+            for branch_limit in [40, 1 << 15] {
+                let options = Options { variant, scalar_first, slots: 1, branch_limit };
+                found.add(&object, &rewrite(&object, &options, &|_| true).unwrap());
+            }
+        }
+        let new = llvm::knows(processor, &found.new);
+        let Faithful { copies, branches, put_in, .. } = found;
+        println!("{file}: {copies} copies, {branches} branches, {put_in} put in, {new} different ones");
+        assert!(copies > 500 && put_in > copies / 10 && new > 50);
+    }
+}
+
 /// Where vector registers and accumulation registers share a file, those for counting move the others.
 #[test]
 fn accumulation_registers_move() {
@@ -419,30 +467,43 @@ fn preloaded_arguments_have_an_entry_of_their_own() {
     );
 }
 
-/// Executed instructions and bytes of code, each with counting against without: what docs/architecture.md says.
+/// Executed instructions, the interpreter's time and bytes of code, each with counting against without: what docs/architecture.md says.
 #[test]
 fn costs() {
     for (variant, scalar_first) in WAYS {
-        let (mut executed, mut bytes_of_code) = (Vec::new(), (0, 0));
+        let (mut executed, mut bytes_of_code, mut times) = (Vec::new(), (0, 0), Vec::new());
         for (file, target) in OBJECTS.into_iter().filter(|(file, _)| !file.contains("asm")) {
             let object = bytes(file);
+            // To make it takes longer than these kernels do.
+            let has_scratch = file.contains("o0");
             let made = rewrite(&object, &Options { variant, scalar_first, ..Options::default() }, &|_| true)
                 .unwrap();
             bytes_of_code.0 += made.blocks.iter().map(|block| block.end - block.start).sum::<u64>();
             bytes_of_code.1 += made.map.stretches().map(|(_, length, _)| length).sum::<u64>();
             for kernel in &made.kernels {
                 let all = |slot| {
-                    let counts = run(&object, &made, kernel, target, slot).unwrap().counts;
-                    counts.instructions.values().map(|executed| executed.executions).sum::<u64>()
+                    let machine = if has_scratch { Machine::new } else { Machine::prompt };
+                    let outcome = |_| run_on(machine(target), &object, &made, kernel, slot).unwrap();
+                    let outcomes: Vec<Outcome> = (0..if has_scratch { 1 } else { 5 }).map(outcome).collect();
+                    let least = outcomes.iter().map(|outcome| outcome.time).min().unwrap();
+                    let instructions = outcomes[0].counts.instructions.values();
+                    (
+                        instructions.map(|executed| executed.executions).sum::<u64>() as f64,
+                        least.as_secs_f64(),
+                    )
                 };
-                executed.push(all(Some(0)) as f64 / all(None) as f64);
+                let ((counting, longer), (plain, time)) = (all(Some(0)), all(None));
+                executed.push(counting / plain);
+                times.extend((!has_scratch).then_some(longer / time));
             }
         }
         executed.sort_by(f64::total_cmp);
         let (least, median, most) = (executed[0], executed[executed.len() / 2], executed[executed.len() - 1]);
         let code = bytes_of_code.1 as f64 / bytes_of_code.0 as f64;
+        times.sort_by(f64::total_cmp);
+        let time = times[times.len() / 2];
         println!(
-            "{variant:?}, scalar {scalar_first}: executed {least:.2} to {most:.2}, median {median:.2}; code {code:.2}"
+            "{variant:?}, scalar {scalar_first}: executed {least:.2} to {most:.2}, median {median:.2}; time {time:.2}; code {code:.2}"
         );
         assert!(most < 5.0 && code < 3.0 && least > 1.0);
     }

@@ -1,18 +1,27 @@
-//! Real libraries through the rewriter: which kernels count, why others do not, and how fast it is. With RPD_SOAK; the libraries are those
+//! Real libraries through the rewriter: which kernels count, why others do not, how large their code becomes, and how fast it is. What was made does
+//! what the original does, and LLVM's disassembler knows each instruction that is new. With RPD_SOAK; the libraries are those
 //! of Debian's packages librocrand1, librocsparse0, librocfft0 and librocblas0, where they are, or of the directory that
 //! RPD_SOAK_LIBRARIES names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpd_codeobject::CodeObject;
 use rpd_codeobject::container::code_objects;
-use rpd_codeobject::counting::{Options, Variant, rewrite};
+use rpd_codeobject::counting::{Options, Refusal, Variant, rewrite};
 
+#[path = "counting/cpu.rs"]
+mod cpu;
+#[path = "counting/faithful.rs"]
+mod faithful;
+#[path = "counting/llvm.rs"]
+mod llvm;
 #[path = "hostile/sound.rs"]
 mod sound;
+use faithful::{Faithful, Words};
 use sound::sound;
 
 const DIRECTORY: &str = "/usr/lib/x86_64-linux-gnu";
@@ -20,14 +29,13 @@ const DIRECTORY: &str = "/usr/lib/x86_64-linux-gnu";
 /// Sums over one library.
 #[derive(Default)]
 struct Sums {
-    objects: u64,
     counted: u64,
     scalar: u64,
-    by_pointer: u64,
     blocks: u64,
     instructions: u64,
-    bytes: u64,
-    added: u64,
+    /// Bytes of code, before and after.
+    code: (u64, u64),
+    /// Of the thread's processor.
     took: Duration,
     refused: BTreeMap<String, u64>,
 }
@@ -65,33 +73,30 @@ fn libraries_count_or_say_why_not() {
     let mut paths = Vec::new();
     files(Path::new(&directory), &mut paths);
     let mut libraries: BTreeMap<String, Sums> = BTreeMap::new();
+    let mut new: BTreeMap<String, BTreeSet<Words>> = BTreeMap::new();
     for path in paths {
         let bytes = fs::read(&path).expect("a library");
         let Ok(parts) = code_objects(&bytes) else { continue };
         let name = path.file_name().expect("a name").to_string_lossy();
-        let library = if name.ends_with("co") { "code objects".to_string() } else { name.into_owned() };
+        let library = if name.ends_with("co") { "Tensile".to_string() } else { name.into_owned() };
         for part in parts {
             let Ok(parsed) = CodeObject::parse(&part.bytes) else { continue };
-            let key = format!("{library} {}", parsed.target.processor);
-            let sums = libraries.entry(key).or_default();
             let options = Options { variant: Variant::Waves, slots: 1, ..Options::default() };
-            let begin = Instant::now();
+            let begin = cpu::time();
             let made = match rewrite(&part.bytes, &options, &|_| true) {
                 Ok(made) => made,
-                Err(refusal) => {
-                    *sums.refused.entry(kind(&refusal.to_string())).or_default() += 1;
-                    continue;
-                }
+                // As a whole, with all others for that processor.
+                Err(Refusal::Target(_)) => continue,
+                Err(refusal) => panic!("{}: {refusal}", path.display()),
             };
-            sums.took += begin.elapsed();
-            sums.objects += 1;
+            let sums = libraries.entry(format!("{library} {}", parsed.target.processor)).or_default();
+            sums.took += cpu::time() - begin;
             sums.counted += made.kernels.len() as u64;
             sums.scalar += made.kernels.iter().filter(|kernel| kernel.is_scalar).count() as u64;
-            sums.by_pointer += made.kernels.iter().filter(|kernel| kernel.calls_by_pointer).count() as u64;
             sums.blocks += made.blocks.len() as u64;
             sums.instructions += made.blocks.iter().map(|block| u64::from(block.instructions)).sum::<u64>();
-            sums.bytes += part.bytes.len() as u64;
-            sums.added += (made.object.len() - part.bytes.len()) as u64;
+            sums.code.0 += made.blocks.iter().map(|block| block.end - block.start).sum::<u64>();
+            sums.code.1 += made.map.stretches().map(|(_, length, _)| length).sum::<u64>();
             for (_, refusal) in &made.refused {
                 *sums.refused.entry(kind(&refusal.to_string())).or_default() += 1;
             }
@@ -99,25 +104,34 @@ fn libraries_count_or_say_why_not() {
             let again = CodeObject::parse(&made.object).expect("a code object");
             assert_eq!(again.kernels, parsed.kernels);
             sound(&part.bytes, &made);
+            let mut faithful = Faithful::default();
+            faithful.add(&part.bytes, &made);
+            new.entry(parsed.target.processor.clone()).or_default().extend(faithful.new);
         }
     }
+    for (processor, new) in &new {
+        println!("{processor}: LLVM knows {} new instructions", llvm::knows(processor, new));
+    }
+    println!(
+        "| library | kernels that count | by scalars | refused | blocks | instructions | code, MB | with counting | a second |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     for (library, sums) in libraries {
+        let mut refused = String::new();
+        for (reason, count) in &sums.refused {
+            write!(refused, "{}{count}: {reason}", if refused.is_empty() { "" } else { "; " })
+                .expect("a text");
+        }
+        let million = |number: u64| number as f64 / 1e6;
         println!(
-            "{library}: {} objects, {} kernels count ({} by scalars, {} call by pointer), {} blocks, {} instructions, {} bytes and {} more, \
-             {:.2} s, {:.2} M instructions/s",
-            sums.objects,
+            "| {library} | {} | {} | {refused} | {} | {:.1} M | {:.1} | {:.2} | {:.1} M |",
             sums.counted,
             sums.scalar,
-            sums.by_pointer,
             sums.blocks,
-            sums.instructions,
-            sums.bytes,
-            sums.added,
-            sums.took.as_secs_f64(),
-            sums.instructions as f64 / 1e6 / sums.took.as_secs_f64()
+            million(sums.instructions),
+            million(sums.code.0),
+            sums.code.1 as f64 / sums.code.0 as f64,
+            million(sums.instructions) / sums.took.as_secs_f64()
         );
-        for (reason, count) in sums.refused {
-            println!("  {count} refused: {reason}");
-        }
     }
 }

@@ -21,6 +21,9 @@ pub(crate) struct Machine {
     target: Target,
     areas: Vec<Area>,
     clock: AtomicU64,
+    /// Bytes of private memory of each work-item.
+    private: u32,
+    is_late: bool,
 }
 
 // SAFETY: pointers lead into boxed atomics, which may be written through shared references and live as long as the device; the bounds are
@@ -52,7 +55,12 @@ impl Area {
 
 impl Machine {
     pub(crate) fn new(target: Target) -> Machine {
-        Machine { target, areas: Vec::new(), clock: AtomicU64::new(1 << 40) }
+        Machine { target, areas: Vec::new(), clock: AtomicU64::new(1 << 40), private: 16384, is_late: true }
+    }
+
+    /// One whose memory is not late and does not take long to make: what a run takes is what executing its instructions takes.
+    pub(crate) fn prompt(target: Target) -> Machine {
+        Machine { private: 256, is_late: false, ..Machine::new(target) }
     }
 
     /// Memory at an address, all zero.
@@ -108,7 +116,7 @@ impl Machine {
             .collect()
     }
 
-    /// Runs the kernel of a descriptor to its end; returns what was executed. Loads arrive as late as its waits allow.
+    /// Runs the kernel of a descriptor to its end; returns what was executed. Memory is as late as its waits allow, where it is late.
     pub(crate) fn run(
         &self,
         descriptor: u64,
@@ -119,13 +127,15 @@ impl Machine {
         let mut packet = [0; 64];
         packet[4..6].copy_from_slice(&items.to_le_bytes());
         packet[12..16].copy_from_slice(&(groups * u32::from(items) - 5).to_le_bytes());
-        packet[24..28].copy_from_slice(&16384u32.to_le_bytes());
+        packet[24..28].copy_from_slice(&self.private.to_le_bytes());
         packet[28..32].copy_from_slice(&4096u32.to_le_bytes());
         packet[32..40].copy_from_slice(&descriptor.to_le_bytes());
         packet[40..48].copy_from_slice(&arguments.to_le_bytes());
         let mut execution = Execution::start(&packet, self).map_err(|trap| trap.to_string())?;
         execution.count();
-        execution.load_late();
+        if self.is_late {
+            execution.delay_memory();
+        }
         while execution.advance(self, 1 << 16).map_err(|trap| trap.to_string())? == Progress::Running {
             if execution.instructions() > MOST_INSTRUCTIONS {
                 return Err("it does not end".to_string());
