@@ -1,5 +1,7 @@
 //! Basic blocks that the program's own kernels are made to count: right results, and counts that are those of the interpreter.
 
+mod executed;
+
 use std::collections::BTreeMap;
 
 use rpd_simgpu::counts;

@@ -24,7 +24,8 @@ const LEAST: Duration = Duration::from_millis(200);
 const SAMPLES: usize = 5;
 
 fn main() {
-    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let named: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let found = if Path::new(LIBRARY).exists() { LIBRARY } else { OWN };
     let files = if named.is_empty() { vec![found.to_string()] } else { named };
     println!("Kernels made to count their basic blocks: instructions a second of one core");

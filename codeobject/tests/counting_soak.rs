@@ -1,7 +1,7 @@
 //! Real libraries through the rewriter: which kernels count, why others do not, how large their code becomes, and how fast it is. What was made does
 //! what the original does, and LLVM's disassembler knows each instruction that is new. With RPD_SOAK; the libraries are those
 //! of Debian's packages librocrand1, librocsparse0, librocfft0 and librocblas0, where they are, or of the directory that
-//! RPD_SOAK_LIBRARIES names.
+//! RPD_SOAK_LIBRARIES names; counting/libraries.sh loads them into one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -117,6 +117,10 @@ fn libraries_count_or_say_why_not() {
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for (library, sums) in libraries {
+        if sums.counted == 0 && sums.refused.is_empty() {
+            println!("| {library} | none, as it has no kernels | | | | | | | |");
+            continue;
+        }
         let mut refused = String::new();
         for (reason, count) in &sums.refused {
             write!(refused, "{}{count}: {reason}", if refused.is_empty() { "" } else { "; " })

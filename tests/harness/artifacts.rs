@@ -134,6 +134,8 @@ const STAND_IN: &[&str] =
     &["hipcc", "--offload-arch=gfx900", "-O2", "-shared", "-fPIC", "-Wl,-soname,stand_in_libraries"];
 /// More than the smallest buffers may hold.
 const MODULE_LARGE: &[&str] = &["hipcc", "--genco", "--offload-arch=gfx900", "-O2", "-DTABLE=(1<<19)"];
+/// Code as the compiler makes it first.
+const HIP_O0: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O0"];
 /// rocPRIM's headers take long to compile, and want C++14.
 const HIP_14: &[&str] = &["hipcc", "--offload-arch=gfx900", "-O2", "-std=c++14"];
 /// Stand-ins for NVIDIA's libraries.
@@ -210,6 +212,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "sparse" => ("tests/programs/libraries/sparse.hip".into(), HIP, &["-lrocsparse"]),
         "triton" => ("tests/programs/libraries/triton.hip".into(), HIP, &[]),
         "primitives" => ("tests/programs/primitives.hip".into(), HIP_14, &["-lrocrand"]),
+        "more_primitives" => ("tests/programs/more_primitives.hip".into(), HIP_14, &[]),
+        "classics" => ("tests/programs/classics.hip".into(), HIP, &[]),
+        "classics_o0" => ("tests/programs/classics.hip".into(), HIP_O0, &[]),
         "hip_calls" | "hip_rare" | "hip_links" | "hip_late" | "hip_stops" | "hip_taken" | "hip_jumps"
         | "hip_targets" | "hip_copy_kernels" | "hip_handlers" => {
             (format!("tests/programs/hip/{}.hip", &name["hip_".len()..]), HIP, &["-ldl", "-lpthread"])

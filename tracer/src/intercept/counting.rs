@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_queue::SegQueue;
 use rpd_codeobject::Launch;
-use rpd_codeobject::counting::Variant;
+use rpd_codeobject::counting::{Options, Variant};
 use rpd_transport::counters::Cause;
 use rpd_transport::env::Env;
 use rpd_transport::recorder;
@@ -32,12 +32,12 @@ const MOST_ENDED: usize = 1 << 17;
 /// Work-items of a wave, of all processors whose code is rewritten.
 const WAVEFRONT: u32 = 64;
 /// The slots of a kernel.
-pub(super) const SLOTS: usize = 4;
+const SLOTS: u32 = 4;
 
 /// What was asked for.
 pub(super) struct CountingConfig {
-    /// What is counted.
-    pub(super) variant: Variant,
+    /// What is counted, and how.
+    pub(super) options: Options,
     /// Of which dispatches.
     dispatches: Dispatches,
 }
@@ -46,19 +46,34 @@ impl CountingConfig {
     /// RPDT_COUNT_BLOCKS, and LOGDUR_DISPATCHES with it.
     pub(super) fn read(env: &mut Env<'_>) -> Option<CountingConfig> {
         let asked = env.text("RPDT_COUNT_BLOCKS")?.to_string_lossy().into_owned();
-        let variant = match asked.as_str() {
-            "count" => Variant::Waves,
-            "lanes" => Variant::Lanes,
-            "time" => Variant::Time,
-            _ => {
-                env.complain(format!(
-                    "RPDT_COUNT_BLOCKS={asked} is not count, lanes or time; no basic blocks are counted"
-                ));
-                return None;
-            }
+        let Some(options) = options(&asked) else {
+            env.complain(format!(
+                "RPDT_COUNT_BLOCKS={asked} is not count, lanes or time; no basic blocks are counted"
+            ));
+            return None;
         };
-        Some(CountingConfig { variant, dispatches: Dispatches::read(env) })
+        Some(CountingConfig { options, dispatches: Dispatches::read(env) })
     }
+}
+
+/// What is counted, and behind it, with commas, how.
+fn options(asked: &str) -> Option<Options> {
+    let mut words = asked.split(',');
+    let variant = match words.next()? {
+        "count" => Variant::Waves,
+        "lanes" => Variant::Lanes,
+        "time" => Variant::Time,
+        _ => return None,
+    };
+    let mut options = Options { variant, slots: SLOTS, ..Options::default() };
+    for word in words {
+        match word.split_once('=') {
+            None if word == "scalar" => options.scalar_first = true,
+            Some(("reach", words)) => options.branch_limit = words.parse().ok()?,
+            _ => return None,
+        }
+    }
+    Some(options)
 }
 
 /// What dispatches of one kernel have in common, whose counts are added up.
@@ -215,7 +230,7 @@ mod tests {
     use super::*;
 
     fn counted(dispatches: Dispatches) -> Arc<CountedKernel> {
-        let config = Box::leak(Box::new(CountingConfig { variant: Variant::Waves, dispatches }));
+        let config = Box::leak(Box::new(CountingConfig { options: Options::default(), dispatches }));
         Arc::new(CountedKernel::new(config, 3, &[100, 200], |items| items <= 256))
     }
 
@@ -255,6 +270,17 @@ mod tests {
         let begin = |workgroup| kernel.begin((0, 1, 2), &launch(512, workgroup)).is_some();
         assert_eq!([begin(64), begin(64), begin(512), begin(512)], [false, true, false, false]);
         assert_eq!(kernel.too_large.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn what_is_counted_and_how() {
+        let default = Options { slots: SLOTS, ..Options::default() };
+        assert_eq!(options("count"), Some(default));
+        let both = Options { variant: Variant::Time, scalar_first: true, branch_limit: 40, ..default };
+        assert_eq!(options("time,scalar,reach=40"), Some(both));
+        for wrong in ["", "all", "scalar", "count,", "count,vector", "lanes,reach", "lanes,reach=far"] {
+            assert_eq!(options(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

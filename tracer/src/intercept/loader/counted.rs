@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rpd_codeobject::counting::{self, Options, Rewritten, Variant};
+use rpd_codeobject::counting::{self, Rewritten, Variant};
 use rpd_codeobject::{Plan, SourceLines};
 use rpd_schema::THE_PROGRAM;
 use rpd_transport::log;
@@ -20,9 +20,7 @@ use crate::gpu::kernels;
 use crate::hsa_runtime::agent::Gpu;
 use crate::intercept::candidate::CandidateError;
 use crate::intercept::choice::Planned;
-use crate::intercept::counting::{
-    BlockCounters, CountedBlock, CountedKernel, CounterMemory, CountingConfig, SLOTS,
-};
+use crate::intercept::counting::{BlockCounters, CountedBlock, CountedKernel, CounterMemory, CountingConfig};
 use crate::intercept::runtime::{LoadedCandidate, Runtime};
 
 /// How long counters and what names them may take to be written or read.
@@ -153,8 +151,7 @@ impl Loader {
             .map(|kernel| (mangled(&kernel.facts).into(), CountableKernel::of(kernel)))
             .collect();
         let mut counted = CountedObject { bytes, rewritten: None, kernels: BTreeMap::new() };
-        let options = Options { variant: config.variant, slots: SLOTS as u32, ..Options::default() };
-        let made = counting::rewrite(&counted.bytes, &options, &|name| all.contains_key(name));
+        let made = counting::rewrite(&counted.bytes, &config.options, &|name| all.contains_key(name));
         let (gpu, target) = (wanted.gpu, wanted.gpu.target.clone());
         let program = Path::new(THE_PROGRAM);
         let mut refuse = |what: &str, why: &dyn std::fmt::Display| {
@@ -231,7 +228,7 @@ impl Loader {
             let number = kernels::add_replacement(original.kernel, gpu.index, facts, None, outcome, true);
             let slots: Vec<u64> = kernel.slots.iter().map(|slot| at(slot.descriptor)).collect();
             let counted = Arc::new(CountedKernel::new(config, number, &slots, |items| kernel.fits(items)));
-            let blocks = blocks(made, kernel, config.variant, &lines, original.kernel);
+            let blocks = blocks(made, kernel, config.options.variant, &lines, original.kernel);
             let counters =
                 BlockCounters::new(counted, Arc::clone(&memory), (place, kernel.counters as usize), blocks);
             let base = original.object.wrapping_sub(kernel.original_descriptor);
