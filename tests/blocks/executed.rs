@@ -274,7 +274,7 @@ fn of_the_programs_that_are_recorded_elsewhere() {
     let long = |run: &dyn for<'a> Fn(&'a Dir) -> Run<'a>, least| {
         compare_in(run, least, (0..WAYS.len()).map(|way| (way, 40)).collect());
     };
-    for name in ["demo", "graph", "copies", "durations", "replace", "validate", "inside"] {
+    for name in ["demo", "graph", "durations", "replace", "validate", "inside"] {
         long(&|dir| Run::new(dir, program(name)), (1, 1));
     }
     long(&|dir| Run::new(dir, program("streams")).arg("2").arg("2").arg("20"), (1, 1));

@@ -227,6 +227,8 @@ impl CountingUse {
 
 #[cfg(test)]
 mod tests {
+    use rpd_preload::clock::{Clock, read};
+
     use super::*;
 
     fn counted(dispatches: Dispatches) -> Arc<CountedKernel> {
@@ -281,6 +283,29 @@ mod tests {
         for wrong in ["", "all", "scalar", "count,", "count,vector", "lanes,reach", "lanes,reach=far"] {
             assert_eq!(options(wrong), None, "{wrong}");
         }
+    }
+
+    /// What the thread pays that launches a kernel; docs/speed.md has what this prints.
+    #[test]
+    fn a_choice_costs_little() {
+        let (kernel, shape) = (counted(Dispatches::All), launch(512, 64));
+        let round = |_| {
+            let mut used = Vec::with_capacity(1000);
+            let begin = read(Clock::ThreadCpu);
+            (0..1000).for_each(|place| used.extend(kernel.begin((0, 1, place), &shape)));
+            let taken = read(Clock::ThreadCpu) - begin;
+            assert_eq!(used.len(), 1000);
+            used.iter().for_each(CountingUse::complete);
+            while kernel.ended.pop().is_some() {}
+            taken
+        };
+        let mut rounds: Vec<_> = (0..100).map(round).collect();
+        rounds.sort_unstable();
+        println!(
+            "a dispatch that counts: {} ns (least {}) of the launching thread",
+            rounds[50] / 1000,
+            rounds[0] / 1000
+        );
     }
 
     #[test]
