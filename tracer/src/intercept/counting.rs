@@ -287,6 +287,7 @@ mod tests {
 
     /// What the thread pays that launches a kernel; docs/speed.md has what this prints.
     #[test]
+    #[expect(clippy::print_stdout, reason = "a measurement")]
     fn a_choice_costs_little() {
         let (kernel, shape) = (counted(Dispatches::All), launch(512, 64));
         let round = |_| {
