@@ -11,10 +11,11 @@ packages="librocblas0 librocsparse0 librocfft0 librocrand1"
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 mirror=$(grep -rhoE '^(URIs:|deb) +[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d/ 2>/dev/null |
     grep -oE 'https?://[^ ]+/debian/?' | head -1 || true)
+[ -n "$mirror" ] || { echo "$0: apt's sources name no mirror of Debian" >&2; exit 1; }
 apt=$(mktemp -d)
 trap 'rm -rf "$apt"' EXIT
 mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/packages"
-echo "deb [signed-by=$keys] ${mirror:-http://deb.debian.org/debian} trixie main" >"$apt/sources.list"
+echo "deb [signed-by=$keys] $mirror trixie main" >"$apt/sources.list"
 own() {
     apt-get -qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$apt/lists" \
         -o Dir::State::status=/dev/null -o Dir::Cache="$apt" -o Dir::Cache::archives="$apt/archives" -o APT::Sandbox::User=root "$@"
