@@ -61,6 +61,14 @@ fn starts_and_stops_are_counted() {
         ["start", "stop", "mark=a", "stop", "mark=b", "stop", "start", "mark=c", "start", "stop", "mark=d"];
     control(&dir, &acts).run().expect(0).expect_silent();
     assert_eq!(names(&dir, "trace.rpd"), ["a", "c", "d"]);
+    // The trace says when it was stopped.
+    let stopped = dir.trace("trace.rpd").times(0, "stopped");
+    let markers = markers(&dir, "trace.rpd");
+    let (a, c) = (markers[0].1, markers[1].1);
+    assert!(
+        matches!(stopped[..], [(from, Some(to), 0)] if a <= from && from <= to && to <= c),
+        "{stopped:?} {markers:?}"
+    );
 }
 
 #[test]
@@ -72,6 +80,12 @@ fn without_autostart_nothing_is_recorded_until_asked_for() {
     control(&dir, &acts).env("RPDT_AUTOSTART", "0").run().expect(0).expect_silent();
     let markers = markers(&dir, "trace.rpd");
     assert_eq!(names(&dir, "trace.rpd"), ["b", "c"], "{markers:?}");
+    // From the begin of the process, and from the stop to its end.
+    let trace = dir.trace("trace.rpd");
+    let began = trace.fact(0, "start_monotonic_ns").parse().unwrap();
+    let stopped = trace.times(0, "stopped");
+    assert_eq!((stopped.len(), stopped[0].0, stopped[1].1), (2, began, None), "{stopped:?}");
+    assert_eq!(stopped[0].1, Some(markers[0].1), "{stopped:?} {markers:?}");
     assert!(markers[0].1 <= markers[1].1, "a range pushed before starts when recording does: {markers:?}");
 }
 

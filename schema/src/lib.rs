@@ -47,6 +47,7 @@ mod process;
 mod record;
 mod session;
 pub mod session_fact;
+mod session_times;
 mod sessions;
 pub mod table;
 pub mod text;
@@ -62,6 +63,7 @@ pub use note::{leave_note, note_files, remove_note, remove_notes};
 pub use open::{BUSY_TIME, open_read, open_read_within, open_write};
 pub use place::check_name;
 pub use process::Processes;
+pub use session_times::{MOST_TIMES, SessionTime, moved_session_times, session_times, session_times_text};
 pub use sessions::{GpuInfo, SessionInfo, gpus, launches_without_op, lost, noted_sessions, sessions};
 pub use table::{
     ApiRow, BarrierRow, Block, CandidateRow, CodeObjectRow, CopyApiRow, DispatchRow, ExtCodeObjectRow, Fence,

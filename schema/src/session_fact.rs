@@ -55,6 +55,10 @@ pub const ALTERNATE_SEED: &str = "alternate_seed";
 pub const VALIDATION_MISSED: &str = "validation_missed";
 /// The directory in which the bytes of code objects were saved.
 pub const SAVED_CODE: &str = "saved_code";
+/// When recording was stopped or had not begun, as [`crate::session_times()`] reads it. Absent where it never was.
+pub const STOPPED: &str = "stopped";
+/// When records were lost, as [`crate::session_times()`] reads it. Absent where none was, or nobody knows when.
+pub const LOST_TIMES: &str = "lost_times";
 /// The note beside the trace from which facts were taken in.
 pub const TAKEN_IN: &str = "taken_in";
 

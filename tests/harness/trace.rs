@@ -202,6 +202,28 @@ impl Trace {
             .collect()
     }
 
+    /// A fact of the session with this number.
+    #[track_caller]
+    pub(crate) fn fact(&self, session: u32, key: &str) -> String {
+        let tag = format!("session::{session}::{key}");
+        self.metadata(&tag).into_values().next().unwrap_or_else(|| panic!("no {tag}"))
+    }
+
+    /// Times that a fact of a session tells: from, to, how many records were lost in it.
+    #[track_caller]
+    pub(crate) fn times(&self, session: u32, key: &str) -> Vec<(i64, Option<i64>, i64)> {
+        let time = |text: &str| {
+            let (time, lost) = text.split_once(':').unwrap_or((text, ""));
+            let (from, to) = time.split_once('-').unwrap();
+            let lost = lost
+                .split(',')
+                .filter_map(|of| of.split_once('='))
+                .map(|(_, count)| count.parse::<i64>().unwrap());
+            (from.parse().unwrap(), (!to.is_empty()).then(|| to.parse().unwrap()), lost.sum())
+        };
+        self.fact(session, key).split(' ').map(time).collect()
+    }
+
     /// Records lost by cause, of all sessions; a cause without a loss is left out.
     pub(crate) fn lost(&self) -> BTreeMap<String, String> {
         self.metadata("session::%::lost::%").into_iter().filter(|(_, count)| count != "0").collect()

@@ -221,6 +221,15 @@ fn a_slow_disk_and_a_tiny_buffer() {
     );
     assert!(lost(&trace) > 0, "a megabyte held 200000 marks");
     assert_eq!(marker_count(&trace) + lost(&trace), 200_001, "{by_cause:?}");
+    // The trace says when they were lost: all of them, after the program began to record.
+    let times = trace.times(1, "lost_times");
+    assert_eq!(times.iter().map(|(_, _, lost)| lost).sum::<i64>(), lost(&trace), "{times:?}");
+    let number = |key: &str| trace.fact(1, key).parse::<i64>().unwrap();
+    let (began, ended) = (number("start_monotonic_ns"), number("end_monotonic_ns"));
+    assert!(
+        times.iter().all(|(from, to, _)| began <= *from && to.is_some_and(|to| to <= ended)),
+        "{times:?}"
+    );
 }
 
 /// The buffers are full, the file belongs to somebody else, and the program ends: its exit takes RPDT_EXIT_MS, not for ever.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rpd_preload::clock;
+
 /// Why a record is missing from the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -87,6 +89,10 @@ impl Lost {
 #[derive(Default)]
 pub struct Counters {
     lost: [AtomicU64; Cause::ALL.len()],
+    /// When the first record was lost that [`Counters::take_lost_time`] has not told, and when the last one was: ns of CLOCK_MONOTONIC,
+    /// 0 where there is none.
+    lost_from: AtomicU64,
+    lost_to: AtomicU64,
     /// Records from rings that are in the file, or counted as lost.
     accounted: AtomicU64,
     /// Times where the translated start lay after the end and was set to it.
@@ -106,7 +112,23 @@ pub struct Counters {
 impl Counters {
     /// Counts `n` records lost to `cause`.
     pub fn lose(&self, cause: Cause, n: u64) {
-        self.lost[cause as usize].fetch_add(n, Ordering::Relaxed);
+        if n == 0 {
+            return;
+        }
+        let now = clock::monotonic();
+        let _ = self.lost_from.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        self.lost_to.fetch_max(now, Ordering::Relaxed);
+        // Who sees the count sees the times.
+        self.lost[cause as usize].fetch_add(n, Ordering::Release);
+    }
+
+    /// When the first record was lost since the last call, and when the last one was: ns of CLOCK_MONOTONIC. For whom [`Counters::lost`] has
+    /// told that there are some.
+    pub fn take_lost_time(&self) -> (u64, u64) {
+        let from = self.lost_from.swap(0, Ordering::Relaxed);
+        let to = self.lost_to.load(Ordering::Relaxed);
+        // Of records that were being counted at the last call, the time was taken then.
+        (if from == 0 { to } else { from.min(to) }, to)
     }
 
     /// So many records from rings are in the file, or counted as lost.
@@ -126,7 +148,7 @@ impl Counters {
 
     /// Lost records so far.
     pub fn lost(&self) -> Lost {
-        Lost(std::array::from_fn(|cause| self.lost[cause].load(Ordering::Relaxed)))
+        Lost(std::array::from_fn(|cause| self.lost[cause].load(Ordering::Acquire)))
     }
 }
 
@@ -139,5 +161,21 @@ mod tests {
         for (place, (cause, _)) in Cause::ALL.iter().enumerate() {
             assert_eq!(*cause as usize, place);
         }
+    }
+
+    #[test]
+    fn the_time_of_losses_is_from_the_first_to_the_last_and_told_once() {
+        let counters = Counters::default();
+        let before = clock::monotonic();
+        counters.lose(Cause::Write, 0);
+        assert_eq!(counters.take_lost_time(), (0, 0));
+        counters.lose(Cause::Write, 1);
+        let between = clock::monotonic();
+        counters.lose(Cause::BufferFull, 2);
+        let (from, to) = counters.take_lost_time();
+        assert!(before <= from && from <= between && between <= to && to <= clock::monotonic());
+        counters.lose(Cause::Write, 1);
+        let (later, _) = counters.take_lost_time();
+        assert!(later >= to);
     }
 }

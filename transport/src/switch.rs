@@ -164,6 +164,11 @@ impl Switch {
         lock(&self.state).history.clone()
     }
 
+    /// When it last changed, 0 for never.
+    pub fn changed_at(&self) -> u64 {
+        lock(&self.state).history.last().map_or(0, |change| change.time)
+    }
+
     /// When recording last began, 0 for always.
     pub fn resumed_at(&self) -> u64 {
         lock(&self.state).resumed_at
@@ -190,6 +195,14 @@ impl Switch {
             self.on.store(on, Ordering::Relaxed);
         }
     }
+}
+
+/// When recording was off by the changes of [`Switch::history`]: from, and to where it goes on. Ns of CLOCK_MONOTONIC, nothing before `began`.
+pub fn stops(history: &[SwitchChange], began: u64) -> Vec<(u64, Option<u64>)> {
+    let ends = history.iter().skip(1).map(|change| Some(change.time)).chain([None]);
+    let off = history.iter().zip(ends).filter(|(change, _)| !change.on);
+    let stops = off.map(|(change, end)| (change.time.max(began), end));
+    stops.filter(|(from, to)| to.is_none_or(|to| to > *from)).collect()
 }
 
 /// Whether recording was on at `time`, ns of CLOCK_MONOTONIC, by the changes of [`Switch::history`].
@@ -293,6 +306,15 @@ mod tests {
             [true, true, false, false, true]
         );
         assert!(!was_on(&[], 7));
+    }
+
+    #[test]
+    fn stops_are_told_from_the_begin_of_the_process() {
+        let change = |(time, on)| SwitchChange { time, on };
+        let history = [(0, false), (20, true), (30, false), (40, true), (50, false)].map(change);
+        assert_eq!(stops(&history, 7), [(7, Some(20)), (30, Some(40)), (50, None)]);
+        assert_eq!(stops(&history, 25), [(30, Some(40)), (50, None)]);
+        assert_eq!(stops(&history[1..2], 7), []);
     }
 
     #[test]

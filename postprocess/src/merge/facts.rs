@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
-use rpd_schema::{Processes, SessionInfo, session_fact};
+use rpd_schema::{Processes, SessionInfo, moved_session_times, session_fact};
 use rusqlite::Connection;
 
 use super::gpu::GPU_STRIDE;
@@ -62,7 +62,12 @@ fn moved(plan: &MergePlan<'_>, input: usize, tag: &str, value: &str) -> Option<(
         let is_time = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS].contains(&key);
         let time = value.trim().parse::<i64>().ok().filter(|_| is_time);
         let shift = plan.shift(input, plan.nodes.moved(input, session));
-        let value = time.map_or_else(|| value.to_string(), |time| time.saturating_add(shift).to_string());
+        let has_times = [session_fact::STOPPED, session_fact::LOST_TIMES].contains(&key);
+        let value = match time {
+            Some(time) => time.saturating_add(shift).to_string(),
+            None if has_times => moved_session_times(value, shift),
+            None => value.to_string(),
+        };
         return Some((
             format!("session::{}::{key}", session.saturating_add(plan.offsets[input] >> 32)),
             value,

@@ -3,16 +3,23 @@
 use std::time::{Duration, Instant};
 
 use rpd_preload::lock::lock;
-use rpd_schema::{Appender, Error};
+use rpd_schema::{Appender, Error, MOST_TIMES, SessionTime, session_fact, session_times_text};
 
 use super::note::WriterNote;
 use super::rows::Recorded;
 use super::session::{self, AddFact, Sums};
 use crate::counters::Lost;
 use crate::recorder::Recorder;
+use crate::switch;
 
 /// How often the counts in the file are renewed while recording; losses are written at once.
 const COUNTS: Duration = Duration::from_secs(10);
+
+/// Losses that are no further apart are told as one time, ns.
+const APART_NS: u64 = 20_000_000;
+
+/// Times of losses that are told: few, because a file in which there is hardly room left has to take them. Of more, the first become one.
+const MOST_LOST_TIMES: usize = 64;
 
 /// The counts that the session has, and when they were written.
 #[derive(Clone, Copy)]
@@ -39,6 +46,11 @@ pub(super) struct Reported {
     failures: u32,
     /// How many launches had not completed.
     without_op: u64,
+    /// When records were lost in this session, and which of all that were lost these are.
+    lost_times: Vec<SessionTime>,
+    timed: Lost,
+    /// When the switch had changed last, in what the file says of it.
+    switched_at: Option<u64>,
     note: WriterNote,
 }
 
@@ -56,6 +68,9 @@ impl Reported {
             before_file,
             failures: 0,
             without_op: 0,
+            lost_times: Vec::new(),
+            timed: Lost::default(),
+            switched_at: None,
             note: WriterNote::default(),
         }
     }
@@ -77,8 +92,9 @@ impl Reported {
 
     /// What is reported next goes into another session.
     pub(super) fn begin_session(&mut self) {
-        (self.introduced, self.gpus, self.counts) = (false, false, None);
+        (self.introduced, self.gpus, self.counts, self.switched_at) = (false, false, None, None);
         self.before_session = self.sums;
+        self.lost_times.clear();
     }
 
     /// What was reported after these sums is gone.
@@ -138,13 +154,51 @@ impl Reported {
             self.failures = self.recorder.failures.count();
             session::counts(&mut state, self.recorder, recorded, sums.since(self.before_session))?;
             self.counts = Some(Counts { at: Instant::now(), recorded: *recorded, sums });
+            self.lost_times(&mut state)?;
         } else if self.without_op != recorded.launches_without_op() {
             // A process that is killed must have reported it with what it wrote last.
             session::launches_without_op(&mut state, recorded)?;
         }
+        self.stops(&mut |key, value| appender.session_fact(key, value))?;
         session::committed(appender, recorded)?;
         self.without_op = recorded.launches_without_op();
         if ends { session::end(&mut |key, value| appender.session_fact(key, value)) } else { Ok(()) }
+    }
+
+    /// When records were lost, where some were.
+    fn lost_times(&mut self, state: &mut AddFact<'_>) -> Result<(), Error> {
+        let lost = self.recorder.counters.lost();
+        let new = lost.since(self.timed);
+        if new.records() > 0 {
+            self.timed = lost;
+            let (from, to) = self.recorder.counters.take_lost_time();
+            let lost = new.by_name().map(|(cause, count)| (cause.to_owned(), count)).collect();
+            self.lost_times.push(SessionTime { from, to: Some(to), lost });
+            let last = self.lost_times.len() - 1;
+            let ends = |time: &SessionTime| time.to.unwrap_or(time.from);
+            if last > 0 && from.saturating_sub(ends(&self.lost_times[last - 1])) < APART_NS {
+                join(&mut self.lost_times, last);
+            } else if last == MOST_LOST_TIMES {
+                join(&mut self.lost_times, 1);
+            }
+        }
+        match self.lost_times.is_empty() {
+            true => Ok(()),
+            false => state(session_fact::LOST_TIMES, &session_times_text(&self.lost_times)),
+        }
+    }
+
+    /// When recording was stopped, where that has changed.
+    fn stops(&mut self, state: &mut AddFact<'_>) -> Result<(), Error> {
+        let changed_at = self.recorder.switch.changed_at();
+        if self.switched_at.replace(changed_at) == Some(changed_at) {
+            return Ok(());
+        }
+        let stops = switch::stops(&self.recorder.switch.history(), self.recorder.began.0);
+        let latest = stops.len().saturating_sub(MOST_TIMES);
+        let time = |(from, to): &(u64, Option<u64>)| SessionTime { from: *from, to: *to, lost: Vec::new() };
+        let times: Vec<SessionTime> = stops[latest..].iter().map(time).collect();
+        if times.is_empty() { Ok(()) } else { state(session_fact::STOPPED, &session_times_text(&times)) }
     }
 
     /// All that the session says of itself, where there are no rows: what it has recorded and lost so far, and its end if it ends. What
@@ -157,7 +211,10 @@ impl Reported {
     ) -> Result<Sums, Error> {
         let sums = Sums::of(self.recorder);
         self.withdraw_note(appender)?;
-        self.all_to(&mut |key, value| appender.session_fact(key, value), recorded, sums, ends)?;
+        let mut state = |key: &str, value: &str| appender.session_fact(key, value);
+        self.all_to(&mut state, recorded, sums, ends)?;
+        self.lost_times(&mut state)?;
+        self.stops(&mut state)?;
         Ok(sums)
     }
 
@@ -189,7 +246,7 @@ impl Reported {
 
     /// The open transaction is not in the file.
     pub(super) fn roll_back(&mut self) {
-        (self.gpus, self.counts) = (false, None);
+        (self.gpus, self.counts, self.switched_at) = (false, None, None);
     }
 
     /// What was said beside the file gets in after all, with the open transaction; others may have taken the note in.
@@ -230,5 +287,19 @@ impl Reported {
         let path = appender.map_or(&*path, Appender::path);
         let session = appender.filter(|appender| appender.has_session()).map(Appender::session);
         self.note.leave(self.recorder, path, session, &facts, lost);
+    }
+}
+
+/// Makes the time at a place and the one in front of it one.
+fn join(times: &mut Vec<SessionTime>, place: usize) {
+    let SessionTime { from, to, lost } = times.remove(place);
+    let before = &mut times[place - 1];
+    before.from = before.from.min(from);
+    before.to = before.to.max(to);
+    for (cause, count) in lost {
+        match before.lost.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, sum)) => *sum += count,
+            None => before.lost.push((cause, count)),
+        }
     }
 }
