@@ -103,6 +103,7 @@ class App {
     this.timeline = new Timeline(trace, server, failed);
     this.panes = new Panes(this.timeline, {
       lane: (found) => this.rows.lane(...this.hitLane(found)),
+      told: (span) => this.told(span, true),
       select: (hit) => this.select({ event: hit.event }, true),
       tab: () => {
         this.keep();
@@ -349,6 +350,7 @@ class App {
     this.code?.want(null);
     timeline.selected = null;
     timeline.links = [];
+    timeline.waits = null;
     this.panes.put("details", this.panes.nothing());
     timeline.redrawOverlay();
   }
@@ -360,9 +362,11 @@ class App {
     const { timeline } = this;
     try {
       const event = await server.event(which, this.selecting.signal);
-      await timeline.name([{ name: [event.name, ...event.links.map((hit) => hit.name)] }]);
+      const others = [...event.links, ...(event.memory?.uses ?? []), ...(event.memory?.freed_by ? [event.memory.freed_by] : []), ...event.touched];
+      await timeline.name([{ name: [event.name, ...others.map((hit) => hit.name)] }]);
       timeline.selected = event;
       timeline.links = event.links;
+      timeline.waits = null;
       if (isShown) timeline.show(event, isFit);
       else timeline.redrawOverlay();
       this.panes.details(event);
@@ -372,6 +376,7 @@ class App {
       this.say(`${where ? `${where.group.label} ${where.track?.label ?? ""}: ` : ""}${event.text}, begins at ${duration(event.start_ns)}, takes ${duration(event.duration_ns)}`);
       if (this.panes.tab === "code") this.code.shown();
       if (isStep) this.keep(true);
+      await this.dependencies(event, this.selecting.signal);
     } catch (error) {
       if (error.name === "AbortError") return;
       if (!(error instanceof Failure)) throw error;
@@ -380,12 +385,37 @@ class App {
     }
   }
 
+  /** Adds to the selected event what it waited for, and what waited for it; they are worked out of all calls the first time. */
+  async dependencies(event, signal) {
+    if (!server.readsFile || this.trace.is_live) return;
+    const { timeline } = this;
+    const waits = await server.waits(event.event, signal);
+    const all = [...waits.waited_for, ...waits.waited_by];
+    await timeline.name([{ name: all.flatMap((of) => [of, of.through]).filter(Boolean).map((hit) => hit.name) }]);
+    if (!all.length || timeline.selected !== event) return;
+    timeline.waits = waits;
+    this.panes.waits(event, waits);
+    timeline.redrawOverlay();
+  }
+
+  /** Shows a time in which a process was not recorded, or not whole. */
+  told(span, isShown = false) {
+    this.nothing();
+    this.panes.put("details", this.panes.recording(span));
+    if (["marks", "trace"].includes(this.panes.tab)) this.panes.show("details");
+    if (isShown) {
+      const room = Math.max(span.duration_ns * 0.5, 50);
+      this.move((view) => view.set(span.start_ns - room, span.start_ns + span.duration_ns + room), true);
+    }
+    this.say(`${span.text}, begins at ${duration(span.start_ns)}, takes ${duration(span.duration_ns)}`);
+  }
+
   /** The event before or behind the selected one in its row. */
   step(direction) {
     const { timeline } = this;
     const { selected } = timeline;
     if (selected) return this.select({ event: selected.event, move: direction });
-    const first = timeline.onScreen().find((line) => line.sort === "row");
+    const first = timeline.onScreen().find((line) => line.sort === "row" && line.row >= 0);
     if (first) this.select({ row: first.row });
   }
 
@@ -590,8 +620,12 @@ class App {
       drag = null;
       timeline.area = null;
       if (!done.isMoved) {
-        const { run } = timeline.at(x, y);
-        if (run && run.event >= 0) this.select({ event: run.event });
+        const { run, line } = timeline.at(x, y);
+        const span = run && timeline.recording.span(run);
+        // What a counter has there is a value, and no event.
+        const event = line?.counter ? timeline.blockAt(x, y)?.event : run?.event;
+        if (event >= 0) this.select({ event });
+        else if (span) this.told(span);
         else {
           this.nothing();
           this.keep(true);
@@ -608,8 +642,8 @@ class App {
       timeline.redraw();
     });
     plot.addEventListener("dblclick", (event) => {
-      const { run } = timeline.at(...place(event));
-      if (run && run.event >= 0) {
+      const { run, line } = timeline.at(...place(event));
+      if (run && run.event >= 0 && !line.counter) {
         this.remember();
         this.select({ event: run.event }, true, true);
       }
@@ -691,7 +725,9 @@ class App {
     clearTimeout(this.resting);
     this.tip(timeline.tell(found), x, y);
     timeline.redrawOverlay();
-    if (found.line?.sort === "counter") this.resting = setTimeout(() => this.value(found, x, y), REST_MS);
+    const block = found.line?.counter?.stack ? timeline.blockAt(x, y) : null;
+    if (block) this.tip([`${timeline.nameOf(block.name)} ${bytes(block.bytes)}`, `at ${duration(block.start_ns)}, for ${duration(block.end_ns - block.start_ns)}`], x, y);
+    if (found.line?.sort === "counter") this.resting = setTimeout(() => this.value(found, x, y, block), REST_MS);
     if (found.run && isRow && found.run.row >= WORKED_FROM) this.resting = setTimeout(() => this.span(found, x, y), REST_MS);
     else if (found.run && isRow && found.run.row >= 0) {
       this.resting = setTimeout(async () => {
@@ -716,7 +752,7 @@ class App {
   }
 
   /** Shows the exact value of a counter. */
-  async value({ line, when }, x, y) {
+  async value({ line, when }, x, y, block) {
     const { timeline } = this;
     const pixel = timeline.view.length / Math.max(timeline.width, 1);
     const left = Math.floor((when - timeline.view.from) / pixel + 1e-6) * pixel + timeline.view.from;
@@ -726,7 +762,8 @@ class App {
     const many = values > 1 ? `${count(values)} values in this pixel, ${least} to ${greatest}` : "";
     const times = held ? `since ${duration(held.since_ns)}, for ${duration(held.until_ns - held.since_ns)}` : "";
     const value = held && /\.c-(memory|pinned)$/.test(line.counter.key) ? `${valueOf(line.counter, Number(held.value))} (${count(held.value)} bytes)` : held && (line.counter.key.endsWith(".c-bandwidth") ? valueOf(line.counter, Number(held.value)) : held.value);
-    this.tip([`${line.counter.label} ${value ?? "has no value here"}`, [times, many].filter(Boolean).join(" · ")], x, y);
+    const of = block ? `${timeline.nameOf(block.name)} ${bytes(block.bytes)}, at ${duration(block.start_ns)}, for ${duration(block.end_ns - block.start_ns)}` : "";
+    this.tip([`${line.counter.label} ${value ?? "has no value here"}`, [times, many, of].filter(Boolean).join(" · ")], x, y);
   }
 
   tip(lines, x, y) {
@@ -874,8 +911,15 @@ function testing(app) {
     shift: () => app.compare?.shift ?? 0,
     choose: (event) => app.select({ event }).then(() => null),
     worked: () => [...timeline.worked.values()].flat().flatMap((of) => of.tracks),
+    stack: (key, time) => {
+      const counter = timeline.groups.flatMap((group) => group.counters).find((one) => one.key === key);
+      const stack = timeline.stackOf(counter);
+      return stack.before(time).live.map((block) => [stack.event[block], stack.bytes[block]]);
+    },
+    block: (x, y) => timeline.blockAt(x, y),
     counters: () => timeline.groups.flatMap((group) => group.counters),
     links: () => timeline.links.filter((link) => timeline.box(link)).length,
+    dependencies: () => timeline.dependencies().length,
     theme: () => timeline.pixels,
     pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.lanes.width + Math.round(x * timeline.ratio)],
     back: () => timeline.pixels.back,

@@ -10,6 +10,9 @@ const KINDS = [
   { word: "call", hue: 214, width: 40, saturation: 20 },
   { word: "wait", hue: 8, width: 14, saturation: 58 },
   { word: "marker", hue: 276, width: 56, saturation: 32 },
+  // Of the page's own: times of a process in which it was not recorded, or not whole.
+  { word: "not recorded", hue: 0, width: 0, saturation: 0 },
+  { word: "records lost", hue: 356, width: 0, saturation: 84 },
 ];
 
 const HUES = 24;
@@ -85,5 +88,8 @@ export function colourOfRatio(ratio, isDark) {
   const fill = grey.map((from, at) => Math.round(from + (full[at] - from) * share));
   return { fill, label: labelOn(fill) };
 }
+
+/** Numbers of kinds that events of the trace do not have. */
+export const [STOPPED, LOST] = [8, 9];
 
 export const KIND_WORDS = KINDS.map((kind) => kind.word);

@@ -291,7 +291,7 @@ export const server = {
     return {
       ...hit(event), id: String(store.id[event]), source: 0, is_op: lane.is_op, text: store.names[store.name[event]][0], kind: kindOf(event),
       begin_ns: String(BigInt(store.trace.facts.first_ns) + BigInt(store.start[event])), rows: [],
-      arguments: pairs.map(([key, value]) => [key, value]), memory: null, links: links.map(hit), all_links: all,
+      arguments: pairs.map(([key, value]) => [key, value]), memory: null, touched: [], links: links.map(hit), all_links: all,
     };
   },
   async search(q) {
@@ -384,4 +384,4 @@ export const server = {
 };
 
 /** What only a server answers fails with words that say so. */
-for (const name of ["grown", "align", "deltas", "query", "queries", "report", "tree", "code", "derive", "span"]) server[name] = async () => { throw new Failure(OF_SERVER); };
+for (const name of ["grown", "align", "deltas", "query", "queries", "report", "tree", "code", "derive", "span", "waits"]) server[name] = async () => { throw new Failure(OF_SERVER); };

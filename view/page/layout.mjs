@@ -4,6 +4,7 @@ export const HEAD = 26;
 export const ROW = 18;
 export const BAR = 22;
 export const COUNTER = 36;
+export const STACK = 120;
 export const NODE = 22;
 const GAP = 6;
 
@@ -42,7 +43,7 @@ export function layout(groups, closed, pinned = []) {
     top += GAP;
   };
   const counter = (group, of, more) => {
-    add({ sort: "counter", row: of.row, group, counter: of, ...more }, COUNTER);
+    add({ sort: "counter", row: of.row, group, counter: of, ...more }, of.stack ? STACK : COUNTER);
     top += GAP;
   };
   const more = { isPinned: true };
@@ -65,8 +66,16 @@ export function layout(groups, closed, pinned = []) {
     if (isOnHost && closed.has(host)) continue;
     add({ sort: "group", row: group.busy, group }, HEAD);
     if (!closed.has(group.key)) {
-      for (const of of group.tracks) track(group, of);
-      for (const of of group.counters) counter(group, of);
+      // A stack stands above the rows with its parts one by one.
+      const stackOf = ({ key }) => group.counters.find((of) => of.stack && of.key === key.replace(/\.(\w+)$/, ".c-$1"));
+      const stacks = new Set();
+      for (const of of group.tracks) {
+        const stack = stackOf(of);
+        if (stack) counter(group, stack);
+        stacks.add(stack);
+        track(group, of);
+      }
+      for (const of of group.counters.filter((one) => !stacks.has(one))) counter(group, of);
     }
     top += GAP;
   }

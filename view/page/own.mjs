@@ -8,6 +8,7 @@ const MOST_LANES = 24;
  * @property {number} length ns
  * @property {string} name
  * @property {number | null} event the event of the trace that it is, if it is one
+ * @property {number} [kind] by which its name is coloured
  */
 
 /** Lanes for events, so that none covers another: each takes the first that is free; what finds none is counted. @param {Own[]} events */
@@ -34,10 +35,10 @@ export function lanesOf(events) {
 export function merged(events) {
   const sorted = [...events].sort((one, other) => one.start - other.start);
   const found = [];
-  for (const { start, length, name } of sorted) {
+  for (const { start, length, name, kind } of sorted) {
     const last = found.at(-1);
     if (last && start < last.start + last.length) last.length = Math.max(last.length, start + length - last.start);
-    else found.push({ start, length, name, event: null });
+    else found.push({ start, length, name, kind, event: null });
   }
   return found;
 }
@@ -47,14 +48,22 @@ export class OwnNames {
   constructor() {
     this.of = new Map();
     this.texts = [];
+    this.kinds = [];
   }
 
-  number(text) {
-    if (!this.of.has(text)) {
+  /** @param {number} [kind] by which it is coloured */
+  number(text, kind = 0) {
+    const key = `${kind} ${text}`;
+    if (!this.of.has(key)) {
       this.texts.push(text);
-      this.of.set(text, -this.texts.length);
+      this.kinds.push(kind);
+      this.of.set(key, -this.texts.length);
     }
-    return this.of.get(text);
+    return this.of.get(key);
+  }
+
+  kind(number) {
+    return this.kinds[-number - 1] ?? 0;
   }
 
   text(number) {
@@ -70,7 +79,7 @@ export function tileOf(row, events, names) {
     tile: 0,
     row,
     event: column(Int32Array, (event, at) => event.event ?? -1 - at),
-    name: column(Int32Array, (event) => names.number(event.name)),
+    name: column(Int32Array, (event) => names.number(event.name, event.kind)),
     count: column(Uint32Array, () => 1),
     first: column(Float64Array, (event) => event.start),
     // What has no duration is seen all the same.

@@ -22,7 +22,8 @@ export class Line {
     this.pixels = new Uint32Array(width);
     this.share = new Float32Array(width);
     this.best = new Float32Array(width);
-    this.of = new Uint32Array(width);
+    // Names of the page's own are below zero.
+    this.of = new Int32Array(width);
     this.edge = new Uint8Array(width);
     this.least = new Float32Array(width);
     this.greatest = new Float32Array(width);
@@ -124,6 +125,15 @@ export function hatch(picture, width, { best, of }, kindOf, top, height, ink) {
     const has = best[x] === 0 ? undefined : HATCHES[kindOf(of[x])];
     if (!has) continue;
     for (let y = Math.floor(height * 0.7); y < height; y += 1) if (has(x, y)) picture[(top + y) * width + x] = ink;
+  }
+}
+
+/** Draws stripes on what is empty between two columns of a picture: nothing is known of that time. */
+export function stripe(picture, width, [left, right], top, height, back, ink) {
+  for (let y = top; y < top + height; y += 1) {
+    for (let x = left + ((7 - ((left + y) % 7)) % 7); x < right; x += 7) {
+      if (picture[y * width + x] === back) picture[y * width + x] = ink;
+    }
   }
 }
 

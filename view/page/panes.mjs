@@ -1,7 +1,7 @@
 // What stands below the timeline: one event, the table of names, hits of the search, the trace, and the panes that are added. Texts become text
 // only, never markup.
 
-import { KIND_WORDS, colourOf } from "./colour.mjs";
+import { KIND_WORDS, LOST, STOPPED, colourOf } from "./colour.mjs";
 import { figures, make } from "./elements.mjs";
 import { bytes, count, duration, number, shown } from "./format.mjs";
 import { Marks } from "./marks.mjs";
@@ -17,10 +17,11 @@ const ORDER = ["details", "selection", "compare", "flame", "reports", "sql", "co
 
 export class Panes {
   /** @param {import("./timeline.mjs").Timeline} timeline */
-  constructor(timeline, { select, tab, measure, next, marks, lane }) {
+  constructor(timeline, { select, tab, measure, next, marks, lane, told }) {
     this.timeline = timeline;
     this.select = select;
     this.lane = lane;
+    this.told = told;
     /** What is done when a pane is looked at, by its key. @type {Map<string, () => void>} */
     this.looked = new Map();
     this.onTab = tab;
@@ -122,6 +123,7 @@ export class Panes {
       make("div", { class: "columns" },
         list,
         event.memory ? this.memory(event.memory) : null,
+        event.touched.length ? this.touched(event.touched) : null,
         event.arguments.length ? make("section", {}, make("h2", {}, "Arguments"), pairsTable(event.arguments)) : null,
         event.rows.map((row) => make("section", {}, make("h2", {}, row.table), pairsTable(row.cells))),
         this.buttons.has("code") && ["kernel", "collective"].includes(event.kind)
@@ -135,6 +137,60 @@ export class Panes {
     const [call, op] = event.is_op ? [hit, event] : [event, hit];
     const ns = op.start_ns - call.start_ns;
     return ns >= 0 ? `${duration(ns)} from call to start` : `starts ${duration(-ns)} before the call`;
+  }
+
+  /** Adds to the details of an event what it waited for, and what waited for it. */
+  waits(event, { waited_for, waited_by, all_waited_by }) {
+    const { names } = this.timeline;
+    const end = (one) => one.start_ns + one.duration_ns;
+    const when = (ns, what) => (ns === 0 ? `as ${what}` : `${duration(Math.abs(ns))} ${ns > 0 ? "after" : "before"} ${what}`);
+    const item = (of, text) => make("li", {}, this.link(of, names[of.name] ?? "event"), make("span", { class: "soft" }, ` ${text}${of.through ? ", by" : ""}`),
+      of.through ? [" ", this.link(of.through, names[of.through.name] ?? "call")] : null);
+    const list = (head, items, more = 0) => (items.length
+      ? make("section", { class: "waits" }, make("h2", {}, head), make("ul", { class: "links" }, items, more > 0 ? make("li", { class: "soft" }, `and ${count(more)} more`) : null))
+      : null);
+    const sections = [
+      list("Waited for", waited_for.map((of) => item(of, `ended ${when(end(of) - event.start_ns, "this began")}`))),
+      list(`Waited for by ${count(all_waited_by)}`, waited_by.map((of) => item(of, `begins ${when(of.start_ns - end(event), "this ended")}`)), all_waited_by - waited_by.length),
+    ];
+    const columns = this.contents.details.querySelector(".columns");
+    const behind = columns?.children[event.links.length ? 1 : 0] ?? null;
+    for (const section of sections.filter(Boolean)) columns?.insertBefore(section, behind);
+  }
+
+  /** Shows a time in which a process was not recorded, or records of it were lost. */
+  recording(span) {
+    const { timeline } = this;
+    const group = timeline.trace.groups.find((one) => one.key === span.group);
+    const isLost = span.what === "lost";
+    const words = isLost
+      ? span.is_vague
+        ? "The trace does not say when these were lost: the whole time of the session is shown."
+        : "These records are not in the trace: calls and operations lack between the others."
+      : "Recording was stopped, or had not begun. What the process did meanwhile is not in the trace; ranges that were open begin where recording goes on.";
+    return make("div", {},
+      make("p", { class: "title" }, this.kindChip(isLost ? LOST : STOPPED), shown(span.text)),
+      figures([["duration", duration(span.duration_ns)], ["begin", duration(span.start_ns)], ["process", shown(group?.label ?? "")], ["session", String(span.session)]]),
+      make("p", { class: "soft" }, words),
+      isLost ? make("section", {}, make("h2", {}, "Records by cause"), pairsTable(span.lost.map(([cause, records]) => [cause, count(records)]))) : null);
+  }
+
+  /** The times in which something is missing, which lead there. */
+  spans() {
+    const { recording = [] } = this.timeline.trace;
+    if (!recording.length) return null;
+    const items = recording.slice(0, 200).map((span) => make("li", {},
+      make("button", { type: "button", class: "link", click: () => this.told(span) }, this.kindChip(span.what === "lost" ? LOST : STOPPED), shown(span.text)),
+      make("span", { class: "soft" }, ` at ${duration(span.start_ns)}, ${duration(span.duration_ns)}`)));
+    const more = recording.length - items.length;
+    return make("section", {}, make("h2", {}, "Not recorded"),
+      make("ul", { class: "links" }, items, more ? make("li", { class: "soft" }, `and ${count(more)} more`) : null));
+  }
+
+  kindChip(kind) {
+    const chip = make("span", { class: "chip" });
+    chip.style.background = `rgb(${colourOf(KIND_WORDS[kind], kind, this.timeline.dark.matches).fill.join()})`;
+    return chip;
   }
 
   failed(tab, words) {
@@ -176,25 +232,28 @@ export class Panes {
     return make("div", {},
       figures([
         ["length", duration(facts.span_ns)], ["calls and markers", count(facts.calls)], ["operations", count(facts.ops)],
-        ["processes recorded", count(facts.sessions)], ["file", bytes(facts.bytes)], ["schema", facts.schema],
+        ["processes", count(facts.sessions || groups.filter((group) => !group.is_gpu && group.tracks.length).length)], ["file", bytes(facts.bytes)], ["schema", facts.schema],
       ]),
       make("div", { id: "sessions" }),
       make("div", { class: "columns" },
         make("section", {}, make("h2", {}, "Where"), pairsTable(tracks)),
-        make("section", {}, make("h2", {}, "Colours"), KIND_WORDS.map((word, kind) => {
-          const chip = make("span", { class: "chip" });
-          chip.style.background = `rgb(${colourOf(word, kind, this.timeline.dark.matches).fill.join()})`;
-          return make("div", {}, chip, word);
-        }), make("p", { class: "soft" }, "Each name has a hue of its kind. The fainter, the more of the time is idle."))));
+        this.spans(),
+        make("section", {}, make("h2", {}, "Colours"), KIND_WORDS.map((word, kind) => make("div", {}, this.kindChip(kind), word)), make("p", { class: "soft" }, "Each name has a hue of its kind. The fainter, the more of the time is idle."))));
   }
 
   /** What a call allocated, until when, and what was copied to and from it. */
-  memory({ address, bytes: size, until_ns, freed_by, copies, all_copies }) {
+  memory({ address, bytes: size, until_ns, freed_by, uses, all_uses }) {
     const { names } = this.timeline;
     return make("section", {}, make("h2", {}, "Allocated"),
       pairsTable([["size", bytes(size)], ["address", address], ["until", until_ns === null ? "never freed" : duration(until_ns)]]),
       freed_by ? make("p", {}, "freed by ", this.link(freed_by, names[freed_by.name] ?? "call")) : null,
-      copies.length ? make("div", {}, make("h2", {}, `Copies to and from it: ${count(all_copies)}`), make("ul", { class: "links" }, copies.map((hit) =>
-        make("li", {}, this.link(hit, names[hit.name] ?? "call"), make("span", { class: "soft" }, `at ${duration(hit.start_ns)}`))))) : null);
+      uses.length ? make("div", {}, make("h2", {}, `Copied and filled by ${count(all_uses)}`), make("ul", { class: "links" }, uses.map((hit) =>
+        make("li", {}, this.link(hit, names[hit.name] ?? "call"), make("span", { class: "soft" }, ` at ${duration(hit.start_ns)}`))))) : null);
+  }
+
+  /** The allocations that a call copies to or from, or fills. */
+  touched(touched) {
+    return make("section", {}, make("h2", {}, "Memory"), make("ul", { class: "links" }, touched.map((of) =>
+      make("li", {}, make("span", { class: "soft" }, `${shown(of.argument)} `), this.link(of, this.timeline.names[of.name] ?? "call"), make("span", { class: "soft" }, ` ${bytes(of.bytes)}`)))));
   }
 }

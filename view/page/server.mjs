@@ -80,6 +80,8 @@ export const server = {
   code: (name, source, signal) => json("code", { name, source }, signal),
   /** Tracks that are worked out when they are asked for: streams, markers, graphs, memory. */
   derive: (what, version) => json("derive", { what }, undefined, version),
+  /** What an event waited for, and what waited for it. */
+  waits: (event, signal) => json("waits", { event }, signal),
   /** The span of such a track at a time. */
   span: (row, at, near) => json("span", { row, at: Math.max(0, Math.round(at)), near: Math.ceil(near) }),
   alive: () => ask("alive", {}),

@@ -8,7 +8,9 @@ import { duration, percent, shown, time, valueOf } from "./format.mjs";
 import { Labels } from "./labels.mjs";
 import { layout, lineAt, linesOfRows, rowsOf } from "./layout.mjs";
 import { OwnNames, lanesOf, merged, tileOf } from "./own.mjs";
-import { Line, bars, copyDown, hatch, mixed, pixel, steps } from "./paint.mjs";
+import { Line, bars, copyDown, hatch, mixed, pixel, steps, stripe } from "./paint.mjs";
+import { Recording } from "./recording.mjs";
+import { Stack } from "./stack.mjs";
 import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "./tiles.mjs";
 
 const LABEL_FROM = 30;
@@ -38,6 +40,10 @@ export class Timeline {
     this.worked = new Map();
     this.tiles = new Map();
     this.ownNames = new OwnNames();
+    /** Allocations above each other, by their counter as it was answered. @type {WeakMap<any, Stack>} */
+    this.stacks = new WeakMap();
+    /** Rows of what was not recorded, by the trace as it was answered. @type {WeakMap<any, Recording>} */
+    this.recordings = new WeakMap();
     this.arrangement = asFound();
     /** @type {(number | null)[]} */
     this.cursors = [null, null];
@@ -50,6 +56,8 @@ export class Timeline {
     this.asked = new Map();
     this.selected = null;
     this.links = [];
+    /** What the selected event waited for, and what waited for it. */
+    this.waits = null;
     this.range = null;
     this.hover = null;
     this.hits = null;
@@ -111,16 +119,37 @@ export class Timeline {
 
   /** All groups: those of the trace with what was worked out, and those of the page. */
   groupsOf(trace, worked) {
+    const { tracks } = this.recordingOf(trace);
     const groups = trace.groups.map((group) => {
       const more = [...worked.values()].flat().filter((of) => of.key === group.key);
-      if (!more.length) return group;
+      const recording = tracks.get(group.key);
+      if (!more.length && !recording) return group;
       return {
         ...group,
-        tracks: [...group.tracks, ...more.flatMap((of) => of.tracks)],
+        tracks: [...(recording ? [recording] : []), ...group.tracks, ...more.flatMap((of) => of.tracks)],
         counters: [...group.counters, ...more.flatMap((of) => of.counters)],
       };
     });
     return [...this.own.values(), ...groups];
+  }
+
+  /** Rows of what was not recorded. */
+  recordingOf(trace) {
+    const known = this.recordings.get(trace);
+    if (known) return known;
+    const made = new Recording(trace.recording ?? [], this.ownNames, () => this.ownRow());
+    this.recordings.set(trace, made);
+    for (const [row, tile] of made.tiles) this.tiles.set(row, tile);
+    return made;
+  }
+
+  get recording() {
+    return this.recordingOf(this.trace);
+  }
+
+  /** A number for another row of the page's own. */
+  ownRow() {
+    return -1 - (this.nextRow = (this.nextRow ?? 0) + 1);
   }
 
   get groups() {
@@ -136,7 +165,8 @@ export class Timeline {
     this.pinnedHeight = pinnedHeight;
     this.pinnedLines = lines.filter((line) => line.isPinned);
     this.shownGroups = groups;
-    this.counters = new Map(this.groups.flatMap((group) => group.counters).map((counter) => [counter.row, counter]));
+    const counters = this.groups.flatMap((group) => group.counters);
+    this.counters = new Map(counters.flatMap((counter) => [counter.row, counter.stack?.rest ?? counter.row].map((row) => [row, counter])));
     this.lineOf = linesOfRows(groups, lines);
     this.labels.show(lines, pinnedHeight);
     this.scrollTo(this.scroll);
@@ -151,7 +181,7 @@ export class Timeline {
     if (events?.length) {
       const { lanes, left } = lanesOf(events);
       const row = (of) => {
-        const number = -1 - (this.nextRow = (this.nextRow ?? 0) + 1);
+        const number = this.ownRow();
         this.tiles.set(number, tileOf(number, of, this.ownNames));
         return number;
       };
@@ -171,6 +201,10 @@ export class Timeline {
   /** The text of a name. */
   nameOf(name) {
     return (name < 0 ? this.ownNames.text(name) : this.names[name]) ?? "";
+  }
+
+  kindOf(name) {
+    return name < 0 ? this.ownNames.kind(name) : (this.kinds[name] ?? 4);
   }
 
   /** Where a line is on the plot. */
@@ -224,7 +258,7 @@ export class Timeline {
     if (!found) {
       const { fill, label } = this.ratios && name >= 0
         ? colourOfRatio(this.ratios.get(name), this.dark.matches)
-        : colourOf(this.nameOf(name), name < 0 ? 0 : (this.kinds[name] ?? 4), this.dark.matches);
+        : colourOf(this.nameOf(name), this.kindOf(name), this.dark.matches);
       found = { pixel: pixel(fill), fill: `rgb(${fill.join()})`, label: `rgb(${label.join()})` };
       if (name < 0 || this.names[name] !== undefined) this.colours.set(name, found);
     }
@@ -260,6 +294,10 @@ export class Timeline {
       const gap = sort === "group" ? Math.round(3 * ratio) : Math.round(ratio);
       const [first, last] = [Math.max(0, from), Math.max(0, to - gap)];
       const known = this.known(this.level, row, view.from, view.to);
+      if (counter?.stack) {
+        this.drawStack(of, from, Math.round(tall * ratio) - gap);
+        continue;
+      }
       if (counter) {
         line.gatherValues(known, view);
         const range = [Math.min(0, counter.least), Math.max(0, counter.greatest)];
@@ -272,9 +310,10 @@ export class Timeline {
         else bars(picture, width, line.share, first, last - first, pixels.faint, pixels.busy);
       } else {
         copyDown(picture, width, line.events(pixels.back, (name) => this.colour(name).pixel), first, last - first);
-        if (this.contrast.matches) hatch(picture, width, line, (name) => (name < 0 ? 0 : this.kinds[name]), first, last - first, pixels.text);
+        if (this.contrast.matches) hatch(picture, width, line, (name) => this.kindOf(name), first, last - first, pixels.text);
         if (isPinned || top >= this.pinnedHeight - 1) this.collect(known, top, labels);
       }
+      if (sort !== "group") this.drawStops(of, first, last);
     }
     if (pinnedTo) picture.fill(pixels.line, Math.max(0, pinnedTo - Math.max(1, Math.round(ratio))) * width, pinnedTo * width);
     canvases.lanes.getContext("2d").putImageData(this.image, 0, 0);
@@ -290,6 +329,15 @@ export class Timeline {
     element("window").textContent = `${duration(view.length)} shown`;
   }
 
+  /** Draws stripes where a process was not recorded on what is empty there. */
+  drawStops({ group }, first, last) {
+    const { width } = this.canvases.lanes;
+    for (const times of this.recording.stopped.get(group.key) ?? []) {
+      const [left, right] = times.map((at) => Math.min(width, Math.max(0, Math.round(this.view.x(at, width)))));
+      if (right > left) stripe(this.picture, width, [left, right], first, Math.max(0, last - first), this.pixels.back, this.pixels.line);
+    }
+  }
+
   /** Draws the values that are gathered; rows of pixels above and below the picture are not seen. */
   drawSteps(top, height, range, colours) {
     const { width } = this.canvases.lanes;
@@ -298,6 +346,57 @@ export class Timeline {
     const first = Math.max(0, -top);
     const last = Math.min(height, this.canvases.lanes.height - top);
     if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
+  }
+
+  /** The allocations of a counter, laid out. @returns {Stack} */
+  stackOf(counter) {
+    let found = this.stacks.get(counter);
+    if (!found) this.stacks.set(counter, (found = new Stack(counter.stack)));
+    return found;
+  }
+
+  /** What the height of a stack means, and how much of each pixel is not among its blocks. */
+  scaleOf(counter, width) {
+    const { rest } = counter.stack;
+    if (rest === null) return { greatest: counter.greatest, rest: () => 0 };
+    const line = new Line(width);
+    line.gatherValues(this.known(this.level, rest, this.view.from, this.view.to), this.view);
+    return { greatest: counter.greatest, rest: (x) => line.greatest[x] || 0 };
+  }
+
+  drawStack({ counter }, top, height) {
+    const { width } = this.canvases.lanes;
+    const { back, faint, text } = this.pixels;
+    const stack = this.stackOf(counter);
+    const rows = new Uint32Array(width * height);
+    const of = this.scaleOf(counter, width);
+    const colour = (block) => (this.selected?.event === stack.event[block] ? text : this.colourOfBytes(stack.bytes[block]));
+    stack.draw(rows, width, [0, height], this.view, { ...of, colour, back, others: mixed(back, this.pixels.soft, 0.4) });
+    // Where the greatest value would be is seen.
+    for (let x = 0; x < width; x += 1) if (rows[x] === back) rows[x] = faint;
+    const first = Math.max(0, -top);
+    const last = Math.min(height, this.canvases.lanes.height - top);
+    if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
+  }
+
+  /** The colour of allocations of a size: equal ones have the same. */
+  colourOfBytes(bytes) {
+    const key = `bytes ${bytes}`;
+    let found = this.colours.get(key);
+    if (found === undefined) this.colours.set(key, (found = pixel(colourOf(key, 0, this.dark.matches).fill)));
+    return found;
+  }
+
+  /** The allocation at a place of the plot, if it is one of a stack. */
+  blockAt(x, y) {
+    const { line } = this.at(x, y);
+    if (!line?.counter?.stack) return null;
+    const { counter } = line;
+    const stack = this.stackOf(counter);
+    const { width } = this.canvases.lanes;
+    const inside = y - this.topOf(line);
+    const block = stack.at(this.view, width, x * this.ratio, inside, line.height - 1, this.scaleOf(counter, width));
+    return block < 0 ? null : { event: stack.event[block], name: stack.name[block], bytes: stack.bytes[block], start_ns: stack.start[block], end_ns: stack.end[block] };
   }
 
   /** Adds runs of a row that are wide enough for a label; parts of one event that lie beside each other are one. */
@@ -483,6 +582,7 @@ export class Timeline {
         const other = this.box(link);
         if (other) this.arrow(context, this.selected.is_op ? other : box, this.selected.is_op ? box : other);
       }
+      for (const [from, to] of this.dependencies()) this.arrow(context, from, to, true);
       context.restore();
       outline(box, 2);
     }
@@ -552,7 +652,21 @@ export class Timeline {
     return path;
   }
 
-  arrow(context, from, to) {
+  /** Arrows from what the selected event waited for, and to what waited for it: from its end, to the time at which that was no more waited for. */
+  dependencies() {
+    const { selected, waits } = this;
+    const pairs = waits ? [...waits.waited_for.map((of) => [of, selected]), ...waits.waited_by.map((of) => [selected, of])] : [];
+    const places = pairs.slice(0, MOST_ARROWS).map(([on, waiter]) => {
+      const [from, to] = [this.box(on), this.box(waiter)];
+      if (!from || !to) return null;
+      const end = this.view.x(on.start_ns + on.duration_ns, this.width);
+      return [{ ...from, left: end }, { ...to, left: Math.min(Math.max(end, to.left), to.right) }];
+    });
+    return places.filter(Boolean);
+  }
+
+  /** @param {boolean} [isDashed] an arrow of a wait */
+  arrow(context, from, to, isDashed = false) {
     if (Math.max(from.left, to.left) < 0 || Math.min(from.left, to.left) > this.width) return;
     // What is not on the screen is pointed at from its edge: the whole curve of an arrow that is far longer would be a line through one row.
     const onEdge = (x) => Math.min(Math.max(x, -8), this.width + 8);
@@ -562,11 +676,13 @@ export class Timeline {
     for (const [colour, wide] of [[this.theme.back, 4], [this.theme.text, 1.5]]) {
       context.strokeStyle = colour;
       context.lineWidth = wide;
+      context.setLineDash(isDashed ? [5, 3] : []);
       context.beginPath();
       context.moveTo(x0, y0);
       context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
       context.stroke();
     }
+    context.setLineDash([]);
     context.fillStyle = this.theme.text;
     context.beginPath();
     context.moveTo(x1, y1);
@@ -582,7 +698,8 @@ export class Timeline {
     const length = view.length;
     const overview = levelFor(Math.max(span, 1) / Math.max(this.canvases.overview.width, 1));
     const heads = this.trace.groups.map((group) => group.busy);
-    const rows = [...new Set(visible.map((line) => line.row))].filter((row) => row >= 0);
+    const rests = visible.map((line) => line.counter?.stack?.rest ?? -1);
+    const rows = [...new Set([...visible.map((line) => line.row), ...rests])].filter((row) => row >= 0);
     const wanted = [
       [this.level, view.from, view.to, rows],
       [overview, 0, span, heads],
@@ -655,6 +772,8 @@ export class Timeline {
     this.aborts?.abort();
     this.aborts = null;
     this.server.version = trace.version;
+    for (const row of this.recording.tiles.keys()) this.tiles.delete(row);
+    this.recordings.delete(this.trace);
     this.trace = trace;
     this.worked = worked;
     this.cache = cache;
@@ -769,6 +888,7 @@ export class Timeline {
     }
     if (!run) return null;
     const name = this.nameOf(run.name);
+    if (run.row < 0) return [name, `${duration(run.duration_ns)} · at ${duration(run.start_ns)}`];
     const many = run.count > 1 ? `longest of ${run.count} here` : "";
     return [name, many];
   }

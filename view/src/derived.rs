@@ -1,6 +1,7 @@
 //! Rows that are worked out when they are asked for: operations by stream, what markers and launches of graphs ran on each GPU, memory
 //! that is allocated.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -21,11 +22,15 @@ use crate::lanes::{Lanes, MOST, Order};
 use crate::names::Kind;
 use crate::pyramid::{Pyramid, Spans};
 use crate::reading::prefixed;
-use crate::timeline::{CounterTrack, Row, Shown, Timeline, Track};
+use crate::timeline::{CounterTrack, Row, Shown, Stack, Timeline, Track};
+use crate::waits::Waits;
 
 /// Numbers of rows that are worked out begin here; each kind has so many.
 const FIRST_ROW: u32 = 1 << 30;
 const ROWS_OF_KIND: u32 = 1 << 24;
+
+/// Allocations of a process and a place that are told one by one: the page lays them out for each picture.
+const MOST_ALLOCATIONS: usize = 2000;
 
 /// Columns of the name of a stream.
 const STREAM_WIDTH: usize = 24;
@@ -45,6 +50,9 @@ pub enum What {
     /// How many bytes a second copies move on each GPU.
     Bandwidth,
 }
+
+/// Traces that are shown together at most.
+const MOST_TRACES: usize = 2;
 
 const ALL: [What; 5] = [What::Streams, What::Markers, What::Graphs, What::Memory, What::Bandwidth];
 
@@ -116,20 +124,43 @@ pub struct Worked {
 
 /// All that can be worked out; nothing is until it is asked for.
 #[derive(Debug, Default)]
-pub struct Derived([OnceLock<Worked>; ALL.len()]);
+pub struct Derived {
+    rows: [OnceLock<Worked>; ALL.len()],
+    /// Of each trace.
+    waits: [OnceLock<Waits>; MOST_TRACES],
+}
 
 impl Derived {
     /// The row with this number, if it was worked out.
     pub fn row(&self, number: u32) -> Option<&Row> {
         let place = number.checked_sub(FIRST_ROW)?;
-        let worked = self.0.get((place / ROWS_OF_KIND) as usize)?.get()?;
+        let worked = self.rows.get((place / ROWS_OF_KIND) as usize)?.get()?;
         worked.rows.get((place % ROWS_OF_KIND) as usize)
     }
 
     /// The allocation that a call made.
     pub fn life(&self, call: u32) -> Option<&Life> {
-        self.0[What::Memory as usize].get()?.lives.get(&call)
+        self.rows[What::Memory as usize].get()?.lives.get(&call)
     }
+
+    /// All allocations with the calls that made them, once they were worked out.
+    pub fn lives(&self) -> impl Iterator<Item = (u32, &Life)> {
+        let worked = self.rows[What::Memory as usize].get();
+        worked.into_iter().flat_map(|worked| &worked.lives).map(|(call, life)| (*call, life))
+    }
+}
+
+/// What waits of the trace with this number waited for, worked out or as it was.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn waits<'a>(timeline: &'a Timeline, number: usize, trace: (&Connection, Version)) -> Result<&'a Waits> {
+    let known = &timeline.derived.waits[number];
+    if let Some(waits) = known.get() {
+        return Ok(waits);
+    }
+    let waits = Waits::read(timeline, number, trace)?;
+    Ok(known.get_or_init(|| waits))
 }
 
 /// A span that is to be put into a row.
@@ -149,7 +180,7 @@ pub fn derive<'a>(
     traces: &[(&Connection, Version)],
     what: What,
 ) -> Result<&'a Worked> {
-    let known = &timeline.derived.0[what as usize];
+    let known = &timeline.derived.rows[what as usize];
     if let Some(worked) = known.get() {
         return Ok(worked);
     }
@@ -231,7 +262,8 @@ impl Worked {
         let values = steps.len() as u64;
         let row = self.row(Shown::Counter(Box::new(Counter::of(steps))), Pyramid::default(), first_row);
         let (key, label) = (format!("{group}.c-{key}"), label.to_string());
-        self.group(group).counters.push(CounterTrack { key, label, row, values, least, greatest });
+        let counter = CounterTrack { key, label, row, values, least, greatest, stack: None };
+        self.group(group).counters.push(counter);
     }
 
     fn row_of_busy(&mut self, busy: Busy, first_row: u32) -> u32 {
@@ -388,26 +420,65 @@ fn memory(
             Place::Host => ("pinned", "pinned memory"),
         };
         let key_of = known.key.clone();
-        let mut changes: Vec<(u64, bool, u64)> = Vec::with_capacity(2 * lives.len());
-        for (span, bytes) in &lives {
-            changes.push((span.start, true, *bytes));
-            if worked.lives.get(&span.event).is_some_and(|life| life.end_ns.is_some()) {
-                changes.push((span.end, false, *bytes));
-            }
+        let is_freed = |event: u32| worked.lives.get(&event).is_some_and(|life| life.end_ns.is_some());
+        let lives: Vec<Allocated> = lives
+            .into_iter()
+            .map(|(span, bytes)| Allocated { span, bytes, is_freed: is_freed(span.event) })
+            .collect();
+        let mut stack = Stack::default();
+        let mut largest = lives.clone();
+        largest.sort_by_key(|of| (Reverse(of.bytes), of.span));
+        let others = largest.split_off(MOST_ALLOCATIONS.min(largest.len()));
+        largest.sort_by_key(|of| of.span);
+        for Allocated { span, bytes, .. } in largest {
+            stack.start.push(span.start);
+            stack.end.push(span.end);
+            stack.bytes.push(bytes);
+            stack.event.push(span.event);
+            stack.name.push(timeline.columns.name(span.event));
         }
-        // What is freed is so before something else is allocated at that time.
-        changes.sort_unstable();
-        let mut bytes: u64 = 0;
-        let values = changes.into_iter().map(|(at, is_more, by)| {
-            bytes = if is_more { bytes.saturating_add(by) } else { bytes.saturating_sub(by) };
-            (at, Value::whole(i64::try_from(bytes).unwrap_or(i64::MAX)))
-        });
-        let values: Vec<(u64, Value)> = values.collect();
-        worked.counter((&key_of, key, label), values, timeline.span_ns, first_row);
-        let spans = lives.into_iter().map(|(span, _)| span).collect();
+        stack.others = others.len() as u64;
+        if !others.is_empty() {
+            let steps = Steps::of(allocated(&others).into_iter(), timeline.span_ns);
+            let rest = Shown::Counter(Box::new(Counter::of(steps)));
+            stack.rest = Some(worked.row(rest, Pyramid::default(), first_row));
+        }
+        worked.counter((&key_of, key, label), allocated(&lives), timeline.span_ns, first_row);
+        let counters = &mut worked.group(&key_of).counters;
+        if let Some(counter) = counters.last_mut() {
+            counter.stack = Some(stack);
+        }
+        let spans = lives.into_iter().map(|of| of.span).collect();
         worked.track((&key_of, key, format!("{label}, each")), spans, Order::FirstFree, first_row);
     }
     Ok(())
+}
+
+/// An allocation.
+#[derive(Debug, Clone, Copy)]
+struct Allocated {
+    span: Span,
+    bytes: u64,
+    is_freed: bool,
+}
+
+/// How many bytes are allocated, from each time at which that changes.
+fn allocated(lives: &[Allocated]) -> Vec<(u64, Value)> {
+    let mut changes: Vec<(u64, bool, u64)> = Vec::with_capacity(2 * lives.len());
+    for Allocated { span, bytes, is_freed } in lives {
+        changes.push((span.start, true, *bytes));
+        if *is_freed {
+            changes.push((span.end, false, *bytes));
+        }
+    }
+    // What is freed is so before something else is allocated at that time.
+    changes.sort_unstable();
+    let mut bytes: u64 = 0;
+    let values = changes.into_iter().map(|(at, is_more, by)| {
+        bytes = if is_more { bytes.saturating_add(by) } else { bytes.saturating_sub(by) };
+        (at, Value::whole(i64::try_from(bytes).unwrap_or(i64::MAX)))
+    });
+    values.collect()
 }
 
 /// What copies of a known size move while they run: each its bytes over its time.

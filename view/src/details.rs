@@ -1,10 +1,11 @@
 //! All that the trace says of one event. Read from the file by its key when it is asked for.
 
 use anyhow::Result;
+use rpd_postprocess::report::memory::Life;
 use rpd_postprocess::trace::arguments::pairs;
 use rpd_postprocess::trace::{Strings, has_table};
 use rpd_schema::Version;
-use rpd_schema::text::{shown, text_of};
+use rpd_schema::text::{arguments, shown, text_of};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
@@ -40,10 +41,22 @@ pub struct Memory {
     pub until_ns: Option<u64>,
     /// The call that freed it.
     pub freed_by: Option<Hit>,
-    /// Copies to and from it while it lived.
-    pub copies: Vec<Hit>,
+    /// Calls that copied to and from it, or filled it, while it lived.
+    pub uses: Vec<Hit>,
     /// How many these are.
-    pub all_copies: u64,
+    pub all_uses: u64,
+}
+
+/// An allocation that a call copies to or from, or fills.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Touched {
+    /// The call that allocated it.
+    #[serde(flatten)]
+    pub hit: Hit,
+    /// The argument with an address in it.
+    pub argument: String,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// All that is known of an event.
@@ -70,6 +83,8 @@ pub struct Details {
     pub arguments: Vec<(String, String)>,
     /// The memory that it allocated, where lives of allocations were worked out.
     pub memory: Option<Memory>,
+    /// The allocations that it copies to or from, where lives were worked out.
+    pub touched: Vec<Touched>,
     /// What it caused, or was caused by.
     pub links: Vec<Hit>,
     /// How many of these there are.
@@ -107,6 +122,7 @@ pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
         rows: Vec::new(),
         arguments: Vec::new(),
         memory: None,
+        touched: Vec::new(),
         links: links.into_iter().map(|event| hit(timeline, event)).collect(),
         all_links: all_links as u64,
     })
@@ -152,11 +168,21 @@ pub fn complete(details: &mut Details, trace: &Connection, version: Version) -> 
     Ok(())
 }
 
-/// Adds the memory that a call allocated.
+/// Adds the memory that a call allocated, or that it copies or fills.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn remember(details: &mut Details, timeline: &Timeline, trace: &Connection) -> Result<()> {
+pub fn remember(
+    details: &mut Details,
+    timeline: &Timeline,
+    (trace, version): (&Connection, Version),
+) -> Result<()> {
+    let cells = details.rows.iter().flat_map(|row| &row.cells).chain(&details.arguments);
+    let addresses: Vec<(String, u64)> = cells
+        .filter(|(key, _)| ["dst", "src"].contains(&key.as_str()))
+        .filter_map(|(key, value)| Some((key.clone(), address(value)?)))
+        .collect();
+    details.touched = touched(timeline, details.source, details.hit.event, &addresses);
     let Some(life) = timeline.derived.life(details.hit.event) else { return Ok(()) };
     let number = details.source;
     let source = &timeline.sources[number];
@@ -165,38 +191,81 @@ pub fn remember(details: &mut Details, timeline: &Timeline, trace: &Connection) 
         bytes: life.bytes,
         until_ns: life.end_ns.and_then(|end| source.time(end)),
         freed_by: life.freed_by.and_then(|id| Some(hit(timeline, timeline.event_of(number, false, id)?))),
-        copies: Vec::new(),
-        all_copies: 0,
+        uses: Vec::new(),
+        all_uses: 0,
+    };
+    let mut uses = Vec::new();
+    let mut add = |id: Option<i64>, addresses: [Option<u64>; 2]| {
+        let is_inside = |at: &u64| life.covers(*at);
+        if let Some(call) = id.filter(|_| addresses.iter().flatten().any(is_inside)) {
+            uses.extend(
+                timeline.event_of(number, false, call).filter(|call| is_of(timeline, number, *call, life)),
+            );
+        }
     };
     if has_table(trace, "rocpd_copyapi")? {
-        let until = life.end_ns.unwrap_or(i64::MAX);
-        let mut rows = trace.prepare("SELECT api_ptr_id, dst, src FROM rocpd_copyapi ORDER BY api_ptr_id")?;
+        let mut rows = trace.prepare("SELECT api_ptr_id, dst, src FROM rocpd_copyapi")?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
-            let is_inside = |column: usize| -> Result<bool> {
-                let text = text_of(row.get_ref(column)?).into_owned();
-                let address = text.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16));
-                let address = address.unwrap_or_else(|| text.parse()).ok();
-                Ok(address.is_some_and(|at| at >= life.address && at - life.address < life.bytes))
-            };
-            if !is_inside(1)? && !is_inside(2)? {
-                continue;
-            }
-            let call = row.get_ref(0)?.as_i64().ok().and_then(|id| timeline.event_of(number, false, id));
-            let Some(call) = call else { continue };
-            let begin = source.clock(timeline.columns.times(call).0);
-            // Addresses are used again: what another allocation there had is not this one's.
-            if begin < life.start_ns || begin > until || timeline.columns.id(call) >> 32 != life.call >> 32 {
-                continue;
-            }
-            memory.all_copies += 1;
-            if memory.copies.len() < MOST_LINKS {
-                memory.copies.push(hit(timeline, call));
-            }
+            let at = |column: usize| row.get_ref(column).map(|value| address(&text_of(value)));
+            add(row.get_ref(0)?.as_i64().ok(), [at(1)?, at(2)?]);
         }
     }
+    // Fills have no table: their arguments say where.
+    let mut rows = trace.prepare(&format!(
+        "SELECT A.id, {} FROM rocpd_api A JOIN {} G ON G.id = A.args_id
+         WHERE A.apiName_id IN (SELECT id FROM rocpd_string WHERE string GLOB '*Memset*')",
+        arguments("G.string"),
+        arguments_table(version)
+    ))?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        let text = text_of(row.get_ref(1)?);
+        let at =
+            |key: &str| pairs(&text).find(|(known, _)| *known == key).and_then(|(_, value)| address(value));
+        add(row.get_ref(0)?.as_i64().ok(), [at("dst").or_else(|| at("dstDevice")), None]);
+    }
+    uses.sort_unstable_by_key(|call| (timeline.columns.times(*call).0, *call));
+    uses.dedup();
+    memory.all_uses = uses.len() as u64;
+    memory.uses = uses.into_iter().take(MOST_LINKS).map(|call| hit(timeline, call)).collect();
     details.memory = Some(memory);
     Ok(())
+}
+
+/// An address as a trace has it.
+fn address(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Whether a call began while an allocation of its process lived: addresses are used again.
+fn is_of(timeline: &Timeline, number: usize, call: u32, life: &Life) -> bool {
+    let begin = timeline.sources[number].clock(timeline.columns.times(call).0);
+    let is_of_session = timeline.columns.id(call) >> 32 == life.call >> 32;
+    is_of_session && begin >= life.start_ns && life.end_ns.is_none_or(|end| begin <= end)
+}
+
+/// The allocations that a call's addresses lie in.
+fn touched(timeline: &Timeline, number: usize, call: u32, addresses: &[(String, u64)]) -> Vec<Touched> {
+    let mut found = Vec::new();
+    if addresses.is_empty() {
+        return found;
+    }
+    for (allocated, life) in timeline.derived.lives() {
+        if timeline.source_of(allocated) != number || !is_of(timeline, number, call, life) {
+            continue;
+        }
+        for (argument, _) in addresses.iter().filter(|(_, address)| life.covers(*address)) {
+            let (argument, bytes) = (argument.clone(), life.bytes);
+            found.push(Touched { hit: hit(timeline, allocated), argument, bytes });
+        }
+    }
+    found.sort_by(|one, other| (&one.argument, one.hit.event).cmp(&(&other.argument, other.hit.event)));
+    found.dedup();
+    found
 }
 
 /// The row of a table with this key, if there are a table and a row.

@@ -18,6 +18,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::names::{Kind, arguments_table};
+use crate::recording::Span;
 use crate::server::assets::ASSETS;
 use crate::timeline::{Facts, Group, Shown, Timeline};
 
@@ -171,6 +172,7 @@ struct StoredTrace<'a> {
     facts: &'a Facts,
     traces: [OneTrace<'a>; 1],
     groups: &'a [Group],
+    recording: &'a [Span],
     names: usize,
 }
 
@@ -195,6 +197,7 @@ pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Re
             facts: &source.facts,
             traces: [OneTrace { facts: &source.facts, shift_ns: 0 }],
             groups: &timeline.groups,
+            recording: &timeline.recording,
             names: timeline.names.len(),
         },
         names: timeline.names.iter().map(|name| (&*name.text, name.kind as u8)).collect(),

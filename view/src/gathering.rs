@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::counters::Value;
 use crate::names::{Name, NameReader};
+use crate::recording::with_processes;
 
 /// Rows between two looks at who waits.
 const STEP: u64 = 1 << 14;
@@ -92,6 +93,8 @@ pub struct Gathered {
     pub(crate) queues: Vec<Queue>,
     pub(crate) names: Vec<Name>,
     pub(crate) sessions: Vec<SessionInfo>,
+    /// The first sessions of the processes that they are of.
+    pub(crate) first_sessions: Vec<i64>,
     /// Names of the GPUs by number.
     pub(crate) gpus: BTreeMap<i64, String>,
     pub(crate) lost: Vec<(String, u64)>,
@@ -296,6 +299,7 @@ impl<'a> Gatherer<'a> {
         }
         self.names.add_to(&mut gathered.names);
         gathered.sessions = rpd_schema::sessions(self.trace)?;
+        gathered.first_sessions = with_processes(&gathered.sessions, &self.processes);
         gathered.gpus = rpd_schema::gpus(self.trace)?
             .into_iter()
             .filter_map(|gpu| Some((i64::from(gpu.gpu), gpu.get(session_fact::GPU_NAME)?.to_string())))

@@ -12,6 +12,7 @@
 //! | `pyramid.rs`, `tiles.rs` | what a row shows from afar; that as bytes |
 //! | `counters.rs` | numbers over time: sensors, how many operations wait or run |
 //! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
+//! | `waits.rs`, `recording.rs` | what waits waited for; when a process was not recorded, or records were lost |
 //! | `derived.rs` | rows that are worked out when they are asked for: streams, what markers ran, memory, bandwidth |
 //! | `reports.rs`, `trees.rs`, `console.rs`, `kernel_code.rs` | reports, the tree of calls, questions in SQL, code of kernels |
 //! | `details.rs`, `search.rs`, `statistics.rs`, `delta.rs` | answers about one event, about names, about a selection, about two traces |
@@ -38,6 +39,7 @@ pub mod names;
 pub mod pool;
 pub mod pyramid;
 pub mod reading;
+pub mod recording;
 pub mod reports;
 pub mod search;
 pub mod server;
@@ -45,3 +47,4 @@ pub mod statistics;
 pub mod tiles;
 pub mod timeline;
 pub mod trees;
+pub mod waits;

@@ -17,6 +17,7 @@ use crate::lanes::Order;
 use crate::links::Links;
 use crate::names::Name;
 use crate::pyramid::Pyramid;
+use crate::recording::spans;
 use crate::timeline::{CounterTrack, Facts, Group, Row, Shown, Source, Timeline, Track};
 
 /// The page counts ns in floating-point numbers, which are exact up to here: 104 days.
@@ -267,9 +268,11 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
     groups.sort_by_key(|group| {
         (group.source, group.device.is_some(), !group.is_gpu, group.tracks.is_empty(), group.device)
     });
+    let mut recording = Vec::new();
     let sources =
         parts.into_iter().zip(by_ids).enumerate().map(|(source, (part, (calls_by_id, ops_by_id)))| {
             let Part { gathered, shift_ns } = part;
+            let (sessions, first_sessions) = (gathered.sessions, gathered.first_sessions);
             let [calls, ops] = shown[source];
             let Hidden { impossible, far } = hidden[source];
             let facts = Facts {
@@ -280,18 +283,22 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
                 span_ns,
                 calls,
                 ops,
-                sessions: gathered.sessions.len() as u64,
+                sessions: sessions.len() as u64,
                 lost: gathered.lost,
                 launches_without_op: gathered.launches_without_op,
                 impossible,
                 far,
                 no_numbers: gathered.no_numbers,
             };
-            Source { facts, first_ns: firsts[source], shift_ns, calls_by_id, ops_by_id }
+            let of = Source { facts, first_ns: firsts[source], shift_ns, calls_by_id, ops_by_id };
+            recording.extend(spans(source, &of, span_ns, &sessions, &first_sessions));
+            of
         });
+    let sources: Vec<Source> = sources.collect();
+    recording.retain(|span| groups.iter().any(|group| group.key == span.group));
     let source_of_track = tracks.iter().map(|(source, ..)| *source as u8).collect();
     Ok(Timeline {
-        sources: sources.collect(),
+        sources,
         source_of_track,
         span_ns,
         groups,
@@ -300,6 +307,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
         rows,
         row_of_lane,
         links,
+        recording,
         names,
         derived: Derived::default(),
     })
@@ -489,6 +497,7 @@ impl Rowed {
             values: steps.len() as u64,
             least: steps.number(least),
             greatest: steps.number(greatest),
+            stack: None,
         });
         let counter = Box::new(Counter::of(steps));
         self.rows.push(Row { shown: Shown::Counter(counter), pyramid: Pyramid::default() });

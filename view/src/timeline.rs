@@ -8,6 +8,7 @@ use crate::derived::{Derived, Picked};
 use crate::links::Links;
 use crate::names::Name;
 use crate::pyramid::{Pyramid, Run};
+use crate::recording::Span;
 
 /// A process or a GPU.
 #[derive(Debug, Clone, Serialize)]
@@ -67,6 +68,28 @@ pub struct CounterTrack {
     pub least: f64,
     /// The greatest value.
     pub greatest: f64,
+    /// Of memory, the allocations that it is the sum of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Stack>,
+}
+
+/// Allocations in the order of their begin, in columns: the largest of a process and a place, and what the others are together.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Stack {
+    /// Begin of each, ns.
+    pub start: Vec<u64>,
+    /// Its end, ns.
+    pub end: Vec<u64>,
+    /// Bytes.
+    pub bytes: Vec<u64>,
+    /// The call that allocated it.
+    pub event: Vec<u32>,
+    /// Number of the name of that call.
+    pub name: Vec<u32>,
+    /// Row of a counter with the bytes of the others, where there are more.
+    pub rest: Option<u32>,
+    /// How many others.
+    pub others: u64,
 }
 
 /// What a row shows.
@@ -190,6 +213,8 @@ pub struct Timeline {
     pub row_of_lane: Vec<Option<u32>>,
     /// Calls and their operations.
     pub links: Links,
+    /// When processes were not recorded, and when records were lost.
+    pub recording: Vec<Span>,
     /// Names by number.
     pub names: Vec<Name>,
     /// Rows that are worked out when they are asked for.

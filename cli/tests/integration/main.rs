@@ -104,6 +104,8 @@ mod variability;
 #[cfg(feature = "view")]
 mod view;
 #[cfg(feature = "view")]
+mod view_flow;
+#[cfg(feature = "view")]
 mod view_panes;
 #[cfg(feature = "view")]
 mod webdriver;

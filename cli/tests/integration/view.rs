@@ -448,6 +448,66 @@ fn people_find_their_way() {
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 
+/// What the page is allowed for a view: no question inside of what it keeps, otherwise one for what is seen and one for what is beside it; one
+/// picture of the rows for each frame.
+#[test]
+fn a_pan_asks_no_sql_and_each_view_costs_what_it_may() {
+    let dir = Dir::new();
+    let trace = dir.generated("t.rpd", &["--events", "20000", "--gpus", "2"]);
+    let Some(browser) = Browser::start(&dir) else { return };
+    let viewed = Viewed::start(&dir, &[&trace]);
+    opened(&browser, &viewed.url);
+    let span =
+        browser.get("fetch('trace').then((answer) => answer.json()).then((trace) => trace.facts.span_ns)");
+    let span = span.as_f64().unwrap();
+    // Nothing of the file is left that could be asked.
+    fs::write(dir.path(&trace), vec![0; 65536]).unwrap();
+    browser.requested();
+    let counts = || browser.get("rpdTest.counts()");
+    let cost = |before: &Value, after: &Value, key: &str| {
+        after[key].as_f64().unwrap() - before[key].as_f64().unwrap()
+    };
+    let go = |from: f64, length: f64| {
+        let before = counts();
+        browser.get(&format!("location.hash = 't={from},{}'", from + length));
+        browser.wait(&format!(
+            "rpdTest.state().t !== null && Math.abs(rpdTest.state().t[0] - {from}) < 1 && rpdTest.isWhole()"
+        ));
+        (before, counts())
+    };
+    for closer in [16.0, 256.0] {
+        let length = (span / closer).floor();
+        for place in [0.3, 0.6] {
+            let (before, after) = go((span * place).floor(), length);
+            assert_eq!(cost(&before, &after, "requests"), 2.0, "a new view: {before} {after}");
+            assert!(cost(&before, &after, "bytes") <= 2.0 * 256.0 * 1024.0, "{before} {after}");
+            // A small step is inside of what is kept, and asks ahead at most; back there nothing is asked.
+            let (before, after) = go((span * place).floor() + (length * 0.05).floor(), length);
+            assert!(cost(&before, &after, "requests") <= 1.0, "{before} {after}");
+            assert!(cost(&before, &after, "bytes") <= 256.0 * 1024.0, "{before} {after}");
+            let (before, after) = go((span * place).floor(), length);
+            assert_eq!(
+                (cost(&before, &after, "requests"), cost(&before, &after, "bytes")),
+                (0.0, 0.0),
+                "{before} {after}"
+            );
+            assert!(cost(&before, &after, "frames") >= 1.0);
+            assert_eq!(cost(&before, &after, "blits"), cost(&before, &after, "frames"));
+            assert!(after["labels"].as_f64().unwrap() <= 400.0);
+            assert!(after["kept"].as_f64().unwrap() <= f64::from(64 << 20));
+        }
+    }
+    browser.press(&["d", "d", "a", "s", "w"]);
+    browser.wait("rpdTest.isWhole()");
+    // Events are drawn, and the only questions were for tiles and names.
+    assert!(browser.get("rpdTest.labels().length").as_u64().unwrap() > 0);
+    for asked in browser.requested() {
+        let question = asked.strip_prefix(&viewed.url).unwrap_or(&asked);
+        assert!(["tiles?", "names?", "alive"].iter().any(|of| question.starts_with(of)), "{asked}");
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
 #[test]
 fn names_of_the_trace_are_texts_and_losses_come_first() {
     let dir = Dir::new();

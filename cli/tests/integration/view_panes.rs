@@ -431,6 +431,97 @@ fn lanes_that_are_worked_out_show_what_sql_says() {
     clean(&browser);
 }
 
+/// The words of the pane, with a blank between them.
+fn words(browser: &Browser) -> String {
+    let text = browser.get("document.getElementById('pane').innerText");
+    text.as_str().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Three allocations, one of them at the address of another that was freed; what fills and copies them.
+const ALLOCATIONS: &str = "
+    INSERT INTO rocpd_string (id, string) VALUES (1, ''), (2, 'hipMalloc'), (3, 'hipFree'), (4, 'hipMemsetAsync'), (5, 'hipMemcpyAsync'), (6, 'hipHostMalloc'),
+        (10, 'ptr=0x1000 | size=0x400'), (11, 'ptr=0x2000 | size=0x800'), (12, 'dst=0x2010 | value=0 | sizeBytes=0x10 | stream=0x0'), (13, 'ptr=0x1000'),
+        (14, 'ptr=0x1000 | size=0x1000'), (15, 'ptr=0x9000 | size=0x100');
+    INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES (1, 7, 7, 1000, 1100, 2, 10), (2, 7, 7, 1150, 1200, 2, 11), (3, 7, 7, 1300, 1310, 4, 12),
+        (4, 7, 7, 1400, 1410, 5, 1), (5, 7, 7, 1500, 1510, 3, 13), (6, 7, 7, 1600, 1700, 2, 14), (7, 7, 7, 1800, 1810, 5, 1), (8, 7, 7, 1990, 2000, 6, 15);
+    INSERT INTO rocpd_copyapi VALUES (4, '0x0', 16, 0, 0, 3, '0x2400', '0x1000', 0, 0, 0, 0), (7, '0x0', 16, 0, 0, 2, '0x9000', '0x1800', -1, 0, 0, 0);";
+
+#[test]
+fn memory_is_a_stack_of_allocations_with_their_lives_and_what_used_them() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", ALLOCATIONS);
+    let Some((browser, _viewed)) = viewed_at(&dir, &trace, "#lanes=memory") else { return };
+    browser
+        .wait("rpdTest.isWhole() && rpdTest.counters().some((counter) => counter.key === 'p7.0.c-memory')");
+    // At each time what lives, from the bottom in the order of allocation.
+    let live = |time: u64| -> Vec<u64> {
+        let blocks =
+            browser.get(&format!("rpdTest.stack('p7.0.c-memory', {time}).map(([, bytes]) => bytes)"));
+        numbers(&blocks).into_iter().map(|bytes| bytes as u64).collect()
+    };
+    for (time, blocks) in [
+        (50, &[][..]),
+        (100, &[0x400]),
+        (250, &[0x400, 0x800]),
+        (499, &[0x400, 0x800]),
+        (500, &[0x800]),
+        (700, &[0x800, 0x1000]),
+        (999, &[0x800, 0x1000]),
+    ] {
+        assert_eq!(live(time), blocks, "{time}");
+    }
+    // The sums are what the command says.
+    let told: Value = serde_json::from_str(&dir.run(&["memory", "--json", &trace]).expect(0).stdout).unwrap();
+    let device = told.as_array().unwrap().iter().find(|of| of["place"] == "device").unwrap();
+    let peak = device["peak_ns"].as_i64().unwrap() - 1000;
+    assert_eq!(Some(live(peak as u64).iter().sum()), device["peak_bytes"].as_u64());
+    assert_eq!(Some(live(999).iter().sum()), device["left_bytes"].as_u64());
+    // It stands above the rows with the allocations one by one.
+    assert_eq!(
+        browser.get("rpdTest.lines().map((line) => line.track).filter((key) => /memory$/.test(key))"),
+        json!(["p7.0.c-memory", "p7.0.memory", "p7.0.memory"])
+    );
+    // What is under a pixel is the allocation there, whose call a click selects.
+    let plot = numbers(&browser.get(SELECTED));
+    let line = browser.get("rpdTest.lines().find((line) => line.track === 'p7.0.c-memory')");
+    let (top, height) = (line["top"].as_f64().unwrap(), line["height"].as_f64().unwrap());
+    let y = |bytes: f64| top + (height - 1.0) * (1.0 - bytes / f64::from(0x1800));
+    let x = |time: f64| time / 1000.0 * plot[2];
+    let colour = |time: f64, bytes: f64| browser.get(&format!("rpdTest.pixel({}, {})", x(time), y(bytes)));
+    let (first, second, third) = (colour(200.0, 600.0), colour(300.0, 2400.0), colour(800.0, 4000.0));
+    assert!(first != second && second != third && first != third, "{first} {second} {third}");
+    assert_eq!(colour(300.0, 5000.0), browser.get("rpdTest.back()"));
+    let chosen = |time: f64, bytes: f64, call: i64| {
+        browser.click((plot[0] + x(time), plot[1] + y(bytes)));
+        browser.wait(&format!(
+            "rpdTest.state().sel === 'call:{call}' && document.querySelector('#pane .title') !== null"
+        ));
+        words(&browser)
+    };
+    let said = chosen(300.0, 2400.0, 2);
+    for part in
+        ["never freed", "Copied and filled by 2", "hipMemsetAsync at 300 ns", "hipMemcpyAsync at 400 ns"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = chosen(300.0, 500.0, 1);
+    assert!(
+        said.contains("freed by hipFree") && said.contains("Copied and filled by 1 hipMemcpyAsync at 400 ns"),
+        "{said}"
+    );
+    let said = chosen(800.0, 4000.0, 6);
+    assert!(said.contains("Copied and filled by 1 hipMemcpyAsync at 800 ns"), "{said}");
+    // And from what uses it back to it.
+    browser.get("location.hash = 'lanes=memory&sel=call:4'");
+    browser.wait("rpdTest.state().sel === 'call:4'");
+    let said = words(&browser);
+    assert!(said.contains("Memory dst hipMalloc 2.0 KiB"), "{said}");
+    // Where no memory is, nothing is selected; a value of a counter is no event.
+    browser.click((plot[0] + x(300.0), plot[1] + y(5000.0)));
+    browser.wait("rpdTest.state().sel === null");
+    clean(&browser);
+}
+
 #[test]
 fn the_code_of_a_kernel_has_its_instructions_blocks_and_counts() {
     let dir = Dir::new();

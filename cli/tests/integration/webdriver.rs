@@ -156,14 +156,14 @@ impl Browser {
         self.post("/actions", &json!({ "actions": actions }));
     }
 
-    /// Clicks at a place of the window.
-    /// Moves the pointer there.
+    /// Moves the pointer to a place of the window.
     pub(crate) fn point(&self, (x, y): (f64, f64)) {
         let to = json!({ "type": "pointerMove", "duration": 20, "x": x.round(), "y": y.round() });
         let pointer = json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": [to] });
         self.post("/actions", &json!({ "actions": [pointer] }));
     }
 
+    /// Clicks at a place of the window.
     pub(crate) fn click(&self, at: (f64, f64)) {
         self.drag(at, at, None);
     }

@@ -116,6 +116,13 @@ pub struct Life {
     pub address: u64,
 }
 
+impl Life {
+    /// Whether an address lies in it.
+    pub fn covers(&self, address: u64) -> bool {
+        address >= self.address && address - self.address < self.bytes
+    }
+}
+
 /// Gives each allocation of a part of a trace, those that are freed in the order of that, then those that never are. What is allocated
 /// at once by the lives that overlap is what [`Memory::of`] adds up.
 ///

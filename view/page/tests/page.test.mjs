@@ -8,9 +8,12 @@ import { base, colourOf, contrast, colourOfRatio } from "../colour.mjs";
 import { count, duration, number, shown, time } from "../format.mjs";
 import { action } from "../keys.mjs";
 import { firstClosed, layout, lineAt, linesOfRows, rowsOf } from "../layout.mjs";
-import { Line, bars, copyDown, pixel, steps } from "../paint.mjs";
+import { OwnNames } from "../own.mjs";
+import { Line, bars, copyDown, pixel, steps, stripe } from "../paint.mjs";
+import { Recording } from "../recording.mjs";
 import { nsOf, ratioText } from "../compare.mjs";
 import { Pyramid, Spans } from "../runs.mjs";
+import { Stack } from "../stack.mjs";
 import { START, fromFragment, toFragment } from "../state.mjs";
 import { Numbers } from "../stored.mjs";
 import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "../tiles.mjs";
@@ -309,4 +312,64 @@ test("rows of a page without a server are what a count of each bucket gives", ()
       assert.equal(runs.reduce((sum, run) => sum + run.count, 0), begun);
     }
   }
+});
+
+test("what was not recorded has a row of its own, and stripes where nothing is", () => {
+  const names = new OwnNames();
+  let row = 0;
+  const span = (what, start_ns, duration_ns, text) => ({ group: "p1.0", what, start_ns, duration_ns, text, session: 0, lost: [], is_vague: false });
+  const spans = [span("stopped", 10, 90, "not recorded"), span("lost", 50, 0, "3 records lost"), span("stopped", 200, 50, "not recorded")];
+  const recording = new Recording(spans, names, () => (row -= 1));
+  const track = recording.tracks.get("p1.0");
+  assert.deepEqual([track.key, track.rows.length, track.events, track.not_shown], ["p1.0.recording", 2, 3, 0]);
+  assert.deepEqual(recording.stopped.get("p1.0"), [[10, 100], [200, 250]]);
+  const [first, second] = track.rows.map((number) => recording.tiles.get(number));
+  assert.deepEqual([...first.first, ...second.first, ...second.length], [10, 200, 50, 1]);
+  assert.deepEqual([...first.name, ...second.name].map((name) => [names.text(name), names.kind(name)]), [["not recorded", 8], ["not recorded", 8], ["3 records lost", 9]]);
+  assert.equal(recording.span({ row: track.rows[1], event: second.event[0] }), spans[1]);
+  assert.equal(recording.span({ row: 7, event: -1 }), undefined);
+
+  const picture = new Uint32Array(20 * 9).fill(1);
+  picture[20 * 2 + 5] = 3;
+  stripe(picture, 20, [4, 19], 1, 7, 1, 2);
+  const inked = [...picture.keys()].filter((at) => picture[at] === 2).map((at) => [at % 20, Math.floor(at / 20)]);
+  assert.ok(inked.length > 10 && inked.every(([x, y]) => x >= 4 && x < 19 && y >= 1 && y < 8 && (x + y) % 7 === 0));
+  assert.equal(picture[20 * 2 + 5], 3, "what is there is left alone");
+});
+
+test("allocations lie above each other, and each pixel has those of the time when most is allocated", () => {
+  const columns = { start: [0, 10, 20, 60], end: [100, 30, 80, 100], bytes: [10, 30, 20, 40], event: [5, 6, 7, 8], name: [0, 0, 0, 0], rest: null, others: 0 };
+  const stack = new Stack(columns);
+  const naive = (time) => columns.start.flatMap((at, block) => (at <= time && columns.end[block] > time ? [block] : []));
+  const seen = [];
+  stack.each({ from: 0, to: 100 }, 10, (x, live) => seen.push([...live]));
+  for (const [x, live] of seen.entries()) {
+    let most = [];
+    for (let time = x * 10; time < x * 10 + 10; time += 1) if (stack.sum(naive(time)) > stack.sum(most)) most = naive(time);
+    assert.deepEqual(live, most, `pixel ${x}`);
+  }
+  // From elsewhere and finer it is the same.
+  stack.each({ from: 15, to: 65 }, 50, (x, live) => assert.deepEqual(live, naive(15 + x), `at ${15 + x}`));
+  const picture = new Uint32Array(10 * 70).fill(99);
+  const of = { greatest: 70, rest: () => 0 };
+  stack.draw(picture, 10, [0, 70], { from: 0, to: 100 }, { ...of, colour: (block) => block + 1, back: 0, others: 50 });
+  const column = (x) => Array.from({ length: 70 }, (_, y) => picture[(69 - y) * 10 + x]);
+  assert.deepEqual([column(0)[0], column(0)[11], column(2)[20], column(2)[45], column(2)[62], column(9)[20]], [1, 0, 2, 3, 0, 4]);
+  for (const [x, y, block] of [[0, 65, 0], [0, 40, -1], [2, 40, 1], [2, 25, 2], [2, 5, -1], [9, 50, 3]]) assert.equal(stack.at({ from: 0, to: 100 }, 10, x, y, 70, of), block, `${x} ${y}`);
+  // What is not among them lies below.
+  stack.draw(picture, 10, [0, 70], { from: 0, to: 100 }, { ...of, rest: () => 10, colour: (block) => block + 1, back: 0, others: 50 });
+  assert.deepEqual([column(0)[5], column(0)[15]], [50, 1]);
+});
+
+test("generated allocations are those of slow, obvious code", () => {
+  const most = numbers(11);
+  const start = Array.from({ length: 200 }, () => most(1000)).sort((a, b) => a - b);
+  const columns = { start, end: start.map((at) => at + 1 + most(300)), bytes: start.map(() => 1 + most(50)), event: [], name: [], rest: null, others: 0 };
+  const stack = new Stack(columns);
+  const live = (time) => start.flatMap((at, block) => (at <= time && columns.end[block] > time ? [block] : []));
+  stack.each({ from: 100, to: 900 }, 800, (x, found) => assert.deepEqual(found, live(100 + x)));
+  stack.each({ from: 0, to: 1400 }, 20, (x, found) => {
+    const sums = Array.from({ length: 70 }, (_, at) => stack.sum(live(70 * x + at)));
+    assert.equal(stack.sum(found), Math.max(...sums));
+  });
 });

@@ -27,6 +27,7 @@ use super::{Served, assets, panes};
 use crate::delta;
 use crate::details;
 use crate::pool::Pool;
+use crate::recording::Span;
 use crate::search;
 use crate::statistics::{self, By, Order, Selection, Sort};
 use crate::tiles::{self, Asked};
@@ -160,6 +161,7 @@ async fn trace(State(served): State<Arc<Served>>, headers: HeaderMap) -> Respons
         facts: &'a Facts,
         traces: Vec<OneTrace<'a>>,
         groups: &'a [Group],
+        recording: &'a [Span],
         names: usize,
         bytes_of_levels: usize,
     }
@@ -185,6 +187,7 @@ async fn trace(State(served): State<Arc<Served>>, headers: HeaderMap) -> Respons
                     .map(|Source { facts, shift_ns, .. }| OneTrace { facts, shift_ns: *shift_ns })
                     .collect(),
                 groups: &timeline.groups,
+                recording: &timeline.recording,
                 names: timeline.names.len(),
                 bytes_of_levels: timeline.rows.iter().map(Row::bytes).sum(),
             },
@@ -426,7 +429,7 @@ async fn event(
             let completed = served.pool(found.source).and_then(Pool::get).and_then(|connection| {
                 let (trace, version) = &*connection;
                 details::complete(&mut found, trace, *version)?;
-                details::remember(&mut found, timeline, trace)
+                details::remember(&mut found, timeline, (trace, *version))
             });
             if let Err(error) = completed {
                 return failure(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}"));

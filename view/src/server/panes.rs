@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -35,6 +35,7 @@ pub(super) fn routes() -> Router<Arc<Served>> {
         .route("/{token}/code", get(code))
         .route("/{token}/derive", get(derive))
         .route("/{token}/span", get(span))
+        .route("/{token}/waits", get(waits))
 }
 
 /// A statement that reads a file holds its recorder up, which could not write at last.
@@ -209,6 +210,27 @@ async fn derive(
 ) -> Response {
     of_files(served, headers, StatusCode::INTERNAL_SERVER_ERROR, move |_, timeline, traces| {
         derived::derive(timeline, traces, what).map(|worked| worked.groups.clone())
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct OfEvent {
+    event: u32,
+}
+
+/// What an event waited for, and what waited for it.
+async fn waits(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(OfEvent { event }): Parameters<OfEvent>,
+) -> Response {
+    of_files(served, headers, StatusCode::NOT_FOUND, move |_, timeline, traces| {
+        if event as usize >= timeline.columns.len() {
+            bail!("the trace has no such event");
+        }
+        let number = timeline.source_of(event);
+        Ok(derived::waits(timeline, number, traces[number])?.of_event(timeline, event))
     })
     .await
 }
