@@ -4,6 +4,7 @@
 # make models - loom's: every order of steps of what threads share without a lock
 # make bench  - measurements, as ratios      make bench-passes - of passes over files
 # make bench-exports - of exports            make bench-reports - of reports
+# make bench-view - of the timeline in the browser; RPD_BENCH_LARGE=1: also of ten million events
 # make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own
@@ -27,7 +28,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports soak matrix nfs hip-api install install-built uninstall clean
+.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs hip-api install install-built uninstall clean
 all: build
 
 setup:
@@ -109,6 +110,10 @@ bench-exports: setup
 # And of reports.
 bench-reports: setup
 	@$(CARGO) bench --quiet -p rpd-cli --bench reports -- --raw $(CURDIR)/target/bench-reports.tsv
+
+# Of what a browser does, too, where chromium and chromedriver are installed.
+bench-view: setup
+	@$(CARGO) bench --quiet -p rpd-cli --bench view -- --raw $(CURDIR)/target/bench-view.tsv
 
 soak: setup
 	@$(MAKE) --no-print-directory build
