@@ -538,3 +538,36 @@ fn parts_of_a_session_count_once_and_sessions_each_for_themselves() {
     session_of(&dir, "killed.rpd", 20_000, None, 6);
     assert_eq!(merged(&["whole.rpd", "killed.rpd"]), [11, 13, 15, 17]);
 }
+
+#[test]
+fn times_of_stops_and_losses_are_moved_as_all_times_are() {
+    let dir = Dir::new();
+    let trace = |name: &str, monotonic: i64, realtime: i64| {
+        let rows = format!(
+            "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipMalloc');
+             INSERT INTO rocpd_api VALUES (1, 7, 7, {monotonic} + 100, {monotonic} + 200, 2, 1);
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::host', '{name}'), ('session::0::boot_id', '{name}'), ('session::0::pid', '7'),
+                 ('session::0::start_monotonic_ns', '{monotonic}'), ('session::0::start_realtime_ns', '{realtime}'),
+                 ('session::0::stopped', '{}-{} {}-'), ('session::0::lost_times', '{}-{}:write=3')",
+            monotonic + 10,
+            monotonic + 20,
+            monotonic + 300,
+            monotonic + 30,
+            monotonic + 40
+        );
+        dir.trace(name, &rows)
+    };
+    let (one, other) = (trace("a.rpd", 1000, 5000), trace("b.rpd", 90_000, 5500));
+    dir.run(&["merge", "-o", "all.rpd", &one, &other]).expect(0);
+    let all = dir.open("all.rpd");
+    let fact = |key: &str| {
+        rows(
+            &all,
+            &format!("SELECT value FROM rocpd_metadata WHERE tag GLOB 'session::*::{key}' ORDER BY tag"),
+        )
+    };
+    let texts = |texts: [&str; 2]| texts.map(|text| vec![Value::Text(text.to_string())]).to_vec();
+    assert_eq!(fact("start_monotonic_ns"), texts(["1000", "1500"]));
+    assert_eq!(fact("stopped"), texts(["1010-1020 1300-", "1510-1520 1800-"]));
+    assert_eq!(fact("lost_times"), texts(["1030-1040:write=3", "1530-1540:write=3"]));
+}
