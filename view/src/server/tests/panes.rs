@@ -246,7 +246,7 @@ fn lanes_are_worked_out_when_they_are_asked_for() {
     let call = tested.json("event?call=2");
     let memory = &call["memory"];
     assert_eq!(
-        (&memory["bytes"], &memory["until_ns"], &memory["all_copies"]),
+        (&memory["bytes"], &memory["until_ns"], &memory["all_uses"]),
         (&4096.into(), &7000.into(), &1.into())
     );
     assert_eq!(memory["freed_by"]["start_ns"], 7000);
