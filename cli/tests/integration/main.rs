@@ -13,6 +13,7 @@
 //! | `callstack.rs`, `graph.rs`, `autograd.rs` | call stacks, graphs, PyTorch's operators |
 //! | `hostile.rs` | passes over damaged, odd, locked, read-only and full files |
 //! | `property.rs` | passes over generated traces: what must hold for every one |
+//! | `sums.rs` | reports over generated traces: what must add up |
 //! | `sound.rs` | the trace that they damage |
 //! | `trim.rs`, `trim_others.rs`, `trim_failure.rs` | a part of a trace as a trace of its own; what others put into it; failures, interruptions, kills |
 //! | `rows_of_texts.rs` | each text once; rows that were written as markers |
@@ -92,6 +93,7 @@ mod signal;
 mod sound;
 mod sql;
 mod subclass;
+mod sums;
 mod threads;
 mod tools;
 mod top;

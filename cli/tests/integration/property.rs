@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rusqlite::Connection;
 
 use crate::harness::Dir;
@@ -14,12 +14,16 @@ fn cases() -> u32 {
     if std::env::var_os("RPD_SOAK").is_some() { 3000 } else { 60 }
 }
 
-/// Checks a property of many values, and shrinks one for which it fails.
+/// Checks a property of many values, the same in every run but for a soak's, and shrinks one for which it fails.
 pub(crate) fn holds<T: std::fmt::Debug>(values: impl Strategy<Value = T>, property: impl Fn(T)) {
     // Without a file of earlier failures: a failure becomes a test of its own.
     let config =
         Config { cases: cases(), failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
-    let result = TestRunner::new(config).run(&values, |value| {
+    let mut runner = match std::env::var_os("RPD_SOAK") {
+        Some(_) => TestRunner::new(config),
+        None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
+    };
+    let result = runner.run(&values, |value| {
         property(value);
         Ok(())
     });
