@@ -209,7 +209,7 @@ pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Re
     };
     let mut data = Vec::new();
     // In JSON these three stand in texts only, and there they may be written so: no text ends the element.
-    for byte in serde_json::to_vec(&stored)? {
+    for byte in rpd_escape::json(serde_json::to_string(&stored)?).into_bytes() {
         match byte {
             b'<' | b'>' | b'&' => write!(data, "\\u{byte:04x}")?,
             _ => data.push(byte),

@@ -19,7 +19,7 @@ enum Written {
 }
 
 /// Format, what of it, and what it writes. CSV has what a spreadsheet shows, JSON Lines exact texts as JSON has them.
-const FORMATS: [(&[&str], Written); 16] = [
+const FORMATS: [(&[&str], Written); 20] = [
     (&["chrome"], Written::Json),
     (&["chrome", "--format", "array", "--absolute"], Written::Json),
     (&["perfetto"], Written::Binary),
@@ -30,6 +30,10 @@ const FORMATS: [(&[&str], Written); 16] = [
     (&["speedscope"], Written::Json),
     (&["speedscope", "--time", "cpu", "--exact"], Written::Json),
     (&["html"], Written::Text),
+    (&["timeline"], Written::Text),
+    (&["timeline", "--args"], Written::Text),
+    (&["library-trace"], Written::Text),
+    (&["library-perf"], Written::Text),
     (&["csv", "kernels"], Written::Text),
     (&["csv", "copies"], Written::Text),
     (&["jsonl", "apis"], Written::Lines),
@@ -103,7 +107,10 @@ fn names_of_any_bytes_harm_no_format() {
             written += 1;
             // Cells of a spreadsheet that would be formulas.
             let formula = |line: &str| line.starts_with(['=', '@', '+', '-']);
-            assert!(format[0] != "csv" || !text.lines().any(formula), "{name}");
+            assert!(
+                !matches!(format[0], "csv" | "library-trace" | "library-perf") || !text.lines().any(formula),
+                "{name}"
+            );
         });
         assert_eq!(written, FORMATS.iter().filter(|(_, written)| *written != Written::Binary).count());
     }
@@ -155,8 +162,11 @@ fn values_that_cannot_be_are_left_out() {
 fn every_format_says_alike_what_cannot_be_written() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");
-    // The trace has no markers: nothing is written of them.
-    let formats = FORMATS.map(|(format, _)| format).into_iter().filter(|format| !format.contains(&"markers"));
+    // The trace has no markers and no calls of libraries: nothing is written of them.
+    let formats = FORMATS
+        .map(|(format, _)| format)
+        .into_iter()
+        .filter(|format| !format.contains(&"markers") && format[0] != "library-perf");
     for format in formats.chain([&["parquet", "kernels"][..]]) {
         let export = |output| {
             dir.run(&[&["export", format[0], &trace], &format[1..], &["-o", output]].concat()).stderr.clone()
