@@ -18,7 +18,7 @@ use rusqlite::Connection;
 
 use crate::moment::{TimeRange, matching_texts, named};
 use crate::text::escape;
-use crate::trim::window::{Window, span};
+use crate::trim::window::Window;
 use intervals::MarkerRanges;
 pub use selected::Selected;
 use selected::{CallChoice, OpChoice, Strides};
@@ -81,11 +81,9 @@ impl Region {
         }
         let mut window = Window { start_ns: i64::MIN, end_ns: i64::MAX };
         for range in [&self.time, &self.during] {
-            if range.start.is_some() || range.end.is_some() {
-                let named = Window::resolve(trace, version, span(trace)?, range)?;
-                window.start_ns = window.start_ns.max(named.start_ns);
-                window.end_ns = window.end_ns.min(named.end_ns);
-            }
+            let named = Window::of(trace, version, range)?;
+            window.start_ns = window.start_ns.max(named.start_ns);
+            window.end_ns = window.end_ns.min(named.end_ns);
         }
         let processes = Processes::of(trace)?;
         let within = match &self.within {

@@ -10,6 +10,7 @@ use regex::Regex;
 use rpd_postprocess::code::{
     Assumed, Candidate, KernelFacts, KernelObjects, Lister, Listing, NoListing, TraceCode,
 };
+use rpd_postprocess::region::{Region, Selected};
 use rpd_postprocess::report::blocks::{BlockGroup, KernelBlocks, blocks};
 use rusqlite::Connection;
 use serde::Serialize;
@@ -60,7 +61,7 @@ pub fn code(
 ) -> Result<KernelCode> {
     let mut found = KernelCode::default();
     let is_it = |kernel: &str, symbol: &str| kernel == name || (!symbol.is_empty() && symbol == name);
-    match TraceCode::open(file, None, &Silent) {
+    match TraceCode::open(file, None, &Region::default(), &Silent) {
         Err(error) => {
             found.missing.insert(format!("{error:#}"));
         }
@@ -82,9 +83,10 @@ pub fn code(
     let objects = KernelObjects::of(trace, file, None)?;
     let pattern = Regex::new(&format!("^{}$", regex::escape(name)))?;
     let missing = &mut found.missing;
-    let counted = blocks(trace, Some(&pattern), BlockGroup::Block, &objects, |why| {
-        missing.insert(why);
-    })?;
+    let counted =
+        blocks((trace, &Selected::everything()), Some(&pattern), BlockGroup::Block, &objects, |why| {
+            missing.insert(why);
+        })?;
     found.blocks = counted.into_iter().next();
     Ok(found)
 }

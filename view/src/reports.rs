@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rpd_postprocess::moment::{Moment, TimeRange};
-use rpd_postprocess::region::Region;
+use rpd_postprocess::region::{Region, Selected};
 use rpd_postprocess::report::copies::Copies;
 use rpd_postprocess::report::gaps::Gaps;
 use rpd_postprocess::report::markers::{MarkerNode, Markers};
@@ -126,7 +126,8 @@ pub fn report(
             made(json!({ "nodes": nodes, "all": all }), "markers")
         }
         Report::Sessions => {
-            let contents = serde_json::to_value(Contents::of(file, trace, version)?)?;
+            let contents =
+                serde_json::to_value(Contents::of(file, trace, version, &Selected::everything())?)?;
             let file = of_trace(of, None);
             Reported { report: contents, command: format!("rpd info {file}"), missing: None }
         }

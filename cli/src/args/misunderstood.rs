@@ -9,6 +9,7 @@ use clap::Command;
 use clap::error::{ContextKind, Error, ErrorKind};
 use rpd_postprocess::text;
 
+use super::region::OPTIONS;
 use super::replacement;
 use crate::record::executable;
 
@@ -19,6 +20,13 @@ pub(crate) fn explained(error: &Error, cli: &Command) -> Option<String> {
         let context = |kind| error.get(kind).map(|value| text::escape(&value.to_string()).into_owned());
         let (option, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
         return Some(format!("{option}: {value}: {}", text::escape(&error.source()?.to_string())));
+    }
+    if error.kind() == ErrorKind::UnknownArgument {
+        let option = error.get(ContextKind::InvalidArg)?.to_string();
+        let words: Vec<String> = env::args().skip(1).take(2).collect();
+        let verb = words.iter().find(|word| *word != "export")?;
+        let why = OPTIONS.contains(&&*option).then(|| takes_no_part(verb)).flatten()?;
+        return Some(format!("{option} does not serve here: {why}"));
     }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -51,6 +59,23 @@ pub(crate) fn explained(error: &Error, cli: &Command) -> Option<String> {
         )),
         Err(_) => None,
     }
+}
+
+/// Why a verb that reads a trace takes no part of it, or only some options that name one; nothing of other words.
+fn takes_no_part(verb: &str) -> Option<&'static str> {
+    Some(match verb {
+        "view" => {
+            "the page shows all of a trace, and the part is chosen there; rpd export timeline writes a page of a part"
+        }
+        "check" => "all of a trace is checked; rpd trim makes a trace of a part",
+        "trim" => "a trace is cut by --start and --end alone; reports and exports take the other options",
+        "gpu-info" => "what a sensor read is of a GPU and a time alone: --gpu, --start, --end",
+        "merge" => "traces are merged as a whole; rpd trim makes a trace of a part",
+        "subclass" | "deserialize" | "strings" | "callstack" | "graph" | "autograd" | "passes" => {
+            "passes are of all of a trace; rpd trim makes a trace of a part"
+        }
+        _ => return None,
+    })
 }
 
 /// What to say where the value of an option that takes it with `=` stands behind the option, and so became the command. `words` are

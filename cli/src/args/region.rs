@@ -1,10 +1,13 @@
 //! A part of a trace, on the command line: the same options of every verb that reads one.
 
+use anyhow::Result;
 use clap::Args;
 use regex::Regex;
 use rpd_postprocess::moment::{Moment, TimeRange};
 use rpd_postprocess::pattern::pattern;
-use rpd_postprocess::region::Region;
+use rpd_postprocess::region::{Region, Selected};
+use rpd_schema::Version;
+use rusqlite::Connection;
 
 /// What `--start` and the like mean, for the help of a verb.
 pub(crate) const REGION_HELP: &str = "\
@@ -20,6 +23,22 @@ Region:
   --rank R           what sessions of this rank recorded
   --node N           what happened on this host of a merged trace, counted from 0
 An option that is given several times means any of its values; different options must all hold.";
+
+/// The options by which a part of a trace is named.
+pub(crate) const OPTIONS: [&str; 12] = [
+    "--start",
+    "--end",
+    "--gpu",
+    "--queue",
+    "--stream",
+    "--pid",
+    "--tid",
+    "--session",
+    "--rank",
+    "--node",
+    "--in",
+    "--kernel",
+];
 
 /// What `--in` names.
 #[derive(Debug, Clone)]
@@ -38,7 +57,7 @@ fn within(text: &str) -> Result<Within, String> {
 }
 
 /// A part of a trace.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Region")]
 pub(crate) struct RegionArgs {
     /// What starts at this time or later
@@ -77,6 +96,44 @@ pub(crate) struct RegionArgs {
     /// Operations in whose names this regular expression is found, or in their types where they have none
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     kernel: Option<Regex>,
+}
+
+impl RegionArgs {
+    /// What --kernel names, for verbs that look for it in more than the names of operations.
+    pub(crate) fn kernel(&self) -> Option<&Regex> {
+        self.kernel.as_ref()
+    }
+
+    /// The part of `trace` that all the options name.
+    ///
+    /// # Errors
+    /// As [`Region::select`].
+    pub(crate) fn select(&self, trace: &Connection, version: Version) -> Result<Selected> {
+        Region::from(self.clone()).select(trace, version)
+    }
+
+    /// The part that the options but --kernel name.
+    pub(crate) fn without_kernel(&self) -> Region {
+        Region { kernel: None, ..Region::from(self.clone()) }
+    }
+
+    /// The first option but --kernel that was given.
+    pub(crate) fn first_but_kernel(&self) -> Option<&'static str> {
+        let given = [
+            self.start.is_some(),
+            self.end.is_some(),
+            !self.gpu.is_empty(),
+            !self.queue.is_empty(),
+            !self.stream.is_empty(),
+            !self.pid.is_empty(),
+            !self.tid.is_empty(),
+            !self.session.is_empty(),
+            !self.rank.is_empty(),
+            !self.node.is_empty(),
+            self.within.is_some(),
+        ];
+        OPTIONS.into_iter().zip(given).find_map(|(option, is_given)| is_given.then_some(option))
+    }
 }
 
 impl From<RegionArgs> for Region {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regex::Regex;
+use rpd_escape::csv_field;
 use rpd_postprocess::code::{KernelObjects, Lister, NoListing};
 use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::report::blocks::{
@@ -17,6 +18,7 @@ use rpd_postprocess::report::blocks::{
 use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -31,7 +33,7 @@ const ROWS: usize = 10;
 /// The trace is one that rpd probe --auto recorded. Counts are of all dispatches that were counted, together. What instructions do and
 /// where control goes is told by the code objects that rpd probe --auto has saved.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns:
   %         share of the ticks of the kernel, or without ticks of its executed instructions
   executed  instructions that wavefronts executed in the block
@@ -55,11 +57,17 @@ instructions read and write in memory, before any cache, and the first for each 
 arithmetic intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With
 --auto=time: the part of the ticks that is of blocks which wait for something.
 
+{REGION_HELP}
+
+Dispatches of a kernel that follow each other may have been counted together. Their counts are in a part of the trace with
+the last of them, and a line on standard error says so.
+
 Example:
   rpd probe --auto -o probed.rpd -- ./app
   rpd blocks probed.rpd gemm
   rpd blocks --disasm -n 3 probed.rpd gemm
-  rpd blocks --line --json probed.rpd")]
+  rpd blocks --line --json probed.rpd
+  rpd blocks probed.rpd --gpu 0 --in 'step 3'"))]
 pub(crate) struct Blocks {
     /// The trace
     file: PathBuf,
@@ -90,6 +98,8 @@ pub(crate) struct Blocks {
     /// Write comma-separated values with a header line, all rows of all kernels
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 impl Blocks {
@@ -105,13 +115,14 @@ impl Blocks {
             _ => BlockGroup::Block,
         };
         let notes = notes();
-        let (trace, _) = trace::open(&self.file, &*notes)?;
+        let (trace, version) = trace::open(&self.file, &*notes)?;
+        let selected = self.region.select(&trace, version)?;
         notes.show("adding up what the blocks were counted");
         let cannot = || format!("cannot read the basic blocks of {name}");
         let objects = KernelObjects::of(&trace, &self.file, self.code.as_deref()).with_context(cannot)?;
         let mut missing = BTreeSet::new();
         let mut read = |matching: Option<&Regex>| {
-            blocks(&trace, matching, group, &objects, |why| {
+            blocks((&trace, &selected), matching, group, &objects, |why| {
                 missing.insert(why);
             })
         };
@@ -119,6 +130,7 @@ impl Blocks {
         if kernels.is_empty() && self.kernel.is_some() && !read(None).with_context(cannot)?.is_empty() {
             bail!("{name} has basic blocks of no kernel whose name matches");
         }
+        let of_part = if selected.is_everything() { "" } else { " in that part of it" };
         let mut status = ExitCode::SUCCESS;
         if self.disasm {
             notes.show("disassembling");
@@ -145,7 +157,9 @@ impl Blocks {
         } else if self.csv {
             write_csv(&kernels)?;
         } else if kernels.is_empty() {
-            note(format_args!("{name} has no counts of basic blocks; rpd probe --auto records them"));
+            note(format_args!(
+                "{name} has no counts of basic blocks{of_part}; rpd probe --auto records them"
+            ));
         } else {
             output::write(|out| {
                 for (place, kernel) in kernels.iter().enumerate() {
@@ -365,12 +379,12 @@ fn write_csv(kernels: &[KernelBlocks]) -> Result<()> {
         {
             let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
             let mut record = vec![
-                kernel.kernel.clone(),
+                csv_field(&kernel.kernel).into_owned(),
                 row.blocks.to_string(),
-                row.function.clone(),
+                csv_field(&row.function).into_owned(),
                 row.offset.to_string(),
                 row.size.to_string(),
-                row.file.clone(),
+                csv_field(&row.file).into_owned(),
                 row.line.to_string(),
                 row.instructions.to_string(),
             ];

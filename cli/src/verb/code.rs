@@ -1,7 +1,7 @@
 //! `rpd code`: what kernels need of the hardware, and what limits them.
 
 mod listing;
-mod rows;
+pub(super) mod rows;
 mod sass;
 
 use std::collections::BTreeSet;
@@ -16,12 +16,12 @@ use regex::Regex;
 use rpd_postprocess::code::{
     self, Assumed, BuildObject, FoundObject, KernelFacts, Lister, NoListing, TraceCode,
 };
-use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::text::{self, counted};
 
 use self::listing::{ListingForm, ListingParts, Listings, Origin};
 use self::rows::{KernelRows, RowsColumns, RowsForm, within};
 use crate::args::code::{lds, workgroup};
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::candidate::CacheDirectory;
 use crate::output::note::note;
@@ -34,7 +34,7 @@ use crate::verb::disassembler;
 /// that, all .hsaco, .co and .cubin files in it and below it. Of a trace, code objects are looked for where the recorder saved them (rpd record --save-code), then
 /// in the files that the program had them from.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns:
   target     the processor that the code is for
   VGPR, AGPR, SGPR
@@ -64,21 +64,23 @@ kernel cache ran:
   ran        original: the program's own kernel; else the candidate's file and the begin of its SHA-256.
              (the program): an instrumented kernel that the program itself has loaded
 
+{REGION_HELP}
+
+A part is of a trace: the launches in it. --kernel is for all files, and looks at names as they are shown and mangled.
+
 Example:
   rpd code vadd.hsaco
   rpd code --kernel 'gemm.*f16' --args libmine.so
   rpd code --workgroup 16x16 --dynamic-lds 4KiB vadd.hsaco
   rpd code --json vadd.hsaco | jq '.[].occupancy'
-  rpd code trace.rpd")]
+  rpd code trace.rpd
+  rpd code trace.rpd --gpu 0 --in 'step 3'"))]
 pub(crate) struct Code {
     /// A code object, offload bundle, program, library, trace, or directory of code objects
     file: PathBuf,
     /// Where the trace's code objects are, if not where it says, beside it, in code/ there, or in FILE.code/
     #[arg(long, value_name = "DIR")]
     code: Option<PathBuf>,
-    /// Kernels only whose name, as shown or mangled, matches this regular expression
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    kernel: Option<Regex>,
     /// Show the arguments: offset, size, kind, type and name
     #[arg(long)]
     args: bool,
@@ -109,6 +111,8 @@ pub(crate) struct Code {
     /// Do not shorten names to the width of the terminal (in a pipe they are not)
     #[arg(long)]
     wide: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// How code objects come to be saved.
@@ -133,7 +137,11 @@ impl Code {
     fn source(&self) -> Result<Source> {
         let is_directory = self.file.is_dir();
         if !is_directory && code::is_database(&self.file)? {
-            return TraceCode::open(&self.file, self.code.as_deref(), &*notes()).map(Source::Trace);
+            let part = self.region.without_kernel();
+            return TraceCode::open(&self.file, self.code.as_deref(), &part, &*notes()).map(Source::Trace);
+        }
+        if let Some(option) = self.region.first_but_kernel() {
+            bail!("{option} names a part of a trace, which {} is not", self.file.display());
         }
         if self.code.is_some() {
             bail!("--code is for a trace, which {} is not", self.file.display());
@@ -260,7 +268,7 @@ impl Code {
             && let [file] = &files[..]
             && code::is_cubin(file)?
         {
-            if self.cfg || self.dot || self.json || self.args || self.kernel.is_some() {
+            if self.cfg || self.dot || self.json || self.args || self.region.kernel().is_some() {
                 bail!(
                     "{}: of a cubin, --disasm shows all instructions as they are; leave out the other options",
                     file.display()
@@ -367,7 +375,7 @@ impl Code {
 
     fn fail_if_none(&self, shown: u64, others: &BTreeSet<String>, [one, many]: [&str; 2]) -> Result<()> {
         let name = self.file.display();
-        match &self.kernel {
+        match self.region.kernel() {
             _ if shown > 0 => Ok(()),
             Some(pattern) if !others.is_empty() => bail!(
                 "{name}: none of its {many} matches --kernel {}; it has {}",
@@ -381,6 +389,6 @@ impl Code {
     /// Whether a kernel or function was asked for, by its name with parameters or its mangled one.
     fn is_wanted(&self, name: &str, symbol: &str) -> bool {
         let matches = |pattern: &Regex| pattern.is_match(name) || pattern.is_match(symbol);
-        self.kernel.as_ref().is_none_or(matches)
+        self.region.kernel().is_none_or(matches)
     }
 }

@@ -6,27 +6,38 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use rpd_postprocess::region::Region;
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace::contents::{Contents, Session};
 use rpd_postprocess::trace::instrumented::Instrumented;
 use rpd_postprocess::trace::replaced::Replaced;
 
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
+use crate::output::note::note;
 use crate::output::quantity::{duration, size};
 use crate::output::table::{Align, Table};
 
 /// Show what a trace contains: sessions, GPUs, operations, time span, lost records
+///
+/// Of a part of a trace: the sessions and GPUs that have calls and operations in it, and how many. Records that a session has lost are those of
+/// the whole session, and the size is the file's. Rows of tables are of a whole trace only.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
+{REGION_HELP}
+
 Example:
   rpd info trace.rpd
-  rpd info trace.rpd --json | jq .operations")]
+  rpd info trace.rpd --json | jq .operations
+  rpd info trace.rpd --in 'step 3' --gpu 0"))]
 pub(crate) struct Info {
     /// The trace
     file: PathBuf,
     /// Write one JSON object; times in nanoseconds
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// Blanks before the rows of a section.
@@ -43,9 +54,13 @@ impl Info {
         // Lost records are part of what is printed, so there is no note about them.
         let file = &self.file;
         let (trace, version) = rpd_schema::open_read(file)?;
-        let contents =
-            Contents::of(file, &trace, version).with_context(|| format!("cannot read {}", file.display()))?;
+        let selected = Region::from(self.region).select(&trace, version)?;
+        let contents = Contents::of(file, &trace, version, &selected);
+        let contents = contents.with_context(|| format!("cannot read {}", file.display()))?;
         drop(trace);
+        if !selected.is_everything() && contents.span.is_none() {
+            note(format_args!("{} has no such call and no such operation", file.display()));
+        }
         if self.json {
             output::write_json(&contents)?;
         } else {
@@ -209,7 +224,7 @@ fn operations(contents: &Contents) -> Table {
 fn tables(contents: &Contents) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[("rows", Right), ("table", Left)]);
-    for (name, rows) in contents.tables.iter().filter(|(_, rows)| **rows > 0) {
+    for (name, rows) in contents.tables.iter().flatten().filter(|(_, rows)| **rows > 0) {
         table.row(vec![rows.to_string(), name.clone()]);
     }
     table

@@ -8,16 +8,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use regex::Regex;
 use rpd_escape::csv_field;
-use rpd_postprocess::pattern::pattern;
+use rpd_postprocess::region::{Region, Selected};
 use rpd_postprocess::report::replacements::{
     self, BuildRow, BuildVerdict, CandidateFile, CompareOptions, Comparison, Runs, Unreplaced,
     ValidatedBuffer,
 };
 use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
+use rusqlite::Connection;
 
+use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
 use crate::output::candidate::{CacheDirectory, short};
 use crate::output::note::note;
@@ -33,7 +34,7 @@ use crate::output::width::wrap;
 /// dynamic LDS) on GPUs of one target are compared; where no kernel was replaced in either run, all kernels. Dispatches of instrumented
 /// kernels (rpd probe -i) are left out.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Columns:
   calls     dispatches that ran the build
   median, p10, p90
@@ -61,17 +62,20 @@ Of the candidates:
 
 --csv has a line per build (median_ns ...), without the candidates; --json has all.
 
+{REGION_HELP}
+
+Of a part of a trace (of two traces, that part of each) its dispatches are compared. What ran beside them and before them may
+lie outside of it, and all candidates of the file are listed.
+
 Example:
   rpd record --kernel-cache builds/ --alternate -- ./app && rpd replacements trace.rpd
   rpd replacements trace.rpd --kernel 'gemm.*float'
-  rpd replacements without.rpd with.rpd --json | jq '.launches[].builds[].speedup'")]
+  rpd replacements trace.rpd --start 50% --gpu 0
+  rpd replacements without.rpd with.rpd --json | jq '.launches[].builds[].speedup'"))]
 pub(crate) struct Replacements {
     /// The trace, or the two traces
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only kernels in whose names this regular expression is found
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    kernel: Option<Regex>,
     /// Show the first N launches and candidates only [default: 20 as a table, all with --json and --csv]
     #[arg(short = 'n', value_name = "N")]
     rows: Option<NonZeroUsize>,
@@ -81,6 +85,8 @@ pub(crate) struct Replacements {
     /// Write comma-separated values with a header line; times in nanoseconds
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    region: RegionArgs,
 }
 
 /// Launches in a table for people when nothing else is asked for.
@@ -98,12 +104,20 @@ impl Replacements {
         let notes = notes();
         let is_table = !self.json && !self.csv;
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
-        let options = CompareOptions { kernel: self.kernel.as_ref(), most, notes: &*notes };
-        let traces: Vec<_> =
-            self.files.iter().map(|file| Ok(trace::open(file, &*notes)?.0)).collect::<Result<_>>()?;
+        let mut region = Region::from(self.region);
+        // Kernels that are not asked for tell how much the runs differ without another build.
+        let kernel = region.kernel.take();
+        let is_part = kernel.is_some() || !region.is_everything();
+        let options = CompareOptions { kernel: kernel.as_ref(), most, notes: &*notes };
+        let opened = |file: &PathBuf| -> Result<(Connection, Selected)> {
+            let (trace, version) = trace::open(file, &*notes)?;
+            let selected = region.select(&trace, version).with_context(|| file.display().to_string())?;
+            Ok((trace, selected))
+        };
+        let traces: Vec<_> = self.files.iter().map(opened).collect::<Result<_>>()?;
         let told = match &traces[..] {
-            [a, b] => replacements::between(a, b, options),
-            [trace, ..] => replacements::within(trace, options),
+            [(a, of_a), (b, of_b)] => replacements::between((a, of_a), (b, of_b), options),
+            [(trace, selected), ..] => replacements::within((trace, selected), options),
             [] => unreachable!("clap wants a file"),
         }
         .with_context(failed)?;
@@ -131,31 +145,31 @@ impl Replacements {
             output::write(|out| write_text(out, &told, &names, most, room))?;
         }
         if told.launches.is_empty() {
-            self.explain_nothing(&told, &names);
+            explain_nothing(&told, &names, is_part);
         } else if is_table {
             explain(&told);
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    /// Says why there is nothing to compare, and how to get it.
-    fn explain_nothing(&self, told: &replacements::Replacements, names: &[String]) {
-        let which = if self.kernel.is_some() { "no such kernel" } else { "no kernel" };
-        let what = match names {
-            [_] if told.instrumented > 0 => "was replaced in any other dispatch",
-            [_] => "was replaced in any dispatch",
-            _ => "ran in both with the same geometry",
-        };
-        let how = match names {
-            [_] if told.candidates.is_empty() => {
-                "; rpd record --kernel-cache DIR --alternate -- COMMAND replaces them"
-            }
-            [_] if told.instrumented > 0 => "",
-            [_] if self.kernel.is_none() => "; the list of candidates says what became of them",
-            _ => "",
-        };
-        note(format_args!("{}: {which} {what}{how}", names.join(" and ")));
-    }
+/// Says why there is nothing to compare, and how to get it.
+fn explain_nothing(told: &replacements::Replacements, names: &[String], is_part: bool) {
+    let which = if is_part { "no such kernel" } else { "no kernel" };
+    let what = match names {
+        [_] if told.instrumented > 0 => "was replaced in any other dispatch",
+        [_] => "was replaced in any dispatch",
+        _ => "ran in both with the same geometry",
+    };
+    let how = match names {
+        [_] if told.candidates.is_empty() => {
+            "; rpd record --kernel-cache DIR --alternate -- COMMAND replaces them"
+        }
+        [_] if told.instrumented > 0 => "",
+        [_] if !is_part => "; the list of candidates says what became of them",
+        _ => "",
+    };
+    note(format_args!("{}: {which} {what}{how}", names.join(" and ")));
 }
 
 /// Says what is not shown.

@@ -63,6 +63,36 @@ fn json(dir: &Dir, arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+fn counts_of_several_dispatches_are_said_to_be_of_more_than_the_part() {
+    let dir = Dir::new();
+    let trace = counted(&dir);
+    let part = |options: &[&str]| dir.run(&[&["blocks", "--json", &trace], options].concat());
+    let waves = |ran: &Ran| -> i64 {
+        let kernels: Vec<Value> = serde_json::from_str(&ran.expect(0).stdout).unwrap();
+        let rows = kernels.iter().flat_map(|kernel| kernel["rows"].as_array().unwrap());
+        rows.filter_map(|row| row["waves"].as_i64()).sum()
+    };
+    let of_op = |op: i64| -> i64 {
+        let query = "SELECT sum(waves) FROM ext_blockcount C JOIN ext_instrumentation I ON I.id = C.instrumentation_id WHERE op_id = ?1";
+        dir.open(&trace).query_row(query, [op], |row| row.get(0)).unwrap()
+    };
+    let first = part(&["--end", "1000"]);
+    assert_eq!(waves(&first), of_op(1));
+    assert!(!first.stderr.contains("together"), "{first}");
+    // The second count is of the first dispatch too.
+    dir.open(&trace).execute_batch("UPDATE ext_blockcount SET dispatches = 2 WHERE instrumentation_id = 2; DELETE FROM ext_blockcount WHERE instrumentation_id = 1").unwrap();
+    let second = part(&["--start", "2000", "--kernel", "walk"]);
+    assert_eq!(waves(&second), of_op(2));
+    second.says(&["walk(int*): its counts are of 2 dispatches that were counted together; 1 of these"]);
+    assert!(!part(&[]).stderr.contains("together"));
+    let none = part(&["--start", "9000"]);
+    assert_eq!(none.expect(0).stdout.trim(), "[]");
+    dir.run(&["blocks", &trace, "--start", "9000"])
+        .expect(0)
+        .says(&["no counts of basic blocks in that part of it"]);
+}
+
+#[test]
 fn blocks_of_all_sessions_add_up() {
     let dir = Dir::new();
     let trace = counted(&dir);

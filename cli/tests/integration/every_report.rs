@@ -5,6 +5,7 @@ use std::fs;
 
 use rusqlite::Connection;
 
+use crate::every_region::parts;
 use crate::generated::generated;
 use crate::harness::{Dir, Ran, ran};
 
@@ -239,6 +240,55 @@ fn no_trace_breaks_a_report() {
         let ran = dir.run(&arguments);
         ran.expect(1).says(&["empty.rpd"]);
         assert!(ran.stdout.is_empty(), "{ran}");
+    }
+}
+
+#[test]
+fn names_do_nothing_in_what_verbs_say_of_code_blocks_and_libraries() {
+    let dir = Dir::new();
+    let trace = parts(&dir);
+    let names = &damages()[0].1;
+    let library = "UPDATE rocpd_string SET string = 'rocblas_sgemm' WHERE id IN (SELECT apiName_id FROM rocpd_api WHERE id IN (SELECT api_ptr_id FROM ext_librarycall))";
+    damage(&dir.open(&trace), &format!("{names}; {library}"));
+    for (at, name) in NAMES.iter().enumerate() {
+        let mut sql = String::new();
+        for (table, columns) in [
+            ("ext_candidate", &["path", "target", "outcome", "reason"][..]),
+            ("ext_validation", &["compared", "original", "candidate", "reason"]),
+            ("ext_codeobject", &["uri", "target"]),
+            ("ext_block", &["functionName", "file"]),
+        ] {
+            for column in columns {
+                sql += &format!("UPDATE {table} SET {column} = {name} WHERE id % 9 = {at};");
+            }
+        }
+        damage(&dir.open(&trace), &sql);
+    }
+    let verbs: [&[&str]; 11] = [
+        &["code", "FILE"],
+        &["blocks", "FILE"],
+        &["blocks", "--line", "FILE"],
+        &["blocks", "--function", "--start", "50%", "FILE"],
+        &["libraries", "FILE"],
+        &["libraries", "--bench", "FILE"],
+        &["kernel", "FILE", "."],
+        &["replacements", "FILE"],
+        &["sql", "FILE", "SELECT * FROM api LIMIT 100"],
+        &["sql", "FILE", "top_kernels"],
+        &["passes", "FILE"],
+    ];
+    for verb in verbs {
+        let words: Vec<&str> =
+            verb.iter().map(|word| if *word == "FILE" { trace.as_str() } else { word }).collect();
+        for form in ["", "--json", "--csv"] {
+            if (verb[0], form) != ("passes", "--csv") {
+                let ran = dir.run(
+                    &[&words[..], if form.is_empty() { &[] } else { std::slice::from_ref(&form) }].concat(),
+                );
+                ran.expect(0);
+                is_fine(&ran, form, verb[0]);
+            }
+        }
     }
 }
 

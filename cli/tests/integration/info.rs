@@ -19,7 +19,7 @@ struct Info {
     operations: Vec<OpType>,
     replaced: Option<serde_json::Value>,
     instrumented: Option<serde_json::Value>,
-    tables: BTreeMap<String, u64>,
+    tables: Option<BTreeMap<String, u64>>,
     lost: BTreeMap<String, u64>,
     launches_without_op: u64,
 }
@@ -159,8 +159,9 @@ fn everything_a_trace_says_of_itself() {
     let types: Vec<_> =
         info.operations.iter().map(|op| (op.name.as_str(), op.kind.as_str(), op.count)).collect();
     assert_eq!(types, [("CopyHostToDevice", "copy", 2), ("KernelExecution", "kernel", 2)]);
-    assert_eq!((info.tables["rocpd_op"], info.tables["rocpd_api"], info.tables["rocpd_monitor"]), (4, 2, 0));
-    assert!(info.tables.contains_key("ext_dispatch"));
+    let tables = info.tables.unwrap();
+    assert_eq!((tables["rocpd_op"], tables["rocpd_api"], tables["rocpd_monitor"]), (4, 2, 0));
+    assert!(tables.contains_key("ext_dispatch"));
     let text = dir.run(&["info", &trace]).expect(0).stdout.clone();
     for line in [
         "        0  node1    7     5  2023-11-14T22:13:20Z   3.500 s      1           3     0",
@@ -172,6 +173,33 @@ fn everything_a_trace_says_of_itself() {
     ] {
         assert!(text.lines().any(|result| result == line), "{line:?} is missing in:\n{text}");
     }
+}
+
+#[test]
+fn a_part_has_the_losses_of_its_sessions() {
+    let dir = Dir::new();
+    let trace = dir.trace("t.rpd", TWO_SESSIONS);
+    let lost = "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::lost::full', '3'), ('session::1::lost::late', '2'),
+        ('session::1::launches_without_op', '4')";
+    dir.open(&trace).execute_batch(lost).unwrap();
+    let part = |options: &[&str]| -> Info {
+        let ran = dir.run(&[&["info", "--json", &trace], options].concat());
+        serde_json::from_str(&ran.expect(0).stdout).unwrap()
+    };
+    let second = part(&["--session", "1"]);
+    assert_eq!(second.sessions.iter().map(|session| session.session).collect::<Vec<_>>(), [1]);
+    assert_eq!(second.gpus.iter().map(|gpu| gpu.gpu).collect::<Vec<_>>(), [3]);
+    assert_eq!((second.lost, second.launches_without_op), (BTreeMap::from([("late".into(), 2)]), 4));
+    assert!(second.tables.is_none());
+    let first = part(&["--rank", "5"]);
+    assert_eq!((first.lost, first.launches_without_op), (BTreeMap::from([("full".into(), 3)]), 0));
+    let ran = dir.run(&["info", &trace, "--pid", "9"]);
+    assert!(
+        ran.expect(0)
+            .says(&["t.rpd has no such call and no such operation"])
+            .stdout
+            .contains("nothing recorded")
+    );
 }
 
 #[test]
@@ -233,7 +261,7 @@ fn older_and_newer_schemas_are_counted_too() {
     )
     .unwrap();
     let info_v1 = info(&dir, "v1.rpd");
-    assert_eq!((info_v1.schema.as_str(), info_v1.tables["rocpd_kernelop"]), ("1", 0));
+    assert_eq!((info_v1.schema.as_str(), info_v1.tables.unwrap()["rocpd_kernelop"]), ("1", 0));
     assert_eq!(info_v1.operations[0].count, 1);
     assert!(dir.run(&["top", "v1.rpd"]).expect(0).stdout.contains("KernelExecution"));
 
@@ -248,7 +276,7 @@ fn older_and_newer_schemas_are_counted_too() {
         )
         .unwrap();
     let info_v3 = info(&dir, &trace);
-    assert_eq!((info_v3.schema.as_str(), info_v3.tables["rocpd_ustring"]), ("3", 0));
+    assert_eq!((info_v3.schema.as_str(), info_v3.tables.as_ref().unwrap()["rocpd_ustring"]), ("3", 0));
     assert_eq!(info_v3.sessions.len(), 2);
     assert!(dir.run(&["top", &trace]).expect(0).stdout.contains("CopyHostToDevice"));
 }

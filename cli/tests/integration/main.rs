@@ -30,6 +30,7 @@
 //! | `diff.rs` | `rpd diff`: changes that were put in, and those that were not |
 //! | `code.rs` | `rpd code`: what kernels need |
 //! | `export.rs`, `export_region.rs` | timelines for other tools; a part of a trace |
+//! | `every_region.rs` | a part of a trace, for every verb and option |
 //! | `every_export.rs` | all formats over hostile, damaged and empty traces |
 //! | `html.rs` | a page, in a real browser |
 //! | `flame.rs`, `rocprofv3.rs` | call trees for flame graphs; what AMD's tools read |
@@ -58,6 +59,7 @@ mod durations;
 mod encodings;
 mod energy;
 mod every_export;
+mod every_region;
 mod every_report;
 mod explain;
 mod export;

@@ -132,6 +132,13 @@ fn sensors_are_madengine_s_bytes() {
         "time,vram(%) GPU0\r\n2025-11-22 10:03:52.540273,25.0\r\n"
     );
     export(&["vram", &trace]).expect(1).says(&["how much memory GPU 1 has"]);
+    // Of a time, both of its ends included; its first row is at its begin.
+    let part = export(&["power", &trace, "--start", "1050000000", "--end", "1150000000", "--every", "50ms"]);
+    assert_eq!(
+        part.expect(0).stdout,
+        "time,Power(Watt) GPU0,Power(Watt) GPU1\r\n2025-11-22 10:03:52.590273,71.23,N/A\r\n\
+         2025-11-22 10:03:52.640273,71.23,300.0\r\n2025-11-22 10:03:52.690273,N/A,300.0\r\n"
+    );
     export(&["power", &trace, "--gpu", "7"]).expect(1).says(&["GPU 7 has no readings"]);
     let empty = dir.trace("empty.rpd", "");
     assert_eq!(export(&["power", &empty]).expect(0).says(&["--monitor power"]).stdout, "time\r\n");

@@ -15,6 +15,7 @@ use super::kernel::{Assumed, Candidate, KernelFacts, Launches, work_items};
 use super::saved::{SavedObject, folders};
 use super::triton;
 use crate::notes::Notes;
+use crate::region::{Region, Selected};
 use crate::trace::replaced::NOT_IN_FILE;
 use crate::trace::{has_table, open, sessions_timed_by_hip};
 
@@ -84,14 +85,37 @@ pub struct BuildObject<'a> {
 }
 
 impl TraceCode {
-    /// Reads what the trace `file` says of its kernels. `saved` is the folder of saved code objects, if it is not beside the trace.
+    /// Reads what the trace `file` says of the kernels that were launched in a part of it. `saved` is the folder of saved code objects, if it is
+    /// not beside the trace.
     ///
     /// # Errors
-    /// When it cannot be read, or says nothing of kernels.
-    pub fn open(file: &Path, saved: Option<&Path>, notes: &dyn Notes) -> Result<TraceCode> {
-        let (trace, _) = open(file, notes)?;
+    /// When it cannot be read, or says nothing of kernels there.
+    pub fn open(file: &Path, saved: Option<&Path>, part: &Region, notes: &dyn Notes) -> Result<TraceCode> {
+        let (trace, version) = open(file, notes)?;
         let name = file.display();
-        let sessions = rpd_schema::sessions(&trace);
+        let selected = part.select(&trace, version)?;
+        let code = TraceCode::of(&trace, file, saved, &selected)?;
+        if code.kernels.is_empty() && !selected.is_everything() {
+            bail!("{name} says nothing of the code of kernels in that part of it");
+        }
+        if code.kernels.is_empty() {
+            bail!("{name} says nothing of its kernels' code: none ran, or another recorder wrote it");
+        }
+        Ok(code)
+    }
+
+    /// The same of an open trace, which may say nothing.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(
+        trace: &Connection,
+        file: &Path,
+        saved: Option<&Path>,
+        selected: &Selected,
+    ) -> Result<TraceCode> {
+        let name = file.display();
+        let sessions = rpd_schema::sessions(trace);
         let sessions = sessions.with_context(|| format!("cannot read the sessions of {name}"))?;
         let all = |fact: &str| -> BTreeSet<String> {
             sessions.iter().filter_map(|session| session.get(fact)).map(str::to_string).collect()
@@ -103,14 +127,11 @@ impl TraceCode {
             folders: folders(file, saved, recorded),
             kernel_caches: all(session_fact::KERNEL_CACHE),
         };
-        code.read(&trace).with_context(|| format!("cannot read the kernels of {name}"))?;
-        if code.kernels.is_empty() {
-            bail!("{name} says nothing of its kernels' code: none ran, or another recorder wrote it");
-        }
+        code.read(trace, selected).with_context(|| format!("cannot read the kernels of {name}"))?;
         Ok(code)
     }
 
-    fn read(&mut self, trace: &Connection) -> Result<()> {
+    fn read(&mut self, trace: &Connection, selected: &Selected) -> Result<()> {
         for table in ["ext_kernelcodeobject", "ext_dispatch"] {
             if !has_table(trace, table)? {
                 return Ok(());
@@ -126,7 +147,7 @@ impl TraceCode {
         let objects: BTreeSet<&SavedObject> =
             facts.values().filter_map(|facts| facts.object.as_ref()).collect();
         self.objects = objects.into_iter().cloned().collect();
-        let mut statement = trace.prepare(&launches_query(trace)?)?;
+        let mut statement = trace.prepare(&launches_query(trace, selected)?)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let own = facts.get(&row.get(0)?);
@@ -271,6 +292,17 @@ impl TraceCode {
     }
 }
 
+impl TraceCode {
+    /// The [`rows`](TraceCode::rows) of the kernels of one name, and of what ran in their place where that has the name too.
+    ///
+    /// # Errors
+    /// When a code object that was found cannot be read.
+    pub fn rows_of(mut self, name: &str, missing: impl FnMut(String)) -> Result<Vec<KernelFacts>> {
+        self.kernels.retain(|key, _| key.name == name);
+        self.rows(Assumed::default(), false, missing)
+    }
+}
+
 impl TraceKernel {
     /// All LDS of a workgroup to which a launch adds so much.
     fn lds(&self, added: Option<u32>) -> Option<u32> {
@@ -301,8 +333,8 @@ impl TraceKernel {
     }
 }
 
-/// The dispatches, counted by what ran and how.
-fn launches_query(trace: &Connection) -> Result<String> {
+/// The dispatches of a part, counted by what ran and how.
+fn launches_query(trace: &Connection, selected: &Selected) -> Result<String> {
     let has_replacements = has_table(trace, "ext_replacement")? && has_table(trace, "ext_candidate")?;
     let (columns, join, group) = match has_replacements {
         true => (
@@ -320,9 +352,11 @@ fn launches_query(trace: &Connection) -> Result<String> {
         "SELECT D.codeObject_id, {columns}, O.gpuId, {}, D.workgroupX, D.workgroupY, D.workgroupZ, D.groupSegmentSize,
              D.op_id >> 32, count(*), total(max(O.\"end\" - O.start, 0))
          FROM ext_dispatch D JOIN rocpd_op O ON O.id = D.op_id LEFT JOIN rocpd_string N ON N.id = D.kernelName_id {join}
+         WHERE {}
          GROUP BY D.codeObject_id, {group}, O.gpuId, D.kernelName_id, D.workgroupX, D.workgroupY, D.workgroupZ,
              D.groupSegmentSize, D.op_id >> 32",
-        shown("N.string")
+        shown("N.string"),
+        selected.op_condition(trace, "D.op_id")?
     ))
 }
 

@@ -13,6 +13,7 @@ use rpd_schema::session_fact;
 use rusqlite::Connection;
 
 use crate::trace::has_table;
+use crate::trim::window::Window;
 
 /// What the columns have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct Options {
     pub gpus: Vec<u32>,
     /// From one row to the next, ns.
     pub period_ns: i64,
+    /// The time that is looked at.
+    pub window: Window,
 }
 
 /// What a GPU's sensor reads at a moment, and until when.
@@ -147,7 +150,12 @@ impl<W: Write> Table<'_, W> {
         while let Some(run) = runs.next().context("cannot read the sensors")? {
             let gpu: i64 = run.get(1)?;
             let Some(place) = gpus.iter().position(|of| i64::from(*of) == gpu) else { continue };
-            let (start, end): (i64, i64) = (run.get(2)?, run.get(3)?);
+            let (start, end) = (run.get::<_, i64>(2)?, run.get::<_, i64>(3)?);
+            let start = start.max(options.window.start_ns);
+            let end = end.min(options.window.end_ns.saturating_add(1));
+            if start >= end {
+                continue;
+            }
             let moment = next.get_or_insert(start);
             while *moment < start {
                 *moment = self.row(session, *moment, &now, options, start)?;

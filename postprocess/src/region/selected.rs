@@ -1,5 +1,7 @@
 //! The rows of a trace that are in a region.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
 use rpd_schema::text::text_of;
 use rpd_schema::{Processes, Version};
@@ -114,6 +116,22 @@ impl Selected {
         (is_of_gpu && run.0 <= run.1).then_some(run)
     }
 
+    /// The condition, in SQL on `trace`, that the row of rocpd_api whose id is `id` is in it.
+    ///
+    /// # Errors
+    /// When SQLite has no memory for it.
+    pub(crate) fn call_condition(&self, trace: &Connection, id: &str) -> rusqlite::Result<String> {
+        condition(trace, self.rows.as_ref().map(|rows| &rows.calls), ("part_has_call", id))
+    }
+
+    /// The same of a row of rocpd_op.
+    ///
+    /// # Errors
+    /// When SQLite has no memory for it.
+    pub(crate) fn op_condition(&self, trace: &Connection, id: &str) -> rusqlite::Result<String> {
+        condition(trace, self.rows.as_ref().map(|rows| &rows.ops), ("part_has_op", id))
+    }
+
     pub(super) fn of(
         trace: &Connection,
         version: Version,
@@ -162,6 +180,13 @@ impl Selected {
         let rows = SelectedRows { calls: chosen, ops: caused, time, gpus: ops.gpus.to_vec() };
         Ok(Selected { rows: Some(rows) })
     }
+}
+
+/// Makes the ids known to SQL as a function of that name; the condition that they have the id. Where there is no set, all are in it.
+fn condition(trace: &Connection, ids: Option<&Ids>, (name, id): (&str, &str)) -> rusqlite::Result<String> {
+    let Some(ids) = ids else { return Ok("1".to_string()) };
+    Arc::new(ids.clone()).name(trace, name)?;
+    Ok(format!("{name}({id})"))
 }
 
 impl CallChoice<'_> {

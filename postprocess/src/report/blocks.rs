@@ -22,6 +22,8 @@ use serde::Serialize;
 use self::code::{BlockCode, FunctionCode, functions_with};
 use self::flow::{Node, Ways, ways};
 use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
+use crate::region::Selected;
+use crate::text;
 use crate::trace::has_table;
 
 /// Work-items of a wavefront, of all processors whose blocks are counted.
@@ -163,30 +165,36 @@ struct Known {
     loop_entries: Option<u64>,
 }
 
-/// The kernels whose names match, the one that executed most first. Tells `missing` which code objects are not found and why.
+/// The kernels whose names match, the one that executed most first, in dispatches of a part of the trace. Tells `remark` which code objects
+/// are not found and why, and which counts are of dispatches outside of the part too: dispatches that follow each other may have been counted
+/// together, and such counts are in the part with the last of them.
 ///
 /// # Errors
 /// When the trace or a code object cannot be read.
 pub fn blocks(
-    trace: &Connection,
+    (trace, selected): (&Connection, &Selected),
     matching: Option<&Regex>,
     group: BlockGroup,
     objects: &KernelObjects,
-    mut missing: impl FnMut(String),
+    mut remark: impl FnMut(String),
 ) -> Result<Vec<KernelBlocks>> {
     for table in ["ext_block", "ext_blockcount", "ext_instrumentation"] {
         if !has_table(trace, table)? {
             return Ok(Vec::new());
         }
     }
-    let launches = launches(trace)?;
+    let is_in = selected.op_condition(trace, "I.op_id")?;
+    let launches = launches(trace, &is_in)?;
     let mut counted: HashMap<String, HashMap<Code, Counts>> = HashMap::new();
+    // Of a part: how many dispatches each count is of.
+    let mut together: HashMap<String, HashMap<i64, u64>> = HashMap::new();
     let query = format!(
         "SELECT {}, B.number, {}, B.offset, B.size, {}, B.line, B.valu, B.salu, B.vmem, B.smem, B.lds, B.mfma, B.branch, B.other,
-             C.waves, C.lanes, C.ticks, B.kernel_id
+             C.waves, C.lanes, C.ticks, B.kernel_id, I.id, C.dispatches
          FROM ext_blockcount C JOIN ext_block B ON B.id = C.block_id
              JOIN ext_instrumentation I ON I.id = C.instrumentation_id
-             LEFT JOIN rocpd_string S ON S.id = I.kernelName_id",
+             LEFT JOIN rocpd_string S ON S.id = I.kernelName_id
+         WHERE {is_in}",
         shown("S.string"),
         shown("B.functionName"),
         shown("B.file"),
@@ -198,6 +206,13 @@ pub fn blocks(
         if matching.is_some_and(|matching| !matching.is_match(&kernel)) {
             continue;
         }
+        if !selected.is_everything()
+            && let Some(dispatches) = optional(row, 20)?
+        {
+            let counts = together.entry(kernel.to_string()).or_default();
+            let most = counts.entry(row.get_ref(19)?.as_i64().unwrap_or(-1)).or_default();
+            *most = dispatches.max(*most);
+        }
         let blocks = match counted.get_mut(kernel.as_ref()) {
             Some(known) => known,
             None => counted.entry(kernel.into_owned()).or_default(),
@@ -206,7 +221,17 @@ pub fn blocks(
             Counts { waves: optional(row, 15)?, lanes: optional(row, 16)?, ticks: optional(row, 17)? };
         *blocks.entry(code(row, objects)?).or_default() += counts;
     }
-    let functions = functions(&counted, objects, &mut missing)?;
+    for (kernel, counts) in &together {
+        let all = counts.values().fold(0, |sum: u64, dispatches| sum.saturating_add(*dispatches));
+        let inside = launches.get(kernel).map_or(0, |(dispatches, _)| *dispatches);
+        if all != inside {
+            remark(format!(
+                "{kernel}: its counts are of {} that were counted together; {inside} of these are in that part of the trace",
+                text::counted(all, "dispatch", "dispatches")
+            ));
+        }
+    }
+    let functions = functions(&counted, objects, &mut remark)?;
     let kernel = |(kernel, blocks): (String, HashMap<Code, Counts>)| {
         let (dispatches, work_items) = launches.get(&kernel).copied().unwrap_or_default();
         let known = known(&blocks, &functions);
@@ -328,8 +353,8 @@ pub fn list_instructions(
     Ok(())
 }
 
-/// Dispatches that were counted and their work-items, by the names of kernels.
-fn launches(trace: &Connection) -> Result<HashMap<String, (u64, Option<u64>)>> {
+/// Dispatches that were counted and for which the condition holds, and their work-items, by the names of kernels.
+fn launches(trace: &Connection, is_in: &str) -> Result<HashMap<String, (u64, Option<u64>)>> {
     let (items, join) = match has_table(trace, "ext_dispatch")? {
         true => (
             "total(D.gridX * D.gridY * D.gridZ * D.workgroupX * D.workgroupY * D.workgroupZ), count(D.op_id)",
@@ -341,7 +366,7 @@ fn launches(trace: &Connection) -> Result<HashMap<String, (u64, Option<u64>)>> {
         "SELECT {}, count(*), {items}
          FROM (SELECT DISTINCT op_id, kernelName_id FROM ext_instrumentation
                WHERE analyzer = '{ANALYZER}' AND op_id IS NOT NULL) I
-             LEFT JOIN rocpd_string S ON S.id = I.kernelName_id {join} GROUP BY S.string",
+             LEFT JOIN rocpd_string S ON S.id = I.kernelName_id {join} WHERE {is_in} GROUP BY S.string",
         shown("S.string")
     );
     let mut statement = trace.prepare(&query)?;

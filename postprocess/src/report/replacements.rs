@@ -36,6 +36,7 @@ use self::interval::{RESAMPLES, SEED};
 use self::runs::{CacheFacts, differences};
 use self::validated::validated;
 use crate::notes::Notes;
+use crate::region::Selected;
 
 pub use self::candidates::CandidateFile;
 pub use self::compare::BuildVerdict;
@@ -159,18 +160,21 @@ pub struct CompareOptions<'a> {
     pub notes: &'a dyn Notes,
 }
 
+/// A trace, and the part of it whose dispatches count. What ran beside them and before them is all of the trace's.
+pub type TracePart<'a> = (&'a Connection, &'a Selected);
+
 /// Compares the builds of each kernel that was replaced in the trace.
 ///
 /// # Errors
 /// When the trace cannot be read.
-pub fn within(trace: &Connection, options: CompareOptions<'_>) -> Result<Replacements> {
+pub fn within(part: TracePart<'_>, options: CompareOptions<'_>) -> Result<Replacements> {
     let Collected { launches, candidates, impossible, instrumented, .. } =
-        collect(trace, Scope::Replaced, options.notes)?;
+        collect(part, Scope::Replaced, options.notes)?;
     let launches = launches.into_iter().filter(|(launch, _)| options.wants(&launch.kernel));
     let launches = launches.map(|(launch, builds)| (launch, vec![(None, builds)])).collect();
-    let mut report = report(launches, options, CacheFacts::of(&[trace])?, candidates, impossible);
+    let mut report = report(launches, options, CacheFacts::of(&[part.0])?, candidates, impossible);
     report.instrumented = instrumented;
-    report.validated = validated(trace, None)?;
+    report.validated = validated(part, None)?;
     report.validated.retain(|buffer| options.wants(&buffer.kernel));
     Ok(report)
 }
@@ -180,7 +184,7 @@ pub fn within(trace: &Connection, options: CompareOptions<'_>) -> Result<Replace
 ///
 /// # Errors
 /// When one of the traces cannot be read.
-pub fn between(a: &Connection, b: &Connection, options: CompareOptions<'_>) -> Result<Replacements> {
+pub fn between(a: TracePart<'_>, b: TracePart<'_>, options: CompareOptions<'_>) -> Result<Replacements> {
     let mut collected = [collect(a, Scope::All, options.notes)?, collect(b, Scope::All, options.notes)?];
     let replaced: HashSet<String> =
         collected.iter_mut().flat_map(|run| mem::take(&mut run.replaced)).collect();
@@ -214,12 +218,13 @@ pub fn between(a: &Connection, b: &Connection, options: CompareOptions<'_>) -> R
     }
     let impossible = collected.iter().map(|run| run.impossible).sum();
     let instrumented = collected.iter().map(|run| run.instrumented).sum();
-    let mut report = report(launches, options, CacheFacts::of(&[a, b])?, candidates, impossible);
+    let mut report = report(launches, options, CacheFacts::of(&[a.0, b.0])?, candidates, impossible);
     report.instrumented = instrumented;
     report.validated = validated(a, Some('A'))?;
     report.validated.extend(validated(b, Some('B'))?);
     report.validated.retain(|buffer| options.wants(&buffer.kernel));
-    report.runs = Some(Runs { differences: differences(a, b)?, unreplaced, in_one_only, nothing_replaced });
+    report.runs =
+        Some(Runs { differences: differences(a.0, b.0)?, unreplaced, in_one_only, nothing_replaced });
     Ok(report)
 }
 

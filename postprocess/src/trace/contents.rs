@@ -12,12 +12,13 @@ use rpd_schema::{SessionInfo, Version, session_fact};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::region::Selected;
 use crate::trace::instrumented::Instrumented;
 use crate::trace::op_kind::OpKind;
 use crate::trace::replaced::Replaced;
 use crate::trace::{self, Strings};
 
-/// Everything that `rpd info` tells.
+/// Everything that `rpd info` tells: of a trace, or of a part of one.
 #[derive(Debug, Serialize)]
 pub struct Contents {
     /// The file, as it was named.
@@ -26,11 +27,11 @@ pub struct Contents {
     pub schema: String,
     /// Size of the file in bytes, without a journal.
     pub size_bytes: u64,
-    /// From the first start to the last end of calls and operations; none in an empty trace.
+    /// From the first start to the last end of calls and operations; none where there are none.
     pub span: Option<Span>,
-    /// By number.
+    /// By number; of a part those that have calls or operations in it.
     pub sessions: Vec<Session>,
-    /// By index.
+    /// By index; of a part those that have operations in it.
     pub gpus: Vec<GpuContents>,
     /// By type, most frequent first.
     pub operations: Vec<OpType>,
@@ -38,11 +39,12 @@ pub struct Contents {
     pub replaced: Option<Replaced>,
     /// Instrumented kernels that ran; none where there are none.
     pub instrumented: Option<Instrumented>,
-    /// Rows of every table of the format, its extensions included.
-    pub tables: BTreeMap<String, u64>,
-    /// Records lost while recording, by cause, over all sessions; without causes that lost nothing.
+    /// Rows of every table of the format, its extensions included; not of a part, because most have no place in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tables: Option<BTreeMap<String, u64>>,
+    /// Records lost while recording, by cause, over these sessions; without causes that lost nothing.
     pub lost: BTreeMap<String, u64>,
-    /// Recorded launches whose kernels were not known to have completed when the file was last written, over all sessions.
+    /// Recorded launches whose kernels were not known to have completed when the file was last written, over these sessions.
     pub launches_without_op: u64,
 }
 
@@ -132,14 +134,16 @@ pub struct OpType {
 }
 
 impl Contents {
-    /// Counts what is in an open trace.
+    /// Counts what is in a part of an open trace.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of(file: &Path, trace: &Connection, version: Version) -> Result<Contents> {
-        let ops = Ops::scan(trace)?;
-        let calls = span(trace, "rocpd_api")?;
-        Ok(Contents {
+    pub fn of(file: &Path, trace: &Connection, version: Version, selected: &Selected) -> Result<Contents> {
+        let (is_call, is_op) = (selected.call_condition(trace, "id")?, selected.op_condition(trace, "id")?);
+        let ops = Ops::scan(trace, &is_op)?;
+        let calls = span(trace, "rocpd_api", &is_call)?;
+        let is_part = !selected.is_everything();
+        let mut contents = Contents {
             file: file.to_string_lossy().into_owned(),
             schema: version.to_string(),
             size_bytes: fs::metadata(file)?.len(),
@@ -147,15 +151,30 @@ impl Contents {
                 (Some(ops), Some(calls)) => Some(ops.around(calls)),
                 (ops, calls) => ops.or(calls),
             },
-            sessions: sessions(trace)?,
+            sessions: sessions(trace, [is_call.as_str(), is_op.as_str()])?,
             gpus: gpus(trace, &ops.queues)?,
             operations: op_types(trace, &ops.types)?,
-            replaced: Replaced::of(trace)?,
-            instrumented: Instrumented::of(trace)?,
-            tables: tables(trace)?,
+            replaced: Replaced::of(trace, selected)?,
+            instrumented: Instrumented::of(trace, selected)?,
+            tables: if is_part { None } else { Some(tables(trace)?) },
             lost: rpd_schema::lost(trace)?,
             launches_without_op: rpd_schema::launches_without_op(trace)?,
-        })
+        };
+        if is_part {
+            contents.sessions.retain(|session| session.calls + session.operations > 0);
+            contents.gpus.retain(|gpu| !gpu.queues.is_empty());
+            (contents.lost, contents.launches_without_op) = (BTreeMap::new(), 0);
+            for session in &contents.sessions {
+                for (cause, count) in &session.lost {
+                    let all = contents.lost.entry(cause.clone()).or_default();
+                    *all = all.saturating_add(*count);
+                }
+                let open = session.facts.get(session_fact::LAUNCHES_WITHOUT_OP);
+                let open = open.and_then(|count| count.parse().ok()).unwrap_or(0);
+                contents.launches_without_op = contents.launches_without_op.saturating_add(open);
+            }
+        }
+        Ok(contents)
     }
 }
 
@@ -169,10 +188,12 @@ struct Ops {
 }
 
 impl Ops {
-    fn scan(trace: &Connection) -> rusqlite::Result<Ops> {
+    /// Those for whose ids the condition holds.
+    fn scan(trace: &Connection, is_in: &str) -> rusqlite::Result<Ops> {
         let mut found =
-            Ops { queues: BTreeMap::new(), types: HashMap::new(), span: span(trace, "rocpd_op")? };
-        let mut ops = trace.prepare("SELECT gpuId, queueId, opType_id FROM rocpd_op")?;
+            Ops { queues: BTreeMap::new(), types: HashMap::new(), span: span(trace, "rocpd_op", is_in)? };
+        let mut ops =
+            trace.prepare(&format!("SELECT gpuId, queueId, opType_id FROM rocpd_op WHERE {is_in}"))?;
         let mut ops = ops.query([])?;
         while let Some(op) = ops.next()? {
             let number = |column| op.get_ref(column).map(|value| value.as_i64().unwrap_or(-1));
@@ -183,23 +204,28 @@ impl Ops {
     }
 }
 
-/// First start and last end in a table of things with times.
-fn span(trace: &Connection, table: &str) -> rusqlite::Result<Option<Span>> {
+/// First start and last end in a table of things with times, of which `is_in` holds.
+fn span(trace: &Connection, table: &str, is_in: &str) -> rusqlite::Result<Option<Span>> {
     let times = format!(
-        r#"SELECT min(start), max("end") FROM {table} WHERE typeof(start) = 'integer' AND typeof("end") = 'integer'"#
+        r#"SELECT min(start), max("end") FROM {table}
+           WHERE typeof(start) = 'integer' AND typeof("end") = 'integer' AND {is_in}"#
     );
     let (start, end): (Option<i64>, Option<i64>) =
         trace.query_row(&times, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(start.zip(end).map(|(start_ns, end_ns)| Span { start_ns, end_ns }))
 }
 
-fn sessions(trace: &Connection) -> rusqlite::Result<Vec<Session>> {
+/// All sessions, with the rows of which the conditions hold, of calls and of operations.
+fn sessions(trace: &Connection, [is_call, is_op]: [&str; 2]) -> Result<Vec<Session>> {
     let mut known: BTreeMap<i64, SessionInfo> = rpd_schema::sessions(trace)?
         .into_iter()
         .map(|session| (i64::from(session.session), session))
         .collect();
-    let calls = trace::rows_by_session(trace, "rocpd_api", "id")?;
-    let operations = trace::rows_by_session(trace, "rocpd_op", "id")?;
+    let counted = |table: &str, is_in: &str| match is_in {
+        "1" => trace::rows_by_session(trace, table, "id"),
+        _ => rows_in_part(trace, table, is_in),
+    };
+    let (calls, operations) = (counted("rocpd_api", is_call)?, counted("rocpd_op", is_op)?);
     // Other recorders say nothing about their sessions, but their ids do.
     for session in calls.keys().chain(operations.keys()) {
         known.entry(*session).or_default();
@@ -208,9 +234,18 @@ fn sessions(trace: &Connection) -> rusqlite::Result<Vec<Session>> {
     known
         .into_iter()
         .map(|(number, session)| {
-            Session::of(trace, number, session, (rows(&calls, number), rows(&operations, number)))
+            let rows = (rows(&calls, number), rows(&operations, number));
+            Ok(Session::of(trace, number, session, rows)?)
         })
         .collect()
+}
+
+/// How many rows of a table for which the condition holds each session has.
+fn rows_in_part(trace: &Connection, table: &str, is_in: &str) -> rusqlite::Result<BTreeMap<i64, u64>> {
+    let count = format!("SELECT id >> 32, count(*) FROM {table} WHERE {is_in} GROUP BY 1");
+    let mut count = trace.prepare(&count)?;
+    let found = count.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?;
+    found.collect()
 }
 
 impl Session {

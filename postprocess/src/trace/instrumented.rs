@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::has_table;
 use super::ids::Ids;
+use crate::region::Selected;
 
 /// The ids of their operations, as a query; of a trace that has the table.
 const OPS: &str = "SELECT op_id FROM ext_instrumentation WHERE typeof(op_id) = 'integer'";
@@ -19,15 +20,16 @@ pub struct Instrumented {
 }
 
 impl Instrumented {
-    /// Counts them; none where there are none.
+    /// Counts those of a part of a trace; none where there are none.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub fn of(trace: &Connection) -> rusqlite::Result<Option<Instrumented>> {
+    pub fn of(trace: &Connection, selected: &Selected) -> rusqlite::Result<Option<Instrumented>> {
         let count = format!(
             "SELECT count(*), count(DISTINCT S.string) FROM rocpd_op O LEFT JOIN rocpd_string S ON S.id = O.description_id
-             WHERE {}",
-            is_instrumented(trace, "O.id")?
+             WHERE {} AND {}",
+            is_instrumented(trace, "O.id")?,
+            selected.op_condition(trace, "O.id")?
         );
         let number = |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         let found = trace.query_row(&count, [], |row| {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::instrumented::is_instrumented;
 use super::{Strings, has_table};
+use crate::region::Selected;
 
 /// The path of a candidate of which the file says nothing.
 pub(crate) const NOT_IN_FILE: &str = "(a candidate that is not in the file)";
@@ -23,21 +24,23 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// Counts them; none where there are none.
+    /// Counts those of a part of a trace; none where there are none.
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub fn of(trace: &Connection) -> rusqlite::Result<Option<Replaced>> {
-        let kernels = by_kernel(trace, &|_| true)?;
+    pub fn of(trace: &Connection, selected: &Selected) -> rusqlite::Result<Option<Replaced>> {
+        let kernels = by_kernel(trace, &|op| selected.has_op(op))?;
         if kernels.is_empty() {
             return Ok(None);
         }
         // One that is not in the file counts as one.
         let candidates = format!(
             "SELECT count(*) FROM (
-                 SELECT DISTINCT C.path, C.sha256 FROM (SELECT DISTINCT candidate_id FROM ext_replacement WHERE NOT {}) R
+                 SELECT DISTINCT C.path, C.sha256
+                 FROM (SELECT DISTINCT candidate_id FROM ext_replacement WHERE NOT {} AND {}) R
                  LEFT JOIN ext_candidate C ON C.id = R.candidate_id)",
-            is_instrumented(trace, "op_id")?
+            is_instrumented(trace, "op_id")?,
+            selected.op_condition(trace, "op_id")?
         );
         let candidates: i64 = trace.query_row(&candidates, [], |row| row.get(0))?;
         Ok(Some(Replaced {

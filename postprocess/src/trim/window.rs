@@ -38,6 +38,19 @@ impl Window {
         Ok(window)
     }
 
+    /// The same by the span of the trace's calls, which is not needed for times on the trace's clock.
+    ///
+    /// # Errors
+    /// As [`Window::resolve`], and when another edge is named in a trace without calls and operations.
+    pub fn of(trace: &Connection, version: Version, range: &TimeRange) -> Result<Window> {
+        let is_known = |edge: &Option<Moment>| matches!(edge, None | Some(Moment::At(_)));
+        let span = match is_known(&range.start) && is_known(&range.end) {
+            true => Span { start_ns: i64::MIN, end_ns: i64::MAX },
+            false => span(trace)?,
+        };
+        Window::resolve(trace, version, span, range)
+    }
+
     /// The condition, in SQL, that a column with a time is in it; a text is not.
     pub fn condition(self, column: &str) -> String {
         format!("{column} BETWEEN {} AND {}", self.start_ns, self.end_ns)

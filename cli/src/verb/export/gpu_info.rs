@@ -7,6 +7,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rpd_postprocess::export::gpu_info::{self, Options};
+use rpd_postprocess::moment::{Moment, TimeRange};
+use rpd_postprocess::trim::window::Window;
 use rpd_postprocess::{text, trace};
 
 use super::destination::OutputArgs;
@@ -37,6 +39,12 @@ pub(super) struct GpuInfo {
     /// The time from one row to the next: 100ms, 1s; seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = value::time, default_value = "100ms")]
     every: Duration,
+    /// Sensors from this time on, as rpd trim has times: 2s or 1500 (ns) on the trace's clock, +2s from the first call, 25%
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<Moment>,
+    /// Sensors up to this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<Moment>,
     #[command(flatten)]
     to: OutputArgs,
 }
@@ -63,11 +71,13 @@ impl GpuInfo {
     /// # Errors
     /// When the trace cannot be read or the output not be written.
     pub(super) fn run(self) -> Result<ExitCode> {
-        let (trace, _) = trace::open(&self.file, &*notes())?;
+        let (trace, version) = trace::open(&self.file, &*notes())?;
+        let time = TimeRange { start: self.start, end: self.end };
         let options = Options {
             sensor: self.sensor.into(),
             gpus: self.gpu,
             period_ns: i64::try_from(self.every.as_nanos()).unwrap_or(i64::MAX).max(1),
+            window: Window::of(&trace, version, &time)?,
         };
         let rows = self.to.write(&*notes(), |out| gpu_info::export(&trace, &options, out))?;
         if rows == 0 {

@@ -12,6 +12,7 @@ use rpd_schema::{Processes, session_fact};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
+use super::TracePart;
 use super::candidates::{CandidateFile, Candidates};
 use super::interval::median;
 use super::sample::{Sample, SampledDispatch};
@@ -98,14 +99,14 @@ pub(super) enum Scope {
     All,
 }
 
-/// Collects the dispatches of a trace.
+/// Collects the dispatches of a part of a trace.
 ///
 /// # Errors
 /// When the file, or a temporary one for sorting, cannot be read.
-pub(super) fn collect(trace: &Connection, scope: Scope, notes: &dyn Notes) -> Result<Collected> {
+pub(super) fn collect(part: TracePart<'_>, scope: Scope, notes: &dyn Notes) -> Result<Collected> {
     notes.show("operations in order of time");
-    let mut collecting = Collecting::of(trace, scope)?;
-    let in_time = collecting.operations(trace, notes)?;
+    let mut collecting = Collecting::of(part.0, scope)?;
+    let in_time = collecting.operations(part, notes)?;
     let durations = collecting.walk(in_time, notes)?;
     collecting.quantiles(durations)?;
     Ok(collecting.finish())
@@ -234,8 +235,12 @@ impl Collecting {
         })
     }
 
-    /// The operations that kept a GPU busy, by GPU and time.
-    fn operations(&mut self, trace: &Connection, notes: &dyn Notes) -> Result<Sorted<OrderedOperation>> {
+    /// The operations that kept a GPU busy, by GPU and time; those of the part have the number of their build.
+    fn operations(
+        &mut self,
+        (trace, selected): TracePart<'_>,
+        notes: &dyn Notes,
+    ) -> Result<Sorted<OrderedOperation>> {
         let mut replacements = replacements(trace)?;
         let mut replacement = replacements.next()?;
         let mut strings = Strings::of(trace)?;
@@ -269,13 +274,14 @@ impl Collecting {
             }
             let is_kernel = kind == OpKind::Kernel;
             let name = if is_kernel { self.names.number(&mut strings, number(row, 5)?)? } else { NONE };
-            let is_instrumented = is_kernel && self.instrumented.has(id);
+            let is_in = is_kernel && selected.has_op(id);
+            let is_instrumented = is_in && self.instrumented.has(id);
             if is_instrumented {
                 self.left_out += 1;
                 candidate.and_then(|candidate| self.candidates.ran(candidate));
             }
             let is_wanted =
-                is_kernel && !is_instrumented && (self.scope == Scope::All || self.replaced.contains(&name));
+                is_in && !is_instrumented && (self.scope == Scope::All || self.replaced.contains(&name));
             let times = match (row.get_ref(1)?, row.get_ref(2)?) {
                 (ValueRef::Integer(start), ValueRef::Integer(end)) => Some((start, end)),
                 _ => None,

@@ -4,6 +4,7 @@ use rpd_schema::text::{shown, text_of};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::region::Selected;
 use crate::trace::{Strings, has_table};
 
 /// A buffer argument of a kernel after the candidate and after the program's kernel, in all dispatches of a trace that were compared.
@@ -40,11 +41,14 @@ pub struct ValidatedBuffer {
     pub reason: String,
 }
 
-/// Those of a trace, by kernel, candidate and argument.
+/// Those of a part of a trace, by kernel, candidate and argument.
 ///
 /// # Errors
 /// When the trace cannot be read.
-pub(super) fn validated(trace: &Connection, run: Option<char>) -> rusqlite::Result<Vec<ValidatedBuffer>> {
+pub(super) fn validated(
+    (trace, selected): (&Connection, &Selected),
+    run: Option<char>,
+) -> rusqlite::Result<Vec<ValidatedBuffer>> {
     let mut found = Vec::new();
     if !has_table(trace, "ext_validation")? || !has_table(trace, "ext_replacement")? {
         return Ok(found);
@@ -59,7 +63,8 @@ pub(super) fn validated(trace: &Connection, run: Option<char>) -> rusqlite::Resu
              min(CASE WHEN V.different > 0 THEN V.id END), V.first, {original}, {candidate}
          FROM ext_validation V JOIN rocpd_op O ON O.id = V.op_id
              LEFT JOIN ext_replacement R ON R.op_id = V.op_id LEFT JOIN ext_candidate C ON C.id = R.candidate_id
-         GROUP BY 1, 2, 3, 4, 5 ORDER BY min(V.id)"
+         WHERE {} GROUP BY 1, 2, 3, 4, 5 ORDER BY min(V.id)",
+        selected.op_condition(trace, "V.op_id")?
     ))?;
     let mut rows = rows.query([])?;
     let mut strings = Strings::of(trace)?;
