@@ -1,5 +1,6 @@
 //! `rpd kernel`: one kernel from all sides.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,21 +9,25 @@ use anyhow::{Context, Result};
 use clap::Args;
 use regex::Regex;
 use rpd_escape::csv_field;
+use rpd_postprocess::code::{KernelFacts, KernelNeeds, TraceCode};
 use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::kernel::{FoundKernel, Geometry, KernelReport, KernelSums, Launcher};
 use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
+use serde::Serialize;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
+use crate::output::candidate::CacheDirectory;
 use crate::output::chart::{bar, bar_room};
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
 use crate::output::progress::notes;
 use crate::output::quantity::{duration, size};
 use crate::output::table::{Align, Table};
+use crate::verb::code::rows::{KernelRows, RowsColumns, RowsForm};
 
 /// Show one kernel: how long it takes, with which grids, who launches it, and whether it changes over the run
 ///
@@ -36,7 +41,10 @@ Columns:
   grid       workgroups, workgroup: work-items by dimension
   lds        bytes of a workgroup, scratch: bytes of a work-item
   vgpr, sgpr vector registers of a work-item, scalar ones of a wave, where the
-             trace has them; rpd code says what occupancy they allow
+             trace has them
+  occupancy  waves that a SIMD holds of those it could hold, and what allows no
+             more, for each build of the kernel and size of its workgroups and
+             LDS: the row of rpd code, whose help says what its columns are
   launched by
              the call that launched it, with its process and thread
   from       when a part of the run begins, counted from the first call; the
@@ -47,7 +55,8 @@ Columns:
 Example:
   rpd kernel trace.rpd saxpy
   rpd kernel pytorch.rpd '^Cijk.*MT256' --in 'step 3'
-  rpd kernel --json trace.rpd saxpy | jq .geometries"))]
+  rpd kernel --json trace.rpd saxpy | jq .geometries
+  rpd kernel --json trace.rpd saxpy | jq '.code[].occupancy'"))]
 pub(crate) struct Kernel {
     /// The trace
     file: PathBuf,
@@ -84,6 +93,15 @@ impl Kernel {
         let found = FoundKernel::of((&trace, version), (&self.name, &wanted), &selected, self.instrumented)
             .with_context(|| format!("cannot read the kernels of {name}"))?;
         let zero = span(&trace).map_or(0, |span| span.start_ns);
+        let mut missing = Vec::new();
+        let (mut code, mut caches) = (Vec::new(), BTreeSet::new());
+        if let Some(kernel) = &found.kernel {
+            notes.show("looking at its code");
+            let of_trace = TraceCode::of(&trace, &self.file, None, &selected)?;
+            // Which code objects are not there is said of this kernel's alone.
+            caches.clone_from(of_trace.kernel_caches());
+            code = of_trace.rows_of(&kernel.name, |why| missing.push(why))?;
+        }
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
         if found.instrumented > 0 {
@@ -104,15 +122,62 @@ impl Kernel {
                 counted(found.others, "other kernel matches", "other kernels match")
             ));
         }
+        missing.iter().for_each(note);
+        if code.is_empty() {
+            note(format_args!(
+                "{name} does not say what the kernel's code needs, so its occupancy is not known: rpd record writes that of AMD's kernels"
+            ));
+        } else if code.iter().all(|row| row.occupancy.is_none()) {
+            note(format_args!(
+                "{name}: the occupancy of the kernel is not known: it is reckoned for AMD's GPUs from gfx9 on, from registers and LDS"
+            ));
+        }
         if self.json {
-            output::write_json(&kernel)?;
+            output::write_json(&KernelWithCode { kernel: &kernel, code: &code })?;
         } else if self.csv {
-            write_csv(&kernel)?;
+            write_csv(&kernel, &code)?;
         } else {
-            output::write(|out| write_tables(out, &kernel, zero, output::line_width()))?;
+            let room = output::line_width();
+            output::write(|out| {
+                write_tables(out, &kernel, zero, room)?;
+                write_occupancy(out, &code, &caches, room)
+            })?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The object of `--json`.
+#[derive(Serialize)]
+struct KernelWithCode<'a> {
+    #[serde(flatten)]
+    kernel: &'a KernelReport,
+    /// As rpd code --json has it.
+    code: &'a [KernelFacts],
+}
+
+/// The rows of rpd code.
+fn write_occupancy(
+    out: &mut impl Write,
+    code: &[KernelFacts],
+    caches: &BTreeSet<String>,
+    room: Option<usize>,
+) -> io::Result<()> {
+    if code.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let is_candidate = |row: &KernelFacts| row.launches.as_ref().is_some_and(|ran| ran.candidate.is_some());
+    let columns = RowsColumns {
+        arguments: false,
+        says_unknown_arguments: false,
+        launches: true,
+        ran: code.iter().any(is_candidate).then(|| CacheDirectory::of(caches)),
+        directory: None,
+    };
+    let mut rows = KernelRows::begin(out, RowsForm::Table { room }, columns)?;
+    code.iter().try_for_each(|row| rows.row(row))?;
+    rows.end()
 }
 
 fn time(ns: u64) -> String {
@@ -262,7 +327,7 @@ fn write_tables(
     table.write(out, 0, room)
 }
 
-fn write_csv(kernel: &KernelReport) -> Result<()> {
+fn write_csv(kernel: &KernelReport, code: &[KernelFacts]) -> Result<()> {
     output::write(|out| {
         output::write_csv_record(
             out,
@@ -277,12 +342,14 @@ fn write_csv(kernel: &KernelReport) -> Result<()> {
                 "scratch_bytes",
                 "vgprs",
                 "sgprs",
+                "waves",
+                "hardware_waves",
+                "limited_by",
             ],
         )?;
+        let optional = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
         let mut row =
             |by: &str, what: &str, start: Option<i64>, sums: &KernelSums, facts: [Option<i64>; 4]| {
-                let optional =
-                    |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
                 let mut record = vec![
                     by.to_string(),
                     csv_field(what).into_owned(),
@@ -292,6 +359,7 @@ fn write_csv(kernel: &KernelReport) -> Result<()> {
                     sums.max_ns.to_string(),
                 ];
                 record.extend(facts.map(optional));
+                record.extend([const { String::new() }; 3]);
                 output::write_csv_record(out, record)
             };
         let KernelReport { calls, total_ns, max_ns, .. } = *kernel;
@@ -305,6 +373,38 @@ fn write_csv(kernel: &KernelReport) -> Result<()> {
         }
         for part in &kernel.trend {
             row("part", "", Some(part.start_ns), &part.sums, [None; 4])?;
+        }
+        for KernelFacts { needs, occupancy, launches, .. } in code {
+            let Some(ran) = launches else { continue };
+            let candidate = ran.candidate.as_ref().map(|candidate| candidate.path.as_str());
+            let of_needs = |number: fn(&KernelNeeds) -> u32| needs.as_ref().map(|needs| number(needs).into());
+            let facts = [
+                ran.lds.map(i64::from),
+                of_needs(|needs| needs.scratch),
+                of_needs(|needs| needs.vgpr),
+                of_needs(|needs| needs.sgpr),
+            ];
+            let mut record = vec![
+                "build".to_string(),
+                csv_field(&format!(
+                    "{} of {}",
+                    candidate.unwrap_or("original"),
+                    dimensions(Some(ran.workgroup.map(i64::from)))
+                ))
+                .into_owned(),
+                String::new(),
+                ran.calls.to_string(),
+                ran.total_ns.to_string(),
+                String::new(),
+            ];
+            record.extend(facts.map(optional));
+            let fit = occupancy.as_ref();
+            record.extend(
+                [fit.map(|fit| fit.waves), fit.map(|fit| fit.hardware)]
+                    .map(|waves| optional(waves.map(i64::from))),
+            );
+            record.push(fit.map(|fit| fit.limited_by.join("+")).unwrap_or_default());
+            output::write_csv_record(out, record)?;
         }
         Ok(())
     })

@@ -333,6 +333,41 @@ fn names_are_harmless() {
 }
 
 #[test]
+fn rpd_kernel_has_the_rows_of_its_kernel() {
+    let dir = Dir::new();
+    trace(&dir, "file:///nowhere/app", SHA256, 4096);
+    let json =
+        |arguments: &[&str]| -> Value { serde_json::from_str(&dir.run(arguments).expect(0).stdout).unwrap() };
+    for region in [&[][..], &["--session", "0"]] {
+        let code = json(&[&["code", "--json", "trace.rpd"], region].concat());
+        let all = code.as_array().unwrap();
+        for name in ["plain", "accumulate(float*, float, float)"] {
+            let kernel = json(&[&["kernel", "--json", "trace.rpd", name], region].concat());
+            let expected: Vec<&Value> = all.iter().filter(|row| row["kernel"] == name).collect();
+            assert_eq!(kernel["code"].as_array().unwrap().iter().collect::<Vec<_>>(), expected);
+            assert!(expected.iter().all(|row| row["occupancy"]["waves"].as_u64() > Some(0)), "{code}");
+        }
+    }
+    let plain = dir.run(&["kernel", "trace.rpd", "plain"]);
+    assert!(
+        plain.expect(0).stdout.contains("occupancy") && plain.stdout.contains("8/8  hardware"),
+        "{plain}"
+    );
+    plain.says(&["nowhere"]);
+    let csv = dir.run(&["kernel", "--csv", "trace.rpd", "plain"]);
+    assert!(csv.expect(0).stdout.contains("\nbuild,original of 1024,,2,100,,30000,"), "{csv}");
+    // Another recorder says nothing of code, and so does a trace in which the facts of this kernel are missing.
+    let other = dir.fixture("matmul_result.rpd");
+    let ran = dir.run(&["kernel", "--json", &other, "."]);
+    let why = "matmul_result.rpd does not say what the kernel's code needs, so its occupancy is not known";
+    assert!(ran.expect(0).stderr.contains(why), "{ran}");
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["code"], Value::Array(Vec::new()));
+    dir.open("trace.rpd").execute_batch("UPDATE rocpd_metadata SET value = 'gfx9999' WHERE tag = 'gpu::0::target'; UPDATE ext_codeobject SET target = 'gfx9999'").unwrap();
+    let ran = dir.run(&["kernel", "trace.rpd", "plain"]);
+    assert!(ran.expect(0).stderr.contains("the occupancy of the kernel is not known"), "{ran}");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough() {
     let dir = with("two_units.so");
     let mut rpd =

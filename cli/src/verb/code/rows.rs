@@ -13,7 +13,7 @@ use crate::output::table::{Align, Table};
 
 /// How kernels are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowsForm {
+pub(in crate::verb) enum RowsForm {
     /// Aligned, in at most so many columns.
     Table { room: Option<usize> },
     /// A JSON array of objects, one per line.
@@ -23,21 +23,21 @@ pub(super) enum RowsForm {
 }
 
 /// What there is beside the facts of a kernel.
-pub(super) struct RowsColumns<'a> {
+pub(in crate::verb) struct RowsColumns<'a> {
     /// Arguments were asked for.
-    pub(super) arguments: bool,
+    pub(in crate::verb) arguments: bool,
     /// A line below a kernel says that they are not known.
-    pub(super) says_unknown_arguments: bool,
+    pub(in crate::verb) says_unknown_arguments: bool,
     /// The kernels are those of a trace: each row is a size that they were launched in.
-    pub(super) launches: bool,
+    pub(in crate::verb) launches: bool,
     /// Candidates ran in the place of some.
-    pub(super) ran: Option<CacheDirectory<'a>>,
+    pub(in crate::verb) ran: Option<CacheDirectory<'a>>,
     /// The kernels are those of the files in this directory.
-    pub(super) directory: Option<&'a Path>,
+    pub(in crate::verb) directory: Option<&'a Path>,
 }
 
 /// Where kernels are written, and how.
-pub(super) struct KernelRows<'a, W> {
+pub(in crate::verb) struct KernelRows<'a, W> {
     out: &'a mut W,
     form: RowsForm,
     columns: RowsColumns<'a>,
@@ -90,7 +90,11 @@ const ARGUMENT_FIELDS: [&str; 7] = [
 const UNKNOWN: &str = "-";
 
 impl<'a, W: Write> KernelRows<'a, W> {
-    pub(super) fn begin(out: &'a mut W, form: RowsForm, columns: RowsColumns<'a>) -> io::Result<Self> {
+    pub(in crate::verb) fn begin(
+        out: &'a mut W,
+        form: RowsForm,
+        columns: RowsColumns<'a>,
+    ) -> io::Result<Self> {
         match form {
             RowsForm::Json => write!(out, "[")?,
             RowsForm::Csv => {
@@ -106,7 +110,7 @@ impl<'a, W: Write> KernelRows<'a, W> {
         Ok(KernelRows { out, form, columns, table, is_first: true })
     }
 
-    pub(super) fn row(&mut self, kernel: &KernelFacts) -> io::Result<()> {
+    pub(in crate::verb) fn row(&mut self, kernel: &KernelFacts) -> io::Result<()> {
         match self.form {
             RowsForm::Table { .. } => {
                 self.table.row(cells(kernel, &self.columns));
@@ -143,7 +147,7 @@ impl<'a, W: Write> KernelRows<'a, W> {
         lines.try_for_each(|line| output::write_csv_record(self.out, line))
     }
 
-    pub(super) fn end(self) -> io::Result<()> {
+    pub(in crate::verb) fn end(self) -> io::Result<()> {
         match self.form {
             RowsForm::Table { room } if !self.table.is_empty() => self.table.write(self.out, 0, room),
             RowsForm::Table { .. } | RowsForm::Csv => Ok(()),
