@@ -196,6 +196,64 @@ mod tests {
         }
     }
 
+    /// All commands by the words that name them.
+    fn commands(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
+        for below in command.get_subcommands() {
+            let words = [words, &[below.get_name().to_string()]].concat();
+            commands(below, &words, found);
+            found.push((words, below.clone()));
+        }
+    }
+
+    /// Whether the value of an option is refused, whatever else the command line lacks.
+    fn is_refused(words: &[String], option: &str, value: &str) -> bool {
+        let argument = format!("--{option}={value}");
+        let line = ["rpd"].into_iter().chain(words.iter().map(String::as_str)).chain([argument.as_str()]);
+        Cli::try_parse_from(line).is_err_and(|error| error.kind() == clap::error::ErrorKind::ValueValidation)
+    }
+
+    #[test]
+    fn times_and_sizes_are_written_one_way() {
+        let mut all = Vec::new();
+        commands(&Cli::command(), &[], &mut all);
+        let (mut times, mut sizes) = (0, 0);
+        for (words, command) in &all {
+            for option in command.get_arguments().filter_map(|option| Some((option.get_long()?, option))) {
+                let (name, option) = option;
+                if !option.get_action().takes_values() {
+                    continue;
+                }
+                let of = |value: &str| option.get_value_names().is_some_and(|names| names[0] == value);
+                let takes = |value: &str| !is_refused(words, name, value);
+                let place = format!("rpd {} --{name}", words.join(" "));
+                // `--time cpu` chooses one of two times.
+                if of("TIME") && option.get_possible_values().is_empty() {
+                    times += 1;
+                    for time in ["10s", "1.5ms", "250us", "2m", "1h"] {
+                        assert!(takes(time), "{place} {time}");
+                    }
+                    assert!(["10parsecs", "ms", "1.5.2s", "5MB"].iter().all(|time| !takes(time)), "{place}");
+                }
+                if of("SIZE") || name == "dynamic-lds" {
+                    sizes += 1;
+                    for size in ["20MB", "1MiB", "4096B", "1.5M", "512KiB"] {
+                        assert!(takes(size), "{place} {size}");
+                    }
+                    assert!(["10parsecs", "MB", "1.5.2MB", "5ms"].iter().all(|size| !takes(size)), "{place}");
+                }
+                // What a name promises is what its value is.
+                let is_named =
+                    |words: &[&str]| words.iter().any(|word| name.split('-').any(|part| part == *word));
+                let is_time = is_named(&[
+                    "start", "end", "timeout", "idle", "delay", "duration", "every", "period", "for", "wait",
+                ]);
+                assert!(!is_time || of("TIME"), "{place} is a time");
+                assert!(!is_named(&["mb", "size", "bytes", "kb"]) || of("SIZE"), "{place} is a size");
+            }
+        }
+        assert!(times > 50 && sizes > 2, "{times} times, {sizes} sizes");
+    }
+
     #[test]
     fn options_that_contradict_are_refused() {
         for arguments in [

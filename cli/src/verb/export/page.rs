@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use rpd_settings::quantity;
 use rpd_view::export::{self, Arguments, MOST_BYTES};
 use rpd_view::gathering::Progress;
 use rpd_view::reading::{Part, assemble, gather};
@@ -34,9 +35,18 @@ pub(super) struct Page {
     /// Write the arguments of calls as well
     #[arg(long)]
     args: bool,
-    /// The most that the page may have, in MB of 10^6 bytes; at most 268
-    #[arg(long, value_name = "MB", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=MOST_BYTES / 1_000_000))]
-    max_mb: u64,
+    /// The most that the page may have: 100MB, 20MiB; MB without a unit, and at most 268MB
+    #[arg(long = "max-mb", value_name = "SIZE", default_value = "50MB", value_parser = most_bytes)]
+    most_bytes: u64,
+}
+
+/// Bytes of a MB: what a number alone counts.
+const MEGABYTE: i64 = 1_000_000;
+
+fn most_bytes(text: &str) -> Result<u64, String> {
+    let bytes = quantity::size_bytes(text, MEGABYTE).ok_or_else(|| format!("not {}", quantity::SIZES))?;
+    let possible = Some(bytes).filter(|bytes| (1..=MOST_BYTES).contains(bytes));
+    possible.ok_or_else(|| format!("must be more than nothing, and at most {}MB", MOST_BYTES / 1_000_000))
 }
 
 impl Page {
@@ -45,7 +55,7 @@ impl Page {
     /// # Errors
     /// When the trace cannot be read, the page would be too large, or the output cannot be written.
     pub(super) fn run(self) -> Result<ExitCode> {
-        let Page { timeline, args, max_mb } = self;
+        let Page { timeline, args, most_bytes } = self;
         let (name, told) = timeline.write(|source, out| {
             let (trace, version) = source.trace;
             let mut gathered = gather(source.file, source.trace, &Progress::default(), &mut |_| ())?;
@@ -59,7 +69,7 @@ impl Page {
             }
             let timeline = assemble(vec![Part { gathered, shift_ns: 0 }])?;
             let arguments = args.then(|| Arguments::read(trace, version, &timeline)).transpose()?;
-            out.write_all(&export::page(&timeline, arguments.as_ref(), max_mb * 1_000_000)?)?;
+            out.write_all(&export::page(&timeline, arguments.as_ref(), most_bytes)?)?;
             Ok(export::told(&timeline, arguments.as_ref()))
         })?;
         note(format_args!("{name}: the page has {told}"));
