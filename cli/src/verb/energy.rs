@@ -47,7 +47,7 @@ Example:
   rpd record --monitor energy -o trace.rpd -- ./train
   rpd energy trace.rpd
   rpd energy --by marker trace.rpd          # joules of a step are in `each`
-  rpd energy --idle 45 --in 'step 3' trace.rpd"))]
+  rpd energy --floor 45 --in 'step 3' trace.rpd"))]
 pub(crate) struct Energy {
     /// The trace
     file: PathBuf,
@@ -57,9 +57,9 @@ pub(crate) struct Energy {
     /// Show N rows at most [default: 20 as a table, all with --json and --csv]
     #[arg(short = 'n', value_name = "N")]
     rows: Option<NonZeroUsize>,
-    /// Take W watts for the idle floor of each GPU, in the place of what is read while it runs nothing
-    #[arg(long, value_name = "W", value_parser = watts)]
-    idle: Option<f64>,
+    /// Take so many watts for the idle floor of each GPU, in the place of what is read while it runs nothing
+    #[arg(long, value_name = "WATTS", value_parser = watts)]
+    floor: Option<f64>,
     /// Write JSON: an object with rows and gpus; times in nanoseconds
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -109,7 +109,7 @@ impl Energy {
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let selected = Region::from(self.region).select(&trace, version)?;
         notes.show("sharing out the energy");
-        let found = energy::Energy::of((&trace, version), &selected, self.by.into(), self.idle)
+        let found = energy::Energy::of((&trace, version), &selected, self.by.into(), self.floor)
             .with_context(|| format!("cannot read the sensors and operations of {name}"))?;
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);

@@ -228,7 +228,7 @@ fn what_ran_for_less_than_a_step_is_refused_in_words() {
     ] {
         assert!(table.stderr.contains(line), "{table}");
     }
-    let given = report(&dir, &["--idle", "0", &trace]);
+    let given = report(&dir, &["--floor", "0", &trace]);
     assert_eq!(given["gpus"][0]["idle_watts"], 0.0);
     assert!(given["rows"][0]["joules"].as_f64().unwrap() > 8.9, "{given}");
 }

@@ -61,9 +61,10 @@ const EXACT: [&[&str]; 32] = [
     &["export", "library-perf", "--date", "today", "FILE"],
 ];
 
-/// Formats that have more of the trace than the part: what was open around it, its first moment, the order of its threads. What is in them of a part
-/// is compared with SQL in `export_region.rs` and `flame.rs`.
-const AROUND: [&[&str]; 8] = [
+/// What has more of the trace than the part: what was open around it or ran at the same time, its first moment, the order of its threads. What is in
+/// it of a part is compared with SQL or a model in `export_region.rs`, `flame.rs` and `energy.rs`.
+const AROUND: [&[&str]; 9] = [
+    &["energy", "--json", "FILE"],
     &["export", "chrome", "FILE"],
     &["export", "perfetto", "FILE"],
     &["export", "kineto", "FILE"],
@@ -229,6 +230,7 @@ pub(crate) fn parts(dir: &Dir) -> String {
     let connection = dir.open(&trace);
     let mut sql = String::from(
         "DELETE FROM rocpd_monitor;
+         INSERT INTO rocpd_monitor SELECT gpuId + 1, 'gpu', gpuId, 'power', min(start), max(\"end\"), '90' FROM rocpd_op GROUP BY gpuId;
          UPDATE rocpd_string SET string = 'hipblaslt-bench -m ' || string WHERE string LIKE 'argument = %' AND id % 2;
          UPDATE rocpd_kernelapi SET stream = '0x' || (api_ptr_id % 2);
          UPDATE rocpd_copyapi SET stream = '0x' || (api_ptr_id % 2);

@@ -102,7 +102,7 @@ fn wrong_usage_is_2() {
         &["categories", "--show-rules", "f"],
         &["markers", "-n", "0", "f"],
         &["table", "--json", "--csv", "f"],
-        &["energy", "--idle", "-1", "f"],
+        &["energy", "--floor", "-1", "f"],
         &["energy", "--by", "stream", "f"],
         &["variability", "--before", "9", "f"],
         &["variability", "--outlier", "nan", "f"],
