@@ -97,10 +97,15 @@ impl Kernel {
         let (mut code, mut caches) = (Vec::new(), BTreeSet::new());
         if let Some(kernel) = &found.kernel {
             notes.show("looking at its code");
-            let of_trace = TraceCode::of(&trace, &self.file, None, &selected)?;
-            // Which code objects are not there is said of this kernel's alone.
-            caches.clone_from(of_trace.kernel_caches());
-            code = of_trace.rows_of(&kernel.name, |why| missing.push(why))?;
+            // Damaged facts of the code hide nothing of the rest.
+            let read = TraceCode::of(&trace, &self.file, None, &selected).and_then(|of_trace| {
+                caches.clone_from(of_trace.kernel_caches());
+                of_trace.rows_of(&kernel.name, |why| missing.push(why))
+            });
+            match read {
+                Ok(rows) => code = rows,
+                Err(error) => missing.push(format!("{error:#}")),
+            }
         }
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
