@@ -10,8 +10,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::text;
-use crate::trace::contents::Span;
 use crate::trace::ids::Ids;
+use crate::trace::span::Span;
 pub use expression::{Moment, TimeRange, duration_ns};
 
 /// Which end of something that takes time.

@@ -7,6 +7,7 @@ pub mod instrumented;
 pub(crate) mod layout;
 pub mod op_kind;
 pub mod replaced;
+pub mod span;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

@@ -218,17 +218,12 @@ fn write_gpus(gpus: &[GpuEnergy]) -> Result<()> {
                 || "never idle for a whole step".to_string(),
                 |watts| format!("idle floor {watts:.1} W"),
             );
-            writeln!(
-                out,
-                "GPU {}: {} J in {} ({:.1} W); {idle}: {} J, operations: {} J; {sensor}, a step each {}",
-                gpu.gpu,
-                joules(gpu.joules),
-                duration(gpu.measured_ns as f64),
-                if seconds > 0.0 { gpu.joules / seconds } else { 0.0 },
-                joules(gpu.idle_joules),
-                joules(gpu.operations_joules),
-                duration(gpu.step_ns as f64),
-            )?;
+            let watts = if seconds > 0.0 { gpu.joules / seconds } else { 0.0 };
+            let (all, time) = (joules(gpu.joules), duration(gpu.measured_ns as f64));
+            writeln!(out, "GPU {}: {all} J in {time}, {watts:.1} W", gpu.gpu)?;
+            let (floor, operations) = (joules(gpu.idle_joules), joules(gpu.operations_joules));
+            writeln!(out, "  {idle}: {floor} J; operations: {operations} J")?;
+            writeln!(out, "  {sensor}, a step each {}", duration(gpu.step_ns as f64))?;
         }
         Ok(())
     })

@@ -15,7 +15,7 @@ use crate::pass::{Freshness, Pass, mark};
 use crate::passes::callstack::Callstack;
 use crate::passes::{PASSES, subclass};
 use crate::rewrite::derive::{NewTrace, SOURCE};
-use crate::trace::contents::Span;
+use crate::trace::span::Span;
 
 /// Tags of which there is one in a file, and which are written for the whole of it.
 const OWN: [&str; 5] = ["schema_version", "session_count", "node::", "trim::", "resourceLock::"];

@@ -5,7 +5,7 @@ use rpd_schema::Processes;
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 
-use crate::trace::contents::Span;
+use crate::trace::span::Span;
 
 /// Ranges that neither touch nor overlap, in order; both ends belong to a range.
 #[derive(Debug, Default)]

@@ -16,6 +16,7 @@ use crate::region::Selected;
 use crate::trace::instrumented::Instrumented;
 use crate::trace::op_kind::OpKind;
 use crate::trace::replaced::Replaced;
+use crate::trace::span::Span;
 use crate::trace::{self, Strings};
 
 /// Everything that `rpd info` tells: of a trace, or of a part of one.
@@ -46,26 +47,6 @@ pub struct Contents {
     pub lost: BTreeMap<String, u64>,
     /// Recorded launches whose kernels were not known to have completed when the file was last written, over these sessions.
     pub launches_without_op: u64,
-}
-
-/// A range of time on the recording host's CLOCK_MONOTONIC, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Span {
-    /// First start.
-    pub start_ns: i64,
-    /// Last end.
-    pub end_ns: i64,
-}
-
-impl Span {
-    /// Its length, ns.
-    pub fn duration_ns(self) -> u64 {
-        self.end_ns.saturating_sub(self.start_ns).max(0).unsigned_abs()
-    }
-
-    fn around(self, other: Span) -> Span {
-        Span { start_ns: self.start_ns.min(other.start_ns), end_ns: self.end_ns.max(other.end_ns) }
-    }
 }
 
 /// One recording process.

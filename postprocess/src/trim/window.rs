@@ -5,7 +5,7 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use crate::moment::{Edge, Moment, TimeRange};
-use crate::trace::contents::Span;
+use crate::trace::span::Span;
 
 /// Times at or beyond this, in ns, are no times (146 years after a host's boot).
 const END_OF_TIME: i64 = 1 << 62;
