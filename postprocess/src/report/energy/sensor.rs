@@ -11,6 +11,9 @@ use super::sweep::Runs;
 use crate::check::rule::are_sound;
 use crate::trace::has_table;
 
+/// No GPU takes more, W: such a reading is damaged.
+const MOST_WATTS: f64 = 1e5;
+
 /// What is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,6 +41,10 @@ pub(super) struct Step {
 impl Step {
     fn new((start, end): (i64, i64), joules: f64) -> Step {
         Step { start, end, joules, busy_ns: 0, runs: Runs::Nothing, joules_per_busy_ns: 0.0 }
+    }
+
+    fn is_possible(&self) -> bool {
+        self.joules <= MOST_WATTS * self.length() as f64 / 1e9
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -91,7 +98,7 @@ pub(super) fn steps(trace: &Connection) -> Result<BTreeMap<i64, Steps>> {
         for (gpu, readings) in readings(trace, name)? {
             let steps = match sensor {
                 Sensor::Energy => of_counter(&readings),
-                Sensor::Power => readings.iter().map(of_power).collect(),
+                Sensor::Power => readings.iter().map(of_power).filter(Step::is_possible).collect(),
             };
             if !steps.is_empty() {
                 found.entry(gpu).or_insert(Steps { sensor, steps, period_ns });
@@ -133,9 +140,8 @@ fn of_counter(readings: &[Reading]) -> Vec<Step> {
         if other.start > one.end || other.value < one.value {
             changed = None;
         } else if other.value > one.value {
-            if let Some(from) = changed {
-                steps.push(Step::new((from, other.start), other.value - one.value));
-            }
+            let step = changed.map(|from| Step::new((from, other.start), other.value - one.value));
+            steps.extend(step.filter(Step::is_possible));
             changed = Some(other.start);
         }
     }
@@ -151,10 +157,12 @@ fn of_power(reading: &Reading) -> Step {
 mod tests {
     use super::*;
 
+    /// Times in milliseconds.
     fn counter(readings: &[(i64, i64, f64)]) -> Vec<(i64, i64, f64)> {
-        let reading = |&(start, end, value)| Reading { start, end, value };
+        const MS: i64 = 1_000_000;
+        let reading = |&(start, end, value)| Reading { start: start * MS, end: end * MS, value };
         let readings: Vec<Reading> = readings.iter().map(reading).collect();
-        of_counter(&readings).iter().map(|step| (step.start, step.end, step.joules)).collect()
+        of_counter(&readings).iter().map(|step| (step.start / MS, step.end / MS, step.joules)).collect()
     }
 
     #[test]
@@ -170,6 +178,9 @@ mod tests {
     fn a_pause_and_a_counter_that_begins_anew_end_a_step() {
         let paused = [(0, 10, 1.0), (10, 20, 2.0), (50, 60, 9.0), (60, 70, 10.0), (70, 80, 12.0)];
         assert_eq!(counter(&paused), [(60, 70, 2.0)]);
+        let damaged =
+            [(0, 10, 1.0), (10, 20, 2.0), (20, 30, 1e308), (30, 40, 3.0), (40, 50, 3.0), (50, 60, 3.5)];
+        assert_eq!(counter(&damaged), []);
         let anew = [(0, 10, 1.0), (10, 20, 2.0), (20, 30, 0.5), (30, 40, 1.5), (40, 50, 3.0)];
         assert_eq!(counter(&anew), [(30, 40, 1.5)]);
     }
