@@ -43,7 +43,7 @@ fn made_up(dir: &Dir, name: &str, seed: u64, step: i64) -> MadeUp {
         };
         joules.insert(gpu, (0..LENGTH).map(|us| watts(us) / 1e6).collect::<Vec<f64>>());
     }
-    let mut sql = String::new();
+    let mut sql = String::from("BEGIN;");
     for name in 0..4 {
         sql += &format!("INSERT INTO rocpd_string VALUES ({}, 'kernel {name}');", 10 + name);
     }
@@ -82,6 +82,7 @@ fn made_up(dir: &Dir, name: &str, seed: u64, step: i64) -> MadeUp {
             (at, until, id) = (until, until + step, id + 1);
         }
     }
+    sql += "COMMIT;";
     MadeUp { trace: dir.trace(name, &sql), ops, joules }
 }
 
