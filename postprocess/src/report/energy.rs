@@ -123,7 +123,7 @@ impl Energy {
         let mut sums: BTreeMap<i64, Share> = BTreeMap::new();
         let mut unsampled = 0;
         let mut add = |group: i64, share: Share| {
-            unsampled += u64::from(group >= 0 && share.ns == 0);
+            unsampled += if group < 0 { 0 } else { share.unread };
             sums.entry(group).or_default().add(&share);
         };
         let mut sweeps = Sweeps::new(&mut steps);
@@ -136,6 +136,7 @@ impl Energy {
                 group.own = share;
             }
         }
+        // A row may be of several GPUs: it ran for a step of each.
         let step_ns = gpus.iter().map(|gpu| gpu.step_ns).max().unwrap_or(0);
         Ok(Energy { rows: rows(groups, step_ns), gpus, left_out, unsampled })
     }
@@ -159,7 +160,7 @@ impl<'a> Sweeps<'a> {
         }
         match (&mut self.current, self.steps.get_mut(&op.gpu)) {
             (Some((_, sweep)), Some(steps)) => sweep.begin(&mut steps.steps, &op, ended),
-            _ => ended(op.group, Share::default()),
+            _ => ended(op.group, Share { unread: 1, ..Share::default() }),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The operations of a trace by what the rows of the report are.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
@@ -11,7 +13,7 @@ use super::By;
 use super::sweep::Share;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
-use crate::report::gpu_time::{GpuOp, GpuOps, LeftOut, OpName, OpTexts};
+use crate::report::gpu_time::{GpuOp, GpuOps, LeftOut, OpTexts};
 use crate::report::markers::Grown;
 
 /// The group of operations that were not selected.
@@ -64,48 +66,45 @@ impl Groups {
         match by {
             By::Marker => Groups::by_marker(trace, selected),
             By::Kernel => {
-                let (mut texts, mut known) = (OpTexts::of(trace.0)?, HashMap::<OpName, String>::new());
-                Groups::by_name(trace.0, selected, |op| {
-                    if let Some(name) = known.get(&op.name) {
-                        return Ok(name.clone());
-                    }
-                    let name = texts.name(op.name)?;
-                    known.insert(op.name, name.clone());
-                    Ok(name)
-                })
+                let mut texts = OpTexts::of(trace.0)?;
+                Groups::by_key(trace.0, selected, |op| op.name, |name| texts.name(*name))
             }
-            By::Gpu => Groups::by_name(trace.0, selected, |op| Ok(format!("GPU {}", op.gpu))),
+            By::Gpu => Groups::by_key(trace.0, selected, |op| op.gpu, |gpu| Ok(format!("GPU {gpu}"))),
             By::Rank => {
                 let sessions = rpd_schema::sessions(trace.0)?;
-                let rank = |session: i64| {
-                    let of = sessions.iter().find(|of| i64::from(of.session) == session);
-                    of.and_then(|session| session.rank()).map(|rank| format!("rank {rank}"))
+                let rank = |session: &i64| {
+                    let of = sessions.iter().find(|of| i64::from(of.session) == *session);
+                    let rank = of.and_then(|session| session.rank());
+                    Ok(rank.map_or_else(|| "(no rank)".to_string(), |rank| format!("rank {rank}")))
                 };
-                let mut known = HashMap::<i64, String>::new();
-                Groups::by_name(trace.0, selected, |op| {
-                    let session = op.id >> 32;
-                    let name = || rank(session).unwrap_or_else(|| "(no rank)".to_string());
-                    Ok(known.entry(session).or_insert_with(name).clone())
-                })
+                Groups::by_key(trace.0, selected, |op| op.id >> 32, rank)
             }
         }
     }
 
-    fn by_name(
+    /// Groups of the operations whose keys have the same name.
+    fn by_key<K: Eq + Hash>(
         trace: &Connection,
         selected: &Selected,
-        mut name: impl FnMut(&GpuOp) -> Result<String>,
+        key: impl Fn(&GpuOp) -> K,
+        mut name: impl FnMut(&K) -> rusqlite::Result<String>,
     ) -> Result<Groups> {
-        let (mut groups, mut places) = (Vec::<Group>::new(), HashMap::new());
+        let (mut groups, mut places, mut named) = (Vec::<Group>::new(), HashMap::new(), HashMap::new());
         let GpuOps { mut ops, left_out } = GpuOps::of(trace, &Selected::everything())?;
         let mut sorter = Sorter::new();
         while let Some(op) = ops.next()? {
             let mut group = NONE;
             if selected.has_op(op.id) {
-                let place = *places.entry(name(&op)?).or_insert_with_key(|name: &String| {
-                    groups.push(Group::new(name.clone(), None, None));
-                    groups.len() - 1
-                });
+                let place = match places.entry(key(&op)) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => {
+                        let place = *named.entry(name(new.key())?).or_insert_with_key(|name: &String| {
+                            groups.push(Group::new(name.clone(), None, None));
+                            groups.len() - 1
+                        });
+                        *new.insert(place)
+                    }
+                };
                 groups[place].operations += 1;
                 group = place as i64;
             }

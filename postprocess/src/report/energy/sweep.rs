@@ -36,6 +36,8 @@ pub(super) struct Share {
     pub(super) measured: f64,
     /// Time in steps.
     pub(super) ns: u64,
+    /// Operations that ran while no sensor was read.
+    pub(super) unread: u64,
 }
 
 impl Share {
@@ -43,6 +45,7 @@ impl Share {
         self.joules += other.joules;
         self.measured += other.measured;
         self.ns += other.ns;
+        self.unread += other.unread;
     }
 
     fn since(&self, earlier: &Share) -> Share {
@@ -50,6 +53,7 @@ impl Share {
             joules: self.joules - earlier.joules,
             measured: self.measured - earlier.measured,
             ns: self.ns - earlier.ns,
+            unread: 0,
         }
     }
 }
@@ -64,9 +68,9 @@ pub(super) struct Sweep {
     all: u64,
     /// What an operation would have got that ran from the beginning on, always as one of those that run.
     one: Share,
-    /// Ends of what runs, with its group, and what `one` was at its begin.
+    /// Ends of what runs, with its group, and the place of its start and of what `one` was then.
     ends: BinaryHeap<Reverse<(i64, i64, usize)>>,
-    begun: Vec<Share>,
+    begun: Vec<(i64, Share)>,
     free: Vec<usize>,
 }
 
@@ -92,11 +96,11 @@ impl Sweep {
         self.all += 1;
         let place = match self.free.pop() {
             Some(place) => {
-                self.begun[place] = self.one;
+                self.begun[place] = (op.start, self.one);
                 place
             }
             None => {
-                self.begun.push(self.one);
+                self.begun.push((op.start, self.one));
                 self.begun.len() - 1
             }
         };
@@ -121,7 +125,10 @@ impl Sweep {
             }
             self.all -= 1;
             self.free.push(place);
-            ended(group, self.one.since(&self.begun[place]));
+            let (start, begun) = &self.begun[place];
+            let mut share = self.one.since(begun);
+            share.unread = u64::from(share.ns == 0 && end > *start);
+            ended(group, share);
         }
     }
 
