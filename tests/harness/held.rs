@@ -13,29 +13,29 @@ impl HeldThread {
     pub(crate) fn of(running: &Running, name: &str) -> HeldThread {
         wait_for(name, || {
             let thread = thread(running, name).filter(|thread| waits(running, *thread))?;
-            ask(thread, libc::PTRACE_SEIZE);
+            // A thread that has ended meanwhile is none; another may follow.
+            ask(thread, libc::PTRACE_SEIZE).ok()?;
             let held = HeldThread(thread);
-            ask(thread, libc::PTRACE_INTERRUPT);
+            ask(thread, libc::PTRACE_INTERRUPT).ok()?;
             // SAFETY: the status may be left out; the thread is traced by this one and was told to stop.
             let stopped = unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL) };
-            assert_eq!(stopped, thread, "{}", std::io::Error::last_os_error());
-            waits(running, thread).then_some(held)
+            (stopped == thread && waits(running, thread)).then_some(held)
         })
     }
 }
 
 impl Drop for HeldThread {
     fn drop(&mut self) {
-        ask(self.0, libc::PTRACE_DETACH);
+        // Nothing is to be done where the program has ended.
+        let _ = ask(self.0, libc::PTRACE_DETACH);
     }
 }
 
-#[track_caller]
-fn ask(thread: libc::pid_t, what: libc::c_uint) {
+fn ask(thread: libc::pid_t, what: libc::c_uint) -> std::io::Result<()> {
     let nothing = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: a thread of a child; these requests take no pointer.
-    let error = unsafe { libc::ptrace(what, thread, nothing, nothing) };
-    assert_eq!(error, 0, "{}", std::io::Error::last_os_error());
+    let answer = unsafe { libc::ptrace(what, thread, nothing, nothing) };
+    if answer == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Whether the thread waits for work (futex(2)): for some time at most, or where another process could wake it. Locks are waited for without a
