@@ -75,7 +75,7 @@ macro_rules! interpose {
             without,
         };
 
-        extern "C" fn find(place: u32) -> usize {
+        extern "C-unwind" fn find(place: u32) -> usize {
             INTERPOSED.find(place)
         }
 

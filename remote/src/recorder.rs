@@ -235,3 +235,19 @@ impl RecorderFunctions {
         CString::new(file).is_ok_and(|file| unsafe { (self.set_filename)(file.as_ptr()) } == 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_panics_leaves_no_flag() {
+        let loads = std::panic::catch_unwind(|| {
+            let _loading = LoadingFlag::begin();
+            assert_eq!(RPD_REMOTE_LOADING.load(Ordering::Acquire), threads::id());
+            panic!("in the recorder's load");
+        });
+        assert!(loads.is_err());
+        assert_eq!(RPD_REMOTE_LOADING.load(Ordering::Acquire), 0);
+    }
+}

@@ -1,6 +1,7 @@
 -- Where does the host spend its time, each moment counted once? Calls by name and markers by message with their exclusive time:
 -- what of it lies in no call or marker inside, on the same thread. Count, total and average in microseconds, and the share of
--- all exclusive time. Calls that overlap without nesting are as good as their order allows.
+-- all exclusive time. Calls that overlap without nesting are as good as their order allows. Threads are those of one session: a
+-- range ends with its session.
 WITH
 ranges AS (
     SELECT C.id AS id, C.id >> 32 AS session, C.pid AS pid, C.tid AS tid, C.start AS start, C."end" AS "end",

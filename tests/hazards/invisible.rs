@@ -54,7 +54,7 @@ fn threads_that_are_cancelled() {
     cancelled("marks", "1", "20 cancelled, 0 came out\n");
     cancelled("asynchronous", "1", "300 cancelled, 0 came out\n");
     // With a complaint, which is said on the thread of the first mark.
-    cancelled("pending", "x", "8 cancelled, 8 came out\n");
+    cancelled("pending", "x", "9 cancelled, 9 came out\n");
     let dir = Dir::new();
     let run = Run::new(&dir, hazard("cancelled")).arg("load").arg(recorder()).env("RPDT_BUFFER_MB", "x");
     assert_eq!(run.run().expect(0).stdout, "1 cancelled, 1 came out\n");

@@ -3,13 +3,13 @@
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::build::{root, source};
 use super::{MARKER_COUNT, assert_clean, lost, marker_count, recorded, soak};
-use crate::harness::{Dir, Loading, PATIENCE, Run, Running, command, rpd, tool};
+use crate::harness::{Dir, HeldThread, Loading, PATIENCE, Run, Running, command, rpd, tool, wait_for};
 
 /// POSIX locks end when anything in the process closes the file, which Python does all the time here.
 #[test]
@@ -88,31 +88,64 @@ fn what_a_call_waited_for_is_there_with_the_call() {
     let mut running = run.start();
     let (mut waits, mut looks) = (0, 0);
     while running.is_alive() {
-        let Ok(trace) = Connection::open_with_flags(
-            dir.path("trace.rpd"),
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        ) else {
-            continue;
-        };
-        trace.busy_timeout(Duration::from_secs(60)).unwrap();
-        // Before the recorder has made it a trace there is nothing to ask.
-        let Ok(seen) = trace.query_row(WAITED_FOR, [], |row| Ok((row.get(0)?, row.get(1)?))) else {
-            continue;
-        };
-        let (seen, missing): (i64, i64) = seen;
-        assert_eq!(missing, 0, "launches without an operation before one of {seen} waits");
-        (waits, looks) = (waits.max(seen), looks + 1);
+        if let Some(seen) = waited_for(&dir) {
+            (waits, looks) = (waits.max(seen), looks + 1);
+        }
     }
     running.finish().expect(0).expect_silent();
     let trace = assert_clean(&dir, 1);
-    assert_eq!(trace.number("select count(*) from api where apiName = 'hipDeviceSynchronize'"), 2400);
+    for call in WAITS {
+        let calls = format!("select count(*) from api where apiName = '{call}'");
+        assert_eq!(trace.number(&calls), 800, "{call}");
+    }
     assert_eq!(trace.number("select count(*) from ext_dispatch"), 2400);
     assert!(looks > 10 && waits > 0, "{looks} looks, {waits} waits");
 }
 
+/// The thread that records operations gets no processor for some time: the calls come later, too. The program's forks wait for none of it.
+#[test]
+fn what_a_call_waited_for_is_there_with_the_call_when_its_record_is_late() {
+    let dir = Dir::new();
+    // The program goes on until it has forked a child.
+    let run = recorded(&dir, "waits").arg("1").arg("fork").env("RPDT_AUTOFLUSH", "20");
+    let mut running = run.start();
+    wait_for("a wait in the file", || waited_for(&dir).filter(|seen| *seen > 0));
+    let held = HeldThread::of(&running, "rpd-completion");
+    let begin = Instant::now();
+    let before = waited_for(&dir);
+    while begin.elapsed() < Duration::from_secs(2) {
+        waited_for(&dir);
+    }
+    dir.touch("fork");
+    running.wait_for_output("forked\n");
+    assert!(begin.elapsed() < Duration::from_secs(8), "the fork waited for the thread that is held");
+    let meanwhile = waited_for(&dir);
+    drop(held);
+    running.finish().expect(0).expect_silent();
+    let trace = assert_clean(&dir, 1);
+    let calls = trace.number("select count(*) from api where apiName = 'hipLaunchKernel'");
+    assert_eq!(trace.number("select count(*) from ext_dispatch"), calls);
+    println!("{before:?} waits before, {meanwhile:?} meanwhile, {calls} launches in all");
+}
+
+const WAITS: [&str; 3] = ["hipDeviceSynchronize", "hipStreamSynchronize", "hipEventSynchronize"];
+
+/// How many waits the file has; none before there is a file to ask.
+#[track_caller]
+fn waited_for(dir: &Dir) -> Option<i64> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let trace = Connection::open_with_flags(dir.path("trace.rpd"), flags).ok()?;
+    trace.busy_timeout(Duration::from_secs(60)).unwrap();
+    // Before the recorder has made it a trace there is nothing to ask.
+    let (seen, missing): (i64, i64) =
+        trace.query_row(WAITED_FOR, [], |row| Ok((row.get(0)?, row.get(1)?))).ok()?;
+    assert_eq!(missing, 0, "launches without an operation before one of {seen} waits");
+    Some(seen)
+}
+
 /// Waits, and launches of their threads that ended before the last of those and have no operation.
 const WAITED_FOR: &str = "with wait as (select tid, max(start) as last, count(*) as number from rocpd_api where apiName_id in \
-     (select id from rocpd_string where string = 'hipDeviceSynchronize') group by tid) \
+     (select id from rocpd_string where string in ('hipDeviceSynchronize', 'hipStreamSynchronize', 'hipEventSynchronize')) group by tid) \
      select (select coalesce(sum(number), 0) from wait), count(*) from rocpd_api join wait on wait.tid = rocpd_api.tid \
      where apiName_id in (select id from rocpd_string where string = 'hipLaunchKernel') and end < wait.last \
      and rocpd_api.id not in (select api_id from rocpd_api_ops)";

@@ -1,4 +1,4 @@
-use crate::harness::{Dir, Run, program, recorder};
+use crate::harness::{Dir, Run, newer_rocm, program, recorder};
 
 /// The program loads the recorder itself, with RECORDER, after it has used HIP.
 fn late<'a>(dir: &'a Dir) -> Run<'a> {
@@ -10,7 +10,9 @@ fn what_comes_after_is_recorded() {
     let dir = Dir::new();
     let ran = late(&dir).run();
     ran.expect(0);
-    assert_eq!(ran.stderr, "");
+    // HIP before 5.3 has faults when it times its commands itself.
+    let said = ran.stderr.matches("the recorder came later than HIP, whose own times are used").count();
+    assert_eq!((said, ran.stderr.lines().count()), if newer_rocm() { (0, 0) } else { (1, 1) }, "{ran}");
     let trace = dir.trace("trace.rpd");
     // Not all of the integrity check: nothing is known of the kernels' code objects.
     let dangling = "select count(*) from rocpd_api_ops where api_id not in (select id from rocpd_api) \

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Said, ask, check, command, early, end, limited, remote, said, service, status, threads};
 use crate::harness::{Dir, HeldThread, Run, not_tested, program, tool, wait_for};
@@ -384,15 +384,19 @@ fn a_program_with_the_rights_of_another_user() {
 #[test]
 fn processes_that_do_not_answer_are_asked_at_the_same_time() {
     let dir = Dir::new();
-    let runs: Vec<_> = (0..4).map(|_| early(&dir, "control").arg("say=ready").arg("wait=end")).collect();
+    const PROCESSES: usize = 8;
+    let runs: Vec<_> =
+        (0..PROCESSES).map(|_| early(&dir, "control").arg("say=ready").arg("wait=end")).collect();
     let mut all = Run::start_all(&runs);
     all.iter_mut().for_each(|running| running.wait_for_output("ready"));
     // Each loader's thread is held; the rest of the process goes on.
     let held: Vec<HeldThread> = all.iter().map(|running| HeldThread::of(running, "rpd-remote")).collect();
     let pids: Vec<String> = all.iter().map(|running| running.pid().to_string()).collect();
     let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+    let begin = Instant::now();
     let said = remote(&[&["stop", "--wait"], &pids[..]].concat()).failed("has not answered for 5 s");
-    assert_eq!(said.stderr.lines().count(), 4, "{said:?}");
+    assert_eq!(said.stderr.lines().count(), PROCESSES, "{said:?}");
+    assert!(begin.elapsed().as_secs() < 5 * PROCESSES as u64, "asked one after the other");
     drop(held);
     remote(&[&["status"], &pids[..]].concat()).done();
     end(&dir);

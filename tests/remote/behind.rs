@@ -1,6 +1,7 @@
 //! Recordings that end while the GPU is behind: every launch without an operation is reported.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::{ask, check, end, status, with_loader};
 use crate::harness::{Dir, Loading, Run, Running, loader, program, recorder, rpd};
@@ -44,6 +45,7 @@ fn a_stop_tells_of_launches_without_an_operation() {
         assert!(said.stdout.contains("21 launches without an operation"), "{preloaded}: {said:?}");
         assert_eq!(status(&running)["launches_without_op"], 21, "{preloaded}");
         assert_eq!(launches(&dir), [29, 8], "{preloaded}");
+        verbs_say_21(&dir);
         running.signal(libc::SIGKILL);
         running.finish().expect_signal(libc::SIGKILL);
         let trace = dir.trace("trace.rpd");
@@ -83,20 +85,76 @@ fn a_killed_process_leaves_their_number() {
         wait_for_file(&dir, "21");
         running.signal(libc::SIGKILL);
         running.finish().expect_signal(libc::SIGKILL);
-        let says = |verb: &str| {
-            let output = Command::new(rpd()).arg(verb).arg(dir.path("trace.rpd")).output().unwrap();
-            let [out, notes] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-            out + &notes
-        };
-        for (verb, words) in [
-            ("info", "21 launches without an operation"),
-            ("top", "21 launches have no operation"),
-            ("check", "launch-without-op"),
-        ] {
-            let said = says(verb);
-            assert!(said.contains(words), "{timing} {verb}: {said}");
+        verbs_say_21(&dir);
+    }
+}
+
+#[track_caller]
+fn verbs_say_21(dir: &Dir) {
+    for (verb, words) in [
+        ("info", "21 launches without an operation"),
+        ("top", "21 launches have no operation"),
+        ("check", "launch-without-op"),
+    ] {
+        let output = Command::new(rpd()).arg(verb).arg(dir.path("trace.rpd")).output().unwrap();
+        let [out, notes] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!((out.clone() + &notes).contains(words), "{verb}: {out}{notes}");
+    }
+}
+
+#[test]
+fn the_summary_of_a_killed_run_has_their_number() {
+    let dir = Dir::new();
+    let run = Run::new(&dir, program("behind")).config(HANGS).recorded(Loading::RpdRecord);
+    let running = launched(&dir, run, false);
+    wait_for_file(&dir, "21");
+    let pid = dir.trace("trace.rpd").metadata("session::0::pid")["session::0::pid"].parse().unwrap();
+    // SAFETY: only sends a signal.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let ran = running.finish();
+    assert!(ran.stderr.contains("21 launches without an operation (not known to have completed)"), "{ran}");
+}
+
+/// The window of RPDT_DURATION closes while they are behind.
+#[test]
+fn a_duration_that_is_over_leaves_their_number() {
+    // The window begins when the recorder is loaded: a machine that is busy needs a longer one.
+    for seconds in ["3", "20", "100"] {
+        let dir = Dir::new();
+        let run = Run::new(&dir, program("behind")).config(HANGS).recorded(Loading::Preload);
+        let running = launched(&dir, run.env("RPDT_DURATION", seconds), false);
+        dir.wait_for_rows(
+            "trace.rpd",
+            "select count(*) from rocpd_metadata where tag = 'session::0::stopped'",
+            1,
+        );
+        let is_whole = launches(&dir)[0] == 29;
+        if is_whole {
+            wait_for_file(&dir, "21");
+            verbs_say_21(&dir);
+        }
+        running.signal(libc::SIGKILL);
+        running.finish().expect_signal(libc::SIGKILL);
+        if is_whole {
+            return;
         }
     }
+    panic!("the launches were never inside the window");
+}
+
+/// Nothing is said about a drain: a stop then waits for what takes up to two seconds.
+#[test]
+fn a_stop_waits_for_two_seconds_by_itself() {
+    let dir = Dir::new();
+    // 20 of them take 0.6 s.
+    let slow = SLOW.replace("100000000", "30000000");
+    let running = launched(&dir, controlled(&dir, &slow, true), true);
+    let begin = Instant::now();
+    ask("stop", &["--wait"], &running).done();
+    let (took, now) = (begin.elapsed(), launches(&dir));
+    end(&dir);
+    running.finish().expect(0).expect_silent();
+    assert!(now == [29, 29] || took >= Duration::from_secs(2), "{now:?} after {took:?}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub extern "C-unwind" fn rpdflush() {
 /// As [`rpdflush`], after up to `ns` ns in which what was launched while recording may complete. Returns how many recorded launches have no
 /// operation in the file then: their kernels have not completed.
 #[unsafe(no_mangle)]
-pub extern "C" fn rpddrain(ns: u64) -> u64 {
+pub extern "C-unwind" fn rpddrain(ns: u64) -> u64 {
     guard(0, || recorder::get().map_or(0, |recorder| finish::drain(recorder, Duration::from_nanos(ns))))
 }
 

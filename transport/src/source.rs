@@ -42,8 +42,10 @@ pub trait Source: Sync {
     /// The writer's thread is between two transactions. Here a source follows the switch where that may take time.
     fn visit(&self, _recorder: &'static Recorder) {}
 
-    /// Puts records of all that has completed by now into a ring, within `deadline`.
-    fn collect(&self, _deadline: Duration) {}
+    /// Puts records of all that has completed by now into a ring. False: not within `deadline`, and a later try may have more.
+    fn collect(&self, _deadline: Duration) -> bool {
+        true
+    }
 
     /// Whether each of its operations comes behind its call, in one ring. It has the writer woken itself, and is not asked to collect before
     /// each drain.

@@ -67,7 +67,7 @@ impl Destination {
             return Trace::prepare(&path, existing).map(Destination::File);
         }
         let name = written.display();
-        if existing == Existing::Replace {
+        if matches!(existing, Existing::Replace | Existing::Take) {
             bail!(
                 "{name} is a file for each process, and which ones is not known beforehand: --force cannot replace them"
             );

@@ -109,7 +109,9 @@ fn the_variable_names_the_trace_where_no_option_does() {
         assert_eq!(result.expect(0).stdout, path(name), "{result}");
     }
     dir.run(&["record", "-o", "no-such-place/%p.rpd", "--", "true"]).expect(1).says(&["no-such-place"]);
-    dir.run(&["record", "--force", "-o", "%p.rpd", "--", "true"]).expect(1).says(&["--force"]);
+    for force in [&["--force"][..], &["--force", "--force"]] {
+        dir.run(&[&["record"], force, &["-o", "%p.rpd", "--", "true"]].concat()).expect(1).says(&["--force"]);
+    }
     let mut pipe = dir.rpd(&["record", "--", "true"]);
     ran(pipe.env("RPDT_FILENAME", "-")).expect(1).says(&["RPDT_FILENAME", "pipe"]);
     assert_eq!(dir.names(), ["of-7-variable.rpd", "of-option.rpd"]);

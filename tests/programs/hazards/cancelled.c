@@ -3,13 +3,14 @@
  * Usage: cancelled marks|pending|asynchronous|load LIBRARY
  *   marks         each marks faster than can be written until another thread cancels it
  *   pending       each is cancelled before it calls one of the functions, and must come out of it
- *   asynchronous  each marks, and may be cancelled at any instruction
+ *   asynchronous  each marks and drains, and may be cancelled at any instruction
  *   load          the recorder is loaded by a thread that is cancelled
  * Prints how many were cancelled. Without the recorder the same.
  * Compile: cc -O2 cancelled.c -o cancelled -ldl -lpthread */
 #include "markers.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 static char text[3000];
 static rpd_marker marker, push_range;
 static void (*pop_range)(void);
+static uint64_t (*drain)(uint64_t);
 static volatile long done;
 static int came_out;
 static const char *library;
@@ -31,8 +33,13 @@ static void *marks(void *unused) {
     return NULL;
 }
 
+static void drain_now(void) {
+    if (drain) drain(0);
+}
+
 static void *asynchronous(void *unused) {
     (void)unused;
+    long rounds = 0;
     done = 1;
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     while (done > 0) {
@@ -40,6 +47,7 @@ static void *asynchronous(void *unused) {
         push_range("hazards", "UserMarker", "asynchronous");
         marker("hazards", "UserMarker", "asynchronous");
         pop_range();
+        if (++rounds % 16 == 0) drain_now();
     }
     return NULL;
 }
@@ -50,7 +58,8 @@ static void *pending(void *function) {
     else if (!strcmp(function, "rpd_setFilename")) {
         int (*name)(const char *) = (int (*)(const char *))rpd_function(function);
         if (name) name("other.rpd");
-    } else call(function);
+    } else if (!strcmp(function, "rpddrain")) drain_now();
+    else call(function);
     came_out++;
     pthread_testcancel();
     return NULL;
@@ -84,13 +93,14 @@ static int cancelled(void *(*body)(void *), void *argument, int from_outside) {
 
 int main(int argc, char **argv) {
     static const char *functions[] = {"rpd_mark", "rpdflush", "rpdstop", "rpdstart", "rpdopen",
-                                      "rpd_rangePop", "rpd_setFilename", "rpdfinish"};
+                                      "rpd_rangePop", "rpddrain", "rpd_setFilename", "rpdfinish"};
     int count = 0;
     if (argc < 2) return 2;
     memset(text, 'x', sizeof text - 1);
     marker = (rpd_marker)rpd_function("rpd_mark");
     push_range = (rpd_marker)rpd_function("rpd_rangePush");
     pop_range = (void (*)(void))rpd_function("rpd_rangePop");
+    drain = (uint64_t (*)(uint64_t))rpd_function("rpddrain");
     if (!strcmp(argv[1], "marks"))
         for (int round = 0; round < 20; round++) count += cancelled(marks, NULL, 1);
     if (!strcmp(argv[1], "asynchronous"))

@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// The memory of a call's data. While the call is open, whatever it calls lies below.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     low: usize,
     size: usize,

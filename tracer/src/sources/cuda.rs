@@ -73,8 +73,9 @@ impl Source for Cuda {
         attach::follow(recorder, false);
     }
 
-    fn collect(&self, deadline: Duration) {
+    fn collect(&self, deadline: Duration) -> bool {
         collector::collect(deadline);
+        true
     }
 
     fn keeps_order(&self) -> bool {

@@ -71,10 +71,8 @@ impl Source for HsaSource {
         if loaded && !tools_lib::names_others() { Answer::Taken } else { Answer::Declined }
     }
 
-    fn collect(&self, deadline: Duration) {
-        if let Some(hsa) = get().filter(|hsa| hsa.usable()) {
-            hsa.completion.collect(deadline);
-        }
+    fn collect(&self, deadline: Duration) -> bool {
+        get().filter(|hsa| hsa.usable()).is_none_or(|hsa| hsa.completion.collect(deadline))
     }
 
     fn drain(&self, deadline: Duration) {

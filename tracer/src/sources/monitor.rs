@@ -92,12 +92,14 @@ impl Source for Monitor {
     }
 
     /// For a program that flushes. The thread itself sees to it that no run stays out of the file for long.
-    fn collect(&self, deadline: Duration) {
+    fn collect(&self, deadline: Duration) -> bool {
         if WRITER.load(Ordering::Relaxed) != thread::tid()
             && let Some(sampler) = sampler()
         {
             sampler.cut(deadline.min(PATIENCE));
         }
+        // No call waits for a sensor.
+        true
     }
 
     fn finish(&self, deadline: Duration) {

@@ -1,7 +1,7 @@
 //! The rings of all threads, with what their records mean only one after the other: which ranges are open, and in which parts of those
 //! recording was on.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::duration_log::LogFeed;
 use super::file::Until;
@@ -9,6 +9,7 @@ use super::held::{Discarded, EndedCalls, Held, Operation};
 use super::process_ranges::ProcessRanges;
 use super::ranges::{RangePart, Ranges};
 use super::sink::{Added, Sink};
+use super::turn::GATE;
 use crate::correlation;
 use crate::recorder::Recorder;
 use crate::records::ring::{Consumer, Entry};
@@ -17,8 +18,10 @@ use crate::switch::SwitchChange;
 
 /// Changes of the switch to remember.
 const CHANGES_REMEMBERED: usize = 64;
-/// How long to wait for the thread that records operations.
+/// How long to wait for the thread that records operations, in any case.
 const COLLECT: Duration = Duration::from_millis(500);
+/// How long to wait for it where nobody waits for the drain: it may have no processor.
+const COLLECT_AT_MOST: Duration = Duration::from_secs(10);
 
 /// The records and open ranges of one thread.
 struct ThreadInput {
@@ -165,7 +168,8 @@ impl Inputs {
     }
 
     /// Notes which calls are for the next transaction, and has what completed before those ended recorded: a call that waited for an
-    /// operation is never in the file without it.
+    /// operation is in the file with it, unless the operation's record takes longer than [`COLLECT_AT_MOST`], or than [`COLLECT`] where threads want
+    /// room or the process ends.
     pub(super) fn collect_operations(&mut self) {
         self.calls = Some(self.note_calls());
         let sources = self.recorder.setup.sources;
@@ -174,10 +178,20 @@ impl Inputs {
         };
         self.threads.iter_mut().filter(of_calls).for_each(|thread| thread.consumer.note_end());
         let before = self.threads.len();
-        sources.iter().filter(|source| !source.keeps_order()).for_each(|source| source.collect(COLLECT));
+        let begin = Instant::now();
+        for source in sources.iter().filter(|source| !source.keeps_order()) {
+            while !source.collect(COLLECT) && begin.elapsed() < COLLECT_AT_MOST && !self.is_urgent() {
+                GATE.let_pass();
+            }
+        }
         // That thread may have made its ring only now. Other new ones are for the next transaction.
         self.take_new_rings();
         self.threads[before..].iter_mut().filter(of_calls).for_each(|thread| thread.consumer.note_nothing());
+    }
+
+    /// Whether somebody waits for the drain.
+    fn is_urgent(&self) -> bool {
+        self.recorder.pressed() || self.recorder.requests.exit_wait.has_begun()
     }
 
     /// Which calls are open, before it is said where the rings are drained to (see [`super::links`]).

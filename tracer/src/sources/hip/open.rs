@@ -15,6 +15,13 @@ use crate::gpu::timing;
 use crate::hsa_runtime::{known, late};
 use crate::intercept;
 
+/// rpdRemote says to its own user what this module notes.
+static BY_REMOTE: AtomicBool = AtomicBool::new(false);
+
+pub(super) fn is_loaded_by_remote(is: bool) {
+    BY_REMOTE.store(is, Ordering::Relaxed);
+}
+
 /// How long a thread waits for another one that does the same.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -81,7 +88,8 @@ fn open(recorder: &'static Recorder, library: Library, late: bool) {
     };
     state::apply(Event::Found(calls && !by_others));
     if late && commands && hip.library.register_tracer.is_none() {
-        log::note(
+        let say = if BY_REMOTE.load(Ordering::Relaxed) { log::note } else { log::problem };
+        say(
             "the recorder came later than HIP, whose own times are used: HIP before 5.3 has faults then with many threads and with \
              hipStreamAddCallback (docs/hazards.md); preload the recorder to have none of that",
         );

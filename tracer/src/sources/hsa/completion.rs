@@ -120,18 +120,19 @@ impl Completion {
         !self.failed.load(Ordering::Relaxed)
     }
 
-    /// Returns when everything that has completed by now is a record, or after `deadline`.
-    pub(super) fn collect(&self, deadline: Duration) {
-        if !self.started.load(Ordering::Acquire) {
-            return;
+    /// Returns when everything that has completed by now is a record, or after `deadline`. False: it may not be one yet.
+    pub(super) fn collect(&self, deadline: Duration) -> bool {
+        if !self.started.load(Ordering::Acquire) || !self.works() {
+            return true;
         }
-        let Some(mut requests) = lock_within(&self.requests, deadline) else { return };
+        let Some(mut requests) = lock_within(&self.requests, deadline) else { return false };
         requests.looks_wanted += 1;
         let mine = requests.looks_wanted;
         self.wake();
         let waiting =
             self.changed.wait_timeout_while(requests, deadline, |w| w.looks_done < mine && !w.finished);
-        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+        let (requests, _) = waiting.unwrap_or_else(PoisonError::into_inner);
+        requests.looks_done >= mine || requests.finished
     }
 
     /// Returns when everything that was submitted by now and is recorded has completed, or after `deadline`. The next

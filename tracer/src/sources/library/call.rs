@@ -1,7 +1,7 @@
 //! A call of a library, from its beginning to its record.
 //!
 //! What a library calls of itself inside is part of the outer call; what it calls of another library is a call of its own. A call that was
-//! left without returning is lost, which the thread's next one finds out by its place on the stack. Cost: two clock readings, the
+//! left without returning is lost, which the thread's next one finds out by its place on the stack (see [`Frame`]). Cost: two clock readings, the
 //! arguments' bytes, one ring push.
 
 use std::cell::{Cell, RefCell};
@@ -17,6 +17,7 @@ use super::arguments::{self, MOST};
 use super::description::{self, Function, LIBRARIES, Library};
 use super::trampoline::Saved;
 use super::{SOURCE, communicators};
+use crate::call::frame::Frame;
 
 /// Libraries that call each other on one thread.
 const DEEPEST: usize = 8;
@@ -26,8 +27,8 @@ const DEEPEST: usize = 8;
 struct OpenCall {
     place: u16,
     library: Library,
-    /// Where its frame is. What it calls has its own below.
-    frame: usize,
+    /// Where its frame is. What it calls on the same stack has its own below.
+    frame: Frame,
     /// When it began; 0 where it is looked at and not recorded.
     start: u64,
 }
@@ -62,6 +63,19 @@ impl OpenCalls {
         lost
     }
 
+    /// Takes the call in that frame out, where it is open, and forgets those that began inside it and did not return; how many of them were to
+    /// be recorded.
+    fn take(&mut self, frame: Frame) -> (Option<OpenCall>, u64) {
+        let is_it = |call: &OpenCall| call.frame == frame;
+        if !self.calls.iter().take(self.depth).flatten().any(is_it) {
+            return (None, 0);
+        }
+        let lost = self.forget(|call| !is_it(call));
+        let call = self.last();
+        self.depth -= 1;
+        (call, lost)
+    }
+
     fn push(&mut self, call: OpenCall) -> bool {
         let Some(room) = self.calls.get_mut(self.depth) else { return false };
         *room = Some(call);
@@ -72,15 +86,15 @@ impl OpenCalls {
 
 /// A call of function number `place` begins, with its frame there. Whether [`exit`] must follow: not where recording is paused, or this is
 /// a part of an open call of the same library.
-pub(super) fn enter(place: u16, function: &Function, frame: usize) -> bool {
+pub(super) fn enter(place: u16, function: &Function, frame: *const u64) -> bool {
     let Some(recorder) = recorder::get() else { return false };
     let is_on = recorder.switch.is_on() && !function.sets_pointer_mode;
     if !is_on && !function.sets_pointer_mode && !function.makes_communicators {
         return false;
     }
     with_open(recorder, |open| {
-        // The stack grows down: whoever is called lies below its caller.
-        lose(recorder, open.forget(|call| call.frame <= frame));
+        let frame = Frame::of_place(frame.cast());
+        lose(recorder, open.forget(|call| call.frame.is_over(frame, correlation::NONE)));
         let library = function.library;
         let is_part = open.calls.iter().take(open.depth).flatten().any(|call| call.library == library);
         let start = if is_on { clock::monotonic() } else { 0 };
@@ -93,15 +107,13 @@ pub(super) fn enter(place: u16, function: &Function, frame: usize) -> bool {
 ///
 /// # Safety
 /// `saved` is of this call, whose words of the stack begin at `words`.
-pub(super) unsafe fn exit(saved: &Saved, frame: usize, words: *const u64) {
+pub(super) unsafe fn exit(saved: &Saved, frame: *const u64, words: *const u64) {
     let Some(recorder) = recorder::get() else { return };
-    let ended = with_open(recorder, |open| {
-        lose(recorder, open.forget(|call| call.frame < frame));
-        let call = open.last().filter(|call| call.frame == frame)?;
-        open.depth -= 1;
-        Some(call)
-    });
-    let Some(call) = ended.flatten() else { return };
+    let Some((call, lost)) = with_open(recorder, |open| open.take(Frame::of_place(frame.cast()))) else {
+        return;
+    };
+    lose(recorder, lost);
+    let Some(call) = call else { return };
     let end = clock::monotonic();
     let Some(function) = description::get().functions.get(usize::from(call.place)) else { return };
     let on_device = SCALARS_ON_DEVICE.get(function.library as usize);
@@ -175,19 +187,48 @@ fn with_open<T>(recorder: &Recorder, act: impl FnOnce(&mut OpenCalls) -> T) -> O
 mod tests {
     use super::*;
 
+    fn call(frame: Frame) -> OpenCall {
+        OpenCall { place: 0, library: Library::RocBlas, frame, start: 1 }
+    }
+
     #[test]
     fn calls_that_were_left_are_forgotten_from_the_inside() {
+        let stack = [0u64; 9];
+        let at = |place: usize| Frame::of_place((&raw const stack[place]).cast());
         let mut open = OpenCalls { calls: [None; DEEPEST], depth: 0 };
-        let call = |frame| OpenCall { place: 0, library: Library::RocBlas, frame, start: 1 };
+        let over = |next: usize| move |call: &OpenCall| call.frame.is_over(at(next), correlation::NONE);
         assert!(
-            open.push(call(800)) && open.push(call(600)) && open.push(OpenCall { start: 0, ..call(400) })
+            open.push(call(at(8)))
+                && open.push(call(at(6)))
+                && open.push(OpenCall { start: 0, ..call(at(4)) })
         );
-        assert_eq!(open.forget(|call| call.frame <= 300), 0, "something inside all of them");
-        assert_eq!(open.forget(|call| call.frame <= 600), 1, "the third was not to be recorded");
-        assert_eq!(open.last().map(|call| call.frame), Some(800));
+        assert_eq!(open.forget(over(3)), 0, "something inside all of them");
+        assert_eq!(open.forget(over(6)), 1, "the third was not to be recorded");
+        assert_eq!(open.last().map(|call| call.frame), Some(at(8)));
         for _ in 1..DEEPEST {
-            assert!(open.push(call(100)));
+            assert!(open.push(call(at(1))));
         }
-        assert!(!open.push(call(100)), "there is no room for more");
+        assert!(!open.push(call(at(1))), "there is no room for more");
+    }
+
+    #[test]
+    fn a_call_on_the_stack_of_a_coroutine_that_is_gone_is_over() {
+        let (stack, other) = ([0u64; 8], vec![0u64; 8]);
+        let (own, others) = (
+            |at: usize| Frame::of_place((&raw const stack[at]).cast()),
+            |at: usize| Frame::of_place((&raw const other[at]).cast()),
+        );
+        let mut open = OpenCalls { calls: [None; DEEPEST], depth: 0 };
+        assert!(open.push(call(own(6))) && open.push(call(others(4))));
+        assert_eq!(open.forget(|call| call.frame.is_over(others(2), correlation::NONE)), 0, "inside it");
+        assert_eq!(
+            open.forget(|call| call.frame.is_over(own(2), correlation::NONE)),
+            1,
+            "back on the thread's own stack"
+        );
+        assert!(open.push(call(others(4))));
+        assert!(open.take(own(2)).0.is_none() && open.depth == 2, "no call that is open");
+        let (outer, lost) = open.take(own(6));
+        assert_eq!((outer.map(|call| call.frame), lost, open.depth), (Some(own(6)), 1, 0));
     }
 }

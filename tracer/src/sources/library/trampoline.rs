@@ -55,21 +55,21 @@ pub(super) fn address(place: usize, original: usize) -> Option<usize> {
 }
 
 /// A call of function `place` begins. `frame`: where rbp is, above which its return address and its words of the stack lie.
-extern "C" fn enter(place: usize, frame: *const u64) -> Way {
+extern "C-unwind" fn enter(place: usize, frame: *const u64) -> Way {
     let original = ORIGINALS.get(place).map_or(0, |original| original.load(Ordering::Acquire));
     let words = guard(None, || {
         let function = description::get().functions.get(place)?;
-        call::enter(place as u16, function, frame as usize).then_some(function.words)
+        call::enter(place as u16, function, frame).then_some(function.words)
     });
     Way { original, words: words.map_or(-1, |words| words as isize) }
 }
 
 /// It is about to return.
-extern "C" fn exit(saved: *const Saved, frame: *const u64) {
+extern "C-unwind" fn exit(saved: *const Saved, frame: *const u64) {
     guard((), || {
         // SAFETY: what the code below has saved of this call, which has not returned; its words of the stack begin behind the saved rbp
         // and the return address.
-        unsafe { call::exit(&*saved, frame as usize, frame.add(2)) };
+        unsafe { call::exit(&*saved, frame, frame.add(2)) };
     });
 }
 
