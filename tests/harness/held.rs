@@ -26,8 +26,11 @@ impl HeldThread {
 
 impl Drop for HeldThread {
     fn drop(&mut self) {
-        // Nothing is to be done where the program has ended.
-        let _ = ask(self.0, libc::PTRACE_DETACH);
+        if ask(self.0, libc::PTRACE_DETACH).is_err() {
+            // The program has ended meanwhile. It is gone when its end has been taken notice of here.
+            // SAFETY: the status may be left out.
+            unsafe { libc::waitpid(self.0, std::ptr::null_mut(), libc::__WALL) };
+        }
     }
 }
 

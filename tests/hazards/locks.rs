@@ -1,5 +1,6 @@
 //! Many writers and readers of one file, also inside the writing process.
 
+use std::fs;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -121,7 +122,9 @@ fn what_a_call_waited_for_is_there_with_the_call_when_its_record_is_late() {
     assert!(begin.elapsed() < Duration::from_secs(8), "the fork waited for the thread that is held");
     let meanwhile = waited_for(&dir);
     drop(held);
+    dir.touch("end");
     running.finish().expect(0).expect_silent();
+    ["fork", "end"].iter().for_each(|name| fs::remove_file(dir.path(name)).unwrap());
     let trace = assert_clean(&dir, 1);
     let calls = trace.number("select count(*) from api where apiName = 'hipLaunchKernel'");
     assert_eq!(trace.number("select count(*) from ext_dispatch"), calls);

@@ -1,7 +1,7 @@
 // Threads that launch a kernel on a stream of their own and wait for the GPU, in one way after the other.
 //
 // Usage: waits THREADS ROUNDS
-//        waits THREADS fork    until there is a file `fork`: then forks, says so, and ends
+//        waits THREADS fork    until there is a file `fork`: then forks, says so, and ends when there is a file `end`
 #include "../../../fixtures/programs/check.h"
 
 #include <cstdlib>
@@ -45,4 +45,6 @@ int main(int argc, char **argv) {
     if (child == 0) _exit(0);
     if (child < 0 || waitpid(child, nullptr, 0) != child) return 1;
     std::printf("forked\n");
+    std::fflush(stdout);
+    while (access("end", F_OK)) usleep(1000);
 }

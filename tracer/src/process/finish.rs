@@ -22,7 +22,9 @@ const GLANCE: Duration = Duration::from_millis(1);
 
 /// Puts all that completed before the call into the file.
 pub(crate) fn flush(recorder: &'static Recorder) {
-    sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
+    sources::ALL.iter().for_each(|source| {
+        source.collect(Duration::from_secs(1));
+    });
     recorder.requests.flush(FLUSH_DEADLINE);
 }
 
@@ -41,7 +43,9 @@ pub(crate) fn drain(recorder: &'static Recorder, patience: Duration) -> u64 {
 /// Puts all that completed before the call into the file, and what comes after it into `filename`. False: no trace can be there,
 /// and nothing has changed.
 pub(crate) fn change_file(recorder: &'static Recorder, filename: Template) -> bool {
-    sources::ALL.iter().for_each(|source| source.collect(Duration::from_secs(1)));
+    sources::ALL.iter().for_each(|source| {
+        source.collect(Duration::from_secs(1));
+    });
     let was_on = recorder.switch.is_on();
     let changed = recorder.requests.change_file(recorder, filename, FLUSH_DEADLINE);
     if !was_on && recorder.switch.is_on() {
