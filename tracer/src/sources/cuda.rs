@@ -132,44 +132,42 @@ impl Source for Cuda {
         }
         facts::tell(add);
     }
-}
 
-/// The GPUs that CUDA has in this process; none before they are known.
-pub(crate) fn gpus() -> &'static [GpuFacts] {
-    device::gpus()
-}
-
-/// Versions of what stands between the program and these GPUs.
-pub(crate) fn versions() -> Vec<(&'static str, String)> {
-    let Some((cuda, cupti)) = attach::found() else { return Vec::new() };
-    let driver = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
-    let mut versions = vec![
-        ("cuda", format!("{}.{}", cuda / 1000, cuda % 1000 / 10)),
-        ("cupti", format!("{}, {}", cupti.version_text(), cupti.path.display())),
-    ];
-    if !driver.trim().is_empty() {
-        versions.push(("nvidia_driver", driver.trim().to_string()));
+    fn state(&self) -> Option<(&'static str, &'static str)> {
+        let word = match (attach::was_ever(), attach::refusal()) {
+            (true, _) => "attached",
+            (false, Some(_)) => "refused",
+            (false, None) if is_anothers() => "other",
+            (false, None) => "none",
+        };
+        Some(("cupti", word))
     }
-    versions
+
+    fn gpus(&self) -> Vec<GpuFacts> {
+        device::gpus().to_vec()
+    }
+
+    /// Versions of what is between the program and its GPUs.
+    fn versions(&self) -> Vec<(&'static str, String)> {
+        let Some((cuda, cupti)) = attach::found() else { return Vec::new() };
+        let driver = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
+        let mut versions = vec![
+            ("cuda", format!("{}.{}", cuda / 1000, cuda % 1000 / 10)),
+            ("cupti", format!("{}, {}", cupti.version_text(), cupti.path.display())),
+        ];
+        if !driver.trim().is_empty() {
+            versions.push(("nvidia_driver", driver.trim().to_string()));
+        }
+        versions
+    }
+
+    fn timing(&self) -> Option<&'static str> {
+        attach::was_ever().then_some("cupti")
+    }
 }
 
 /// Whether the driver is to load another tool.
 fn is_anothers() -> bool {
     let tool = std::env::var_os("CUDA_INJECTION64_PATH").filter(|tool| !tool.is_empty());
     tool.is_some_and(|tool| own_path().is_none_or(|own| tool.as_encoded_bytes() != own.to_bytes()))
-}
-
-/// Whether CUPTI times operations of this process.
-pub(crate) fn times() -> bool {
-    attach::was_ever()
-}
-
-/// What became of CUPTI, for `rpd record`.
-pub(crate) fn stage() -> &'static str {
-    match (attach::was_ever(), attach::refusal()) {
-        (true, _) => "attached",
-        (false, Some(_)) => "refused",
-        (false, None) if is_anothers() => "other",
-        (false, None) => "none",
-    }
 }

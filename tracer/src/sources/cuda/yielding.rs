@@ -6,11 +6,12 @@
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
+use rpd_preload::got::{self, GotEntry};
+
 use super::abi::{Status, SubscriberParameters, status};
 use super::library::Cupti;
 use super::{attach, collector, config};
 use crate::guard::guard;
-use crate::process::got::{self, GotEntry};
 
 /// How long the other profiler may be held up until all that CUPTI has is recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
