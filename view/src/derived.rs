@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Busy;
 use crate::counters::{Counter, Steps, Value};
-use crate::lanes::{Lanes, MOST, Order};
+use crate::layout::{Layout, MOST, Order};
 use crate::names::Kind;
 use crate::pyramid::{Pyramid, Spans};
 use crate::reading::prefixed;
@@ -39,7 +39,7 @@ const STREAM_WIDTH: usize = 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// A lane for each stream of each GPU.
+    /// A row for each stream of each GPU.
     Streams,
     /// For each marker, on each GPU, from the first start to the last end of what was launched inside of it.
     Markers,
@@ -221,19 +221,19 @@ impl Worked {
         first_row: u32,
     ) {
         spans.sort_unstable_by_key(|span| (span.start, u64::MAX - span.end, span.event));
-        let mut lanes = Lanes::new(order);
+        let mut subtracks = Layout::new(order);
         let mut picked: Vec<Picked> = Vec::new();
         let mut not_shown = 0;
         for span in &spans {
-            let lane = lanes.place(span.start, span.end);
-            if lane == MOST {
+            let subtrack = subtracks.place(span.start, span.end);
+            if subtrack == MOST {
                 not_shown += 1;
                 continue;
             }
-            if lane >= picked.len() {
-                picked.resize_with(lane + 1, Picked::default);
+            if subtrack >= picked.len() {
+                picked.resize_with(subtrack + 1, Picked::default);
             }
-            picked[lane].push(span);
+            picked[subtrack].push(span);
         }
         let busy = Busy::of_spans(spans.iter().map(|span| (span.start, span.end, span.event)));
         let busy = self.row_of_busy(busy, first_row);
@@ -283,8 +283,10 @@ impl<'a> Gpus<'a> {
         let mut of_track = FxHashMap::default();
         for group in timeline.groups.iter().filter(|group| group.is_gpu) {
             for row in group.tracks.iter().flat_map(|track| &track.rows) {
-                if let Some(Shown::Lane(lane)) = timeline.rows.get(*row as usize).map(|row| &row.shown) {
-                    of_track.insert(timeline.columns.lanes()[*lane].track, group.key.as_str());
+                if let Some(Shown::Subtrack(subtrack)) =
+                    timeline.rows.get(*row as usize).map(|row| &row.shown)
+                {
+                    of_track.insert(timeline.columns.subtracks()[*subtrack].track, group.key.as_str());
                 }
             }
         }
@@ -292,7 +294,7 @@ impl<'a> Gpus<'a> {
     }
 
     fn key(&self, op: u32) -> Option<&'a str> {
-        self.of_track.get(&self.timeline.lane(op).track).copied()
+        self.of_track.get(&self.timeline.subtrack(op).track).copied()
     }
 }
 
@@ -354,9 +356,9 @@ fn under(
     let gpus = Gpus::of(timeline);
     let columns = &timeline.columns;
     let mut found: FxHashMap<(u32, &str), Span> = FxHashMap::default();
-    let threads = columns.lanes().chunk_by(|one, other| one.track == other.track);
-    for lanes in threads.filter(|lanes| lanes[0].track < timeline.queues_from) {
-        let mut events: Vec<u32> = lanes.iter().flat_map(|lane| lane.events.clone()).collect();
+    let threads = columns.subtracks().chunk_by(|one, other| one.track == other.track);
+    for subtracks in threads.filter(|subtracks| subtracks[0].track < timeline.queues_from) {
+        let mut events: Vec<u32> = subtracks.iter().flat_map(|subtrack| subtrack.events.clone()).collect();
         events.sort_unstable_by_key(|event| {
             let (start, end) = columns.times(*event);
             (start, u64::MAX - end, *event)

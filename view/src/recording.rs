@@ -126,8 +126,8 @@ mod tests {
         };
         let spans = spans(0, &source, 500, &[session(facts)], &[2]);
         assert!(spans.iter().all(|span| span.group == "p7.2" && span.session == 3));
-        let told = |span: Span| (span.what, span.start_ns, span.duration_ns, span.text, span.is_vague);
-        spans.into_iter().map(told).collect()
+        let parts = |span: Span| (span.what, span.start_ns, span.duration_ns, span.text, span.is_vague);
+        spans.into_iter().map(parts).collect()
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::notes::Notes;
 use crate::text::escape;
 
 /// Stacks that are kept, and bytes of their names.
-const KEPT: (usize, usize) = (1 << 19, 24 << 20);
+const MOST_IN_MEMORY: (usize, usize) = (1 << 19, 24 << 20);
 
 /// Writes the stacks of `trace` to `out`; with `threads` they begin with their process and thread.
 ///
@@ -41,7 +41,7 @@ pub fn export(
         roots: Vec::new(),
         open: Vec::new(),
         now: 0,
-        kept: KEPT,
+        kept: MOST_IN_MEMORY,
     };
     begin_reading(trace.0)?;
     let exported = call_tree::walk(trace, options, notes, &mut stacks)?;

@@ -16,7 +16,7 @@ use super::timeline::begin_reading;
 use crate::notes::Notes;
 
 /// Bytes of names that are kept. A name that comes again later is in the file twice.
-const KEPT: usize = 48 << 20;
+const MOST_IN_MEMORY: usize = 48 << 20;
 
 /// Writes the trees of `trace`, which was named `name`, to `out`.
 ///
@@ -39,7 +39,7 @@ pub fn export(
         is_first_event: true,
         now: 0,
         element: Vec::new(),
-        kept: KEPT,
+        kept: MOST_IN_MEMORY,
     };
     profiles.element.extend_from_slice(
         b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"rpd\",\"name\":\"",

@@ -24,7 +24,7 @@ use crate::trace::{Strings, arguments, has_table};
 /// Parts of the run in the chart.
 const PARTS: u64 = 20;
 /// Allocations that are told one by one.
-const TOLD: usize = 10;
+const MOST_SHOWN: usize = 10;
 
 /// Where memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -439,7 +439,7 @@ impl Running {
         left.sort_by_key(|(bytes, change)| (Reverse(*bytes), change.time, change.id));
         self.found.left = left.len() as u64;
         self.found.left_bytes = self.bytes;
-        for (bytes, change) in left.into_iter().take(TOLD) {
+        for (bytes, change) in left.into_iter().take(MOST_SHOWN) {
             self.found.largest_left.push(Allocation {
                 function: strings.get(change.name)?.unwrap_or_default(),
                 tid: change.tid,

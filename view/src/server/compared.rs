@@ -86,12 +86,12 @@ impl Alignment {
         let at = |source: usize| -> Result<i64> {
             let letter = if source == 0 { 'A' } else { 'B' };
             let mut starts: Vec<u64> = Vec::new();
-            for lane in timeline.columns.lanes() {
-                if usize::from(timeline.source_of_track[lane.track as usize]) != source {
+            for subtrack in timeline.columns.subtracks() {
+                if usize::from(timeline.source_of_track[subtrack.track as usize]) != source {
                     continue;
                 }
-                let is_op = lane.track >= timeline.queues_from;
-                let events = lane.events.clone();
+                let is_op = subtrack.track >= timeline.queues_from;
+                let events = subtrack.events.clone();
                 match self.by {
                     By::Op if !is_op => (),
                     By::Marker => {

@@ -77,10 +77,10 @@ fn prose(out: &mut impl Write, text: &str, room: Option<usize>) -> io::Result<()
 pub(super) fn parted<'a>(shown: &Shown<'a>) -> (Vec<&'a Row>, Vec<&'a Row>) {
     let (totals, rows): (Vec<&Row>, Vec<&Row>) =
         shown.found.rows.iter().partition(|row| row.kind == Kind::Total);
-    let is_told = |row: &&Row| {
+    let is_summary = |row: &&Row| {
         shown.all || row.group.parse().is_ok_and(|group: usize| group <= GROUPS) || row.group == "run"
     };
-    let totals = totals.into_iter().filter(is_told).collect();
+    let totals = totals.into_iter().filter(is_summary).collect();
     (totals, rows.into_iter().filter(|row| shown.all || is_shown(row, shown.least_percent)).collect())
 }
 

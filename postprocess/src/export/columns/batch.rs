@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, DictionaryArray, NullArray, RecordBatch, RecordBatch
 use arrow_schema::Schema;
 
 use super::kind::Kind;
-use super::spool::{Kept, Value};
+use super::spool::{SpooledRows, Value};
 use crate::query::value::{hexadecimal, number};
 
 /// Rows of a batch.
@@ -80,7 +80,7 @@ impl Builder {
     }
 }
 
-impl Kept {
+impl SpooledRows {
     /// The next rows; None behind the last one.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ impl Compared {
 }
 
 /// Of two builds that ran by turns each ran in this many stretches at least.
-const STRETCHES: u64 = 5;
+const LEAST_TURNS: u64 = 5;
 
 /// Shares of calls that differ by more are told, in percent.
 const SHARE: f64 = 10.0;
@@ -81,7 +81,7 @@ const GAP: (f64, f64) = (2.0, 10_000.0);
 pub(super) fn compare(base: &Build, other: &Build, same_run: bool) -> Compared {
     let speedup = (base.median_ns > 0.0 && other.median_ns > 0.0).then(|| base.median_ns / other.median_ns);
     let together = together(&base.taken, &other.taken);
-    let by_turns = same_run && stretches(&together).iter().all(|stretches| *stretches >= STRETCHES);
+    let by_turns = same_run && turns(&together).iter().all(|turns| *turns >= LEAST_TURNS);
     let series = if by_turns {
         vec![together.clone()]
     } else {
@@ -131,7 +131,7 @@ fn together(base: &[SampledDispatch], other: &[SampledDispatch]) -> Series {
 }
 
 /// How often each of the two began, one being over.
-fn stretches(series: &Series) -> [u64; 2] {
+fn turns(series: &Series) -> [u64; 2] {
     let mut found = [0, 0];
     let mut last = None;
     for (side, _) in series {
@@ -145,7 +145,7 @@ fn stretches(series: &Series) -> [u64; 2] {
 
 /// What is to be said of two that did not run by turns.
 fn phases(base: &Build, together: &Series) -> Vec<String> {
-    let order = match (together.first(), stretches(together)) {
+    let order = match (together.first(), turns(together)) {
         (Some((Side::Base, _)), [1, 1]) => "the baseline ran first, this one after it",
         (Some((Side::Other, _)), [1, 1]) => "this one ran first, the baseline after it",
         _ => "they hardly ran by turns",

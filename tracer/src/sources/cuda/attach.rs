@@ -253,7 +253,7 @@ fn holder(cupti: &Cupti) -> String {
 
 /// What is to be recorded, and how.
 fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
-    let checked = |what: &str, told: abi::Status| match told {
+    let checked = |what: &str, answer: abi::Status| match answer {
         status::SUCCESS => Ok(()),
         other => Err(format!("{what}: {}", cupti.meaning(other))),
     };
@@ -290,8 +290,8 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
             // SAFETY: numbers that CUPTI itself has names for.
             numbers.iter().all(|cbid| unsafe { enable(*cbid, 1) } == status::SUCCESS)
         };
-        let is_told = numbers.is_empty() || single.is_some_and(|single| enable(single[place]));
-        if !is_told {
+        let is_enabled = numbers.is_empty() || single.is_some_and(|single| enable(single[place]));
+        if !is_enabled {
             // SAFETY: any kind may be asked for.
             checked("cuptiActivityEnable", unsafe { (cupti.enable)(all) })?;
         }

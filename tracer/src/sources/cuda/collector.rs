@@ -196,8 +196,8 @@ fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Dec
     unsafe { (attachment.cupti.flush_all)(flag) };
     let mut dropped = 0;
     // SAFETY: the buffers of the whole process, and a place for the number, which begins anew.
-    let told = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
-    if told == status::SUCCESS && dropped > 0 {
+    let answer = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
+    if answer == status::SUCCESS && dropped > 0 {
         recorder.counters.lose(Cause::CuptiFull, dropped as u64);
     }
     read(attachment, decoder);

@@ -1,9 +1,9 @@
-//! Where events of one track lie, so that none covers another: in lanes, from the top.
+//! Where events of one track lie, so that none covers another: in subtracks, from the top.
 //!
 //! A call lies below the calls that it is inside of. Operations of a queue are side by side, never inside each other: each takes the first
-//! lane that is free. Events come by start, of those with one start the longest first.
+//! subtrack that is free. Events come by start, of those with one start the longest first.
 
-/// Lanes of one track. What finds none lies in one more, in which events may cover each other.
+/// Subtracks of one track. What finds none lies in one more, in which events may cover each other.
 pub const MOST: usize = 255;
 
 /// How the events of a track lie to each other.
@@ -15,38 +15,38 @@ pub enum Order {
     FirstFree,
 }
 
-/// The lanes of one track while its events are placed.
+/// The subtracks of one track while its events are placed.
 #[derive(Debug)]
-pub struct Lanes {
+pub struct Layout {
     order: Order,
-    /// Where the last event of each lane ends, ns.
+    /// Where the last event of each subtrack ends, ns.
     ends: Vec<u64>,
 }
 
-impl Lanes {
+impl Layout {
     /// None yet.
-    pub fn new(order: Order) -> Lanes {
-        Lanes { order, ends: Vec::new() }
+    pub fn new(order: Order) -> Layout {
+        Layout { order, ends: Vec::new() }
     }
 
-    /// The lane of the next event: from `start` to `end`, ns.
+    /// The subtrack of the next event: from `start` to `end`, ns.
     pub fn place(&mut self, start: u64, end: u64) -> usize {
         let above = match self.order {
             Order::FirstFree => 0,
             // The lowest of those that it is inside of.
             Order::Nested => {
                 let surrounds = |last: &u64| *last > start && *last >= end;
-                self.ends.iter().rposition(surrounds).map_or(0, |lane| lane + 1)
+                self.ends.iter().rposition(surrounds).map_or(0, |subtrack| subtrack + 1)
             }
         };
         let free = self.ends[above.min(self.ends.len())..].iter().position(|last| *last <= start);
-        let lane = free.map_or(self.ends.len().max(above), |lane| above + lane).min(MOST);
-        if lane == self.ends.len() {
+        let subtrack = free.map_or(self.ends.len().max(above), |subtrack| above + subtrack).min(MOST);
+        if subtrack == self.ends.len() {
             self.ends.push(end);
         } else {
-            self.ends[lane] = self.ends[lane].max(end);
+            self.ends[subtrack] = self.ends[subtrack].max(end);
         }
-        lane
+        subtrack
     }
 }
 
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
 
     fn placed(order: Order, events: &[(u64, u64)]) -> Vec<usize> {
-        let mut lanes = Lanes::new(order);
-        events.iter().map(|(start, end)| lanes.place(*start, *end)).collect()
+        let mut subtracks = Layout::new(order);
+        events.iter().map(|(start, end)| subtracks.place(*start, *end)).collect()
     }
 
     #[test]
@@ -70,17 +70,17 @@ mod tests {
     }
 
     #[test]
-    fn operations_take_the_first_free_lane() {
+    fn operations_take_the_first_free_subtrack() {
         assert_eq!(placed(Order::FirstFree, &[(0, 10), (5, 15), (11, 12), (12, 13)]), [0, 1, 0, 0]);
     }
 
     #[test]
-    fn what_finds_no_lane_shares_the_last() {
+    fn what_finds_no_subtrack_shares_the_last() {
         let events: Vec<_> = (0..1000).map(|start| (start, 2000)).collect();
         for order in [Order::FirstFree, Order::Nested] {
-            let lanes = placed(order, &events);
-            assert_eq!(lanes.iter().max(), Some(&MOST));
-            assert_eq!(lanes.iter().filter(|lane| **lane == MOST).count(), 1000 - MOST);
+            let subtracks = placed(order, &events);
+            assert_eq!(subtracks.iter().max(), Some(&MOST));
+            assert_eq!(subtracks.iter().filter(|subtrack| **subtrack == MOST).count(), 1000 - MOST);
         }
     }
 
@@ -93,21 +93,21 @@ mod tests {
             events.iter_mut().for_each(|event| event.1 += event.0);
             events.sort_by_key(|(start, end)| (*start, u64::MAX - end));
             let order = if nested { Order::Nested } else { Order::FirstFree };
-            let lanes = placed(order, &events);
+            let subtracks = placed(order, &events);
             for (at, (start, end)) in events.iter().enumerate() {
                 for before in 0..at {
                     let (_, other) = events[before];
-                    if lanes[before] == lanes[at] {
+                    if subtracks[before] == subtracks[at] {
                         prop_assert!(other <= *start);
                     }
                     if nested && other > *start && other >= *end {
-                        prop_assert!(lanes[before] < lanes[at]);
+                        prop_assert!(subtracks[before] < subtracks[at]);
                     }
                 }
                 if !nested {
-                    // No lane above it was free.
-                    for lane in 0..lanes[at] {
-                        let last = (0..at).filter(|other| lanes[*other] == lane).map(|other| events[other].1).max();
+                    // No subtrack above it was free.
+                    for subtrack in 0..subtracks[at] {
+                        let last = (0..at).filter(|other| subtracks[*other] == subtrack).map(|other| events[other].1).max();
                         prop_assert!(last.is_some_and(|last| last > *start));
                     }
                 }
