@@ -28,7 +28,7 @@ pub(crate) static ALL: &[&dyn Source] = &[
     &hsa::HsaSource,
     &hip::Hip,
     &cuda::Cuda,
-    &library::Library,
+    &library::LibraryCalls,
     &monitor::Monitor,
 ];
 

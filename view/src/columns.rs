@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::layout::{Layout, MOST, Order};
+use crate::layout::{Layout, MOST, Placement};
 use crate::pyramid::Spans;
 
 /// An event as it is read.
@@ -45,7 +45,7 @@ impl Columns {
     /// Puts events into subtracks. `order` says how those of each track lie; `ids` are the ids that the events name.
     ///
     /// Also gives the event of each id, u32::MAX for those that no event has.
-    pub fn of(mut raw: Vec<Raw>, ids: &[i64], order: &[Order]) -> (Columns, Vec<u32>) {
+    pub fn of(mut raw: Vec<Raw>, ids: &[i64], order: &[Placement]) -> (Columns, Vec<u32>) {
         raw.sort_unstable_by_key(|event| (event.track, event.start, u64::MAX - event.duration, event.id));
         let mut subtrack_of: Vec<u8> = Vec::with_capacity(raw.len());
         // How many events each subtrack of each track has.

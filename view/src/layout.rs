@@ -8,7 +8,7 @@ pub const MOST: usize = 255;
 
 /// How the events of a track lie to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum Placement {
     /// Calls of a thread: one is inside another.
     Nested,
     /// Operations of a queue: they overlap.
@@ -18,23 +18,23 @@ pub enum Order {
 /// The subtracks of one track while its events are placed.
 #[derive(Debug)]
 pub struct Layout {
-    order: Order,
+    order: Placement,
     /// Where the last event of each subtrack ends, ns.
     ends: Vec<u64>,
 }
 
 impl Layout {
     /// None yet.
-    pub fn new(order: Order) -> Layout {
+    pub fn new(order: Placement) -> Layout {
         Layout { order, ends: Vec::new() }
     }
 
     /// The subtrack of the next event: from `start` to `end`, ns.
     pub fn place(&mut self, start: u64, end: u64) -> usize {
         let above = match self.order {
-            Order::FirstFree => 0,
+            Placement::FirstFree => 0,
             // The lowest of those that it is inside of.
-            Order::Nested => {
+            Placement::Nested => {
                 let surrounds = |last: &u64| *last > start && *last >= end;
                 self.ends.iter().rposition(surrounds).map_or(0, |subtrack| subtrack + 1)
             }
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    fn placed(order: Order, events: &[(u64, u64)]) -> Vec<usize> {
+    fn placed(order: Placement, events: &[(u64, u64)]) -> Vec<usize> {
         let mut subtracks = Layout::new(order);
         events.iter().map(|(start, end)| subtracks.place(*start, *end)).collect()
     }
@@ -64,20 +64,20 @@ mod tests {
     #[test]
     fn calls_lie_below_those_that_they_are_inside_of() {
         let events = [(0, 10), (1, 2), (3, 6), (4, 5), (7, 9), (10, 12), (10, 11)];
-        assert_eq!(placed(Order::Nested, &events), [0, 1, 1, 2, 1, 0, 1]);
+        assert_eq!(placed(Placement::Nested, &events), [0, 1, 1, 2, 1, 0, 1]);
         // The second sticks out of the first; the third is inside of it.
-        assert_eq!(placed(Order::Nested, &[(0, 10), (5, 15), (11, 12)]), [0, 1, 2]);
+        assert_eq!(placed(Placement::Nested, &[(0, 10), (5, 15), (11, 12)]), [0, 1, 2]);
     }
 
     #[test]
     fn operations_take_the_first_free_subtrack() {
-        assert_eq!(placed(Order::FirstFree, &[(0, 10), (5, 15), (11, 12), (12, 13)]), [0, 1, 0, 0]);
+        assert_eq!(placed(Placement::FirstFree, &[(0, 10), (5, 15), (11, 12), (12, 13)]), [0, 1, 0, 0]);
     }
 
     #[test]
     fn what_finds_no_subtrack_shares_the_last() {
         let events: Vec<_> = (0..1000).map(|start| (start, 2000)).collect();
-        for order in [Order::FirstFree, Order::Nested] {
+        for order in [Placement::FirstFree, Placement::Nested] {
             let subtracks = placed(order, &events);
             assert_eq!(subtracks.iter().max(), Some(&MOST));
             assert_eq!(subtracks.iter().filter(|subtrack| **subtrack == MOST).count(), 1000 - MOST);
@@ -92,7 +92,7 @@ mod tests {
         ) {
             events.iter_mut().for_each(|event| event.1 += event.0);
             events.sort_by_key(|(start, end)| (*start, u64::MAX - end));
-            let order = if nested { Order::Nested } else { Order::FirstFree };
+            let order = if nested { Placement::Nested } else { Placement::FirstFree };
             let subtracks = placed(order, &events);
             for (at, (start, end)) in events.iter().enumerate() {
                 for before in 0..at {

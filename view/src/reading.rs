@@ -13,7 +13,7 @@ use crate::columns::{Busy, Columns, Raw};
 use crate::counters::{Counter, Steps, Value};
 use crate::derived::Derived;
 use crate::gathering::{Gathered, Gatherer, Progress, Queue, Read, Reading, SensorKey, Thread};
-use crate::layout::Order;
+use crate::layout::Placement;
 use crate::links::Links;
 use crate::names::Name;
 use crate::pyramid::Pyramid;
@@ -225,8 +225,8 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
             ranges[usize::from(is_op)].push(begin..ids.len());
         }
     }
-    let mut order = vec![Order::Nested; queues_from as usize];
-    order.resize(tracks.len(), Order::FirstFree);
+    let mut order = vec![Placement::Nested; queues_from as usize];
+    order.resize(tracks.len(), Placement::FirstFree);
     let (columns, event_of) = Columns::of(raw, &ids, &order);
 
     let mut pairs = Vec::new();

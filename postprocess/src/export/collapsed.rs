@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use super::Exported;
-use super::call_tree::{self, Frame, FrameNames, NO_CALL, Options, Thread, Trees};
+use super::call_tree::{self, Frame, FrameNames, NO_CALL, Thread, TreeOptions, Trees};
 use super::timeline::begin_reading;
 use crate::notes::Notes;
 use crate::text::escape;
@@ -26,7 +26,7 @@ const MOST_IN_MEMORY: (usize, usize) = (1 << 19, 24 << 20);
 /// written: then an [`std::io::Error`] is in the chain.
 pub fn export(
     trace: (&Connection, Version),
-    options: &Options,
+    options: &TreeOptions,
     threads: bool,
     notes: &dyn Notes,
     out: &mut (dyn Write + Send),

@@ -25,8 +25,8 @@ use rustc_hash::FxHashMap;
 use super::elements::Elements;
 use super::texts::TraceTexts;
 use super::timeline::events::{
-    Arrow, Call, Counter, Events, Facts, Format, Frame, Op, Owner, Place, Process, Sort, Track, TrackOwner,
-    Value,
+    Arrow, Call, Counter, Events, Facts, Frame, Op, Owner, Place, Process, Sort, TimelineFormat, Track,
+    TrackOwner, Value,
 };
 use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
 use crate::notes::Notes;
@@ -58,7 +58,7 @@ const HEAD: u64 = 1;
 /// Processes and threads are in the order that their descriptions say. Perfetto keeps this number for the root of all tracks.
 const ROOT: u64 = 0;
 
-impl Format for Perfetto {
+impl TimelineFormat for Perfetto {
     type Events = Packets;
 
     const SEPARATOR: &'static [u8] = b"";

@@ -9,7 +9,7 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::Exported;
-use super::call_tree::{self, Frame, FrameNames, Options, Thread, Trees};
+use super::call_tree::{self, Frame, FrameNames, Thread, TreeOptions, Trees};
 use super::json::{digits, escape_into};
 use super::section::Section;
 use super::timeline::begin_reading;
@@ -26,7 +26,7 @@ const MOST_IN_MEMORY: usize = 48 << 20;
 pub fn export(
     name: &str,
     trace: (&Connection, Version),
-    options: &Options,
+    options: &TreeOptions,
     notes: &dyn Notes,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported> {

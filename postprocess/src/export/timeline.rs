@@ -38,7 +38,7 @@ use crate::region::Region;
 use calls::write_calls;
 use counters::{write_depths, write_sensors};
 pub(super) use details::{Details, Launch, OpDetails, handle};
-use events::{Events, Facts, Format};
+use events::{Events, Facts, TimelineFormat};
 pub(super) use frames::graph_handle;
 use frames::write_frames;
 use ops::write_ops;
@@ -67,7 +67,7 @@ pub struct Exported {
 /// # Errors
 /// When the trace, or a temporary file, cannot be read, when a signal came (`notes`), or when `out` cannot be written: then an
 /// [`std::io::Error`] is in the chain.
-pub(super) fn write<F: Format>(
+pub(super) fn write<F: TimelineFormat>(
     file: &Path,
     (trace, version): (&Connection, Version),
     region: &Region,

@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
 use tempfile::SpooledTempFile;
 
-use super::kind::{Kind, Seen};
+use super::kind::{ColumnKind, Seen};
 use super::temporary;
 
 /// Memory of values; what is more goes to a file, bytes.
@@ -164,9 +164,11 @@ pub(super) struct SpooledRows {
 
 impl SpooledRows {
     /// The types of the columns; `declared` has those of columns without a value.
-    pub(super) fn kinds(&self, declared: impl Fn(usize) -> Option<Kind>) -> Vec<Kind> {
+    pub(super) fn kinds(&self, declared: impl Fn(usize) -> Option<ColumnKind>) -> Vec<ColumnKind> {
         let kinds = self.seen.iter().enumerate();
-        kinds.map(|(column, seen)| seen.kind().or_else(|| declared(column)).unwrap_or(Kind::Null)).collect()
+        kinds
+            .map(|(column, seen)| seen.kind().or_else(|| declared(column)).unwrap_or(ColumnKind::Null))
+            .collect()
     }
 
     /// Texts of a column that rows have by their places.

@@ -14,7 +14,7 @@ use crate::trace::op_kind::OpKind;
 use super::details::OpDetails;
 
 /// A format that timelines are written in.
-pub(in crate::export) trait Format: Sync {
+pub(in crate::export) trait TimelineFormat: Sync {
     /// What makes the events of it.
     type Events: Events + Send;
 

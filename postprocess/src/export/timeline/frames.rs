@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::events::{Events, Frame};
 use super::rows::{LaunchedOp, ordered};
 use super::subtracks::Subtracks;
-use super::tracks::{Gpus, Kind};
+use super::tracks::{Gpus, QueueTrackKind};
 use super::written::Output;
 use crate::pass::sorted::Sorter;
 use crate::trace::arguments;
@@ -179,7 +179,7 @@ pub(super) fn write_frames<E: Events>(
         }
         let times = (start, !not_end);
         let is_graph = is_graph == 1;
-        let kind = if is_graph { Kind::Graph } else { Kind::Marker };
+        let kind = if is_graph { QueueTrackKind::Graph } else { QueueTrackKind::Marker };
         let place = gpus.queue_track(queue, kind, subtracks.place(times), &mut output.events)?;
         let frame = Frame { place, gpu: gpus.place(queue).0, is_graph, times, text, ops };
         output.events.frame(&mut output.texts, &frame)?;

@@ -7,7 +7,7 @@ use super::details::Details;
 use super::events::{Events, Op, Place};
 use super::rows::OpRecord;
 use super::subtracks::Subtracks;
-use super::tracks::{Gpus, Hosts, Kind};
+use super::tracks::{Gpus, Hosts, QueueTrackKind};
 use super::written::Output;
 use crate::pass::sorted::Sorted;
 use crate::trace::op_kind::OpKind;
@@ -47,7 +47,7 @@ pub(super) fn write_ops<E: Events>(
                 }
             };
             let subtrack = subtracks.place(op.times());
-            place = gpus.queue_track(op.queue, Kind::Op, subtrack, &mut output.events)?;
+            place = gpus.queue_track(op.queue, QueueTrackKind::Op, subtrack, &mut output.events)?;
             let call = op.call().map(|(call, thread)| (call, hosts.ids(thread)));
             let slice = Op {
                 place,

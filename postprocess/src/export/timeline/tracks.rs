@@ -37,7 +37,7 @@ const COMMAND_WIDTH: usize = 120;
 
 /// What a track of a queue shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum QueueTrackKind {
     /// What ran for a marker.
     Marker,
     /// Launches of graphs.
@@ -46,13 +46,13 @@ pub(super) enum Kind {
     Op,
 }
 
-impl Kind {
+impl QueueTrackKind {
     /// What the names of such tracks have behind that of the queue.
     fn suffix(self) -> &'static str {
         match self {
-            Kind::Marker => " markers",
-            Kind::Graph => " graphs",
-            Kind::Op => "",
+            QueueTrackKind::Marker => " markers",
+            QueueTrackKind::Graph => " graphs",
+            QueueTrackKind::Op => "",
         }
     }
 }
@@ -88,7 +88,7 @@ struct Gpu {
 struct Queue {
     gpu: usize,
     queue: i64,
-    /// Numbers of its tracks, by [`Kind`].
+    /// Numbers of its tracks, by [`QueueTrackKind`].
     subtracks: [Vec<i64>; 3],
     /// Its place among the queues of its GPU.
     order: i64,
@@ -292,7 +292,7 @@ impl Gpus {
     pub(super) fn queue_track(
         &mut self,
         queue: u32,
-        kind: Kind,
+        kind: QueueTrackKind,
         subtrack: u32,
         events: &mut impl Events,
     ) -> Result<Place> {

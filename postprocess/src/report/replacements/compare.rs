@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::collect::Build;
-use super::interval::{Interval, LEAST, Series, Side, interval, median};
+use super::interval::{LEAST, Series, Side, SpeedupInterval, interval, median};
 use super::sample::SampledDispatch;
 
 /// Which build is faster, as far as the times show.
@@ -52,7 +52,7 @@ impl Serialize for BuildVerdict {
 pub(super) struct Compared {
     /// Median of the baseline over that of the build; none where one of them is 0.
     pub(super) speedup: Option<f64>,
-    pub(super) interval: Option<Interval>,
+    pub(super) interval: Option<SpeedupInterval>,
     /// The two ran by turns.
     pub(super) by_turns: bool,
     pub(super) verdict: BuildVerdict,
@@ -89,9 +89,8 @@ pub(super) fn compare(base: &Build, other: &Build, same_run: bool) -> Compared {
     };
     let of_sample = medians(&base.taken) / medians(&other.taken);
     // What is known of all calls stands in the middle of what the sample tells.
-    let interval = interval(&series).zip(speedup).map(|(Interval { low, high }, speedup)| Interval {
-        low: low * speedup / of_sample,
-        high: high * speedup / of_sample,
+    let interval = interval(&series).zip(speedup).map(|(SpeedupInterval { low, high }, speedup)| {
+        SpeedupInterval { low: low * speedup / of_sample, high: high * speedup / of_sample }
     });
     let verdict = match (speedup, interval) {
         (None, _) => BuildVerdict::TooShort,

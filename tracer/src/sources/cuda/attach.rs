@@ -253,7 +253,7 @@ fn holder(cupti: &Cupti) -> String {
 
 /// What is to be recorded, and how.
 fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
-    let checked = |what: &str, answer: abi::Status| match answer {
+    let checked = |what: &str, answer: abi::CuptiStatus| match answer {
         status::SUCCESS => Ok(()),
         other => Err(format!("{what}: {}", cupti.meaning(other))),
     };

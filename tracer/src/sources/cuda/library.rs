@@ -138,7 +138,7 @@ impl Cupti {
     }
 
     /// What a status means, in CUPTI's word and number.
-    pub(super) fn meaning(&self, status: abi::Status) -> String {
+    pub(super) fn meaning(&self, status: abi::CuptiStatus) -> String {
         let mut text = ptr::null();
         // SAFETY: a place for a text, which is a literal of CUPTI's.
         let text = unsafe {
