@@ -4,7 +4,8 @@
 //! never before.
 //!
 //! - `export`: what the driver calls; `config`, `filter`: what the user wants; `library`: libcuda and libcupti; `abi`: their interfaces
-//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `yielding`: or when another profiler asks for it
+//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `yielding`: or when another profiler asks for it;
+//!   `state`: whether it may be used
 //! - `buffers`: memory for CUPTI's records; `collector`: the thread that has them given back; `record` and `field`: what they say; `decode`: the
 //!   recorder's records of it
 //! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
@@ -29,6 +30,7 @@ mod kernel;
 mod library;
 mod modules;
 mod record;
+mod state;
 mod yielding;
 
 use std::time::{Duration, Instant};
@@ -65,7 +67,7 @@ impl Source for Cuda {
     }
 
     fn started(&self, recorder: &'static Recorder) {
-        attach::try_again();
+        state::apply(state::Event::RecordingStarted);
         attach::follow(recorder, false);
     }
 
@@ -101,7 +103,7 @@ impl Source for Cuda {
     }
 
     fn is_used(&self) -> bool {
-        attach::was_ever()
+        state::current().was_used()
     }
 
     fn causes_operations(&self) -> bool {
@@ -134,7 +136,7 @@ impl Source for Cuda {
     }
 
     fn state(&self) -> Option<(&'static str, &'static str)> {
-        let word = match (attach::was_ever(), attach::refusal()) {
+        let word = match (state::current().was_used(), attach::refusal()) {
             (true, _) => "attached",
             (false, Some(_)) => "refused",
             (false, None) if is_anothers() => "other",
@@ -162,7 +164,7 @@ impl Source for Cuda {
     }
 
     fn timing(&self) -> Option<&'static str> {
-        attach::was_ever().then_some("cupti")
+        state::current().was_used().then_some("cupti")
     }
 }
 
