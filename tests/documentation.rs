@@ -1,4 +1,5 @@
-//! README.md and docs/: the commands on the pages run, the links lead somewhere, every page is in the index.
+//! README.md and docs/: the commands on the pages run, the links lead somewhere, every page is in the index. Pages and code have no words that
+//! docs/glossary.md has others for.
 //!
 //! A fenced block `console` has commands behind `$ `, with their output below; a block `sh` is a script. What follows on the line of the
 //! fence says why a block is not run: ```` ```sh not run: needs PyTorch ````. The commands of a page run one after the other in a directory
@@ -374,6 +375,154 @@ fn pages_have_no_private_words() {
             found.extend(private.map(|word| format!("{page}:{number}: {word}")));
         }
     }
+    assert!(found.is_empty(), "words that docs/glossary.md has others for:\n{}", found.join("\n"));
+}
+
+/// Private words of code: anywhere in an identifier, in comments and in texts.
+const PRIVATE_EVERYWHERE: [&str; 11] = [
+    "door",
+    "doors",
+    "wish",
+    "wishes",
+    "harvest",
+    "harvested",
+    "twin",
+    "twins",
+    "despair",
+    "settle",
+    "settled",
+];
+/// Those that are plain English in a sentence: in identifiers only.
+const PRIVATE_IN_NAMES: [&str; 1] = ["told"];
+/// Those that are plain English in the name of a function or a variable too: in names of types and constants.
+const PRIVATE_IN_TYPES: [&str; 3] = ["kept", "way", "ways"];
+/// A lane is a work-item's place in a wavefront. Timelines have tracks and subtracks.
+const TIMELINES: [&str; 2] = ["view/", "postprocess/src/export/"];
+
+/// What code consists of, as far as words matter.
+#[derive(Clone, Copy)]
+enum Piece {
+    Name,
+    Comment,
+    Text,
+}
+
+/// The names, comments and texts of Rust or JavaScript.
+fn pieces(code: &str) -> Vec<(Piece, &str)> {
+    let mut found = vec![];
+    let mut rest = code;
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    while let Some(first) = rest.chars().next() {
+        let hashes = rest.strip_prefix('r').map_or(0, |rest| rest.len() - rest.trim_start_matches('#').len());
+        let (length, piece): (usize, Piece) = if rest.starts_with("//") {
+            (rest.find('\n').unwrap_or(rest.len()), Piece::Comment)
+        } else if rest.starts_with("/*") {
+            (rest.find("*/").map_or(rest.len(), |at| at + 2), Piece::Comment)
+        } else if first == 'r' && rest[1 + hashes..].starts_with('"') {
+            let end = format!("\"{}", "#".repeat(hashes));
+            let begin = hashes + 2;
+            (rest[begin..].find(&end).map_or(rest.len(), |at| begin + at + end.len()), Piece::Text)
+        } else if first == '"' || first == '`' {
+            let mut is_escaped = false;
+            let end = rest[1..].find(|c| {
+                let ends = c == first && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
+                ends
+            });
+            (end.map_or(rest.len(), |at| at + 2), Piece::Text)
+        } else if rest.starts_with("'\"'") || rest.starts_with("b'\"'") {
+            (rest.find('"').unwrap_or(0) + 2, Piece::Text)
+        } else if is_name(first) {
+            (rest.find(|c| !is_name(c)).unwrap_or(rest.len()), Piece::Name)
+        } else {
+            rest = &rest[first.len_utf8()..];
+            continue;
+        };
+        found.push((piece, &rest[..length]));
+        rest = &rest[length..];
+    }
+    found
+}
+
+/// The words of an identifier, in lower case: `KeptTexts`, `is_kept` and `KEPT` have `kept`.
+fn words_of_name(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() && was_lower {
+            words.push(String::new());
+        }
+        was_lower = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| c != '_') {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+/// The private words of a file's code. Options, variables and facts that still have one in their names are each one word.
+fn private_words(path: &str, code: &str) -> Vec<String> {
+    let is_timeline = TIMELINES.iter().any(|folder| path.starts_with(folder));
+    let is_private =
+        |word: &str| PRIVATE_EVERYWHERE.contains(&word) || is_timeline && matches!(word, "lane" | "lanes");
+    let in_sentence = |text: &str| -> Vec<String> {
+        let outside: String = text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+        let words = outside.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-'));
+        words.map(str::to_lowercase).filter(|word| is_private(word)).collect()
+    };
+    let in_name = |name: &str| -> Vec<String> {
+        let is_type = name.starts_with(char::is_uppercase);
+        let is_one = |word: &String| {
+            is_private(word)
+                || PRIVATE_IN_NAMES.contains(&word.as_str())
+                || is_type && PRIVATE_IN_TYPES.contains(&word.as_str())
+        };
+        if words_of_name(name).iter().any(is_one) { vec![name.to_string()] } else { vec![] }
+    };
+    let of_piece = |(piece, text): (Piece, &str)| match piece {
+        Piece::Name => in_name(text),
+        Piece::Comment => in_sentence(text),
+        // The address of a timeline has had `lanes=` from the first.
+        Piece::Text if is_timeline => in_sentence(text).into_iter().filter(|word| word != "lanes").collect(),
+        Piece::Text => in_sentence(text),
+    };
+    pieces(code).into_iter().flat_map(of_piece).collect()
+}
+
+/// The Rust and the JavaScript of the tree, by their paths from the root.
+fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap_or_default();
+        if name == "target" || name.starts_with('.') || path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if name.ends_with(".rs") || name.ends_with(".mjs") {
+            let place = path.strip_prefix(root()).unwrap().to_str().unwrap().to_string();
+            found.push((place, fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn code_has_no_private_words() {
+    let code = "// A door, `--hip-door`.\nlet is_told = r#\"twins \\\"#; /* a wish */ struct KeptTexts; kept('\"', \"hip_door\"); lane";
+    assert_eq!(private_words("cli/a.rs", code), ["door", "is_told", "twins", "wish", "KeptTexts"]);
+    assert_eq!(private_words("view/a.rs", "lane(\"lanes=\") // lanes"), ["lane", "lanes"]);
+    let mut all = vec![];
+    sources(root(), &mut all);
+    assert!(all.len() > 500, "{} files", all.len());
+    // This file names them.
+    let own = Path::new(file!()).file_name().unwrap().to_str().unwrap();
+    all.retain(|(path, _)| *path != format!("tests/{own}"));
+    let found: Vec<String> = all
+        .iter()
+        .flat_map(|(path, code)| {
+            private_words(path, code).into_iter().map(move |word| format!("{path}: {word}"))
+        })
+        .collect();
     assert!(found.is_empty(), "words that docs/glossary.md has others for:\n{}", found.join("\n"));
 }
 

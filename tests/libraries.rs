@@ -99,8 +99,8 @@ fn counted(run: Run<'_>, dir: &Dir, what: &str, refused: &[&str]) -> (Ran, Vec<S
     ran.expect(0);
     let trace = dir.trace("trace.rpd");
     trace.check_integrity();
-    let told = |line: &&str| line.contains("is not counted on GPU");
-    for line in ran.stderr.lines().filter(told) {
+    let is_note = |line: &&str| line.contains("is not counted on GPU");
+    for line in ran.stderr.lines().filter(is_note) {
         assert!(refused.iter().any(|reason| line.contains(reason)), "{line}");
     }
     let launched: Vec<(String, i64)> = trace.rows(

@@ -123,9 +123,9 @@ fn a_program_on_two_targets() {
     let (rpd, file) = (rpd(), dir.path("trace.rpd"));
     tool(rpd.to_str().unwrap(), &["check", file.to_str().unwrap()]);
     // Those that were in memory alone are found where they were saved.
-    let told =
+    let output =
         tool(rpd.to_str().unwrap(), &["code", "--args", "--kernel", "^scale$", file.to_str().unwrap()]);
-    assert!(told.contains("global_buffer"), "{told}");
+    assert!(output.contains("global_buffer"), "{output}");
     let ran = command(&rpd).args(["code".as_ref(), file.as_os_str()]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stderr), "", "each is found");
 }
@@ -339,8 +339,8 @@ fn candidates_of_a_kernel_cache() {
     let shown = |options: &[&str], file: &Path| {
         let arguments =
             [&["code", "--json", "--kernel", "^scale"], options, &[file.to_str().unwrap()]].concat();
-        let told = tool(rpd().to_str().unwrap(), &arguments);
-        serde_json::from_str::<Vec<serde_json::Value>>(&told).unwrap().remove(0)
+        let output = tool(rpd().to_str().unwrap(), &arguments);
+        serde_json::from_str::<Vec<serde_json::Value>>(&output).unwrap().remove(0)
     };
     let of_trace = shown(&["--args"], &dir.path("trace.rpd"));
     let path = dir.path("cache/scale.hsaco");

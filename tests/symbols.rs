@@ -174,7 +174,7 @@ fn functions_that_were_looked_up_are_the_linked_ones() {
 }
 
 #[test]
-fn a_door_that_is_not_there_is_one_line() {
+fn a_source_of_calls_that_is_not_there_is_one_line() {
     let dir = Dir::new();
     let run = Run::new(&dir, program("look_up")).recorded(Loading::Preload).env("RPDT_HIP_CALLS", "symbols");
     let ran = run.run();

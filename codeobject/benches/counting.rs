@@ -12,7 +12,7 @@ use rpd_codeobject::counting::{Options, Variant, rewrite};
 
 const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/librocrand.so.1";
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/counting-gfx906-o0.co");
-const WAYS: [(&str, Variant, bool); 5] = [
+const VARIANTS: [(&str, Variant, bool); 5] = [
     ("waves, vector unit", Variant::Waves, false),
     ("waves, scalar unit", Variant::Waves, true),
     ("waves and work-items", Variant::Lanes, false),
@@ -33,7 +33,7 @@ fn main() {
         let bytes = std::fs::read(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
         let parts = code_objects(&bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
         println!("{file}");
-        for (name, variant, scalar_first) in WAYS {
+        for (name, variant, scalar_first) in VARIANTS {
             let options = Options { variant, scalar_first, slots: 4, ..Options::default() };
             let all = || {
                 let made = parts.iter().filter_map(|part| rewrite(&part.bytes, &options, &|_| true).ok());

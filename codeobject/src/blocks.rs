@@ -222,7 +222,7 @@ impl Code {
     }
 
     /// Where control goes on from an instruction within the function: the next one, and the target.
-    fn ways(&self, place: usize) -> (bool, Option<usize>) {
+    fn successors(&self, place: usize) -> (bool, Option<usize>) {
         let target = self.decoded[place].target.and_then(|target| self.place(target));
         match self.decoded[place].control() {
             Control::Next => (true, None),
@@ -249,7 +249,7 @@ impl Code {
                 if decoded.instruction.is_none() {
                     return Err(Obstacle::UnknownInstruction { address, word: decoded.word });
                 }
-                let (goes_on, to) = self.ways(place);
+                let (goes_on, to) = self.successors(place);
                 match (decoded.control(), decoded.target) {
                     (Control::Unfollowed(name), _) => return Err(Obstacle::Unfollowed { name, address }),
                     (Control::Branch(_) | Control::Conditional(_), Some(target)) if to.is_none() => {

@@ -76,7 +76,7 @@ impl ControlChange {
 
 /// How control goes on behind a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum EdgeKind {
     /// To the next instruction, which something else branches to.
     FallThrough,
     /// Always to the target.
@@ -99,20 +99,20 @@ pub enum Way {
     RunsOut,
 }
 
-impl Way {
+impl EdgeKind {
     /// Its name: `fallthrough`, `not-taken`.
     pub fn name(self) -> &'static str {
         match self {
-            Way::FallThrough => "fallthrough",
-            Way::Branch => "branch",
-            Way::Taken => "taken",
-            Way::NotTaken => "not-taken",
-            Way::Call => "call",
-            Way::Return => "return",
-            Way::Indirect => "indirect",
-            Way::IndirectCall => "indirect-call",
-            Way::End => "end",
-            Way::RunsOut => "runs-out",
+            EdgeKind::FallThrough => "fallthrough",
+            EdgeKind::Branch => "branch",
+            EdgeKind::Taken => "taken",
+            EdgeKind::NotTaken => "not-taken",
+            EdgeKind::Call => "call",
+            EdgeKind::Return => "return",
+            EdgeKind::Indirect => "indirect",
+            EdgeKind::IndirectCall => "indirect-call",
+            EdgeKind::End => "end",
+            EdgeKind::RunsOut => "runs-out",
         }
     }
 }
@@ -132,7 +132,7 @@ pub enum FlowTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowEdge {
     /// How.
-    pub way: Way,
+    pub kind: EdgeKind,
     /// Where to.
     pub to: FlowTarget,
 }
@@ -192,11 +192,11 @@ impl<'s, 't> FunctionFlow<'s, 't> {
     }
 
     /// The blocks as stretches of steps. A target in the middle of an instruction begins none.
-    fn stretches(&self) -> Vec<Range<usize>> {
+    fn ranges(&self) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             match found.last_mut() {
-                Some(stretch) if !self.leaders.contains(&step.address) => stretch.end = index + 1,
+                Some(range) if !self.leaders.contains(&step.address) => range.end = index + 1,
                 _ => found.push(index..index + 1),
             }
         }
@@ -211,7 +211,7 @@ impl<'s, 't> FunctionFlow<'s, 't> {
         for (from, block) in blocks.iter().enumerate() {
             for edge in &block.edges {
                 if let FlowTarget::Block(to) = edge.to {
-                    sources[to].push(if edge.way == Way::Return { usize::MAX } else { from });
+                    sources[to].push(if edge.kind == EdgeKind::Return { usize::MAX } else { from });
                 }
             }
         }
@@ -238,11 +238,11 @@ impl<'s, 't> FunctionFlow<'s, 't> {
     }
 
     fn blocks(&self) -> Vec<FlowBlock> {
-        let stretches = self.stretches();
-        let places: BTreeMap<u64, usize> = stretches
+        let ranges = self.ranges();
+        let places: BTreeMap<u64, usize> = ranges
             .iter()
             .enumerate()
-            .map(|(place, stretch)| (self.steps[stretch.start].address, place))
+            .map(|(place, range)| (self.steps[range.start].address, place))
             .collect();
         let to = |address: u64| match places.get(&address) {
             Some(block) => FlowTarget::Block(*block),
@@ -252,34 +252,34 @@ impl<'s, 't> FunctionFlow<'s, 't> {
         let block = |steps: Range<usize>| {
             let last = steps.end - 1;
             let step = &self.steps[last];
-            let go = |way| FlowEdge { way, to: to(step.target()) };
-            let unknown = |way| FlowEdge { way, to: FlowTarget::Unknown };
-            let next = |way| match step.next() == end {
-                true => FlowEdge { way: Way::RunsOut, to: FlowTarget::Address(end) },
-                false => FlowEdge { way, to: to(step.next()) },
+            let go = |kind| FlowEdge { kind, to: to(step.target()) };
+            let unknown = |kind| FlowEdge { kind, to: FlowTarget::Unknown };
+            let next = |kind| match step.next() == end {
+                true => FlowEdge { kind: EdgeKind::RunsOut, to: FlowTarget::Address(end) },
+                false => FlowEdge { kind, to: to(step.next()) },
             };
             let resolved = self.resolved.get(&last).map(|target| to(*target));
             let edges = match (self.controls[last], resolved) {
-                (None, _) => vec![next(Way::FallThrough)],
-                (Some(ControlChange::Branch), _) => vec![go(Way::Branch)],
-                (Some(ControlChange::Conditional), _) => vec![go(Way::Taken), next(Way::NotTaken)],
-                (Some(ControlChange::Call), _) => vec![go(Way::Call), next(Way::Return)],
+                (None, _) => vec![next(EdgeKind::FallThrough)],
+                (Some(ControlChange::Branch), _) => vec![go(EdgeKind::Branch)],
+                (Some(ControlChange::Conditional), _) => vec![go(EdgeKind::Taken), next(EdgeKind::NotTaken)],
+                (Some(ControlChange::Call), _) => vec![go(EdgeKind::Call), next(EdgeKind::Return)],
                 (Some(ControlChange::IndirectCall), None) => {
-                    vec![unknown(Way::IndirectCall), next(Way::Return)]
+                    vec![unknown(EdgeKind::IndirectCall), next(EdgeKind::Return)]
                 }
                 (Some(ControlChange::IndirectCall), Some(to)) => {
-                    vec![FlowEdge { way: Way::Call, to }, next(Way::Return)]
+                    vec![FlowEdge { kind: EdgeKind::Call, to }, next(EdgeKind::Return)]
                 }
-                (Some(ControlChange::Indirect), None) => vec![unknown(Way::Indirect)],
-                (Some(ControlChange::Indirect), Some(to)) => vec![FlowEdge { way: Way::Branch, to }],
+                (Some(ControlChange::Indirect), None) => vec![unknown(EdgeKind::Indirect)],
+                (Some(ControlChange::Indirect), Some(to)) => vec![FlowEdge { kind: EdgeKind::Branch, to }],
                 (Some(ControlChange::IndirectConditional), _) => {
-                    vec![unknown(Way::Indirect), next(Way::NotTaken)]
+                    vec![unknown(EdgeKind::Indirect), next(EdgeKind::NotTaken)]
                 }
-                (Some(ControlChange::End), _) => vec![unknown(Way::End)],
+                (Some(ControlChange::End), _) => vec![unknown(EdgeKind::End)],
             };
             FlowBlock { steps, edges }
         };
-        stretches.into_iter().map(block).collect()
+        ranges.into_iter().map(block).collect()
     }
 }
 

@@ -34,7 +34,7 @@ const REFUSED: [(&str, &str); 5] = [
     ("jumps_anywhere", "indirect branch"),
     ("unknown", "unknown instruction 0xfc000000"),
 ];
-const WAYS: [(Variant, bool); 5] = [
+const VARIANTS: [(Variant, bool); 5] = [
     (Variant::Waves, false),
     (Variant::Waves, true),
     (Variant::Lanes, false),
@@ -292,7 +292,7 @@ fn counters_are_what_was_executed() {
     for (file, target) in OBJECTS {
         let object = bytes(file);
         let mut plain_runs: HashMap<String, Outcome> = HashMap::new();
-        for (variant, scalar_first) in WAYS {
+        for (variant, scalar_first) in VARIANTS {
             for branch_limit in [40, 100, 200, 1 << 15] {
                 let options = Options { variant, scalar_first, slots: 2, branch_limit };
                 let made = rewrite(&object, &options, &|_| true).unwrap();
@@ -315,10 +315,10 @@ fn counters_are_what_was_executed() {
                     for block in &made.blocks[kernel.blocks.clone()] {
                         let (waves, lanes) = executed(&made, &counted.counts, block.start);
                         let counter = block.counter as usize;
-                        let told = format!("{named}: block {:#x}", block.start);
-                        assert_eq!(counted.counters[counter], waves, "{told}");
+                        let place = format!("{named}: block {:#x}", block.start);
+                        assert_eq!(counted.counters[counter], waves, "{place}");
                         if variant == Variant::Lanes {
-                            assert_eq!(counted.counters[counter + 1], lanes, "{told}: lanes");
+                            assert_eq!(counted.counters[counter + 1], lanes, "{place}: lanes");
                         }
                         // Called by an instruction that writes the pair which it reads.
                         if made.functions[block.function as usize] != "multiplies" {
@@ -331,7 +331,7 @@ fn counters_are_what_was_executed() {
                             assert_eq!(
                                 (waves, lanes),
                                 (before.executions, before.lanes),
-                                "{told}: the original"
+                                "{place}: the original"
                             );
                         }
                         compared += usize::from(waves > 0);
@@ -369,7 +369,7 @@ fn code_is_the_originals_but_for_what_counts() {
     ] {
         let object = bytes(file);
         let mut found = Faithful::default();
-        for (variant, scalar_first) in WAYS {
+        for (variant, scalar_first) in VARIANTS {
             for branch_limit in [40, 1 << 15] {
                 let options = Options { variant, scalar_first, slots: 1, branch_limit };
                 found.add(&object, &rewrite(&object, &options, &|_| true).unwrap());
@@ -470,7 +470,7 @@ fn preloaded_arguments_have_an_entry_of_their_own() {
 /// Executed instructions, the interpreter's time and bytes of code, each with counting against without: what docs/architecture.md says.
 #[test]
 fn costs() {
-    for (variant, scalar_first) in WAYS {
+    for (variant, scalar_first) in VARIANTS {
         let (mut executed, mut bytes_of_code, mut times) = (Vec::new(), (0, 0), Vec::new());
         for (file, target) in OBJECTS.into_iter().filter(|(file, _)| !file.contains("asm")) {
             let object = bytes(file);

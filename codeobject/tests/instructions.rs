@@ -151,18 +151,18 @@ fn instructions_are_what_llvm_disassembles() {
         for function in functions(&object).expect("functions") {
             let end = function.address + function.code.len() as u64;
             for (address, Shown { text, words }) in shown.range(function.address..end) {
-                let told = format!("{} {address:#x}: {text}", path.display());
+                let place = format!("{} {address:#x}: {text}", path.display());
                 if text.starts_with(".long") {
                     continue;
                 }
                 let instruction = Instruction::decode(words[0], words.get(1).copied())
-                    .unwrap_or_else(|| panic!("{told}: unknown"));
-                assert_eq!(instruction.length as usize, words.len() * 4, "{told}");
-                assert_eq!(instruction.class(), class(text), "{told}");
+                    .unwrap_or_else(|| panic!("{place}: unknown"));
+                assert_eq!(instruction.length as usize, words.len() * 4, "{place}");
+                assert_eq!(instruction.class(), class(text), "{place}");
                 let (scalar, vector) = named(text);
                 let registers = instruction.registers();
-                assert!(registers.scalar >= scalar, "{told}: {registers:?}");
-                assert!(registers.vector >= vector || registers.is_vector_open, "{told}: {registers:?}");
+                assert!(registers.scalar >= scalar, "{place}: {registers:?}");
+                assert!(registers.vector >= vector || registers.is_vector_open, "{place}: {registers:?}");
                 compared += 1;
                 wider += usize::from(registers.scalar > scalar || registers.vector > vector);
             }
@@ -246,7 +246,7 @@ fn what_is_made_can_be_disassembled() {
         ] {
             let options = Options { variant, scalar_first, branch_limit, slots: 2 };
             let made = rewrite(&object, &options, &|_| true).expect("counting kernels");
-            let told = |address: u64| format!("{} {variant:?} {address:#x}", path.display());
+            let place = |address: u64| format!("{} {variant:?} {address:#x}", path.display());
             let elf = goblin::elf::Elf::parse(&made.object).expect("an ELF file");
             let load = elf.program_headers.iter().rfind(|header| header.p_type == 1).expect("a segment");
             let processor = processor(&path);
@@ -259,11 +259,11 @@ fn what_is_made_can_be_disassembled() {
             let highest =
                 highest.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1))).expect("kernels");
             for (new, length, _) in made.map.stretches() {
-                assert!(shown.contains_key(&(new - first)), "{}: no instruction begins", told(new));
+                assert!(shown.contains_key(&(new - first)), "{}: no instruction begins", place(new));
                 for (address, new) in shown.range(new - first..new + length - first) {
-                    assert!(!new.text.starts_with(".long"), "{}: {}", told(*address), new.text);
+                    assert!(!new.text.starts_with(".long"), "{}: {}", place(*address), new.text);
                     let (scalar, vector) = named(&new.text);
-                    assert!(scalar <= highest.0 && vector <= highest.1, "{}: {}", told(*address), new.text);
+                    assert!(scalar <= highest.0 && vector <= highest.1, "{}: {}", place(*address), new.text);
                     compared += 1;
                 }
             }

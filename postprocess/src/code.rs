@@ -9,7 +9,9 @@ mod trace;
 mod triton;
 
 pub use file::{FoundObject, code_objects, each_object, is_cubin, is_database};
-pub use kernel::{Assumed, Candidate, Fit, KernelArgument, KernelFacts, KernelNeeds, Launches, work_items};
+pub use kernel::{
+    Assumed, BuildLaunches, Candidate, Fit, KernelArgument, KernelFacts, KernelNeeds, work_items,
+};
 pub use kernel_objects::KernelObjects;
 pub use listing::{BasicBlock, ListedEdge, ListedInstruction, Lister, Listing, NoListing};
 pub use trace::{BuildObject, TraceCode};

@@ -37,8 +37,8 @@ use crate::text;
 use crate::trace::layout::{Layout, same};
 use input::Input;
 use node::Moved;
+pub use plan::MergeOptions;
 use plan::MergePlan;
-pub use plan::Options;
 use tables::Tables;
 
 /// What was merged.
@@ -75,7 +75,7 @@ pub struct MergedPart {
 ///
 /// # Errors
 /// What failed and what to do about it; the traces are as they were, and nothing is left of a new one.
-pub fn merge(out: &Path, files: &[PathBuf], options: &Options, notes: &SharedNotes) -> Result<Merged> {
+pub fn merge(out: &Path, files: &[PathBuf], options: &MergeOptions, notes: &SharedNotes) -> Result<Merged> {
     let inputs: Vec<Input> = files.iter().map(|file| Input::of(file)).collect::<Result<_>>()?;
     distinct(out, &inputs)?;
     let plan = MergePlan::of(&inputs, options)?;

@@ -42,7 +42,7 @@ use window::Window;
 
 /// Where the result goes.
 #[derive(Debug, Clone, Copy)]
-pub enum Output<'a> {
+pub enum TrimOutput<'a> {
     /// Into a new file.
     New(&'a Path),
     /// Into the trace's own place.
@@ -61,16 +61,16 @@ pub struct Trimmed {
     /// The window; an edge that was not named is that of the span.
     pub window: Span,
     /// Calls and markers.
-    pub calls: Share,
+    pub calls: Proportion,
     /// GPU operations.
-    pub operations: Share,
+    pub operations: Proportion,
     /// What went altogether, and why.
     pub dropped: Vec<String>,
 }
 
 /// So many of so many.
 #[derive(Debug, Serialize)]
-pub struct Share {
+pub struct Proportion {
     /// Those that stay.
     pub kept: u64,
     /// All that there were.
@@ -81,15 +81,15 @@ pub struct Share {
 ///
 /// # Errors
 /// What failed and what to do about it; the trace is as it was, and nothing is left of a new one.
-pub fn trim(file: &Path, output: Output<'_>, range: &TimeRange, notes: &SharedNotes) -> Result<Trimmed> {
+pub fn trim(file: &Path, output: TrimOutput<'_>, range: &TimeRange, notes: &SharedNotes) -> Result<Trimmed> {
     let place = match output {
-        Output::New(out) => TracePlace::New(out),
-        Output::InPlace => TracePlace::Of(file),
-        Output::None => {
+        TrimOutput::New(out) => TracePlace::New(out),
+        TrimOutput::InPlace => TracePlace::Of(file),
+        TrimOutput::None => {
             return TrimChoice::of(file, &SourceTrace::open(file)?, range).map(|choice| choice.trimmed);
         }
     };
-    if matches!(output, Output::InPlace)
+    if matches!(output, TrimOutput::InPlace)
         && let Some(obstacle) = obstacle(file, &SourceTrace::open(file)?)?
     {
         bail!("{} is as it was: {obstacle}", file.display());
@@ -114,14 +114,14 @@ pub fn trim(file: &Path, output: Output<'_>, range: &TimeRange, notes: &SharedNo
         let CopiedRows { dropped, rows } = making.with(&source.path, || copy.run())?;
         trimmed.dropped = dropped;
         // Who came in the meantime would go on writing into a file that has no name any more.
-        if matches!(output, Output::InPlace)
+        if matches!(output, TrimOutput::InPlace)
             && let Some(obstacle) = obstacle(file, &source)?
         {
             bail!(obstacle);
         }
         Ok((trimmed, Announced { version: source.version, rows }))
     })?;
-    if matches!(output, Output::InPlace) {
+    if matches!(output, TrimOutput::InPlace) {
         rpd_schema::remove_notes(file, &beside);
     }
     Ok(trimmed)
@@ -182,8 +182,9 @@ impl TrimChoice {
         let span = window::span(trace)?;
         let window = Window::resolve(trace, source.version, span, range)?;
         let selection = Selection::of(trace, window)?;
-        let share =
-            |kept, table| -> rusqlite::Result<Share> { Ok(Share { kept, of: row_count(trace, table)? }) };
+        let share = |kept, table| -> rusqlite::Result<Proportion> {
+            Ok(Proportion { kept, of: row_count(trace, table)? })
+        };
         let trimmed = Trimmed {
             file: file.to_string_lossy().into_owned(),
             span,

@@ -8,7 +8,7 @@
 //!
 //! In the process:
 //! - [`library`]: where this library is, and which others are loaded; [`loaded`]: functions of those by name; [`next`]: the function behind
-//!   one that is interposed
+//!   one that is interposed; [`got`]: calls of libraries that have bound their functions already
 //! - [`environment`]: variables for the program's children; [`tools_list`]: the list of libraries that the HSA runtime loads
 //! - [`threads`]: our own threads; [`errands`]: work for one that comes and goes; [`fork`]: what a fork must not happen in
 //!
@@ -19,6 +19,7 @@ pub mod clock;
 pub mod environment;
 pub mod errands;
 pub mod fork;
+pub mod got;
 pub mod guard;
 pub mod library;
 pub mod loaded;

@@ -15,7 +15,7 @@ use rpd_simgpu::counts::{self, KernelCounts};
 use crate::harness::{Dir, Loading, Ran, Run, Trace, aql_code_object, program};
 
 /// What the recorder may be asked for: RPDT_COUNT_BLOCKS, and what it makes of that.
-const WAYS: [(&str, Variant, bool); 5] = [
+const VARIANTS: [(&str, Variant, bool); 5] = [
     ("count", Variant::Waves, false),
     ("count,scalar", Variant::Waves, true),
     ("lanes", Variant::Lanes, false),
@@ -181,19 +181,19 @@ fn compare<'a>(
     run: impl Fn(&'a Dir) -> Run<'a>,
     dir: &'a Dir,
     plain: &Ran,
-    way: usize,
+    number: usize,
     reach: u32,
 ) -> (usize, usize) {
-    let (what, variant, scalar_first) = WAYS[way];
+    let (what, variant, scalar_first) = VARIANTS[number];
     let options = Options { variant, scalar_first, slots: SLOTS, branch_limit: reach };
     let run = run(dir).recorded(Loading::Preload).env("SIMGPU_COUNTS", dir.path("counts")).config(LATE);
     let run =
         run.env("RPDT_SAVE_CODE", dir.path("code")).env("RPDT_COUNT_BLOCKS", format!("{what},reach={reach}"));
     let ran = run.run();
-    let told = format!("{what}, reach {reach}: {ran}");
-    assert_eq!((ran.status, &ran.stdout), (plain.status, &plain.stdout), "{told}");
+    let context = format!("{what}, reach {reach}: {ran}");
+    assert_eq!((ran.status, &ran.stdout), (plain.status, &plain.stdout), "{context}");
     let is_refusal = |line: &str| line.contains("is not counted on GPU");
-    assert!(ran.stderr.lines().all(is_refusal), "{told}");
+    assert!(ran.stderr.lines().all(is_refusal), "{context}");
     let saved = fs::read_dir(dir.path("code")).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
     let objects: Vec<Object> = saved.filter_map(|bytes| Object::new(&bytes, &options)).collect();
     let mut executed = Blocks::new();
@@ -201,7 +201,7 @@ fn compare<'a>(
         // The software GPU knows no names of kernels that the recorder has made.
         if !kernel.name.starts_with('?') {
             let is_internal = kernel.name.starts_with("rocr:") || kernel.name.starts_with("__amd_rocclr");
-            assert!(is_internal || !ran.stderr.is_empty(), "{} ran as it is: {told}", kernel.name);
+            assert!(is_internal || !ran.stderr.is_empty(), "{} ran as it is: {context}", kernel.name);
             continue;
         }
         let of_object = |object| Object::kernels(object, &kernel).into_iter().map(move |fit| (object, fit));
@@ -209,7 +209,7 @@ fn compare<'a>(
         let most = fits.iter().map(|(_, (own, ..))| *own).max();
         let best: Vec<_> = fits.iter().filter(|(_, (own, ..))| Some(*own) == most).collect();
         let [(object, (_, of, base))] = best[..] else {
-            panic!("{} may be {}: {told}", kernel.name, best.len())
+            panic!("{} may be {}: {context}", kernel.name, best.len())
         };
         object.add(of, *base, &kernel, variant == Variant::Lanes, &mut executed);
     }
@@ -217,9 +217,9 @@ fn compare<'a>(
     trace.check_integrity();
     let counted = counted(&trace, variant == Variant::Time);
     for (block, truth) in &executed {
-        assert_eq!(counted.get(block), Some(truth), "{block:?}: {told}");
+        assert_eq!(counted.get(block), Some(truth), "{block:?}: {context}");
     }
-    assert_eq!(counted.len(), executed.len(), "{told}");
+    assert_eq!(counted.len(), executed.len(), "{context}");
     let kernels = executed.keys().map(|(kernel, ..)| kernel).collect::<BTreeSet<_>>();
     (kernels.len(), executed.values().filter(|(waves, _)| *waves > 0).count())
 }
@@ -230,38 +230,38 @@ fn is_soak() -> bool {
 
 /// The same in some ways, or in all of them.
 #[track_caller]
-fn compare_ways(run: &dyn for<'a> Fn(&'a Dir) -> Run<'a>, least: (usize, usize)) {
-    let all = (0..WAYS.len()).flat_map(|way| REACHES.map(|reach| (way, reach))).collect();
-    compare_in(run, least, if is_soak() { all } else { SOME.map(|way| (way, 40)).to_vec() });
+fn compare_variants(run: &dyn for<'a> Fn(&'a Dir) -> Run<'a>, least: (usize, usize)) {
+    let all = (0..VARIANTS.len()).flat_map(|number| REACHES.map(|reach| (number, reach))).collect();
+    compare_in(run, least, if is_soak() { all } else { SOME.map(|number| (number, 40)).to_vec() });
 }
 
 /// Kernels and executed blocks are at least so many.
 #[track_caller]
-fn compare_in(run: &dyn for<'a> Fn(&'a Dir) -> Run<'a>, least: (usize, usize), ways: Vec<(usize, u32)>) {
+fn compare_in(run: &dyn for<'a> Fn(&'a Dir) -> Run<'a>, least: (usize, usize), cases: Vec<(usize, u32)>) {
     let without = Dir::new();
     let plain = run(&without).run();
     plain.expect(0);
-    for (way, reach) in ways {
+    for (number, reach) in cases {
         let dir = Dir::new();
-        let (kernels, blocks) = compare(run, &dir, &plain, way, reach);
-        println!("{}, reach {reach}: {kernels} kernels, {blocks} blocks executed", WAYS[way].0);
+        let (kernels, blocks) = compare(run, &dir, &plain, number, reach);
+        println!("{}, reach {reach}: {kernels} kernels, {blocks} blocks executed", VARIANTS[number].0);
         assert!(kernels >= least.0 && blocks >= least.1, "{kernels} kernels, {blocks} blocks");
     }
 }
 
 #[test]
 fn of_rocprim_and_rocrand() {
-    compare_ways(&|dir| Run::new(dir, program("primitives")), (4, 200));
+    compare_variants(&|dir| Run::new(dir, program("primitives")), (4, 200));
     if is_soak() {
-        compare_ways(&|dir| Run::new(dir, program("more_primitives")), (9, 500));
+        compare_variants(&|dir| Run::new(dir, program("more_primitives")), (9, 500));
     }
 }
 
 #[test]
 fn of_kernels_as_textbooks_have_them() {
-    compare_ways(&|dir| Run::new(dir, program("classics")), (22, 200));
+    compare_variants(&|dir| Run::new(dir, program("classics")), (22, 200));
     if is_soak() {
-        compare_ways(&|dir| Run::new(dir, program("classics_o0")), (22, 200));
+        compare_variants(&|dir| Run::new(dir, program("classics_o0")), (22, 200));
     }
 }
 
@@ -272,7 +272,7 @@ fn of_the_programs_that_are_recorded_elsewhere() {
         return;
     }
     let long = |run: &dyn for<'a> Fn(&'a Dir) -> Run<'a>, least| {
-        compare_in(run, least, (0..WAYS.len()).map(|way| (way, 40)).collect());
+        compare_in(run, least, (0..VARIANTS.len()).map(|number| (number, 40)).collect());
     };
     let kernels = super::KERNELS;
     long(&|dir| Run::new(dir, program("aql")).arg(aql_code_object("gfx900")), (1, 1));

@@ -49,7 +49,7 @@ fn assert_recorded(dir: &Dir, version: &str, origins: &str, dispatches: u32, cop
 }
 
 #[test]
-fn every_version_through_every_door() {
+fn every_version_by_every_table() {
     let dir = Dir::new();
     for (version, hooks) in VERSIONS {
         let newest = version == "2026-08";

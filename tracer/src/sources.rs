@@ -28,7 +28,7 @@ pub(crate) static ALL: &[&dyn Source] = &[
     &hsa::HsaSource,
     &hip::Hip,
     &cuda::Cuda,
-    &library::Library,
+    &library::LibraryCalls,
     &monitor::Monitor,
 ];
 
@@ -72,15 +72,15 @@ impl GpuTable for KnownGpus {
             bdf: gpu.bdf.clone(),
             uuid: gpu.uuid.clone(),
         };
-        known::gpus().iter().map(facts).chain(cuda::gpus().iter().cloned()).collect()
+        known::gpus().iter().map(facts).chain(ALL.iter().flat_map(|source| source.gpus())).collect()
     }
 
     fn versions(&self) -> Vec<(&'static str, String)> {
-        version::all().into_iter().chain(cuda::versions()).collect()
+        version::all().into_iter().chain(ALL.iter().flat_map(|source| source.versions())).collect()
     }
 
     fn timing(&self) -> Option<&'static str> {
-        timing::chosen().map(timing::Timing::name).or(cuda::times().then_some("cupti"))
+        timing::chosen().map(timing::Timing::name).or_else(|| ALL.iter().find_map(|source| source.timing()))
     }
 }
 

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_losses_is_from_the_first_to_the_last_and_told_once() {
+    fn the_time_of_losses_is_from_the_first_to_the_last_and_reported_once() {
         let counters = Counters::default();
         let before = clock::monotonic();
         counters.lose(Cause::Write, 0);

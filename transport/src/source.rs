@@ -99,6 +99,26 @@ pub trait Source: Sync {
     fn watch(&self) -> Option<Watch> {
         None
     }
+
+    /// What became of what it observes by, for `rpd record`: a name, and a word.
+    fn state(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// The GPUs that it alone has found; none before it knows them.
+    fn gpus(&self) -> Vec<GpuFacts> {
+        Vec::new()
+    }
+
+    /// Versions of what it has found, with the names for them: see [`GpuTable::versions`].
+    fn versions(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// What times the operations that it records, where it has them timed itself: see [`GpuTable::timing`].
+    fn timing(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// See [`Source::watch`].

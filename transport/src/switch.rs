@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_are_told_from_the_begin_of_the_process() {
+    fn stops_are_distinguished_from_the_begin_of_the_process() {
         let change = |(time, on)| SwitchChange { time, on };
         let history = [(0, false), (20, true), (30, false), (40, true), (50, false)].map(change);
         assert_eq!(stops(&history, 7), [(7, Some(20)), (30, Some(40)), (50, None)]);

@@ -55,8 +55,8 @@ function health(trace) {
     if (facts.impossible) {
       items.push(`${count(facts.impossible)} rows with impossible times, ids or places are not shown; rpd check lists them.`);
     }
-    if (facts.far) {
-      items.push(`${count(facts.far)} rows that begin or end days away from nearly all others are not shown; rpd check lists them.`);
+    if (facts.outliers) {
+      items.push(`${count(facts.outliers)} rows that begin or end days away from nearly all others are not shown; rpd check lists them.`);
     }
     if (facts.no_numbers) items.push(`${count(facts.no_numbers)} values of sensors are no numbers and not shown.`);
     return trace.traces.length > 1 ? items.map((text) => `${shown(facts.file)}: ${text}`) : items;
@@ -102,8 +102,8 @@ class App {
     const failed = (error) => this.failed(error);
     this.timeline = new Timeline(trace, server, failed);
     this.panes = new Panes(this.timeline, {
-      lane: (found) => this.rows.lane(...this.hitLane(found)),
-      told: (span) => this.told(span, true),
+      asRows: (found) => this.rows.add(...this.hitRows(found)),
+      explain: (span) => this.explain(span, true),
       select: (hit) => this.select({ event: hit.event }, true),
       tab: () => {
         this.keep();
@@ -163,11 +163,11 @@ class App {
       this.find(text);
     };
     const select = (which) => this.select(which);
-    const lanes = (what) => rows.want([...new Set([...rows.asked, what])]).then(() => this.keep(true), (error) => this.failed(error));
+    const derive = (what) => rows.want([...new Set([...rows.asked, what])]).then(() => this.keep(true), (error) => this.failed(error));
     const { traces } = this.trace;
     this.flame = new Flame(server, { traces, time, find, isDark: () => timeline.dark.matches });
-    this.reports = new Reports(server, { traces, time, go, select, find, lanes });
-    this.console = new Console(server, { traces, lane: (...lane) => rows.lane(...lane), renewed: (key, ...lane) => timeline.own.has(key) && timeline.makeOwn(key, ...lane), select: (event) => this.select({ event }), go, changed: () => this.keep() });
+    this.reports = new Reports(server, { traces, time, go, select, find, derive });
+    this.console = new Console(server, { traces, asRows: (...group) => rows.add(...group), renewed: (key, ...group) => timeline.own.has(key) && timeline.makeOwn(key, ...group), select: (event) => this.select({ event }), go, changed: () => this.keep() });
     this.code = new Code(server);
     panes.add("flame", "Calls", this.flame.root, () => this.flame.shown());
     panes.add("reports", "Reports", this.reports.root, () => this.reports.shown());
@@ -270,7 +270,7 @@ class App {
     const { timeline } = this;
     this.panes.put("trace", this.panes.trace());
     if (timeline.selected) this.select(which(timeline.selected), false, false, false);
-    if (this.search) this.find(element("query").value, false).then(() => this.search && timeline.own.has("x.hits") && timeline.makeOwn(...this.hitLane(this.search.found)));
+    if (this.search) this.find(element("query").value, false).then(() => this.search && timeline.own.has("x.hits") && timeline.makeOwn(...this.hitRows(this.search.found)));
     this.measured = null;
     if (this.console) {
       this.isSaid = false;
@@ -399,7 +399,7 @@ class App {
   }
 
   /** Shows a time in which a process was not recorded, or not whole. */
-  told(span, isShown = false) {
+  explain(span, isShown = false) {
     this.nothing();
     this.panes.put("details", this.panes.recording(span));
     if (["marks", "trace"].includes(this.panes.tab)) this.panes.show("details");
@@ -490,7 +490,7 @@ class App {
   }
 
   /** The hits of a search as rows of the page's own. */
-  hitLane({ hits }) {
+  hitRows({ hits }) {
     const { names } = this.timeline;
     const events = hits.map(({ event, start_ns, duration_ns, name }) => ({ event, start: start_ns, length: duration_ns, name: names[name] ?? "" }));
     return ["x.hits", "Hits", element("query").value, events];
@@ -625,7 +625,7 @@ class App {
         // What a counter has there is a value, and no event.
         const event = line?.counter ? timeline.blockAt(x, y)?.event : run?.event;
         if (event >= 0) this.select({ event });
-        else if (span) this.told(span);
+        else if (span) this.explain(span);
         else {
           this.nothing();
           this.keep(true);
@@ -921,7 +921,7 @@ function testing(app) {
     links: () => timeline.links.filter((link) => timeline.box(link)).length,
     dependencies: () => timeline.dependencies().length,
     theme: () => timeline.pixels,
-    pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.lanes.width + Math.round(x * timeline.ratio)],
+    pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.events.width + Math.round(x * timeline.ratio)],
     back: () => timeline.pixels.back,
     labels: () => timeline.texts,
     overlaid: (x, y, width, height) => {

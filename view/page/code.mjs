@@ -114,9 +114,9 @@ export class Code {
   }
 
   counted(blocks) {
-    const lanes = blocks.flops_per_byte === null ? "" : `, ${blocks.flops_per_byte.toFixed(2)} floating-point operations for each byte`;
+    const intensity = blocks.flops_per_byte === null ? "" : `, ${blocks.flops_per_byte.toFixed(2)} floating-point operations for each byte`;
     const executed = blocks.executed === null ? "" : `: ${count(blocks.executed)} instructions executed by waves`;
-    return make("p", { class: "soft" }, `Counted in ${count(blocks.dispatches)} dispatches${executed}${lanes}. The darker, the more of them.`);
+    return make("p", { class: "soft" }, `Counted in ${count(blocks.dispatches)} dispatches${executed}${intensity}. The darker, the more of them.`);
   }
 
   build({ candidate, listing, all_instructions: all }, heat) {

@@ -1,4 +1,4 @@
-// Questions in SQL: a field, the answer as a table, and its rows as a lane.
+// Questions in SQL: a field, the answer as a table, and its rows as rows of the page.
 
 import { make } from "./elements.mjs";
 import { Choice } from "./choice.mjs";
@@ -10,11 +10,11 @@ const START = "select * from kernel limit 100";
 export class Console {
   /**
    * @param {any} server
-   * @param {{traces: any[], lane: (key: string, label: string, detail: string, events: any[]) => void, renewed: (key: string, label: string, detail: string, events: any[]) => void, select: (event: number) => void, go: (from: number, to: number) => void, changed: () => void}} does
+   * @param {{traces: any[], asRows: (key: string, label: string, detail: string, events: any[]) => void, renewed: (key: string, label: string, detail: string, events: any[]) => void, select: (event: number) => void, go: (from: number, to: number) => void, changed: () => void}} does
    */
-  constructor(server, { traces, lane, renewed, select, go, changed }) {
+  constructor(server, { traces, asRows, renewed, select, go, changed }) {
     this.server = server;
-    this.lane = lane;
+    this.asRows = asRows;
     this.renewed = renewed;
     this.select = select;
     this.go = go;
@@ -37,11 +37,11 @@ export class Console {
         this.ask();
       },
     }, make("option", { value: "" }, "Ready-made questions"));
-    this.asLane = make("button", { type: "button", disabled: "", click: () => this.lane(...this.laneOf()) }, "As rows");
+    this.button = make("button", { type: "button", disabled: "", click: () => this.asRows(...this.group()) }, "As rows");
     this.said = make("p", { class: "soft", role: "status" }, "Ctrl Enter asks. A question may only read, and takes 10 s at most.");
     this.answer = make("div", {});
     this.root = make("div", { class: "console" }, this.field,
-      make("div", { class: "controls" }, make("button", { type: "button", click: () => this.ask() }, "Ask"), this.choice.root, this.ready, this.asLane), this.said, this.answer);
+      make("div", { class: "controls" }, make("button", { type: "button", click: () => this.ask() }, "Ask"), this.choice.root, this.ready, this.button), this.said, this.answer);
     this.isListed = false;
   }
 
@@ -60,15 +60,15 @@ export class Console {
     this.question = question;
     this.said.classList.remove("wrong");
     this.said.textContent = "Asking";
-    this.asLane.disabled = true;
+    this.button.disabled = true;
     try {
       const found = await this.server.query(question, source, this.asking.signal);
       this.found = found;
       const event = new Map(found.events.map((one) => [one.at, one]));
       const cut = found.is_cut ? "; there are more: add a LIMIT or a WHERE" : "";
       this.said.textContent = `${count(found.rows.length)} rows in ${count(found.took_ms)} ms${cut}`;
-      this.asLane.disabled = !found.events.length;
-      this.asLane.title = found.events.length ? "Rows with start and end, or with the id of an operation or call" : "No row has start and end, or the id of an operation or call";
+      this.button.disabled = !found.events.length;
+      this.button.title = found.events.length ? "Rows with start and end, or with the id of an operation or call" : "No row has start and end, or the id of an operation or call";
       const table = new Table({
         name: "answer",
         columns: found.columns.map((name, at) => ({ name, isNumber: found.is_number[at], value: ({ cells }) => cells[at] })),
@@ -96,10 +96,10 @@ export class Console {
     const field = this.field.value;
     await this.ask(this.question);
     this.field.value = field;
-    this.renewed(...this.laneOf());
+    this.renewed(...this.group());
   }
 
-  laneOf() {
+  group() {
     const events = (this.found?.events ?? []).map(({ start_ns, duration_ns, event, name }) => ({ start: start_ns, length: duration_ns, name, event }));
     return ["x.sql", "SQL", this.question, events];
   }

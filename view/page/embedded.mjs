@@ -20,7 +20,7 @@ let store = null;
 
 const read = async () => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const events = data.lanes.reduce((sum, lane) => sum + lane.events, 0);
+  const events = data.subtracks.reduce((sum, subtrack) => sum + subtrack.events, 0);
   const names = ["start", "duration", "name", "id", "link", "since", "value", ...(data.arguments === null ? [] : ["arguments", "texts"])];
   const bytes = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await column(name)])));
   const of = Object.fromEntries(names.map((name) => [name, new Numbers(bytes[name])]));
@@ -29,12 +29,12 @@ const read = async () => {
   const name = new Uint32Array(events);
   const id = new BigInt64Array(events);
   let at = 0;
-  for (const lane of data.lanes) {
-    lane.first = at;
-    lane.end = at + lane.events;
+  for (const subtrack of data.subtracks) {
+    subtrack.first = at;
+    subtrack.end = at + subtrack.events;
     let before = 0;
     let idBefore = 0n;
-    for (; at < lane.end; at += 1) {
+    for (; at < subtrack.end; at += 1) {
       before += of.start.next();
       idBefore = BigInt.asIntN(64, idBefore + of.id.long());
       [start[at], end[at], name[at], id[at]] = [before, before + of.duration.next(), of.name.next(), idBefore];
@@ -73,7 +73,7 @@ const read = async () => {
   store = { ...data, start, end, name, id, calls, ops, byOp, rows, texts, events };
 };
 
-const laneOf = (event) => store.lanes[partition(store.lanes.length, (lane) => store.lanes[lane].end <= event)];
+const subtrackOf = (event) => store.subtracks[partition(store.subtracks.length, (subtrack) => store.subtracks[subtrack].end <= event)];
 
 const spansOf = ({ first, end }) => {
   const event = Uint32Array.from({ length: end - first }, (_, at) => first + at);
@@ -85,7 +85,7 @@ const spansOf = ({ first, end }) => {
 function pyramidOf(row) {
   const of = store.rows[row];
   if (!of || of.steps) return null;
-  of.pyramid ??= new Pyramid(of.lane === undefined ? busySpans(of.busy.map((lane) => spansOf(store.lanes[lane]))) : spansOf(store.lanes[of.lane]));
+  of.pyramid ??= new Pyramid(of.subtrack === undefined ? busySpans(of.busy.map((subtrack) => spansOf(store.subtracks[subtrack]))) : spansOf(store.subtracks[of.subtrack]));
   return of.pyramid;
 }
 
@@ -128,13 +128,13 @@ function sent(row, level, tile) {
 
 /** An event as answers have it. */
 const hit = (event) => ({
-  event, row: laneOf(event).row, start_ns: store.start[event], duration_ns: store.end[event] - store.start[event], name: store.name[event],
+  event, row: subtrackOf(event).row, start_ns: store.start[event], duration_ns: store.end[event] - store.start[event], name: store.name[event],
 });
 
 const kindOf = (event) => store.kinds[store.names[store.name[event]][1]];
 
 function linksOf(event) {
-  const isOp = laneOf(event).is_op;
+  const isOp = subtrackOf(event).is_op;
   const count = store.calls.length;
   const [of, other] = isOp ? [(at) => store.ops[store.byOp[at]], (at) => store.calls[store.byOp[at]]] : [(at) => store.calls[at], (at) => store.ops[at]];
   const first = partition(count, (at) => of(at) < event);
@@ -147,13 +147,13 @@ function eventOf({ event, op, call, row }) {
   const id = op ?? call;
   if (id !== undefined) {
     const wanted = BigInt(id);
-    for (const lane of store.lanes.filter((one) => one.is_op === (op !== undefined))) {
-      for (let at = lane.first; at < lane.end; at += 1) if (store.id[at] === wanted) return at;
+    for (const subtrack of store.subtracks.filter((one) => one.is_op === (op !== undefined))) {
+      for (let at = subtrack.first; at < subtrack.end; at += 1) if (store.id[at] === wanted) return at;
     }
     return undefined;
   }
-  const lane = store.lanes[store.rows[row]?.lane];
-  return lane && lane.first;
+  const subtrack = store.subtracks[store.rows[row]?.subtrack];
+  return subtrack && subtrack.first;
 }
 
 const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
@@ -164,7 +164,7 @@ function nsOf(text) {
   return Number(number) * UNITS[unit ?? "ns"];
 }
 
-/** What a search asks for: of names, of durations, of lanes. */
+/** What a search asks for: of names, of durations, of GPUs. */
 function terms(text) {
   const asked = { isName: () => true, longer: -Infinity, shorter: Infinity, gpu: null };
   const pattern = text.trim().match(/^re:(.*)$/s);
@@ -196,12 +196,12 @@ const SORTS = {
 
 /** The events of a selection. */
 function* selected([from, to], rows, { sort = "all", q = "" } = {}) {
-  const lanes = rows ? [...new Set(rows.map((row) => store.rows[row]?.lane).filter((lane) => lane !== undefined))].sort((a, b) => a - b) : store.lanes.keys();
+  const subtracks = rows ? [...new Set(rows.map((row) => store.rows[row]?.subtrack).filter((subtrack) => subtrack !== undefined))].sort((a, b) => a - b) : store.subtracks.keys();
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const isName = store.names.map(([text, kind]) => SORTS[sort](store.kinds[kind]) && words.every((word) => text.toLowerCase().includes(word)));
-  for (const number of lanes) {
-    const lane = store.lanes[number];
-    for (let at = lane.first; at < lane.end && store.start[at] < to; at += 1) {
+  for (const number of subtracks) {
+    const subtrack = store.subtracks[number];
+    for (let at = subtrack.first; at < subtrack.end && store.start[at] < to; at += 1) {
       if (isName[store.name[at]] && (store.end[at] > from || store.start[at] >= from)) yield at;
     }
   }
@@ -283,13 +283,13 @@ export const server = {
   async event(which) {
     let event = eventOf(which);
     if (event === undefined || !(event < store.events)) throw new Failure("the page has no such event: it may be of another part of the trace");
-    const lane = laneOf(event);
-    event = Math.min(Math.max(event + (which.move ?? 0), lane.first), lane.end - 1);
+    const subtrack = subtrackOf(event);
+    event = Math.min(Math.max(event + (which.move ?? 0), subtrack.first), subtrack.end - 1);
     const [links, all] = linksOf(event);
     const text = store.texts.get(event) ?? "";
     const pairs = text.split("|").map((pair) => pair.split(/=(.*)/s).map((part) => part.trim())).filter(([key, value]) => key && value !== undefined);
     return {
-      ...hit(event), id: String(store.id[event]), source: 0, is_op: lane.is_op, text: store.names[store.name[event]][0], kind: kindOf(event),
+      ...hit(event), id: String(store.id[event]), source: 0, is_op: subtrack.is_op, text: store.names[store.name[event]][0], kind: kindOf(event),
       begin_ns: String(BigInt(store.trace.facts.first_ns) + BigInt(store.start[event])), rows: [],
       arguments: pairs.map(([key, value]) => [key, value]), memory: null, touched: [], links: links.map(hit), all_links: all,
     };
@@ -301,8 +301,8 @@ export const server = {
     const parts = new Array(PARTS).fill(0);
     const span = Math.max(1, store.trace.facts.span_ns);
     const events = [];
-    for (const lane of store.lanes.filter((one) => gpu === null || one.gpu === gpu)) {
-      for (let at = lane.first; at < lane.end; at += 1) {
+    for (const subtrack of store.subtracks.filter((one) => gpu === null || one.gpu === gpu)) {
+      for (let at = subtrack.first; at < subtrack.end; at += 1) {
         const duration = store.end[at] - store.start[at];
         if (!is[store.name[at]] || !(duration > longer && duration < shorter)) continue;
         events.push(at);
@@ -351,7 +351,7 @@ export const server = {
     const event = found.slice(0, MOST_EVENTS);
     return {
       all, event, start_ns: event.map((one) => store.start[one]), duration_ns: event.map(length), name: event.map((one) => store.name[one]),
-      row: event.map((one) => laneOf(one).row), id: event.map((one) => String(store.id[one])),
+      row: event.map((one) => subtrackOf(one).row), id: event.map((one) => String(store.id[one])),
     };
   },
   async next(time, rows, { name, after, back, ...more }) {

@@ -53,16 +53,16 @@ export class Flame {
       this.of = value;
       this.ask();
     });
-    this.ways = choice("How it is drawn", [["icicle", "Icicle"], ["flame", "Flame"], ["tree", "Tree"]], (value) => {
-      this.way = value;
+    this.layouts = choice("How it is drawn", [["icicle", "Icicle"], ["flame", "Flame"], ["tree", "Tree"]], (value) => {
+      this.layout = value;
       this.draw();
     });
-    this.way = "icicle";
+    this.layout = "icicle";
     this.said = make("p", { class: "soft", role: "status" });
     this.command = make("code", {});
     this.place = make("div", { class: "flame" });
-    this.root = make("div", {}, make("div", { class: "controls" }, this.choice.root, this.widths, this.ways), this.said, this.place, make("p", {}, this.command));
-    new ResizeObserver(() => this.tree && this.way !== "tree" && this.width !== this.place.clientWidth && this.draw()).observe(this.place);
+    this.root = make("div", {}, make("div", { class: "controls" }, this.choice.root, this.widths, this.layouts), this.said, this.place, make("p", {}, this.command));
+    new ResizeObserver(() => this.tree && this.layout !== "tree" && this.width !== this.place.clientWidth && this.draw()).observe(this.place);
   }
 
   async ask() {
@@ -98,9 +98,9 @@ export class Flame {
 
   draw() {
     for (const button of this.widths.children) button.setAttribute("aria-pressed", String(button.dataset.value === this.of));
-    for (const button of this.ways.children) button.setAttribute("aria-pressed", String(button.dataset.value === this.way));
+    for (const button of this.layouts.children) button.setAttribute("aria-pressed", String(button.dataset.value === this.layout));
     if (!this.tree) return;
-    if (this.way === "tree") this.drawTree();
+    if (this.layout === "tree") this.drawTree();
     else this.drawFrames();
   }
 
@@ -135,7 +135,7 @@ export class Flame {
       frame.style.color = `rgb(${label.join()})`;
       frame.style.left = `${from * 100}%`;
       frame.style.width = `calc(${share * 100}% - 1px)`;
-      frame.style[this.way === "flame" ? "bottom" : "top"] = `${node.depth * ROW}px`;
+      frame.style[this.layout === "flame" ? "bottom" : "top"] = `${node.depth * ROW}px`;
       return frame;
     }));
     if (focused !== undefined) place.querySelector(`[data-node="${CSS.escape(focused)}"]`)?.focus();
@@ -144,8 +144,8 @@ export class Flame {
   /** Arrows go to the frame around, to the widest inside, and to the neighbours. */
   key(event, at) {
     const { nodes } = this.tree;
-    const inward = this.way === "flame" ? "ArrowUp" : "ArrowDown";
-    const outward = this.way === "flame" ? "ArrowDown" : "ArrowUp";
+    const inward = this.layout === "flame" ? "ArrowUp" : "ArrowDown";
+    const outward = this.layout === "flame" ? "ArrowDown" : "ArrowUp";
     const siblings = nodes.map((node, place) => place).filter((place) => nodes[place].parent === nodes[at].parent);
     const to = {
       [outward]: nodes[at].parent,

@@ -31,7 +31,7 @@ export class Names {
     });
     this.sorts = SORTS.map(([sort, word]) => make("button", { type: "button", click: () => this.ask({ sort }) }, word));
     this.save = saveButton("names", () => this.forFile());
-    this.way = make("button", { type: "button", "aria-pressed": "false", click: () => this.each(!this.isEach) }, "Each event");
+    this.toggle = make("button", { type: "button", "aria-pressed": "false", click: () => this.each(!this.isEach) }, "Each event");
     this.isEach = false;
     this.heads = COLUMNS.map(([by, word], at) =>
       make("th", { scope: "col", class: at && word ? "number" : undefined },
@@ -40,7 +40,7 @@ export class Names {
     this.above = make("div", {});
     this.below = make("p", { class: "soft" });
     this.root = make("div", { class: "names" }, this.above,
-      make("div", { class: "controls" }, this.query, make("span", { role: "group", "aria-label": "What is in the table" }, this.sorts), this.way, this.save),
+      make("div", { class: "controls" }, this.query, make("span", { role: "group", "aria-label": "What is in the table" }, this.sorts), this.toggle, this.save),
       this.list = make("div", { hidden: "" }), this.table = make("table", { class: "grid" }, make("thead", {}, make("tr", {}, this.heads)), this.body), this.below);
     this.mark();
   }
@@ -69,7 +69,7 @@ export class Names {
   each(isEach) {
     this.isEach = isEach;
     this.mark();
-    this.way.setAttribute("aria-pressed", String(isEach));
+    this.toggle.setAttribute("aria-pressed", String(isEach));
     this.measure();
   }
 

@@ -1,9 +1,9 @@
-// Lanes that the page makes of events it has: rows of an answer in SQL, hits of a search. Their rows have numbers below zero.
+// Subtracks that the page makes of events it has: rows of an answer in SQL, hits of a search. Their rows have numbers below zero.
 
-const MOST_LANES = 24;
+const MOST_SUBTRACKS = 24;
 
 /**
- * @typedef {object} Own an event of such a lane
+ * @typedef {object} Own an event of such a subtrack
  * @property {number} start ns
  * @property {number} length ns
  * @property {string} name
@@ -11,24 +11,24 @@ const MOST_LANES = 24;
  * @property {number} [kind] by which its name is coloured
  */
 
-/** Lanes for events, so that none covers another: each takes the first that is free; what finds none is counted. @param {Own[]} events */
-export function lanesOf(events) {
+/** Subtracks for events, so that none covers another: each takes the first that is free; what finds none is counted. @param {Own[]} events */
+export function subtracksOf(events) {
   const sorted = [...events].sort((one, other) => one.start - other.start || other.length - one.length);
-  const lanes = [];
+  const subtracks = [];
   const ends = [];
   let left = 0;
   for (const event of sorted) {
-    let lane = ends.findIndex((end) => end <= event.start);
-    if (lane < 0) lane = ends.length;
-    if (lane >= MOST_LANES) {
+    let subtrack = ends.findIndex((end) => end <= event.start);
+    if (subtrack < 0) subtrack = ends.length;
+    if (subtrack >= MOST_SUBTRACKS) {
       left += 1;
       continue;
     }
-    if (lane === lanes.length) lanes.push([]);
-    lanes[lane].push(event);
-    ends[lane] = event.start + event.length;
+    if (subtrack === subtracks.length) subtracks.push([]);
+    subtracks[subtrack].push(event);
+    ends[subtrack] = event.start + event.length;
   }
-  return { lanes, left };
+  return { subtracks, left };
 }
 
 /** Times in which any of the events runs, by their begin. @param {Own[]} events */
@@ -43,7 +43,7 @@ export function merged(events) {
   return found;
 }
 
-/** The names that lanes of the page use: numbers below zero, so that they are none of the trace's. */
+/** The names that subtracks of the page use: numbers below zero, so that they are none of the trace's. */
 export class OwnNames {
   constructor() {
     this.of = new Map();

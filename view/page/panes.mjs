@@ -17,11 +17,11 @@ const ORDER = ["details", "selection", "compare", "flame", "reports", "sql", "co
 
 export class Panes {
   /** @param {import("./timeline.mjs").Timeline} timeline */
-  constructor(timeline, { select, tab, measure, next, marks, lane, told }) {
+  constructor(timeline, { select, tab, measure, next, marks, asRows, explain }) {
     this.timeline = timeline;
     this.select = select;
-    this.lane = lane;
-    this.told = told;
+    this.asRows = asRows;
+    this.explain = explain;
     /** What is done when a pane is looked at, by its key. @type {Map<string, () => void>} */
     this.looked = new Map();
     this.onTab = tab;
@@ -180,7 +180,7 @@ export class Panes {
     const { recording = [] } = this.timeline.trace;
     if (!recording.length) return null;
     const items = recording.slice(0, 200).map((span) => make("li", {},
-      make("button", { type: "button", class: "link", click: () => this.told(span) }, this.kindChip(span.what === "lost" ? LOST : STOPPED), shown(span.text)),
+      make("button", { type: "button", class: "link", click: () => this.explain(span) }, this.kindChip(span.what === "lost" ? LOST : STOPPED), shown(span.text)),
       make("span", { class: "soft" }, ` at ${duration(span.start_ns)}, ${duration(span.duration_ns)}`)));
     const more = recording.length - items.length;
     return make("section", {}, make("h2", {}, "Not recorded"),
@@ -210,7 +210,7 @@ export class Panes {
       make("p", { class: "soft" }, `${count(found.count)} events of ${count(found.names.length)} names${found.count > rows.length ? `; the first ${count(rows.length)} by start` : ""}`),
       found.hits.length ? make("p", {}, make("button", {
         type: "button",
-        click: () => this.lane(found),
+        click: () => this.asRows(found),
       }, found.count > found.hits.length ? `The first ${count(found.hits.length)} as rows` : "As rows")) : null,
       make("table", { class: "grid" },
         make("thead", {}, make("tr", {}, ["name", "begin", "duration", "where"].map((name, at) =>

@@ -1,7 +1,7 @@
 // Times in which a process was not recorded, or records of it were lost: a row above its threads, and stripes where nothing could be seen.
 
 import { LOST, STOPPED } from "./colour.mjs";
-import { lanesOf, merged, tileOf } from "./own.mjs";
+import { subtracksOf, merged, tileOf } from "./own.mjs";
 
 /**
  * @typedef {object} Span
@@ -42,9 +42,9 @@ export class Recording {
       const events = all.map((span) => ({
         start: span.start_ns, length: span.duration_ns, name: span.text, event: null, kind: span.what === "lost" ? LOST : STOPPED, span,
       }));
-      const { lanes, left } = lanesOf(events);
+      const { subtracks, left } = subtracksOf(events);
       const key = `${group}.recording`;
-      this.tracks.set(group, { key, label: "recording", rows: lanes.map(row), busy: row(merged(events)), events: events.length, not_shown: left });
+      this.tracks.set(group, { key, label: "recording", rows: subtracks.map(row), busy: row(merged(events)), events: events.length, not_shown: left });
       this.stopped.set(group, all.filter(({ what }) => what === "stopped").map(({ start_ns, duration_ns }) => [start_ns, start_ns + duration_ns]));
     }
   }

@@ -36,10 +36,10 @@ const isScalar = (value) => value === null || typeof value !== "object";
 export class Reports {
   /**
    * @param {any} server
-   * @param {{traces: any[], time: () => {time: [number, number] | null, isSelected: boolean}, go: (from: number, to: number) => void, select: (which: any) => void, find: (text: string) => void, lanes: (what: string) => void}} does
+   * @param {{traces: any[], time: () => {time: [number, number] | null, isSelected: boolean}, go: (from: number, to: number) => void, select: (which: any) => void, find: (text: string) => void, derive: (what: string) => void}} does
    */
-  constructor(server, { traces, time, go, select, find, lanes }) {
-    Object.assign(this, { server, time, go, select, find, lanes });
+  constructor(server, { traces, time, go, select, find, derive }) {
+    Object.assign(this, { server, time, go, select, find, derive });
     this.which = "gaps";
     this.choice = new Choice(traces, () => this.ask());
     this.buttons = new Map(REPORTS.map(([which, word]) => [which, make("button", { type: "button", click: () => this.pick(which) }, word)]));
@@ -171,7 +171,7 @@ export class Reports {
   }
 
   shows(what, text) {
-    return make("p", {}, make("button", { type: "button", click: () => this.lanes(what) }, text));
+    return make("p", {}, make("button", { type: "button", click: () => this.derive(what) }, text));
   }
 
   /** Who recorded what, and what was lost: that first. */

@@ -43,7 +43,7 @@ export class Rows {
       document.getElementById("plot").focus();
     });
     this.hidden.addEventListener("click", () => this.change({ hidden: [] }));
-    document.getElementById("lanes-menu").hidden = !isOffered;
+    document.getElementById("rows-menu").hidden = !isOffered;
     this.more = document.getElementById("more");
     for (const [what, word, title] of WORKED) {
       const box = make("input", { type: "checkbox", value: what, change: () => this.want(WORKED.map(([one]) => one).filter((one) => this.box(one).checked)).then(this.changed, this.failed) });
@@ -92,13 +92,13 @@ export class Rows {
       : (this.remembered() ?? asFound());
     this.filter.value = timeline.arrangement.words;
     this.mark();
-    this.want(this.isOffered ? state.lanes : []).catch(this.failed);
+    this.want(this.isOffered ? state.derived : []).catch(this.failed);
   }
 
   state() {
     const { pins, hidden, order, words } = this.timeline.arrangement;
     const list = (keys) => (keys.length ? keys : null);
-    return { pins: list(pins), hidden: list(hidden), order: list(order), rows: words, lanes: this.asked };
+    return { pins: list(pins), hidden: list(hidden), order: list(order), rows: words, derived: this.asked };
   }
 
   change(change) {
@@ -171,7 +171,7 @@ export class Rows {
   }
 
   /** Shows events of the page's own as a group of rows. */
-  lane(key, label, detail, events) {
+  add(key, label, detail, events) {
     this.timeline.makeOwn(key, label, detail, events);
     this.timeline.scrollTo(0);
     this.say(`${shown(label)}: ${count(events.length)} events are rows at the top`);

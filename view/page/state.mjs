@@ -15,16 +15,16 @@
  * @property {string[] | null} hidden keys of rows that are hidden
  * @property {string[] | null} order keys of rows in the order that people gave
  * @property {string} rows words that labels of rows have which are shown
- * @property {string[]} lanes what is worked out and shown as rows of its own
+ * @property {string[]} derived what is worked out and shown as rows of its own
  * @property {string} ask question in SQL
  * @property {number} askOf number of the trace that it is about
  * @property {string} tab pane
  */
 
-export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), shift: null, cursors: Object.freeze([null, null]), pins: null, hidden: null, order: null, rows: "", lanes: Object.freeze([]), ask: "", askOf: 0, tab: "details" });
+export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), shift: null, cursors: Object.freeze([null, null]), pins: null, hidden: null, order: null, rows: "", derived: Object.freeze([]), ask: "", askOf: 0, tab: "details" });
 
 const TABS = ["details", "selection", "compare", "flame", "reports", "sql", "code", "search", "marks", "trace"];
-const LANES = ["streams", "markers", "graphs", "memory", "bandwidth"];
+const DERIVED = ["streams", "markers", "graphs", "memory", "bandwidth"];
 const LISTS = { pin: "pins", hide: "hidden", order: "order" };
 const MOST_MARKS = 500;
 const MOST_ASKED = 4000;
@@ -45,7 +45,7 @@ export function toFragment(state) {
   if (state.shift !== null) parts.push(`shift=${Math.round(state.shift)}`);
   for (const [key, name] of Object.entries(LISTS)) if (state[name]) parts.push(`${key}=${state[name].map(encodeURIComponent).join(",")}`);
   if (state.rows) parts.push(`rows=${encodeURIComponent(state.rows)}`);
-  if (state.lanes.length) parts.push(`lanes=${state.lanes.join(",")}`);
+  if (state.derived.length) parts.push(`lanes=${state.derived.join(",")}`);
   if (state.cursors.some((at) => at !== null)) parts.push(`c=${state.cursors.map((at) => (at === null ? "" : Math.round(at))).join(",")}`);
   if (state.ask) parts.push(`ask=${encodeURIComponent(state.ask.slice(0, MOST_ASKED))}${state.askOf ? "&of=b" : ""}`);
   if (state.tab !== START.tab) parts.push(`tab=${state.tab}`);
@@ -82,7 +82,7 @@ export function fromFragment(fragment) {
     if (key === "ask") state.ask = decoded(value);
     if (key === "of" && value === "b") state.askOf = 1;
     if (key === "rows") state.rows = decoded(value);
-    if (key === "lanes") state.lanes = LANES.filter((lane) => value.split(",").includes(lane));
+    if (key === "lanes") state.derived = DERIVED.filter((what) => value.split(",").includes(what));
     if (key === "c" && /^\d*,\d*$/.test(value)) state.cursors = value.split(",").map((at) => (at === "" || !Number.isSafeInteger(Number(at)) ? null : Number(at)));
     if (key === "m") state.marks = marksOf(value);
     if (key === "shift" && /^-?\d{1,16}$/.test(value)) state.shift = Number(value);

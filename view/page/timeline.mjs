@@ -7,7 +7,7 @@ import { colourOf, colourOfRatio } from "./colour.mjs";
 import { duration, percent, shown, time, valueOf } from "./format.mjs";
 import { Labels } from "./labels.mjs";
 import { layout, lineAt, linesOfRows, rowsOf } from "./layout.mjs";
-import { OwnNames, lanesOf, merged, tileOf } from "./own.mjs";
+import { OwnNames, subtracksOf, merged, tileOf } from "./own.mjs";
 import { Line, bars, copyDown, hatch, mixed, pixel, steps, stripe } from "./paint.mjs";
 import { Recording } from "./recording.mjs";
 import { Stack } from "./stack.mjs";
@@ -72,10 +72,10 @@ export class Timeline {
     this.pending = false;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.contrast = matchMedia("(prefers-contrast: more)");
-    for (const wish of [this.dark, this.contrast]) wish.addEventListener("change", () => this.themed());
+    for (const query of [this.dark, this.contrast]) query.addEventListener("change", () => this.themed());
     this.plot = element("plot");
     this.canvases = Object.fromEntries(
-      ["lanes", "texts", "overlay", "overview", "ruler"].map((id) => [id, element(id)]),
+      ["events", "texts", "overlay", "overview", "ruler"].map((id) => [id, element(id)]),
     );
     this.labels = new Labels(this);
     this.arrange();
@@ -105,7 +105,7 @@ export class Timeline {
       canvas.width = Math.max(1, Math.round(clientWidth * this.ratio));
       canvas.height = Math.max(1, Math.round(clientHeight * this.ratio));
     }
-    const { width, height } = this.canvases.lanes;
+    const { width, height } = this.canvases.events;
     this.image = new ImageData(width, height);
     this.picture = new Uint32Array(this.image.data.buffer);
     this.line = new Line(width);
@@ -179,14 +179,14 @@ export class Timeline {
     this.own.delete(key);
     for (const row of before ? [before.busy, ...before.tracks[0].rows] : []) this.tiles.delete(row);
     if (events?.length) {
-      const { lanes, left } = lanesOf(events);
+      const { subtracks, left } = subtracksOf(events);
       const row = (of) => {
         const number = this.ownRow();
         this.tiles.set(number, tileOf(number, of, this.ownNames));
         return number;
       };
       const busy = row(merged(events));
-      const track = { key: `${key}.events`, label: "events", rows: lanes.map(row), busy, events: events.length, not_shown: left };
+      const track = { key: `${key}.events`, label: "events", rows: subtracks.map(row), busy, events: events.length, not_shown: left };
       this.own.set(key, { key, label, detail, events, is_gpu: false, isOwn: true, host: null, tracks: [track], counters: [], busy });
     }
     this.arrange();
@@ -267,13 +267,13 @@ export class Timeline {
   }
 
   get level() {
-    return levelFor(this.view.length / this.canvases.lanes.width);
+    return levelFor(this.view.length / this.canvases.events.width);
   }
 
   draw() {
     performance.mark("frame");
     const { canvases, view, ratio, line, picture, pixels } = this;
-    const { width, height } = canvases.lanes;
+    const { width, height } = canvases.events;
     const visible = this.onScreen();
     picture.fill(pixels.back);
     const labels = [];
@@ -316,7 +316,7 @@ export class Timeline {
       if (sort !== "group") this.drawStops(of, first, last);
     }
     if (pinnedTo) picture.fill(pixels.line, Math.max(0, pinnedTo - Math.max(1, Math.round(ratio))) * width, pinnedTo * width);
-    canvases.lanes.getContext("2d").putImageData(this.image, 0, 0);
+    canvases.events.getContext("2d").putImageData(this.image, 0, 0);
     this.counts.frames += 1;
     this.counts.blits += 1;
     this.drawTexts(labels);
@@ -331,7 +331,7 @@ export class Timeline {
 
   /** Draws stripes where a process was not recorded on what is empty there. */
   drawStops({ group }, first, last) {
-    const { width } = this.canvases.lanes;
+    const { width } = this.canvases.events;
     for (const times of this.recording.stopped.get(group.key) ?? []) {
       const [left, right] = times.map((at) => Math.min(width, Math.max(0, Math.round(this.view.x(at, width)))));
       if (right > left) stripe(this.picture, width, [left, right], first, Math.max(0, last - first), this.pixels.back, this.pixels.line);
@@ -340,11 +340,11 @@ export class Timeline {
 
   /** Draws the values that are gathered; rows of pixels above and below the picture are not seen. */
   drawSteps(top, height, range, colours) {
-    const { width } = this.canvases.lanes;
+    const { width } = this.canvases.events;
     const rows = new Uint32Array(width * height);
     steps(rows, width, this.line, [0, height], range, colours);
     const first = Math.max(0, -top);
-    const last = Math.min(height, this.canvases.lanes.height - top);
+    const last = Math.min(height, this.canvases.events.height - top);
     if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
   }
 
@@ -365,7 +365,7 @@ export class Timeline {
   }
 
   drawStack({ counter }, top, height) {
-    const { width } = this.canvases.lanes;
+    const { width } = this.canvases.events;
     const { back, faint, text } = this.pixels;
     const stack = this.stackOf(counter);
     const rows = new Uint32Array(width * height);
@@ -375,7 +375,7 @@ export class Timeline {
     // Where the greatest value would be is seen.
     for (let x = 0; x < width; x += 1) if (rows[x] === back) rows[x] = faint;
     const first = Math.max(0, -top);
-    const last = Math.min(height, this.canvases.lanes.height - top);
+    const last = Math.min(height, this.canvases.events.height - top);
     if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
   }
 
@@ -393,7 +393,7 @@ export class Timeline {
     if (!line?.counter?.stack) return null;
     const { counter } = line;
     const stack = this.stackOf(counter);
-    const { width } = this.canvases.lanes;
+    const { width } = this.canvases.events;
     const inside = y - this.topOf(line);
     const block = stack.at(this.view, width, x * this.ratio, inside, line.height - 1, this.scaleOf(counter, width));
     return block < 0 ? null : { event: stack.event[block], name: stack.name[block], bytes: stack.bytes[block], start_ns: stack.start[block], end_ns: stack.end[block] };
@@ -743,7 +743,7 @@ export class Timeline {
     view.set(this.view.from, this.view.to);
     goTo(view);
     const span = trace.facts.span_ns;
-    const level = levelFor(view.length / this.canvases.lanes.width);
+    const level = levelFor(view.length / this.canvases.events.width);
     const overview = levelFor(Math.max(span, 1) / Math.max(this.canvases.overview.width, 1));
     const worked = new Map();
     for (const what of this.worked.keys()) worked.set(what, await this.server.derive(what, trace.version));

@@ -1,8 +1,8 @@
-//! The events of a trace in columns: those of a lane stand together, by start.
+//! The events of a trace in columns: those of a subtrack stand together, by start.
 
 use std::ops::Range;
 
-use crate::lanes::{Lanes, MOST, Order};
+use crate::layout::{Layout, MOST, Placement};
 use crate::pyramid::Spans;
 
 /// An event as it is read.
@@ -20,14 +20,14 @@ pub struct Raw {
     pub id: u32,
 }
 
-/// One lane of a track.
+/// One subtrack of a track.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lane {
+pub struct Subtrack {
     /// The track.
     pub track: u32,
     /// Its events.
     pub events: Range<u32>,
-    /// Whether they may cover each other: what found no lane of its own.
+    /// Whether they may cover each other: what found no subtrack of its own.
     pub is_overfull: bool,
 }
 
@@ -38,29 +38,29 @@ pub struct Columns {
     duration: Vec<u64>,
     name: Vec<u32>,
     id: Vec<i64>,
-    lanes: Vec<Lane>,
+    subtracks: Vec<Subtrack>,
 }
 
 impl Columns {
-    /// Puts events into lanes. `order` says how those of each track lie; `ids` are the ids that the events name.
+    /// Puts events into subtracks. `order` says how those of each track lie; `ids` are the ids that the events name.
     ///
     /// Also gives the event of each id, u32::MAX for those that no event has.
-    pub fn of(mut raw: Vec<Raw>, ids: &[i64], order: &[Order]) -> (Columns, Vec<u32>) {
+    pub fn of(mut raw: Vec<Raw>, ids: &[i64], order: &[Placement]) -> (Columns, Vec<u32>) {
         raw.sort_unstable_by_key(|event| (event.track, event.start, u64::MAX - event.duration, event.id));
-        let mut lane_of: Vec<u8> = Vec::with_capacity(raw.len());
-        // How many events each lane of each track has.
+        let mut subtrack_of: Vec<u8> = Vec::with_capacity(raw.len());
+        // How many events each subtrack of each track has.
         let mut counts: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
         for track in raw.chunk_by(|one, other| one.track == other.track) {
             let number = track[0].track as usize;
-            let mut lanes = Lanes::new(order[number]);
+            let mut subtracks = Layout::new(order[number]);
             let counts = &mut counts[number];
             for event in track {
-                let lane = lanes.place(event.start, event.start + event.duration);
-                if lane == counts.len() {
+                let subtrack = subtracks.place(event.start, event.start + event.duration);
+                if subtrack == counts.len() {
                     counts.push(0);
                 }
-                counts[lane] += 1;
-                lane_of.push(lane as u8);
+                counts[subtrack] += 1;
+                subtrack_of.push(subtrack as u8);
             }
         }
         let mut columns = Columns {
@@ -68,25 +68,25 @@ impl Columns {
             duration: vec![0; raw.len()],
             name: vec![0; raw.len()],
             id: vec![0; raw.len()],
-            lanes: Vec::new(),
+            subtracks: Vec::new(),
         };
         let mut next: Vec<Vec<u32>> = Vec::with_capacity(order.len());
         let mut first = 0;
         for (track, counts) in counts.iter().enumerate() {
             next.push(Vec::with_capacity(counts.len()));
-            for (lane, count) in counts.iter().enumerate() {
+            for (subtrack, count) in counts.iter().enumerate() {
                 next[track].push(first);
-                columns.lanes.push(Lane {
+                columns.subtracks.push(Subtrack {
                     track: track as u32,
                     events: first..first + count,
-                    is_overfull: lane == MOST,
+                    is_overfull: subtrack == MOST,
                 });
                 first += count;
             }
         }
         let mut event_of = vec![u32::MAX; ids.len()];
-        for (event, lane) in raw.iter().zip(lane_of) {
-            let place = &mut next[event.track as usize][usize::from(lane)];
+        for (event, subtrack) in raw.iter().zip(subtrack_of) {
+            let place = &mut next[event.track as usize][usize::from(subtrack)];
             let at = *place as usize;
             columns.start[at] = event.start;
             columns.duration[at] = event.duration;
@@ -108,14 +108,14 @@ impl Columns {
         self.start.is_empty()
     }
 
-    /// The lanes, those of a track from the top.
-    pub fn lanes(&self) -> &[Lane] {
-        &self.lanes
+    /// The subtracks, those of a track from the top.
+    pub fn subtracks(&self) -> &[Subtrack] {
+        &self.subtracks
     }
 
-    /// Number of the lane of an event.
-    pub fn lane_of(&self, event: u32) -> usize {
-        self.lanes.partition_point(|lane| lane.events.end <= event)
+    /// Number of the subtrack of an event.
+    pub fn subtrack_of(&self, event: u32) -> usize {
+        self.subtracks.partition_point(|subtrack| subtrack.events.end <= event)
     }
 
     /// Start and end of an event, ns since the trace's begin.
@@ -139,42 +139,42 @@ impl Columns {
         self.id[event as usize]
     }
 
-    /// The events of a lane that touch the time from `from` to before `to`, ns; of a lane that is overfull also others in front of them.
-    pub fn within(&self, lane: &Lane, from: u64, to: u64) -> Range<u32> {
-        let Lane { events, is_overfull, .. } = lane;
+    /// The events of a subtrack that touch the time from `from` to before `to`, ns; of a subtrack that is overfull also others in front of them.
+    pub fn within(&self, subtrack: &Subtrack, from: u64, to: u64) -> Range<u32> {
+        let Subtrack { events, is_overfull, .. } = subtrack;
         let starts = &self.start[events.start as usize..events.end as usize];
         let end = events.start + starts.partition_point(|start| *start < to) as u32;
         let start = match is_overfull {
             true => events.start,
-            false => events.start + self.of_lane(lane).first_at(from) as u32,
+            false => events.start + self.of_subtrack(subtrack).first_at(from) as u32,
         };
         start.min(end)..end
     }
 
-    /// The events of a lane that is not overfull.
-    pub fn of_lane<'a>(&'a self, lane: &'a Lane) -> OfLane<'a> {
-        OfLane { columns: self, lane }
+    /// The events of a subtrack that is not overfull.
+    pub fn of_subtrack<'a>(&'a self, subtrack: &'a Subtrack) -> OfSubtrack<'a> {
+        OfSubtrack { columns: self, subtrack }
     }
 }
 
-/// The events of a lane.
+/// The events of a subtrack.
 #[derive(Debug, Clone, Copy)]
-pub struct OfLane<'a> {
+pub struct OfSubtrack<'a> {
     columns: &'a Columns,
-    lane: &'a Lane,
+    subtrack: &'a Subtrack,
 }
 
-impl Spans for OfLane<'_> {
+impl Spans for OfSubtrack<'_> {
     fn count(&self) -> usize {
-        self.lane.events.len()
+        self.subtrack.events.len()
     }
 
     fn at(&self, place: usize) -> (u64, u64) {
-        self.columns.times(self.lane.events.start + place as u32)
+        self.columns.times(self.subtrack.events.start + place as u32)
     }
 
     fn event(&self, place: usize) -> (u32, u64) {
-        let event = self.lane.events.start + place as u32;
+        let event = self.subtrack.events.start + place as u32;
         (event, self.columns.duration(event))
     }
 }
@@ -189,9 +189,9 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Those of the events of lanes.
-    pub fn of<'a>(columns: &Columns, lanes: impl Iterator<Item = &'a Lane>) -> Busy {
-        let mut events: Vec<u32> = lanes.flat_map(|lane| lane.events.clone()).collect();
+    /// Those of the events of subtracks.
+    pub fn of<'a>(columns: &Columns, subtracks: impl Iterator<Item = &'a Subtrack>) -> Busy {
+        let mut events: Vec<u32> = subtracks.flat_map(|subtrack| subtrack.events.clone()).collect();
         events.sort_unstable_by_key(|event| columns.times(*event));
         Busy::of_spans(events.into_iter().map(|event| {
             let (start, end) = columns.times(event);

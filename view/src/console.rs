@@ -1,4 +1,4 @@
-//! Questions in SQL from the page: they may only read, for a bounded time, and rows with times become events of a lane.
+//! Questions in SQL from the page: they may only read, for a bounded time, and rows with times become events in rows of the page.
 
 use std::fmt::Arguments;
 use std::path::Path;

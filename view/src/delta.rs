@@ -38,8 +38,10 @@ pub fn deltas(timeline: &Timeline, selection: &Selection<'_>) -> Deltas {
     let of = |source: u8| {
         let rows: Vec<u32> = (0u32..)
             .zip(&timeline.rows)
-            .filter_map(|(number, row)| row.lane().map(|lane| (number, &timeline.columns.lanes()[lane])))
-            .filter(|(_, lane)| timeline.source_of_track[lane.track as usize] == source)
+            .filter_map(|(number, row)| {
+                row.subtrack().map(|subtrack| (number, &timeline.columns.subtracks()[subtrack]))
+            })
+            .filter(|(_, subtrack)| timeline.source_of_track[subtrack.track as usize] == source)
             .map(|(number, _)| number)
             .collect();
         durations_of_names(timeline, &Selection { rows: Some(&rows), ..selection.clone() })

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use anyhow::Result;
 use rpd_postprocess::region::Selected;
-use rpd_postprocess::report::memory::{Life, Place, each_life};
+use rpd_postprocess::report::memory::{Life, MemoryPlace, each_life};
 use rpd_postprocess::text::shorten;
 use rpd_postprocess::trace::has_table;
 use rpd_schema::Version;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Busy;
 use crate::counters::{Counter, Steps, Value};
-use crate::lanes::{Lanes, MOST, Order};
+use crate::layout::{Layout, MOST, Placement};
 use crate::names::Kind;
 use crate::pyramid::{Pyramid, Spans};
 use crate::reading::prefixed;
@@ -38,8 +38,8 @@ const STREAM_WIDTH: usize = 24;
 /// What is worked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
-    /// A lane for each stream of each GPU.
+pub enum DerivedRows {
+    /// A row for each stream of each GPU.
     Streams,
     /// For each marker, on each GPU, from the first start to the last end of what was launched inside of it.
     Markers,
@@ -54,7 +54,13 @@ pub enum What {
 /// Traces that are shown together at most.
 const MOST_TRACES: usize = 2;
 
-const ALL: [What; 5] = [What::Streams, What::Markers, What::Graphs, What::Memory, What::Bandwidth];
+const ALL: [DerivedRows; 5] = [
+    DerivedRows::Streams,
+    DerivedRows::Markers,
+    DerivedRows::Graphs,
+    DerivedRows::Memory,
+    DerivedRows::Bandwidth,
+];
 
 /// Spans that do not overlap, each with an event that it belongs to.
 #[derive(Debug, Default)]
@@ -140,12 +146,12 @@ impl Derived {
 
     /// The allocation that a call made.
     pub fn life(&self, call: u32) -> Option<&Life> {
-        self.rows[What::Memory as usize].get()?.lives.get(&call)
+        self.rows[DerivedRows::Memory as usize].get()?.lives.get(&call)
     }
 
     /// All allocations with the calls that made them, once they were worked out.
     pub fn lives(&self) -> impl Iterator<Item = (u32, &Life)> {
-        let worked = self.rows[What::Memory as usize].get();
+        let worked = self.rows[DerivedRows::Memory as usize].get();
         worked.into_iter().flat_map(|worked| &worked.lives).map(|(call, life)| (*call, life))
     }
 }
@@ -178,7 +184,7 @@ struct Span {
 pub fn derive<'a>(
     timeline: &'a Timeline,
     traces: &[(&Connection, Version)],
-    what: What,
+    what: DerivedRows,
 ) -> Result<&'a Worked> {
     let known = &timeline.derived.rows[what as usize];
     if let Some(worked) = known.get() {
@@ -187,13 +193,15 @@ pub fn derive<'a>(
     let mut worked = Worked::default();
     let first_row = FIRST_ROW + what as u32 * ROWS_OF_KIND;
     match what {
-        What::Streams => streams(timeline, traces, &mut worked, first_row)?,
-        What::Markers => under(timeline, &mut worked, first_row, "markers", |kind, _| kind == Kind::Marker),
-        What::Graphs => {
+        DerivedRows::Streams => streams(timeline, traces, &mut worked, first_row)?,
+        DerivedRows::Markers => {
+            under(timeline, &mut worked, first_row, "markers", |kind, _| kind == Kind::Marker)
+        }
+        DerivedRows::Graphs => {
             under(timeline, &mut worked, first_row, "graph launches", |_, name| name.contains("GraphLaunch"))
         }
-        What::Memory => memory(timeline, traces, &mut worked, first_row)?,
-        What::Bandwidth => bandwidth(timeline, traces, &mut worked, first_row)?,
+        DerivedRows::Memory => memory(timeline, traces, &mut worked, first_row)?,
+        DerivedRows::Bandwidth => bandwidth(timeline, traces, &mut worked, first_row)?,
     }
     Ok(known.get_or_init(|| worked))
 }
@@ -217,23 +225,23 @@ impl Worked {
         &mut self,
         (group, key, label): (&str, &str, String),
         mut spans: Vec<Span>,
-        order: Order,
+        order: Placement,
         first_row: u32,
     ) {
         spans.sort_unstable_by_key(|span| (span.start, u64::MAX - span.end, span.event));
-        let mut lanes = Lanes::new(order);
+        let mut subtracks = Layout::new(order);
         let mut picked: Vec<Picked> = Vec::new();
         let mut not_shown = 0;
         for span in &spans {
-            let lane = lanes.place(span.start, span.end);
-            if lane == MOST {
+            let subtrack = subtracks.place(span.start, span.end);
+            if subtrack == MOST {
                 not_shown += 1;
                 continue;
             }
-            if lane >= picked.len() {
-                picked.resize_with(lane + 1, Picked::default);
+            if subtrack >= picked.len() {
+                picked.resize_with(subtrack + 1, Picked::default);
             }
-            picked[lane].push(span);
+            picked[subtrack].push(span);
         }
         let busy = Busy::of_spans(spans.iter().map(|span| (span.start, span.end, span.event)));
         let busy = self.row_of_busy(busy, first_row);
@@ -283,8 +291,10 @@ impl<'a> Gpus<'a> {
         let mut of_track = FxHashMap::default();
         for group in timeline.groups.iter().filter(|group| group.is_gpu) {
             for row in group.tracks.iter().flat_map(|track| &track.rows) {
-                if let Some(Shown::Lane(lane)) = timeline.rows.get(*row as usize).map(|row| &row.shown) {
-                    of_track.insert(timeline.columns.lanes()[*lane].track, group.key.as_str());
+                if let Some(Shown::Subtrack(subtrack)) =
+                    timeline.rows.get(*row as usize).map(|row| &row.shown)
+                {
+                    of_track.insert(timeline.columns.subtracks()[*subtrack].track, group.key.as_str());
                 }
             }
         }
@@ -292,7 +302,7 @@ impl<'a> Gpus<'a> {
     }
 
     fn key(&self, op: u32) -> Option<&'a str> {
-        self.of_track.get(&self.timeline.lane(op).track).copied()
+        self.of_track.get(&self.timeline.subtrack(op).track).copied()
     }
 }
 
@@ -337,7 +347,7 @@ fn streams(
     for ((gpu, stream), spans) in spans {
         let name = shorten(&streams[stream as usize], STREAM_WIDTH);
         let label = format!("stream {name}");
-        worked.track((gpu, &format!("s{stream}"), label), spans, Order::FirstFree, first_row);
+        worked.track((gpu, &format!("s{stream}"), label), spans, Placement::FirstFree, first_row);
     }
     Ok(())
 }
@@ -354,9 +364,9 @@ fn under(
     let gpus = Gpus::of(timeline);
     let columns = &timeline.columns;
     let mut found: FxHashMap<(u32, &str), Span> = FxHashMap::default();
-    let threads = columns.lanes().chunk_by(|one, other| one.track == other.track);
-    for lanes in threads.filter(|lanes| lanes[0].track < timeline.queues_from) {
-        let mut events: Vec<u32> = lanes.iter().flat_map(|lane| lane.events.clone()).collect();
+    let threads = columns.subtracks().chunk_by(|one, other| one.track == other.track);
+    for subtracks in threads.filter(|subtracks| subtracks[0].track < timeline.queues_from) {
+        let mut events: Vec<u32> = subtracks.iter().flat_map(|subtrack| subtrack.events.clone()).collect();
         events.sort_unstable_by_key(|event| {
             let (start, end) = columns.times(*event);
             (start, u64::MAX - end, *event)
@@ -386,12 +396,12 @@ fn under(
     }
     for (gpu, spans) in by_gpu {
         let key = label.replace(' ', "-");
-        worked.track((gpu, &key, label.to_string()), spans, Order::Nested, first_row);
+        worked.track((gpu, &key, label.to_string()), spans, Placement::Nested, first_row);
     }
 }
 
 /// Whose memory: number of the trace, process id, first session of the process, and where it is.
-type MemoryOf = (usize, i64, i64, Place);
+type MemoryOf = (usize, i64, i64, MemoryPlace);
 
 /// Memory that is allocated: how much, and each allocation from its begin to its end.
 fn memory(
@@ -416,8 +426,8 @@ fn memory(
         let group = prefixed(source, format!("p{pid}.{session}"));
         let Some(known) = timeline.groups.iter().find(|group_of| group_of.key == group) else { continue };
         let (key, label) = match place {
-            Place::Device => ("memory", "GPU memory"),
-            Place::Host => ("pinned", "pinned memory"),
+            MemoryPlace::Device => ("memory", "GPU memory"),
+            MemoryPlace::Host => ("pinned", "pinned memory"),
         };
         let key_of = known.key.clone();
         let is_freed = |event: u32| worked.lives.get(&event).is_some_and(|life| life.end_ns.is_some());
@@ -449,7 +459,7 @@ fn memory(
             counter.stack = Some(stack);
         }
         let spans = lives.into_iter().map(|of| of.span).collect();
-        worked.track((&key_of, key, format!("{label}, each")), spans, Order::FirstFree, first_row);
+        worked.track((&key_of, key, format!("{label}, each")), spans, Placement::FirstFree, first_row);
     }
     Ok(())
 }

@@ -132,9 +132,9 @@ impl Column {
     }
 }
 
-/// A lane as the page has it.
+/// A subtrack as the page has it.
 #[derive(Serialize)]
-struct StoredLane {
+struct StoredSubtrack {
     events: u32,
     row: Option<u32>,
     is_op: bool,
@@ -147,7 +147,7 @@ struct StoredLane {
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum StoredRow {
-    Lane(usize),
+    Subtrack(usize),
     Busy(Vec<usize>),
     Counter { values: usize, end: u64, digits: Vec<(usize, String)> },
 }
@@ -157,7 +157,7 @@ struct Stored<'a> {
     trace: StoredTrace<'a>,
     names: Vec<(&'a str, u8)>,
     kinds: Vec<&'static str>,
-    lanes: Vec<StoredLane>,
+    subtracks: Vec<StoredSubtrack>,
     rows: Vec<StoredRow>,
     links: usize,
     arguments: Option<usize>,
@@ -202,7 +202,7 @@ pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Re
         },
         names: timeline.names.iter().map(|name| (&*name.text, name.kind as u8)).collect(),
         kinds: Kind::WORDS.to_vec(),
-        lanes: lanes(timeline),
+        subtracks: subtracks(timeline),
         rows: rows(timeline)?,
         links: timeline.links.len(),
         arguments: arguments.map(|arguments| arguments.of_event.len()),
@@ -234,7 +234,7 @@ pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Re
 }
 
 /// What is in a page, for people.
-pub fn told(timeline: &Timeline, arguments: Option<&Arguments>) -> String {
+pub fn contents(timeline: &Timeline, arguments: Option<&Arguments>) -> String {
     let facts = &timeline.sources[0].facts;
     let events = counted(facts.calls + facts.ops, "event", "events");
     match arguments {
@@ -246,36 +246,37 @@ pub fn told(timeline: &Timeline, arguments: Option<&Arguments>) -> String {
     }
 }
 
-fn lanes(timeline: &Timeline) -> Vec<StoredLane> {
+fn subtracks(timeline: &Timeline) -> Vec<StoredSubtrack> {
     let gpu_of_row = |row: Option<u32>| {
         let group = timeline.groups.iter().find(|group| {
             group.is_gpu && group.tracks.iter().any(|track| row.is_some_and(|row| track.rows.contains(&row)))
         });
         group?.device.map(|device| device.to_string())
     };
-    let lanes = timeline.columns.lanes();
+    let subtracks = timeline.columns.subtracks();
     let gpu_of_track = |track: u32| {
-        let mut rows = lanes.iter().zip(&timeline.row_of_lane).filter(|(lane, _)| lane.track == track);
+        let mut rows =
+            subtracks.iter().zip(&timeline.row_of_subtrack).filter(|(subtrack, _)| subtrack.track == track);
         rows.find_map(|(_, row)| gpu_of_row(*row))
     };
-    lanes
+    subtracks
         .iter()
-        .zip(&timeline.row_of_lane)
-        .map(|(lane, row)| StoredLane {
-            events: lane.events.len() as u32,
+        .zip(&timeline.row_of_subtrack)
+        .map(|(subtrack, row)| StoredSubtrack {
+            events: subtrack.events.len() as u32,
             row: *row,
-            is_op: lane.track >= timeline.queues_from,
-            is_overfull: lane.is_overfull,
-            gpu: gpu_of_track(lane.track),
+            is_op: subtrack.track >= timeline.queues_from,
+            is_overfull: subtrack.is_overfull,
+            gpu: gpu_of_track(subtrack.track),
         })
         .collect()
 }
 
 fn rows(timeline: &Timeline) -> Result<Vec<StoredRow>> {
-    let lanes = timeline.columns.lanes();
+    let subtracks = timeline.columns.subtracks();
     let of_track = |row: u32| -> Vec<usize> {
-        let Some(lane) = timeline.rows[row as usize].lane() else { return Vec::new() };
-        (0..lanes.len()).filter(|number| lanes[*number].track == lanes[lane].track).collect()
+        let Some(subtrack) = timeline.rows[row as usize].subtrack() else { return Vec::new() };
+        (0..subtracks.len()).filter(|number| subtracks[*number].track == subtracks[subtrack].track).collect()
     };
     let mut busy: std::collections::BTreeMap<u32, Vec<usize>> = std::collections::BTreeMap::new();
     for group in &timeline.groups {
@@ -288,7 +289,7 @@ fn rows(timeline: &Timeline) -> Result<Vec<StoredRow>> {
         busy.entry(group.busy).or_insert(all);
     }
     let rows = (0u32..).zip(&timeline.rows).map(|(number, row)| match &row.shown {
-        Shown::Lane(lane) => StoredRow::Lane(*lane),
+        Shown::Subtrack(subtrack) => StoredRow::Subtrack(*subtrack),
         // What is worked out has rows of its own, which are not among these.
         Shown::Busy(_) | Shown::Picked(_) => StoredRow::Busy(busy.remove(&number).unwrap_or_default()),
         Shown::Counter(counter) => {
@@ -307,9 +308,9 @@ fn stored_columns(timeline: &Timeline, arguments: Option<&Arguments>) -> Result<
     let events = &timeline.columns;
     let [mut start, mut duration, mut name, mut id, mut link] =
         ["start", "duration", "name", "id", "link"].map(Column::new);
-    for lane in events.lanes() {
+    for subtrack in events.subtracks() {
         let (mut before, mut id_before) = (0, 0);
-        for event in lane.events.clone() {
+        for event in subtrack.events.clone() {
             let (begin, end) = events.times(event);
             start.add(begin - before)?;
             duration.add(end - begin)?;

@@ -8,7 +8,7 @@
 //! | `gathering.rs` | the rows of a trace into memory, also while it grows |
 //! | `reading.rs` | these rows, of one trace or of two, into a timeline |
 //! | `timeline.rs` | processes, GPUs, tracks, rows |
-//! | `columns.rs`, `lanes.rs` | the events; where they lie so that none covers another |
+//! | `columns.rs`, `layout.rs` | the events; where they lie so that none covers another |
 //! | `pyramid.rs`, `tiles.rs` | what a row shows from afar; that as bytes |
 //! | `counters.rs` | numbers over time: sensors, how many operations wait or run |
 //! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
@@ -33,7 +33,7 @@ pub mod details;
 pub mod export;
 pub mod gathering;
 pub mod kernel_code;
-pub mod lanes;
+pub mod layout;
 pub mod links;
 pub mod names;
 pub mod pool;

@@ -1,4 +1,4 @@
-//! What a lane shows from afar: per bucket of 2^level ns the longest event in it, how many begin in it, and how long it is busy.
+//! What a subtrack shows from afar: per bucket of 2^level ns the longest event in it, how many begin in it, and how long it is busy.
 //!
 //! Buckets lie at fixed times, never relative to what is looked at, so that nothing shimmers when a view moves. Every second level is kept,
 //! from the first with at most a quarter as many buckets as events up to one with few buckets. Finer ones are made of the events, coarser ones
@@ -9,13 +9,13 @@ use std::ops::Range;
 /// Levels are even numbers up to this: one bucket of it has all times there are.
 pub const TOP_LEVEL: u8 = 54;
 
-/// Lanes with fewer events keep no levels.
+/// Subtracks with fewer events keep no levels.
 pub(crate) const FEW_EVENTS: usize = 1024;
 
 /// No coarser level is kept than the first with at most so many buckets.
 pub(crate) const FEW_BUCKETS: u64 = 64;
 
-/// Events of a lane by their place in it: none begins before the one in front of it has ended.
+/// Events of a subtrack by their place in it: none begins before the one in front of it has ended.
 pub trait Spans {
     /// How many.
     fn count(&self) -> usize;
@@ -60,7 +60,7 @@ impl Run {
     }
 }
 
-/// The levels that are kept of a lane.
+/// The levels that are kept of a subtrack.
 #[derive(Debug, Default)]
 pub struct Pyramid {
     levels: Vec<(u8, Vec<Run>)>,

@@ -1,4 +1,4 @@
-//! What was read of one trace or of two, as a timeline: tracks and lanes, rows, links, what each row shows from afar.
+//! What was read of one trace or of two, as a timeline: tracks and subtracks, rows, links, what each row shows from afar.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::columns::{Busy, Columns, Raw};
 use crate::counters::{Counter, Steps, Value};
 use crate::derived::Derived;
 use crate::gathering::{Gathered, Gatherer, Progress, Queue, Read, Reading, SensorKey, Thread};
-use crate::lanes::Order;
+use crate::layout::Placement;
 use crate::links::Links;
 use crate::names::Name;
 use crate::pyramid::Pyramid;
@@ -30,7 +30,7 @@ const COMMAND_WIDTH: usize = 60;
 const SENSOR_WIDTH: usize = 40;
 
 /// A sensor that is read longer than this before all else or behind it is far from it, ns: a day.
-const FAR_NS: u64 = 86_400_000_000_000;
+const OUTLIER_NS: u64 = 86_400_000_000_000;
 
 /// Reads the trace `file`, which is open.
 ///
@@ -82,19 +82,19 @@ type TrackOf = (usize, bool, (i64, i64), i64);
 struct Rowed {
     groups: Vec<Group>,
     rows: Vec<Row>,
-    row_of_lane: Vec<Option<u32>>,
+    row_of_subtrack: Vec<Option<u32>>,
 }
 
 /// What is not shown of a trace.
 #[derive(Debug, Clone, Copy, Default)]
 struct Hidden {
     impossible: u64,
-    far: u64,
+    outliers: u64,
 }
 
 impl Gathered {
     /// Takes out the rows that are days away from nearly all others.
-    fn leave_out_far(&mut self) -> u64 {
+    fn leave_out_outliers(&mut self) -> u64 {
         let rows = |gathered: &Gathered| {
             gathered.calls.len() + gathered.ops.len() + gathered.sensors.values().map(Vec::len).sum::<usize>()
         };
@@ -115,8 +115,8 @@ impl Gathered {
         // Sensors alone have no others to be far from.
         let is_near = |start: i64, end: i64| {
             first > last
-                || (first.saturating_sub_unsigned(FAR_NS) <= start
-                    && last.saturating_add_unsigned(FAR_NS) >= end)
+                || (first.saturating_sub_unsigned(OUTLIER_NS) <= start
+                    && last.saturating_add_unsigned(OUTLIER_NS) >= end)
         };
         for values in self.sensors.values_mut() {
             values.retain(|(start, end, _)| !outliers.are_known((*start, *end)) && is_near(*start, *end));
@@ -166,7 +166,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
     let mut hidden = vec![Hidden::default(); parts.len()];
     for (part, hidden) in parts.iter_mut().zip(&mut hidden) {
         hidden.impossible = part.gathered.impossible;
-        hidden.far = part.gathered.leave_out_far();
+        hidden.outliers = part.gathered.leave_out_outliers();
     }
     let firsts: Vec<i64> = parts.iter().map(|part| part.gathered.first_ns()).collect();
     let (names, name_of) = joined_names(&mut parts);
@@ -225,8 +225,8 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
             ranges[usize::from(is_op)].push(begin..ids.len());
         }
     }
-    let mut order = vec![Order::Nested; queues_from as usize];
-    order.resize(tracks.len(), Order::FirstFree);
+    let mut order = vec![Placement::Nested; queues_from as usize];
+    order.resize(tracks.len(), Placement::FirstFree);
     let (columns, event_of) = Columns::of(raw, &ids, &order);
 
     let mut pairs = Vec::new();
@@ -263,7 +263,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
             span_ns = span_ns.max(end);
         }
     }
-    let Rowed { mut groups, rows, row_of_lane } = rowed;
+    let Rowed { mut groups, rows, row_of_subtrack } = rowed;
     // Of each trace: processes, GPUs that were used, other GPUs, what else has sensors.
     groups.sort_by_key(|group| {
         (group.source, group.device.is_some(), !group.is_gpu, group.tracks.is_empty(), group.device)
@@ -274,7 +274,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
             let Part { gathered, shift_ns } = part;
             let (sessions, first_sessions) = (gathered.sessions, gathered.first_sessions);
             let [calls, ops] = shown[source];
-            let Hidden { impossible, far } = hidden[source];
+            let Hidden { impossible, outliers } = hidden[source];
             let facts = Facts {
                 file: gathered.file,
                 bytes: gathered.bytes,
@@ -287,7 +287,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
                 lost: gathered.lost,
                 launches_without_op: gathered.launches_without_op,
                 impossible,
-                far,
+                outliers,
                 no_numbers: gathered.no_numbers,
             };
             let of = Source { facts, first_ns: firsts[source], shift_ns, calls_by_id, ops_by_id };
@@ -305,7 +305,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
         queues_from,
         columns,
         rows,
-        row_of_lane,
+        row_of_subtrack,
         links,
         recording,
         names,
@@ -404,21 +404,21 @@ fn lettered(is_one_of_several: bool, source: usize, label: String) -> String {
 /// Processes and GPUs with their tracks, and the rows of them all.
 fn groups(parts: &[Part], columns: &Columns, tracks: &[TrackOf]) -> Rowed {
     let mut rows = Vec::new();
-    let mut row_of_lane = vec![None; columns.lanes().len()];
-    let mut lanes_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (number, lane) in columns.lanes().iter().enumerate() {
-        lanes_of.entry(lane.track).or_default().push(number);
-        if !lane.is_overfull {
-            row_of_lane[number] = Some(rows.len() as u32);
-            let pyramid = Pyramid::of(&columns.of_lane(lane));
-            rows.push(Row { shown: Shown::Lane(number), pyramid });
+    let mut row_of_subtrack = vec![None; columns.subtracks().len()];
+    let mut subtracks_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (number, subtrack) in columns.subtracks().iter().enumerate() {
+        subtracks_of.entry(subtrack.track).or_default().push(number);
+        if !subtrack.is_overfull {
+            row_of_subtrack[number] = Some(rows.len() as u32);
+            let pyramid = Pyramid::of(&columns.of_subtrack(subtrack));
+            rows.push(Row { shown: Shown::Subtrack(number), pyramid });
         }
     }
-    let busy_row = |rows: &mut Vec<Row>, lanes: &[usize]| match lanes {
-        // What is busy in one lane is what that shows.
-        [only] => row_of_lane[*only].unwrap_or(0),
+    let busy_row = |rows: &mut Vec<Row>, subtracks: &[usize]| match subtracks {
+        // What is busy in one subtrack is what that shows.
+        [only] => row_of_subtrack[*only].unwrap_or(0),
         _ => {
-            let busy = Busy::of(columns, lanes.iter().map(|lane| &columns.lanes()[*lane]));
+            let busy = Busy::of(columns, subtracks.iter().map(|subtrack| &columns.subtracks()[*subtrack]));
             rows.push(Row { pyramid: Pyramid::of(&busy), shown: Shown::Busy(busy) });
             rows.len() as u32 - 1
         }
@@ -439,9 +439,9 @@ fn groups(parts: &[Part], columns: &Columns, tracks: &[TrackOf]) -> Rowed {
         let mut all = Vec::new();
         let mut made = Vec::new();
         for (number, (.., id)) in group {
-            let Some(lanes) = lanes_of.get(number) else { continue };
-            let events = |lane: &usize| columns.lanes()[*lane].events.len() as u64;
-            let overfull = |lane: &&usize| columns.lanes()[**lane].is_overfull;
+            let Some(subtracks) = subtracks_of.get(number) else { continue };
+            let events = |subtrack: &usize| columns.subtracks()[*subtrack].events.len() as u64;
+            let overfull = |subtrack: &&usize| columns.subtracks()[**subtrack].is_overfull;
             let label = match is_gpu {
                 true => format!("queue {id}"),
                 false if *id == first => "main thread".to_string(),
@@ -454,12 +454,12 @@ fn groups(parts: &[Part], columns: &Columns, tracks: &[TrackOf]) -> Rowed {
             made.push(Track {
                 key: prefixed(source, key),
                 label,
-                rows: lanes.iter().filter_map(|lane| row_of_lane[*lane]).collect(),
-                busy: busy_row(&mut rows, lanes),
-                events: lanes.iter().map(events).sum(),
-                not_shown: lanes.iter().filter(overfull).map(events).sum(),
+                rows: subtracks.iter().filter_map(|subtrack| row_of_subtrack[*subtrack]).collect(),
+                busy: busy_row(&mut rows, subtracks),
+                events: subtracks.iter().map(events).sum(),
+                not_shown: subtracks.iter().filter(overfull).map(events).sum(),
             });
-            all.extend_from_slice(lanes);
+            all.extend_from_slice(subtracks);
         }
         let Some(track) = made.first() else { continue };
         let busy = if made.len() == 1 { track.busy } else { busy_row(&mut rows, &all) };
@@ -482,7 +482,7 @@ fn groups(parts: &[Part], columns: &Columns, tracks: &[TrackOf]) -> Rowed {
             busy,
         });
     }
-    Rowed { groups, rows, row_of_lane }
+    Rowed { groups, rows, row_of_subtrack }
 }
 
 impl Rowed {
@@ -512,7 +512,7 @@ fn groups_of_tracks(rowed: &Rowed, columns: &Columns, are_gpus: bool) -> FxHashM
             group.tracks.iter().flat_map(|track| &track.rows).map(move |row| (number, *row))
         })
         .filter_map(|(number, row)| match rowed.rows[row as usize].shown {
-            Shown::Lane(lane) => Some((columns.lanes()[lane].track as usize, number)),
+            Shown::Subtrack(subtrack) => Some((columns.subtracks()[subtrack].track as usize, number)),
             Shown::Busy(_) | Shown::Counter(_) | Shown::Picked(_) => None,
         })
         .collect()
@@ -527,7 +527,7 @@ fn hosts_of_gpus(rowed: &mut Rowed, columns: &Columns, links: &Links) {
     let of_processes = groups_of_tracks(rowed, columns, false);
     let mut left: Vec<usize> = (0..rowed.groups.len()).filter(|group| rowed.groups[*group].is_gpu).collect();
     let group = |of: &FxHashMap<usize, usize>, event: u32| {
-        of.get(&(columns.lanes()[columns.lane_of(event)].track as usize)).copied()
+        of.get(&(columns.subtracks()[columns.subtrack_of(event)].track as usize)).copied()
     };
     for (call, op) in links.pairs() {
         if left.is_empty() {
@@ -549,18 +549,18 @@ fn queue_depths(rowed: &mut Rowed, columns: &Columns, links: &Links) {
     let mut times: BTreeMap<usize, [Vec<u64>; 2]> = BTreeMap::new();
     let mut last: Option<(usize, usize)> = None;
     for (call, op) in links.pairs() {
-        let lane = match last {
-            Some((lane, _)) if columns.lanes()[lane].events.contains(op) => lane,
-            _ => columns.lane_of(*op),
+        let subtrack = match last {
+            Some((subtrack, _)) if columns.subtracks()[subtrack].events.contains(op) => subtrack,
+            _ => columns.subtrack_of(*op),
         };
-        let group = match last.filter(|(of, _)| *of == lane) {
+        let group = match last.filter(|(of, _)| *of == subtrack) {
             Some((_, group)) => group,
-            None => match group_of.get(&(columns.lanes()[lane].track as usize)) {
+            None => match group_of.get(&(columns.subtracks()[subtrack].track as usize)) {
                 Some(group) => *group,
                 None => continue,
             },
         };
-        last = Some((lane, group));
+        last = Some((subtrack, group));
         let (begin, end) = (columns.times(*call).0, columns.times(*op).1);
         if begin <= end {
             let [begins, ends] = times.entry(group).or_default();

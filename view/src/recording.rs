@@ -12,7 +12,7 @@ const MOST_SPANS: usize = 4096;
 /// What is known of a time of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum SpanKind {
     /// Recording was stopped, or had not begun.
     Stopped,
     /// Records were lost.
@@ -25,7 +25,7 @@ pub struct Span {
     /// The key of the process's group.
     pub group: String,
     /// What is known of it.
-    pub what: What,
+    pub what: SpanKind,
     /// Its begin, ns.
     pub start_ns: u64,
     /// How long it is, ns.
@@ -62,10 +62,10 @@ pub(crate) fn spans(
         let mut add = |what, time: SessionTime, is_vague| {
             let (start, end) = (at(time.from), time.to.or(end).map_or(span_ns, at));
             // What is stopped before the first event or behind the last one is not on the timeline.
-            if end > start || what == What::Lost {
+            if end > start || what == SpanKind::Lost {
                 let text = match what {
-                    What::Stopped => "not recorded".to_string(),
-                    What::Lost => lost_text(&time.lost),
+                    SpanKind::Stopped => "not recorded".to_string(),
+                    SpanKind::Lost => lost_text(&time.lost),
                 };
                 found.push(Span {
                     group: group.clone(),
@@ -80,7 +80,7 @@ pub(crate) fn spans(
             }
         };
         let times = |key| session.get(key).map(session_times).unwrap_or_default();
-        times(session_fact::STOPPED).into_iter().for_each(|time| add(What::Stopped, time, false));
+        times(session_fact::STOPPED).into_iter().for_each(|time| add(SpanKind::Stopped, time, false));
         let known = times(session_fact::LOST_TIMES);
         // What was lost at times that nobody knows was lost in the session.
         let left = session.lost().into_iter().map(|(cause, count)| {
@@ -89,10 +89,10 @@ pub(crate) fn spans(
             (cause, count.saturating_sub(timed))
         });
         let left: Vec<(String, u64)> = left.filter(|(_, count)| *count > 0).collect();
-        known.into_iter().for_each(|time| add(What::Lost, time, false));
+        known.into_iter().for_each(|time| add(SpanKind::Lost, time, false));
         if !left.is_empty() {
             let from = session.number(session_fact::START_MONOTONIC_NS).unwrap_or(0);
-            add(What::Lost, SessionTime { from, to: end, lost: left }, true);
+            add(SpanKind::Lost, SessionTime { from, to: end, lost: left }, true);
         }
     }
     found.sort_by_key(|span| (span.start_ns, span.session, span.what));
@@ -116,7 +116,7 @@ mod tests {
         SessionInfo { session: 3, facts: facts.collect() }
     }
 
-    fn spans_of(facts: &[(&str, &str)]) -> Vec<(What, u64, u64, String, bool)> {
+    fn spans_of(facts: &[(&str, &str)]) -> Vec<(SpanKind, u64, u64, String, bool)> {
         let source = Source {
             facts: Facts::default(),
             first_ns: 1000,
@@ -126,13 +126,13 @@ mod tests {
         };
         let spans = spans(0, &source, 500, &[session(facts)], &[2]);
         assert!(spans.iter().all(|span| span.group == "p7.2" && span.session == 3));
-        let told = |span: Span| (span.what, span.start_ns, span.duration_ns, span.text, span.is_vague);
-        spans.into_iter().map(told).collect()
+        let parts = |span: Span| (span.what, span.start_ns, span.duration_ns, span.text, span.is_vague);
+        spans.into_iter().map(parts).collect()
     }
 
     #[test]
     fn stops_lie_where_the_trace_says_and_those_beyond_its_events_are_left_out() {
-        let stopped = |start, length| (What::Stopped, start, length, "not recorded".to_string(), false);
+        let stopped = |start, length| (SpanKind::Stopped, start, length, "not recorded".to_string(), false);
         let facts = [("pid", "7"), ("stopped", "10-900 950-1100 1200-1250 1400-")];
         assert_eq!(spans_of(&facts), [stopped(0, 100), stopped(200, 50), stopped(400, 100)]);
         let facts = [("pid", "7"), ("stopped", "1400-"), ("end_monotonic_ns", "1450")];
@@ -150,7 +150,7 @@ mod tests {
             ("lost_times", "1200-1210:buffer_full=12,write=1 1900-1900:write=1"),
         ];
         let lost =
-            |start, length, text: &str, is_vague| (What::Lost, start, length, text.to_string(), is_vague);
+            |start, length, text: &str, is_vague| (SpanKind::Lost, start, length, text.to_string(), is_vague);
         assert_eq!(
             spans_of(&facts),
             [

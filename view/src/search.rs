@@ -109,8 +109,8 @@ pub fn search(timeline: &Timeline, text: &str) -> Result<Found> {
     let columns = &timeline.columns;
     let is_track = tracks(timeline, &terms);
     let mut events = Vec::new();
-    for lane in columns.lanes().iter().filter(|lane| is_track[lane.track as usize]) {
-        let found = lane.events.clone().filter(|event| {
+    for subtrack in columns.subtracks().iter().filter(|subtrack| is_track[subtrack.track as usize]) {
+        let found = subtrack.events.clone().filter(|event| {
             is_name[columns.name(*event) as usize] && terms.has_duration(columns.duration(*event))
         });
         events.extend(found);
@@ -137,7 +137,7 @@ pub fn hit(timeline: &Timeline, event: u32) -> Hit {
     let (start, end) = timeline.columns.times(event);
     Hit {
         event,
-        row: timeline.row_of_lane[timeline.columns.lane_of(event)],
+        row: timeline.row_of_subtrack[timeline.columns.subtrack_of(event)],
         start_ns: start,
         duration_ns: end - start,
         name: timeline.columns.name(event),
@@ -146,15 +146,15 @@ pub fn hit(timeline: &Timeline, event: u32) -> Hit {
 
 /// Which tracks are looked at, by number.
 fn tracks(timeline: &Timeline, terms: &Terms) -> Vec<bool> {
-    let count = timeline.columns.lanes().last().map_or(0, |lane| lane.track as usize + 1);
+    let count = timeline.columns.subtracks().last().map_or(0, |subtrack| subtrack.track as usize + 1);
     let Some(gpu) = &terms.gpu else { return vec![true; count] };
     let is_gpu =
         |group: &&Group| group.is_gpu && group.device.is_some_and(|device| device.to_string() == *gpu);
     let mut is_track = vec![false; count];
     for track in timeline.groups.iter().filter(is_gpu).flat_map(|group| &group.tracks) {
         for row in &track.rows {
-            if let crate::timeline::Shown::Lane(lane) = timeline.rows[*row as usize].shown {
-                is_track[timeline.columns.lanes()[lane].track as usize] = true;
+            if let crate::timeline::Shown::Subtrack(subtrack) = timeline.rows[*row as usize].shown {
+                is_track[timeline.columns.subtracks()[subtrack].track as usize] = true;
             }
         }
     }

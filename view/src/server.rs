@@ -97,7 +97,7 @@ impl Served {
 
 /// A server that listens and answers nothing yet.
 pub struct Server {
-    traces: Vec<reader::Opened>,
+    traces: Vec<reader::OpenedTrace>,
     listener: std::net::TcpListener,
     served: Arc<Served>,
     address: SocketAddr,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::columns::Lane;
+use crate::columns::Subtrack;
 use crate::names::Kind;
 use crate::timeline::Timeline;
 
@@ -179,14 +179,14 @@ pub struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    fn lanes<'a>(&self, timeline: &'a Timeline) -> Vec<&'a Lane> {
-        let lanes = timeline.columns.lanes();
-        let Some(rows) = self.rows else { return lanes.iter().collect() };
+    fn subtracks<'a>(&self, timeline: &'a Timeline) -> Vec<&'a Subtrack> {
+        let subtracks = timeline.columns.subtracks();
+        let Some(rows) = self.rows else { return subtracks.iter().collect() };
         let mut numbers: Vec<usize> =
-            rows.iter().filter_map(|row| timeline.rows.get(*row as usize)?.lane()).collect();
+            rows.iter().filter_map(|row| timeline.rows.get(*row as usize)?.subtrack()).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        numbers.into_iter().map(|lane| &lanes[lane]).collect()
+        numbers.into_iter().map(|subtrack| &subtracks[subtrack]).collect()
     }
 
     /// For each name whether its events count.
@@ -212,11 +212,11 @@ fn times(timeline: &Timeline, selection: &Selection<'_>) -> (Vec<Named>, Vec<Tim
     let columns = &timeline.columns;
     let is_name = selection.names(timeline);
     let (mut durations, mut times) = (Vec::new(), Vec::new());
-    for lane in selection.lanes(timeline) {
-        for event in columns.within(lane, from, to) {
+    for subtrack in selection.subtracks(timeline) {
+        for event in columns.within(subtrack, from, to) {
             let (start, end) = columns.times(event);
             let name = columns.name(event);
-            // Of a lane in which events cover each other some may end before.
+            // Of a subtrack in which events cover each other some may end before.
             if !is_name[name as usize] || (end <= from && start < from) {
                 continue;
             }
@@ -317,8 +317,8 @@ pub fn events(timeline: &Timeline, selection: &Selection<'_>, order: Order) -> L
     let columns = &timeline.columns;
     let is_name = selection.names(timeline);
     let mut found: Vec<u32> = Vec::new();
-    for lane in selection.lanes(timeline) {
-        found.extend(columns.within(lane, from, to).filter(|event| {
+    for subtrack in selection.subtracks(timeline) {
+        found.extend(columns.within(subtrack, from, to).filter(|event| {
             let (start, end) = columns.times(*event);
             is_name[columns.name(*event) as usize] && (end > from || start >= from)
         }));
@@ -338,7 +338,7 @@ pub fn events(timeline: &Timeline, selection: &Selection<'_>, order: Order) -> L
         start_ns: found.iter().map(|event| columns.times(*event).0).collect(),
         duration_ns: found.iter().map(|event| columns.duration(*event)).collect(),
         name: found.iter().map(|event| columns.name(*event)).collect(),
-        row: found.iter().map(|event| timeline.row_of_lane[columns.lane_of(*event)]).collect(),
+        row: found.iter().map(|event| timeline.row_of_subtrack[columns.subtrack_of(*event)]).collect(),
         id: found.iter().map(|event| columns.id(*event).to_string()).collect(),
         event: found,
     }
@@ -380,8 +380,8 @@ pub fn next(
     let Selection { from, to, .. } = *selection;
     let columns = &timeline.columns;
     let mut events = Vec::new();
-    for lane in selection.lanes(timeline) {
-        let of_name = columns.within(lane, from, to).filter(|event| columns.name(*event) == name);
+    for subtrack in selection.subtracks(timeline) {
+        let of_name = columns.within(subtrack, from, to).filter(|event| columns.name(*event) == name);
         events.extend(
             of_name
                 .map(|event| (columns.times(event), event))

@@ -1,8 +1,8 @@
-//! A trace as it is shown: processes with their threads, GPUs with their queues, events in lanes, and what each shows from afar.
+//! A trace as it is shown: processes with their threads, GPUs with their queues, events in subtracks, and what each shows from afar.
 
 use serde::Serialize;
 
-use crate::columns::{Busy, Columns, Lane};
+use crate::columns::{Busy, Columns, Subtrack};
 use crate::counters::Counter;
 use crate::derived::{Derived, Picked};
 use crate::links::Links;
@@ -95,8 +95,8 @@ pub struct Stack {
 /// What a row shows.
 #[derive(Debug)]
 pub enum Shown {
-    /// The events of a lane, by its number.
-    Lane(usize),
+    /// The events of a subtrack, by its number.
+    Subtrack(usize),
     /// Times in which any of several runs.
     Busy(Busy),
     /// A number over time.
@@ -115,10 +115,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// The lane whose events it shows, if it shows those.
-    pub fn lane(&self) -> Option<usize> {
+    /// The subtrack whose events it shows, if it shows those.
+    pub fn subtrack(&self) -> Option<usize> {
         match self.shown {
-            Shown::Lane(lane) => Some(lane),
+            Shown::Subtrack(subtrack) => Some(subtrack),
             Shown::Busy(_) | Shown::Counter(_) | Shown::Picked(_) => None,
         }
     }
@@ -127,7 +127,7 @@ impl Row {
     pub fn bytes(&self) -> usize {
         match &self.shown {
             Shown::Counter(counter) => counter.bytes(),
-            Shown::Lane(_) | Shown::Busy(_) | Shown::Picked(_) => self.pyramid.bytes(),
+            Shown::Subtrack(_) | Shown::Busy(_) | Shown::Picked(_) => self.pyramid.bytes(),
         }
     }
 }
@@ -158,7 +158,7 @@ pub struct Facts {
     /// Rows with impossible times, ids or places, which are not shown.
     pub impossible: u64,
     /// Rows that begin or end days away from nearly all others, which are not shown.
-    pub far: u64,
+    pub outliers: u64,
     /// Values of sensors that are no numbers, which are not shown.
     pub no_numbers: u64,
 }
@@ -203,14 +203,14 @@ pub struct Timeline {
     pub span_ns: u64,
     /// Processes, then GPUs.
     pub groups: Vec<Group>,
-    /// Tracks by their number in lanes: those before this are threads, the others queues.
+    /// Tracks by their number in subtracks: those before this are threads, the others queues.
     pub queues_from: u32,
     /// The events.
     pub columns: Columns,
     /// The rows, by number.
     pub rows: Vec<Row>,
-    /// The row of each lane; none for an overfull one.
-    pub row_of_lane: Vec<Option<u32>>,
+    /// The row of each subtrack; none for an overfull one.
+    pub row_of_subtrack: Vec<Option<u32>>,
     /// Calls and their operations.
     pub links: Links,
     /// When processes were not recorded, and when records were lost.
@@ -231,9 +231,9 @@ impl Timeline {
     pub fn runs(&self, row: u32, level: u8, buckets: std::ops::Range<u64>) -> Vec<Run> {
         let Some(Row { shown, pyramid }) = self.row(row) else { return Vec::new() };
         match shown {
-            Shown::Lane(lane) => {
-                let lane = &self.columns.lanes()[*lane];
-                pyramid.runs(&self.columns.of_lane(lane), level, buckets)
+            Shown::Subtrack(subtrack) => {
+                let subtrack = &self.columns.subtracks()[*subtrack];
+                pyramid.runs(&self.columns.of_subtrack(subtrack), level, buckets)
             }
             Shown::Busy(busy) => pyramid.runs(busy, level, buckets),
             Shown::Picked(picked) => pyramid.runs(picked, level, buckets),
@@ -245,18 +245,18 @@ impl Timeline {
     pub fn counter(&self, row: u32) -> Option<&Counter> {
         match &self.row(row)?.shown {
             Shown::Counter(counter) => Some(counter),
-            Shown::Lane(_) | Shown::Busy(_) | Shown::Picked(_) => None,
+            Shown::Subtrack(_) | Shown::Busy(_) | Shown::Picked(_) => None,
         }
     }
 
-    /// The lane of an event.
-    pub fn lane(&self, event: u32) -> &Lane {
-        &self.columns.lanes()[self.columns.lane_of(event)]
+    /// The subtrack of an event.
+    pub fn subtrack(&self, event: u32) -> &Subtrack {
+        &self.columns.subtracks()[self.columns.subtrack_of(event)]
     }
 
     /// Whether an event is an operation of a GPU.
     pub fn is_op(&self, event: u32) -> bool {
-        self.lane(event).track >= self.queues_from
+        self.subtrack(event).track >= self.queues_from
     }
 
     /// The name of an event.
@@ -266,7 +266,7 @@ impl Timeline {
 
     /// Number of the trace that an event is of.
     pub fn source_of(&self, event: u32) -> usize {
-        usize::from(self.source_of_track[self.lane(event).track as usize])
+        usize::from(self.source_of_track[self.subtrack(event).track as usize])
     }
 
     /// The event of an operation or a call of a trace with this id.
@@ -280,18 +280,18 @@ impl Timeline {
     /// The first event of a row.
     pub fn first_of(&self, row: u32) -> Option<u32> {
         match &self.row(row)?.shown {
-            Shown::Lane(lane) => Some(self.columns.lanes()[*lane].events.start),
+            Shown::Subtrack(subtrack) => Some(self.columns.subtracks()[*subtrack].events.start),
             Shown::Picked(picked) => picked.at(0, u64::MAX).map(|(_, _, event)| event),
             Shown::Busy(_) | Shown::Counter(_) => None,
         }
     }
 
-    /// The event that is so many further in the lane of an event, or the last one there.
+    /// The event that is so many further in the subtrack of an event, or the last one there.
     pub fn further(&self, event: u32, by: i64) -> Option<u32> {
         if event as usize >= self.columns.len() {
             return None;
         }
-        let events = &self.lane(event).events;
+        let events = &self.subtrack(event).events;
         let last = i64::from(events.end) - 1;
         u32::try_from(i64::from(event).saturating_add(by).clamp(i64::from(events.start), last)).ok()
     }

@@ -1,7 +1,7 @@
 //! The tree of calls of a part of the trace: the stacks that `rpd export collapsed` writes, added up.
 
 use anyhow::Result;
-use rpd_postprocess::export::call_tree::{Options, Width};
+use rpd_postprocess::export::call_tree::{TreeOptions, Width};
 use rpd_postprocess::export::collapsed;
 use rpd_postprocess::region::Region;
 use rpd_schema::Version;
@@ -70,7 +70,7 @@ pub fn tree(trace: (&Connection, Version), region: Region, of: Of) -> Result<Tre
         Of::Gpu => Width::Gpu,
     };
     let mut lines = Vec::new();
-    let options = Options { width, exact: false, region };
+    let options = TreeOptions { width, exact: false, region };
     collapsed::export(trace, &options, false, &Silent, &mut lines)?;
     Ok(of_lines(&String::from_utf8_lossy(&lines)))
 }

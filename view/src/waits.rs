@@ -146,7 +146,7 @@ impl Waits {
     fn of(timeline: &Timeline, number: usize, said: &FxHashMap<u32, Said>, stated: Vec<Dependency>) -> Waits {
         let columns = &timeline.columns;
         let group_of = groups_of_tracks(timeline);
-        let group = |event: u32| group_of.get(&timeline.lane(event).track).copied();
+        let group = |event: u32| group_of.get(&timeline.subtrack(event).track).copied();
         // The GPU of a process that used one.
         let mut gpus: FxHashMap<u32, Option<u32>> = FxHashMap::default();
         let mut calls: Vec<u32> = said.keys().copied().collect();
@@ -173,7 +173,7 @@ impl Waits {
             let of = said.get(&call).copied().unwrap_or_default();
             let stream = of.stream.and_then(|handle| match handle {
                 DEFAULT | LEGACY => has_one_gpu.then_some((DEFAULT, 0)),
-                OF_THREAD => has_one_gpu.then_some((OF_THREAD, timeline.lane(call).track)),
+                OF_THREAD => has_one_gpu.then_some((OF_THREAD, timeline.subtrack(call).track)),
                 _ => Some((handle, 0)),
             });
             let process = processes.entry(group).or_default();
@@ -197,15 +197,15 @@ impl Waits {
             let first = all.partition_point(|of| key(of) < event);
             first..all.partition_point(|of| key(of) <= event)
         };
-        let told = |of: &Dependency, other: u32| Waited {
+        let waited = |of: &Dependency, other: u32| Waited {
             hit: hit(timeline, other),
             through: of.through.map(|call| hit(timeline, call)),
         };
         let waited_for = &self.by_waiter[part(&self.by_waiter, |of| of.waits)];
         let waited_by = &self.by_op[part(&self.by_op, |of| of.on)];
         Dependencies {
-            waited_for: waited_for.iter().take(MOST).map(|of| told(of, of.on)).collect(),
-            waited_by: waited_by.iter().take(MOST).map(|of| told(of, of.waits)).collect(),
+            waited_for: waited_for.iter().take(MOST).map(|of| waited(of, of.on)).collect(),
+            waited_by: waited_by.iter().take(MOST).map(|of| waited(of, of.waits)).collect(),
             all_waited_by: waited_by.len() as u64,
         }
     }
@@ -291,8 +291,8 @@ fn groups_of_tracks(timeline: &Timeline) -> FxHashMap<u32, u32> {
     let mut of_track = FxHashMap::default();
     for (number, group) in (0_u32..).zip(&timeline.groups) {
         for row in group.tracks.iter().flat_map(|track| &track.rows) {
-            if let Some(Shown::Lane(lane)) = timeline.rows.get(*row as usize).map(|row| &row.shown) {
-                of_track.insert(timeline.columns.lanes()[*lane].track, number);
+            if let Some(Shown::Subtrack(subtrack)) = timeline.rows.get(*row as usize).map(|row| &row.shown) {
+                of_track.insert(timeline.columns.subtracks()[*subtrack].track, number);
             }
         }
     }

@@ -104,10 +104,10 @@ fn by_track(timeline: &Timeline) -> ByTrack {
         for track in &group.tracks {
             let events: &mut BTreeSet<_> = found.entry(track.key.clone()).or_default();
             for row in &track.rows {
-                let Shown::Lane(lane) = timeline.rows[*row as usize].shown else {
+                let Shown::Subtrack(subtrack) = timeline.rows[*row as usize].shown else {
                     panic!("a row without events")
                 };
-                for event in timeline.columns.lanes()[lane].events.clone() {
+                for event in timeline.columns.subtracks()[subtrack].events.clone() {
                     let (start, end) = timeline.columns.times(event);
                     let name = timeline.name(event).text.to_string();
                     assert!(events.insert((group.is_gpu, timeline.columns.id(event), start, end, name)));
@@ -426,8 +426,8 @@ proptest! {
         write(&file, &made);
         let timeline = opened(&file);
         for (row, shown) in timeline.rows.iter().enumerate() {
-            let Shown::Lane(lane) = shown.shown else { continue };
-            let events: Vec<_> = timeline.columns.lanes()[lane].events.clone().map(|event| (event, timeline.columns.times(event))).collect();
+            let Shown::Subtrack(subtrack) = shown.shown else { continue };
+            let events: Vec<_> = timeline.columns.subtracks()[subtrack].events.clone().map(|event| (event, timeline.columns.times(event))).collect();
             for level in [0, 4, 10, 54] {
                 let (buckets, count) = decoded(&timeline, row as u32, level, tile >> level);
                 let first = (tile >> level) * BUCKETS;
@@ -453,8 +453,8 @@ proptest! {
         for track in timeline.groups.iter().flat_map(|group| &group.tracks) {
             let mut is_busy = vec![false; 80_000];
             for row in &track.rows {
-                let Shown::Lane(lane) = timeline.rows[*row as usize].shown else { panic!() };
-                for event in timeline.columns.lanes()[lane].events.clone() {
+                let Shown::Subtrack(subtrack) = timeline.rows[*row as usize].shown else { panic!() };
+                for event in timeline.columns.subtracks()[subtrack].events.clone() {
                     let (start, end) = timeline.columns.times(event);
                     is_busy[start as usize..end as usize].fill(true);
                 }
@@ -481,8 +481,8 @@ proptest! {
         let mut is_busy = vec![false; length as usize];
         let mut names: BTreeMap<u32, u64> = BTreeMap::new();
         for row in &rows {
-            let Shown::Lane(lane) = timeline.rows[*row as usize].shown else { continue };
-            for event in timeline.columns.lanes()[lane].events.clone() {
+            let Shown::Subtrack(subtrack) = timeline.rows[*row as usize].shown else { continue };
+            for event in timeline.columns.subtracks()[subtrack].events.clone() {
                 let (start, end) = timeline.columns.times(event);
                 if start < to && (end > from || start >= from) {
                     durations.push(end - start);
@@ -567,7 +567,7 @@ fn what_is_days_away_from_all_else_does_not_stretch_the_axis() {
         )
         .unwrap();
     assert_eq!((days, timeline.sources[0].facts.span_ns), (14, end as u64 - BEGIN));
-    assert_eq!((timeline.sources[0].facts.far, timeline.sources[0].facts.impossible), (3, 0));
+    assert_eq!((timeline.sources[0].facts.outliers, timeline.sources[0].facts.impossible), (3, 0));
     assert_eq!(
         (timeline.sources[0].facts.calls, timeline.sources[0].facts.ops, timeline.links.len()),
         (300, 300, 1)
@@ -597,7 +597,7 @@ fn sensors_with_odd_rows_are_read_as_far_as_they_say_something() {
     }
     let timeline = opened(&file);
     let facts = &timeline.sources[0].facts;
-    assert_eq!((facts.impossible, facts.far, facts.no_numbers), (3, 1, 1));
+    assert_eq!((facts.impossible, facts.outliers, facts.no_numbers), (3, 1, 1));
     // Sensors are read before the first call; the axis begins there.
     assert_eq!((&*facts.first_ns, facts.span_ns), ("1000000000", 200));
     let found: Vec<_> = timeline
@@ -681,9 +681,9 @@ fn a_part_that_is_shown_first_is_of_all_times_and_then_all_is_there() {
     assert!(share > 0.1 && share < 0.8, "{share}");
     // Each tenth of the time has some of it.
     let queue = rough.groups.iter().find(|group| group.is_gpu).unwrap().tracks[0].rows[0];
-    let Shown::Lane(lane) = rough.rows[queue as usize].shown else { panic!("a row without events") };
+    let Shown::Subtrack(subtrack) = rough.rows[queue as usize].shown else { panic!("a row without events") };
     for tenth in 0..10 {
         let (from, to) = (rough.span_ns * tenth / 10, rough.span_ns * (tenth + 1) / 10);
-        assert!(!rough.columns.within(&rough.columns.lanes()[lane], from, to).is_empty(), "{tenth}");
+        assert!(!rough.columns.within(&rough.columns.subtracks()[subtrack], from, to).is_empty(), "{tenth}");
     }
 }

@@ -206,7 +206,7 @@ fn of_browser(dir: &Dir, browser: &Browser) -> Lines {
         browser.get(median).as_f64().unwrap()
     };
     let fill = browser.get(
-        "(() => { const canvas = document.getElementById('lanes'); const image = new ImageData(canvas.width, canvas.height); const pixels = new Uint32Array(image.data.buffer);
+        "(() => { const canvas = document.getElementById('events'); const image = new ImageData(canvas.width, canvas.height); const pixels = new Uint32Array(image.data.buffer);
           const context = document.createElement('canvas').getContext('2d'); [context.canvas.width, context.canvas.height] = [canvas.width, canvas.height];
           const took = []; for (let run = 0; run < 20; run += 1) { const begun = performance.now();
             for (let turn = 0; turn < 50; turn += 1) { pixels.fill(run + turn); context.putImageData(image, 0, 0); } took.push((performance.now() - begun) / 50); }

@@ -13,10 +13,10 @@ const RANGES: [(&str, &str, &str); 2] = [
 
 /// The libraries whose calls are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Libraries(Vec<&'static str>);
+pub(crate) struct LibraryList(Vec<&'static str>);
 
 /// Names with commas between them, or `all`.
-pub(crate) fn parse(text: &str) -> Result<Libraries, String> {
+pub(crate) fn parse(text: &str) -> Result<LibraryList, String> {
     let (known, unknown) = library::list(text);
     let all = || library::NAMES.into_iter().chain(["all"]);
     let listed = library::NAMES.join(", ");
@@ -25,11 +25,11 @@ pub(crate) fn parse(text: &str) -> Result<Libraries, String> {
             Err(format!("there is no library {wrong:?}{}; there are {listed}", tip(wrong, all())))
         }
         (None, true) => Err(format!("names no library; there are {listed}")),
-        (None, false) => Ok(Libraries(known)),
+        (None, false) => Ok(LibraryList(known)),
     }
 }
 
-impl Libraries {
+impl LibraryList {
     /// As RPDT_LIBRARIES has them.
     pub(crate) fn variable(&self) -> String {
         self.0.join(",")

@@ -108,20 +108,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_told_from_a_command() {
-        let told = |line: &str, command: &str, is_runnable: bool| {
+    fn a_value_is_distinguished_from_a_command() {
+        let explanation = |line: &str, command: &str, is_runnable: bool| {
             let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
             value_without_equals(&words, OsStr::new(command), is_runnable)
         };
         let random = "random would be the command: --alternate takes its value with =: --alternate=random";
-        assert_eq!(told("rpd record --alternate random -- app", "random", true).as_deref(), Some(random));
-        assert_eq!(told("rpd record --alternate random app", "random", false).as_deref(), Some(random));
-        assert_eq!(told("rpd record --alternate random app", "random", true), None, "a program of that name");
-        assert_eq!(told("rpd record --alternate random", "random", false), None, "no command behind it");
-        assert_eq!(told("rpd record --alternate -- random app", "random", false), None);
-        assert_eq!(told("rpd record --alternate app x", "app", false), None, "no value");
-        assert_eq!(told("rpd record -o x app --save-code app x", "x", false), None);
-        assert!(told("rpd record --save-code code/ -- app", "code/", false).is_some());
-        assert_eq!(told("rpd record --save-code make -- all", "make", true), None);
+        assert_eq!(
+            explanation("rpd record --alternate random -- app", "random", true).as_deref(),
+            Some(random)
+        );
+        assert_eq!(
+            explanation("rpd record --alternate random app", "random", false).as_deref(),
+            Some(random)
+        );
+        assert_eq!(
+            explanation("rpd record --alternate random app", "random", true),
+            None,
+            "a program of that name"
+        );
+        assert_eq!(
+            explanation("rpd record --alternate random", "random", false),
+            None,
+            "no command behind it"
+        );
+        assert_eq!(explanation("rpd record --alternate -- random app", "random", false), None);
+        assert_eq!(explanation("rpd record --alternate app x", "app", false), None, "no value");
+        assert_eq!(explanation("rpd record -o x app --save-code app x", "x", false), None);
+        assert!(explanation("rpd record --save-code code/ -- app", "code/", false).is_some());
+        assert_eq!(explanation("rpd record --save-code make -- all", "make", true), None);
     }
 }

@@ -224,7 +224,7 @@ mod tests {
         assert!(shown[4].contains("256") && shown[4].contains("double"), "{shown:?}");
     }
     #[test]
-    fn groups_whose_differences_look_alike_are_told_apart_together() {
+    fn groups_whose_differences_look_alike_are_distinguished_together() {
         let gemm = |tile: &str, panel: u32, group: &str| {
             let (a, b) = ("Alik_Bljk_".repeat(4), "LDSB1_AFC1_".repeat(12));
             format!("Cijk_{a}MT{tile}_MI16x16x1_{b}LBSPPA{panel}_LPA8_SVW4_{b}WG{group}_WGMXCC1_WGMXCCG0")

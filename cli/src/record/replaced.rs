@@ -95,10 +95,10 @@ impl Replaced {
                 counts[place] += 1;
             }
         }
-        let told = USELESS.iter().zip(counts).filter(|(_, count)| *count > 0);
-        let told: Vec<String> = told.map(|((_, word), count)| format!("{count} {word}")).collect();
+        let useless = USELESS.iter().zip(counts).filter(|(_, count)| *count > 0);
+        let parts: Vec<String> = useless.map(|((_, word), count)| format!("{count} {word}")).collect();
         let files = counted(self.files.len() as u64, "file", "files");
-        (!told.is_empty()).then(|| format!("of {files} in the kernel cache {}", told.join(", ")))
+        (!parts.is_empty()).then(|| format!("of {files} in the kernel cache {}", parts.join(", ")))
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
             ("e", 0, "failed"),
             ("f", 3, "loaded"),
         ];
-        let told = "of 6 files in the kernel cache 2 failed, 1 refused, 1 for another GPU, 1 unused";
-        assert_eq!(of(&rows).as_deref(), Some(told));
+        let expected = "of 6 files in the kernel cache 2 failed, 1 refused, 1 for another GPU, 1 unused";
+        assert_eq!(of(&rows).as_deref(), Some(expected));
     }
 }

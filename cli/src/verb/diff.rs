@@ -13,7 +13,7 @@ use clap::Args;
 use regex::Regex;
 use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::report::diff::{
-    self, CHANGE_PERCENT, Diff as Found, DiffFile, DiffOptions, FileLeftOut, Judged, LEAST, Rule,
+    self, CHANGE_PERCENT, ChangeRule, Diff as Found, DiffFile, DiffOptions, FileLeftOut, Judged, LEAST,
 };
 use rpd_postprocess::report::overlap::COMMUNICATION;
 use rpd_postprocess::text::{self, counted};
@@ -89,7 +89,7 @@ pub(crate) struct Diff {
     min_change: f64,
     /// Exit with status 1 if this is so; may be given several times
     #[arg(long, value_name = "RULE", allow_hyphen_values = true)]
-    fail_if: Vec<Rule>,
+    fail_if: Vec<ChangeRule>,
     /// Kernels whose names match communicate [default: as in rpd overlap]
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     communication: Option<Regex>,
@@ -220,7 +220,7 @@ fn tell(file: &Path, FileLeftOut { ops, calls, is_empty }: FileLeftOut) {
 }
 
 /// Says which rules hold.
-fn judge(rules: &[Rule], found: &Found) -> ExitCode {
+fn judge(rules: &[ChangeRule], found: &Found) -> ExitCode {
     let (mut holds, mut undecided) = (false, false);
     for rule in rules {
         let (names, what) = match rule.judge(&found.rows) {

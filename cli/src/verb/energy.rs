@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use rpd_escape::{csv_field, escape};
 use rpd_postprocess::region::Region;
-use rpd_postprocess::report::energy::{self, EnergyRow, GpuEnergy, Sensor};
+use rpd_postprocess::report::energy::{self, EnergyRow, GpuEnergy, PowerSensor};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
@@ -70,7 +70,7 @@ pub(crate) struct Energy {
     region: RegionArgs,
 }
 
-/// See [`energy::By`].
+/// See [`energy::EnergyBy`].
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
     Kernel,
@@ -79,13 +79,13 @@ enum By {
     Gpu,
 }
 
-impl From<By> for energy::By {
-    fn from(by: By) -> energy::By {
+impl From<By> for energy::EnergyBy {
+    fn from(by: By) -> energy::EnergyBy {
         match by {
-            By::Kernel => energy::By::Kernel,
-            By::Marker => energy::By::Marker,
-            By::Rank => energy::By::Rank,
-            By::Gpu => energy::By::Gpu,
+            By::Kernel => energy::EnergyBy::Kernel,
+            By::Marker => energy::EnergyBy::Marker,
+            By::Rank => energy::EnergyBy::Rank,
+            By::Gpu => energy::EnergyBy::Gpu,
         }
     }
 }
@@ -211,8 +211,8 @@ fn write_gpus(gpus: &[GpuEnergy]) -> Result<()> {
         for gpu in gpus {
             let seconds = gpu.measured_ns as f64 / 1e9;
             let sensor = match gpu.sensor {
-                Sensor::Energy => "energy counter",
-                Sensor::Power => "power sensor",
+                PowerSensor::Energy => "energy counter",
+                PowerSensor::Power => "power sensor",
             };
             let idle = gpu.idle_watts.map_or_else(
                 || "never idle for a whole step".to_string(),

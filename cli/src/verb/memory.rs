@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use rpd_postprocess::region::Region;
-use rpd_postprocess::report::memory::{self, Place, ProcessMemory};
+use rpd_postprocess::report::memory::{self, MemoryPlace, ProcessMemory};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
@@ -90,10 +90,10 @@ impl Memory {
     }
 }
 
-fn word(place: Place) -> &'static str {
+fn word(place: MemoryPlace) -> &'static str {
     match place {
-        Place::Device => "device",
-        Place::Host => "host",
+        MemoryPlace::Device => "device",
+        MemoryPlace::Host => "host",
     }
 }
 

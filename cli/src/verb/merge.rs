@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use rpd_postprocess::merge::{Options, merge};
+use rpd_postprocess::merge::{MergeOptions, merge};
 use rpd_postprocess::moment::duration_ns;
 use rpd_postprocess::text::{self, counted};
 
@@ -76,7 +76,7 @@ impl Merge {
     /// What failed; there is no new trace then.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let Merge { files, output: out, same_host, align, offsets, json } = self;
-        let options = Options { is_same_host: same_host, align, offsets };
+        let options = MergeOptions { is_same_host: same_host, align, offsets };
         let merged = merge(&out, &files, &options, &notes())?;
         for dropped in &merged.dropped {
             note(format_args!("left out: {}", text::escape(dropped)));

@@ -17,7 +17,7 @@ use rpd_duration_log::LogFormat;
 use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
 
-use crate::args::libraries::{self, Libraries};
+use crate::args::libraries::{self, LibraryList};
 use crate::args::monitor::{self, Monitored};
 use crate::args::{code, hip_apis, log_format, misunderstood, replacement, value};
 use crate::output::note::note;
@@ -93,7 +93,7 @@ pub(crate) struct Record {
     /// Record calls of these GPU libraries with their arguments: rocblas, hipblas, hipblaslt, miopen, rccl, rocfft, rocsparse,
     /// rocsolver, cublas, cublaslt, cudnn, nccl and cufft, with commas between them, or all; `rpd libraries` says what they did
     #[arg(long, value_name = "LIBRARIES", value_parser = libraries::parse)]
-    pub(super) libraries: Option<Libraries>,
+    pub(super) libraries: Option<LibraryList>,
     /// Sample the sensors of AMD GPUs into the table rocpd_monitor: power, energy, vram, sclk, mclk, temp_edge, temp_hotspot,
     /// temp_mem, gpu_util and mem_util, with commas between them, or all. PERIOD is the time from one sample to the next, from
     /// 1ms to 60s [default: 10ms]
@@ -364,7 +364,7 @@ impl Record {
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
             ("RPDT_CUDA_GRAPHS", self.cuda_graphs.map(|how| how.name().to_string())),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
-            ("RPDT_LIBRARIES", self.libraries.as_ref().map(Libraries::variable)),
+            ("RPDT_LIBRARIES", self.libraries.as_ref().map(LibraryList::variable)),
             ("RPDT_MONITOR", self.monitor.as_ref().map(|monitored| monitored.sensors.clone())),
             ("RPDT_MONITOR_PERIOD", self.monitor.as_ref().and_then(|monitored| monitored.period.clone())),
             ("LOGDUR_FILTER", self.kernels.clone()),
@@ -375,7 +375,7 @@ impl Record {
             ("RPDT_VALIDATE_AS", self.validate_as.clone()),
             ("RPDT_SEED", self.seed.map(|seed| seed.to_string())),
         ];
-        let ranges = self.libraries.iter().flat_map(Libraries::ranges);
+        let ranges = self.libraries.iter().flat_map(LibraryList::ranges);
         environment.extend(ranges.map(|(name, value)| (name, OsString::from(value))));
         if let Some(directory) = &self.save_code {
             let directory = match directory.as_os_str().is_empty() {

@@ -115,57 +115,57 @@ impl Replacements {
             Ok((trace, selected))
         };
         let traces: Vec<_> = self.files.iter().map(opened).collect::<Result<_>>()?;
-        let told = match &traces[..] {
+        let report = match &traces[..] {
             [(a, of_a), (b, of_b)] => replacements::between((a, of_a), (b, of_b), options),
             [(trace, selected), ..] => replacements::within((trace, selected), options),
             [] => unreachable!("clap wants a file"),
         }
         .with_context(failed)?;
         drop((traces, notes));
-        if told.impossible > 0 {
+        if report.impossible > 0 {
             note(format_args!(
                 "{}: {} left out: impossible times, which rpd check lists",
                 names.join(", "),
-                counted(told.impossible, "dispatch is", "dispatches are")
+                counted(report.impossible, "dispatch is", "dispatches are")
             ));
         }
-        if told.instrumented > 0 {
+        if report.instrumented > 0 {
             note(format_args!(
                 "{}: {} left out: they ran instrumented kernels; the view instrumentationCost says how long they took",
                 names.join(", "),
-                counted(told.instrumented, "dispatch is", "dispatches are")
+                counted(report.instrumented, "dispatch is", "dispatches are")
             ));
         }
         if self.json {
-            output::write_json(&told)?;
+            output::write_json(&report)?;
         } else if self.csv {
-            write_csv(&told.launches)?;
+            write_csv(&report.launches)?;
         } else {
             let room = output::line_width();
-            output::write(|out| write_text(out, &told, &names, most, room))?;
+            output::write(|out| write_text(out, &report, &names, most, room))?;
         }
-        if told.launches.is_empty() {
-            explain_nothing(&told, &names, is_part);
+        if report.launches.is_empty() {
+            explain_nothing(&report, &names, is_part);
         } else if is_table {
-            explain(&told);
+            explain(&report);
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Says why there is nothing to compare, and how to get it.
-fn explain_nothing(told: &replacements::Replacements, names: &[String], is_part: bool) {
+fn explain_nothing(report: &replacements::Replacements, names: &[String], is_part: bool) {
     let which = if is_part { "no such kernel" } else { "no kernel" };
     let what = match names {
-        [_] if told.instrumented > 0 => "was replaced in any other dispatch",
+        [_] if report.instrumented > 0 => "was replaced in any other dispatch",
         [_] => "was replaced in any dispatch",
         _ => "ran in both with the same geometry",
     };
     let how = match names {
-        [_] if told.candidates.is_empty() => {
+        [_] if report.candidates.is_empty() => {
             "; rpd record --kernel-cache DIR --alternate -- COMMAND replaces them"
         }
-        [_] if told.instrumented > 0 => "",
+        [_] if report.instrumented > 0 => "",
         [_] if !is_part => "; the list of candidates says what became of them",
         _ => "",
     };
@@ -173,53 +173,53 @@ fn explain_nothing(told: &replacements::Replacements, names: &[String], is_part:
 }
 
 /// Says what is not shown.
-fn explain(told: &replacements::Replacements) {
+fn explain(report: &replacements::Replacements) {
     let is_alone = |launch: &&Comparison| matches!(&launch.builds[..], [line] if line.candidate.is_some());
-    let alone = told.launches.iter().filter(is_alone).count();
+    let alone = report.launches.iter().filter(is_alone).count();
     if alone > 0 {
         note(format_args!(
             "the program's own kernel did not run in {}: record with --alternate, or give a trace without the candidates as well",
             counted(alone as u64, "launch", "launches")
         ));
     }
-    if told.more > 0 {
-        note(format_args!("{} not shown; -n N shows more", counted(told.more, "launch", "launches")));
+    if report.more > 0 {
+        note(format_args!("{} not shown; -n N shows more", counted(report.more, "launch", "launches")));
     }
 }
 
 fn write_text(
     out: &mut impl Write,
-    told: &replacements::Replacements,
+    report: &replacements::Replacements,
     names: &[String],
     most: usize,
     room: Option<usize>,
 ) -> io::Result<()> {
-    if let Some(runs) = &told.runs {
+    if let Some(runs) = &report.runs {
         write_runs(out, runs, names, room)?;
     }
-    let cache = CacheDirectory::of(&told.kernel_cache);
-    for launch in &told.launches {
+    let cache = CacheDirectory::of(&report.kernel_cache);
+    for launch in &report.launches {
         write_launch(out, launch, &cache, room)?;
     }
-    if told.launches.iter().flat_map(|launch| &launch.builds).any(|line| line.low.is_some()) {
+    if report.launches.iter().flat_map(|launch| &launch.builds).any(|line| line.low.is_some()) {
         let how = format!(
             "speed-up: median of the baseline / median of the build. Intervals: {} % of {} resamples of blocks of consecutive calls{}, seed {}{}",
-            told.confidence_percent,
-            told.resamples,
-            sampled(told),
-            told.seed,
-            by_turns(told)
+            report.confidence_percent,
+            report.resamples,
+            sampled(report),
+            report.seed,
+            by_turns(report)
         );
         write_prose(out, &how, "", room)?;
         writeln!(out)?;
     }
-    write_validated(out, &told.validated, &cache, room)?;
-    write_candidates(out, &told.candidates, &cache, most, room)
+    write_validated(out, &report.validated, &cache, room)?;
+    write_candidates(out, &report.candidates, &cache, most, room)
 }
 
 /// That some intervals rest on a part of the calls.
-fn sampled(told: &replacements::Replacements) -> String {
-    let mut lines = told.launches.iter().flat_map(|launch| &launch.builds);
+fn sampled(report: &replacements::Replacements) -> String {
+    let mut lines = report.launches.iter().flat_map(|launch| &launch.builds);
     let is_part = |line: &&BuildRow| (line.sampled as u64) < line.calls;
     lines
         .find(is_part)
@@ -228,9 +228,9 @@ fn sampled(told: &replacements::Replacements) -> String {
 }
 
 /// How the builds ran by turns, as the file says it.
-fn by_turns(told: &replacements::Replacements) -> String {
+fn by_turns(report: &replacements::Replacements) -> String {
     let modes: Vec<String> =
-        told.alternate.iter().map(|mode| format!("; recorded with --alternate={mode}")).collect();
+        report.alternate.iter().map(|mode| format!("; recorded with --alternate={mode}")).collect();
     text::escape(&modes.concat()).into_owned()
 }
 
@@ -271,16 +271,17 @@ fn write_runs(out: &mut impl Write, runs: &Runs, names: &[String], room: Option<
         } else {
             String::new()
         };
-        let told = format!(
+        let sentence = format!(
             "{kernels} replaced in neither: speed-up {}{range}. That much differs without another build.",
             ratio(*speedup)
         );
         writeln!(out)?;
-        write_prose(out, &told, "", room)?;
+        write_prose(out, &sentence, "", room)?;
     }
     if runs.in_one_only > 0 {
-        let told = counted(runs.in_one_only, "launch of these kernels is", "launches of these kernels are");
-        writeln!(out, "{told} in one of the runs only.")?;
+        let launches =
+            counted(runs.in_one_only, "launch of these kernels is", "launches of these kernels are");
+        writeln!(out, "{launches} in one of the runs only.")?;
     }
     let one = "One run each: what differs from one run to the next (clocks, memory, neighbours) is in no interval. \
         A run with rpd record --alternate has both.";

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use rpd_escape::csv_field;
 use rpd_postprocess::region::Region;
-use rpd_postprocess::report::ranking::{By, Counted, NameGroup, Ranking};
+use rpd_postprocess::report::ranking::{Counted, NameGroup, RankBy, Ranking};
 use rpd_postprocess::report::utilisation::{GpuUtilisation, Utilisation};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
@@ -85,7 +85,7 @@ pub(crate) struct Top {
     region: RegionArgs,
 }
 
-/// [`By`] on the command line.
+/// [`RankBy`] on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
     /// Kernels, by name
@@ -110,19 +110,19 @@ enum What {
     Thread,
 }
 
-impl From<What> for By {
-    fn from(what: What) -> By {
+impl From<What> for RankBy {
+    fn from(what: What) -> RankBy {
         match what {
-            What::Kernel => By::Kernel,
-            What::Api => By::Api,
-            What::Copy => By::Copy,
-            What::Marker => By::Marker,
-            What::Stream => By::Stream,
-            What::Queue => By::Queue,
-            What::Gpu => By::Gpu,
-            What::Rank => By::Rank,
-            What::Session => By::Session,
-            What::Thread => By::Thread,
+            What::Kernel => RankBy::Kernel,
+            What::Api => RankBy::Api,
+            What::Copy => RankBy::Copy,
+            What::Marker => RankBy::Marker,
+            What::Stream => RankBy::Stream,
+            What::Queue => RankBy::Queue,
+            What::Gpu => RankBy::Gpu,
+            What::Rank => RankBy::Rank,
+            What::Session => RankBy::Session,
+            What::Thread => RankBy::Thread,
         }
     }
 }
@@ -136,7 +136,7 @@ impl Top {
     /// # Errors
     /// When the trace cannot be read or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let (name, by) = (self.file.display(), self.by.map_or(By::Operation, By::from));
+        let (name, by) = (self.file.display(), self.by.map_or(RankBy::Operation, RankBy::from));
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let (one, many) = by.noun();
@@ -215,7 +215,7 @@ impl Top {
 }
 
 fn write_table(
-    (by, percentiles): (By, bool),
+    (by, percentiles): (RankBy, bool),
     groups: &[NameGroup],
     gpus: &[GpuUtilisation],
     room: Option<usize>,
@@ -301,7 +301,10 @@ fn busy_table(gpus: &[GpuUtilisation]) -> Table {
     table
 }
 
-fn write_csv((by, percentiles): (By, bool), groups: impl Iterator<Item = Result<NameGroup>>) -> Result<()> {
+fn write_csv(
+    (by, percentiles): (RankBy, bool),
+    groups: impl Iterator<Item = Result<NameGroup>>,
+) -> Result<()> {
     let mut header = vec![
         "name",
         "calls",

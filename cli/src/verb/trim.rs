@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use rpd_postprocess::moment::{Moment, TimeRange};
 use rpd_postprocess::text::{self, counted};
-use rpd_postprocess::trim::{Output, Trimmed, trim};
+use rpd_postprocess::trim::{TrimOutput, Trimmed, trim};
 
 use crate::args::value;
 use crate::output;
@@ -66,9 +66,9 @@ impl Trim {
     /// What failed; nothing has changed then.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let destination = match &self.output {
-            Some(out) => Output::New(out),
-            None if self.in_place => Output::InPlace,
-            None => Output::None,
+            Some(out) => TrimOutput::New(out),
+            None if self.in_place => TrimOutput::InPlace,
+            None => TrimOutput::None,
         };
         let range = TimeRange { start: self.start, end: self.end };
         let trimmed = trim(&self.file, destination, &range, &notes())?;
@@ -81,9 +81,9 @@ impl Trim {
         }
         let summary = summary(&trimmed);
         match destination {
-            Output::New(out) => note(format_args!("{}: {summary}", text::escape(&out.to_string_lossy()))),
-            Output::InPlace => note(format_args!("{}: {summary}", text::escape(&trimmed.file))),
-            Output::None => output::write(|out| {
+            TrimOutput::New(out) => note(format_args!("{}: {summary}", text::escape(&out.to_string_lossy()))),
+            TrimOutput::InPlace => note(format_args!("{}: {summary}", text::escape(&trimmed.file))),
+            TrimOutput::None => output::write(|out| {
                 use std::io::Write;
                 writeln!(out, "{}: {summary}", text::escape(&trimmed.file))?;
                 writeln!(out, "calls run from {} to {} ns", trimmed.span.start_ns, trimmed.span.end_ns)?;

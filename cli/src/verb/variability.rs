@@ -34,8 +34,7 @@ Columns:
   varying  what all of them took longer than the shortest: what there is to be
            won at most if each were as fast as the fastest
   %        share of varying in the total time of all kernels
-  far      outliers: calls at least --outlier standard deviations from the
-           average
+  outliers calls at least --outlier standard deviations from the average
   spread   how many took so long, from min to max in steps of one factor
   kernel   its name; below it the operations in front of it, the earliest first
 
@@ -54,7 +53,7 @@ pub(crate) struct Variability {
     /// Tell calls apart by the N operations in front of them, 8 at most
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = before)]
     before: usize,
-    /// How many standard deviations from the average are far
+    /// How many standard deviations from the average make a call an outlier
     #[arg(long, value_name = "Z", default_value_t = 3.0, value_parser = outlier)]
     outlier: f64,
     /// Write a JSON array; times in nanoseconds
@@ -134,11 +133,11 @@ fn write_table(groups: &[KernelSpread]) -> Result<()> {
         ("cv", Right),
         ("varying", Right),
         ("%", Right),
-        ("far", Right),
+        ("outliers", Right),
         ("spread", Left),
         ("kernel", Left),
     ])
-    .sparing(&["p90", "p99", "average", "total", "far", "p50", "cv", "%", "min"]);
+    .sparing(&["p90", "p99", "average", "total", "outliers", "p50", "cv", "%", "min"]);
     let time = |ns: u64| duration(ns as f64);
     for group in groups {
         table.row(vec![

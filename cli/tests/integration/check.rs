@@ -162,7 +162,7 @@ fn replaced_kernels_and_saved_code_that_lead_nowhere() {
         "dangling-id ext_replacement.replacement_kernel_id 1",
         "dangling-id ext_replacement.candidate_id 51",
     ];
-    let told = finds(&damage, &found).found();
+    let output = finds(&damage, &found).found();
     // The same where the tables declare nothing, and NULL is no id.
     let tables = [
         ("ext_replacement", "op_id, original_kernel_id, replacement_kernel_id, candidate_id"),
@@ -181,8 +181,8 @@ fn replaced_kernels_and_saved_code_that_lead_nowhere() {
     let null = "UPDATE ext_replacement SET candidate_id = NULL WHERE op_id = 206;";
     dir.open(&trace).execute_batch(&format!("{tables}{damage}{null}")).unwrap();
     let answer = check(&dir, &[&trace]).found();
-    assert!(told.iter().all(|finding| answer.contains(finding)), "{answer:?}");
-    assert_eq!(answer.len(), told.len(), "{answer:?}");
+    assert!(output.iter().all(|finding| answer.contains(finding)), "{answer:?}");
+    assert_eq!(answer.len(), output.len(), "{answer:?}");
 }
 
 #[test]

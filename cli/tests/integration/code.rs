@@ -108,12 +108,15 @@ fn instructions_and_blocks_in_every_form() {
 fn a_narrow_terminal_keeps_the_names_and_what_limits() {
     let dir = with("gfx90a-v5.co");
     for columns in ["50", "60", "80", "120"] {
-        let told = ran(dir.rpd(&["code", "gfx90a-v5.co"]).env("COLUMNS", columns));
-        let header = told.expect(0).stdout.lines().next().unwrap();
+        let answer = ran(dir.rpd(&["code", "gfx90a-v5.co"]).env("COLUMNS", columns));
+        let header = answer.expect(0).stdout.lines().next().unwrap();
         for column in ["VGPR", "occupancy", "limit", "kernel"] {
             assert!(header.contains(column), "{columns}: {header}");
         }
-        assert!(told.stdout.lines().all(|line| line.chars().count() <= columns.parse().unwrap()), "{told}");
+        assert!(
+            answer.stdout.lines().all(|line| line.chars().count() <= columns.parse().unwrap()),
+            "{answer}"
+        );
     }
 }
 
@@ -121,10 +124,10 @@ fn a_narrow_terminal_keeps_the_names_and_what_limits() {
 fn kernels_are_chosen_by_either_name() {
     let dir = with("gfx90a-v5.co");
     for pattern in ["^accumulate\\(", "_Z10accumulate"] {
-        let told = dir.run(&["code", "--json", "--kernel", pattern, "gfx90a-v5.co"]);
-        let told: Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-        assert_eq!(told.as_array().unwrap().len(), 1);
-        assert_eq!((&told[0]["vgpr"], &told[0]["agpr"]), (&Value::from(8), &Value::from(32)));
+        let answer = dir.run(&["code", "--json", "--kernel", pattern, "gfx90a-v5.co"]);
+        let answer: Value = serde_json::from_str(&answer.expect(0).stdout).unwrap();
+        assert_eq!(answer.as_array().unwrap().len(), 1);
+        assert_eq!((&answer[0]["vgpr"], &answer[0]["agpr"]), (&Value::from(8), &Value::from(32)));
     }
     let none = dir.run(&["code", "--json", "--kernel", "nothing here", "gfx90a-v5.co"]);
     let words = ["gfx90a-v5.co", "none of its kernels matches --kernel nothing here; it has 6 kernels"];
@@ -146,8 +149,8 @@ fn the_occupancy_of_a_launch() {
     let dir = with("gfx900-v3.co");
     let waves = |more: &[&str]| {
         let arguments = [&["code", "--json", "--kernel", "^plain$", "gfx900-v3.co"], more].concat();
-        let told: Value = serde_json::from_str(&dir.run(&arguments).expect(0).stdout).unwrap();
-        let fit = &told[0]["occupancy"];
+        let answer: Value = serde_json::from_str(&dir.run(&arguments).expect(0).stdout).unwrap();
+        let fit = &answer[0]["occupancy"];
         (
             fit["waves"].as_u64().unwrap(),
             fit["limited_by"][0].as_str().unwrap().to_string(),
@@ -174,8 +177,8 @@ fn the_occupancy_of_a_launch() {
 
 /// LDS and workgroup of the rows of the table.
 fn sizes(dir: &Dir, arguments: &[&str]) -> Vec<[String; 2]> {
-    let told = dir.run(&[&["code", "--wide"], arguments].concat());
-    let mut lines = told.expect(0).stdout.lines();
+    let answer = dir.run(&[&["code", "--wide"], arguments].concat());
+    let mut lines = answer.expect(0).stdout.lines();
     let header = lines.next().unwrap();
     let cell = |line: &str, column: &str| {
         // Both are right-aligned.
@@ -192,9 +195,9 @@ fn a_row_has_the_sizes_that_its_occupancy_is_for() {
     let of = |more: &[&str]| sizes(&dir, &[&["--kernel", "reversed", "gfx90a-v5.co"], more].concat());
     assert_eq!(of(&[]), [["1024", "128"]]);
     assert_eq!(of(&["--workgroup", "8x8", "--dynamic-lds", "4KiB"]), [["5120", "64"]]);
-    let told = dir.run(&["code", "--workgroup", "256", "--json", "--kernel", "reversed", "gfx90a-v5.co"]);
-    let told: Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-    let fit = &told[0]["occupancy"];
+    let answer = dir.run(&["code", "--workgroup", "256", "--json", "--kernel", "reversed", "gfx90a-v5.co"]);
+    let answer: Value = serde_json::from_str(&answer.expect(0).stdout).unwrap();
+    let fit = &answer[0]["occupancy"];
     assert_eq!((&fit["waves"], &fit["workgroups"]), (&Value::from(0), &Value::from(0)), "128 is the most");
     assert_eq!(fit["limited_by"], serde_json::json!(["workgroup"]));
     // Of a trace, the sizes of the launches stand behind.
@@ -224,15 +227,15 @@ fn the_code_objects_in_a_directory() {
     dir.write("builds/b.co", fs::read(object("gfx90a-v5.co")).unwrap());
     dir.write("builds/c.txt", "no code");
     std::os::unix::fs::symlink("..", dir.path("builds/deep/loop")).unwrap();
-    let told = dir.run(&["code", "--json", "builds"]);
-    assert_eq!(told.expect(0).stderr, "");
-    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let answer = dir.run(&["code", "--json", "builds"]);
+    assert_eq!(answer.expect(0).stderr, "");
+    let answer: Value = serde_json::from_str(&answer.stdout).unwrap();
     let files: Vec<&str> =
-        told.as_array().unwrap().iter().map(|kernel| kernel["file"].as_str().unwrap()).collect();
+        answer.as_array().unwrap().iter().map(|kernel| kernel["file"].as_str().unwrap()).collect();
     assert_eq!(files, [&["builds/b.co"; 6][..], &["builds/deep/er/a.hsaco"; 5]].concat());
-    let told = dir.run(&["code", "--kernel", "^plain$", "builds"]);
+    let answer = dir.run(&["code", "--kernel", "^plain$", "builds"]);
     let rows: Vec<Vec<&str>> =
-        told.expect(0).stdout.lines().map(|line| line.split_whitespace().rev().take(2).collect()).collect();
+        answer.expect(0).stdout.lines().map(|line| line.split_whitespace().rev().take(2).collect()).collect();
     assert_eq!(rows, [["kernel", "file"], ["plain", "b.co"], ["plain", "deep/er/a.hsaco"]]);
     let csv = dir.run(&["code", "--csv", "--kernel", "^plain$", "builds"]);
     let mut csv = csv::Reader::from_reader(csv.expect(0).stdout.as_bytes());
@@ -247,10 +250,10 @@ fn the_code_objects_in_a_directory() {
     dir.run(&["code", "--code", ".", "builds"]).expect(1).says(&["--code is for a trace"]);
     // What is damaged hides nothing of the others.
     dir.write("builds/bad.hsaco", "\x7fELF");
-    let told = dir.run(&["code", "--csv", "builds"]);
-    assert_eq!(told.expect(1).stdout.lines().count(), 12, "{told}");
-    assert!(told.stderr.contains("builds/bad.hsaco"), "{told}");
-    assert!(told.stderr.ends_with("1 of the 3 code objects in builds cannot be read\n"), "{told}");
+    let answer = dir.run(&["code", "--csv", "builds"]);
+    assert_eq!(answer.expect(1).stdout.lines().count(), 12, "{answer}");
+    assert!(answer.stderr.contains("builds/bad.hsaco"), "{answer}");
+    assert!(answer.stderr.ends_with("1 of the 3 code objects in builds cannot be read\n"), "{answer}");
 }
 
 #[test]
@@ -258,9 +261,9 @@ fn programs_libraries_and_bundles() {
     for (file, kernels) in
         [("two_units.so", 4), ("compressed-v2.bundle", 10), ("compressed-v3.bundle", 10), ("linked-v4.co", 2)]
     {
-        let told = with(file).run(&["code", "--csv", file]);
-        assert_eq!(told.expect(0).stdout.lines().count(), 1 + kernels, "{told}");
-        assert_eq!(told.stderr, "");
+        let answer = with(file).run(&["code", "--csv", file]);
+        assert_eq!(answer.expect(0).stdout.lines().count(), 1 + kernels, "{answer}");
+        assert_eq!(answer.stderr, "");
     }
 }
 
@@ -287,9 +290,9 @@ fn what_is_no_code_is_refused_at_once() {
     ] {
         // A quarter of a gigabyte of address space is enough to say so.
         let limited = format!("ulimit -v 262144; exec {} code {file}", crate::harness::RPD);
-        let told = ran(dir.command("bash").args(["-c", &limited]));
-        told.expect(1).says(&[file, words]);
-        assert_eq!(told.stdout, "");
+        let answer = ran(dir.command("bash").args(["-c", &limited]));
+        answer.expect(1).says(&[file, words]);
+        assert_eq!(answer.stdout, "");
     }
 }
 
@@ -302,9 +305,9 @@ fn what_comes_before_the_damage_is_shown() {
     library[bundles[1] + 25] = 0xff;
     let dir = Dir::new();
     dir.write("library.so", library);
-    let told = dir.run(&["code", "--csv", "library.so"]);
-    told.expect(1).says(&["library.so", "too large"]);
-    assert_eq!(told.stdout.lines().count(), 3, "{told}");
+    let answer = dir.run(&["code", "--csv", "library.so"]);
+    answer.expect(1).says(&["library.so", "too large"]);
+    assert_eq!(answer.stdout.lines().count(), 3, "{answer}");
 }
 
 fn memchr(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
@@ -416,9 +419,9 @@ fn trace(dir: &Dir, uri: &str, sha256: &str, size: usize) {
 const SHA256: &str = "5802377b93ba184106f7c362ee31e3348340c65079598f7452d00d78f3551e73";
 
 /// Name, workgroup, calls, waves and whether the arguments are known, of each row.
-fn told(dir: &Dir, more: &[&str]) -> Vec<String> {
+fn answer(dir: &Dir, more: &[&str]) -> Vec<String> {
     let arguments = [&["code", "--json", "--args", "trace.rpd"], more].concat();
-    let told: Value = serde_json::from_str(&dir.run(&arguments).expect(0).stdout).unwrap();
+    let answer: Value = serde_json::from_str(&dir.run(&arguments).expect(0).stdout).unwrap();
     let row = |row: &Value| {
         let (launches, fit) = (&row["launches"], &row["occupancy"]);
         let arguments = if row["arguments"].is_array() { "with" } else { "without" };
@@ -432,7 +435,7 @@ fn told(dir: &Dir, more: &[&str]) -> Vec<String> {
             fit["limited_by"][0]
         )
     };
-    told.as_array().unwrap().iter().map(row).collect()
+    answer.as_array().unwrap().iter().map(row).collect()
 }
 
 #[test]
@@ -444,7 +447,7 @@ fn kernels_of_a_trace_are_in_the_sizes_of_their_launches() {
         " 256 4 600 8 \"hardware\" without",
         " 1024 2 100 8 \"hardware\" without",
     ];
-    assert_eq!(told(&dir, &[]), without);
+    assert_eq!(answer(&dir, &[]), without);
     // Names in brackets are those of the trace where there is no code object; the same rows where there is.
     let with = [
         "_Z10accumulatePfff 64 2 10000 8 \"hardware\" with",
@@ -466,10 +469,10 @@ fn kernels_of_a_trace_are_in_the_sizes_of_their_launches() {
         }
         dir.write(&saved, &bytes);
         let more: &[&str] = if folder == "elsewhere" { &["--code", "elsewhere"] } else { &[] };
-        assert_eq!(told(&dir, more), with, "{folder}");
+        assert_eq!(answer(&dir, more), with, "{folder}");
         // It has the bytes that its name says, or it is none of the trace's.
         dir.write(&saved, &bytes[1..]);
-        assert_eq!(told(&dir, more), without, "{folder}");
+        assert_eq!(answer(&dir, more), without, "{folder}");
         let ran = dir.run(&[&["code", "trace.rpd"], more].concat());
         ran.expect(0).says(&[
             &saved[saved.len() - 70..],
@@ -492,7 +495,7 @@ fn code_objects_in_the_programs_own_files() {
     let uri =
         format!("file://{}#offset=4096&size={}", dir.path("a%20library.so").display(), object_bytes.len());
     trace(&dir, &uri, SHA256, object_bytes.len());
-    assert!(told(&dir, &[]).iter().all(|row| row.ends_with(" with")));
+    assert!(answer(&dir, &[]).iter().all(|row| row.ends_with(" with")));
     let listed = dir.run(&["code", "--cfg", "--json", "trace.rpd"]);
     let listed: Value = serde_json::from_str(&listed.expect(0).stdout).unwrap();
     let names: Vec<&str> =
@@ -522,10 +525,10 @@ fn hostile_rows_of_code_objects() {
     ] {
         let dir = Dir::new();
         trace(&dir, uri, sha256, 9);
-        let told = dir.run(&["code", "trace.rpd"]);
-        told.expect(0).says(&[why]);
-        assert!(!told.stderr.contains('\x1b'));
-        assert_eq!(told.stdout.lines().count(), 4, "{told}");
+        let answer = dir.run(&["code", "trace.rpd"]);
+        answer.expect(0).says(&[why]);
+        assert!(!answer.stderr.contains('\x1b'));
+        assert_eq!(answer.stdout.lines().count(), 4, "{answer}");
     }
 }
 
@@ -541,9 +544,9 @@ fn traces_that_say_nothing_of_code() {
     // Whoever records with rpd record meets its option before the variable.
     trace(&dir, "", "", 9);
     let how = "rpd record --save-code (or RPDT_SAVE_CODE=DIR)";
-    let told = dir.run(&["code", "--args", "trace.rpd"]);
-    told.expect(0).says(&["trace.rpd", how]);
-    assert_eq!(told.stdout.lines().count(), 4, "said once: {told}");
+    let answer = dir.run(&["code", "--args", "trace.rpd"]);
+    answer.expect(0).says(&["trace.rpd", how]);
+    assert_eq!(answer.stdout.lines().count(), 4, "said once: {answer}");
     dir.run(&["code", "--disasm", "trace.rpd"]).expect(1).says(&["trace.rpd", how]);
 }
 
@@ -598,8 +601,8 @@ pub(crate) fn replaced_trace(dir: &Dir) {
 fn what_ran_in_the_place_of_a_programs_kernel_has_rows_of_its_own() {
     let dir = Dir::new();
     replaced_trace(&dir);
-    let told = dir.run(&["code", "--json", "--args", "ab.rpd"]);
-    let told: Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
+    let answer = dir.run(&["code", "--json", "--args", "ab.rpd"]);
+    let answer: Value = serde_json::from_str(&answer.expect(0).stdout).unwrap();
     let row = |row: &Value| {
         let launches = &row["launches"];
         let candidate =
@@ -616,7 +619,7 @@ fn what_ran_in_the_place_of_a_programs_kernel_has_rows_of_its_own() {
             launches["lds"]
         )
     };
-    let rows: Vec<String> = told.as_array().unwrap().iter().map(row).collect();
+    let rows: Vec<String> = answer.as_array().unwrap().iter().map(row).collect();
     assert_eq!(
         rows,
         [
@@ -627,8 +630,8 @@ fn what_ran_in_the_place_of_a_programs_kernel_has_rows_of_its_own() {
             "(a candidate that is not in the file) 1 calls 10 ns, 4 VGPR 11 SGPR 20 kernarg 100 LDS, 10 waves, 3 arguments",
         ]
     );
-    assert_eq!(told[1]["launches"]["sha256"], OTHER_SHA256);
-    assert_eq!(told[0]["launches"]["candidate"], Value::Null);
+    assert_eq!(answer[1]["launches"]["sha256"], OTHER_SHA256);
+    assert_eq!(answer[0]["launches"]["candidate"], Value::Null);
     golden("code-trace-candidates.txt", &dir.run(&["code", "ab.rpd"]).expect(0).stdout);
     golden(
         "code-trace-candidates.csv",
@@ -672,17 +675,17 @@ fn triton_builds_have_the_sizes_that_triton_says() {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "whatever").unwrap();
     let hash = |bytes: &str| {
-        let told = ran(dir.command("sh").args(["-c", &format!("printf '{bytes}' | sha256sum")]));
-        told.stdout.split(' ').next().unwrap().to_string()
+        let answer = ran(dir.command("sh").args(["-c", &format!("printf '{bytes}' | sha256sum")]));
+        answer.stdout.split(' ').next().unwrap().to_string()
     };
     let size = || {
-        let told = dir.run(&["code", "--json", "ab.rpd"]);
-        let told: Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
-        let launches = &told[2]["launches"];
+        let answer = dir.run(&["code", "--json", "ab.rpd"]);
+        let answer: Value = serde_json::from_str(&answer.expect(0).stdout).unwrap();
+        let launches = &answer[2]["launches"];
         (
             launches["workgroup"][0].as_u64(),
             launches["lds"].as_u64(),
-            told[2]["occupancy"]["workgroup"].as_u64(),
+            answer[2]["occupancy"]["workgroup"].as_u64(),
         )
     };
     let description = r#"{"name": "plain", "num_warps": 8, "warp_size": 64, "shared": 4096}"#;

@@ -67,9 +67,9 @@ fn times_far_from_all_others_are_left_out() {
         INSERT INTO rocpd_op SELECT i, 0, 1, i, '', i * 1000, i * 1000 + 500, 6, 2 FROM n;
         INSERT INTO rocpd_op VALUES (500, 0, 1, 500, '', 450000, 450000 + 3 * 86400 * 1000000000, 6, 2);";
     let trace = dir.trace("t.rpd", &format!("{ROWS}{rows}"));
-    let told = dir.run(&["durations", "--kernel", "saxpy", &trace]);
-    assert_eq!(told.expect(0).stdout.lines().count(), 1 + 1 + 391, "{told}");
-    told.says(&["t.rpd: 1 dispatch is left out"]);
+    let answer = dir.run(&["durations", "--kernel", "saxpy", &trace]);
+    assert_eq!(answer.expect(0).stdout.lines().count(), 1 + 1 + 391, "{answer}");
+    answer.says(&["t.rpd: 1 dispatch is left out"]);
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn what_another_recorder_wrote_is_read_as_well() {
     let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
     let expected: Vec<(String, i64, i64, i64)> = rows.collect::<Result<_, _>>().unwrap();
     assert!(expected.len() > 20);
-    let told = dir.run(&["durations", &trace]);
-    let mut csv = csv::Reader::from_reader(told.expect(0).stdout.as_bytes());
+    let answer = dir.run(&["durations", &trace]);
+    let mut csv = csv::Reader::from_reader(answer.expect(0).stdout.as_bytes());
     let found: Vec<(String, i64, i64, i64)> = csv.deserialize().collect::<Result<_, _>>().unwrap();
     assert_eq!(found, expected);
 }
@@ -128,8 +128,8 @@ fn a_file_appears_when_it_is_complete() {
     assert_eq!(whole.lines().count(), 50_001);
     dir.write("old.csv", "what was there");
     for name in ["new.csv", "old.csv"] {
-        let told = dir.run(&["durations", &trace, "-o", name]);
-        assert!(told.expect(0).stdout.is_empty(), "{told}");
+        let answer = dir.run(&["durations", &trace, "-o", name]);
+        assert!(answer.expect(0).stdout.is_empty(), "{answer}");
         assert!(fs::read(dir.path(name)).unwrap() == whole.as_bytes());
     }
     let mode = fs::metadata(dir.path("new.csv")).unwrap().permissions().mode() & 0o777;

@@ -332,9 +332,9 @@ fn answer(dir: &Dir, verb: &[&str], trace: &str, options: &[String]) -> (Option<
         }
         (_, []) => text,
         (_, of_whole) => {
-            let mut told: Value = serde_json::from_str(&text).unwrap();
-            without(&mut told, of_whole);
-            told.to_string()
+            let mut shown: Value = serde_json::from_str(&text).unwrap();
+            without(&mut shown, of_whole);
+            shown.to_string()
         }
     };
     (ran.status.code(), text)
@@ -342,8 +342,8 @@ fn answer(dir: &Dir, verb: &[&str], trace: &str, options: &[String]) -> (Option<
 
 /// Takes out of an answer what is of the whole trace although a part was asked for: the file, losses, candidates of a kernel cache, and what
 /// ran beside a dispatch and before it. Sessions and GPUs that have nothing are in no part.
-fn without(told: &mut Value, of_whole: &[&str]) {
-    match told {
+fn without(shown: &mut Value, of_whole: &[&str]) {
+    match shown {
         Value::Object(fields) => {
             fields.retain(|name, _| !of_whole.contains(&name.as_str()));
             if let Some(Value::Array(sessions)) = fields.get_mut("sessions") {

@@ -656,8 +656,8 @@ fn a_file_appears_when_it_is_complete_and_replaces_none_unasked() {
     let trace = dir.fixture("matmul_result.rpd");
     let before = fs::read(dir.path(&trace)).unwrap();
     let whole = dir.run(&["export", "chrome", &trace]).expect(0).stdout.clone();
-    let told = dir.run(&["export", "chrome", &trace, "-o", "t.json"]);
-    assert!(told.expect(0).stdout.is_empty() && told.stderr.is_empty(), "{told}");
+    let answer = dir.run(&["export", "chrome", &trace, "-o", "t.json"]);
+    assert!(answer.expect(0).stdout.is_empty() && answer.stderr.is_empty(), "{answer}");
     assert_eq!(fs::read_to_string(dir.path("t.json")).unwrap(), whole);
     dir.run(&["export", "chrome", &trace, "-o", "t.json"]).expect(1).says(&[
         "t.json",

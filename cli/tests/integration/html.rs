@@ -236,7 +236,7 @@ fn a_browser_shows_a_hundred_thousand_rows_at_once_and_hostile_names_as_texts() 
          INSERT INTO rocpd_op SELECT i, 0, 0, 0, '', 1000000 * i, 1000000 * i + i, 10 + i, 2 FROM n;",
     );
     dir.run(&["export", "html", "t.rpd", "-o", "t.html"]).expect(0);
-    let settle = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))";
+    let drawn = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))";
     let rows = "[...document.querySelectorAll('#section-kernels .row')].map((row) => row.querySelector('.name').textContent)";
     let count = "document.querySelector('#section-kernels .tools span').textContent";
     let type_in = "(() => { const input = document.querySelector('#section-kernels input'); input.value = 'KERNEL 777'; input.dispatchEvent(new Event('input')); })()";
@@ -247,10 +247,10 @@ fn a_browser_shows_a_hundred_thousand_rows_at_once_and_hostile_names_as_texts() 
         "[1, 1].forEach((column) => document.querySelectorAll('#section-kernels .head button')[column].click())",
         &format!("{rows}.slice(0, 2)"),
         "document.querySelector('#section-kernels .rows').scrollTop = 29 * 50000",
-        settle,
+        drawn,
         &format!("[{rows}.includes('kernel 50001'), {rows}.length < 100]"),
         type_in,
-        settle,
+        drawn,
         count,
         &format!("{rows}.slice(0, 1)"),
         "document.querySelector('#section-kernels .row').click()",

@@ -66,13 +66,13 @@ fn averages_are_those_of_the_programs_own_kernels() {
     let dir = Dir::new();
     let trace = probed(&dir);
     let calls = |options: &[&str]| -> Vec<(String, u64, u64)> {
-        let told = dir.run(&[&["top", "--json", &trace], options].concat());
-        let told: serde_json::Value = serde_json::from_str(&told.expect(0).stdout).unwrap();
+        let answer = dir.run(&[&["top", "--json", &trace], options].concat());
+        let answer: serde_json::Value = serde_json::from_str(&answer.expect(0).stdout).unwrap();
         let row = |row: &serde_json::Value| {
             let number = |field: &str| row[field].as_u64().unwrap_or(0);
             (row["name"].as_str().unwrap().to_string(), number("calls"), number("max_ns"))
         };
-        told.as_array().unwrap().iter().map(row).collect()
+        answer.as_array().unwrap().iter().map(row).collect()
     };
     for by in [&[][..], &["--by", "kernel"]] {
         assert_eq!(calls(by), [("gemm(float*)".to_string(), 10, 200)]);
@@ -91,27 +91,28 @@ fn averages_are_those_of_the_programs_own_kernels() {
         assert!(!dir.run(&["top", "--by", by, &trace]).expect(0).stderr.contains("instrumented"));
     }
     // Dispatches that ran a candidate are counted without them.
-    let told = dir.run(&["top", &trace]);
-    golden("top-instrumented.txt", &format!("{}{}", told.expect(0).stdout, told.stderr));
+    let answer = dir.run(&["top", &trace]);
+    golden("top-instrumented.txt", &format!("{}{}", answer.expect(0).stdout, answer.stderr));
     dir.open(&trace).execute_batch("DELETE FROM rocpd_op WHERE id NOT IN (8, 9, 13)").unwrap();
-    let told = dir.run(&["top", &trace]);
-    assert!(told.expect(0).says(&[LEFT_OUT, "--instrumented"]).stdout.is_empty());
+    let answer = dir.run(&["top", &trace]);
+    assert!(answer.expect(0).says(&[LEFT_OUT, "--instrumented"]).stdout.is_empty());
 }
 
 #[test]
 fn info_tells_them_from_replaced_kernels() {
     let dir = Dir::new();
     let trace = probed(&dir);
-    let told = dir.run(&["info", &trace]).expect(0).stdout.clone();
+    let answer = dir.run(&["info", &trace]).expect(0).stdout.clone();
     for line in [
         "\ncode    1 dispatch of 1 kernel ran another in its place, of 1 candidate: rpd replacements\n",
         "\nprobe   3 dispatches of 2 kernels ran instrumented; rpd top leaves them out\n",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(answer.contains(line), "{answer}");
     }
-    let told: serde_json::Value = serde_json::from_str(&dir.run(&["info", "--json", &trace]).stdout).unwrap();
-    assert_eq!(told["instrumented"], serde_json::json!({"dispatches": 3, "kernels": 2}));
-    assert_eq!(told["replaced"], serde_json::json!({"dispatches": 1, "kernels": 1, "candidates": 1}));
+    let answer: serde_json::Value =
+        serde_json::from_str(&dir.run(&["info", "--json", &trace]).stdout).unwrap();
+    assert_eq!(answer["instrumented"], serde_json::json!({"dispatches": 3, "kernels": 2}));
+    assert_eq!(answer["replaced"], serde_json::json!({"dispatches": 1, "kernels": 1, "candidates": 1}));
 }
 
 /// What an instrumented kernel takes says nothing of which build is faster.
@@ -119,22 +120,22 @@ fn info_tells_them_from_replaced_kernels() {
 fn they_are_no_builds_to_compare() {
     let dir = Dir::new();
     let trace = probed(&dir);
-    let told = dir.run(&["replacements", &trace]);
-    assert!(told.expect(0).stderr.contains(LEFT_OUT), "{told}");
-    golden("replacements-instrumented.txt", &told.stdout);
+    let answer = dir.run(&["replacements", &trace]);
+    assert!(answer.expect(0).stderr.contains(LEFT_OUT), "{answer}");
+    golden("replacements-instrumented.txt", &answer.stdout);
     let json: serde_json::Value =
         serde_json::from_str(&dir.run(&["replacements", "--json", &trace]).stdout).unwrap();
     assert_eq!((&json["instrumented"], json["launches"].as_array().unwrap().len()), (&3.into(), 4));
     // Of two runs neither has them.
     std::fs::copy(dir.path(&trace), dir.path("other.rpd")).unwrap();
-    let told = dir.run(&["replacements", &trace, "other.rpd"]);
-    assert!(told.expect(0).stderr.contains("6 dispatches are left out"), "{told}");
-    assert!(!told.stdout.contains("saxpy") && !told.stdout.contains("1.100 us"), "{told}");
+    let answer = dir.run(&["replacements", &trace, "other.rpd"]);
+    assert!(answer.expect(0).stderr.contains("6 dispatches are left out"), "{answer}");
+    assert!(!answer.stdout.contains("saxpy") && !answer.stdout.contains("1.100 us"), "{answer}");
     // Where nothing else was replaced.
     dir.open(&trace).execute_batch("DELETE FROM ext_replacement WHERE candidate_id = 2").unwrap();
-    let told = dir.run(&["replacements", &trace]);
-    let lines: Vec<&str> = told.expect(0).stderr.lines().collect();
-    assert_eq!(lines.len(), 2, "{told}");
+    let answer = dir.run(&["replacements", &trace]);
+    let lines: Vec<&str> = answer.expect(0).stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{answer}");
     assert!(
         lines[0].contains(LEFT_OUT) && lines[1].ends_with("no kernel was replaced in any other dispatch")
     );
@@ -199,7 +200,7 @@ fn findings_that_lead_nowhere() {
         INSERT INTO ext_timeinterval VALUES (1, 5555, 1, 1, 1, 1);
         INSERT INTO ext_handlervalue VALUES (1, 5555, 'stride', 4.0);
         INSERT INTO ext_basicblock VALUES (1, 5555, 0, -1, '', 0, 1, 1, 1, 1, 1, 1, 1, 1, 0.0);";
-    let findings = |list: &str, told: &serde_json::Value| -> Vec<String> {
+    let findings = |list: &str, answer: &serde_json::Value| -> Vec<String> {
         let finding = |finding: &serde_json::Value| {
             let number = finding["count"].as_u64().or(finding["rows"].as_u64()).unwrap();
             let done = finding["done"].as_str().map(|done| format!(" {done}")).unwrap_or_default();
@@ -209,14 +210,14 @@ fn findings_that_lead_nowhere() {
                 finding["place"].as_str().unwrap()
             )
         };
-        told[list].as_array().unwrap().iter().map(finding).filter(|found| found.contains("ext_")).collect()
+        answer[list].as_array().unwrap().iter().map(finding).filter(|found| found.contains("ext_")).collect()
     };
-    let told = |arguments: &[&str]| -> serde_json::Value {
+    let answer = |arguments: &[&str]| -> serde_json::Value {
         serde_json::from_str(&dir.run(&[&["check", "--json"], arguments].concat()).stdout).unwrap()
     };
-    assert!(findings("findings", &told(&[&trace])).is_empty());
+    assert!(findings("findings", &answer(&[&trace])).is_empty());
     dir.open(&trace).execute_batch(damage).unwrap();
-    let found = findings("findings", &told(&[&trace]));
+    let found = findings("findings", &answer(&[&trace]));
     for expected in [
         "dangling-id ext_instrumentation.op_id 1",
         "dangling-id ext_instrumentation.kernelName_id 1",
@@ -230,7 +231,7 @@ fn findings_that_lead_nowhere() {
         assert!(found.iter().any(|found| found == expected), "{expected}: {found:?}");
     }
     assert_eq!(found.len(), 8, "{found:?}");
-    let repaired = findings("repairs", &told(&["--repair", &trace]));
+    let repaired = findings("repairs", &answer(&["--repair", &trace]));
     for expected in [
         "dangling-id ext_instrumentation.op_id 1 removed",
         "dangling-id ext_instrumentation.kernelName_id 1 set to the empty text",

@@ -542,10 +542,10 @@ fn a_file_is_complete_and_a_terminal_gets_no_bytes() {
     dir.run(&["export", "perfetto", &trace, "-o", "t.pftrace.gz"]).expect(0);
     let unpacked = dir.command("gzip").args(["-dc", "t.pftrace.gz"]).output().unwrap();
     assert!(unpacked.stdout == whole);
-    let told = ran(dir
+    let answer = ran(dir
         .command("script")
         .args(["-qec", &format!("{RPD} export perfetto {trace}"), "/dev/null"])
         .stdin(Stdio::null()));
-    assert_eq!(told.stdout.trim_end(), "rpd: this format is not for a terminal: name a file with -o");
-    told.expect(1);
+    assert_eq!(answer.stdout.trim_end(), "rpd: this format is not for a terminal: name a file with -o");
+    answer.expect(1);
 }

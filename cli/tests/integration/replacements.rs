@@ -261,8 +261,8 @@ struct Unreplaced {
 
 #[track_caller]
 fn answer(dir: &Dir, arguments: &[&str]) -> Answer {
-    let told = dir.run(&[&["replacements", "--json"], arguments].concat());
-    serde_json::from_str(&told.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {told}"))
+    let output = dir.run(&[&["replacements", "--json"], arguments].concat());
+    serde_json::from_str(&output.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {output}"))
 }
 
 impl Answer {
@@ -309,9 +309,9 @@ fn by_turns(dir: &Dir) -> String {
 fn builds_that_took_turns_in_every_form() {
     let dir = Dir::new();
     let trace = by_turns(&dir);
-    let told = replacements(&dir, 110, &[&trace]);
-    golden("replacements.txt", &told.expect(0).stdout);
-    assert!(told.stderr.is_empty(), "{told}");
+    let output = replacements(&dir, 110, &[&trace]);
+    golden("replacements.txt", &output.expect(0).stdout);
+    assert!(output.stderr.is_empty(), "{output}");
     golden("replacements.csv", &dir.run(&["replacements", "--csv", &trace]).expect(0).stdout);
     for columns in [80, 110] {
         for line in replacements(&dir, columns, &[&trace]).stdout.lines() {
@@ -459,15 +459,18 @@ fn what_ran_too_rarely_or_not_at_all_is_not_judged() {
     assert_eq!(verdicts(turns(nothing, GEMM, 50).collect()), ["baseline", "too-short"]);
     // For people.
     run_of(&dir, turns(GEMM, fast, 4));
-    let told = replacements(&dir, 120, &["run.rpd"]);
-    assert!(told.expect(0).stdout.contains("1.984x") && told.stdout.contains("too few calls (4)"), "{told}");
+    let output = replacements(&dir, 120, &["run.rpd"]);
+    assert!(
+        output.expect(0).stdout.contains("1.984x") && output.stdout.contains("too few calls (4)"),
+        "{output}"
+    );
     let dir = Dir::new();
     run_of(&dir, vec![candidates(1); 20]);
     replacements(&dir, 120, &["run.rpd"]).expect(0).says(&["did not run in 1 launch", "--alternate"]);
 }
 
 #[test]
-fn phases_and_a_drift_are_told() {
+fn phases_and_a_drift_are_reported() {
     let dir = Dir::new();
     // The clock goes down all the time: the candidate, which ran later, is no slower.
     let drift = |number: u64, candidate| Launch { ns: 100_000 + 100 * number, candidate, ..GEMM };
@@ -475,7 +478,7 @@ fn phases_and_a_drift_are_told() {
     let build = &answer.only()[1];
     assert_eq!((build.verdict.as_str(), build.by_turns), ("slower", false));
     assert!(
-        remark(build, "the baseline ran first").is_some_and(|told| told.contains("--alternate")),
+        remark(build, "the baseline ran first").is_some_and(|output| output.contains("--alternate")),
         "{build:?}"
     );
     assert!(remark(build, "longer in the second half").is_some(), "{build:?}");
@@ -502,7 +505,7 @@ fn phases_and_a_drift_are_told() {
 }
 
 #[test]
-fn what_is_around_the_calls_is_told() {
+fn what_is_around_the_calls_is_reported() {
     let dir = Dir::new();
     // Another kernel in front of each call of the candidate.
     let other = Launch { kernel: "evict_caches(char*)", ..GEMM };
@@ -515,7 +518,7 @@ fn what_is_around_the_calls_is_told() {
     assert_eq!((build.after_other_percent, answer.only()[0].after_other_percent), (100.0, 1.0));
     assert!(
         remark(build, "right before 100 % of its calls, and before 1 % of the baseline's")
-            .is_some_and(|told| told.contains("--alternate=random")),
+            .is_some_and(|output| output.contains("--alternate=random")),
         "{build:?}"
     );
     // An idle queue in front of it.
@@ -600,9 +603,9 @@ fn launches_are_apart_by_geometry_and_gpu_and_sessions_are_not() {
     let calls: Vec<(u64, &str)> =
         found.candidates.iter().map(|found| (found.calls, found.outcome.as_str())).collect();
     assert_eq!(calls, [(60, "loaded"), (0, "removed")]);
-    let told = replacements(&dir, 120, &["t.rpd", "-n", "1"]);
-    told.expect(0).says(&["2 launches not shown"]);
-    assert!(told.stdout.contains("... and 1 more file"), "{told}");
+    let output = replacements(&dir, 120, &["t.rpd", "-n", "1"]);
+    output.expect(0).says(&["2 launches not shown"]);
+    assert!(output.stdout.contains("... and 1 more file"), "{output}");
 }
 
 #[test]
@@ -612,8 +615,8 @@ fn more_calls_than_a_sample_has() {
     let build = &answer.only()[1];
     assert_eq!((build.verdict.as_str(), build.calls, build.by_turns), ("faster", 6000, true));
     assert_eq!((build.sampled, &build.remarks[..]), (5000, &[][..]));
-    let told = replacements(&dir, 120, &["run.rpd"]);
-    assert!(told.expect(0).stdout.contains("of 5000 drawn at random"), "{told}");
+    let output = replacements(&dir, 120, &["run.rpd"]);
+    assert!(output.expect(0).stdout.contains("of 5000 drawn at random"), "{output}");
     let (low, high) = (build.low.unwrap(), build.high.unwrap());
     assert!(
         low < build.speedup.unwrap() && build.speedup.unwrap() < high && low > 1.007 && high < 1.013,
@@ -663,12 +666,12 @@ fn damaged_rows_do_not_change_what_the_others_say() {
 fn a_trace_without_replacements_says_so() {
     let dir = Dir::new();
     for trace in [dir.fixture("matmul_result.rpd"), dir.trace("empty.rpd", "")] {
-        let told = dir.run(&["replacements", &trace]);
-        told.expect(0).says(&[&trace, "no kernel was replaced", "--kernel-cache"]);
-        assert!(told.stdout.is_empty(), "{told}");
+        let output = dir.run(&["replacements", &trace]);
+        output.expect(0).says(&[&trace, "no kernel was replaced", "--kernel-cache"]);
+        assert!(output.stdout.is_empty(), "{output}");
         for form in ["--json", "--csv"] {
-            let told = dir.run(&["replacements", form, &trace]);
-            told.expect(0).says(&[&trace, "no kernel was replaced", "rpd record --kernel-cache DIR"]);
+            let output = dir.run(&["replacements", form, &trace]);
+            output.expect(0).says(&[&trace, "no kernel was replaced", "rpd record --kernel-cache DIR"]);
         }
         assert!(answer(&dir, &[&trace]).launches.is_empty());
     }
@@ -676,14 +679,14 @@ fn a_trace_without_replacements_says_so() {
     let mut run = Recording::new(&dir, "none.rpd");
     run.candidate(1, "/c/\x1b[2J\u{202e}", Outcome::Failed, "=cmd()\nsecond line");
     run.end();
-    let told = dir.run(&["replacements", "none.rpd"]);
+    let output = dir.run(&["replacements", "none.rpd"]);
     assert!(
-        told.expect(0).stdout.contains("1 failed") && told.stdout.contains("/c/\\x1b[2J\\u{202e}"),
-        "{told}"
+        output.expect(0).stdout.contains("1 failed") && output.stdout.contains("/c/\\x1b[2J\\u{202e}"),
+        "{output}"
     );
-    assert!(told.stdout.contains("  =cmd()\\nsecond line\n"), "{told}");
-    told.says(&["no kernel was replaced", "list of candidates"]);
-    assert!(!told.stderr.contains("--kernel-cache"), "there is one: {told}");
+    assert!(output.stdout.contains("  =cmd()\\nsecond line\n"), "{output}");
+    output.says(&["no kernel was replaced", "list of candidates"]);
+    assert!(!output.stderr.contains("--kernel-cache"), "there is one: {output}");
     assert_eq!(answer(&dir, &["none.rpd"]).candidates[0].path, "/c/\x1b[2J\u{202e}");
 }
 
@@ -749,9 +752,13 @@ fn launches_with_other_dynamic_lds_are_compared_by_themselves() {
     };
     let one = answer(&dir, &["one.rpd"]);
     assert_eq!(sizes(&one), [(Some(0), 20), (Some(4096), 20)]);
-    let told = replacements(&dir, 120, &["one.rpd"]);
-    assert_eq!(told.stdout.matches("workgroup 256,1,1, 4096 bytes of dynamic LDS\n").count(), 1, "{told}");
-    assert_eq!(told.stdout.matches("workgroup 256,1,1\n").count(), 1, "{told}");
+    let output = replacements(&dir, 120, &["one.rpd"]);
+    assert_eq!(
+        output.stdout.matches("workgroup 256,1,1, 4096 bytes of dynamic LDS\n").count(),
+        1,
+        "{output}"
+    );
+    assert_eq!(output.stdout.matches("workgroup 256,1,1\n").count(), 1, "{output}");
     let csv = dir.run(&["replacements", "--csv", "one.rpd"]).expect(0).stdout.clone();
     assert_eq!(csv.matches("\"256,1,1\",4096,").count(), 2, "{csv}");
 
@@ -774,7 +781,7 @@ fn launches_with_other_dynamic_lds_are_compared_by_themselves() {
 }
 
 #[test]
-fn what_else_differs_between_two_runs_is_told() {
+fn what_else_differs_between_two_runs_is_reported() {
     let dir = Dir::new();
     two_runs(&dir);
     dir.open("b.rpd")
@@ -812,9 +819,9 @@ fn what_else_differs_between_two_runs_is_told() {
     dir.open("b.rpd")
         .execute_batch("UPDATE rocpd_metadata SET value = 'gfx906' WHERE tag GLOB 'gpu::*::target'")
         .unwrap();
-    let told = replacements(&dir, 100, &["a.rpd", "b.rpd"]);
-    told.expect(0).says(&["a.rpd and b.rpd", "no kernel ran in both"]);
-    assert!(told.stdout.contains("target") && told.stdout.contains("gfx906"), "{told}");
+    let output = replacements(&dir, 100, &["a.rpd", "b.rpd"]);
+    output.expect(0).says(&["a.rpd and b.rpd", "no kernel ran in both"]);
+    assert!(output.stdout.contains("target") && output.stdout.contains("gfx906"), "{output}");
 }
 
 #[test]
@@ -848,14 +855,15 @@ fn info_and_top_say_that_kernels_were_replaced() {
         .map(|line| line.split_whitespace().nth(9).unwrap_or_default())
         .collect();
     assert_eq!(replaced.len(), 4, "{top}");
-    let told: serde_json::Value = serde_json::from_str(&dir.run(&["top", "--json", &trace]).stdout).unwrap();
-    let told: Vec<_> = told
+    let output: serde_json::Value =
+        serde_json::from_str(&dir.run(&["top", "--json", &trace]).stdout).unwrap();
+    let output: Vec<_> = output
         .as_array()
         .unwrap()
         .iter()
         .map(|row| (row["calls"].as_u64(), row["replaced"].as_u64()))
         .collect();
-    assert_eq!(told, [(Some(300), Some(200)), (Some(300), Some(150)), (Some(300), None)]);
+    assert_eq!(output, [(Some(300), Some(200)), (Some(300), Some(150)), (Some(300), None)]);
     for by in ["api", "copy", "marker"] {
         assert!(!dir.run(&["top", "--by", by, &trace]).expect(0).stderr.contains("in the place"));
     }

@@ -79,10 +79,10 @@ fn groups_are_those_of_sql() {
             close("deviation_ns", deviation);
             close("deviation_percent", if mean > 0.0 { 100.0 * deviation / mean } else { 0.0 });
             close("varying_percent", 100.0 * varying as f64 / all as f64);
-            let far = durations
+            let outliers = durations
                 .iter()
                 .filter(|ns| deviation > 0.0 && (**ns as f64 - mean).abs() >= 3.0 * deviation);
-            assert_eq!(group["outliers"].as_u64().unwrap(), far.count() as u64, "{trace}: {group}");
+            assert_eq!(group["outliers"].as_u64().unwrap(), outliers.count() as u64, "{trace}: {group}");
             let steps: u64 =
                 group["histogram"].as_array().unwrap().iter().map(|step| step.as_u64().unwrap()).sum();
             assert_eq!(steps, calls, "{trace}: {group}");

@@ -83,8 +83,8 @@ fn the_address_is_printed_and_ctrl_c_ends_it() {
     // The address has what nobody else may know; the command line and the environment do not.
     let token = port.1.trim_end_matches('/');
     for file in ["cmdline", "environ"] {
-        let told = fs::read(format!("/proc/{}/{file}", viewed.command.id())).unwrap();
-        assert!(!String::from_utf8_lossy(&told).contains(token));
+        let report = fs::read(format!("/proc/{}/{file}", viewed.command.id())).unwrap();
+        assert!(!String::from_utf8_lossy(&report).contains(token));
     }
     // It answers, and tells nobody without the token anything.
     let mut stream = TcpStream::connect(format!("127.0.0.1:{}", port.0)).unwrap();
@@ -106,7 +106,7 @@ fn it_ends_when_nobody_asks() {
 }
 
 #[test]
-fn a_session_of_ssh_is_told_how_to_get_there() {
+fn a_session_of_ssh_is_shown_how_to_get_there() {
     let dir = Dir::new();
     let trace = dir.trace("t.rpd", "");
     let mut command = dir.rpd(&["view", "--idle", "100ms", &trace]);
@@ -581,7 +581,7 @@ fn arrows_go_behind_labels_and_what_is_far_is_left_out_and_said() {
 }
 
 #[test]
-fn sensors_and_queue_depth_are_drawn_and_told_exactly() {
+fn sensors_and_queue_depth_are_drawn_and_shown_exactly() {
     let dir = Dir::new();
     let hostile = "<img src=x onerror=window.hacked=1>";
     let trace = dir.trace(
@@ -1153,7 +1153,7 @@ fn another_user_of_the_machine_gets_nothing() {
 }
 
 #[test]
-fn who_listens_elsewhere_is_warned_and_who_has_no_browser_is_told_the_way() {
+fn who_listens_elsewhere_is_warned_and_who_has_no_browser_gets_the_address() {
     let dir = Dir::new();
     let trace = dir.trace("t.rpd", "");
     let said = |arguments: &[&str]| {
@@ -1167,13 +1167,16 @@ fn who_listens_elsewhere_is_warned_and_who_has_no_browser_is_told_the_way() {
         assert!(ran.status.success());
         (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap())
     };
-    let (url, told) = said(&["--listen", "0.0.0.0"]);
-    assert!(url.starts_with("http://127.0.0.1:") && told.contains("anyone who reaches 0.0.0.0:"), "{told}");
-    let (url, told) = said(&[]);
+    let (url, report) = said(&["--listen", "0.0.0.0"]);
+    assert!(
+        url.starts_with("http://127.0.0.1:") && report.contains("anyone who reaches 0.0.0.0:"),
+        "{report}"
+    );
+    let (url, report) = said(&[]);
     let port = url.split([':', '/']).nth(4).unwrap();
     assert!(
-        told.contains(&format!("ssh -L {port}:127.0.0.1:{port} HOST")) && !told.contains("anyone"),
-        "{told}"
+        report.contains(&format!("ssh -L {port}:127.0.0.1:{port} HOST")) && !report.contains("anyone"),
+        "{report}"
     );
     assert!(said(&["--no-open"]).1.is_empty());
 }

@@ -63,7 +63,7 @@ fn arrows_lead_from_what_was_waited_for_to_what_waited() {
 }
 
 #[test]
-fn what_was_not_recorded_is_drawn_where_it_was_and_told() {
+fn what_was_not_recorded_is_drawn_where_it_was_and_explained() {
     let dir = Dir::new();
     let trace = dir.trace("t.rpd", ROWS);
     dir.run(&["export", "timeline", &trace, "-o", "t.html"]).expect(0);
@@ -99,20 +99,20 @@ fn what_was_not_recorded_is_drawn_where_it_was_and_told() {
         assert!(striped(700.0, 800.0).as_u64().unwrap() > 20);
         assert_eq!(striped(820.0, 980.0), json!(0));
         // A click tells what is known of it.
-        let told = |at: f64, name: &str| {
+        let answer = |at: f64, name: &str| {
             let name = Value::from(name);
             let y = browser.get(&format!("(() => {{ const line = {rows}.find((line) => rpdTest.name(rpdTest.at(line.row, {at})?.name) === {name}); return line.top + line.height / 2; }})()"));
             browser.click((plot[0] + at / 1000.0 * plot[2], plot[1] + y.as_f64().unwrap()));
             browser.wait(&format!("document.querySelector('#pane .title')?.textContent === {name}"));
             text(&browser, PANE)
         };
-        let said = told(510.0, "12 records lost (12 buffer_full)");
+        let said = answer(510.0, "12 records lost (12 buffer_full)");
         assert!(
             said.contains("buffer_full\t12") && said.contains("20 ns") && said.contains("train 7"),
             "{said}"
         );
-        assert!(told(50.0, "3 records lost (3 write)").contains("does not say when"));
-        assert!(told(750.0, "not recorded").contains("Recording was stopped"));
+        assert!(answer(50.0, "3 records lost (3 write)").contains("does not say when"));
+        assert!(answer(750.0, "not recorded").contains("Recording was stopped"));
         // The pane of the trace lists them, and leads there.
         browser.get("document.getElementById('tab-trace').click()");
         browser.get("[...document.querySelectorAll('#pane button')].find((one) => one.textContent === 'not recorded').click()");

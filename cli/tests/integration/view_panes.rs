@@ -45,7 +45,7 @@ fn ask(browser: &Browser, question: &str) {
 const ANSWER: &str = "[...document.querySelectorAll('.console .rows .row')].map((row) => [...row.children].map((cell) => cell.textContent))";
 
 #[test]
-fn rows_of_an_answer_in_sql_are_a_lane_and_lead_to_their_events() {
+fn rows_of_an_answer_in_sql_are_rows_and_lead_to_their_events() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");
     let before = std::fs::read(dir.path(&trace)).unwrap();
@@ -70,7 +70,7 @@ fn rows_of_an_answer_in_sql_are_a_lane_and_lead_to_their_events() {
     // A click leads to the event.
     browser.get("document.querySelectorAll('.console .rows .row')[1].click()");
     browser.wait(&format!("rpdTest.state().sel === 'op:{}'", rows[1].0));
-    // As a lane they lie where SQL has them.
+    // As rows of the page they lie where SQL has them.
     press(&browser, ".console", "As rows");
     browser.press(&[ESCAPE]);
     let first = first_ns(&sql);
@@ -276,7 +276,7 @@ fn the_tree_of_calls_is_that_of_the_export() {
 fn reports_say_what_the_commands_say() {
     let dir = Dir::new();
     let trace = dir.generated("t.rpd", &["--events", "4000"]);
-    let told = |arguments: &[&str]| -> Value {
+    let output = |arguments: &[&str]| -> Value {
         let ran = dir.run(&[arguments, &["--json", &trace]].concat());
         serde_json::from_str(&ran.expect(0).stdout).unwrap()
     };
@@ -293,7 +293,7 @@ fn reports_say_what_the_commands_say() {
         serde_json::from_value(found).unwrap()
     };
     shows("Gaps");
-    let gaps = told(&["gaps"]);
+    let gaps = output(&["gaps"]);
     let longest = gaps[0]["longest"].as_array().unwrap();
     let rows = cells("The longest");
     assert_eq!(rows.len(), longest.len());
@@ -323,10 +323,10 @@ fn reports_say_what_the_commands_say() {
         shows(report);
         browser
             .wait(&format!("document.querySelector('.report [role=grid][aria-label=\"{name}\"]') !== null"));
-        assert_eq!(cells(name).len(), told(&[verb]).as_array().unwrap().len(), "{verb}");
+        assert_eq!(cells(name).len(), output(&[verb]).as_array().unwrap().len(), "{verb}");
     }
     shows("Markers");
-    let nodes = told(&["markers"]);
+    let nodes = output(&["markers"]);
     let markers = cells("Tree of markers");
     assert_eq!(markers[0][0].trim(), nodes[0]["name"].as_str().unwrap());
     shows("Graphs");
@@ -365,7 +365,7 @@ fn reports_say_what_the_commands_say() {
 }
 
 #[test]
-fn lanes_that_are_worked_out_show_what_sql_says() {
+fn rows_that_are_worked_out_show_what_sql_says() {
     let dir = Dir::new();
     let trace = dir.generated("t.rpd", &["--events", "3000", "--gpus", "1"]);
     let Some(browser) = Browser::start(&dir) else { return };
@@ -420,9 +420,10 @@ fn lanes_that_are_worked_out_show_what_sql_says() {
     let streams = browser.get("rpdTest.worked().filter((track) => track.label.startsWith('stream ')).reduce((sum, track) => sum + track.events, 0)");
     assert!(streams.as_i64().unwrap() >= expected, "{streams} {expected}");
     // Memory: the most that is allocated at once is what the command says.
-    let told: Value = serde_json::from_str(&dir.run(&["memory", "--json", &trace]).expect(0).stdout).unwrap();
+    let output: Value =
+        serde_json::from_str(&dir.run(&["memory", "--json", &trace]).expect(0).stdout).unwrap();
     let peaks: Vec<f64> =
-        told.as_array().unwrap().iter().map(|of| of["peak_bytes"].as_f64().unwrap()).collect();
+        output.as_array().unwrap().iter().map(|of| of["peak_bytes"].as_f64().unwrap()).collect();
     let shown = numbers(&browser.get("rpdTest.counters().filter((counter) => counter.label.endsWith('memory')).map((counter) => counter.greatest)"));
     assert_eq!(shown, peaks);
     // They go away again.
@@ -471,8 +472,9 @@ fn memory_is_a_stack_of_allocations_with_their_lives_and_what_used_them() {
         assert_eq!(live(time), blocks, "{time}");
     }
     // The sums are what the command says.
-    let told: Value = serde_json::from_str(&dir.run(&["memory", "--json", &trace]).expect(0).stdout).unwrap();
-    let device = told.as_array().unwrap().iter().find(|of| of["place"] == "device").unwrap();
+    let output: Value =
+        serde_json::from_str(&dir.run(&["memory", "--json", &trace]).expect(0).stdout).unwrap();
+    let device = output.as_array().unwrap().iter().find(|of| of["place"] == "device").unwrap();
     let peak = device["peak_ns"].as_i64().unwrap() - 1000;
     assert_eq!(Some(live(peak as u64).iter().sum()), device["peak_bytes"].as_u64());
     assert_eq!(Some(live(999).iter().sum()), device["left_bytes"].as_u64());
@@ -776,7 +778,7 @@ fn panes_of_two_traces_are_about_the_one_that_is_chosen() {
     // Where B is laid elsewhere, rows of the page and what is worked out go with it, and still lead to their events.
     browser.get("document.querySelector('#more [value=streams]').click()");
     browser.wait("rpdTest.worked().length > 0 && rpdTest.isWhole()");
-    let lane = "rpdTest.lines().find((line) => line.group === 'x.sql' && line.sort === 'row').row";
+    let row = "rpdTest.lines().find((line) => line.group === 'x.sql' && line.sort === 'row').row";
     let sql = dir.open("b.rpd");
     let first = first_ns(&sql);
     let (start, end): (i64, i64) = sql
@@ -786,7 +788,7 @@ fn panes_of_two_traces_are_about_the_one_that_is_chosen() {
         .unwrap();
     let middle = |shift: i64| (start + end) / 2 - first + shift;
     let shift = |browser: &Browser| browser.get("rpdTest.shift()").as_i64().unwrap();
-    let at = |shift: i64| browser.get(&format!("rpdTest.at({lane}, {})", middle(shift)));
+    let at = |shift: i64| browser.get(&format!("rpdTest.at({row}, {})", middle(shift)));
     // Where B is laid before A, its own times begin with the axis.
     let before = shift(&browser).max(0);
     assert_eq!(at(before)["start_ns"], json!(start - first + before));
@@ -794,7 +796,7 @@ fn panes_of_two_traces_are_about_the_one_that_is_chosen() {
     browser.get("document.getElementById('tab-compare').click()");
     browser.get(&format!("(() => {{ const [by] = document.querySelectorAll('.compare select'); by.value = 'hand'; by.dispatchEvent(new Event('change')); const hand = document.querySelector('.compare input[type=text]'); hand.value = '{moved}ns'; hand.dispatchEvent(new Event('change')); }})()"));
     browser.wait(&format!("rpdTest.shift() === {moved} && rpdTest.isWhole()"));
-    browser.wait(&format!("(rpdTest.at({lane}, {}) ?? {{ event: -1 }}).event >= 0", middle(moved)));
+    browser.wait(&format!("(rpdTest.at({row}, {}) ?? {{ event: -1 }}).event >= 0", middle(moved)));
     let found = at(moved);
     assert_eq!(found["start_ns"], json!(start - first + moved));
     browser.get(&format!("rpdTest.choose({})", found["event"]));
@@ -824,7 +826,7 @@ fn without_a_file_to_read_the_page_has_no_panes_that_need_it() {
     let tabs = "[...document.querySelectorAll('#tabs button')].map((tab) => tab.textContent).join()";
     opened(&browser, &format!("file://{}#tab=sql&lanes=streams&pin=g0", dir.path("page.html").display()));
     assert_eq!(browser.get(tabs), "Event,Table,Search,Marks,Trace");
-    assert_eq!(browser.get("getComputedStyle(document.getElementById('lanes-menu')).display"), "none");
+    assert_eq!(browser.get("getComputedStyle(document.getElementById('rows-menu')).display"), "none");
     // What needs none is there: pins, events one by one, hits as rows.
     assert_eq!(browser.get("rpdTest.lines().filter((line) => line.isPinned).length"), json!(1));
     browser.get("document.getElementById('tab-selection').click()");
@@ -840,6 +842,6 @@ fn without_a_file_to_read_the_page_has_no_panes_that_need_it() {
     assert!(
         browser.get("document.getElementById('pane').innerText").as_str().unwrap().contains("without --live")
     );
-    assert_eq!(browser.get("getComputedStyle(document.getElementById('lanes-menu')).display"), "none");
+    assert_eq!(browser.get("getComputedStyle(document.getElementById('rows-menu')).display"), "none");
     clean(&browser);
 }

@@ -4,7 +4,7 @@ use super::{Code, Obstacle};
 use crate::instruction::{Control, Format, Instruction, LITERAL, ScalarWrites, op};
 use crate::known_registers::{Arithmetic, KnownRegisters};
 
-/// Rounds until targets must have settled: each finds targets with the ways that the one before has found.
+/// Rounds until all targets must be known: each finds targets with the ways that the one before has found.
 const ROUNDS: usize = 8;
 
 impl Code {
@@ -60,7 +60,7 @@ impl Code {
                     self.follow(place, &mut registers);
                 }
                 let last = end(block) - 1;
-                let (goes_on, target) = self.ways(last);
+                let (goes_on, target) = self.successors(last);
                 let next = Some(last + 1).filter(|next| goes_on && *next < self.decoded.len());
                 for to in [next, target].into_iter().flatten() {
                     let to = block_of[to];

@@ -55,7 +55,7 @@ pub(super) fn bundle(file: &(impl ReadAt + ?Sized), place: Range<u64>) -> Result
             limit: limit as usize,
         });
     }
-    let mut compressed = Stretch { file, at: start, end };
+    let mut compressed = FileRange { file, at: start, end };
     let bytes = match head.method {
         0 => exactly(head.size, ZlibDecoder::new(BufReader::new(&mut compressed))),
         1 => {
@@ -106,13 +106,13 @@ fn exactly(size: u64, decoder: impl Read) -> Result<Vec<u8>, Error> {
 }
 
 /// A stretch of a file, read from its beginning to its end.
-struct Stretch<'a, B: ?Sized> {
+struct FileRange<'a, B: ?Sized> {
     file: &'a B,
     at: u64,
     end: u64,
 }
 
-impl<B: ReadAt + ?Sized> Read for Stretch<'_, B> {
+impl<B: ReadAt + ?Sized> Read for FileRange<'_, B> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = (self.end - self.at).min(buffer.len() as u64) as usize;
         buffer[..length].copy_from_slice(&self.file.read(self.at, length)?);

@@ -163,7 +163,7 @@ fn arranged<'p>(
 ) -> Result<(Layout<'p>, Sequences, u64), Refusal> {
     let is_indexed = group.functions.iter().any(|(_, code)| code.has_indexed_block());
     let has_one_file = original.target.has_one_register_file();
-    let ways: &[bool] = match (options.variant, options.scalar_first) {
+    let orders: &[bool] = match (options.variant, options.scalar_first) {
         // Nobody has seen these processors add through the scalar unit.
         _ if has_one_file => &[false],
         (Variant::Lanes, _) => &[false],
@@ -171,7 +171,7 @@ fn arranged<'p>(
         (_, false) => &[false, true],
     };
     let mut first_refusal = None;
-    for is_scalar in ways.iter().copied() {
+    for is_scalar in orders.iter().copied() {
         let attempt = || {
             if is_indexed && !is_scalar {
                 return Err(Refusal::IndexedRegisters);

@@ -202,7 +202,7 @@ impl<'p> Layout<'p> {
                 sequences.search(&mut scratch, search.pointer, &self.pointed, &|_| 0);
                 here += scratch.words.len() as u64 * 4;
             }
-            let mut is_settled = true;
+            let mut is_stable = true;
             for at in 0..self.placed.len() {
                 let placed = self.placed[at];
                 let Form::Branch { number, target, is_long: false } = placed.form else { continue };
@@ -214,10 +214,10 @@ impl<'p> Layout<'p> {
                     self.placed[at].form = Form::Branch { number, target, is_long: true };
                     self.wants.far = true;
                     self.wants.scc = true;
-                    is_settled = false;
+                    is_stable = false;
                 }
             }
-            if is_settled {
+            if is_stable {
                 return here;
             }
         }

@@ -15,17 +15,17 @@ fn steps<'a>(lines: &[&'a str]) -> Vec<FlowStep<'a>> {
 }
 
 /// The blocks as text: first and last instruction, and the edges.
-fn told(lines: &[&str]) -> Vec<String> {
+fn described(lines: &[&str]) -> Vec<String> {
     let edge = |edge: &FlowEdge| match edge.to {
-        FlowTarget::Block(block) => format!("{} {block}", edge.way.name()),
-        FlowTarget::Address(address) => format!("{} {address:#x}", edge.way.name()),
-        FlowTarget::Unknown => edge.way.name().to_string(),
+        FlowTarget::Block(block) => format!("{} {block}", edge.kind.name()),
+        FlowTarget::Address(address) => format!("{} {address:#x}", edge.kind.name()),
+        FlowTarget::Unknown => edge.kind.name().to_string(),
     };
-    let told = |block: &FlowBlock| {
+    let described = |block: &FlowBlock| {
         let edges: Vec<String> = block.edges.iter().map(edge).collect();
         format!("{}..{}: {}", block.steps.start, block.steps.end, edges.join(", "))
     };
-    blocks(&steps(lines)).iter().map(told).collect()
+    blocks(&steps(lines)).iter().map(described).collect()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_loop_with_a_way_out() {
         "4..5: fallthrough 4",
         "5..6: end",
     ];
-    assert_eq!(told(&lines), expected);
+    assert_eq!(described(&lines), expected);
 }
 
 #[test]
@@ -63,20 +63,20 @@ fn every_kind_of_branch() {
         ("s_endpgm_saved", "end"),
         ("s_endpgm_ordered_ps_done", "end"),
     ] {
-        assert_eq!(told(&[name, "s_endpgm"]), expected(edges), "{name}");
+        assert_eq!(described(&[name, "s_endpgm"]), expected(edges), "{name}");
     }
     // What only looks alike does not end a block.
     for name in ["s_nop 0", "s_trap 2", "s_code_end", "s_barrier", "s_sethalt 1", ".long 0xbf810000"] {
-        assert_eq!(told(&[name, "s_endpgm"]), ["0..2: end"], "{name}");
+        assert_eq!(described(&[name, "s_endpgm"]), ["0..2: end"], "{name}");
     }
 }
 
 #[test]
 fn ways_out_of_the_function() {
-    assert_eq!(told(&["s_branch 5"]), ["0..1: branch 0x118"]);
-    assert_eq!(told(&["s_cbranch_scc0 -9"]), ["0..1: taken 0xe0, runs-out 0x104"]);
-    assert_eq!(told(&["s_nop"]), ["0..1: runs-out 0x104"]);
-    assert_eq!(told(&[]), Vec::<String>::new());
+    assert_eq!(described(&["s_branch 5"]), ["0..1: branch 0x118"]);
+    assert_eq!(described(&["s_cbranch_scc0 -9"]), ["0..1: taken 0xe0, runs-out 0x104"]);
+    assert_eq!(described(&["s_nop"]), ["0..1: runs-out 0x104"]);
+    assert_eq!(described(&[]), Vec::<String>::new());
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn into_the_middle_of_an_instruction() {
     steps[1].length = 8;
     steps[2].address += 4;
     let found = blocks(&steps);
-    assert_eq!(found[0].edges, [FlowEdge { way: Way::Branch, to: FlowTarget::Address(0x108) }]);
+    assert_eq!(found[0].edges, [FlowEdge { kind: EdgeKind::Branch, to: FlowTarget::Address(0x108) }]);
     assert_eq!(found.len(), 2);
 }
 
@@ -121,7 +121,7 @@ fn a_far_branch_of_tensile() {
         (4, "s_endpgm"),
     ]);
     let found = blocks(&forward);
-    assert_eq!(found[0].edges, [FlowEdge { way: Way::Branch, to: FlowTarget::Block(2) }]);
+    assert_eq!(found[0].edges, [FlowEdge { kind: EdgeKind::Branch, to: FlowTarget::Block(2) }]);
     assert_eq!(found[2].steps, 6..7);
     let either = assembled(&[
         (4, "s_nop 0"),
@@ -139,8 +139,8 @@ fn a_far_branch_of_tensile() {
     ]);
     let found = blocks(&either);
     // Known from the block before; what is behind it is reached from there alone as well.
-    assert_eq!(found[1].edges, [FlowEdge { way: Way::Branch, to: FlowTarget::Block(0) }]);
-    assert_eq!(found[2].edges[0].way, Way::Branch);
+    assert_eq!(found[1].edges, [FlowEdge { kind: EdgeKind::Branch, to: FlowTarget::Block(0) }]);
+    assert_eq!(found[2].edges[0].kind, EdgeKind::Branch);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_call_by_the_distance() {
         (4, "s_swappc_b64 s[30:31], s[4:5]"),
         (4, "s_endpgm"),
     ];
-    let call = FlowEdge { way: Way::Call, to: FlowTarget::Address(4) };
+    let call = FlowEdge { kind: EdgeKind::Call, to: FlowTarget::Address(4) };
     assert_eq!(blocks(&assembled(&lines))[0].edges[0], call);
     // gfx12: the upper half is sign-extended before.
     let mut newer = vec![lines[0], (4, "s_sext_i32_i16 s5, s5")];
@@ -160,7 +160,7 @@ fn a_call_by_the_distance() {
     newer.extend([lines[3], lines[4]]);
     assert_eq!(
         blocks(&assembled(&newer))[0].edges[0],
-        FlowEdge { way: Way::Call, to: FlowTarget::Address(0) }
+        FlowEdge { kind: EdgeKind::Call, to: FlowTarget::Address(0) }
     );
 }
 
@@ -173,8 +173,8 @@ fn what_is_not_known_stays_so() {
         let steps = assembled(&lines);
         let found = blocks(&steps);
         let block =
-            found.iter().find(|block| block.edges.iter().any(|edge| edge.way == Way::Return)).unwrap();
-        block.edges[0].way == Way::IndirectCall
+            found.iter().find(|block| block.edges.iter().any(|edge| edge.kind == EdgeKind::Return)).unwrap();
+        block.edges[0].kind == EdgeKind::IndirectCall
     };
     assert!(!indirect(&[]));
     assert!(!indirect(&[(4, "v_mov_b32_e32 v0, 0"), (4, "s_waitcnt lgkmcnt(0)"), (4, "s_mov_b32 s6, s4")]));
@@ -199,5 +199,5 @@ fn what_is_not_known_stays_so() {
         (4, "s_cbranch_scc0 -3"),
         (4, "s_endpgm"),
     ]);
-    assert!(blocks(&joined).iter().any(|block| block.edges[0].way == Way::IndirectCall));
+    assert!(blocks(&joined).iter().any(|block| block.edges[0].kind == EdgeKind::IndirectCall));
 }

@@ -16,7 +16,7 @@ pub struct Assumed {
 
 /// Launches of a kernel in one size that ran one build of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Launches {
+pub struct BuildLaunches {
     /// The build: none for the program's own kernel.
     #[serde(flatten)]
     pub candidate: Option<Candidate>,
@@ -65,7 +65,7 @@ pub struct KernelFacts {
     pub occupancy: Option<Fit>,
     /// Of a trace: how it was launched.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub launches: Option<Launches>,
+    pub launches: Option<BuildLaunches>,
     /// Where they were asked for, and the code object is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<KernelArgument>>,
@@ -173,7 +173,7 @@ impl KernelFacts {
         descriptor: Option<&Descriptor>,
         target: &Target,
         asked: Assumed,
-        launches: Launches,
+        launches: BuildLaunches,
     ) -> KernelFacts {
         let workgroup = asked.workgroup.or(Some(work_items(launches.workgroup)));
         let added = launches.lds.map(|lds| lds.saturating_sub(kernel.group_segment_fixed_size));
@@ -184,7 +184,7 @@ impl KernelFacts {
     }
 
     /// Of a kernel of which only its launches are known.
-    pub(super) fn unknown(kernel: &str, target: &str, launches: Launches) -> KernelFacts {
+    pub(super) fn unknown(kernel: &str, target: &str, launches: BuildLaunches) -> KernelFacts {
         KernelFacts {
             kernel: kernel.to_string(),
             symbol: String::new(),

@@ -255,7 +255,7 @@ fn blocks(
             FlowTarget::Unknown => (None, None),
         };
         let function = address.and_then(|address| place_of(address, all));
-        ListedEdge { kind: edge.way.name(), block, address, function }
+        ListedEdge { kind: edge.kind.name(), block, address, function }
     };
     let block = |block: &FlowBlock| {
         let last = &steps[block.steps.end - 1];

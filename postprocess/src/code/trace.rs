@@ -11,7 +11,7 @@ use rpd_schema::text::{shown, text_of};
 use rusqlite::{Connection, Row};
 
 use super::file::FoundObject;
-use super::kernel::{Assumed, Candidate, KernelFacts, Launches, work_items};
+use super::kernel::{Assumed, BuildLaunches, Candidate, KernelFacts, work_items};
 use super::saved::{SavedObject, folders};
 use super::triton;
 use crate::notes::Notes;
@@ -322,8 +322,8 @@ impl TraceKernel {
         }
     }
 
-    fn launches<'a>(&'a self, key: &'a KernelKey) -> impl Iterator<Item = Launches> + 'a {
-        self.launches.iter().map(|(size, total)| Launches {
+    fn launches<'a>(&'a self, key: &'a KernelKey) -> impl Iterator<Item = BuildLaunches> + 'a {
+        self.launches.iter().map(|(size, total)| BuildLaunches {
             candidate: key.build.candidate.clone(),
             workgroup: size.workgroup,
             lds: size.lds,

@@ -40,7 +40,7 @@ pub enum Width {
 
 /// How trees are made.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct TreeOptions {
     /// What widths are.
     pub width: Width,
     /// Whether PyTorch's operators that differ in sequence number, id or sizes alone stay apart.
@@ -111,7 +111,7 @@ struct Record {
 /// `trees` fails with.
 pub(super) fn walk<T: Trees>(
     (trace, version): (&Connection, Version),
-    options: &Options,
+    options: &TreeOptions,
     notes: &dyn Notes,
     trees: &mut T,
 ) -> Result<Exported> {

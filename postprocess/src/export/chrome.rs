@@ -24,7 +24,7 @@ use crate::region::Region;
 
 /// How the events are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ChromeLayout {
     /// An object with the events and facts about them.
     Object,
     /// The array of the events alone.
@@ -33,9 +33,9 @@ pub enum Format {
 
 /// What is exported, and how.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ChromeOptions {
     /// How the events are arranged.
-    pub format: Format,
+    pub format: ChromeLayout,
     /// Whether times are those of the trace's clock, not counted from its first event.
     pub absolute: bool,
     /// What part of the trace.
@@ -50,21 +50,21 @@ pub struct Options {
 pub fn export(
     file: &Path,
     trace: (&Connection, Version),
-    options: &Options,
+    options: &ChromeOptions,
     notes: &dyn Notes,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported> {
     timeline::write(file, trace, &options.region, notes, out, options)
 }
 
-impl Options {
+impl ChromeOptions {
     /// What is 0 in the export, ns.
     fn zero_ns(&self, facts: &Facts<'_>) -> i64 {
         if self.absolute { 0 } else { facts.first_ns }
     }
 }
 
-impl timeline::events::Format for Options {
+impl timeline::events::TimelineFormat for ChromeOptions {
     type Events = Trace;
 
     const SEPARATOR: &'static [u8] = b",\n";
@@ -72,7 +72,7 @@ impl timeline::events::Format for Options {
     const FIRST_GPU: i64 = FIRST_GPU;
 
     fn around(&self, facts: &Facts<'_>) -> (Vec<u8>, Vec<u8>) {
-        if self.format == Format::Array {
+        if self.format == ChromeLayout::Array {
             return (b"[".to_vec(), b"\n]\n".to_vec());
         }
         let mut tail = b"\n],\n\"displayTimeUnit\":\"ns\",\"metadata\":{\"tool\":\"rpd ".to_vec();

@@ -11,13 +11,13 @@ use rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use super::Exported;
-use super::call_tree::{self, Frame, FrameNames, NO_CALL, Options, Thread, Trees};
+use super::call_tree::{self, Frame, FrameNames, NO_CALL, Thread, TreeOptions, Trees};
 use super::timeline::begin_reading;
 use crate::notes::Notes;
 use crate::text::escape;
 
 /// Stacks that are kept, and bytes of their names.
-const KEPT: (usize, usize) = (1 << 19, 24 << 20);
+const MOST_IN_MEMORY: (usize, usize) = (1 << 19, 24 << 20);
 
 /// Writes the stacks of `trace` to `out`; with `threads` they begin with their process and thread.
 ///
@@ -26,7 +26,7 @@ const KEPT: (usize, usize) = (1 << 19, 24 << 20);
 /// written: then an [`std::io::Error`] is in the chain.
 pub fn export(
     trace: (&Connection, Version),
-    options: &Options,
+    options: &TreeOptions,
     threads: bool,
     notes: &dyn Notes,
     out: &mut (dyn Write + Send),
@@ -41,7 +41,7 @@ pub fn export(
         roots: Vec::new(),
         open: Vec::new(),
         now: 0,
-        kept: KEPT,
+        kept: MOST_IN_MEMORY,
     };
     begin_reading(trace.0)?;
     let exported = call_tree::walk(trace, options, notes, &mut stacks)?;

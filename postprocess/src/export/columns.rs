@@ -28,7 +28,7 @@ use parquet::basic::Compression;
 #[cfg(feature = "parquet")]
 use parquet::file::properties::WriterProperties;
 
-pub use kind::Kind;
+pub use kind::ColumnKind;
 use spool::Spool;
 
 use crate::notes::{Notes, look};
@@ -36,7 +36,7 @@ use crate::query::Prepared;
 
 /// How columns are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ColumnFormat {
     /// Arrow IPC, to be read from its beginning: for pipes.
     ArrowStream,
     /// Arrow IPC, to be read at any place: for files that are mapped.
@@ -59,8 +59,8 @@ const LOOK: u64 = 1 << 12;
 /// When the query fails, a temporary file or `out` cannot be written (then an [`io::Error`] is in the chain), or a signal came.
 pub fn export(
     query: Prepared<'_>,
-    declared: &dyn Fn(&str) -> Option<Kind>,
-    format: Format,
+    declared: &dyn Fn(&str) -> Option<ColumnKind>,
+    format: ColumnFormat,
     notes: &dyn Notes,
     out: &mut (dyn Write + Send),
 ) -> Result<u64> {
@@ -94,12 +94,12 @@ pub fn export(
 /// Writes batches until `next` has none.
 fn write(
     out: &mut Watched<'_>,
-    format: Format,
+    format: ColumnFormat,
     schema: &Arc<Schema>,
     mut next: impl FnMut() -> Result<Option<RecordBatch>>,
 ) -> Result<()> {
     match format {
-        Format::ArrowStream => {
+        ColumnFormat::ArrowStream => {
             let mut writer = StreamWriter::try_new(out, schema)?;
             while let Some(batch) = next()? {
                 writer.write(&batch)?;
@@ -107,7 +107,7 @@ fn write(
             writer.finish()?;
             writer.get_mut().flush()?;
         }
-        Format::ArrowFile => {
+        ColumnFormat::ArrowFile => {
             let mut writer = FileWriter::try_new(out, schema)?;
             while let Some(batch) = next()? {
                 writer.write(&batch)?;
@@ -116,7 +116,7 @@ fn write(
             writer.get_mut().flush()?;
         }
         #[cfg(feature = "parquet")]
-        Format::Parquet => {
+        ColumnFormat::Parquet => {
             let properties = WriterProperties::builder()
                 .set_compression(Compression::SNAPPY)
                 .set_max_row_group_size(GROUP_ROWS)

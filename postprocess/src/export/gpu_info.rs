@@ -17,36 +17,36 @@ use crate::trim::window::Window;
 
 /// What the columns have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sensor {
+pub enum GpuInfoColumn {
     /// W.
     Power,
     /// The share of the GPU's memory that is in use, percent.
     Vram,
 }
 
-impl Sensor {
+impl GpuInfoColumn {
     /// As `rocpd_monitor.monitorType` has it, which is also what has to be sampled.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Sensor::Power => "power",
-            Sensor::Vram => "vram",
+            GpuInfoColumn::Power => "power",
+            GpuInfoColumn::Vram => "vram",
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            Sensor::Power => "Power(Watt)",
-            Sensor::Vram => "vram(%)",
+            GpuInfoColumn::Power => "Power(Watt)",
+            GpuInfoColumn::Vram => "vram(%)",
         }
     }
 }
 
 /// What is written.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct GpuInfoOptions {
     /// Which sensor.
-    pub sensor: Sensor,
+    pub sensor: GpuInfoColumn,
     /// The GPUs in the order of their columns; all that were sampled where there are none.
     pub gpus: Vec<u32>,
     /// From one row to the next, ns.
@@ -62,7 +62,7 @@ type Reading = Option<(i64, f64)>;
 ///
 /// # Errors
 /// When the trace cannot be read, a GPU that was named was not sampled, the size of its memory is not known, or `out` cannot be written.
-pub fn export(trace: &Connection, options: &Options, out: &mut dyn Write) -> Result<u64> {
+pub fn export(trace: &Connection, options: &GpuInfoOptions, out: &mut dyn Write) -> Result<u64> {
     let sensor = options.sensor;
     let sampled = sampled(trace, sensor)?;
     if let Some(missing) = options.gpus.iter().find(|gpu| !sampled.contains(gpu)) {
@@ -83,7 +83,7 @@ pub fn export(trace: &Connection, options: &Options, out: &mut dyn Write) -> Res
 }
 
 /// The GPUs whose sensor was read.
-fn sampled(trace: &Connection, sensor: Sensor) -> Result<Vec<u32>> {
+fn sampled(trace: &Connection, sensor: GpuInfoColumn) -> Result<Vec<u32>> {
     if !has_table(trace, "rocpd_monitor")? {
         return Ok(Vec::new());
     }
@@ -104,14 +104,14 @@ struct Clocks {
 }
 
 impl Clocks {
-    fn of(trace: &Connection, sensor: Sensor) -> Result<Clocks> {
+    fn of(trace: &Connection, sensor: GpuInfoColumn) -> Result<Clocks> {
         let sessions = rpd_schema::sessions(trace).context("cannot read the sessions")?;
         let mut clocks = Clocks { offsets: BTreeMap::new(), totals: BTreeMap::new() };
         for session in &sessions {
             let number = |key| session.number(key).and_then(|ns| i64::try_from(ns).ok());
             let pair = number(session_fact::START_REALTIME_NS).zip(number(session_fact::START_MONOTONIC_NS));
             clocks.offsets.extend(pair.map(|(realtime, monotonic)| (session.session, realtime - monotonic)));
-            for (key, total) in session.facts.iter().filter(|_| sensor == Sensor::Vram) {
+            for (key, total) in session.facts.iter().filter(|_| sensor == GpuInfoColumn::Vram) {
                 let gpu = key.strip_prefix(session_fact::MONITOR_VRAM_TOTAL).and_then(|gpu| gpu.parse().ok());
                 let total = total.parse().ok().filter(|total: &f64| *total > 0.0);
                 clocks.totals.extend(gpu.zip(total));
@@ -138,7 +138,7 @@ struct Table<'a, W: Write> {
 
 impl<W: Write> Table<'_, W> {
     /// Goes through the runs of values in the order of time, and writes a row for each moment that they pass.
-    fn fill(&mut self, trace: &Connection, options: &Options, gpus: &[u32]) -> Result<()> {
+    fn fill(&mut self, trace: &Connection, options: &GpuInfoOptions, gpus: &[u32]) -> Result<()> {
         let mut runs = trace.prepare(
             "SELECT id >> 32, deviceId, start, \"end\", CAST(value AS REAL) FROM rocpd_monitor \
              WHERE deviceType = 'gpu' AND monitorType = ?1 AND typeof(start) = 'integer' AND typeof(\"end\") = 'integer' \
@@ -162,8 +162,8 @@ impl<W: Write> Table<'_, W> {
             }
             session = run.get(0)?;
             let value = match options.sensor {
-                Sensor::Power => run.get(4)?,
-                Sensor::Vram => 100.0 * run.get::<_, f64>(4)? / self.total(gpus[place])?,
+                GpuInfoColumn::Power => run.get(4)?,
+                GpuInfoColumn::Vram => 100.0 * run.get::<_, f64>(4)? / self.total(gpus[place])?,
             };
             now[place] = Some((end, value));
             last = last.max(end);
@@ -180,7 +180,7 @@ impl<W: Write> Table<'_, W> {
         session: i64,
         moment: i64,
         now: &[Reading],
-        options: &Options,
+        options: &GpuInfoOptions,
         until: i64,
     ) -> Result<i64> {
         let values: Vec<Option<f64>> = now

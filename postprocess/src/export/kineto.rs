@@ -16,7 +16,7 @@ use super::elements::Elements;
 use super::json::{digits, escape_into};
 use super::texts::TraceTexts;
 use super::timeline::events::{
-    Arrow, Call, Counter, Events, Facts, Format, Frame, Op, Owner, Place, Process, Sort, Track,
+    Arrow, Call, Counter, Events, Facts, Frame, Op, Owner, Place, Process, Sort, TimelineFormat, Track,
 };
 use super::timeline::{self, Exported};
 use super::trace_event::{fact, name, number, place, slice, time, value};
@@ -42,7 +42,7 @@ pub fn export(
 
 struct Kineto;
 
-impl Format for Kineto {
+impl TimelineFormat for Kineto {
     type Events = Trace;
 
     const SEPARATOR: &'static [u8] = b",\n";

@@ -25,8 +25,8 @@ use rustc_hash::FxHashMap;
 use super::elements::Elements;
 use super::texts::TraceTexts;
 use super::timeline::events::{
-    Arrow, Call, Counter, Events, Facts, Format, Frame, Op, Owner, Place, Process, Sort, Track, TrackOwner,
-    Value,
+    Arrow, Call, Counter, Events, Facts, Frame, Op, Owner, Place, Process, Sort, TimelineFormat, Track,
+    TrackOwner, Value,
 };
 use super::timeline::{self, Exported, FIRST_GPU, OpDetails, graph_handle, handle};
 use crate::notes::Notes;
@@ -58,7 +58,7 @@ const HEAD: u64 = 1;
 /// Processes and threads are in the order that their descriptions say. Perfetto keeps this number for the root of all tracks.
 const ROOT: u64 = 0;
 
-impl Format for Perfetto {
+impl TimelineFormat for Perfetto {
     type Events = Packets;
 
     const SEPARATOR: &'static [u8] = b"";
@@ -173,13 +173,13 @@ impl Packets {
             End::None => Ok(()),
             End::Next(end) => self.close(uuid, end),
             End::Later(end, _) if end == start => self.close(uuid, end),
-            End::Later(end, lane) => {
-                let lane = lane as usize;
-                if self.open.len() <= lane {
-                    self.open.resize_with(lane + 1, Default::default);
+            End::Later(end, subtrack) => {
+                let subtrack = subtrack as usize;
+                if self.open.len() <= subtrack {
+                    self.open.resize_with(subtrack + 1, Default::default);
                 }
-                self.open[lane].0 = uuid;
-                self.open[lane].1.push(end);
+                self.open[subtrack].0 = uuid;
+                self.open[subtrack].1.push(end);
                 Ok(())
             }
         }
@@ -194,8 +194,8 @@ impl Packets {
     }
 
     /// Ends what is open on a track of the thread until `time`.
-    fn close_until(&mut self, lane: usize, time: i64) -> Result<()> {
-        while let Some((uuid, open)) = self.open.get_mut(lane)
+    fn close_until(&mut self, subtrack: usize, time: i64) -> Result<()> {
+        while let Some((uuid, open)) = self.open.get_mut(subtrack)
             && let Some(end) = open.pop_if(|end| *end <= time)
         {
             let uuid = *uuid;
@@ -207,7 +207,7 @@ impl Packets {
     /// Ends what is open on all tracks of the thread.
     fn close_all(&mut self) -> Result<()> {
         self.flush()?;
-        (0..self.open.len()).try_for_each(|lane| self.close_until(lane, i64::MAX))?;
+        (0..self.open.len()).try_for_each(|subtrack| self.close_until(subtrack, i64::MAX))?;
         self.open.clear();
         Ok(())
     }
@@ -266,7 +266,7 @@ impl Events for Packets {
         self.describe(|bytes| {
             number(bytes, track::UUID, uuid(place));
             match owner {
-                TrackOwner::Thread { .. } if place.lane == 0 => {
+                TrackOwner::Thread { .. } if place.subtrack == 0 => {
                     message(bytes, track::THREAD, |bytes| {
                         number(bytes, host::PID, place.process as u64);
                         number(bytes, host::TID, place.track as u64);
@@ -293,13 +293,13 @@ impl Events for Packets {
     fn call(&mut self, texts: &mut TraceTexts<'_>, call: &Call) -> Result<()> {
         self.flush()?;
         let (start, end) = call.times;
-        let lane = call.place.lane;
-        if lane == 0 && self.thread != uuid(call.place) {
+        let subtrack = call.place.subtrack;
+        if subtrack == 0 && self.thread != uuid(call.place) {
             self.close_all()?;
             self.thread = uuid(call.place);
         }
-        self.close_until(lane as usize, start)?;
-        let end = if call.is_mark() { End::None } else { End::Later(end, lane) };
+        self.close_until(subtrack as usize, start)?;
+        let end = if call.is_mark() { End::None } else { End::Later(end, subtrack) };
         self.begin(uuid(call.place), start, end)?;
         category(&mut self.event, call.sort.category());
         if call.sort == Sort::Marker {

@@ -9,14 +9,14 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::Exported;
-use super::call_tree::{self, Frame, FrameNames, Options, Thread, Trees};
+use super::call_tree::{self, Frame, FrameNames, Thread, TreeOptions, Trees};
 use super::json::{digits, escape_into};
 use super::section::Section;
 use super::timeline::begin_reading;
 use crate::notes::Notes;
 
 /// Bytes of names that are kept. A name that comes again later is in the file twice.
-const KEPT: usize = 48 << 20;
+const MOST_IN_MEMORY: usize = 48 << 20;
 
 /// Writes the trees of `trace`, which was named `name`, to `out`.
 ///
@@ -26,7 +26,7 @@ const KEPT: usize = 48 << 20;
 pub fn export(
     name: &str,
     trace: (&Connection, Version),
-    options: &Options,
+    options: &TreeOptions,
     notes: &dyn Notes,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported> {
@@ -39,7 +39,7 @@ pub fn export(
         is_first_event: true,
         now: 0,
         element: Vec::new(),
-        kept: KEPT,
+        kept: MOST_IN_MEMORY,
     };
     profiles.element.extend_from_slice(
         b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"rpd\",\"name\":\"",

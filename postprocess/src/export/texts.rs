@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::trace::has_table;
 
 /// Bytes of texts and of their ids that are kept.
-const KEPT: usize = 32 << 20;
+const CACHE_BYTES: usize = 32 << 20;
 
 /// Bytes of texts beyond those that are remembered once they were asked for.
 const REMEMBERED: usize = 4 << 20;
@@ -24,7 +24,7 @@ pub(super) type Put = fn(&mut Vec<u8>, &str);
 
 /// The first texts of a table, by id.
 #[derive(Default)]
-pub(super) struct KeptTexts {
+pub(super) struct TextCache {
     ids: Vec<i64>,
     /// Where each ends in `bytes`.
     ends: Vec<u32>,
@@ -32,7 +32,7 @@ pub(super) struct KeptTexts {
     is_complete: bool,
 }
 
-impl KeptTexts {
+impl TextCache {
     /// Reads the texts of the trace `file`: names, and arguments where they stand in a table of their own.
     ///
     /// # Errors
@@ -41,13 +41,13 @@ impl KeptTexts {
         file: &Path,
         version: Version,
         put: Put,
-    ) -> Result<(KeptTexts, Option<KeptTexts>)> {
+    ) -> Result<(TextCache, Option<TextCache>)> {
         match version {
             Version::V3 => {
-                let names = KeptTexts::read(file, "rocpd_string", KEPT / 4, put)?;
-                Ok((names, Some(KeptTexts::read(file, "rocpd_ustring", KEPT - KEPT / 4, put)?)))
+                let names = TextCache::read(file, "rocpd_string", CACHE_BYTES / 4, put)?;
+                Ok((names, Some(TextCache::read(file, "rocpd_ustring", CACHE_BYTES - CACHE_BYTES / 4, put)?)))
             }
-            _ => Ok((KeptTexts::read(file, "rocpd_string", KEPT, put)?, None)),
+            _ => Ok((TextCache::read(file, "rocpd_string", CACHE_BYTES, put)?, None)),
         }
     }
 
@@ -55,9 +55,9 @@ impl KeptTexts {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    fn read(file: &Path, table: &str, room: usize, put: Put) -> Result<KeptTexts> {
+    fn read(file: &Path, table: &str, room: usize, put: Put) -> Result<TextCache> {
         let (trace, _) = rpd_schema::open_read(file)?;
-        let mut kept = KeptTexts { is_complete: true, ..KeptTexts::default() };
+        let mut kept = TextCache { is_complete: true, ..TextCache::default() };
         if !has_table(&trace, table)? {
             return Ok(kept);
         }
@@ -113,7 +113,7 @@ impl<'trace> TraceTexts<'trace> {
     /// When the trace cannot be read.
     pub(super) fn new(
         trace: &'trace Connection,
-        (names, arguments): &'trace (KeptTexts, Option<KeptTexts>),
+        (names, arguments): &'trace (TextCache, Option<TextCache>),
         put: Put,
     ) -> Result<TraceTexts<'trace>> {
         Ok(TraceTexts {
@@ -144,7 +144,7 @@ impl<'trace> TraceTexts<'trace> {
 
 /// The texts of a table.
 struct Texts<'trace> {
-    kept: &'trace KeptTexts,
+    kept: &'trace TextCache,
     near: usize,
     others: Option<Statement<'trace>>,
     put: Put,
@@ -157,7 +157,7 @@ impl<'trace> Texts<'trace> {
     fn new(
         trace: &'trace Connection,
         table: &str,
-        kept: &'trace KeptTexts,
+        kept: &'trace TextCache,
         put: Put,
     ) -> Result<Texts<'trace>> {
         let others = match kept.is_complete {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn ids_are_found_wherever_they_lie() {
         let ids = vec![1, 2, 5, 1 << 32, (1 << 32) + 1, (7 << 32) + 3];
-        let kept = KeptTexts {
+        let kept = TextCache {
             bytes: b"abcdef".to_vec(),
             ends: (1..=6).collect(),
             ids: ids.clone(),

@@ -5,7 +5,7 @@
 //! | `events.rs` | what a timeline is made of, as formats get it |
 //! | `rows.rs` | the calls, links and operations of a trace, scanned once and sorted as they are written |
 //! | `tracks.rs` | numbers, names and order of processes, threads, GPUs and queues |
-//! | `lanes.rs` | tracks side by side for what overlaps |
+//! | `subtracks.rs` | tracks side by side for what overlaps |
 //! | `calls.rs`, `ops.rs` | slices of threads; slices of queues |
 //! | `frames.rs` | what the GPU did for a marker or the launch of a graph |
 //! | `counters.rs` | queue depth, idle GPUs, sensors |
@@ -16,9 +16,9 @@ mod counters;
 mod details;
 pub(super) mod events;
 mod frames;
-mod lanes;
 mod ops;
 mod rows;
+mod subtracks;
 mod tracks;
 mod written;
 
@@ -32,19 +32,19 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 
 use super::elements;
-use super::texts::KeptTexts;
+use super::texts::TextCache;
 use crate::notes::Notes;
 use crate::region::Region;
 use calls::write_calls;
 use counters::{write_depths, write_sensors};
 pub(super) use details::{Details, Launch, OpDetails, handle};
-use events::{Events, Facts, Format};
+use events::{Events, Facts, TimelineFormat};
 pub(super) use frames::graph_handle;
 use frames::write_frames;
 use ops::write_ops;
 use rows::Rows;
 pub(super) use tracks::FIRST_GPU;
-use tracks::{ThreadLanes, Tracks};
+use tracks::{ThreadTracks, Tracks};
 use written::Common;
 
 /// What was exported.
@@ -67,7 +67,7 @@ pub struct Exported {
 /// # Errors
 /// When the trace, or a temporary file, cannot be read, when a signal came (`notes`), or when `out` cannot be written: then an
 /// [`std::io::Error`] is in the chain.
-pub(super) fn write<F: Format>(
+pub(super) fn write<F: TimelineFormat>(
     file: &Path,
     (trace, version): (&Connection, Version),
     region: &Region,
@@ -78,7 +78,7 @@ pub(super) fn write<F: Format>(
     begin_reading(trace)?;
     let selected = region.select(trace, version)?;
     let (rows, texts) = thread::scope(|scope| {
-        let texts = scope.spawn(|| KeptTexts::of_trace(file, version, F::PUT_TEXT));
+        let texts = scope.spawn(|| TextCache::of_trace(file, version, F::PUT_TEXT));
         let rows = Rows::of(trace, &selected, F::FIRST_GPU, notes);
         let texts = texts.join().map_err(|_| anyhow!("the texts could not be read"))?;
         Ok::<_, anyhow::Error>((rows?, texts?))
@@ -102,7 +102,7 @@ pub(super) fn write<F: Format>(
             maker += 1;
             format.events(elements, maker - 1, &facts)
         });
-        let mut lanes = ThreadLanes::of(&hosts);
+        let mut subtracks = ThreadTracks::of(&hosts);
         let frames = thread::scope(|scope| {
             let writing = scope.spawn(|| -> Result<()> {
                 let (trace, _) = rpd_schema::open_read(file)?;
@@ -112,7 +112,7 @@ pub(super) fn write<F: Format>(
                 output.events.end()
             });
             let frames = common.output(for_calls, trace).and_then(|mut output| {
-                let frames = write_calls(&mut output, (&hosts, &mut lanes), calls, launched)?;
+                let frames = write_calls(&mut output, (&hosts, &mut subtracks), calls, launched)?;
                 output.events.end()?;
                 Ok(frames)
             });
@@ -120,7 +120,7 @@ pub(super) fn write<F: Format>(
             let frames = frames?;
             written.map(|()| frames)
         })?;
-        exported.processes = lanes.processes();
+        exported.processes = subtracks.processes();
         let mut output = common.output(for_rest, trace)?;
         write_frames(&mut output, &mut gpus, frames)?;
         write_depths(&mut output, &mut gpus, depths, last_ns)?;

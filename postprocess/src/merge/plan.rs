@@ -13,7 +13,7 @@ use crate::text;
 
 /// How clocks and hosts are to be found.
 #[derive(Debug, Default)]
-pub struct Options {
+pub struct MergeOptions {
     /// All traces were recorded on one host, whatever they say.
     pub is_same_host: bool,
     /// The marker that begins at one time everywhere.
@@ -47,7 +47,7 @@ impl<'a> MergePlan<'a> {
     ///
     /// # Errors
     /// What does not fit, or was asked for and cannot be found.
-    pub(super) fn of(inputs: &'a [Input], options: &Options) -> Result<MergePlan<'a>> {
+    pub(super) fn of(inputs: &'a [Input], options: &MergeOptions) -> Result<MergePlan<'a>> {
         let mut given = BTreeMap::new();
         for (file, shift) in &options.offsets {
             let wanted = fs::canonicalize(file).ok();

@@ -8,7 +8,7 @@ use rpd_schema::{Version, sessions};
 use rusqlite::Connection;
 
 use super::part::{HAS_CALL, HAS_OP};
-use crate::export::columns::Kind;
+use crate::export::columns::ColumnKind;
 use crate::trace::has_table;
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trim::window::span;
@@ -43,11 +43,11 @@ impl Frame {
 
     /// The type of one of its columns, also where that has no value.
     #[must_use]
-    pub fn kind(column: &str) -> Kind {
+    pub fn kind(column: &str) -> ColumnKind {
         match column {
-            "name" | "args" | "stream" => Kind::SharedText,
-            "start_s" => Kind::Real,
-            _ => Kind::Integer,
+            "name" | "args" | "stream" => ColumnKind::SharedText,
+            "start_s" => ColumnKind::Real,
+            _ => ColumnKind::Integer,
         }
     }
 

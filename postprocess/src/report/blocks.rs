@@ -20,7 +20,7 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 
 use self::code::{BlockCode, FunctionCode, functions_with};
-use self::flow::{Node, Ways, ways};
+use self::flow::{EdgeCounts, Node, edge_counts};
 use crate::code::{FoundObject, KernelObjects, ListedInstruction, Lister};
 use crate::region::Selected;
 use crate::text;
@@ -310,12 +310,13 @@ fn known<'a>(
             Some(Node { count: found.as_ref()?.1.waves?, ..node.clone() })
         };
         let nodes: Option<Vec<Node>> = function.blocks.iter().zip(&found).map(with_count).collect();
-        let ways = nodes.map_or_else(|| vec![Ways::default(); found.len()], |nodes| ways(&nodes));
-        for (((of_block, node), ways), found) in function.blocks.iter().zip(ways).zip(found) {
+        let counted =
+            nodes.map_or_else(|| vec![EdgeCounts::default(); found.len()], |nodes| edge_counts(&nodes));
+        for (((of_block, node), counts), found) in function.blocks.iter().zip(counted).zip(found) {
             let Some((code, _)) = found else { continue };
-            let taken = ways.edges.first().copied().flatten().filter(|_| node.successors.len() == 2);
+            let taken = counts.edges.first().copied().flatten().filter(|_| node.successors.len() == 2);
             let BlockCode { work, waits, target } = of_block.clone();
-            all.insert(*code, Known { work, waits, target, taken, loop_entries: ways.loop_entries });
+            all.insert(*code, Known { work, waits, target, taken, loop_entries: counts.loop_entries });
         }
     }
     all

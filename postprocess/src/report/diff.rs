@@ -43,15 +43,15 @@ use crate::pass::sorted::Sorter;
 use crate::region::Region;
 pub use clocks::Clock;
 use compare::Comparing;
-pub use compare::{Row, RowModes, Verdict};
+pub use compare::{ChangeVerdict, Row, RowModes};
 pub use division::BLOCKS;
 use division::{Division, Part, Role};
 use markers::MarkerNames;
 pub(super) use markers::family;
 use read::{Sums, Whole};
-pub use rule::{Judged, Rule};
+pub use rule::{ChangeRule, Judged};
 use source::Source;
-pub use units::Kind;
+pub use units::UnitKind;
 use units::Units;
 
 /// Fewest values on each side for a verdict, unless told otherwise.
@@ -108,7 +108,7 @@ pub enum Sampled {
 
 /// Iterations that are alike.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Group {
+pub struct IterationGroup {
     /// Its number, from 1.
     pub group: String,
     /// How many A has.
@@ -127,7 +127,7 @@ pub struct Diff {
     /// The marker that is an iteration; digits in it are `#`. None where no marker repeats.
     pub iteration: Option<String>,
     /// Iterations by what they launch, most frequent first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<IterationGroup>,
     /// Clocks of the GPUs.
     pub clocks: Vec<Clock>,
     /// How many rows were tested.
@@ -208,7 +208,7 @@ pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -
     let shown = |(at, shapes): (usize, &Vec<u32>)| {
         let [a_iterations, b_iterations] = comparing.iterations(at);
         let kernels = sums.shapes.launches(shapes[0]);
-        Group { group: (at + 1).to_string(), a_iterations, b_iterations, kernels }
+        IterationGroup { group: (at + 1).to_string(), a_iterations, b_iterations, kernels }
     };
     let shown = groups.iter().enumerate().map(shown).collect();
     let (rows, tested) = comparing.rows(samples)?;

@@ -20,16 +20,16 @@ use rpd_schema::Version;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use self::groups::{Group, Groups};
-pub use self::sensor::Sensor;
+use self::groups::{EnergyGroup, Groups};
+pub use self::sensor::PowerSensor;
 use self::sensor::Steps;
-use self::sweep::{Share, Sweep};
+use self::sweep::{EnergySweep, Share};
 use super::gpu_time::LeftOut;
 use crate::region::Selected;
 
 /// What rows are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum EnergyBy {
     /// The names of operations.
     Kernel,
     /// Ranges of markers, with those inside them.
@@ -82,7 +82,7 @@ pub struct GpuEnergy {
     /// Its number, `gpuId`.
     pub gpu: i64,
     /// What was read.
-    pub sensor: Sensor,
+    pub sensor: PowerSensor,
     /// The time of all steps, ns.
     pub measured_ns: u64,
     /// How long a step is, ns: half of them are not longer.
@@ -106,7 +106,7 @@ impl Energy {
     pub fn of(
         (trace, version): (&Connection, Version),
         selected: &Selected,
-        by: By,
+        by: EnergyBy,
         idle_watts: Option<f64>,
     ) -> Result<Energy> {
         let mut steps = sensor::steps(trace)?;
@@ -145,7 +145,7 @@ impl Energy {
 /// Sweeps GPU after GPU.
 struct Sweeps<'a> {
     steps: &'a mut BTreeMap<i64, Steps>,
-    current: Option<(i64, Sweep)>,
+    current: Option<(i64, EnergySweep)>,
 }
 
 impl<'a> Sweeps<'a> {
@@ -156,7 +156,7 @@ impl<'a> Sweeps<'a> {
     fn add(&mut self, op: groups::GroupedOp, ended: &mut impl FnMut(i64, Share)) {
         if self.current.as_ref().is_none_or(|(gpu, _)| *gpu != op.gpu) {
             self.end_gpu(ended);
-            self.current = Some((op.gpu, Sweep::new(op.start)));
+            self.current = Some((op.gpu, EnergySweep::new(op.start)));
         }
         match (&mut self.current, self.steps.get_mut(&op.gpu)) {
             (Some((_, sweep)), Some(steps)) => sweep.begin(&mut steps.steps, &op, ended),
@@ -205,7 +205,7 @@ fn share(gpu: i64, steps: &mut Steps, given: Option<f64>) -> GpuEnergy {
     }
 }
 
-fn rows(mut groups: Vec<Group>, step_ns: u64) -> Vec<EnergyRow> {
+fn rows(mut groups: Vec<EnergyGroup>, step_ns: u64) -> Vec<EnergyRow> {
     // A parent is before its children.
     for at in (0..groups.len()).rev() {
         let own = groups[at].own;
@@ -221,7 +221,7 @@ fn rows(mut groups: Vec<Group>, step_ns: u64) -> Vec<EnergyRow> {
     for (at, group) in groups.iter().enumerate() {
         children.entry(group.parent).or_default().push(at);
     }
-    let refused = |group: &Group| group.all.ns < step_ns.max(1);
+    let refused = |group: &EnergyGroup| group.all.ns < step_ns.max(1);
     for siblings in children.values_mut() {
         siblings.sort_by(|one, other| {
             let (one, other) = (&groups[*one], &groups[*other]);

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::gpu_time::{GpuOp, LeftOut, OpName, OpTexts, each_op};
 use super::launched::{Launched, Threads};
-use super::ranking::By;
+use super::ranking::RankBy;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
@@ -243,7 +243,7 @@ impl MarkerTable {
         };
         let wanted: Vec<(Ids, Ids)> = markers
             .iter()
-            .map(|text| Ok((ids(By::Marker.texts(version), text)?, ids("rocpd_string", text)?)))
+            .map(|text| Ok((ids(RankBy::Marker.texts(version), text)?, ids("rocpd_string", text)?)))
             .collect::<rusqlite::Result<_>>()?;
         let processes = Processes::of(trace)?;
         let (mut threads, mut found) = (Threads::default(), vec![false; markers.len()]);
@@ -253,7 +253,7 @@ impl MarkerTable {
         };
         let may_be =
             format!("({} OR {})", ids(|(texts, _)| texts, "args_id"), ids(|(_, of)| of, "apiName_id"));
-        let mut rows = trace.prepare(&By::Marker.query(&may_be, false))?;
+        let mut rows = trace.prepare(&RankBy::Marker.query(&may_be, false))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(0));

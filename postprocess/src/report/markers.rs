@@ -27,7 +27,7 @@ use self::names::Names;
 use super::caused::CausedOps;
 use super::diff::family;
 use super::gpu_time::LeftOut;
-use super::ranking::By;
+use super::ranking::RankBy;
 use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::Sorter;
@@ -260,10 +260,10 @@ impl Grown {
             }
             Ok(())
         })?;
-        let mut names = Names::of(trace, By::Marker.texts(version), !exact)?;
+        let mut names = Names::of(trace, RankBy::Marker.texts(version), !exact)?;
         let processes = Processes::of(trace)?;
         let (mut outliers, mut impossible, mut threads) = (Outliers::new(), 0, HashSet::new());
-        let mut rows = trace.prepare(&By::Marker.query("1", false))?;
+        let mut rows = trace.prepare(&RankBy::Marker.query("1", false))?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let number = |column| row.get_ref(column).map(|value| value.as_i64().unwrap_or(0));

@@ -24,12 +24,12 @@ use crate::trace::{Strings, arguments, has_table};
 /// Parts of the run in the chart.
 const PARTS: u64 = 20;
 /// Allocations that are told one by one.
-const TOLD: usize = 10;
+const MOST_SHOWN: usize = 10;
 
 /// Where memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum MemoryPlace {
     /// On a GPU.
     Device,
     /// On the host, pinned.
@@ -53,7 +53,7 @@ pub struct ProcessMemory {
     /// The first session of the process: ids alone may be equal.
     pub session: i64,
     /// Where.
-    pub place: Place,
+    pub place: MemoryPlace,
     /// Allocations.
     pub allocations: u64,
     /// Their sizes together, bytes.
@@ -101,7 +101,7 @@ pub struct Life {
     /// The first session of the process.
     pub session: i64,
     /// Where.
-    pub place: Place,
+    pub place: MemoryPlace,
     /// Row of `rocpd_api` of the call that allocated it.
     pub call: i64,
     /// When that call ended, on the trace's clock, ns.
@@ -142,7 +142,7 @@ pub fn each_life(
     let life = |begun: Change, end: Option<(i64, Option<i64>)>| Life {
         pid: begun.pid,
         session: begun.process,
-        place: if begun.is_host == 1 { Place::Host } else { Place::Device },
+        place: if begun.is_host == 1 { MemoryPlace::Host } else { MemoryPlace::Device },
         call: begun.id,
         start_ns: begun.time,
         end_ns: end.map(|(time, _)| time),
@@ -180,7 +180,7 @@ pub struct MemoryPart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Does {
     allocates: bool,
-    place: Place,
+    place: MemoryPlace,
 }
 
 /// The functions of HIP, and CUDA's of the same names.
@@ -199,10 +199,12 @@ fn function(name: &str) -> Option<Does> {
         | "MemAlloc"
         | "MemAllocAsync"
         | "MemAllocManaged"
-        | "MemAllocPitch" => (true, Place::Device),
-        "Free" | "FreeAsync" | "MemFree" | "MemFreeAsync" => (false, Place::Device),
-        "HostMalloc" | "HostAlloc" | "MallocHost" | "MemAllocHost" | "MemHostAlloc" => (true, Place::Host),
-        "HostFree" | "FreeHost" | "MemFreeHost" => (false, Place::Host),
+        | "MemAllocPitch" => (true, MemoryPlace::Device),
+        "Free" | "FreeAsync" | "MemFree" | "MemFreeAsync" => (false, MemoryPlace::Device),
+        "HostMalloc" | "HostAlloc" | "MallocHost" | "MemAllocHost" | "MemHostAlloc" => {
+            (true, MemoryPlace::Host)
+        }
+        "HostFree" | "FreeHost" | "MemFreeHost" => (false, MemoryPlace::Host),
         _ => return None,
     };
     Some(Does { allocates, place })
@@ -265,14 +267,14 @@ impl Memory {
         let width = (last.abs_diff(first) / PARTS + 1).max(1);
         let mut changes = changes.sorted()?;
         let mut strings = Strings::of(trace)?;
-        let mut running: BTreeMap<Place, Running> = BTreeMap::new();
+        let mut running: BTreeMap<MemoryPlace, Running> = BTreeMap::new();
         let mut current = None;
         while let Some(change) = changes.next()? {
             if current.is_some_and(|process| process != (change.process, change.pid)) {
                 memory.finish(&mut running, &mut strings)?;
             }
             current = Some((change.process, change.pid));
-            let place = if change.is_host == 1 { Place::Host } else { Place::Device };
+            let place = if change.is_host == 1 { MemoryPlace::Host } else { MemoryPlace::Device };
             let of =
                 running.entry(place).or_insert_with(|| Running::new(&change, place, (first, last, width)));
             of.change(change, (first, width));
@@ -349,7 +351,7 @@ impl Memory {
                 time,
                 allocates: i64::from(does.allocates),
                 id,
-                is_host: i64::from(does.place == Place::Host),
+                is_host: i64::from(does.place == MemoryPlace::Host),
                 address,
                 bytes,
                 tid: number(2)?,
@@ -359,7 +361,11 @@ impl Memory {
         Ok((sorter, (first, last)))
     }
 
-    fn finish(&mut self, running: &mut BTreeMap<Place, Running>, strings: &mut Strings<'_>) -> Result<()> {
+    fn finish(
+        &mut self,
+        running: &mut BTreeMap<MemoryPlace, Running>,
+        strings: &mut Strings<'_>,
+    ) -> Result<()> {
         for (_, running) in std::mem::take(running) {
             self.processes.push(running.finished(strings)?);
         }
@@ -368,7 +374,7 @@ impl Memory {
 }
 
 impl Running {
-    fn new(change: &Change, place: Place, (first, last, width): (i64, i64, u64)) -> Running {
+    fn new(change: &Change, place: MemoryPlace, (first, last, width): (i64, i64, u64)) -> Running {
         let part =
             |at: u64| MemoryPart { start_ns: first.saturating_add_unsigned(at * width), most_bytes: 0 };
         let found = ProcessMemory {
@@ -439,7 +445,7 @@ impl Running {
         left.sort_by_key(|(bytes, change)| (Reverse(*bytes), change.time, change.id));
         self.found.left = left.len() as u64;
         self.found.left_bytes = self.bytes;
-        for (bytes, change) in left.into_iter().take(TOLD) {
+        for (bytes, change) in left.into_iter().take(MOST_SHOWN) {
             self.found.largest_left.push(Allocation {
                 function: strings.get(change.name)?.unwrap_or_default(),
                 tid: change.tid,
@@ -468,10 +474,10 @@ mod tests {
     #[test]
     fn functions_are_known_by_name() {
         let does = |name| function(name).map(|does| (does.allocates, does.place));
-        assert_eq!(does("hipMalloc"), Some((true, Place::Device)));
-        assert_eq!(does("cudaFreeHost"), Some((false, Place::Host)));
-        assert_eq!(does("cuMemAlloc_v2"), Some((true, Place::Device)));
-        assert_eq!(does("cuMemFreeHost"), Some((false, Place::Host)));
+        assert_eq!(does("hipMalloc"), Some((true, MemoryPlace::Device)));
+        assert_eq!(does("cudaFreeHost"), Some((false, MemoryPlace::Host)));
+        assert_eq!(does("cuMemAlloc_v2"), Some((true, MemoryPlace::Device)));
+        assert_eq!(does("cuMemFreeHost"), Some((false, MemoryPlace::Host)));
         assert_eq!((does("Malloc"), does("hipMemcpy"), does("hipFreeArray")), (None, None, None));
     }
 }

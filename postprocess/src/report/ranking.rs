@@ -32,7 +32,7 @@ use crate::trace::replaced::by_kernel;
 
 /// What is ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum RankBy {
     /// Everything that GPUs did.
     Operation,
     /// Kernels, by name.
@@ -57,31 +57,34 @@ pub enum By {
     Thread,
 }
 
-impl By {
+impl RankBy {
     /// One of them and several, for messages.
     pub fn noun(self) -> (&'static str, &'static str) {
         match self {
-            By::Kernel => ("kernel", "kernels"),
-            By::Api => ("call", "calls"),
-            By::Copy => ("copy", "copies"),
-            By::Marker => ("marker", "markers"),
+            RankBy::Kernel => ("kernel", "kernels"),
+            RankBy::Api => ("call", "calls"),
+            RankBy::Copy => ("copy", "copies"),
+            RankBy::Marker => ("marker", "markers"),
             _ => ("operation", "GPU operations"),
         }
     }
 
     /// Whether one may be inside another, on the same thread.
     pub fn nests(self) -> bool {
-        matches!(self, By::Api | By::Marker)
+        matches!(self, RankBy::Api | RankBy::Marker)
     }
 
     /// Whether instrumented kernels may be among them.
     fn has_instrumented(self) -> bool {
-        !matches!(self, By::Api | By::Marker | By::Copy)
+        !matches!(self, RankBy::Api | RankBy::Marker | RankBy::Copy)
     }
 
     /// Whether operations are put together by where they ran or who launched them, not by name.
     pub fn is_place(self) -> bool {
-        matches!(self, By::Stream | By::Queue | By::Gpu | By::Rank | By::Session | By::Thread)
+        matches!(
+            self,
+            RankBy::Stream | RankBy::Queue | RankBy::Gpu | RankBy::Rank | RankBy::Session | RankBy::Thread
+        )
     }
 
     /// Start, end and two ids of texts of each row for which `counts` (SQL) is true; the name is the first text that is not empty. Of
@@ -101,17 +104,17 @@ impl By {
             )
         };
         match self {
-            By::Kernel => of_type(&format!("string IN ({KERNEL_TYPES})")),
-            By::Copy => of_type("string LIKE 'Copy%'"),
-            By::Api => calls("0", &format!("NOT {marker}")),
-            By::Marker => calls(&format!("iif({user_marker}, args_id, 0)"), &marker),
+            RankBy::Kernel => of_type(&format!("string IN ({KERNEL_TYPES})")),
+            RankBy::Copy => of_type("string LIKE 'Copy%'"),
+            RankBy::Api => calls("0", &format!("NOT {marker}")),
+            RankBy::Marker => calls(&format!("iif({user_marker}, args_id, 0)"), &marker),
             _ => ops,
         }
     }
 
     /// Where the first text is.
     pub(super) fn texts(self, version: Version) -> &'static str {
-        if self == By::Marker && version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" }
+        if self == RankBy::Marker && version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" }
     }
 }
 
@@ -223,7 +226,7 @@ impl<'trace> Ranking<'trace> {
     /// When the file, or a temporary one for sorting, cannot be read.
     pub fn of(
         (trace, version): (&'trace Connection, Version),
-        by: By,
+        by: RankBy,
         selected: &Selected,
         counted: Counted,
     ) -> Result<Ranking<'trace>> {
@@ -246,7 +249,7 @@ impl<'trace> Ranking<'trace> {
         };
         let Scanned { impossible, nameless } = scanned;
         let replaced = match by {
-            By::Operation | By::Kernel => by_kernel(trace, &|op| selected.has_op(op))?,
+            RankBy::Operation | RankBy::Kernel => by_kernel(trace, &|op| selected.has_op(op))?,
             _ => BTreeMap::new(),
         };
         let (mut count, mut self_ns) = (0, 0);
@@ -378,7 +381,7 @@ struct Scanned {
 /// Adds up what has names.
 fn scan(
     (trace, version): (&Connection, Version),
-    by: By,
+    by: RankBy,
     (selected, is_left_out): (&Selected, bool),
     sums: &mut Sums,
 ) -> Result<Scanned> {
@@ -450,7 +453,7 @@ mod tests {
 
     fn ranked(trace: &Connection) -> Ranking<'_> {
         let everything = Selected::everything();
-        Ranking::of((trace, Version::V2), By::Operation, &everything, Counted::default()).unwrap()
+        Ranking::of((trace, Version::V2), RankBy::Operation, &everything, Counted::default()).unwrap()
     }
 
     #[test]

@@ -319,7 +319,7 @@ impl Iterator for Variability {
 fn group(place: Place, sums: &Sums, outlier: f64, calls: &mut Sorted<Call>) -> Result<Group> {
     let rank = |percent: u64| (u128::from(sums.calls) * u128::from(percent)).div_ceil(100) as u64;
     let ranks = [50, 90, 99].map(rank);
-    let far = outlier * sums.deviation();
+    let least = outlier * sums.deviation();
     let (mut percentiles, mut outliers, mut histogram) = ([0; 3], 0, [0; STEPS]);
     for nth in 1..=sums.calls {
         let Some(Call { ns, .. }) = calls.next()? else { break };
@@ -328,7 +328,7 @@ fn group(place: Place, sums: &Sums, outlier: f64, calls: &mut Sorted<Call>) -> R
                 *at = ns;
             }
         }
-        outliers += u64::from(far > 0.0 && (ns as f64 - sums.mean).abs() >= far);
+        outliers += u64::from(least > 0.0 && (ns as f64 - sums.mean).abs() >= least);
         histogram[sums.step(ns)] += 1;
     }
     Ok(Group {

@@ -50,8 +50,8 @@ fn note(program: &str, line: &str) {
 
 fn reports(verb: &RemoteVerb, program: &str) -> anyhow::Result<Vec<Report>> {
     match verb {
-        RemoteVerb::Start(start) => act(&start.acting, &wish_of(start)?, program),
-        RemoteVerb::Stop(stop) => act(&stop.acting, &wish_to_stop(stop), program),
+        RemoteVerb::Start(start) => act(&start.acting, &start_command(start)?, program),
+        RemoteVerb::Stop(stop) => act(&stop.acting, &stop_command(stop), program),
         RemoteVerb::Flush(acting) => act(acting, &plain(RequestVerb::Flush), program),
         RemoteVerb::Status(looking) => Ok(look(targets::of(&looking.processes)?)),
         RemoteVerb::List(_) => Ok(look(targets::all()?)),
@@ -62,7 +62,7 @@ fn plain(verb: RequestVerb) -> Command {
     Command { verb, duration_ns: 0, file: vec![] }
 }
 
-fn wish_of(start: &Start) -> anyhow::Result<Command> {
+fn start_command(start: &Start) -> anyhow::Result<Command> {
     let duration = start.duration.map_or(0, |duration| duration.as_nanos() as u64);
     // Relative to where this command runs, not to where the process does.
     let file = start.output.as_deref().map(std::path::absolute).transpose()?.unwrap_or_default();
@@ -71,7 +71,7 @@ fn wish_of(start: &Start) -> anyhow::Result<Command> {
     Ok(Command { verb: RequestVerb::Start, duration_ns: duration, file })
 }
 
-fn wish_to_stop(stop: &Stop) -> Command {
+fn stop_command(stop: &Stop) -> Command {
     Command { verb: RequestVerb::Stop, duration_ns: stop.drain.as_nanos() as u64, file: vec![] }
 }
 

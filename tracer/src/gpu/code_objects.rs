@@ -26,7 +26,7 @@ use rpd_transport::recorder;
 use rpd_transport::source::CodeObjectText;
 use sha2::{Digest, Sha256};
 
-use origin::Origin;
+use origin::CodeLocation;
 
 /// Number of a code object among those that the process has loaded. Several may have one row in the file.
 pub(crate) type CodeNumber = u32;
@@ -128,7 +128,7 @@ fn store() -> Option<&'static CodeStore> {
 }
 
 /// The process has loaded a code object: has a copy of its bytes saved, and gives it a number. Nothing where none are saved.
-pub(crate) fn loaded(bytes: &[u8], origin: &Origin, target: String) -> Option<CodeNumber> {
+pub(crate) fn loaded(bytes: &[u8], origin: &CodeLocation, target: String) -> Option<CodeNumber> {
     let store = store()?;
     let uri = origin.uri();
     let mut known = lock(&store.known);

@@ -162,7 +162,7 @@ fn find(object: u64) -> KernelId {
 
 /// Whose kernel it is, as far as a dispatch of it must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum KernelOrigin {
     /// The application's.
     Application,
     /// The runtime's, and copies memory: its first arguments are the addresses of source and destination.
@@ -174,7 +174,7 @@ pub(crate) enum Origin {
 /// The kernels one queue used last, so that a dispatch need not take a lock.
 pub(crate) struct Cache {
     generation: u64,
-    places: [(u64, KernelId, Origin); Cache::PLACES],
+    places: [(u64, KernelId, KernelOrigin); Cache::PLACES],
 }
 
 impl Cache {
@@ -182,12 +182,12 @@ impl Cache {
 
     /// Empty.
     pub(crate) fn new() -> Cache {
-        Cache { generation: 0, places: [(0, 0, Origin::Application); Cache::PLACES] }
+        Cache { generation: 0, places: [(0, 0, KernelOrigin::Application); Cache::PLACES] }
     }
 
     /// The kernel that `object` means now, and whose it is.
     #[inline]
-    pub(crate) fn find(&mut self, object: u64) -> (KernelId, Origin) {
+    pub(crate) fn find(&mut self, object: u64) -> (KernelId, KernelOrigin) {
         let generation = TABLE.generation.load(Ordering::Acquire);
         if generation != self.generation {
             *self = Cache { generation, ..Cache::new() };
@@ -196,7 +196,7 @@ impl Cache {
         let place = &mut self.places[(object >> 6) as usize % Cache::PLACES];
         if place.0 != object || object == 0 {
             let id = find(object);
-            *place = (object, id, get(id).map_or(Origin::Application, |kernel| kernel.origin()));
+            *place = (object, id, get(id).map_or(KernelOrigin::Application, |kernel| kernel.origin()));
         }
         (place.1, place.2)
     }
@@ -218,15 +218,15 @@ impl Kernel {
         self.replaces.map(|(_, candidate)| candidate)
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> KernelOrigin {
         // ROCclr 5.2 to 6.4 blitcl.cpp. An image is no address.
         let of_buffers = |name: &str| name.starts_with("copyBuffer") && !name.contains("Image");
         match self.symbol.strip_prefix(RUNTIMES) {
             Some(name) if of_buffers(name) && self.has_room_for(2 * size_of::<u64>()) => {
-                Origin::RuntimeCopies
+                KernelOrigin::RuntimeCopies
             }
-            Some(_) => Origin::Runtime,
-            None => Origin::Application,
+            Some(_) => KernelOrigin::Runtime,
+            None => KernelOrigin::Application,
         }
     }
 
@@ -288,10 +288,10 @@ mod tests {
         let named = |symbol: &str| Kernel::new(symbol.into(), 0, None);
         let mut cache = Cache::new();
         let old = add(0x7000, named("old.kd"));
-        assert_eq!(cache.find(0x7000), (old, Origin::Application));
+        assert_eq!(cache.find(0x7000), (old, KernelOrigin::Application));
         remove(&[0x7000]);
         let new = add(0x7000, named("new.kd"));
-        assert_eq!(cache.find(0x7000), (new, Origin::Application));
+        assert_eq!(cache.find(0x7000), (new, KernelOrigin::Application));
         assert_eq!(get(old).unwrap().symbol, "old.kd", "earlier dispatches keep their name");
     }
 
@@ -300,7 +300,7 @@ mod tests {
         let mut cache = Cache::new();
         let (id, _) = cache.find(0xabc0);
         assert_eq!(get(id).unwrap().symbol, "kernel object 0xabc0");
-        assert_eq!(cache.find(0xabc0), (id, Origin::Application));
+        assert_eq!(cache.find(0xabc0), (id, KernelOrigin::Application));
     }
 
     #[test]
@@ -346,16 +346,16 @@ mod tests {
             });
             Kernel::new(symbol.into(), 0, facts).origin()
         };
-        assert_eq!(origin("__amd_rocclr_copyBufferAligned.kd", Some(40)), Origin::RuntimeCopies);
-        assert_eq!(origin("__amd_rocclr_copyBufferRect.kd", Some(112)), Origin::RuntimeCopies);
+        assert_eq!(origin("__amd_rocclr_copyBufferAligned.kd", Some(40)), KernelOrigin::RuntimeCopies);
+        assert_eq!(origin("__amd_rocclr_copyBufferRect.kd", Some(112)), KernelOrigin::RuntimeCopies);
         for (symbol, arguments) in [
             ("__amd_rocclr_copyBuffer.kd", Some(8)),
             ("__amd_rocclr_copyBuffer.kd", None),
             ("__amd_rocclr_copyBufferToImage.kd", Some(112)),
             ("__amd_rocclr_fillBufferAligned.kd", Some(112)),
         ] {
-            assert_eq!(origin(symbol, arguments), Origin::Runtime, "{symbol}");
+            assert_eq!(origin(symbol, arguments), KernelOrigin::Runtime, "{symbol}");
         }
-        assert_eq!(origin("copyBuffer.kd", Some(40)), Origin::Application);
+        assert_eq!(origin("copyBuffer.kd", Some(40)), KernelOrigin::Application);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rpd_codeobject::{CodeObject, Kernel, TritonBuild};
 
 use super::tree::Stamp;
-use crate::gpu::code_objects::{origin::Origin, sha256};
+use crate::gpu::code_objects::{origin::CodeLocation, sha256};
 
 /// Bytes that a file may have. Libraries with the kernels of a whole framework stay below it.
 const MOST: u64 = 1 << 30;
@@ -149,7 +149,7 @@ impl Candidate {
     ///
     /// # Errors
     /// The file has changed or cannot be read.
-    pub(super) fn code(&self, part: usize) -> Result<(Vec<u8>, Origin), CandidateError> {
+    pub(super) fn code(&self, part: usize) -> Result<(Vec<u8>, CodeLocation), CandidateError> {
         let CandidateBytes { bytes, stamp } = contents(&self.path)?;
         if stamp != self.stamp {
             return Err(CandidateError::Changed);
@@ -157,7 +157,7 @@ impl Candidate {
         let parts = rpd_codeobject::container::code_objects(&bytes)?;
         let part = parts.get(part).ok_or(CandidateError::Changed)?;
         let place = &part.place;
-        let origin = Origin::of_file(self.path.clone(), place.start, place.end - place.start);
+        let origin = CodeLocation::of_file(self.path.clone(), place.start, place.end - place.start);
         Ok((part.bytes.to_vec(), origin))
     }
 }

@@ -137,9 +137,9 @@ impl Tree {
     /// It cannot; the tree is to be looked through every [`LOOK`].
     pub(super) fn watch(
         &mut self,
-        told: impl FnMut(notify::Result<notify::Event>) + Send + 'static,
+        notified: impl FnMut(notify::Result<notify::Event>) + Send + 'static,
     ) -> notify::Result<()> {
-        let mut watcher = notify::recommended_watcher(told)?;
+        let mut watcher = notify::recommended_watcher(notified)?;
         watcher.watch(&self.root, RecursiveMode::Recursive)?;
         self.watcher = Some(watcher);
         Ok(())

@@ -365,8 +365,9 @@ fn compare(copier: &mut Copier, measure: Measure, request: &ValidationRequest) -
     match compared {
         Ok(found) => {
             if let Some(row) = found.iter().find(|row| row.different > 0) {
-                validation
-                    .say(|kernel| format!("{kernel} leaves other results than the program's: {}", told(row)));
+                validation.say(|kernel| {
+                    format!("{kernel} leaves other results than the program's: {}", difference(row))
+                });
             }
             found
         }
@@ -378,7 +379,7 @@ fn compare(copier: &mut Copier, measure: Measure, request: &ValidationRequest) -
 }
 
 /// A buffer that differs, in words.
-fn told(row: &ValidationText) -> String {
+fn difference(row: &ValidationText) -> String {
     let argument = row.argument.map_or_else(String::new, |number| format!("argument {number}: "));
     let (different, elements, compared) = (row.different, row.elements, row.compared);
     let [original, candidate] = &row.values;

@@ -1,13 +1,13 @@
 //! The ends of a process that run no destructor: `_exit` and `_Exit`, by which data-loader and worker processes end, `abort` and a
-//! failed `assert`, by interposition (LD_PRELOAD, or late: see `got`); `quick_exit`, by a handler.
+//! failed `assert`, by interposition (LD_PRELOAD, or late: see [`got`]); `quick_exit`, by a handler.
 
 use std::ffi::{c_char, c_int, c_uint};
 
+use rpd_preload::got::{self, GotEntry};
 use rpd_preload::next::Next;
 
 use crate::guard::guard;
 use crate::process::finish;
-use crate::process::got::{self, GotEntry};
 
 static EXIT: Next = Next::new(c"_exit");
 static EXIT_C99: Next = Next::new(c"_Exit");

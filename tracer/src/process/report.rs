@@ -29,15 +29,17 @@ pub(crate) fn loaded(recorder: &Recorder) {
 pub(crate) fn ended(recorder: &Recorder) {
     append(recorder, || {
         let lost = recorder.counters.lost().records();
+        let words = sources::ALL.iter().filter_map(|source| source.state());
+        let words = words.map(|(key, word)| format!("{key}={word} "));
         format!(
-            "ended pid={} start={} hsa={} tool={} kfd={} runtime={} cupti={} ops={} lost={lost} cpu_ns={} log_lost={}",
+            "ended pid={} start={} hsa={} tool={} kfd={} runtime={} {}ops={} lost={lost} cpu_ns={} log_lost={}",
             recorder.pid,
             recorder.began.0,
             sources::ALL.iter().find_map(|source| source.presence()).unwrap_or("no"),
             other_tool().unwrap_or("none"),
             kfd(),
             other_runtime(),
-            sources::cuda::stage(),
+            words.collect::<String>(),
             recorder.requests.ops(),
             recorder.counters.cpu_ns.load(std::sync::atomic::Ordering::Relaxed),
             writer::log_lines_lost(),

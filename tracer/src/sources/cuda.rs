@@ -4,7 +4,8 @@
 //! never before.
 //!
 //! - `export`: what the driver calls; `config`, `filter`: what the user wants; `library`: libcuda and libcupti; `abi`: their interfaces
-//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `yielding`: or when another profiler asks for it
+//! - `attach`: CUPTI is subscribed to, and given back when recording stops; `yielding`: or when another profiler asks for it;
+//!   `state`: whether it may be used
 //! - `buffers`: memory for CUPTI's records; `collector`: the thread that has them given back; `record` and `field`: what they say; `decode`: the
 //!   recorder's records of it
 //! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
@@ -29,6 +30,7 @@ mod kernel;
 mod library;
 mod modules;
 mod record;
+mod state;
 mod yielding;
 
 use std::time::{Duration, Instant};
@@ -65,7 +67,7 @@ impl Source for Cuda {
     }
 
     fn started(&self, recorder: &'static Recorder) {
-        attach::try_again();
+        state::apply(state::Event::RecordingStarted);
         attach::follow(recorder, false);
     }
 
@@ -102,7 +104,7 @@ impl Source for Cuda {
     }
 
     fn is_used(&self) -> bool {
-        attach::was_ever()
+        state::current().was_used()
     }
 
     fn causes_operations(&self) -> bool {
@@ -133,44 +135,42 @@ impl Source for Cuda {
         }
         facts::tell(add);
     }
-}
 
-/// The GPUs that CUDA has in this process; none before they are known.
-pub(crate) fn gpus() -> &'static [GpuFacts] {
-    device::gpus()
-}
-
-/// Versions of what stands between the program and these GPUs.
-pub(crate) fn versions() -> Vec<(&'static str, String)> {
-    let Some((cuda, cupti)) = attach::found() else { return Vec::new() };
-    let driver = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
-    let mut versions = vec![
-        ("cuda", format!("{}.{}", cuda / 1000, cuda % 1000 / 10)),
-        ("cupti", format!("{}, {}", cupti.version_text(), cupti.path.display())),
-    ];
-    if !driver.trim().is_empty() {
-        versions.push(("nvidia_driver", driver.trim().to_string()));
+    fn state(&self) -> Option<(&'static str, &'static str)> {
+        let word = match (state::current().was_used(), attach::refusal()) {
+            (true, _) => "attached",
+            (false, Some(_)) => "refused",
+            (false, None) if is_anothers() => "other",
+            (false, None) => "none",
+        };
+        Some(("cupti", word))
     }
-    versions
+
+    fn gpus(&self) -> Vec<GpuFacts> {
+        device::gpus().to_vec()
+    }
+
+    /// Versions of what is between the program and its GPUs.
+    fn versions(&self) -> Vec<(&'static str, String)> {
+        let Some((cuda, cupti)) = attach::found() else { return Vec::new() };
+        let driver = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
+        let mut versions = vec![
+            ("cuda", format!("{}.{}", cuda / 1000, cuda % 1000 / 10)),
+            ("cupti", format!("{}, {}", cupti.version_text(), cupti.path.display())),
+        ];
+        if !driver.trim().is_empty() {
+            versions.push(("nvidia_driver", driver.trim().to_string()));
+        }
+        versions
+    }
+
+    fn timing(&self) -> Option<&'static str> {
+        state::current().was_used().then_some("cupti")
+    }
 }
 
 /// Whether the driver is to load another tool.
 fn is_anothers() -> bool {
     let tool = std::env::var_os("CUDA_INJECTION64_PATH").filter(|tool| !tool.is_empty());
     tool.is_some_and(|tool| own_path().is_none_or(|own| tool.as_encoded_bytes() != own.to_bytes()))
-}
-
-/// Whether CUPTI times operations of this process.
-pub(crate) fn times() -> bool {
-    attach::was_ever()
-}
-
-/// What became of CUPTI, for `rpd record`.
-pub(crate) fn stage() -> &'static str {
-    match (attach::was_ever(), attach::refusal()) {
-        (true, _) => "attached",
-        (false, Some(_)) => "refused",
-        (false, None) if is_anothers() => "other",
-        (false, None) => "none",
-    }
 }

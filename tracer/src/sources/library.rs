@@ -22,9 +22,9 @@ use rpd_transport::source::{CallText, Detail, Source};
 const SOURCE: u8 = 8;
 
 /// The source of library calls.
-pub(crate) struct Library;
+pub(crate) struct LibraryCalls;
 
-impl Source for Library {
+impl Source for LibraryCalls {
     fn name(&self) -> &'static str {
         "library"
     }

@@ -24,9 +24,9 @@ use image::Image;
 /// Addresses remembered with their names.
 const MOST_KNOWN: usize = 1 << 16;
 /// Bytes of files kept in memory for the next address.
-const MOST_KEPT: usize = 64 << 20;
+const CACHE_BYTES: usize = 64 << 20;
 /// How long they are kept when nobody asks.
-const KEPT_FOR: Duration = Duration::from_secs(10);
+const CACHE_TIME: Duration = Duration::from_secs(10);
 
 /// Names by address.
 #[derive(Default)]
@@ -68,7 +68,7 @@ impl Symbols {
 
     /// Gives back memory that nobody has needed for a while.
     pub(crate) fn rest(&mut self) {
-        if self.asked.is_some_and(|at| at.elapsed() > KEPT_FOR) {
+        if self.asked.is_some_and(|at| at.elapsed() > CACHE_TIME) {
             self.asked = None;
             self.images = FxHashMap::default();
         }
@@ -87,10 +87,10 @@ impl Symbols {
     /// Keeps the files read last, of which `newest` is one.
     fn forget_too_much(&mut self, newest: u16) {
         let size = |images: &FxHashMap<u16, Image>| images.values().map(Image::size).sum::<usize>();
-        if size(&self.images) > MOST_KEPT {
+        if size(&self.images) > CACHE_BYTES {
             self.images.retain(|id, _| *id == newest);
         }
-        if size(&self.images) > MOST_KEPT {
+        if size(&self.images) > CACHE_BYTES {
             self.images.clear();
         }
     }

@@ -10,7 +10,7 @@ import { timeOf } from "../dialogs.mjs";
 import { placed } from "../flame.mjs";
 import { KEYS, action } from "../keys.mjs";
 import { layout, lineAt, linesOfRows, rowsOf } from "../layout.mjs";
-import { OwnNames, lanesOf, merged, tileOf } from "../own.mjs";
+import { OwnNames, subtracksOf, merged, tileOf } from "../own.mjs";
 import { hatch } from "../paint.mjs";
 import { readable } from "../reports.mjs";
 import { START, fromFragment, toFragment } from "../state.mjs";
@@ -69,17 +69,17 @@ test("pinned lines come first, hosts have a line of their own and close with all
   assert.deepEqual(rowsOf(lines[1]), []);
 });
 
-test("events of the page's own lie in lanes, none covers another, and each is found where it is", () => {
+test("events of the page's own lie in subtracks, none covers another, and each is found where it is", () => {
   let state = 7;
   const below = (most) => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) % most;
   const events = Array.from({ length: 300 }, (_, at) => ({ start: below(5000), length: below(40), name: `n${at % 7}`, event: at % 3 ? at : null }));
-  const { lanes, left } = lanesOf(events);
-  assert.equal(lanes.flat().length + left, events.length);
+  const { subtracks, left } = subtracksOf(events);
+  assert.equal(subtracks.flat().length + left, events.length);
   const names = new OwnNames();
-  for (const lane of lanes) {
-    lane.slice(1).forEach((event, at) => assert.ok(event.start >= lane[at].start + lane[at].length));
-    const tile = tileOf(-1, lane, names);
-    lane.forEach((event, at) => {
+  for (const subtrack of subtracks) {
+    subtrack.slice(1).forEach((event, at) => assert.ok(event.start >= subtrack[at].start + subtrack[at].length));
+    const tile = tileOf(-1, subtrack, names);
+    subtrack.forEach((event, at) => {
       assert.equal(names.text(tile.name[at]), event.name);
       assert.equal(tile.event[at] >= 0 ? tile.event[at] : null, event.event);
       if (event.length) assert.equal(runAt(tile, event.start), at);
@@ -87,8 +87,8 @@ test("events of the page's own lie in lanes, none covers another, and each is fo
   }
   const busy = new Set(events.flatMap(({ start, length }) => Array.from({ length }, (_, at) => start + at)));
   assert.equal(merged(events).reduce((sum, { length }) => sum + length, 0), busy.size);
-  const many = lanesOf(Array.from({ length: 100 }, () => ({ start: 0, length: 10, name: "x", event: null })));
-  assert.equal(many.lanes.length + many.left, 100);
+  const many = subtracksOf(Array.from({ length: 100 }, () => ({ start: 0, length: 10, name: "x", event: null })));
+  assert.equal(many.subtracks.length + many.left, 100);
 });
 
 test("cells of a file are no formulas, and come back as they were", () => {
@@ -150,10 +150,10 @@ test("values of reports have their unit", () => {
 });
 
 test("the address has how rows are arranged, and cursors", () => {
-  const state = { ...START, pins: ["g0.1", "p1.c0.a,b"], hidden: ["p2"], order: ["g0", "p1"], rows: "main & so", lanes: ["streams", "memory"], cursors: [5, null], ask: "select 'a&b' from t", tab: "flame" };
+  const state = { ...START, pins: ["g0.1", "p1.c0.a,b"], hidden: ["p2"], order: ["g0", "p1"], rows: "main & so", derived: ["streams", "memory"], cursors: [5, null], ask: "select 'a&b' from t", tab: "flame" };
   assert.deepEqual(fromFragment(toFragment(state)), state);
   const wrong = fromFragment("#lanes=x,markers&c=1,2,3&pin=&tab=keys");
-  assert.deepEqual(wrong, { ...START, pins: [], lanes: ["markers"] });
+  assert.deepEqual(wrong, { ...START, pins: [], derived: ["markers"] });
 });
 
 test("keys do what their list says", () => {

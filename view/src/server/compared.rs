@@ -21,7 +21,7 @@ pub(crate) struct Compared {
 /// What of both lies at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum By {
+pub(crate) enum AlignBy {
     /// Their first events.
     Event,
     /// Their first operations.
@@ -35,7 +35,7 @@ pub(crate) enum By {
 /// How two traces are to lie to each other.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Alignment {
-    pub(crate) by: By,
+    pub(crate) by: AlignBy,
     /// Of a marker: number of its name.
     pub(crate) name: Option<u32>,
     /// Which of these, counted from 1.
@@ -79,34 +79,34 @@ fn shifted(parts: &[Gathered], shift: i64) -> Result<Timeline> {
 impl Alignment {
     /// From the begin of the first trace to that of the second, ns.
     fn shift(&self, timeline: &Timeline) -> Result<i64> {
-        if self.by == By::Hand {
+        if self.by == AlignBy::Hand {
             return self.ns.context("how far is not said");
         }
         let [one, other] = &timeline.sources[..] else { bail!("there is one trace only") };
         let at = |source: usize| -> Result<i64> {
             let letter = if source == 0 { 'A' } else { 'B' };
             let mut starts: Vec<u64> = Vec::new();
-            for lane in timeline.columns.lanes() {
-                if usize::from(timeline.source_of_track[lane.track as usize]) != source {
+            for subtrack in timeline.columns.subtracks() {
+                if usize::from(timeline.source_of_track[subtrack.track as usize]) != source {
                     continue;
                 }
-                let is_op = lane.track >= timeline.queues_from;
-                let events = lane.events.clone();
+                let is_op = subtrack.track >= timeline.queues_from;
+                let events = subtrack.events.clone();
                 match self.by {
-                    By::Op if !is_op => (),
-                    By::Marker => {
+                    AlignBy::Op if !is_op => (),
+                    AlignBy::Marker => {
                         let of_name = events.filter(|event| Some(timeline.columns.name(*event)) == self.name);
                         starts.extend(of_name.map(|event| timeline.columns.times(event).0));
                     }
-                    By::Op | By::Event | By::Hand => starts
+                    AlignBy::Op | AlignBy::Event | AlignBy::Hand => starts
                         .extend(events.start.lt(&events.end).then(|| timeline.columns.times(events.start).0)),
                 }
             }
             starts.sort_unstable();
-            let nth = if self.by == By::Marker { self.nth.unwrap_or(1) } else { 1 };
+            let nth = if self.by == AlignBy::Marker { self.nth.unwrap_or(1) } else { 1 };
             let start = nth.checked_sub(1).and_then(|nth| starts.get(nth));
             let start = start.with_context(|| match self.by {
-                By::Marker => format!("trace {letter} has {} of these", starts.len()),
+                AlignBy::Marker => format!("trace {letter} has {} of these", starts.len()),
                 _ => format!("trace {letter} has none"),
             })?;
             Ok(i64::try_from(*start)?)

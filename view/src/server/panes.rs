@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::Served;
 use super::answers::{Parameters, failure, json, timeline, worked_out};
 use crate::console;
-use crate::derived::{self, What};
+use crate::derived::{self, DerivedRows};
 use crate::kernel_code;
 use crate::pool::Pool;
 use crate::reports::{self, Report};
@@ -200,7 +200,7 @@ async fn code(
 
 #[derive(Deserialize)]
 struct Wanted {
-    what: What,
+    what: DerivedRows,
 }
 
 async fn derive(

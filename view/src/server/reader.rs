@@ -31,10 +31,10 @@ const ROWS: u32 = 20_000;
 const REST: u32 = 3;
 
 /// A trace that is open.
-pub(super) type Opened = (PathBuf, Connection, Version);
+pub(super) type OpenedTrace = (PathBuf, Connection, Version);
 
 /// Reads traces, of which one or two are given, to their ends.
-pub(super) fn whole(traces: Vec<Opened>, served: &Arc<Served>) {
+pub(super) fn whole(traces: Vec<OpenedTrace>, served: &Arc<Served>) {
     let is_alone = traces.len() == 1;
     let mut rough = |gathered: &Gathered| {
         // A part may begin later than the trace, and all of it is shown soon.
@@ -66,7 +66,7 @@ fn is_busy(error: &anyhow::Error) -> bool {
 }
 
 /// Reads a trace, and what is written to it from then on, until the server ends.
-pub(super) fn follow((file, trace, version): Opened, served: &Arc<Served>) {
+pub(super) fn follow((file, trace, version): OpenedTrace, served: &Arc<Served>) {
     if let Err(error) = followed(&file, (&trace, version), served) {
         let why = format!("{error:#}");
         if served.published.now().timeline.is_none() {

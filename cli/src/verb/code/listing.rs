@@ -146,7 +146,7 @@ impl<'a, W: Write> Listings<'a, W> {
             }
             if self.parts.blocks {
                 for edge in &block.edges {
-                    writeln!(self.out, "    {}", told(edge))?;
+                    writeln!(self.out, "    {}", edge_text(edge))?;
                 }
             }
         }
@@ -170,13 +170,13 @@ impl<'a, W: Write> Listings<'a, W> {
         }
         writeln!(out, "  }}")?;
         for (place, block) in listing.blocks.iter().enumerate() {
-            for (way, edge) in block.edges.iter().enumerate() {
+            for (at, edge) in block.edges.iter().enumerate() {
                 let style = style(edge.kind);
                 match edge.block {
                     Some(to) => writeln!(out, "  f{number}b{place} -> f{number}b{to} [{style}];")?,
                     // What is outside gets a node of its own for each edge.
                     None => {
-                        let outside = format!("f{number}b{place}x{way}");
+                        let outside = format!("f{number}b{place}x{at}");
                         let label = quoted(&[outside_of(edge)]);
                         writeln!(out, "  {outside} [shape=plaintext, label={label}];")?;
                         writeln!(out, "  f{number}b{place} -> {outside} [{style}];")?;
@@ -223,7 +223,7 @@ fn place(edge: &ListedEdge) -> String {
     }
 }
 
-fn told(edge: &ListedEdge) -> String {
+fn edge_text(edge: &ListedEdge) -> String {
     format!("{:<13} {}", edge.kind, place(edge)).trim_end().to_string()
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use rpd_escape::{csv_field, json};
-use rpd_postprocess::code::{Fit, KernelArgument, KernelFacts, KernelNeeds, Launches, work_items};
+use rpd_postprocess::code::{BuildLaunches, Fit, KernelArgument, KernelFacts, KernelNeeds, work_items};
 
 use crate::output;
 use crate::output::candidate::CacheDirectory;
@@ -234,9 +234,9 @@ pub(super) fn within(directory: &Path, file: &str) -> String {
 }
 
 /// The LDS that the occupancy is for; behind it that of the launches, where that is another.
-fn lds(needs: Option<&KernelNeeds>, fit: Option<&Fit>, launches: Option<&Launches>) -> Option<String> {
+fn lds(needs: Option<&KernelNeeds>, fit: Option<&Fit>, launches: Option<&BuildLaunches>) -> Option<String> {
     match (fit, launches) {
-        (Some(fit), Some(Launches { lds: Some(lds), .. })) if *lds != fit.lds => {
+        (Some(fit), Some(BuildLaunches { lds: Some(lds), .. })) if *lds != fit.lds => {
             Some(format!("{} ({lds})", fit.lds))
         }
         (Some(fit), _) => Some(fit.lds.to_string()),
@@ -246,7 +246,11 @@ fn lds(needs: Option<&KernelNeeds>, fit: Option<&Fit>, launches: Option<&Launche
 }
 
 /// The workgroup that the occupancy is for; behind it that of the launches, where that has more or fewer work-items.
-fn workgroup(needs: Option<&KernelNeeds>, fit: Option<&Fit>, launches: Option<&Launches>) -> Option<String> {
+fn workgroup(
+    needs: Option<&KernelNeeds>,
+    fit: Option<&Fit>,
+    launches: Option<&BuildLaunches>,
+) -> Option<String> {
     match (fit, launches) {
         (Some(fit), Some(launches)) if work_items(launches.workgroup) != fit.workgroup => {
             Some(format!("{} ({})", fit.workgroup, size(launches.workgroup)))

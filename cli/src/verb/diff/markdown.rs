@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rpd_postprocess::report::diff::{Kind, Row, Verdict};
+use rpd_postprocess::report::diff::{ChangeVerdict, Row, UnitKind};
 use rpd_postprocess::text;
 
 use super::Shown;
@@ -42,11 +42,12 @@ fn table(out: &mut impl Write, rows: &[&Row]) -> io::Result<()> {
     writeln!(out, "\n| result | A | B | change | % | 95 % interval | values | group | what |")?;
     writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---|---|")?;
     for row in rows {
-        let of_side =
-            |missing: Verdict, ns: f64| if row.result == missing { String::new() } else { duration(ns) };
+        let of_side = |missing: ChangeVerdict, ns: f64| {
+            if row.result == missing { String::new() } else { duration(ns) }
+        };
         let percent = row.change_percent.map(|percent| format!("{percent:+.1}")).unwrap_or_default();
         let what = match row.kind {
-            Kind::Total => row.name.clone(),
+            UnitKind::Total => row.name.clone(),
             kind => format!("{} {}", kind.name(), code(&row.name)),
         };
         let further: String = below(row).iter().map(|line| format!("<br>{}", plain(line))).collect();
@@ -54,8 +55,8 @@ fn table(out: &mut impl Write, rows: &[&Row]) -> io::Result<()> {
             out,
             "| {} | {} | {} | {} | {percent} | {} | {}, {} | {} | {what}{further} |",
             result(row),
-            of_side(Verdict::New, row.a_ns),
-            of_side(Verdict::Gone, row.b_ns),
+            of_side(ChangeVerdict::New, row.a_ns),
+            of_side(ChangeVerdict::Gone, row.b_ns),
             signed(row.change_ns),
             interval(row),
             row.a_samples,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use rpd_postprocess::report::diff::{BLOCKS, Clock, Diff, Kind, Row, RowModes, Sampled, Verdict};
+use rpd_postprocess::report::diff::{BLOCKS, ChangeVerdict, Clock, Diff, Row, RowModes, Sampled, UnitKind};
 use rpd_postprocess::text::{self, counted};
 
 use super::Shown;
@@ -76,21 +76,21 @@ fn prose(out: &mut impl Write, text: &str, room: Option<usize>) -> io::Result<()
 /// Totals, and the other rows that are shown.
 pub(super) fn parted<'a>(shown: &Shown<'a>) -> (Vec<&'a Row>, Vec<&'a Row>) {
     let (totals, rows): (Vec<&Row>, Vec<&Row>) =
-        shown.found.rows.iter().partition(|row| row.kind == Kind::Total);
-    let is_told = |row: &&Row| {
+        shown.found.rows.iter().partition(|row| row.kind == UnitKind::Total);
+    let is_summary = |row: &&Row| {
         shown.all || row.group.parse().is_ok_and(|group: usize| group <= GROUPS) || row.group == "run"
     };
-    let totals = totals.into_iter().filter(is_told).collect();
+    let totals = totals.into_iter().filter(is_summary).collect();
     (totals, rows.into_iter().filter(|row| shown.all || is_shown(row, shown.least_percent)).collect())
 }
 
 /// Whether a row is a change, or would be one if there were more values.
 fn is_shown(row: &Row, least_percent: f64) -> bool {
     match row.result {
-        Verdict::Slower | Verdict::Faster => true,
-        Verdict::New | Verdict::Gone => row.counts,
-        Verdict::NoChangeShown => false,
-        Verdict::TooFew => {
+        ChangeVerdict::Slower | ChangeVerdict::Faster => true,
+        ChangeVerdict::New | ChangeVerdict::Gone => row.counts,
+        ChangeVerdict::NoChangeShown => false,
+        ChangeVerdict::TooFew => {
             row.counts && row.change_percent.is_none_or(|percent| percent.abs() >= least_percent)
         }
     }
@@ -199,7 +199,7 @@ fn table(found: &Diff, rows: &[&Row], is_total: bool, room: Option<usize>) -> Ta
 
 fn cell(row: &Row, column: &str) -> String {
     let of_side = |side: usize| {
-        let is_missing = row.result == [Verdict::New, Verdict::Gone][side];
+        let is_missing = row.result == [ChangeVerdict::New, ChangeVerdict::Gone][side];
         if is_missing { String::new() } else { duration([row.a_ns, row.b_ns][side]) }
     };
     match column {
@@ -214,7 +214,7 @@ fn cell(row: &Row, column: &str) -> String {
         "values" => format!("{}, {}", row.a_samples, row.b_samples),
         "result" => result(row).to_string(),
         "group" => row.group.clone(),
-        _ if row.kind == Kind::Total => row.name.clone(),
+        _ if row.kind == UnitKind::Total => row.name.clone(),
         _ => format!("{} {}", row.kind.name(), row.name),
     }
 }
@@ -239,20 +239,20 @@ fn share(q: f64) -> String {
 /// The word for what is said of a row.
 pub(super) fn result(row: &Row) -> &'static str {
     match row.result {
-        Verdict::Slower if is_amount(row) => "more",
-        Verdict::Faster if is_amount(row) => "less",
-        Verdict::Slower => "slower",
-        Verdict::Faster => "faster",
-        Verdict::New => "new",
-        Verdict::Gone => "gone",
-        Verdict::NoChangeShown => "no change shown",
-        Verdict::TooFew => "too few",
+        ChangeVerdict::Slower if is_amount(row) => "more",
+        ChangeVerdict::Faster if is_amount(row) => "less",
+        ChangeVerdict::Slower => "slower",
+        ChangeVerdict::Faster => "faster",
+        ChangeVerdict::New => "new",
+        ChangeVerdict::Gone => "gone",
+        ChangeVerdict::NoChangeShown => "no change shown",
+        ChangeVerdict::TooFew => "too few",
     }
 }
 
 /// Whether more of it is not slower.
 fn is_amount(row: &Row) -> bool {
-    row.kind == Kind::Total && row.name != "wall"
+    row.kind == UnitKind::Total && row.name != "wall"
 }
 
 /// What else there is to say of a row.
@@ -266,7 +266,8 @@ pub(super) fn below(row: &Row) -> Vec<String> {
         text.strip_suffix(".0").map(str::to_string).unwrap_or(text)
     };
     let (a, b) = (calls(row.a_calls), calls(row.b_calls));
-    let is_compared = !matches!(row.result, Verdict::New | Verdict::Gone) && row.kind != Kind::Total;
+    let is_compared =
+        !matches!(row.result, ChangeVerdict::New | ChangeVerdict::Gone) && row.kind != UnitKind::Total;
     if is_compared && a != b {
         lines.push(format!("{a} times in A, {b} in B"));
     }
@@ -288,18 +289,18 @@ pub(super) fn below(row: &Row) -> Vec<String> {
 
 /// What was found, in words.
 pub(super) fn summary(shown: &Shown<'_>) -> String {
-    let rows = shown.found.rows.iter().filter(|row| row.kind != Kind::Total);
-    let count = |wanted: Verdict, counts: bool| {
+    let rows = shown.found.rows.iter().filter(|row| row.kind != UnitKind::Total);
+    let count = |wanted: ChangeVerdict, counts: bool| {
         rows.clone().filter(|row| row.result == wanted && (row.counts || !counts)).count()
     };
-    let too_few = count(Verdict::TooFew, false);
+    let too_few = count(ChangeVerdict::TooFew, false);
     let mut text = format!(
         "{} slower, {} faster, {} new, {} gone; {} without a change that is sure",
-        count(Verdict::Slower, false),
-        count(Verdict::Faster, false),
-        count(Verdict::New, true),
-        count(Verdict::Gone, true),
-        count(Verdict::NoChangeShown, false)
+        count(ChangeVerdict::Slower, false),
+        count(ChangeVerdict::Faster, false),
+        count(ChangeVerdict::New, true),
+        count(ChangeVerdict::Gone, true),
+        count(ChangeVerdict::NoChangeShown, false)
     );
     if too_few > 0 {
         text += &format!("; {} with less than {} values on a side: too few to tell", too_few, shown.least);

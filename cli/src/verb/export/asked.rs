@@ -49,7 +49,7 @@ pub(super) struct Asked {
 }
 
 /// Where rows are written.
-pub(super) struct Destination<'a> {
+pub(super) struct RowOutput<'a> {
     pub(super) out: &'a mut (dyn Write + Send),
     /// Whether it is a file that this makes.
     pub(super) is_file: bool,
@@ -65,7 +65,7 @@ impl Asked {
     pub(super) fn run(
         self,
         gzip: bool,
-        write: impl FnOnce(Prepared<'_>, Destination<'_>) -> Result<u64>,
+        write: impl FnOnce(Prepared<'_>, RowOutput<'_>) -> Result<u64>,
     ) -> Result<ExitCode> {
         if !gzip {
             self.to.refuse_gzip()?;
@@ -93,7 +93,7 @@ impl Asked {
         let query = trace.prepare(&statement)?;
         let is_file = self.to.path().is_some();
         let rows =
-            self.to.write(&*notes, |out| write(query, Destination { out, is_file, frame, notes: &notes }))?;
+            self.to.write(&*notes, |out| write(query, RowOutput { out, is_file, frame, notes: &notes }))?;
         drop((trace, notes));
         if rows == 0 {
             note("the export has no rows");

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use rpd_postprocess::export::chrome::{self, Options};
+use rpd_postprocess::export::chrome::{self, ChromeOptions};
 
 use super::timeline::TimelineArgs;
 use crate::args::region::REGION_HELP;
@@ -45,18 +45,18 @@ pub(crate) struct Chrome {
     absolute: bool,
 }
 
-/// [`chrome::Format`] on the command line.
+/// [`chrome::ChromeLayout`] on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     Object,
     Array,
 }
 
-impl From<Format> for chrome::Format {
-    fn from(format: Format) -> chrome::Format {
+impl From<Format> for chrome::ChromeLayout {
+    fn from(format: Format) -> chrome::ChromeLayout {
         match format {
-            Format::Object => chrome::Format::Object,
-            Format::Array => chrome::Format::Array,
+            Format::Object => chrome::ChromeLayout::Object,
+            Format::Array => chrome::ChromeLayout::Array,
         }
     }
 }
@@ -69,7 +69,7 @@ impl Chrome {
     pub(super) fn run(self) -> Result<ExitCode> {
         let Chrome { timeline, format, absolute } = self;
         timeline.run(|source, out| {
-            let options = Options { format: format.into(), absolute, region: source.region.clone() };
+            let options = ChromeOptions { format: format.into(), absolute, region: source.region.clone() };
             chrome::export(source.file, source.trace, &options, source.notes, out)
         })?;
         Ok(ExitCode::SUCCESS)

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use rpd_postprocess::export::columns::{self, Format};
+use rpd_postprocess::export::columns::{self, ColumnFormat};
 use rpd_postprocess::query::{Frame, Prepared};
 
-use super::asked::{Asked, Destination, ROWS_HELP};
+use super::asked::{Asked, ROWS_HELP, RowOutput};
 use crate::args::region::REGION_HELP;
 
 /// How values of SQLite become columns, for the help of both verbs.
@@ -62,7 +62,7 @@ impl Arrow {
     /// Those of [`Asked::run`].
     pub(super) fn run(self) -> Result<ExitCode> {
         self.asked.run(false, |query, to| {
-            let format = if to.is_file { Format::ArrowFile } else { Format::ArrowStream };
+            let format = if to.is_file { ColumnFormat::ArrowFile } else { ColumnFormat::ArrowStream };
             write(query, to, format)
         })
     }
@@ -75,11 +75,11 @@ impl Parquet {
     /// # Errors
     /// Those of [`Asked::run`].
     pub(super) fn run(self) -> Result<ExitCode> {
-        self.asked.run(false, |query, to| write(query, to, Format::Parquet))
+        self.asked.run(false, |query, to| write(query, to, ColumnFormat::Parquet))
     }
 }
 
-fn write(query: Prepared<'_>, to: Destination<'_>, format: Format) -> Result<u64> {
+fn write(query: Prepared<'_>, to: RowOutput<'_>, format: ColumnFormat) -> Result<u64> {
     let declared = |column: &str| to.frame.map(|_| Frame::kind(column));
     columns::export(query, &declared, format, &**to.notes, to.out)
 }

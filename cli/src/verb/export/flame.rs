@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rpd_postprocess::export::Exported;
-use rpd_postprocess::export::call_tree::{Options, Width};
+use rpd_postprocess::export::call_tree::{TreeOptions, Width};
 use rpd_postprocess::export::{collapsed, speedscope};
 use rpd_postprocess::region::Region;
 use rpd_postprocess::text::counted;
@@ -40,12 +40,12 @@ enum Time {
 }
 
 impl TreeArgs {
-    fn options(&self, region: &Region) -> Options {
+    fn options(&self, region: &Region) -> TreeOptions {
         let width = match self.time {
             Time::Gpu => Width::Gpu,
             Time::Cpu => Width::Cpu,
         };
-        Options { width, exact: self.exact, region: region.clone() }
+        TreeOptions { width, exact: self.exact, region: region.clone() }
     }
 
     /// Says what is not in the export.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use rpd_postprocess::export::gpu_info::{self, Options};
+use rpd_postprocess::export::gpu_info::{self, GpuInfoOptions};
 use rpd_postprocess::moment::{Moment, TimeRange};
 use rpd_postprocess::trim::window::Window;
 use rpd_postprocess::{text, trace};
@@ -49,18 +49,18 @@ pub(super) struct GpuInfo {
     to: OutputArgs,
 }
 
-/// [`gpu_info::Sensor`] on the command line.
+/// [`gpu_info::GpuInfoColumn`] on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum Sensor {
     Power,
     Vram,
 }
 
-impl From<Sensor> for gpu_info::Sensor {
-    fn from(sensor: Sensor) -> gpu_info::Sensor {
+impl From<Sensor> for gpu_info::GpuInfoColumn {
+    fn from(sensor: Sensor) -> gpu_info::GpuInfoColumn {
         match sensor {
-            Sensor::Power => gpu_info::Sensor::Power,
-            Sensor::Vram => gpu_info::Sensor::Vram,
+            Sensor::Power => gpu_info::GpuInfoColumn::Power,
+            Sensor::Vram => gpu_info::GpuInfoColumn::Vram,
         }
     }
 }
@@ -73,7 +73,7 @@ impl GpuInfo {
     pub(super) fn run(self) -> Result<ExitCode> {
         let (trace, version) = trace::open(&self.file, &*notes())?;
         let time = TimeRange { start: self.start, end: self.end };
-        let options = Options {
+        let options = GpuInfoOptions {
             sensor: self.sensor.into(),
             gpus: self.gpu,
             period_ns: i64::try_from(self.every.as_nanos()).unwrap_or(i64::MAX).max(1),

@@ -11,7 +11,7 @@ use rpd_postprocess::query::Prepared;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
-use super::asked::{Asked, Destination, ROWS_HELP};
+use super::asked::{Asked, ROWS_HELP, RowOutput};
 use crate::args::region::REGION_HELP;
 use crate::output::value::{field, object};
 
@@ -82,7 +82,7 @@ impl Jsonl {
     /// # Errors
     /// Those of [`Asked::run`].
     pub(super) fn run(self) -> Result<ExitCode> {
-        self.asked.run(true, |query, Destination { out, notes, .. }| {
+        self.asked.run(true, |query, RowOutput { out, notes, .. }| {
             let mut out = BufWriter::new(out);
             let rows =
                 each(query, &**notes, |columns, values| Ok(writeln!(out, "{}", object(columns, values)?)?))?;

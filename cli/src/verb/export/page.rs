@@ -56,7 +56,7 @@ impl Page {
     /// When the trace cannot be read, the page would be too large, or the output cannot be written.
     pub(super) fn run(self) -> Result<ExitCode> {
         let Page { timeline, args, most_bytes } = self;
-        let (name, told) = timeline.write(|source, out| {
+        let (name, contents) = timeline.write(|source, out| {
             let (trace, version) = source.trace;
             let mut gathered = gather(source.file, source.trace, &Progress::default(), &mut |_| ())?;
             let selected = source.region.select(trace, version)?;
@@ -70,9 +70,9 @@ impl Page {
             let timeline = assemble(vec![Part { gathered, shift_ns: 0 }])?;
             let arguments = args.then(|| Arguments::read(trace, version, &timeline)).transpose()?;
             out.write_all(&export::page(&timeline, arguments.as_ref(), most_bytes)?)?;
-            Ok(export::told(&timeline, arguments.as_ref()))
+            Ok(export::contents(&timeline, arguments.as_ref()))
         })?;
-        note(format_args!("{name}: the page has {told}"));
+        note(format_args!("{name}: the page has {contents}"));
         Ok(ExitCode::SUCCESS)
     }
 }

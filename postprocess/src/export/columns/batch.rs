@@ -7,8 +7,8 @@ use arrow_array::builder::{BinaryBuilder, Float64Builder, Int32Builder, Int64Bui
 use arrow_array::{ArrayRef, DictionaryArray, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 
-use super::kind::Kind;
-use super::spool::{Kept, Value};
+use super::kind::ColumnKind;
+use super::spool::{SpooledRows, Value};
 use crate::query::value::{hexadecimal, number};
 
 /// Rows of a batch.
@@ -28,14 +28,14 @@ enum Builder {
 }
 
 impl Builder {
-    fn of(kind: Kind) -> Builder {
+    fn of(kind: ColumnKind) -> Builder {
         match kind {
-            Kind::Null => Builder::Null(0),
-            Kind::Integer => Builder::Integer(Int64Builder::new()),
-            Kind::Real => Builder::Real(Float64Builder::new()),
-            Kind::SharedText => Builder::SharedText(Int32Builder::new()),
-            Kind::Text => Builder::Text(StringBuilder::new()),
-            Kind::Bytes => Builder::Bytes(BinaryBuilder::new()),
+            ColumnKind::Null => Builder::Null(0),
+            ColumnKind::Integer => Builder::Integer(Int64Builder::new()),
+            ColumnKind::Real => Builder::Real(Float64Builder::new()),
+            ColumnKind::SharedText => Builder::SharedText(Int32Builder::new()),
+            ColumnKind::Text => Builder::Text(StringBuilder::new()),
+            ColumnKind::Bytes => Builder::Bytes(BinaryBuilder::new()),
         }
     }
 
@@ -80,12 +80,16 @@ impl Builder {
     }
 }
 
-impl Kept {
+impl SpooledRows {
     /// The next rows; None behind the last one.
     ///
     /// # Errors
     /// When the temporary file cannot be read.
-    pub(super) fn batch(&mut self, schema: &Arc<Schema>, kinds: &[Kind]) -> Result<Option<RecordBatch>> {
+    pub(super) fn batch(
+        &mut self,
+        schema: &Arc<Schema>,
+        kinds: &[ColumnKind],
+    ) -> Result<Option<RecordBatch>> {
         let mut columns: Vec<Builder> = kinds.iter().map(|kind| Builder::of(*kind)).collect();
         let (mut rows, mut bytes) = (0, 0);
         while rows < ROWS && bytes < BYTES && self.next_row() {

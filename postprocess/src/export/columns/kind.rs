@@ -4,7 +4,7 @@ use arrow_schema::DataType;
 
 /// What a column has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Nothing but NULL.
     Null,
     /// Integers.
@@ -19,16 +19,18 @@ pub enum Kind {
     Bytes,
 }
 
-impl Kind {
+impl ColumnKind {
     /// The type in Arrow.
     pub(super) fn arrow(self) -> DataType {
         match self {
-            Kind::Null => DataType::Null,
-            Kind::Integer => DataType::Int64,
-            Kind::Real => DataType::Float64,
-            Kind::SharedText => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-            Kind::Text => DataType::Utf8,
-            Kind::Bytes => DataType::Binary,
+            ColumnKind::Null => DataType::Null,
+            ColumnKind::Integer => DataType::Int64,
+            ColumnKind::Real => DataType::Float64,
+            ColumnKind::SharedText => {
+                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+            }
+            ColumnKind::Text => DataType::Utf8,
+            ColumnKind::Bytes => DataType::Binary,
         }
     }
 }
@@ -56,23 +58,23 @@ impl Seen {
     }
 
     /// The type that holds all of them; None where there is no value.
-    pub(super) fn kind(self) -> Option<Kind> {
+    pub(super) fn kind(self) -> Option<ColumnKind> {
         let Seen { integers, long_integers, reals, bytes, shared_texts, texts } = self;
         let has_numbers = integers || reals;
         Some(match (shared_texts || texts, bytes, has_numbers) {
             (false, false, false) => return None,
-            (false, false, true) if !reals => Kind::Integer,
-            (false, false, true) if !long_integers => Kind::Real,
-            (false, true, false) => Kind::Bytes,
-            (true, false, false) if !texts => Kind::SharedText,
-            _ => Kind::Text,
+            (false, false, true) if !reals => ColumnKind::Integer,
+            (false, false, true) if !long_integers => ColumnKind::Real,
+            (false, true, false) => ColumnKind::Bytes,
+            (true, false, false) if !texts => ColumnKind::SharedText,
+            _ => ColumnKind::Text,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Seen};
+    use super::{ColumnKind, Seen};
 
     #[test]
     fn a_column_has_the_type_that_holds_all_its_values() {
@@ -82,17 +84,17 @@ mod tests {
             seen.kind()
         };
         assert_eq!(of(&|_| {}), None);
-        assert_eq!(of(&|seen| seen.integer(i64::MIN)), Some(Kind::Integer));
-        assert_eq!(of(&|seen| seen.reals = true), Some(Kind::Real));
+        assert_eq!(of(&|seen| seen.integer(i64::MIN)), Some(ColumnKind::Integer));
+        assert_eq!(of(&|seen| seen.reals = true), Some(ColumnKind::Real));
         let mixed = |number| {
             of(&|seen| {
                 seen.integer(number);
                 seen.reals = true;
             })
         };
-        assert_eq!([1 << 53, (1 << 53) + 1].map(mixed), [Some(Kind::Real), Some(Kind::Text)]);
-        assert_eq!(of(&|seen| seen.bytes = true), Some(Kind::Bytes));
-        assert_eq!(of(&|seen| seen.shared_texts = true), Some(Kind::SharedText));
+        assert_eq!([1 << 53, (1 << 53) + 1].map(mixed), [Some(ColumnKind::Real), Some(ColumnKind::Text)]);
+        assert_eq!(of(&|seen| seen.bytes = true), Some(ColumnKind::Bytes));
+        assert_eq!(of(&|seen| seen.shared_texts = true), Some(ColumnKind::SharedText));
         let others: [fn(&mut Seen); 3] =
             [|seen| seen.integer(1), |seen| seen.bytes = true, |seen| seen.texts = true];
         for other in others {
@@ -100,7 +102,7 @@ mod tests {
                 seen.shared_texts = true;
                 other(seen);
             });
-            assert_eq!(mixed, Some(Kind::Text));
+            assert_eq!(mixed, Some(ColumnKind::Text));
         }
     }
 }

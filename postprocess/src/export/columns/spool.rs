@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
 use tempfile::SpooledTempFile;
 
-use super::kind::{Kind, Seen};
+use super::kind::{ColumnKind, Seen};
 use super::temporary;
 
 /// Memory of values; what is more goes to a file, bytes.
@@ -135,13 +135,13 @@ impl Spool {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn finish(self) -> Result<Kept> {
+    pub(super) fn finish(self) -> Result<SpooledRows> {
         let mut values = self.values.into_inner().map_err(|error| temporary(error.into_error()))?;
         values.rewind().map_err(temporary)?;
         let seen = self.columns.iter().map(|column| column.seen).collect();
         let texts = self.columns.into_iter().map(|column| column.texts);
         let texts = texts.map(|texts| Arc::new(StringArray::from_iter_values(texts))).collect();
-        Ok(Kept { values: BufReader::with_capacity(1 << 16, values), seen, texts, left: self.rows })
+        Ok(SpooledRows { values: BufReader::with_capacity(1 << 16, values), seen, texts, left: self.rows })
     }
 }
 
@@ -153,7 +153,7 @@ fn long(out: &mut impl Write, tag: Tag, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Values on their way out.
-pub(super) struct Kept {
+pub(super) struct SpooledRows {
     values: BufReader<SpooledTempFile>,
     seen: Vec<Seen>,
     /// Of each column.
@@ -162,11 +162,13 @@ pub(super) struct Kept {
     left: u64,
 }
 
-impl Kept {
+impl SpooledRows {
     /// The types of the columns; `declared` has those of columns without a value.
-    pub(super) fn kinds(&self, declared: impl Fn(usize) -> Option<Kind>) -> Vec<Kind> {
+    pub(super) fn kinds(&self, declared: impl Fn(usize) -> Option<ColumnKind>) -> Vec<ColumnKind> {
         let kinds = self.seen.iter().enumerate();
-        kinds.map(|(column, seen)| seen.kind().or_else(|| declared(column)).unwrap_or(Kind::Null)).collect()
+        kinds
+            .map(|(column, seen)| seen.kind().or_else(|| declared(column)).unwrap_or(ColumnKind::Null))
+            .collect()
     }
 
     /// Texts of a column that rows have by their places.

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::super::Exported;
-use super::super::call_tree::{self, Options, Width};
+use super::super::call_tree::{self, TreeOptions, Width};
 use super::super::timeline::begin_reading;
 use super::operators::Operators;
 use crate::notes::{Notes, look};
@@ -17,7 +17,7 @@ use crate::region::{Region, Selected};
 use crate::report::copies::Copies;
 use crate::report::markers::{MarkerNode, Markers};
 use crate::report::overlap::{COMMUNICATION, Overlap};
-use crate::report::ranking::{By, Counted, NameGroup, Ranking};
+use crate::report::ranking::{Counted, NameGroup, RankBy, Ranking};
 use crate::report::utilisation::Utilisation;
 use crate::text::escape;
 
@@ -133,11 +133,11 @@ impl Reports<'_> {
         Ok(())
     }
 
-    fn ranking(&mut self, by: By, of: Column, title: &str, help: &str) -> Result<()> {
+    fn ranking(&mut self, by: RankBy, of: Column, title: &str, help: &str) -> Result<()> {
         self.show(&format!("adding up {}", by.noun().1))?;
         let counted = Counted { instrumented: true, percentiles: true };
         let ranking = Ranking::of(self.trace, by, &self.selected, counted)?;
-        if matches!(by, By::Kernel | By::Copy | By::Api | By::Marker) {
+        if matches!(by, RankBy::Kernel | RankBy::Copy | RankBy::Api | RankBy::Marker) {
             self.impossible += ranking.impossible;
         }
         let mut columns = vec![of];
@@ -234,7 +234,7 @@ impl Reports<'_> {
     fn operators(&mut self, region: &Region) -> Result<Exported> {
         self.show("putting operators together")?;
         let mut operators = Operators::of(self.trace.0)?;
-        let options = Options { width: Width::Gpu, exact: true, region: region.clone() };
+        let options = TreeOptions { width: Width::Gpu, exact: true, region: region.clone() };
         let exported = call_tree::walk(self.trace, &options, self.notes, &mut operators)?;
         let rows = operators.into_rows();
         let all: u64 = rows.iter().map(|row| row.total_ns).sum();
@@ -328,7 +328,7 @@ pub(super) fn write(
     reports.end_section()?;
     reports.begin_section("kernels", "Kernels")?;
     reports.ranking(
-        By::Kernel,
+        RankBy::Kernel,
         ("kernel", "name", "as the compiler's symbol says it"),
         "Kernels",
         "Kernels that ran, by name. Of two that run at once both count.",
@@ -339,7 +339,7 @@ pub(super) fn write(
     reports.end_section()?;
     reports.begin_section("calls", "Calls")?;
     reports.ranking(
-        By::Api,
+        RankBy::Api,
         ("function", "name", "of HIP, HSA or CUDA"),
         "Calls",
         "What the program called, by function. Of a call inside of another one of that name, total has the outer one alone.",
@@ -349,37 +349,37 @@ pub(super) fn write(
     reports.markers()?;
     reports.end_section()?;
     reports.begin_section("copies", "Copies")?;
-    reports.ranking(By::Copy, ("copies", "name", "direction"), "Copies", "Copies that ran.")?;
+    reports.ranking(RankBy::Copy, ("copies", "name", "direction"), "Copies", "Copies that ran.")?;
     reports.copies()?;
     reports.end_section()?;
     reports.begin_section("places", "Streams and ranks")?;
     for (by, of, title, help) in [
         (
-            By::Stream,
+            RankBy::Stream,
             ("stream", "name", "as the launch has it"),
             "By stream",
             "Operations by the stream of their launch.",
         ),
         (
-            By::Queue,
+            RankBy::Queue,
             ("queue", "name", "GPU and queue"),
             "By queue",
             "Operations by the queue that they ran on.",
         ),
         (
-            By::Thread,
+            RankBy::Thread,
             ("thread", "name", "that launched them"),
             "By thread",
             "Operations by the thread that launched them.",
         ),
         (
-            By::Session,
+            RankBy::Session,
             ("session", "name", "recording of a process"),
             "By session",
             "Operations by the process that launched them.",
         ),
         (
-            By::Rank,
+            RankBy::Rank,
             ("rank", "name", "as the launcher said it"),
             "By rank",
             "Operations by the rank of their process.",

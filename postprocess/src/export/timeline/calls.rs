@@ -5,9 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::events::{Call, Events, Sort};
 use super::frames::{FrameRecord, Frames};
-use super::lanes::NestingLanes;
 use super::rows::{CallRecord, LaunchedOp};
-use super::tracks::{Hosts, ThreadLanes};
+use super::subtracks::NestingSubtracks;
+use super::tracks::{Hosts, ThreadTracks};
 use super::written::Output;
 use crate::pass::sorted::{Sorted, Sorter};
 
@@ -20,19 +20,19 @@ const REMEMBERED: usize = 1 << 16;
 /// When the trace or a temporary file cannot be read, or the output has failed.
 pub(super) fn write_calls<E: Events>(
     output: &mut Output<'_, '_, E>,
-    (hosts, tracks): (&Hosts, &mut ThreadLanes),
+    (hosts, tracks): (&Hosts, &mut ThreadTracks),
     mut calls: Sorted<CallRecord>,
     mut launched: Sorted<LaunchedOp>,
 ) -> Result<Sorter<FrameRecord>> {
     let mut sorts: FxHashMap<i64, Sort> = FxHashMap::default();
-    let (mut lanes, mut frames) = (NestingLanes::default(), Frames::new());
+    let (mut subtracks, mut frames) = (NestingSubtracks::default(), Frames::new());
     let mut thread = None;
     let mut op = launched.next()?;
     while let Some(call) = calls.next()? {
         output.row()?;
         if thread != Some(call.thread) {
             thread = Some(call.thread);
-            lanes = NestingLanes::default();
+            subtracks = NestingSubtracks::default();
             frames.end_thread()?;
         }
         let sort = match sorts.get(&call.name) {
@@ -51,8 +51,8 @@ pub(super) fn write_calls<E: Events>(
         let mut shown = None;
         if call.is_hidden == 0 {
             let is_mark = sort == Sort::Marker && times.0 == times.1;
-            let lane = if is_mark { 0 } else { lanes.place(times) };
-            let place = tracks.place(hosts, call.thread, lane, &mut output.events)?;
+            let subtrack = if is_mark { 0 } else { subtracks.place(times) };
+            let place = tracks.place(hosts, call.thread, subtrack, &mut output.events)?;
             let CallRecord { id, name, arguments, .. } = call;
             let slice = Call { place, sort, id, times, name, arguments };
             output.events.call(&mut output.texts, &slice)?;

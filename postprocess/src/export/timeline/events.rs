@@ -14,7 +14,7 @@ use crate::trace::op_kind::OpKind;
 use super::details::OpDetails;
 
 /// A format that timelines are written in.
-pub(in crate::export) trait Format: Sync {
+pub(in crate::export) trait TimelineFormat: Sync {
     /// What makes the events of it.
     type Events: Events + Send;
 
@@ -97,7 +97,7 @@ pub(in crate::export) struct Place {
     /// Of the track in it.
     pub(in crate::export) track: i64,
     /// 0, or how many tracks of the same thread or queue came before, because slices overlap.
-    pub(in crate::export) lane: u32,
+    pub(in crate::export) subtrack: u32,
 }
 
 /// What has tracks or values.
@@ -133,9 +133,9 @@ pub(in crate::export) struct Track<'a> {
 impl Track<'_> {
     /// Its name, which no other track of the process has.
     pub(in crate::export) fn own_name(&self) -> String {
-        match self.place.lane {
+        match self.place.subtrack {
             0 => self.name.to_string(),
-            lane => format!("{} ({})", self.name, lane + 1),
+            subtrack => format!("{} ({})", self.name, subtrack + 1),
         }
     }
 }

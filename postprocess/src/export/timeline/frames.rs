@@ -8,9 +8,9 @@ use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
 use super::events::{Events, Frame};
-use super::lanes::Lanes;
 use super::rows::{LaunchedOp, ordered};
-use super::tracks::{Gpus, Kind};
+use super::subtracks::Subtracks;
+use super::tracks::{Gpus, QueueTrackKind};
 use super::written::Output;
 use crate::pass::sorted::Sorter;
 use crate::trace::arguments;
@@ -169,18 +169,18 @@ pub(super) fn write_frames<E: Events>(
     frames: Sorter<FrameRecord>,
 ) -> Result<()> {
     let mut frames = frames.sorted()?;
-    let mut lanes = Lanes::default();
+    let mut subtracks = Subtracks::default();
     let mut track = None;
     while let Some(FrameRecord { queue, is_graph, start, not_end, text, ops }) = frames.next()? {
         output.row()?;
         if track != Some((queue, is_graph)) {
             track = Some((queue, is_graph));
-            lanes = Lanes::default();
+            subtracks = Subtracks::default();
         }
         let times = (start, !not_end);
         let is_graph = is_graph == 1;
-        let kind = if is_graph { Kind::Graph } else { Kind::Marker };
-        let place = gpus.queue_lane(queue, kind, lanes.place(times), &mut output.events)?;
+        let kind = if is_graph { QueueTrackKind::Graph } else { QueueTrackKind::Marker };
+        let place = gpus.queue_track(queue, kind, subtracks.place(times), &mut output.events)?;
         let frame = Frame { place, gpu: gpus.place(queue).0, is_graph, times, text, ops };
         output.events.frame(&mut output.texts, &frame)?;
     }

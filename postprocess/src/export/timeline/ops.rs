@@ -5,9 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::details::Details;
 use super::events::{Events, Op, Place};
-use super::lanes::Lanes;
 use super::rows::OpRecord;
-use super::tracks::{Gpus, Hosts, Kind};
+use super::subtracks::Subtracks;
+use super::tracks::{Gpus, Hosts, QueueTrackKind};
 use super::written::Output;
 use crate::pass::sorted::Sorted;
 use crate::trace::op_kind::OpKind;
@@ -26,12 +26,12 @@ pub(super) fn write_ops<E: Events>(
     details: &mut Details<'_>,
 ) -> Result<()> {
     let mut kinds: FxHashMap<i64, OpKind> = FxHashMap::default();
-    let (mut lanes, mut queue) = (Lanes::default(), None);
-    let mut place = Place { process: 0, track: 0, lane: 0 };
+    let (mut subtracks, mut queue) = (Subtracks::default(), None);
+    let mut place = Place { process: 0, track: 0, subtrack: 0 };
     while let Some(op) = ops.next()? {
         if queue != Some(op.queue) {
             queue = Some(op.queue);
-            lanes = Lanes::default();
+            subtracks = Subtracks::default();
         }
         if !op.is_further() {
             output.row()?;
@@ -46,8 +46,8 @@ pub(super) fn write_ops<E: Events>(
                     kind
                 }
             };
-            let lane = lanes.place(op.times());
-            place = gpus.queue_lane(op.queue, Kind::Op, lane, &mut output.events)?;
+            let subtrack = subtracks.place(op.times());
+            place = gpus.queue_track(op.queue, QueueTrackKind::Op, subtrack, &mut output.events)?;
             let call = op.call().map(|(call, thread)| (call, hosts.ids(thread)));
             let slice = Op {
                 place,

@@ -30,14 +30,14 @@ const LARGEST: i64 = i32::MAX as i64;
 const GPU_ORDER: i64 = 1_000_000;
 
 /// Places of the tracks of one thread, or of one kind of a queue's.
-const LANES: i64 = 1 << 10;
+const MOST_SUBTRACKS: i64 = 1 << 10;
 
 /// Columns of a command in the name of its process.
 const COMMAND_WIDTH: usize = 120;
 
 /// What a track of a queue shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum QueueTrackKind {
     /// What ran for a marker.
     Marker,
     /// Launches of graphs.
@@ -46,13 +46,13 @@ pub(super) enum Kind {
     Op,
 }
 
-impl Kind {
+impl QueueTrackKind {
     /// What the names of such tracks have behind that of the queue.
     fn suffix(self) -> &'static str {
         match self {
-            Kind::Marker => " markers",
-            Kind::Graph => " graphs",
-            Kind::Op => "",
+            QueueTrackKind::Marker => " markers",
+            QueueTrackKind::Graph => " graphs",
+            QueueTrackKind::Op => "",
         }
     }
 }
@@ -88,8 +88,8 @@ struct Gpu {
 struct Queue {
     gpu: usize,
     queue: i64,
-    /// Numbers of its tracks, by [`Kind`].
-    lanes: [Vec<i64>; 3],
+    /// Numbers of its tracks, by [`QueueTrackKind`].
+    subtracks: [Vec<i64>; 3],
     /// Its place among the queues of its GPU.
     order: i64,
 }
@@ -124,7 +124,7 @@ pub(super) struct Hosts {
 }
 
 /// Numbers of the tracks of threads.
-pub(super) struct ThreadLanes {
+pub(super) struct ThreadTracks {
     of_thread: Vec<Vec<i64>>,
     next: i64,
     /// Which processes are named.
@@ -248,7 +248,7 @@ impl Gpus {
         let gpu = self.gpu(gpu);
         let queues = &mut self.queues;
         let found = *self.queue_at.entry(key).or_insert_with(|| {
-            queues.push(Queue { gpu, queue, lanes: Default::default(), order: 0 });
+            queues.push(Queue { gpu, queue, subtracks: Default::default(), order: 0 });
             queues.len() as u32 - 1
         });
         self.last = Some((key, found));
@@ -289,30 +289,31 @@ impl Gpus {
     ///
     /// # Errors
     /// When the output has failed.
-    pub(super) fn queue_lane(
+    pub(super) fn queue_track(
         &mut self,
         queue: u32,
-        kind: Kind,
-        lane: u32,
+        kind: QueueTrackKind,
+        subtrack: u32,
         events: &mut impl Events,
     ) -> Result<Place> {
         let at = self.queues[queue as usize].gpu;
         let process = self.gpus[at].number;
-        let known = self.queues[queue as usize].lanes[kind as usize].len() as u32;
-        for lane in known..=lane {
+        let known = self.queues[queue as usize].subtracks[kind as usize].len() as u32;
+        for subtrack in known..=subtrack {
             self.name_gpu(at, events)?;
             let (gpu, queue) = (&mut self.gpus[at], &mut self.queues[queue as usize]);
             gpu.tracks += 1;
-            queue.lanes[kind as usize].push(gpu.tracks);
+            queue.subtracks[kind as usize].push(gpu.tracks);
             events.track(&Track {
-                place: Place { process, track: gpu.tracks, lane },
+                place: Place { process, track: gpu.tracks, subtrack },
                 owner: TrackOwner::Queue,
                 name: &format!("queue {}{}", queue.queue, kind.suffix()),
-                order: (queue.order * 3 + kind as i64) * LANES + i64::from(lane).min(LANES - 1),
+                order: (queue.order * 3 + kind as i64) * MOST_SUBTRACKS
+                    + i64::from(subtrack).min(MOST_SUBTRACKS - 1),
             })?;
         }
-        let track = self.queues[queue as usize].lanes[kind as usize][lane as usize];
-        Ok(Place { process, track, lane })
+        let track = self.queues[queue as usize].subtracks[kind as usize][subtrack as usize];
+        Ok(Place { process, track, subtrack })
     }
 
     /// The number of a GPU that has counters, by its number among the GPUs.
@@ -358,10 +359,10 @@ impl Gpus {
     }
 }
 
-impl ThreadLanes {
+impl ThreadTracks {
     /// None yet.
-    pub(super) fn of(hosts: &Hosts) -> ThreadLanes {
-        ThreadLanes {
+    pub(super) fn of(hosts: &Hosts) -> ThreadTracks {
+        ThreadTracks {
             of_thread: vec![Vec::new(); hosts.threads.len()],
             next: FURTHER_THREAD,
             is_named: vec![false; hosts.processes.len()],
@@ -381,13 +382,13 @@ impl ThreadLanes {
         &mut self,
         hosts: &Hosts,
         thread: u32,
-        lane: u32,
+        subtrack: u32,
         events: &mut impl Events,
     ) -> Result<Place> {
         let HostThread { process: at, tid, order } = hosts.threads[thread as usize];
         let process = &hosts.processes[at];
-        let lanes = &mut self.of_thread[thread as usize];
-        while lanes.len() <= lane as usize {
+        let subtracks = &mut self.of_thread[thread as usize];
+        while subtracks.len() <= subtrack as usize {
             if !std::mem::replace(&mut self.is_named[at], true) {
                 events.process(&Process {
                     number: process.number,
@@ -396,22 +397,22 @@ impl ThreadLanes {
                     order: process.order,
                 })?;
             }
-            let own = Some(tid).filter(|tid| lanes.is_empty() && (1..FURTHER_THREAD).contains(tid));
+            let own = Some(tid).filter(|tid| subtracks.is_empty() && (1..FURTHER_THREAD).contains(tid));
             let track = own.unwrap_or_else(|| {
                 self.next += 1;
                 self.next - 1
             });
-            lanes.push(track);
-            let lane = lanes.len() as u32 - 1;
+            subtracks.push(track);
+            let subtrack = subtracks.len() as u32 - 1;
             let main = if tid == process.identity.1 { "main thread" } else { "thread" };
             events.track(&Track {
-                place: Place { process: process.number, track, lane },
-                owner: TrackOwner::Thread { first: lanes[0] },
+                place: Place { process: process.number, track, subtrack },
+                owner: TrackOwner::Thread { first: subtracks[0] },
                 name: &format!("{main} {tid}"),
-                order: order * LANES + i64::from(lane).min(LANES - 1),
+                order: order * MOST_SUBTRACKS + i64::from(subtrack).min(MOST_SUBTRACKS - 1),
             })?;
         }
-        Ok(Place { process: process.number, track: lanes[lane as usize], lane })
+        Ok(Place { process: process.number, track: subtracks[subtrack as usize], subtrack })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use anyhow::Result;
 use rusqlite::Connection;
 
-use crate::export::texts::{KeptTexts, Put, TraceTexts};
+use crate::export::texts::{Put, TextCache, TraceTexts};
 use crate::notes::{Notes, look};
 
 /// Rows between two looks for a signal.
@@ -28,7 +28,7 @@ pub(super) struct Output<'a, 'trace, E> {
 
 /// What all outputs of an export have in common.
 pub(super) struct Common<'a> {
-    pub(super) texts: &'a (KeptTexts, Option<KeptTexts>),
+    pub(super) texts: &'a (TextCache, Option<TextCache>),
     pub(super) put: Put,
     pub(super) notes: &'a dyn Notes,
     pub(super) written: &'a AtomicU64,

@@ -68,7 +68,7 @@ fn function_code(found: &FunctionBlocks, set: InstructionSet) -> FunctionCode {
             of_block.target = last.target;
             let (target, next) =
                 (last.target.and_then(|target| places.get(&target)), places.get(&last.next()));
-            let ways: &[Option<&usize>] = match last.instruction.control() {
+            let successors: &[Option<&usize>] = match last.instruction.control() {
                 Control::Next => &[next],
                 Control::Branch(_) | Control::Jump(_) => &[target],
                 Control::Conditional(_) => &[target, next],
@@ -79,8 +79,8 @@ fn function_code(found: &FunctionBlocks, set: InstructionSet) -> FunctionCode {
                 }
                 Control::End | Control::Unfollowed(_) => &[],
             };
-            node.successors = ways.iter().filter_map(|way| way.copied()).collect();
-            node.is_exit = node.successors.len() < ways.len().max(1);
+            node.successors = successors.iter().filter_map(|successor| successor.copied()).collect();
+            node.is_exit = node.successors.len() < successors.len().max(1);
         }
         code.blocks.push((of_block, node));
     }

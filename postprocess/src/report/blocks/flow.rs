@@ -18,7 +18,7 @@ pub(super) struct Node {
 
 /// What follows for a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Ways {
+pub(super) struct EdgeCounts {
     /// How often each of its successors followed it, where that can be told.
     pub(super) edges: Vec<Option<u64>>,
     /// Where it is the head of a loop: how often the loop was entered, where that can be told. Each time it turned the block's count by
@@ -30,7 +30,7 @@ pub(super) struct Ways {
 type Term = usize;
 
 /// Works it out for the blocks of a function, of which the first one is entered first.
-pub(super) fn ways(nodes: &[Node]) -> Vec<Ways> {
+pub(super) fn edge_counts(nodes: &[Node]) -> Vec<EdgeCounts> {
     let mut first_edge = Vec::with_capacity(nodes.len());
     let mut terms = 0;
     for node in nodes {
@@ -40,9 +40,9 @@ pub(super) fn ways(nodes: &[Node]) -> Vec<Ways> {
     let mut into: Vec<Vec<Term>> = vec![Vec::new(); nodes.len()];
     let mut out: Vec<Vec<Term>> = vec![Vec::new(); nodes.len()];
     for (place, node) in nodes.iter().enumerate() {
-        for (way, successor) in node.successors.iter().enumerate() {
-            out[place].push(first_edge[place] + way);
-            into[*successor].push(first_edge[place] + way);
+        for (edge, successor) in node.successors.iter().enumerate() {
+            out[place].push(first_edge[place] + edge);
+            into[*successor].push(first_edge[place] + edge);
         }
         for (is_open, side) in [(node.is_entry, &mut into), (node.is_exit, &mut out)] {
             if is_open {
@@ -62,15 +62,15 @@ pub(super) fn ways(nodes: &[Node]) -> Vec<Ways> {
         let known = |edge: usize| values[edge];
         let loop_entries = heads[place].as_ref().and_then(|back| {
             let edge_to = |from: usize| {
-                let ways = nodes[from].successors.iter().enumerate();
-                ways.filter(|(_, to)| **to == place).map(move |(way, _)| (from, way)).collect::<Vec<_>>()
+                let edges = nodes[from].successors.iter().enumerate();
+                edges.filter(|(_, to)| **to == place).map(move |(edge, _)| (from, edge)).collect::<Vec<_>>()
             };
             let turns = back.iter().flat_map(|from| edge_to(*from));
-            let turns: Option<u64> = turns.map(|(from, way)| known(first_edge[from] + way)).sum();
+            let turns: Option<u64> = turns.map(|(from, edge)| known(first_edge[from] + edge)).sum();
             node.count.checked_sub(turns?)
         });
-        Ways {
-            edges: (0..node.successors.len()).map(|way| known(first_edge[place] + way)).collect(),
+        EdgeCounts {
+            edges: (0..node.successors.len()).map(|edge| known(first_edge[place] + edge)).collect(),
             loop_entries,
         }
     };
@@ -194,10 +194,10 @@ fn order(nodes: &[Node]) -> Vec<usize> {
         if std::mem::replace(&mut is_seen[root], true) {
             continue;
         }
-        while let Some((node, way)) = open.pop() {
-            match nodes[node].successors.get(way) {
+        while let Some((node, edge)) = open.pop() {
+            match nodes[node].successors.get(edge) {
                 Some(next) => {
-                    open.push((node, way + 1));
+                    open.push((node, edge + 1));
                     if !std::mem::replace(&mut is_seen[*next], true) {
                         open.push((*next, 0));
                     }
@@ -218,9 +218,9 @@ mod tests {
         Node { count, successors: successors.to_vec(), is_entry: false, is_exit: successors.is_empty() }
     }
 
-    fn function(mut nodes: Vec<Node>) -> Vec<Ways> {
+    fn function(mut nodes: Vec<Node>) -> Vec<EdgeCounts> {
         nodes[0].is_entry = true;
-        ways(&nodes)
+        edge_counts(&nodes)
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         let found = function(vec![node(10, &[2, 1]), node(4, &[2]), node(10, &[])]);
         assert_eq!(found[0].edges, [Some(6), Some(4)]);
         assert_eq!(found[1].edges, [Some(4)]);
-        assert!(found.iter().all(|ways| ways.loop_entries.is_none()));
+        assert!(found.iter().all(|counts| counts.loop_entries.is_none()));
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not() {
+    fn what_is_not_known_is_left_out() {
         // Two branches that both lead to 2 and 3: one wave more here is one less there.
         let both = vec![node(9, &[1, 4]), node(4, &[2, 3]), node(5, &[]), node(4, &[]), node(5, &[2, 3])];
         let found = function(both);
@@ -258,7 +258,7 @@ mod tests {
         // Counts that are not those of one run.
         let wrong = function(vec![node(5, &[1]), node(7, &[])]);
         assert_eq!(wrong[0].edges, [None]);
-        assert_eq!(ways(&[]), []);
+        assert_eq!(edge_counts(&[]), []);
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         let mut nodes = vec![node(1, &[1]), node(6, &[2]), node(7, &[1, 3]), node(2, &[])];
         nodes[0].is_entry = true;
         nodes[2].is_entry = true;
-        assert!(ways(&nodes).iter().all(|ways| ways.loop_entries.is_none()));
+        assert!(edge_counts(&nodes).iter().all(|counts| counts.loop_entries.is_none()));
     }
 
     #[test]

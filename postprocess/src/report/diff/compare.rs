@@ -8,13 +8,13 @@ use serde::{Serialize, Serializer};
 use super::division::{Part, Role};
 use super::read::{Sample, Spent, Sums};
 use super::replaced::pairs;
-use super::{DiffOptions, EFFECT_PERCENT, FALSE_DISCOVERIES, Kind, Sampled};
+use super::{DiffOptions, EFFECT_PERCENT, FALSE_DISCOVERIES, Sampled, UnitKind};
 use crate::pass::sorted::Sorted;
 use crate::statistics::{Centre, Modes, false_discovery, mean, modes, rank_test, ratio_interval};
 
 /// What is said of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum ChangeVerdict {
     /// B takes more time.
     Slower,
     /// B takes less.
@@ -29,31 +29,31 @@ pub enum Verdict {
     TooFew,
 }
 
-impl Verdict {
+impl ChangeVerdict {
     /// Its word for programs; with blanks for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::New => "new",
-            Verdict::Gone => "gone",
-            Verdict::NoChangeShown => "no-change-shown",
-            Verdict::TooFew => "too-few",
+            ChangeVerdict::Slower => "slower",
+            ChangeVerdict::Faster => "faster",
+            ChangeVerdict::New => "new",
+            ChangeVerdict::Gone => "gone",
+            ChangeVerdict::NoChangeShown => "no-change-shown",
+            ChangeVerdict::TooFew => "too-few",
         }
     }
 
     /// Changes first, what is not known before what did not change.
     fn order(self) -> u8 {
         match self {
-            Verdict::Slower | Verdict::Faster | Verdict::New | Verdict::Gone => 0,
-            Verdict::TooFew => 1,
-            Verdict::NoChangeShown => 2,
+            ChangeVerdict::Slower | ChangeVerdict::Faster | ChangeVerdict::New | ChangeVerdict::Gone => 0,
+            ChangeVerdict::TooFew => 1,
+            ChangeVerdict::NoChangeShown => 2,
         }
     }
 }
 
-impl Serialize for Verdict {
+impl Serialize for ChangeVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
@@ -74,7 +74,7 @@ pub struct RowModes {
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     /// What it is.
-    pub kind: Kind,
+    pub kind: UnitKind,
     /// Its name in A, or in B where A has none of it.
     pub name: String,
     /// The kernel that B has in its place.
@@ -82,7 +82,7 @@ pub struct Row {
     /// The group of iterations; `run`: all of a run; `outside`: what is in no iteration.
     pub group: String,
     /// What is said of it.
-    pub result: Verdict,
+    pub result: ChangeVerdict,
     /// Whether the change is as large as [`EFFECT_PERCENT`] of the run.
     pub counts: bool,
     /// Middle of A's values, ns.
@@ -146,7 +146,7 @@ impl Scope {
 
 /// Values of something in a scope.
 struct Taken {
-    kind: Kind,
+    kind: UnitKind,
     /// By file.
     values: Vec<Vec<f64>>,
     counts: [u64; 2],
@@ -242,19 +242,19 @@ impl<'a> Comparing<'a> {
             let (less, more) = (row.a_ns.min(row.b_ns), row.a_ns.max(row.b_ns));
             let is_large = more > less && more >= less * (1.0 + self.options.change_percent / 100.0);
             if q < FALSE_DISCOVERIES && is_large && row.counts {
-                row.result = if row.b_ns > row.a_ns { Verdict::Slower } else { Verdict::Faster };
+                row.result = if row.b_ns > row.a_ns { ChangeVerdict::Slower } else { ChangeVerdict::Faster };
             }
         }
         rows.sort_by(|one, other| {
             let key = |row: &Row| match row.kind {
-                Kind::Total => u8::from(row.group != "run"),
+                UnitKind::Total => u8::from(row.group != "run"),
                 _ => 2 + row.result.order(),
             };
             let by_effect = other.effect_ns.abs().total_cmp(&one.effect_ns.abs());
-            let by_effect = if one.kind == Kind::Total { std::cmp::Ordering::Equal } else { by_effect };
+            let by_effect = if one.kind == UnitKind::Total { std::cmp::Ordering::Equal } else { by_effect };
             key(one).cmp(&key(other)).then(by_effect).then_with(|| {
                 let name = |row: &Row| {
-                    (row.kind != Kind::Total).then(|| (row.kind, row.name.clone(), row.group.clone()))
+                    (row.kind != UnitKind::Total).then(|| (row.kind, row.name.clone(), row.group.clone()))
                 };
                 name(one).cmp(&name(other))
             })
@@ -294,7 +294,7 @@ impl<'a> Comparing<'a> {
         for (scope, values) in std::iter::once((&whole, runs)).chain(groups) {
             for (at, name) in NAMES.iter().enumerate() {
                 let mut taken = Taken {
-                    kind: Kind::Total,
+                    kind: UnitKind::Total,
                     values: vec![Vec::new(); self.of_side.len()],
                     counts: [0; 2],
                     totals: [0; 2],
@@ -331,7 +331,7 @@ impl<'a> Comparing<'a> {
             let missing = (0..2).find(|wanted| samples.iter().all(|sample| side(sample) != *wanted));
             match missing {
                 Some(missing) if (is_group && is_compared) || !is_everywhere[missing] => {
-                    if is_group && is_compared && of.kind == Kind::Kernel {
+                    if is_group && is_compared && of.kind == UnitKind::Kernel {
                         one_sided.entry(at).or_default()[1 - missing].push((unit, samples));
                     } else {
                         rows.push(self.alone(scope, unit, &samples, 1 - missing));
@@ -341,7 +341,7 @@ impl<'a> Comparing<'a> {
                 Some(_) if is_group && !is_compared => {}
                 _ => {
                     let mut found = self.row(scope, of.name.clone(), &self.taken(at, of.kind, &samples));
-                    if let Some(row) = found.as_mut().filter(|_| of.kind == Kind::Kernel) {
+                    if let Some(row) = found.as_mut().filter(|_| of.kind == UnitKind::Kernel) {
                         row.a_modes = self.modes(unit, 0);
                         row.b_modes = self.modes(unit, 1);
                     }
@@ -371,7 +371,7 @@ impl<'a> Comparing<'a> {
         for (a, b) in &pairs {
             let mut samples = gone[a].clone();
             samples.extend(&new[b]);
-            let taken = self.taken(at, Kind::Kernel, &samples);
+            let taken = self.taken(at, UnitKind::Kernel, &samples);
             let found = self.row(scope, self.sums.units.get(*a).name.clone(), &taken);
             rows.extend(found.map(|row| Row {
                 replaced_by: Some(self.sums.units.get(*b).name.clone()),
@@ -404,12 +404,12 @@ impl<'a> Comparing<'a> {
         let effect = taken.totals[side] as f64 / self.files(side);
         if side == 0 {
             (row.a_ns, row.change_ns, row.effect_ns, row.a_samples) = (each, -each, -effect, values);
-            (row.result, row.change_percent) = (Verdict::Gone, Some(-100.0));
-            row.a_modes = (of.kind == Kind::Kernel).then(|| self.modes(unit, 0)).flatten();
+            (row.result, row.change_percent) = (ChangeVerdict::Gone, Some(-100.0));
+            row.a_modes = (of.kind == UnitKind::Kernel).then(|| self.modes(unit, 0)).flatten();
         } else {
             (row.b_ns, row.change_ns, row.effect_ns, row.b_samples) = (each, each, effect, values);
-            row.result = Verdict::New;
-            row.b_modes = (of.kind == Kind::Kernel).then(|| self.modes(unit, 1)).flatten();
+            row.result = ChangeVerdict::New;
+            row.b_modes = (of.kind == UnitKind::Kernel).then(|| self.modes(unit, 1)).flatten();
         }
         row.centre = Centre::Mean.name();
         row.counts = effect >= self.reference(of.kind) * EFFECT_PERCENT / 100.0 && effect > 0.0;
@@ -417,7 +417,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// What a unit took in each part of a scope.
-    fn taken(&self, at: usize, kind: Kind, samples: &[Sample]) -> Taken {
+    fn taken(&self, at: usize, kind: UnitKind, samples: &[Sample]) -> Taken {
         let scope = &self.scopes[at];
         let mut taken =
             Taken { kind, values: vec![Vec::new(); self.of_side.len()], counts: [0; 2], totals: [0; 2] };
@@ -477,7 +477,7 @@ impl<'a> Comparing<'a> {
         }
         if let Some(test) = rank_test(&samples[0], &samples[1]) {
             (row.p, row.delta) = (Some(test.p), Some(test.delta));
-            row.result = Verdict::NoChangeShown;
+            row.result = ChangeVerdict::NoChangeShown;
         }
         if let Some(interval) = ratio_interval(&samples[0], &samples[1], centre) {
             let percent = |ratio: f64| Some(100.0 * (ratio - 1.0)).filter(|percent| percent.is_finite());
@@ -501,7 +501,7 @@ impl<'a> Comparing<'a> {
             name,
             replaced_by: None,
             group: scope.label.clone(),
-            result: Verdict::TooFew,
+            result: ChangeVerdict::TooFew,
             counts: false,
             a_ns: 0.0,
             b_ns: 0.0,
@@ -532,7 +532,7 @@ impl<'a> Comparing<'a> {
 
     /// How many values of a scope make a run: of the side that has fewer.
     fn per_run(&self, scope: &Scope, taken: &Taken) -> f64 {
-        if self.has_blocks() && taken.kind != Kind::Total {
+        if self.has_blocks() && taken.kind != UnitKind::Total {
             let [a, b] = [0, 1].map(|side| taken.counts[side] as f64 / self.files(side));
             return a.min(b);
         }
@@ -541,14 +541,14 @@ impl<'a> Comparing<'a> {
     }
 
     /// What the runs of a side took: of work the busy time, else their length.
-    fn spent(&self, side: usize, kind: Kind) -> f64 {
+    fn spent(&self, side: usize, kind: UnitKind) -> f64 {
         let of = self.runs.iter().zip(self.of_side).filter(|(_, of)| **of == side);
         let taken = of.map(|(run, _)| if kind.is_work() { run.busy_ns } else { run.wall_ns } as f64);
         mean(&taken.collect::<Vec<f64>>())
     }
 
     /// What changes are a share of, the same whichever side is A.
-    fn reference(&self, kind: Kind) -> f64 {
+    fn reference(&self, kind: UnitKind) -> f64 {
         f64::midpoint(self.spent(0, kind), self.spent(1, kind))
     }
 

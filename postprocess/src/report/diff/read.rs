@@ -11,7 +11,7 @@ use super::division::Division;
 use super::markers::{MarkerNames, family};
 use super::shapes::{Contexts, Shapes};
 use super::source::{Source, ThreadKey};
-use super::units::{Kind, Units};
+use super::units::{UnitKind, Units};
 use crate::notes::{Notes, look};
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::report::gpu_time::{GpuOp, LeftOut, OpName, OpTexts, each_op};
@@ -216,12 +216,12 @@ impl Sums<'_> {
             let part = division.of_call(call.thread, call.start);
             let unit = match &call.text {
                 Some(text) if call.is_users && Some(family(text).as_ref()) == iteration => None,
-                Some(text) => Some(self.units.number(Kind::Marker, &names.name(text), 0)),
+                Some(text) => Some(self.units.number(UnitKind::Marker, &names.name(text), 0)),
                 None => match functions.get(&call.name) {
                     Some(unit) => Some(*unit),
                     None => {
                         let name = strings.get(call.name)?.unwrap_or_default();
-                        let unit = self.units.number(Kind::Call, name_or_none(&name), 0);
+                        let unit = self.units.number(UnitKind::Call, name_or_none(&name), 0);
                         functions.insert(call.name, unit);
                         Some(unit)
                     }
@@ -295,8 +295,8 @@ impl Sums<'_> {
                 None => {
                     let (description, op_type) = texts.description_and_type(op.name)?;
                     let kind = match OpKind::of(&op_type) {
-                        OpKind::Copy | OpKind::Fill => Kind::Copy,
-                        OpKind::Kernel | OpKind::Other => Kind::Kernel,
+                        OpKind::Copy | OpKind::Fill => UnitKind::Copy,
+                        OpKind::Kernel | OpKind::Other => UnitKind::Kernel,
                     };
                     let work = work((&description, &op_type), self.communication);
                     let unit = self.units.number(kind, &texts.name(op.name)?, work);
@@ -349,7 +349,7 @@ impl Sums<'_> {
                 }
                 let of = self.units.get(unit);
                 sweep.get_or_insert_with(|| Sweep::from(&op)).begin(&op, of.work);
-                if of.kind == Kind::Kernel {
+                if of.kind == UnitKind::Kernel {
                     contexts.next(unit);
                     self.launches.entry((unit, side)).or_default().add(duration);
                 }
@@ -359,7 +359,7 @@ impl Sums<'_> {
             }
             let mut launched: Vec<(u32, u64)> = totals
                 .iter()
-                .filter(|(unit, _)| self.units.get(**unit).kind == Kind::Kernel)
+                .filter(|(unit, _)| self.units.get(**unit).kind == UnitKind::Kernel)
                 .map(|(unit, (count, _))| (*unit, *count))
                 .collect();
             launched.sort_unstable();

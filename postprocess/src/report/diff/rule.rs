@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 
-use super::{EFFECT_PERCENT, FALSE_DISCOVERIES, Kind, Row, Verdict};
+use super::{ChangeVerdict, EFFECT_PERCENT, FALSE_DISCOVERIES, Row, UnitKind};
 use crate::pattern::pattern;
 
 /// A rule.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct ChangeRule {
     text: String,
-    kind: Kind,
+    kind: UnitKind,
     names: Regex,
     condition: Condition,
 }
@@ -44,13 +44,13 @@ pub enum Judged<'a> {
 /// How rules are written, for messages.
 const FORM: &str = "not KIND:REGEX CHANGE: kernel:gemm +5%; kinds are total, kernel, copy, call and marker, changes +5%, -5%, 5%, new and gone";
 
-impl std::str::FromStr for Rule {
+impl std::str::FromStr for ChangeRule {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Rule, String> {
+    fn from_str(text: &str) -> Result<ChangeRule, String> {
         let (what, condition) = text.trim().rsplit_once(char::is_whitespace).ok_or(FORM)?;
         let (kind, names) = what.trim().split_once(':').ok_or(FORM)?;
-        let kinds = [Kind::Total, Kind::Kernel, Kind::Copy, Kind::Call, Kind::Marker];
+        let kinds = [UnitKind::Total, UnitKind::Kernel, UnitKind::Copy, UnitKind::Call, UnitKind::Marker];
         let kind = kinds.into_iter().find(|known| known.name() == kind.trim()).ok_or(FORM)?;
         let percent = |text: &str| -> Result<f64, String> {
             let number =
@@ -66,15 +66,15 @@ impl std::str::FromStr for Rule {
                 _ => Condition::Other(percent(change)?),
             },
         };
-        Ok(Rule { text: text.trim().to_string(), kind, names: pattern(names.trim())?, condition })
+        Ok(ChangeRule { text: text.trim().to_string(), kind, names: pattern(names.trim())?, condition })
     }
 }
 
 impl Condition {
     fn holds(self, row: &Row) -> bool {
         match self {
-            Condition::New => row.result == Verdict::New,
-            Condition::Gone => row.result == Verdict::Gone,
+            Condition::New => row.result == ChangeVerdict::New,
+            Condition::Gone => row.result == ChangeVerdict::Gone,
             Condition::Longer(percent) => is_sure(row) && change(row) >= percent && change(row) > 0.0,
             Condition::Shorter(percent) => is_sure(row) && change(row) <= -percent && change(row) < 0.0,
             Condition::Other(percent) => is_sure(row) && change(row).abs() >= percent && change(row) != 0.0,
@@ -91,7 +91,7 @@ fn change(row: &Row) -> f64 {
     row.change_percent.unwrap_or(if row.change_ns > 0.0 { f64::INFINITY } else { 0.0 })
 }
 
-impl Rule {
+impl ChangeRule {
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.text
@@ -144,18 +144,18 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn rule(text: &str) -> Result<Rule, String> {
+    fn rule(text: &str) -> Result<ChangeRule, String> {
         text.parse()
     }
 
     #[test]
     fn rules_are_read() {
         let condition = |text: &str| rule(text).map(|rule| (rule.kind, rule.condition));
-        assert_eq!(condition("kernel:gemm +5%"), Ok((Kind::Kernel, Condition::Longer(5.0))));
-        assert_eq!(condition(" call:^hip.*  -0.5% "), Ok((Kind::Call, Condition::Shorter(0.5))));
-        assert_eq!(condition("total:wall 3%"), Ok((Kind::Total, Condition::Other(3.0))));
-        assert_eq!(condition("marker:a b: c new"), Ok((Kind::Marker, Condition::New)));
-        assert_eq!(condition("copy:. gone"), Ok((Kind::Copy, Condition::Gone)));
+        assert_eq!(condition("kernel:gemm +5%"), Ok((UnitKind::Kernel, Condition::Longer(5.0))));
+        assert_eq!(condition(" call:^hip.*  -0.5% "), Ok((UnitKind::Call, Condition::Shorter(0.5))));
+        assert_eq!(condition("total:wall 3%"), Ok((UnitKind::Total, Condition::Other(3.0))));
+        assert_eq!(condition("marker:a b: c new"), Ok((UnitKind::Marker, Condition::New)));
+        assert_eq!(condition("copy:. gone"), Ok((UnitKind::Copy, Condition::Gone)));
         for wrong in [
             "",
             "gemm",

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What a row of the comparison is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum UnitKind {
     /// All of an iteration or of a run: its wall time, the busy and idle time of its GPUs.
     Total,
     /// A kernel.
@@ -19,29 +19,29 @@ pub enum Kind {
     Marker,
 }
 
-impl Kind {
+impl UnitKind {
     /// Its word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Total => "total",
-            Kind::Kernel => "kernel",
-            Kind::Copy => "copy",
-            Kind::Call => "call",
-            Kind::Marker => "marker",
+            UnitKind::Total => "total",
+            UnitKind::Kernel => "kernel",
+            UnitKind::Copy => "copy",
+            UnitKind::Call => "call",
+            UnitKind::Marker => "marker",
         }
     }
 
     /// Whether a GPU spends its time.
     pub(super) fn is_work(self) -> bool {
-        matches!(self, Kind::Kernel | Kind::Copy)
+        matches!(self, UnitKind::Kernel | UnitKind::Copy)
     }
 }
 
 /// Something that is compared.
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
-    pub(super) kind: Kind,
+    pub(super) kind: UnitKind,
     pub(super) name: String,
     /// Of work: which, as `overlap` has it.
     pub(super) work: usize,
@@ -50,13 +50,13 @@ pub(super) struct Unit {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Units {
-    numbers: FxHashMap<(Kind, String), u32>,
+    numbers: FxHashMap<(UnitKind, String), u32>,
     units: Vec<Unit>,
 }
 
 impl Units {
     /// The number of a unit.
-    pub(super) fn number(&mut self, kind: Kind, name: &str, work: usize) -> u32 {
+    pub(super) fn number(&mut self, kind: UnitKind, name: &str, work: usize) -> u32 {
         let key = (kind, name.to_string());
         let units = &mut self.units;
         *self.numbers.entry(key).or_insert_with(|| {

@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable};
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use super::By;
+use super::EnergyBy;
 use super::sweep::Share;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
@@ -30,7 +30,7 @@ pub(super) struct GroupedOp {
 }
 
 /// A row of the report.
-pub(super) struct Group {
+pub(super) struct EnergyGroup {
     pub(super) name: String,
     /// The group that it is a part of, before it among all.
     pub(super) parent: Option<usize>,
@@ -43,16 +43,16 @@ pub(super) struct Group {
     pub(super) all: Share,
 }
 
-impl Group {
-    fn new(name: String, parent: Option<usize>, ranges: Option<u64>) -> Group {
+impl EnergyGroup {
+    fn new(name: String, parent: Option<usize>, ranges: Option<u64>) -> EnergyGroup {
         let (own, all) = (Share::default(), Share::default());
-        Group { name, parent, ranges, operations: 0, own, all_operations: 0, all }
+        EnergyGroup { name, parent, ranges, operations: 0, own, all_operations: 0, all }
     }
 }
 
 /// The groups, and the operations in order, to be read twice.
 pub(super) struct Groups {
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<EnergyGroup>,
     pub(super) ops: (Sorted<GroupedOp>, Sorted<GroupedOp>),
     pub(super) left_out: LeftOut,
 }
@@ -62,15 +62,15 @@ impl Groups {
     ///
     /// # Errors
     /// When the trace, or a temporary file, cannot be read.
-    pub(super) fn of(trace: (&Connection, Version), selected: &Selected, by: By) -> Result<Groups> {
+    pub(super) fn of(trace: (&Connection, Version), selected: &Selected, by: EnergyBy) -> Result<Groups> {
         match by {
-            By::Marker => Groups::by_marker(trace, selected),
-            By::Kernel => {
+            EnergyBy::Marker => Groups::by_marker(trace, selected),
+            EnergyBy::Kernel => {
                 let mut texts = OpTexts::of(trace.0)?;
                 Groups::by_key(trace.0, selected, |op| op.name, |name| texts.name(*name))
             }
-            By::Gpu => Groups::by_key(trace.0, selected, |op| op.gpu, |gpu| Ok(format!("GPU {gpu}"))),
-            By::Rank => {
+            EnergyBy::Gpu => Groups::by_key(trace.0, selected, |op| op.gpu, |gpu| Ok(format!("GPU {gpu}"))),
+            EnergyBy::Rank => {
                 let sessions = rpd_schema::sessions(trace.0)?;
                 let rank = |session: &i64| {
                     let of = sessions.iter().find(|of| i64::from(of.session) == *session);
@@ -89,7 +89,7 @@ impl Groups {
         key: impl Fn(&GpuOp) -> K,
         mut name: impl FnMut(&K) -> rusqlite::Result<String>,
     ) -> Result<Groups> {
-        let (mut groups, mut places, mut named) = (Vec::<Group>::new(), HashMap::new(), HashMap::new());
+        let (mut groups, mut places, mut named) = (Vec::<EnergyGroup>::new(), HashMap::new(), HashMap::new());
         let GpuOps { mut ops, left_out } = GpuOps::of(trace, &Selected::everything())?;
         let mut sorter = Sorter::new();
         while let Some(op) = ops.next()? {
@@ -99,7 +99,7 @@ impl Groups {
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(new) => {
                         let place = *named.entry(name(new.key())?).or_insert_with_key(|name: &String| {
-                            groups.push(Group::new(name.clone(), None, None));
+                            groups.push(EnergyGroup::new(name.clone(), None, None));
                             groups.len() - 1
                         });
                         *new.insert(place)
@@ -119,11 +119,11 @@ impl Groups {
         let grown =
             Grown::of(trace, selected, false, |op, node| nodes.push([op, node.map_or(NONE, i64::from)]))?;
         let named = |(parent, name, ranges): (Option<u32>, &str, u64)| {
-            Group::new(name.to_string(), parent.map(|parent| parent as usize), Some(ranges))
+            EnergyGroup::new(name.to_string(), parent.map(|parent| parent as usize), Some(ranges))
         };
-        let mut groups: Vec<Group> = grown.nodes().map(named).collect();
+        let mut groups: Vec<EnergyGroup> = grown.nodes().map(named).collect();
         let outside = groups.len();
-        groups.push(Group::new("(in no marker)".to_string(), None, None));
+        groups.push(EnergyGroup::new("(in no marker)".to_string(), None, None));
         let mut by_id = Sorter::new();
         let GpuOps { mut ops, .. } = GpuOps::of(trace.0, &Selected::everything())?;
         while let Some(op) = ops.next()? {

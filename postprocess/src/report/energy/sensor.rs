@@ -7,7 +7,7 @@ use rpd_schema::session_fact;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::sweep::Runs;
+use super::sweep::RunningOps;
 use crate::check::rule::are_sound;
 use crate::trace::has_table;
 
@@ -17,7 +17,7 @@ const MOST_WATTS: f64 = 1e5;
 /// What is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sensor {
+pub enum PowerSensor {
     /// A counter of joules.
     Energy,
     /// Watts.
@@ -33,14 +33,14 @@ pub(super) struct Step {
     /// In which anything ran.
     pub(super) busy_ns: u64,
     /// What ran.
-    pub(super) runs: Runs,
+    pub(super) runs: RunningOps,
     /// Above the idle floor.
     pub(super) joules_per_busy_ns: f64,
 }
 
 impl Step {
     fn new((start, end): (i64, i64), joules: f64) -> Step {
-        Step { start, end, joules, busy_ns: 0, runs: Runs::Nothing, joules_per_busy_ns: 0.0 }
+        Step { start, end, joules, busy_ns: 0, runs: RunningOps::Nothing, joules_per_busy_ns: 0.0 }
     }
 
     fn is_possible(&self) -> bool {
@@ -55,7 +55,7 @@ impl Step {
 /// The steps of a GPU, in the order of time; none lies in another.
 #[derive(Debug)]
 pub(super) struct Steps {
-    pub(super) sensor: Sensor,
+    pub(super) sensor: PowerSensor,
     pub(super) steps: Vec<Step>,
     /// Between two readings, where the recorder said it.
     period_ns: Option<u64>,
@@ -68,8 +68,8 @@ impl Steps {
         let middle = lengths.len() / 2;
         let median = if lengths.is_empty() { 0 } else { *lengths.select_nth_unstable(middle).1 };
         match self.sensor {
-            Sensor::Energy => median,
-            Sensor::Power => self.period_ns.map_or(median, |period| period.min(median)),
+            PowerSensor::Energy => median,
+            PowerSensor::Power => self.period_ns.map_or(median, |period| period.min(median)),
         }
     }
 }
@@ -94,11 +94,11 @@ pub(super) fn steps(trace: &Connection) -> Result<BTreeMap<i64, Steps>> {
     let sessions = rpd_schema::sessions(trace)?;
     let period_ns =
         sessions.iter().filter_map(|session| session.number(session_fact::MONITOR_PERIOD_NS)).max();
-    for (sensor, name) in [(Sensor::Energy, "energy"), (Sensor::Power, "power")] {
+    for (sensor, name) in [(PowerSensor::Energy, "energy"), (PowerSensor::Power, "power")] {
         for (gpu, readings) in readings(trace, name)? {
             let steps = match sensor {
-                Sensor::Energy => of_counter(&readings),
-                Sensor::Power => readings.iter().map(of_power).filter(Step::is_possible).collect(),
+                PowerSensor::Energy => of_counter(&readings),
+                PowerSensor::Power => readings.iter().map(of_power).filter(Step::is_possible).collect(),
             };
             if !steps.is_empty() {
                 found.entry(gpu).or_insert(Steps { sensor, steps, period_ns });

@@ -8,7 +8,7 @@ use super::sensor::Step;
 
 /// What ran in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Runs {
+pub(super) enum RunningOps {
     /// Nothing so far.
     Nothing,
     /// Operations of that group alone.
@@ -17,12 +17,12 @@ pub(super) enum Runs {
     Several,
 }
 
-impl Runs {
-    fn and(self, other: Runs) -> Runs {
+impl RunningOps {
+    fn and(self, other: RunningOps) -> RunningOps {
         match (self, other) {
-            (Runs::Nothing, runs) | (runs, Runs::Nothing) => runs,
+            (RunningOps::Nothing, runs) | (runs, RunningOps::Nothing) => runs,
             (one, other) if one == other => one,
-            _ => Runs::Several,
+            _ => RunningOps::Several,
         }
     }
 }
@@ -59,7 +59,7 @@ impl Share {
 }
 
 /// Everything before `now` has been counted.
-pub(super) struct Sweep {
+pub(super) struct EnergySweep {
     now: i64,
     /// The step that is not over at `now`.
     step: usize,
@@ -74,9 +74,9 @@ pub(super) struct Sweep {
     free: Vec<usize>,
 }
 
-impl Sweep {
-    pub(super) fn new(now: i64) -> Sweep {
-        Sweep {
+impl EnergySweep {
+    pub(super) fn new(now: i64) -> EnergySweep {
+        EnergySweep {
             now,
             step: 0,
             running: BTreeMap::new(),
@@ -132,11 +132,11 @@ impl Sweep {
         }
     }
 
-    fn runs(&self) -> Runs {
+    fn runs(&self) -> RunningOps {
         match (self.running.len(), self.running.first_key_value()) {
-            (1, Some((group, _))) => Runs::Only(*group),
-            (0, _) => Runs::Nothing,
-            _ => Runs::Several,
+            (1, Some((group, _))) => RunningOps::Only(*group),
+            (0, _) => RunningOps::Nothing,
+            _ => RunningOps::Several,
         }
     }
 
@@ -156,7 +156,7 @@ impl Sweep {
                 let joules = step.joules_per_busy_ns * ns as f64 / self.all as f64;
                 self.one.joules += joules;
                 self.one.ns += ns;
-                if matches!(step.runs, Runs::Only(_)) {
+                if matches!(step.runs, RunningOps::Only(_)) {
                     self.one.measured += joules;
                 }
             }

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_told_by_their_names() {
+    fn functions_are_known_by_their_names() {
         use CallKind::{Copy, Launch, Other, Sync};
         for (name, kind) in [
             ("hipLaunchKernel", Some(Launch)),

@@ -6,7 +6,7 @@ use anyhow::Result;
 use rpd_schema::Version;
 use rusqlite::Connection;
 
-use super::By;
+use super::RankBy;
 use crate::region::Selected;
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
 use crate::report::gpu_time::{GpuOps, LeftOut};
@@ -25,7 +25,7 @@ const NOWHERE: Place = [-1, -1, i64::MIN];
 /// When the trace, or a temporary file, cannot be read, and those of `each`.
 pub(super) fn each(
     (trace, version): (&Connection, Version),
-    by: By,
+    by: RankBy,
     selected: &Selected,
     left: &Ids,
     each: &mut dyn FnMut(i64, u64) -> Result<()>,
@@ -33,7 +33,7 @@ pub(super) fn each(
     let mut places = Places { numbers: HashMap::new(), found: Vec::new() };
     let mut texts = Vec::new();
     let left_out = match by {
-        By::Stream | By::Thread => {
+        RankBy::Stream | RankBy::Thread => {
             let ops = CausedOps::of(trace, selected)?;
             let left_out = ops.left_out;
             let mut read = Streams::of(trace, version)?;
@@ -45,7 +45,7 @@ pub(super) fn each(
                 }
                 let place = match call {
                     None => NOWHERE,
-                    Some(CausingCall { thread: (process, pid, tid), .. }) if by == By::Thread => {
+                    Some(CausingCall { thread: (process, pid, tid), .. }) if by == RankBy::Thread => {
                         [process, pid, tid]
                     }
                     Some(CausingCall { id, thread: (process, pid, _), .. }) => match read.at(id)? {
@@ -66,15 +66,15 @@ pub(super) fn each(
         }
         _ => {
             let GpuOps { mut ops, left_out } = GpuOps::of(trace, selected)?;
-            let ranks = if by == By::Rank { ranks(trace, &mut texts)? } else { BTreeMap::new() };
+            let ranks = if by == RankBy::Rank { ranks(trace, &mut texts)? } else { BTreeMap::new() };
             while let Some(op) = ops.next()? {
                 if left.has(op.id) {
                     continue;
                 }
                 let place = match by {
-                    By::Gpu => [op.gpu, 0, 0],
-                    By::Queue => [op.gpu, op.queue, 0],
-                    By::Rank => ranks.get(&(op.id >> 32)).map_or(NOWHERE, |rank| [*rank, 0, 0]),
+                    RankBy::Gpu => [op.gpu, 0, 0],
+                    RankBy::Queue => [op.gpu, op.queue, 0],
+                    RankBy::Rank => ranks.get(&(op.id >> 32)).map_or(NOWHERE, |rank| [*rank, 0, 0]),
                     _ => [op.id >> 32, 0, 0],
                 };
                 each(places.number(place), op.end.abs_diff(op.start))?;
@@ -101,7 +101,7 @@ impl Places {
 }
 
 /// What each place is called; two of different processes with one process id are told apart by their sessions.
-fn labels(by: By, places: &[Place], texts: &[String]) -> Vec<String> {
+fn labels(by: RankBy, places: &[Place], texts: &[String]) -> Vec<String> {
     let text = |number: i64| {
         usize::try_from(number).ok().and_then(|number| texts.get(number)).map_or("", String::as_str)
     };
@@ -114,16 +114,16 @@ fn labels(by: By, places: &[Place], texts: &[String]) -> Vec<String> {
         _ => format!("process {pid}"),
     };
     let label = |place: &Place| match (by, *place) {
-        (By::Rank, NOWHERE) => "(no rank in the file)".to_string(),
-        (By::Stream, NOWHERE) => "(no stream in the file)".to_string(),
-        (By::Thread, NOWHERE) => "(no call in the file launched it)".to_string(),
-        (By::Gpu, [gpu, ..]) => format!("GPU {gpu}"),
-        (By::Queue, [gpu, queue, _]) => format!("GPU {gpu} queue {queue}"),
-        (By::Thread, [process, pid, tid]) => format!("{} thread {tid}", of_process(process, pid)),
-        (By::Stream, [process, pid, stream]) => {
+        (RankBy::Rank, NOWHERE) => "(no rank in the file)".to_string(),
+        (RankBy::Stream, NOWHERE) => "(no stream in the file)".to_string(),
+        (RankBy::Thread, NOWHERE) => "(no call in the file launched it)".to_string(),
+        (RankBy::Gpu, [gpu, ..]) => format!("GPU {gpu}"),
+        (RankBy::Queue, [gpu, queue, _]) => format!("GPU {gpu} queue {queue}"),
+        (RankBy::Thread, [process, pid, tid]) => format!("{} thread {tid}", of_process(process, pid)),
+        (RankBy::Stream, [process, pid, stream]) => {
             format!("{} stream {}", of_process(process, pid), text(stream))
         }
-        (By::Rank, [rank, ..]) => format!("rank {}", text(rank)),
+        (RankBy::Rank, [rank, ..]) => format!("rank {}", text(rank)),
         (_, [session, ..]) => format!("session {session}"),
     };
     places.iter().map(label).collect()

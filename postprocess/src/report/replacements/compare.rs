@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::collect::Build;
-use super::interval::{Interval, LEAST, Series, Side, interval, median};
+use super::interval::{LEAST, Series, Side, SpeedupInterval, interval, median};
 use super::sample::SampledDispatch;
 
 /// Which build is faster, as far as the times show.
@@ -52,7 +52,7 @@ impl Serialize for BuildVerdict {
 pub(super) struct Compared {
     /// Median of the baseline over that of the build; none where one of them is 0.
     pub(super) speedup: Option<f64>,
-    pub(super) interval: Option<Interval>,
+    pub(super) interval: Option<SpeedupInterval>,
     /// The two ran by turns.
     pub(super) by_turns: bool,
     pub(super) verdict: BuildVerdict,
@@ -68,7 +68,7 @@ impl Compared {
 }
 
 /// Of two builds that ran by turns each ran in this many stretches at least.
-const STRETCHES: u64 = 5;
+const LEAST_TURNS: u64 = 5;
 
 /// Shares of calls that differ by more are told, in percent.
 const SHARE: f64 = 10.0;
@@ -81,7 +81,7 @@ const GAP: (f64, f64) = (2.0, 10_000.0);
 pub(super) fn compare(base: &Build, other: &Build, same_run: bool) -> Compared {
     let speedup = (base.median_ns > 0.0 && other.median_ns > 0.0).then(|| base.median_ns / other.median_ns);
     let together = together(&base.taken, &other.taken);
-    let by_turns = same_run && stretches(&together).iter().all(|stretches| *stretches >= STRETCHES);
+    let by_turns = same_run && turns(&together).iter().all(|turns| *turns >= LEAST_TURNS);
     let series = if by_turns {
         vec![together.clone()]
     } else {
@@ -89,9 +89,8 @@ pub(super) fn compare(base: &Build, other: &Build, same_run: bool) -> Compared {
     };
     let of_sample = medians(&base.taken) / medians(&other.taken);
     // What is known of all calls stands in the middle of what the sample tells.
-    let interval = interval(&series).zip(speedup).map(|(Interval { low, high }, speedup)| Interval {
-        low: low * speedup / of_sample,
-        high: high * speedup / of_sample,
+    let interval = interval(&series).zip(speedup).map(|(SpeedupInterval { low, high }, speedup)| {
+        SpeedupInterval { low: low * speedup / of_sample, high: high * speedup / of_sample }
     });
     let verdict = match (speedup, interval) {
         (None, _) => BuildVerdict::TooShort,
@@ -131,7 +130,7 @@ fn together(base: &[SampledDispatch], other: &[SampledDispatch]) -> Series {
 }
 
 /// How often each of the two began, one being over.
-fn stretches(series: &Series) -> [u64; 2] {
+fn turns(series: &Series) -> [u64; 2] {
     let mut found = [0, 0];
     let mut last = None;
     for (side, _) in series {
@@ -145,7 +144,7 @@ fn stretches(series: &Series) -> [u64; 2] {
 
 /// What is to be said of two that did not run by turns.
 fn phases(base: &Build, together: &Series) -> Vec<String> {
-    let order = match (together.first(), stretches(together)) {
+    let order = match (together.first(), turns(together)) {
         (Some((Side::Base, _)), [1, 1]) => "the baseline ran first, this one after it",
         (Some((Side::Other, _)), [1, 1]) => "this one ran first, the baseline after it",
         _ => "they hardly ran by turns",

@@ -37,13 +37,13 @@ pub(super) type Series = Vec<(Side, u64)>;
 
 /// What the ratio of the medians, base over other, is between.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Interval {
+pub(super) struct SpeedupInterval {
     pub(super) low: f64,
     /// Infinite where too many resamples have a median of 0 below the line.
     pub(super) high: f64,
 }
 
-impl Interval {
+impl SpeedupInterval {
     /// Whether it may be that there is no difference.
     pub(super) fn has_one(self) -> bool {
         self.low <= 1.0 && self.high >= 1.0
@@ -62,7 +62,7 @@ pub(super) fn median(sorted: &[u64]) -> f64 {
 
 /// The interval. The times are one series where the two ran by turns, else a series each. None where one of them has fewer than
 /// [`LEAST`], or a median of 0.
-pub(super) fn interval(series: &[Series]) -> Option<Interval> {
+pub(super) fn interval(series: &[Series]) -> Option<SpeedupInterval> {
     let mut drawing = Drawing::of(series);
     if drawing.sorted.iter().any(|side| side.len() < LEAST) || drawing.medians.contains(&0.0) {
         return None;
@@ -72,7 +72,7 @@ pub(super) fn interval(series: &[Series]) -> Option<Interval> {
     ratios.sort_unstable_by(f64::total_cmp);
     let (ratio, wider) = (drawing.medians[0] / drawing.medians[1], drawing.widening());
     let widened = |edge: f64| ratio * (edge / ratio).powf(wider);
-    Some(Interval { low: widened(ratios[TAIL]), high: widened(ratios[RESAMPLES - 1 - TAIL]) })
+    Some(SpeedupInterval { low: widened(ratios[TAIL]), high: widened(ratios[RESAMPLES - 1 - TAIL]) })
 }
 
 /// Series that are drawn from again and again. A resample is how often each time is in it.
@@ -354,7 +354,7 @@ mod tests {
     fn the_ratio_itself_is_inside_in_most_cases() {
         let made = Made { faster: 1.3, ..ALIKE };
         let mut random = Rng::with_seed(3);
-        let inside = |interval: Interval| (interval.low..=interval.high).contains(&1.3);
+        let inside = |interval: SpeedupInterval| (interval.low..=interval.high).contains(&1.3);
         let found = (0..500).filter(|_| inside(interval(&made.series(&mut random)).unwrap())).count();
         assert!((460..=492).contains(&found), "{found} of 500");
     }
@@ -369,11 +369,11 @@ mod tests {
     #[test]
     fn what_is_known_exactly_is_said_exactly() {
         let one = |value: u64| vec![value; 20];
-        let exact = Some(Interval { low: 1.5, high: 1.5 });
+        let exact = Some(SpeedupInterval { low: 1.5, high: 1.5 });
         assert_eq!(interval(&turns(&one(1500), &one(1000))), exact);
         assert_eq!(interval(&[turns(&one(1500), &one(1000)), turns(&one(1500), &one(1000))].concat()), exact);
         let huge = one(1 << 61);
-        assert_eq!(interval(&turns(&huge, &huge)), Some(Interval { low: 1.0, high: 1.0 }));
+        assert_eq!(interval(&turns(&huge, &huge)), Some(SpeedupInterval { low: 1.0, high: 1.0 }));
     }
 
     #[test]

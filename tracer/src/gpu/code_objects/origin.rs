@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 /// A place, and how many bytes are there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Origin {
+pub(crate) struct CodeLocation {
     place: FilePlace,
     size: u64,
 }
@@ -27,9 +27,9 @@ enum FilePlace {
 /// All that ROCr encodes in its own (amd_hsa_loader.cpp, EncodePathname).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-impl Origin {
+impl CodeLocation {
     /// Of bytes in memory: they may be a file's, which a library was loaded from or which somebody has mapped.
-    pub(crate) fn of_memory(bytes: &[u8]) -> Origin {
+    pub(crate) fn of_memory(bytes: &[u8]) -> CodeLocation {
         let (start, size) = (bytes.as_ptr() as u64, bytes.len() as u64);
         let maps = fs::read("/proc/self/maps").unwrap_or_default();
         let file = mapped(&maps, start..start + size).filter(|(path, _)| path.is_file());
@@ -37,18 +37,18 @@ impl Origin {
             Some((path, offset)) => FilePlace::File(path, offset),
             None => FilePlace::Memory(std::process::id(), start),
         };
-        Origin { place, size }
+        CodeLocation { place, size }
     }
 
     /// Of an open file's bytes, all `size` of them. One without a name has the one that the kernel shows: `/memfd:code (deleted)`.
-    pub(crate) fn of_descriptor(file: BorrowedFd<'_>, size: u64) -> Origin {
+    pub(crate) fn of_descriptor(file: BorrowedFd<'_>, size: u64) -> CodeLocation {
         let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
-        Origin::of_file(path, 0, size)
+        CodeLocation::of_file(path, 0, size)
     }
 
     /// Of `size` bytes of a file, from byte `offset` on.
-    pub(crate) fn of_file(path: PathBuf, offset: u64, size: u64) -> Origin {
-        Origin { place: FilePlace::File(path, offset), size }
+    pub(crate) fn of_file(path: PathBuf, offset: u64, size: u64) -> CodeLocation {
+        CodeLocation { place: FilePlace::File(path, offset), size }
     }
 
     /// The file, where there is one.
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn of_this_process() {
-        let here = Origin::of_memory(MAPS);
+        let here = CodeLocation::of_memory(MAPS);
         assert_eq!(
             here.path(),
             Some(std::env::current_exe().unwrap().as_path()),
@@ -195,7 +195,7 @@ mod tests {
             heap.as_ptr() as u64,
             heap.len()
         );
-        assert_eq!(Origin::of_memory(&heap).uri(), expected);
+        assert_eq!(CodeLocation::of_memory(&heap).uri(), expected);
     }
 
     #[test]
@@ -204,11 +204,11 @@ mod tests {
         let path = directory.path().join("a b#~é.co");
         let mut file = fs::File::create(&path).unwrap();
         file.write_all(b"12345").unwrap();
-        let origin = Origin::of_descriptor(file.as_fd(), 5);
+        let origin = CodeLocation::of_descriptor(file.as_fd(), 5);
         let expected = format!("file://{}/a%20b%23~%C3%A9.co#offset=0&size=5", directory.path().display());
         assert_eq!((origin.uri(), origin.path()), (expected, Some(path.as_path())));
         fs::remove_file(&path).unwrap();
-        let gone = Origin::of_descriptor(file.as_fd(), 5).uri();
+        let gone = CodeLocation::of_descriptor(file.as_fd(), 5).uri();
         assert!(gone.ends_with("/a%20b%23~%C3%A9.co%20%28deleted%29#offset=0&size=5"), "{gone}");
     }
 }

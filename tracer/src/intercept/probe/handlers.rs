@@ -79,20 +79,20 @@ enum LinkState {
 
 /// The socket, and the file for bytes.
 struct Conversation {
-    stream: KeptFile,
-    memory: KeptFile,
+    stream: CheckedFile,
+    memory: CheckedFile,
 }
 
 /// A file that stays open. A program may close all descriptors that it finds, and open others of the same numbers.
-struct KeptFile {
+struct CheckedFile {
     file: Option<File>,
     id: (u64, u64),
 }
 
-impl KeptFile {
-    fn new(file: File) -> io::Result<KeptFile> {
+impl CheckedFile {
+    fn new(file: File) -> io::Result<CheckedFile> {
         let found = file.metadata()?;
-        Ok(KeptFile { id: (found.dev(), found.ino()), file: Some(file) })
+        Ok(CheckedFile { id: (found.dev(), found.ino()), file: Some(file) })
     }
 
     fn get(&self) -> io::Result<&File> {
@@ -105,7 +105,7 @@ impl KeptFile {
     }
 }
 
-impl Drop for KeptFile {
+impl Drop for CheckedFile {
     fn drop(&mut self) {
         if self.get().is_err()
             && let Some(file) = self.file.take()
@@ -126,8 +126,8 @@ impl Conversation {
         let path = socket.with_extension(process.to_string());
         let mut options = File::options();
         let memory = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        let conversation = KeptFile::new(File::from(OwnedFd::from(stream)))
-            .and_then(|stream| Ok(Conversation { stream, memory: KeptFile::new(memory)? }));
+        let conversation = CheckedFile::new(File::from(OwnedFd::from(stream)))
+            .and_then(|stream| Ok(Conversation { stream, memory: CheckedFile::new(memory)? }));
         let hello = Request::Hello { process, memory: path.to_string_lossy().into_owned() };
         let greeted = conversation.and_then(|conversation| {
             let reply = conversation.ask(&hello)?;

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_counted_and_the_first_is_told() {
+    fn differences_are_counted_and_the_first_is_named() {
         let before = bytes(&[1.0, 2.0, 3.0, 4.0]);
         let (original, candidate) = (bytes(&[1.0, 5.0, 6.0, 7.0]), bytes(&[1.0, 5.0, 6.5, 4.0]));
         let mut found = ComparedBuffer::default();

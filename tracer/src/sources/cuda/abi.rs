@@ -3,9 +3,9 @@
 use std::ffi::{c_char, c_int, c_void};
 
 /// CUptiResult.
-pub(super) type Status = c_int;
+pub(super) type CuptiStatus = c_int;
 
-/// Values of a [`Status`] that mean something here.
+/// Values of a [`CuptiStatus`] that mean something here.
 pub(super) mod status {
     use std::ffi::c_int;
 
@@ -55,24 +55,30 @@ pub(super) type BufferCompleted = unsafe extern "C-unwind" fn(*mut c_void, u32, 
 /// CUpti_TimestampCallbackFunc.
 pub(super) type Timestamp = extern "C-unwind" fn() -> u64;
 
-pub(super) type GetVersion = unsafe extern "C-unwind" fn(*mut u32) -> Status;
-pub(super) type Subscribe = unsafe extern "C-unwind" fn(*mut *mut c_void, Callback, *mut c_void) -> Status;
-pub(super) type SubscribeV2 =
-    unsafe extern "C-unwind" fn(*mut *mut c_void, Callback, *mut c_void, *mut SubscriberParameters) -> Status;
-pub(super) type Unsubscribe = unsafe extern "C-unwind" fn(*mut c_void) -> Status;
-pub(super) type EnableCallback = unsafe extern "C-unwind" fn(u32, *mut c_void, u32, u32) -> Status;
-pub(super) type GetCallbackName = unsafe extern "C-unwind" fn(u32, u32, *mut *const c_char) -> Status;
-pub(super) type SetAttribute = unsafe extern "C-unwind" fn(u32, *mut usize, *mut c_void) -> Status;
-pub(super) type SetThreadIdType = unsafe extern "C-unwind" fn(u32) -> Status;
-pub(super) type RegisterTimestamp = unsafe extern "C-unwind" fn(Timestamp) -> Status;
-pub(super) type RegisterCallbacks = unsafe extern "C-unwind" fn(BufferRequested, BufferCompleted) -> Status;
-pub(super) type SwitchKind = unsafe extern "C-unwind" fn(u32) -> Status;
-pub(super) type EnableApi = unsafe extern "C-unwind" fn(u32, u8) -> Status;
-pub(super) type FlushAll = unsafe extern "C-unwind" fn(u32) -> Status;
-pub(super) type NextRecord = unsafe extern "C-unwind" fn(*mut u8, usize, *mut *mut u8) -> Status;
-pub(super) type Dropped = unsafe extern "C-unwind" fn(*mut c_void, u32, *mut usize) -> Status;
-pub(super) type Finalize = unsafe extern "C-unwind" fn() -> Status;
-pub(super) type ResultString = unsafe extern "C-unwind" fn(Status, *mut *const c_char) -> Status;
+pub(super) type GetVersion = unsafe extern "C-unwind" fn(*mut u32) -> CuptiStatus;
+pub(super) type Subscribe =
+    unsafe extern "C-unwind" fn(*mut *mut c_void, Callback, *mut c_void) -> CuptiStatus;
+pub(super) type SubscribeV2 = unsafe extern "C-unwind" fn(
+    *mut *mut c_void,
+    Callback,
+    *mut c_void,
+    *mut SubscriberParameters,
+) -> CuptiStatus;
+pub(super) type Unsubscribe = unsafe extern "C-unwind" fn(*mut c_void) -> CuptiStatus;
+pub(super) type EnableCallback = unsafe extern "C-unwind" fn(u32, *mut c_void, u32, u32) -> CuptiStatus;
+pub(super) type GetCallbackName = unsafe extern "C-unwind" fn(u32, u32, *mut *const c_char) -> CuptiStatus;
+pub(super) type SetAttribute = unsafe extern "C-unwind" fn(u32, *mut usize, *mut c_void) -> CuptiStatus;
+pub(super) type SetThreadIdType = unsafe extern "C-unwind" fn(u32) -> CuptiStatus;
+pub(super) type RegisterTimestamp = unsafe extern "C-unwind" fn(Timestamp) -> CuptiStatus;
+pub(super) type RegisterCallbacks =
+    unsafe extern "C-unwind" fn(BufferRequested, BufferCompleted) -> CuptiStatus;
+pub(super) type SwitchKind = unsafe extern "C-unwind" fn(u32) -> CuptiStatus;
+pub(super) type EnableApi = unsafe extern "C-unwind" fn(u32, u8) -> CuptiStatus;
+pub(super) type FlushAll = unsafe extern "C-unwind" fn(u32) -> CuptiStatus;
+pub(super) type NextRecord = unsafe extern "C-unwind" fn(*mut u8, usize, *mut *mut u8) -> CuptiStatus;
+pub(super) type Dropped = unsafe extern "C-unwind" fn(*mut c_void, u32, *mut usize) -> CuptiStatus;
+pub(super) type Finalize = unsafe extern "C-unwind" fn() -> CuptiStatus;
+pub(super) type ResultString = unsafe extern "C-unwind" fn(CuptiStatus, *mut *const c_char) -> CuptiStatus;
 
 /// CUpti_CallbackDomain of the driver's functions, and of the runtime's.
 pub(super) const DOMAINS: [u32; 2] = [1, 2];

@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use super::abi::{self, SubscriberParameters, kind, status};
 use super::buffers::{self, Buffers};
 use super::functions::Functions;
 use super::library::{Cupti, Driver};
+use super::state::{self, Event};
 use super::{callback, collector, config, yielding};
 use crate::guard::guard;
 
@@ -51,24 +52,14 @@ static ATTACHED: AtomicPtr<Attachment> = AtomicPtr::new(ptr::null_mut());
 /// Held while that changes.
 static CHANGES: Mutex<()> = Mutex::new(());
 static FOUND: Mutex<Option<&'static Found>> = Mutex::new(None);
-static EVER: AtomicBool = AtomicBool::new(false);
 /// Why CUPTI could not be used when that was last tried.
 static REFUSED: Mutex<Option<String>> = Mutex::new(None);
-/// CUPTI was left to another profiler, until recording is started again.
-static LEFT: AtomicBool = AtomicBool::new(false);
-/// The process ends: nothing is attached any more.
-static OVER: AtomicBool = AtomicBool::new(false);
 
 /// CUPTI, where this process has it now.
 pub(super) fn current() -> Option<&'static Attachment> {
     // SAFETY: null or a leaked box.
     let attached = unsafe { ATTACHED.load(Ordering::Acquire).as_ref() }?;
     (attached.pid == std::process::id()).then_some(attached)
-}
-
-/// Whether this process or the one that it was forked from has had it.
-pub(super) fn was_ever() -> bool {
-    EVER.load(Ordering::Relaxed)
 }
 
 /// Why not, where it was tried.
@@ -87,33 +78,18 @@ pub(super) fn functions() -> Option<&'static Functions> {
     Some((*lock_within(&FOUND, PATIENCE)?)?.functions)
 }
 
-/// The process ends.
-pub(super) fn end() {
-    OVER.store(true, Ordering::Relaxed);
-}
-
 /// Another profiler asks for CUPTI: the collecting thread gives it back.
 pub(super) fn leave_to_another() {
-    if !LEFT.swap(true, Ordering::Relaxed) {
+    if state::apply(Event::AskedFor) {
         log::problem(
             "another profiler takes CUPTI (RPDT_CUPTI_YIELD): kernels and copies are not recorded until rpdstart() is called next",
         );
     }
 }
 
-/// Whether that is so.
-pub(super) fn is_left() -> bool {
-    LEFT.load(Ordering::Relaxed)
-}
-
-/// Recording is started: whoever had CUPTI may have given it back.
-pub(super) fn try_again() {
-    LEFT.store(false, Ordering::Relaxed);
-}
-
 /// Attaches, if recording is on and it has not been done. `is_starting`: the driver is inside cuInit, and must not be asked for GPUs.
 pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
-    if !recorder.switch.is_on() || current().is_some() || is_left() || OVER.load(Ordering::Relaxed) {
+    if !recorder.switch.is_on() || current().is_some() || !state::current().is_free() {
         return;
     }
     let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return };
@@ -122,7 +98,7 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
     }
     match attach(recorder, is_starting) {
         Ok(true) => {
-            EVER.store(true, Ordering::Relaxed);
+            state::apply(Event::Attached);
             *lock(&REFUSED) = None;
         }
         Ok(false) => {}
@@ -253,7 +229,7 @@ fn holder(cupti: &Cupti) -> String {
 
 /// What is to be recorded, and how.
 fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
-    let checked = |what: &str, told: abi::Status| match told {
+    let checked = |what: &str, answer: abi::CuptiStatus| match answer {
         status::SUCCESS => Ok(()),
         other => Err(format!("{what}: {}", cupti.meaning(other))),
     };
@@ -284,14 +260,14 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
     unsafe { (cupti.dropped)(ptr::null_mut(), 0, &raw mut dropped) };
     let domains = functions.recorded().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
     // CUPTI 13.0 takes single functions only until it was finalized for the first time.
-    let single = cupti.enable_api.filter(|_| !was_ever());
+    let single = cupti.enable_api.filter(|_| !state::current().was_used());
     for (place, (numbers, all)) in domains.enumerate() {
         let enable = |enable: abi::EnableApi| {
             // SAFETY: numbers that CUPTI itself has names for.
             numbers.iter().all(|cbid| unsafe { enable(*cbid, 1) } == status::SUCCESS)
         };
-        let is_told = numbers.is_empty() || single.is_some_and(|single| enable(single[place]));
-        if !is_told {
+        let is_enabled = numbers.is_empty() || single.is_some_and(|single| enable(single[place]));
+        if !is_enabled {
             // SAFETY: any kind may be asked for.
             checked("cuptiActivityEnable", unsafe { (cupti.enable)(all) })?;
         }
@@ -303,7 +279,7 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
 pub(super) fn detach(recorder: &'static Recorder, attachment: &'static Attachment) -> bool {
     let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return false };
     // It was started again meanwhile.
-    if recorder.switch.is_on() && !is_left() {
+    if recorder.switch.is_on() && !state::current().is_left() {
         return false;
     }
     give_up(attachment);

@@ -18,6 +18,7 @@ use super::buffers::Filled;
 use super::decode::Decoder;
 use super::device;
 use super::record;
+use super::state::{self, Event};
 
 /// How often CUPTI is asked.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -97,7 +98,7 @@ pub(super) fn collect(deadline: Duration) {
 /// The process ends: has all recorded that CUPTI will ever have, as long as there is progress and RPDT_EXIT_MS is not over.
 pub(super) fn finish() {
     let (Some(_), Some(recorder)) = (attach::current(), recorder::get()) else { return };
-    attach::end();
+    state::apply(Event::ProcessEnds);
     ask(recorder.config.exit_wait, true);
 }
 
@@ -169,7 +170,7 @@ fn run(recorder: &'static Recorder, attachment: &'static Attachment) {
             off_since = is_off.then_some(since);
             let waits_for_kernels = decoder.outstanding > 0 && since.elapsed() < PAUSE + LAST_KERNELS;
             let is_over = is_off && since.elapsed() >= PAUSE && !waits_for_kernels;
-            let goes = !task.is_last && (is_over || attach::is_left());
+            let goes = !task.is_last && (is_over || state::current().is_left());
             flush(recorder, attachment, &mut decoder, task.is_last || goes);
             flushed = Instant::now();
             done = task.asked;
@@ -196,8 +197,8 @@ fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Dec
     unsafe { (attachment.cupti.flush_all)(flag) };
     let mut dropped = 0;
     // SAFETY: the buffers of the whole process, and a place for the number, which begins anew.
-    let told = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
-    if told == status::SUCCESS && dropped > 0 {
+    let answer = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
+    if answer == status::SUCCESS && dropped > 0 {
         recorder.counters.lose(Cause::CuptiFull, dropped as u64);
     }
     read(attachment, decoder);

@@ -8,7 +8,7 @@ use super::functions::Function;
 use super::record::Detail;
 
 /// How many flushes it is kept for, if no record of its call comes.
-const KEPT: u32 = 16;
+const MOST_FLUSHES: u32 = 16;
 
 /// First byte of what is kept: what follows.
 const ARGUMENTS: u8 = 1;
@@ -118,8 +118,8 @@ impl Details {
     pub(super) fn flushed(&mut self) {
         self.flushes += 1;
         let now = self.flushes;
-        if now.is_multiple_of(KEPT) {
-            self.waiting.retain(|_, (came, _)| *came + KEPT > now);
+        if now.is_multiple_of(MOST_FLUSHES) {
+            self.waiting.retain(|_, (came, _)| *came + MOST_FLUSHES > now);
         }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
         details.add(7, Behind::detail(&detail));
         details.add(8, Behind::detail(&detail));
         assert!(details.take(7).is_some() && details.take(7).is_none());
-        (0..2 * KEPT).for_each(|_| details.flushed());
+        (0..2 * MOST_FLUSHES).for_each(|_| details.flushed());
         assert!(details.take(8).is_none());
     }
 }

@@ -120,8 +120,8 @@ pub(super) fn index(is_driver: bool, cbid: u32) -> u16 {
 fn name(cupti: &Cupti, domain: u32, cbid: u32) -> Option<&'static str> {
     let mut name = ptr::null();
     // SAFETY: a place for a text; any number may be asked for.
-    let told = unsafe { (cupti.callback_name)(domain, cbid, &raw mut name) };
-    if told != status::SUCCESS {
+    let answer = unsafe { (cupti.callback_name)(domain, cbid, &raw mut name) };
+    if answer != status::SUCCESS {
         return None;
     }
     // SAFETY: a literal of CUPTI's, which is never unloaded.

@@ -138,12 +138,12 @@ impl Cupti {
     }
 
     /// What a status means, in CUPTI's word and number.
-    pub(super) fn meaning(&self, status: abi::Status) -> String {
+    pub(super) fn meaning(&self, status: abi::CuptiStatus) -> String {
         let mut text = ptr::null();
         // SAFETY: a place for a text, which is a literal of CUPTI's.
         let text = unsafe {
-            let told = (self.result_string)(status, &raw mut text);
-            if told == status::SUCCESS && !text.is_null() { CStr::from_ptr(text) } else { c"unknown error" }
+            let answer = (self.result_string)(status, &raw mut text);
+            if answer == status::SUCCESS && !text.is_null() { CStr::from_ptr(text) } else { c"unknown error" }
         };
         format!("{} ({status})", text.to_string_lossy())
     }
@@ -263,8 +263,8 @@ impl Driver {
     pub(super) fn version(&self) -> u32 {
         let mut version = 0;
         // SAFETY: a place for the number.
-        let told = unsafe { (self.version)(&raw mut version) };
-        if told == 0 { version.max(0) as u32 } else { 0 }
+        let answer = unsafe { (self.version)(&raw mut version) };
+        if answer == 0 { version.max(0) as u32 } else { 0 }
     }
 
     /// Whether cuInit has been called: the driver refuses to count before it.
@@ -292,8 +292,8 @@ impl Driver {
         let text = |ask: abi::DeviceText| {
             let mut text = [0u8; 256];
             // SAFETY: room for as many bytes as is said.
-            let told = unsafe { ask(text.as_mut_ptr().cast(), text.len() as c_int, device) };
-            let text = CStr::from_bytes_until_nul(&text).ok().filter(|_| told == 0);
+            let answer = unsafe { ask(text.as_mut_ptr().cast(), text.len() as c_int, device) };
+            let text = CStr::from_bytes_until_nul(&text).ok().filter(|_| answer == 0);
             text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
         };
         let number = |what: c_int| {

@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use rpd_codeobject::CodeObject;
 use rpd_preload::lock::lock;
 
-use crate::gpu::code_objects::origin::Origin;
+use crate::gpu::code_objects::origin::CodeLocation;
 use crate::gpu::code_objects::{self, CodeNumber};
 
 /// Mangled names of kernels, and what they came in.
@@ -22,7 +22,7 @@ pub(super) fn are_saved() -> bool {
 /// The program has loaded one, whose bytes are there for the moment.
 pub(super) fn loaded(cubin: &[u8]) {
     let Ok(object) = CodeObject::parse(cubin) else { return };
-    let origin = Origin::of_memory(cubin);
+    let origin = CodeLocation::of_memory(cubin);
     let Some(number) = code_objects::loaded(cubin, &origin, object.target.processor) else { return };
     let mut kernels = lock(&KERNELS);
     kernels.extend(object.kernels.into_iter().map(|kernel| (kernel.name, number)));

@@ -6,11 +6,12 @@
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-use super::abi::{Status, SubscriberParameters, status};
+use rpd_preload::got::{self, GotEntry};
+
+use super::abi::{CuptiStatus, SubscriberParameters, status};
 use super::library::Cupti;
 use super::{attach, collector, config};
 use crate::guard::guard;
-use crate::process::got::{self, GotEntry};
 
 /// How long the other profiler may be held up until all that CUPTI has is recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -53,7 +54,7 @@ unsafe extern "C-unwind" fn subscribe(
     subscriber: *mut *mut c_void,
     callback: super::abi::Callback,
     data: *mut c_void,
-) -> Status {
+) -> CuptiStatus {
     guard((), step_aside);
     match attach::found() {
         // SAFETY: the function that the program has called, with what it has passed.
@@ -68,7 +69,7 @@ unsafe extern "C-unwind" fn subscribe_v2(
     callback: super::abi::Callback,
     data: *mut c_void,
     parameters: *mut SubscriberParameters,
-) -> Status {
+) -> CuptiStatus {
     guard((), step_aside);
     match attach::found().and_then(|(_, cupti)| cupti.subscribe_v2) {
         // SAFETY: the function that the program has called, with what it has passed.

@@ -9,7 +9,7 @@ use std::ptr;
 
 use rpd_preload::memory::{self, Copied};
 
-use super::description::{Api, Class, Field, RowKind, Structure};
+use super::description::{Api, ArgumentField, FieldClass, RowKind, Structure};
 
 /// Bytes kept of one call at most.
 pub(super) const MOST: usize = 768;
@@ -41,7 +41,7 @@ pub(super) unsafe fn keep(api: &Api, data: *const u8, call: CallState, into: &mu
         let to = &mut into[end..];
         // SAFETY: the offset is that of this argument in HIP's own structure.
         let at = unsafe { data.add(field.offset) };
-        if field.class == Class::Text {
+        if field.class == FieldClass::Text {
             // SAFETY: as above, a pointer.
             let text = unsafe { at.cast::<*const c_char>().read_unaligned() };
             let text = if call == CallState::Open { text } else { ptr::null() };
@@ -49,7 +49,7 @@ pub(super) unsafe fn keep(api: &Api, data: *const u8, call: CallState, into: &mu
             end += unsafe { keep_text(text, to) };
             continue;
         }
-        let structure = matches!(field.class, Class::Structure(_));
+        let structure = matches!(field.class, FieldClass::Structure(_));
         let from = if field.result || structure {
             // SAFETY: as above, a pointer.
             let place = unsafe { at.cast::<u64>().read_unaligned() };
@@ -92,10 +92,10 @@ unsafe fn keep_text(text: *const c_char, to: &mut [u8]) -> usize {
 }
 
 /// Bytes kept of `field`; of a text its length's.
-fn stored_size(field: &Field) -> usize {
+fn stored_size(field: &ArgumentField) -> usize {
     match field.class {
-        Class::Opaque => 0,
-        Class::Text => 2,
+        FieldClass::Opaque => 0,
+        FieldClass::Text => 2,
         _ => field.size,
     }
 }
@@ -113,11 +113,11 @@ impl<'a> Arguments<'a> {
     }
 
     /// Each argument with its bytes.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (&'a Field, &'a [u8])> + use<'a> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&'a ArgumentField, &'a [u8])> + use<'a> {
         let mut rest = self.bytes;
         self.api.fields.iter().map_while(move |field| {
             let mut size = stored_size(field);
-            if field.class == Class::Text {
+            if field.class == FieldClass::Text {
                 size += usize::from(u16::from_le_bytes(rest.get(..2)?.try_into().ok()?));
             }
             let (bytes, behind) = rest.split_at_checked(size)?;
@@ -139,10 +139,10 @@ impl<'a> Arguments<'a> {
         let mut text = String::new();
         for (field, bytes) in self.each() {
             let launch_arguments = self.api.row == RowKind::Kernel && is_argument_list(field.name);
-            if field.class == Class::Opaque || in_row && field.role.is_some() || launch_arguments {
+            if field.class == FieldClass::Opaque || in_row && field.role.is_some() || launch_arguments {
                 continue;
             }
-            if matches!(field.class, Class::Structure(Structure::Launch | Structure::LaunchConfig)) {
+            if matches!(field.class, FieldClass::Structure(Structure::Launch | Structure::LaunchConfig)) {
                 continue;
             }
             let separator = if text.is_empty() { "" } else { " | " };
@@ -172,23 +172,23 @@ fn spaced(api: &str) -> Option<&'static [(&'static str, &'static str)]> {
 }
 
 /// An argument as text.
-struct Shown<'a>(&'a Field, &'a [u8]);
+struct Shown<'a>(&'a ArgumentField, &'a [u8]);
 
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Shown(field, bytes) = *self;
         match field.class {
-            Class::Pointer | Class::Size => write!(to, "{:#x}", unsigned(bytes)),
-            Class::Unsigned => write!(to, "{}", unsigned(bytes)),
-            Class::Signed => write!(to, "{}", signed(bytes)),
-            Class::Float => match bytes.len() {
+            FieldClass::Pointer | FieldClass::Size => write!(to, "{:#x}", unsigned(bytes)),
+            FieldClass::Unsigned => write!(to, "{}", unsigned(bytes)),
+            FieldClass::Signed => write!(to, "{}", signed(bytes)),
+            FieldClass::Float => match bytes.len() {
                 4 => write!(to, "{}", f32::from_bits(unsigned(bytes) as u32)),
                 _ => write!(to, "{}", f64::from_bits(unsigned(bytes))),
             },
-            Class::Dim3 => list(to, bytes.chunks(4)),
-            Class::Extent => list(to, bytes.chunks(8)),
-            Class::Text => to.write_str(&String::from_utf8_lossy(bytes.get(2..).unwrap_or_default())),
-            Class::Structure(_) | Class::Opaque => Ok(()),
+            FieldClass::Dim3 => list(to, bytes.chunks(4)),
+            FieldClass::Extent => list(to, bytes.chunks(8)),
+            FieldClass::Text => to.write_str(&String::from_utf8_lossy(bytes.get(2..).unwrap_or_default())),
+            FieldClass::Structure(_) | FieldClass::Opaque => Ok(()),
         }
     }
 }

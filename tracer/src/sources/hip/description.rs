@@ -42,7 +42,7 @@ pub(crate) enum RowKind {
 
 /// What is kept of an argument, and how it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum FieldClass {
     /// A pointer or handle.
     Pointer,
     /// A NUL-terminated text, of which the beginning is kept.
@@ -121,11 +121,11 @@ pub(crate) enum ArgumentRole {
 
 /// One argument.
 #[derive(Debug)]
-pub(crate) struct Field {
+pub(crate) struct ArgumentField {
     /// Its place in hip_api_data_t.
     pub(crate) offset: usize,
     /// What it is; of a place for a result: what the result is.
-    pub(crate) class: Class,
+    pub(crate) class: FieldClass,
     /// It is the address of a place for a result.
     pub(crate) result: bool,
     /// Bytes of the value.
@@ -157,7 +157,7 @@ pub(crate) struct Api {
     /// Where the stream stands, of launches and copies.
     pub(crate) stream: Option<StreamPlace>,
     /// Its arguments in order.
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<ArgumentField>,
 }
 
 impl Api {
@@ -255,16 +255,16 @@ fn api(mut cells: impl Iterator<Item = &'static str>) -> Option<Api> {
         }
         _ => RowKind::None,
     };
-    let fields = cells.map(field).collect::<Option<Vec<Field>>>()?;
+    let fields = cells.map(field).collect::<Option<Vec<ArgumentField>>>()?;
     let stream = fields.iter().find_map(|field| match (field.role, field.class) {
         (Some(ArgumentRole::Stream), _) => Some(StreamPlace::Argument(field.offset)),
-        (_, Class::Structure(Structure::LaunchConfig)) => Some(StreamPlace::Config(field.offset)),
+        (_, FieldClass::Structure(Structure::LaunchConfig)) => Some(StreamPlace::Config(field.offset)),
         _ => None,
     });
     Some(Api { name, since, row, stream, fields })
 }
 
-fn field(text: &'static str) -> Option<Field> {
+fn field(text: &'static str) -> Option<ArgumentField> {
     let mut parts = text.split(':');
     let (offset, class, size, name) =
         (parts.next()?.parse().ok()?, parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
@@ -273,26 +273,26 @@ fn field(text: &'static str) -> Option<Field> {
         None => (false, class),
     };
     let class = match class {
-        "p" => Class::Pointer,
-        "s" => Class::Text,
-        "z" => Class::Size,
-        "i" => Class::Signed,
-        "u" => Class::Unsigned,
-        "f" => Class::Float,
-        "d" => Class::Dim3,
-        "t" => Class::Extent,
-        "mhipMemcpy3DParms" => Class::Structure(Structure::Copy3D),
-        "mhip_Memcpy2D" => Class::Structure(Structure::DriverCopy2D),
-        "mHIP_MEMCPY3D" => Class::Structure(Structure::DriverCopy3D),
-        "mhipLaunchConfig_t" | "mHIP_LAUNCH_CONFIG" => Class::Structure(Structure::LaunchConfig),
-        "mhipLaunchParams" | "mhipKernelNodeParams" => Class::Structure(Structure::Launch),
-        _ => Class::Opaque,
+        "p" => FieldClass::Pointer,
+        "s" => FieldClass::Text,
+        "z" => FieldClass::Size,
+        "i" => FieldClass::Signed,
+        "u" => FieldClass::Unsigned,
+        "f" => FieldClass::Float,
+        "d" => FieldClass::Dim3,
+        "t" => FieldClass::Extent,
+        "mhipMemcpy3DParms" => FieldClass::Structure(Structure::Copy3D),
+        "mhip_Memcpy2D" => FieldClass::Structure(Structure::DriverCopy2D),
+        "mHIP_MEMCPY3D" => FieldClass::Structure(Structure::DriverCopy3D),
+        "mhipLaunchConfig_t" | "mHIP_LAUNCH_CONFIG" => FieldClass::Structure(Structure::LaunchConfig),
+        "mhipLaunchParams" | "mhipKernelNodeParams" => FieldClass::Structure(Structure::Launch),
+        _ => FieldClass::Opaque,
     };
     let role = match parts.next() {
         Some(word) => Some(role(word)?),
         None => None,
     };
-    Some(Field { offset, class, result, size, name, role })
+    Some(ArgumentField { offset, class, result, size, name, role })
 }
 
 fn role(word: &str) -> Option<ArgumentRole> {

@@ -3,7 +3,7 @@
 use rpd_transport::source::{Launch, Transfer};
 
 use super::arguments::{Arguments, unsigned};
-use super::description::{Api, ArgumentRole, Class, RowKind, Structure};
+use super::description::{Api, ArgumentRole, FieldClass, RowKind, Structure};
 
 /// From the arguments kept of a call to `api`, whose row is [`RowKind::Kernel`].
 pub(super) fn launch(api: &Api, bytes: &[u8]) -> Launch {
@@ -60,7 +60,9 @@ pub(super) fn transfer(api: &Api, bytes: &[u8]) -> Option<Transfer> {
             (Some(ArgumentRole::Stream), _) => copy.stream = number,
             (Some(ArgumentRole::DstDevice), _) => copy.dst_device = Some(number as i32),
             (Some(ArgumentRole::SrcDevice), _) => copy.src_device = Some(number as i32),
-            (Some(ArgumentRole::What), Class::Structure(structure)) => look_into(&mut copy, structure, bytes),
+            (Some(ArgumentRole::What), FieldClass::Structure(structure)) => {
+                look_into(&mut copy, structure, bytes)
+            }
             _ => {}
         }
     }

@@ -27,7 +27,7 @@ type KernelNameByHostFunction = unsafe extern "C-unwind" fn(*const c_void, *cons
 const NAMES: [&CStr; 3] = [c"libamdhip64.so.7", c"libamdhip64.so.6", c"libamdhip64.so.5"];
 
 /// See the module. Functions are there for as long as the process: the library is kept.
-pub(super) struct Library {
+pub(super) struct LoadedHip {
     pub(super) register_activity: Option<RegisterActivityCallback>,
     pub(super) register_api: Option<RegisterApiCallback>,
     pub(super) init_commands: Option<InitActivityCallback>,
@@ -42,9 +42,9 @@ pub(super) struct Library {
     kernel_name_by_host_function: KernelNameByHostFunction,
 }
 
-impl Library {
+impl LoadedHip {
     /// The library, where the process has loaded it.
-    pub(super) fn find() -> Option<Library> {
+    pub(super) fn find() -> Option<LoadedHip> {
         if !library::is_loaded("libamdhip64.so") {
             return None;
         }
@@ -52,7 +52,7 @@ impl Library {
         // SAFETY: functions of these names have these types in every HIP version (HIP 5.2 and 6.4 hip_runtime_api.h,
         // hip_intercept.cpp).
         unsafe {
-            Some(Library {
+            Some(LoadedHip {
                 register_activity: hip.function(c"hipRegisterActivityCallback"),
                 register_api: hip.function(c"hipRegisterApiCallback"),
                 init_commands: hip.function(c"hipInitActivityCallback"),
@@ -127,13 +127,13 @@ pub(super) fn came_first() -> bool {
 }
 
 /// Functions by HIP's own ids.
-pub(super) fn names(library: &Library) -> impl Iterator<Item = (u32, &'static str)> {
+pub(super) fn names(library: &LoadedHip) -> impl Iterator<Item = (u32, &'static str)> {
     let most = description::get().versions.iter().map(|version| version.last_id).max().unwrap_or(0);
     // Beyond the largest id known: a version with more functions is another one.
     (1..=most + 64).filter_map(|id| Some((id, library.api_name(id)?)))
 }
 
 /// Which version it is, if it is one that the description knows.
-pub(super) fn version(library: &Library) -> Option<&'static HipVersion> {
+pub(super) fn version(library: &LoadedHip) -> Option<&'static HipVersion> {
     description::get().version_of(names(library))
 }

@@ -8,7 +8,7 @@ use rpd_preload::lock::lock_within;
 use rpd_transport::log;
 use rpd_transport::recorder::{self, Recorder};
 
-use super::library::{self, Library, names, version};
+use super::library::{self, LoadedHip, names, version};
 use super::state::{self, Event, HipLibrary, State};
 use super::{activity, config, description, symbols, tracer_callback};
 use crate::gpu::timing;
@@ -41,7 +41,7 @@ fn look() {
         return;
     }
     // Before the lock: it takes the loader's, which a thread may hold that comes here from a library's initialiser.
-    let Some(library) = Library::find() else { return };
+    let Some(library) = LoadedHip::find() else { return };
     // Before the lock as well: the thread that initialises the runtime comes here when that offers its tables.
     let late = late::look();
     if library::has_hsa() && !known::is_offered() && !late {
@@ -65,7 +65,7 @@ pub(super) fn complain_of_hsa_alone() {
     );
 }
 
-fn open(recorder: &'static Recorder, library: Library, late: bool) {
+fn open(recorder: &'static Recorder, library: LoadedHip, late: bool) {
     recorder.in_use();
     let by_symbols = symbols::has_calls(Some(&library));
     let times_commands = timing::by_hip(late);

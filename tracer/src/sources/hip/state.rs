@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use super::description::Api;
-use super::library::Library;
+use super::library::LoadedHip;
 
 /// How calls are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub(super) fn is_by_symbols() -> bool {
 
 /// HIP's library as this process has it. Never freed: callbacks may come at any time.
 pub(super) struct HipLibrary {
-    pub(super) library: Library,
+    pub(super) library: LoadedHip,
     /// By HIP's own id: place in the description, where the function is to be recorded.
     pub(super) apis: Vec<Option<(u16, &'static Api)>>,
     pub(super) version: &'static str,

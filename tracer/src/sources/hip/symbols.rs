@@ -10,7 +10,7 @@ use rpd_transport::recorder;
 
 use super::config::{self, HipCalls};
 use super::library::version;
-use super::library::{self, Library};
+use super::library::{self, LoadedHip};
 use super::state::{self, Event, State};
 use super::wrapper::{OriginalsOf, Wrapper};
 use crate::gpu::timing::{self, Timing};
@@ -25,13 +25,13 @@ pub(crate) fn function(name: &CStr, original: usize) -> usize {
     wrapper.keep(original);
     // HIP may not be initialised yet; this first call is to be recorded all the same.
     if state::current() == State::Unknown {
-        has_calls(Library::find().as_ref());
+        has_calls(LoadedHip::find().as_ref());
     }
     wrapper.address
 }
 
 /// Whether calls of this HIP are recorded here, decided when it is asked first. No call of HSA: it may be being initialised.
-pub(super) fn has_calls(library: Option<&Library>) -> bool {
+pub(super) fn has_calls(library: Option<&LoadedHip>) -> bool {
     if state::current() == State::Unknown {
         // Another thread that asks at the same time finds the same.
         state::apply(Event::SymbolsDecided(is_better(library)));
@@ -42,7 +42,7 @@ pub(super) fn has_calls(library: Option<&Library>) -> bool {
 /// Whether symbols are the better way to observe calls: HIP up to 5.2 times every command while it has callbacks, at the program's cost,
 /// and of versions that nobody knows the callbacks cannot be read. A recorder that comes later than HIP has missed callers who know their
 /// functions.
-fn is_better(library: Option<&Library>) -> bool {
+fn is_better(library: Option<&LoadedHip>) -> bool {
     let is_there = rpd_preload::library::is_loaded("librpd_hip.so");
     match config::get().calls {
         Some(HipCalls::Callbacks) => false,

@@ -18,7 +18,7 @@ use rpd_transport::log;
 use rpd_transport::records::NO_GPU;
 
 use super::state::{self, Hsa, get};
-use crate::gpu::code_objects::{self, CodeNumber, origin::Origin};
+use crate::gpu::code_objects::{self, CodeNumber, origin::CodeLocation};
 use crate::gpu::kernels::{self, Kernel};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
@@ -155,10 +155,12 @@ fn remember(hsa: &Hsa, executable: Executable, agent: Agent, reader: Reader) {
             // SAFETY: the application keeps the bytes until it destroys the reader, and it is using the reader now
             // (hsa_code_object_reader_create_from_memory, HSA 1.2 §2.10.2).
             let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, size) };
-            examine(agent, bytes, || Origin::of_memory(bytes))
+            examine(agent, bytes, || CodeLocation::of_memory(bytes))
         }
         CodeSource::File(file) => match contents(&file) {
-            Ok(bytes) => examine(agent, &bytes, || Origin::of_descriptor(file.as_fd(), bytes.len() as u64)),
+            Ok(bytes) => {
+                examine(agent, &bytes, || CodeLocation::of_descriptor(file.as_fd(), bytes.len() as u64))
+            }
             Err(error) => return log::info(|| format!("a code object file cannot be read again ({error})")),
         },
     };
@@ -168,7 +170,7 @@ fn remember(hsa: &Hsa, executable: Executable, agent: Agent, reader: Reader) {
 }
 
 /// Reads what a code object says of its kernels, and has it saved where that was asked for.
-fn examine(agent: Agent, bytes: &[u8], origin: impl FnOnce() -> Origin) -> LoadedCode {
+fn examine(agent: Agent, bytes: &[u8], origin: impl FnOnce() -> CodeLocation) -> LoadedCode {
     let (mut target, mut kernels) = (String::new(), Vec::new());
     match CodeObject::parse(bytes) {
         Ok(object) => {

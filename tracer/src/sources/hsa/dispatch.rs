@@ -21,7 +21,7 @@ use super::in_flight::{InFlight, TimesFrom};
 use super::queue::{Ends, HwQueue};
 use super::signal;
 use super::state::Hsa;
-use crate::gpu::kernels::{self, Origin};
+use crate::gpu::kernels::{self, KernelOrigin};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
 use crate::intercept;
@@ -142,7 +142,7 @@ impl QueueInterceptor {
                 packet.completion = signal;
                 let (kernel, origin) = self.kernels.find(packet.kernel_object);
                 let mut record = describe(&packet, application, index, queue, kernel);
-                if recorded && origin == Origin::RuntimeCopies && packet.kernarg != 0 {
+                if recorded && origin == KernelOrigin::RuntimeCopies && packet.kernarg != 0 {
                     // SAFETY: the runtime has made the arguments of its own kernel, two addresses at least, and keeps them until it has run.
                     let [src, dst] = unsafe { (packet.kernarg as *const [u64; 2]).read_unaligned() };
                     // SAFETY: the runtime is submitting a packet.
@@ -163,7 +163,7 @@ impl QueueInterceptor {
                 }
                 let cause = queue.reservations.cause(index);
                 (record.correlation, record.stream) = (cause.call, cause.stream);
-                if origin == Origin::Application && cause.launches && self.launched != cause.call {
+                if origin == KernelOrigin::Application && cause.launches && self.launched != cause.call {
                     (record.launch, self.launched) = (1, cause.call);
                 }
                 self.timed.push(InFlight { record, timing, recorded, in_use });

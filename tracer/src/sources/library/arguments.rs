@@ -9,7 +9,7 @@ use std::fmt::Write;
 use rpd_preload::memory::{self, Copied};
 
 use super::communicators::Communicator;
-use super::description::{self, Argument, Class, Function, Library, Place, Scalar};
+use super::description::{self, Argument, ArgumentClass, ArgumentPlace, Function, Library, Scalar};
 use super::trampoline::Saved;
 use crate::call::frame::Frame;
 
@@ -45,9 +45,9 @@ impl Function {
         word(
             kept,
             match argument.place {
-                Place::Integer(register) => register.into(),
-                Place::Float(register) => integers + usize::from(register),
-                Place::Stack(word) => integers + floats + usize::from(word),
+                ArgumentPlace::Integer(register) => register.into(),
+                ArgumentPlace::Float(register) => integers + usize::from(register),
+                ArgumentPlace::Stack(word) => integers + floats + usize::from(word),
             },
         )
     }
@@ -96,24 +96,26 @@ pub(super) unsafe fn keep(
         };
         let address = value(number).unwrap_or(0);
         let count = match argument.class {
-            Class::Result(_) => 1,
-            Class::Results => value(number + 1).map_or(0, |count| u64::from(count as u32)).min(MOST_HANDLES),
-            Class::Numbers(_) => value(number.wrapping_sub(1)).unwrap_or(0).min(MOST_NUMBERS),
-            Class::Scalar(scalar) => {
+            ArgumentClass::Result(_) => 1,
+            ArgumentClass::Results => {
+                value(number + 1).map_or(0, |count| u64::from(count as u32)).min(MOST_HANDLES)
+            }
+            ArgumentClass::Numbers(_) => value(number.wrapping_sub(1)).unwrap_or(0).min(MOST_NUMBERS),
+            ArgumentClass::Scalar(scalar) => {
                 on_host.then(|| parts(scalar, function, &value)).flatten().map_or(0, |(parts, _)| parts)
             }
             _ => continue,
         };
         let size = match argument.class {
-            Class::Result(size) | Class::Numbers(size) => size,
-            Class::Scalar(scalar) => parts(scalar, function, &value).map_or(0, |(_, size)| size),
+            ArgumentClass::Result(size) | ArgumentClass::Numbers(size) => size,
+            ArgumentClass::Scalar(scalar) => parts(scalar, function, &value).map_or(0, |(_, size)| size),
             _ => WORD as u8,
         };
         let count = if address < FIRST_ADDRESS { 0 } else { count };
         // A call that has nothing to do has not looked at its scalars: they may be anywhere.
         let mut scalar = [0; 2 * WORD];
         let from = match argument.class {
-            Class::Scalar(_) if !Frame::of_place(address as *const u8).is_on_own_stack() => {
+            ArgumentClass::Scalar(_) if !Frame::of_place(address as *const u8).is_on_own_stack() => {
                 let bytes = &mut scalar[..count as usize * usize::from(size)];
                 if memory::copy(address as usize, bytes) != Copied::All {
                     room.put(0);
@@ -145,7 +147,7 @@ fn parts(scalar: Scalar, function: &Function, value: &impl Fn(usize) -> Option<u
         Scalar::Complex(size) => return Some((2, size)),
         Scalar::AsArgument(number) => number,
     };
-    let Class::Enumeration(enumeration) = function.arguments.get(number)?.class else { return None };
+    let ArgumentClass::Enumeration(enumeration) = function.arguments.get(number)?.class else { return None };
     let name = description::get().value(enumeration, value(number)? as i32)?;
     let is = |types: &[&str]| types.iter().any(|end| name.ends_with(end));
     match () {
@@ -181,7 +183,10 @@ fn each<'a>(function: &'a Function, kept: &'a [u8]) -> impl Iterator<Item = (&'a
     function.arguments.iter().filter(|argument| !argument.hidden).map_while(move |argument| {
         let value = function.value(argument, kept)?;
         let words = match argument.class {
-            Class::Result(_) | Class::Results | Class::Numbers(_) | Class::Scalar(_) => {
+            ArgumentClass::Result(_)
+            | ArgumentClass::Results
+            | ArgumentClass::Numbers(_)
+            | ArgumentClass::Scalar(_) => {
                 let length = WORD * word(rest, 0).unwrap_or(0) as usize;
                 let (words, behind) =
                     rest.get(WORD..).and_then(|rest| rest.split_at_checked(length)).unwrap_or_default();
@@ -198,7 +203,7 @@ fn each<'a>(function: &'a Function, kept: &'a [u8]) -> impl Iterator<Item = (&'a
 pub(super) fn text(function: &Function, kept: &[u8]) -> String {
     let mut text = String::new();
     for (argument, value, words) in each(function, kept) {
-        if argument.class == Class::Structure {
+        if argument.class == ArgumentClass::Structure {
             continue;
         }
         let separator = if text.is_empty() { "" } else { " | " };
@@ -225,18 +230,20 @@ fn write_enumeration(text: &mut String, enumeration: usize, value: i32) -> std::
 fn write_value(text: &mut String, argument: &Argument, value: u64, words: Words<'_>) -> std::fmt::Result {
     let numbers = || (0..words.len() / WORD).filter_map(|place| word(words, place));
     match &argument.class {
-        Class::Signed(size) => write!(text, "{}", extended(value, *size)),
-        Class::Unsigned(size) => {
+        ArgumentClass::Signed(size) => write!(text, "{}", extended(value, *size)),
+        ArgumentClass::Unsigned(size) => {
             write!(text, "{}", value & (u64::MAX >> (64 - 8 * u32::from(*size).clamp(1, 8))))
         }
-        Class::Float(4) => write!(text, "{}", f32::from_bits(value as u32)),
-        Class::Float(_) => write!(text, "{}", f64::from_bits(value)),
-        Class::Enumeration(enumeration) => write_enumeration(text, *enumeration, value as i32),
-        Class::Numbers(_) if !words.is_empty() => list(text, numbers().map(|number| number.to_string())),
-        Class::Result(_) | Class::Results if !words.is_empty() => {
+        ArgumentClass::Float(4) => write!(text, "{}", f32::from_bits(value as u32)),
+        ArgumentClass::Float(_) => write!(text, "{}", f64::from_bits(value)),
+        ArgumentClass::Enumeration(enumeration) => write_enumeration(text, *enumeration, value as i32),
+        ArgumentClass::Numbers(_) if !words.is_empty() => {
+            list(text, numbers().map(|number| number.to_string()))
+        }
+        ArgumentClass::Result(_) | ArgumentClass::Results if !words.is_empty() => {
             list(text, numbers().map(|handle| format!("{handle:#x}")))
         }
-        Class::Scalar(scalar) if !words.is_empty() => {
+        ArgumentClass::Scalar(scalar) if !words.is_empty() => {
             let is_double = matches!(scalar, Scalar::Real(8) | Scalar::Complex(8));
             let is_float = matches!(scalar, Scalar::Real(4) | Scalar::Complex(4));
             list(
@@ -276,7 +283,7 @@ pub(super) fn made_communicators(function: &Function, kept: &[u8]) -> Vec<Commun
     let ranks = number("nranks").or_else(|| number("ndev")).unwrap_or(0);
     let rank = number("rank").or_else(|| number("myrank"));
     let made = each(function, kept)
-        .find(|(argument, ..)| matches!(argument.class, Class::Result(_) | Class::Results));
+        .find(|(argument, ..)| matches!(argument.class, ArgumentClass::Result(_) | ArgumentClass::Results));
     let Some((_, _, handles)) = made else { return Vec::new() };
     let handle = |place: usize| word(handles, place);
     (0..handles.len() / WORD)

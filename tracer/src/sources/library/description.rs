@@ -68,7 +68,7 @@ libraries! {
 
 /// What an argument is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum ArgumentClass {
     /// A pointer or handle, or a text.
     Pointer,
     /// A signed number of so many bytes.
@@ -104,7 +104,7 @@ pub(super) enum Scalar {
 
 /// Where an argument is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ArgumentPlace {
     /// A general register.
     Integer(u8),
     /// A vector register.
@@ -117,8 +117,8 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct Argument {
     pub(super) name: &'static str,
-    pub(super) class: Class,
-    pub(super) place: Place,
+    pub(super) class: ArgumentClass,
+    pub(super) place: ArgumentPlace,
     /// Not all versions of the library have it: it is not looked at.
     pub(super) hidden: bool,
 }
@@ -209,13 +209,13 @@ fn function(
         let mut parts = cell.trim_start_matches('-').split(':');
         let (class, name, of) = (parts.next()?, parts.next()?, parts.next());
         let (class, place) = match class {
-            "p" | "s" => (Class::Pointer, passed.integer()),
-            "o" => (Class::Result(8), passed.integer()),
-            "o4" => (Class::Result(4), passed.integer()),
-            "a" => (Class::Results, passed.integer()),
-            "n4" => (Class::Numbers(4), passed.integer()),
-            "n8" => (Class::Numbers(8), passed.integer()),
-            "e" => (Class::Enumeration(*numbers.get(of?)?), passed.integer()),
+            "p" | "s" => (ArgumentClass::Pointer, passed.integer()),
+            "o" => (ArgumentClass::Result(8), passed.integer()),
+            "o4" => (ArgumentClass::Result(4), passed.integer()),
+            "a" => (ArgumentClass::Results, passed.integer()),
+            "n4" => (ArgumentClass::Numbers(4), passed.integer()),
+            "n8" => (ArgumentClass::Numbers(8), passed.integer()),
+            "e" => (ArgumentClass::Enumeration(*numbers.get(of?)?), passed.integer()),
             "v" => {
                 let scalar = match of? {
                     "f4" => Scalar::Real(4),
@@ -224,16 +224,20 @@ fn function(
                     "c8" => Scalar::Complex(8),
                     other => Scalar::AsArgument(names.iter().position(|name| *name == other)?),
                 };
-                (Class::Scalar(scalar), passed.integer())
+                (ArgumentClass::Scalar(scalar), passed.integer())
             }
-            "f4" => (Class::Float(4), passed.float(1)),
-            "f8" => (Class::Float(8), passed.float(1)),
-            "z4" => (Class::Structure, passed.float(1)),
-            "z8" => (Class::Structure, passed.float(2)),
-            "x128" => (Class::Structure, passed.stack(16)),
+            "f4" => (ArgumentClass::Float(4), passed.float(1)),
+            "f8" => (ArgumentClass::Float(8), passed.float(1)),
+            "z4" => (ArgumentClass::Structure, passed.float(1)),
+            "z8" => (ArgumentClass::Structure, passed.float(2)),
+            "x128" => (ArgumentClass::Structure, passed.stack(16)),
             _ => {
                 let size = class.get(1..)?.parse().ok()?;
-                let class = if class.starts_with('i') { Class::Signed(size) } else { Class::Unsigned(size) };
+                let class = if class.starts_with('i') {
+                    ArgumentClass::Signed(size)
+                } else {
+                    ArgumentClass::Unsigned(size)
+                };
                 (class, passed.integer())
             }
         };
@@ -261,25 +265,25 @@ struct Passed {
 }
 
 impl Passed {
-    fn integer(&mut self) -> Place {
+    fn integer(&mut self) -> ArgumentPlace {
         if self.integers == INTEGERS {
             return self.stack(1);
         }
         self.integers += 1;
-        Place::Integer(self.integers - 1)
+        ArgumentPlace::Integer(self.integers - 1)
     }
 
-    fn float(&mut self, registers: u8) -> Place {
+    fn float(&mut self, registers: u8) -> ArgumentPlace {
         if self.floats + registers > FLOATS {
             return self.stack(registers.into());
         }
         self.floats += registers;
-        Place::Float(self.floats - registers)
+        ArgumentPlace::Float(self.floats - registers)
     }
 
-    fn stack(&mut self, words: u16) -> Place {
+    fn stack(&mut self, words: u16) -> ArgumentPlace {
         self.words += words;
-        Place::Stack(self.words - words)
+        ArgumentPlace::Stack(self.words - words)
     }
 }
 
@@ -305,14 +309,14 @@ mod tests {
     #[test]
     fn arguments_are_where_the_abi_has_them() {
         let gemm = function("rocblas_sgemm");
-        let places: Vec<Place> = gemm.arguments.iter().map(|argument| argument.place).collect();
-        let stack: Vec<Place> = (0..8).map(Place::Stack).collect();
-        assert_eq!(places[..6], [0, 1, 2, 3, 4, 5].map(Place::Integer));
+        let places: Vec<ArgumentPlace> = gemm.arguments.iter().map(|argument| argument.place).collect();
+        let stack: Vec<ArgumentPlace> = (0..8).map(ArgumentPlace::Stack).collect();
+        assert_eq!(places[..6], [0, 1, 2, 3, 4, 5].map(ArgumentPlace::Integer));
         assert_eq!(places[6..], stack);
-        assert_eq!(gemm.arguments[6].class, Class::Scalar(Scalar::Real(4)));
+        assert_eq!(gemm.arguments[6].class, ArgumentClass::Scalar(Scalar::Real(4)));
         let rank = function("ncclCommInitRankConfig");
-        let places: Vec<Place> = rank.arguments.iter().map(|argument| argument.place).collect();
-        let (memory, integer) = (Place::Stack(0), Place::Integer);
+        let places: Vec<ArgumentPlace> = rank.arguments.iter().map(|argument| argument.place).collect();
+        let (memory, integer) = (ArgumentPlace::Stack(0), ArgumentPlace::Integer);
         assert_eq!(places, [integer(0), integer(1), memory, integer(2), integer(3)]);
         assert_eq!(rank.words, 16);
         let longer = function("rocblas_strmm");

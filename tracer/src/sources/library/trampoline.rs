@@ -39,7 +39,7 @@ const _: () = assert!(size_of::<Saved>() == 256);
 
 /// How a call goes on, in the two registers of a result.
 #[repr(C)]
-struct Way {
+struct Continuation {
     /// The library's own function.
     original: usize,
     /// Words of the stack to copy, -1 where the call is not recorded.
@@ -55,13 +55,13 @@ pub(super) fn address(place: usize, original: usize) -> Option<usize> {
 }
 
 /// A call of function `place` begins. `frame`: where rbp is, above which its return address and its words of the stack lie.
-extern "C-unwind" fn enter(place: usize, frame: *const u64) -> Way {
+extern "C-unwind" fn enter(place: usize, frame: *const u64) -> Continuation {
     let original = ORIGINALS.get(place).map_or(0, |original| original.load(Ordering::Acquire));
     let words = guard(None, || {
         let function = description::get().functions.get(place)?;
         call::enter(place as u16, function, frame).then_some(function.words)
     });
-    Way { original, words: words.map_or(-1, |words| words as isize) }
+    Continuation { original, words: words.map_or(-1, |words| words as isize) }
 }
 
 /// It is about to return.

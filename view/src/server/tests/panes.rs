@@ -204,7 +204,7 @@ fn the_tree_of_calls_is_that_of_the_export() {
 }
 
 #[test]
-fn lanes_are_worked_out_when_they_are_asked_for() {
+fn rows_are_worked_out_when_they_are_asked_for() {
     let tested = worked();
     let labels = |what: &str| -> Vec<(String, String, u64)> {
         let groups = tested.json(&format!("derive?what={what}"));
@@ -328,11 +328,11 @@ fn of_two_traces_each_is_asked_by_its_number() {
         assert_eq!(gaps["report"][0]["longest"][0]["start_ns"], 900 + shift);
         let part = tested.json(&format!("tree?of=cpu&source=1&from={shift}&to={}", shift + 1000));
         assert_eq!(part["command"], "rpd export collapsed --time cpu --in 1001000..1001999 later.rpd");
-        let lanes = tested.json("derive?what=memory");
+        let groups = tested.json("derive?what=memory");
         let keys: Vec<&str> =
-            lanes.as_array().unwrap().iter().map(|group| group["key"].as_str().unwrap()).collect();
+            groups.as_array().unwrap().iter().map(|group| group["key"].as_str().unwrap()).collect();
         assert_eq!(keys, ["p7.0", "b.p7.0"]);
-        let row = &lanes[1]["tracks"][0]["rows"][0];
+        let row = &groups[1]["tracks"][0]["rows"][0];
         let span = tested.json(&format!("span?row={row}&at={}&near=0", 300 + shift));
         assert_eq!((&span["start_ns"], &span["duration_ns"]), (&(200 + shift).into(), &6800.into()));
         assert_eq!(tested.json("event?call=2&source=1")["memory"]["until_ns"], 7000 + shift);

@@ -1,4 +1,4 @@
-//! Functions of ours in place of the program's, where the recorder came too late for the dynamic loader to find them first: by NVTX's
+//! Functions of ours in place of the program's, where this library came too late for the dynamic loader to find them first: by NVTX's
 //! injection or as a tool of the HSA runtime, without LD_PRELOAD.
 //!
 //! What the loaded libraries have bound, or will bind lazily, stands in their global offset tables. Libraries that are loaded later
@@ -11,12 +11,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One function to be replaced.
-pub(crate) struct GotEntry {
-    pub(crate) name: &'static CStr,
+pub struct GotEntry {
+    /// Its name.
+    pub name: &'static CStr,
     /// What the program finds under that name.
-    pub(crate) theirs: usize,
+    pub theirs: usize,
     /// What it is to find.
-    pub(crate) ours: usize,
+    pub ours: usize,
 }
 
 // Elf64_Dyn, Elf64_Rela and Elf64_Sym (System V ABI, x86-64 supplement).
@@ -55,7 +56,7 @@ const JUMP_SLOT: u64 = 7;
 const UNDEFINED: u16 = 0;
 
 /// Puts functions of ours into the tables of all libraries that are loaded.
-pub(crate) fn replace(replacements: &[GotEntry]) {
+pub fn replace(replacements: &[GotEntry]) {
     unsafe extern "C" fn each(module: *mut libc::dl_phdr_info, _: usize, replacements: *mut c_void) -> c_int {
         // SAFETY: what is passed below, and the loader's own description of a library that stays while this runs.
         unsafe {
