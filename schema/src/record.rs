@@ -1,5 +1,5 @@
-//! Rows as SQLite keeps them: a header of types, then the values (SQLite file format §2.1). Images are made of them; `image` says what
-//! that brings.
+//! Rows as SQLite keeps them: a header of types, then the values (SQLite file format §2.1). Images and pages are made of these records;
+//! [`image`](crate::image) and [`leaves`](crate::leaves) say how much time that saves.
 
 use rusqlite::types::ValueRef;
 
