@@ -1,11 +1,11 @@
 //! The memory by which `rpdRemote` and the loader inside a process, `librpd_remote.so`, talk.
 //!
-//! One [`Block`] per process, in a memfd of that process: commands find it under `/proc/PID/fd`, which the kernel opens to the
+//! Each process has one [`Block`], in a memfd of its own. Commands find it under `/proc/PID/fd`, which the kernel opens to the
 //! same user (and root) alone. It needs no directory, goes away with the process however that ends, and is sealed against
 //! shrinking, so that no access to it can fault.
 //!
 //! A command writes one [`Request`] at a time, numbers it, and rings the bell; the loader's thread sleeps on that bell, does what
-//! is asked, leaves an [`AnswerSlot`] under the same number and wakes the command. What is known of the recorder stands in [`SharedStatus`].
+//! is asked, leaves an [`AnswerSlot`] under the same number and wakes the command. [`SharedStatus`] has what is known of the recorder.
 //!
 //! Either side may read what a stranger of the same user wrote: all of it is atomics, every byte pattern is a value, and every
 //! length is checked.

@@ -1,4 +1,4 @@
-//! What the command line asks for, done.
+//! Doing what the command line asks for.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -21,7 +21,8 @@ pub(super) enum Link {
     Never,
 }
 
-/// Calls as one drain saw them: all below `below` have been drained but those that `open` may mean; of the others those of `late`.
+/// Calls as one drain saw them. Calls below `below` have been drained, except those that `open` may mean. Of the calls above, those in `late`
+/// have been drained.
 #[derive(Clone, Debug, Default)]
 struct Drain {
     below: u64,
@@ -35,7 +36,7 @@ impl Drain {
         self.open.iter().any(|open| correlation::may_be(*open, call))
     }
 
-    /// Whether the record of `call` has been drained. Of calls that were beginning this says no.
+    /// Whether the record of `call` has been drained. For calls that were beginning the answer is no.
     fn has_surely(&self, call: u64) -> bool {
         (call < self.below && !self.is_open(call)) || self.late.contains(&call)
     }

@@ -1,7 +1,7 @@
 //! Arguments of launches, copies, fills and allocations, where they are asked for (`args` in RPDT_CUDA_APIS).
 //!
 //! CUPTI's records of calls have none. It calls back where a call returns, and hands over a structure whose fields are the function's
-//! arguments. What of them is kept, and as what, stands in [`FUNCTIONS`], after NVIDIA's headers of 12.0 to 13.5.
+//! arguments. [`FUNCTIONS`] says which of them are kept, and as what, after NVIDIA's headers of 12.0 to 13.5.
 
 use std::ffi::c_void;
 use std::fmt::Write;

@@ -1,8 +1,7 @@
-//! Functions that stand in the place of HIP's own, in a registered table and by symbol interposition: each notes the call and its arguments
-//! where HIP's callbacks would have been given them, and calls the original with what it was called with. Generated from the description
-//! of the API.
+//! Functions in the place of HIP's own, in a registered table and by symbol interposition. Each notes the call and its arguments where HIP's
+//! callbacks would have been given them, and calls the original with the same arguments. They are generated from the description of the API.
 //!
-//! Cost beside that of HIP's callbacks: nothing where a call is not recorded but one look at the switch, and the arguments' way through.
+//! Cost: that of HIP's callbacks. A call that is not recorded costs one look at the switch, and passing the arguments on.
 
 use std::mem::{MaybeUninit, transmute};
 use std::ptr;
