@@ -1,4 +1,4 @@
-//! `rpd run`: a command under madengine's tools, which one recording stands in for.
+//! `rpd run`: a command under madengine's tools. One recording replaces these.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! The calls of each thread as a tree, with the frames of the program that made them and what the GPU did for them: what flame graphs show.
 //!
-//! Calls and markers nest by time, as the callstack pass has them. Of two that overlap without one inside the other, the time in which both
-//! are open is that of the later one, so that each moment of a thread belongs to one stack. The frames of a call (`rocpd_stackframe`) stand
+//! Calls and markers nest by time, as the callstack pass has them. Where two overlap without one inside the other, the time in which both
+//! are open is that of the later one, so that each moment of a thread belongs to one stack. The frames of a call (`rocpd_stackframe`) are
 //! between what is around it and itself; those that a call around it has too are not repeated.
 //!
 //! A tree is walked along a clock: that of the trace, where its widths are CPU time, or one that runs while operations do, thread after

@@ -1,7 +1,7 @@
-//! The texts of a trace, ready to stand in a file of a format.
+//! The texts of a trace, ready for a file of some format.
 //!
 //! Most texts are used in the order in which they were recorded, and most traces have few enough to keep them all. So they are
-//! read once, by a connection of their own while the rows are read that use them. Of a trace with more, the others are asked for one by one.
+//! read once, by a connection of their own while the rows are read that use them. If a trace has more, the others are read one by one.
 
 use std::path::Path;
 

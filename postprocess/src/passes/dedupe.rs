@@ -1,6 +1,6 @@
 //! Each text once: rows that refer to another with the same text refer to the first one, and texts that nothing uses go.
 //!
-//! Other tools' tables may refer to texts and not say so. Their rows are left alone, and so are the texts whose ids stand in
+//! Other tools' tables may refer to texts and not say so. Their rows are left alone, and so are the texts whose ids are in
 //! a column that is named as if it did: at worst a text stays that nothing uses.
 
 use anyhow::Result;

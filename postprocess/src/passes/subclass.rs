@@ -1,8 +1,8 @@
 //! Subclasses: the arguments of certain calls, or of ops of certain types, as columns of a table of their own.
 //!
 //! A subclass N of calls is the table `rocpd_Napi`: `api_ptr_id` and one column per argument key found, of text unless told, with a
-//! view `Napi` that has the columns of `api` in front. Of ops it is `rocpd_Nop`, `op_ptr_id`, `Nop`; their arguments
-//! stand in the description. An argument that a call lacks is the empty text. Of two keys that differ in case only
+//! view `Napi` that has the columns of `api` in front. For ops it is `rocpd_Nop`, `op_ptr_id`, `Nop`; their arguments
+//! are in the description. An argument that a call lacks is the empty text. Where two keys differ in case only,
 //! the first gives its spelling: SQLite does not tell them apart.
 
 use anyhow::{Result, bail};

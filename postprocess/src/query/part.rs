@@ -1,5 +1,5 @@
-//! A part of a trace for queries: in front of each table and view of the file stands a temporary view of the same name, which has what is
-//! in the part alone.
+//! A part of a trace for queries. A temporary view hides each table and view of the file under the same name, and has only what is in the
+//! part.
 //!
 //! Tables have the rows that are calls and operations of the part or refer to such. What refers to neither stays whole: texts, metadata,
 //! sensors.

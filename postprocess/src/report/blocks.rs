@@ -1,5 +1,5 @@
-//! What the kernels executed whose basic blocks were counted (`rpd probe --auto`): how often each block, and so how many instructions of
-//! each kind. What the instructions do and where control goes is told by the code objects that the trace names.
+//! What kernels with counted basic blocks executed (`rpd probe --auto`): how often each block, and so how many instructions of each kind. The
+//! code objects that the trace names say what the instructions do and where control goes.
 //!
 //! - `code`: what a code object says of blocks
 //! - `flow`: how often branches were taken and loops turned

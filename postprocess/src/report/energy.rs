@@ -1,7 +1,7 @@
 //! Joules by kernel, marker, rank and GPU: what a GPU's sensor read, shared out among the operations that ran meanwhile.
 //!
 //! A sensor gives steps: a time, and the energy of it. An energy counter's step lies between two changes of its value; the first of a
-//! recording is left out, since nobody saw where it began. Of a power sensor each reading is a step. Of each step the idle floor is taken
+//! recording is left out, since nobody saw where it began. Each reading of a power sensor is a step. In each step the idle floor is taken
 //! off first: the power of all steps in which the GPU ran nothing. The rest is shared by the operations of the step by the time that they
 //! ran, and in equal parts where several ran at once. So the energy of a GPU is that of its operations and of its idle floor.
 //!

@@ -1,6 +1,6 @@
 //! Ranges of markers as a tree: how often, and how much time of the CPU and the GPU inside of each, with and without those inside it.
 //!
-//! CPU time is that of the thread that pushed the range. Of two ranges that overlap without one inside the other, the time in which both
+//! CPU time is that of the thread that pushed the range. Where two ranges overlap without one inside the other, the time in which both
 //! are open is that of the later one. GPU time belongs to the innermost range that is open on the thread of the launching call when that
 //! call begins. An operation counts with the time in which none ran on its GPU that began before it, so that the GPU times of all ranges
 //! and of what is in none add up to the time in which the GPUs were busy.

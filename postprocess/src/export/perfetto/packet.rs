@@ -1,6 +1,6 @@
 //! Packets of a Perfetto trace, and what they name by numbers.
 //!
-//! Names stand in the trace once for each maker of events, which to Perfetto is a sequence of packets with names of its own.
+//! Each name is in the trace once for each maker of events, which to Perfetto is a sequence of packets with names of its own.
 
 use std::hash::Hash;
 

@@ -1,6 +1,6 @@
 //! What a timeline is made of, as it is handed to a format: slices, arrows, values over time and names of tracks.
 //!
-//! A format sees the events of a track in the order in which they begin; of those that begin together the longer one comes first. A track is
+//! A format sees the events of a track in the order in which they begin; among those that begin together the longer one comes first. A track is
 //! named before its first event.
 
 use anyhow::Result;

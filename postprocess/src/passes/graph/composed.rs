@@ -1,6 +1,6 @@
-//! Graphs of which only launches are in the file: composed of what a launch ran.
+//! Graphs with nothing but launches in the file: they are composed of what a launch ran.
 //!
-//! All launches of one executable graph run the same. The one with the most operations stands for all: others may have
+//! All launches of one executable graph run the same. The one with the most operations represents all: others may have
 //! been cut off by the begin or end of the recording.
 
 use std::collections::HashMap;

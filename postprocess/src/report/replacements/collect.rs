@@ -1,7 +1,7 @@
 //! The dispatches of a trace, by launch and by what ran: how long each took, and what was around it.
 //!
 //! The operations are read in the order of their ids beside the rows that say which of them were replaced, and then sorted by GPU and
-//! time, on disk where there are many. Of each build as many times are kept as a sample has, so that memory does not grow with the
+//! time, on disk where there are many. For each build as many times are in memory as a sample has, so that memory does not grow with the
 //! trace; medians and the like are of all, by a second sorting.
 
 use std::collections::{HashMap, HashSet};
