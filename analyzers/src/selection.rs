@@ -1,4 +1,4 @@
-//! Which analyzers work on a dispatch.
+//! The choice of the analyzers that work on a dispatch.
 
 /// An analyzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What code objects come wrapped in: offload bundles, compressed ones too, and the section of a host program that holds those.
+//! Containers of code objects: offload bundles, compressed ones too, and the section of a host program that holds those.
 //!
 //! Libraries of kernels have gigabytes. So a container is read through [`ReadAt`], piece by piece, and one code object is in memory at
 //! a time, or one bundle where it is compressed.

@@ -1,4 +1,4 @@
-//! Whether the HSA runtime can be given a code object that nobody vouches for.
+//! The check whether the HSA runtime can load a code object that nobody vouches for.
 //!
 //! ROCr's loader (5.2 and later: loader/executable.cpp, libamdhsacode) trusts the tables of a code object: an address outside of its
 //! segment ends the process by an assertion, a symbol of a section that is not there by a null pointer. So everything that it follows

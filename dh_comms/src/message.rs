@@ -1,4 +1,4 @@
-//! What the bytes of a sub-buffer say: messages one after the other, each a header, a word per lane, and data.
+//! The messages in the bytes of a sub-buffer. They come one after the other, each a header, a word per lane, and data.
 
 use bytemuck::pod_read_unaligned;
 

@@ -1,4 +1,4 @@
-//! Which kind of file this is, found without changing it.
+//! The kind and version of a file, found without changing it.
 
 use crate::error::{Error, ErrorKind};
 use crate::open::{BUSY_TIME, as_it_lies, read_only, read_write};

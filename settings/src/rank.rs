@@ -1,4 +1,4 @@
-//! Which process of a job this is, as its launcher says in the environment.
+//! The rank of this process in its job, as the launcher says in the environment.
 
 /// Environment variables that name the rank of a process in its job. The first that is set counts.
 ///

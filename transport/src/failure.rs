@@ -1,4 +1,4 @@
-//! What the program ran into that whoever opens its trace wants to know first: a queue that failed, a call of `abort`.
+//! Failures of the program that whoever opens its trace wants to know first: a queue that failed, a call of `abort`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What hooks hand to the writer: a fixed body and, for markers, text behind it.
+//! Records that hooks hand to the writer: a fixed body and, for markers, text behind it.
 //!
 //! Times are ns of CLOCK_MONOTONIC unless a name says tick. Bodies are plain bytes without padding so that they travel
 //! through a byte ring.

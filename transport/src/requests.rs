@@ -1,4 +1,4 @@
-//! What others want of the thread that writes, and how far it is.
+//! Requests of others to the writer's thread, and how far it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};

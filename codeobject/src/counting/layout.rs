@@ -1,4 +1,4 @@
-//! Where each instruction of a group goes: sizes depend on distances, and distances on sizes.
+//! The place of each instruction of a group: sizes depend on distances, and distances on sizes.
 
 use super::assembler::Assembler;
 use super::object::Original;

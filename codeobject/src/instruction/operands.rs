@@ -1,4 +1,4 @@
-//! Which registers an instruction names.
+//! The registers that an instruction names.
 //!
 //! Where an operand's width depends on much, the widest is taken. So the answer may have a few registers that no instruction uses, and never
 //! lacks one.

@@ -1,4 +1,4 @@
-//! What the formats that are made of Trace Event JSON have in common.
+//! The common part of the formats that are made of Trace Event JSON.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! What a pass made, and what it met on the way.
+//! The report of a pass: what it made, and what it met on the way.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What the ranges of a marker launched, by GPU and kernel: the columns of rocmProfileData's rpd2table.py, by their names there.
+//! The operations that the ranges of a marker launched, by GPU and kernel: the columns of rocmProfileData's rpd2table.py, by their names
+//! there.
 //!
 //! A range has the operations of the calls that its thread began while it was open, both ends included. An operation in two ranges of one
 //! marker, one inside the other, counts twice, as it does there. Memory grows with the number of kernels and of ranges that are open at

@@ -1,4 +1,4 @@
-//! What the ratio of the centres of two samples is between: a percentile bootstrap.
+//! An interval for the ratio of the centres of two samples: a percentile bootstrap.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! What /proc says of a process.
+//! Facts about a process, from /proc.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,5 @@
-//! Whether an operation may be linked to its call: only when the call's row is in the file, or comes with the same transaction.
+//! The decision whether an operation may be linked to its call: only when the call's row is in the file, or comes with the same
+//! transaction.
 //!
 //! An operation often reaches the writer before its call has returned. A process that is killed then would leave a link to a row
 //! that nobody ever writes. So each drain first asks which calls are open: those that have ended have their record in a ring that

@@ -1,4 +1,4 @@
-//! What the file says of the session: in its metadata, or in a note beside it.
+//! The report of a session, in the file's metadata or in a note beside it.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What the page asks, and the answers.
+//! The page's questions, and the answers.
 
 use std::io::Write;
 use std::sync::Arc;

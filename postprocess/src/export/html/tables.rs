@@ -1,4 +1,4 @@
-//! What the page shows: the reports' rows as tables with typed columns.
+//! The tables of the page: the reports' rows as tables with typed columns.
 
 use std::io::{self, Write};
 

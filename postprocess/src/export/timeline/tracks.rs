@@ -1,4 +1,4 @@
-//! What viewers show beside each other: processes with their threads, GPUs with their queues.
+//! The tracks that viewers show beside each other: processes with their threads, GPUs with their queues.
 //!
 //! Viewers know a process by one number and a thread by two, and GPUs are processes to them. Here a process, a thread or a GPU has a number
 //! of its own: processes of two containers may have equal ids, and a GPU's index may be a process id too.

@@ -1,4 +1,5 @@
-//! What is compared: kernels, copies, calls and markers by name, each with a number that is the same for all files.
+//! The things that are compared: kernels, copies, calls and markers by name, each with a number that is the same for
+//! all files.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Where the program had the bytes of a code object: in a file, or only in memory.
+//! The place from which the program had the bytes of a code object: a file, or only memory.
 
 use std::ffi::OsStr;
 use std::fs;

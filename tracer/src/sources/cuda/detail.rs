@@ -1,4 +1,4 @@
-//! What is known of a call beside CUPTI's record of it: its arguments, or what it allocates or waits for. It comes before or after that
+//! Details of a call beside CUPTI's record of it: its arguments, or what it allocates or waits for. It comes before or after that
 //! record, by another way.
 
 use rustc_hash::FxHashMap;
