@@ -32,7 +32,7 @@ const MAX_OBJECT: u64 = 2 << 30;
 pub struct Part<'a> {
     /// Target the container names: `gfx90a:sramecc+:xnack-`. `None` for a bare ELF file, which names it itself.
     pub target: Option<String>,
-    /// Where it lies in the file. Of one in a compressed bundle: where that bundle lies.
+    /// Where it lies in the file. For one in a compressed bundle: where that bundle lies.
     pub place: Range<u64>,
     /// The ELF file, for [`crate::CodeObject::parse`].
     pub bytes: Cow<'a, [u8]>,

@@ -23,7 +23,7 @@ pub struct Descriptor {
     pub full_flags: u64,
 }
 
-/// What stands in front of each message.
+/// What is in front of each message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct WaveHeader {

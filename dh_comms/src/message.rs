@@ -96,7 +96,7 @@ impl Space {
 }
 
 impl Access {
-    /// Of the header's `detail`: kind in bits 0-1, space in bits 2-5, size in bits 6-21.
+    /// From the header's `detail`: kind in bits 0-1, space in bits 2-5, size in bits 6-21.
     fn of(detail: u32) -> Access {
         let kind = ["", "read", "write", "read_write"][(detail & 3) as usize];
         let space = match detail >> 2 & 15 {

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn written(write: impl FnOnce(&mut Record<'_>), columns: usize) -> Vec<u8> {
-        // Whatever stands before a record is not its concern.
+        // Whatever is before a record is not its concern.
         let mut bytes = vec![0xee; 3];
         write(&mut Record::new(&mut bytes, columns));
         bytes.split_off(3)

@@ -27,7 +27,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// One more; several of one key stand in one fact.
+    /// One more; several of one key are in one fact.
     pub fn add(&self, key: &'static str, value: String) {
         let Some(mut facts) = lock_within(&self.facts, PATIENCE) else { return };
         match facts.iter_mut().find(|(known, _)| *known == key) {

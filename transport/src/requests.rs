@@ -128,7 +128,7 @@ impl Requests {
     }
 
     /// As [`Requests::flush`]; what is recorded from then on goes into another file. False: no trace can be there, and nothing has
-    /// changed. Before anything was recorded no file is opened, so that what stands in one is not known.
+    /// changed. Before anything was recorded no file is opened, so that what is in one is not known.
     pub fn change_file(&self, recorder: &Recorder, filename: Template, deadline: Duration) -> bool {
         if self.is_started() {
             return self.ask(deadline, |wanted| {

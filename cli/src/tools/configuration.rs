@@ -31,7 +31,7 @@ pub(crate) struct Configuration {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tool {
     pub(crate) name: String,
-    /// What stands in front of the program, if anything does.
+    /// What is in front of the program, if anything does.
     pub(crate) command: Option<String>,
     /// Whether the configuration, not the definitions, has that command.
     pub(crate) has_own_command: bool,

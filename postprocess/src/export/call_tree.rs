@@ -94,13 +94,13 @@ struct Record {
     not_end: i64,
     call: i64,
     what: i64,
-    /// Of a frame: its depth with all bits turned over: the outermost is first. Of an operation: its begin.
+    /// For a frame: its depth with all bits turned over: the outermost is first. For an operation: its begin.
     place: i64,
-    /// Of a frame: its text. Of a call: its function. Of an operation: its description.
+    /// For a frame: its text. For a call: its function. For an operation: its description.
     name: i64,
-    /// Of a marker: its text. Of an operation: its type.
+    /// For a marker: its text. For an operation: its type.
     text: i64,
-    /// Of an operation: its duration, ns. Of a call: 1 if it is a marker.
+    /// For an operation: its duration, ns. For a call: 1 if it is a marker.
     value: i64,
 }
 

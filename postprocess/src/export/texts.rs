@@ -19,7 +19,7 @@ const KEPT: usize = 32 << 20;
 /// Bytes of texts beyond those that are remembered once they were asked for.
 const REMEMBERED: usize = 4 << 20;
 
-/// Appends a text as it stands in a format.
+/// Appends a text as a format has it.
 pub(super) type Put = fn(&mut Vec<u8>, &str);
 
 /// The first texts of a table, by id.
@@ -33,7 +33,7 @@ pub(super) struct KeptTexts {
 }
 
 impl KeptTexts {
-    /// Reads the texts of the trace `file`: names, and arguments where they stand in a table of their own.
+    /// Reads the texts of the trace `file`: names, and arguments where they are in a table of their own.
     ///
     /// # Errors
     /// When the trace cannot be read.
@@ -102,7 +102,7 @@ impl KeptTexts {
 /// The texts of a trace.
 pub(super) struct TraceTexts<'trace> {
     names: Texts<'trace>,
-    /// Where they stand in a table of their own.
+    /// Where they are in a table of their own.
     arguments: Option<Texts<'trace>>,
 }
 

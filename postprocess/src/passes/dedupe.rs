@@ -91,7 +91,7 @@ pub fn dedupe(change: &Change<'_>) -> Result<Deduped> {
     Ok(Deduped { before, after: row_count(trace, "rocpd_string")?, equal, undeclared })
 }
 
-/// Takes out of `unused` what stands in columns that may refer to texts without saying so, and says which those are.
+/// Takes out of `unused` what is in columns that may refer to texts without saying so, and says which those are.
 fn keep_undeclared(trace: &Connection, layout: &Layout, unused: &mut Ids) -> Result<Vec<Undeclared>> {
     let mut undeclared = Vec::new();
     for table in &layout.tables {

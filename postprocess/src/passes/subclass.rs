@@ -116,7 +116,7 @@ pub fn is_name(text: &str) -> bool {
 /// The type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
-    /// As they stand in the text; the empty text where a call lacks the argument.
+    /// As the text has them; the empty text where a call lacks the argument.
     Text,
     /// Whole numbers, in decimal or as `0x` and hexadecimal digits; NULL where there is none.
     Integer,

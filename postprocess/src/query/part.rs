@@ -48,7 +48,7 @@ pub(super) fn add_views(trace: &Connection) -> Result<()> {
             ))?;
         }
     }
-    // A view of the file finds the file's tables; the same statement in a temporary one finds what stands in front of them.
+    // A view of the file finds the file's tables; the same statement in a temporary one finds what is in front of them.
     let mut views = trace.prepare("SELECT sql FROM main.sqlite_master WHERE type = 'view' ORDER BY rowid")?;
     let views = views.query_map([], |row| row.get::<_, String>(0))?;
     for view in views.collect::<rusqlite::Result<Vec<String>>>()? {

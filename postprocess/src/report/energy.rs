@@ -58,9 +58,9 @@ pub struct Energy {
 pub struct EnergyRow {
     /// What they have in common.
     pub name: String,
-    /// Of a marker: how many are around it.
+    /// For a marker: how many are around it.
     pub depth: usize,
-    /// Of a marker: how many ranges there are.
+    /// For a marker: how many ranges there are.
     pub ranges: Option<u64>,
     /// How many operations.
     pub operations: u64,
@@ -68,7 +68,7 @@ pub struct EnergyRow {
     pub gpu_ns: u64,
     /// Their energy; none where they ran for less than a step of the sensor.
     pub joules: Option<f64>,
-    /// Of that, what no marker inside has; the same where rows are no markers.
+    /// The part of that which no marker inside has; the same where rows are no markers.
     pub own_joules: Option<f64>,
     /// Of `joules`, what is of steps in which nothing else ran, percent.
     pub measured_percent: Option<f64>,

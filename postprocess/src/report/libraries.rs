@@ -115,15 +115,15 @@ struct Event {
     start: i64,
     /// 0: a library call; 1: a launch, which is inside of what begins at the same time.
     is_launch: i64,
-    /// Of a call: the end with all bits turned over, so that of two with one start the longer one is first.
+    /// For a call: the end with all bits turned over, so that of two with one start the longer one is first.
     not_end: i64,
     id: i64,
-    /// Of a call: its configuration. Of a launch: the operation's duration, ns.
+    /// For a call: its configuration. For a launch: the operation's duration, ns.
     value: i64,
     name: OpName,
     /// Stream of a launch and of a collective, 0 for the default stream.
     stream: u64,
-    /// Of a call: [`Role`] as a number.
+    /// For a call: [`Role`] as a number.
     role: i64,
 }
 

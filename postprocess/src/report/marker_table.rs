@@ -69,9 +69,9 @@ struct Event {
     thread: [i64; 3],
     time: i64,
     is_launch: i64,
-    /// Of a range its end, of a launch the operation's duration, ns.
+    /// For a range, its end; for a launch, the operation's duration, ns.
     end_or_duration: i64,
-    /// Of a range the number of its marker, of a launch that of GPU and kernel.
+    /// For a range, the number of its marker; for a launch, that of GPU and kernel.
     number: i64,
 }
 

@@ -70,7 +70,7 @@ struct Drawing {
     sorted: Vec<f64>,
     centre: Centre,
     mean: f64,
-    /// Of the mean: its standard deviation from resample to resample.
+    /// For the mean: its standard deviation from resample to resample.
     error: f64,
 }
 

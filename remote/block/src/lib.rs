@@ -30,7 +30,7 @@ pub const DRAIN: Duration = Duration::from_secs(2);
 pub const SIGNAL_MARK: usize = 0x7270_6452;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rpd.rmt\n");
-/// Raised when what stands in a block changes its place or meaning.
+/// Raised when what is in a block changes its place or meaning.
 const LAYOUT: u32 = 2;
 /// Answers that are kept: a command that is late finds its own.
 const ANSWERS: usize = 4;
@@ -146,7 +146,7 @@ const _: () = assert!(size_of::<Block>() <= SIZE);
 pub struct Command {
     /// See [`RequestVerb`].
     pub verb: RequestVerb,
-    /// Of a start: stop again after that long, ns. Of a stop: how long to wait for the GPU work that was launched before it, ns.
+    /// For a start: stop again after that long, ns. For a stop: how long to wait for the GPU work that was launched before it, ns.
     pub duration_ns: u64,
     /// Absolute path of the trace, or nothing.
     pub file: Vec<u8>,

@@ -26,12 +26,12 @@ pub(crate) struct Frame {
 impl Frame {
     pub(crate) const NONE: Frame = Frame { low: 0, size: 0 };
 
-    /// One whose data stands on the stack, and is [marked](mark) there.
+    /// One whose data is on the stack, and is [marked](mark) there.
     pub(crate) fn of_data(data: *const u8, size: usize) -> Frame {
         Frame { low: data as usize, size }
     }
 
-    /// One whose data stands elsewhere: `place` is any on the stack.
+    /// One whose data is elsewhere: `place` is any on the stack.
     pub(crate) fn of_place(place: *const u8) -> Frame {
         Frame { low: place as usize, size: 1 }
     }

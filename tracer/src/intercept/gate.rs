@@ -68,7 +68,7 @@ impl DispatchGate {
         FREE.pop().map(|signals| Arc::new(DispatchGate(signals)))
     }
 
-    /// The packets that stand in front of the dispatch.
+    /// The packets that are in front of the dispatch.
     pub(crate) fn packets(&self) -> [Packet; 2] {
         [Packet::barrier(self.0.arrived), Packet::gate(self.0.opened)]
     }

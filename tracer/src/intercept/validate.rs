@@ -234,7 +234,7 @@ fn cut_off() -> Option<&'static str> {
     }
 }
 
-/// Has a replaced dispatch compared before it runs: the gate that is to stand in front of it. None where it cannot be now.
+/// Has a replaced dispatch compared before it runs: the gate that is to be in front of it. None where it cannot be now.
 pub(super) fn ask(
     validation: &Arc<Validation>,
     place: DispatchPlace,

@@ -139,7 +139,7 @@ pub(crate) fn gpus() -> &'static [GpuFacts] {
     device::gpus()
 }
 
-/// Versions of what stands between the program and these GPUs.
+/// Versions of what is between the program and these GPUs.
 pub(crate) fn versions() -> Vec<(&'static str, String)> {
     let Some((cuda, cupti)) = attach::found() else { return Vec::new() };
     let driver = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();

@@ -22,8 +22,8 @@ pub(super) enum Link {
     Never,
 }
 
-/// Calls as one drain saw them. Calls below `below` have been drained, except those that `open` may mean. Of the calls above, those in `late`
-/// have been drained.
+/// Calls as one drain saw them. Calls below `below` have been drained, except those that `open` may mean. The calls in `late`
+/// have been drained too.
 #[derive(Clone, Debug, Default)]
 struct Drain {
     below: u64,
@@ -42,7 +42,7 @@ impl Drain {
         (call < self.below && !self.is_open(call)) || self.late.contains(&call)
     }
 
-    /// Whether the record of `call` has been drained. Of calls that were beginning, which cannot be told apart, this says yes.
+    /// Whether the record of `call` has been drained. For calls that were beginning, which cannot be told apart, the answer is yes.
     fn has(&self, call: u64) -> bool {
         (call < self.below && !self.open.contains(&call)) || self.late.contains(&call)
     }

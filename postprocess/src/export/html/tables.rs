@@ -304,7 +304,7 @@ impl Reports<'_> {
     }
 }
 
-/// Reads the part `region` of a trace and writes it as JSON that can stand in an element of HTML.
+/// Reads the part `region` of a trace and writes it as JSON that can be in an element of HTML.
 ///
 /// # Errors
 /// When the trace, or a temporary file, cannot be read, or a signal came; those of `out`.

@@ -21,7 +21,7 @@ pub(in crate::export) trait Format: Sync {
     /// What is between two events.
     const SEPARATOR: &'static [u8];
 
-    /// Appends a text as it stands in this format.
+    /// Appends a text as this format has it.
     const PUT_TEXT: fn(&mut Vec<u8>, &str);
 
     /// The number of GPU 0 among the processes; those of the others follow.

@@ -26,7 +26,7 @@ const FIRST_OTHER: i64 = 2_000_000_000;
 /// Viewers have 32 bits for a number.
 const LARGEST: i64 = i32::MAX as i64;
 
-/// GPUs stand below the processes.
+/// GPUs are below the processes.
 const GPU_ORDER: i64 = 1_000_000;
 
 /// Places of the tracks of one thread, or of one kind of a queue's.

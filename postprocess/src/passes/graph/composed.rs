@@ -19,7 +19,7 @@ use crate::trace::op_kind::OpKind;
 pub(crate) struct Composed {
     pub(crate) exec: HandleNumber,
     pub(crate) stream: HandleNumber,
-    /// Of the launch that it is composed of: times, ns, and row of `rocpd_api`.
+    /// For the launch that it is composed of: times, ns, and row of `rocpd_api`.
     pub(crate) start: i64,
     pub(crate) end: i64,
     api: i64,

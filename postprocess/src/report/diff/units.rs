@@ -44,7 +44,7 @@ impl Kind {
 pub(super) struct Unit {
     pub(super) kind: Kind,
     pub(super) name: String,
-    /// Of work: which, as `overlap` has it.
+    /// For work: which, as `overlap` has it.
     pub(super) work: usize,
 }
 

@@ -356,7 +356,7 @@ impl Collecting {
         let mut durations = Sorter::new();
         // What each queue did last: its kernel, and until when.
         let mut queues: HashMap<(i64, i64, i64), (u32, i64)> = HashMap::new();
-        // Of the GPU that is looked at: until when anything ran so far, and the last dispatch, if nothing has overlapped it yet.
+        // For the GPU that is looked at: until when anything ran so far, and the last dispatch, if nothing has overlapped it yet.
         let (mut gpu, mut busy_until, mut alone) = (None, i64::MIN, None);
         while let Some(operation) = in_time.next()? {
             notes.tick();

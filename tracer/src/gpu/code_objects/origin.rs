@@ -28,7 +28,7 @@ enum FilePlace {
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 impl Origin {
-    /// Of bytes in memory: they may be a file's, which a library was loaded from or which somebody has mapped.
+    /// The place of bytes in memory. They may be a file's, which a library was loaded from or which somebody has mapped.
     pub(crate) fn of_memory(bytes: &[u8]) -> Origin {
         let (start, size) = (bytes.as_ptr() as u64, bytes.len() as u64);
         let maps = fs::read("/proc/self/maps").unwrap_or_default();
@@ -93,7 +93,7 @@ impl<'a> Mapping<'a> {
             range: number(start)?..number(end)?,
             offset: number(str::from_utf8(offset).ok()?)?,
             file,
-            // Spaces stand in front of it.
+            // Spaces are in front of it.
             path: word()?.trim_ascii_start(),
         })
     }

@@ -41,7 +41,7 @@ pub(crate) struct Pool {
     free: ArrayQueue<MessageMemory>,
     all: AtomicUsize,
     allowed: AtomicUsize,
-    /// Dispatches that wait for memory. Later ones have to wait too: one that stands behind another in a queue would keep what that needs.
+    /// Dispatches that wait for memory. Later ones have to wait too: one that is behind another in a queue would keep what that needs.
     waiting: AtomicUsize,
     begun: ArrayQueue<Arc<Dispatched>>,
     pub(super) analysis: &'static Errands<Work>,

@@ -151,7 +151,7 @@ fn length(arguments: &'static [Argument]) -> usize {
     placed(arguments).last().map_or(0, |(_, class, begin)| begin + class.layout().0)
 }
 
-/// Copies the arguments into `bytes`; how many bytes they are. Of a place, what the function has put there, if it `succeeded`.
+/// Copies the arguments into `bytes`; how many bytes they are. For a place, it copies what the function has put there, if it `succeeded`.
 ///
 /// # Safety
 /// `parameters` is the structure of that function's arguments, and the function has returned.

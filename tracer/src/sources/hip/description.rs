@@ -141,7 +141,7 @@ pub(crate) struct Field {
 pub(crate) enum StreamPlace {
     /// At that place in hip_api_data_t.
     Argument(usize),
-    /// In the structure whose address stands there, a [`Structure::LaunchConfig`].
+    /// In the structure whose address is there, a [`Structure::LaunchConfig`].
     Config(usize),
 }
 

@@ -48,7 +48,7 @@ const MOST: usize = 2 * PER_THREAD_STREAM as usize;
 
 static ORIGINALS: [[AtomicUsize; MOST]; TARGETS] = [const { [const { AtomicUsize::new(0) }; MOST] }; TARGETS];
 
-/// One function that stands in the place of another.
+/// One function that is in the place of another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wrapper {
     slot: u16,
@@ -121,7 +121,7 @@ macro_rules! wrappers {
             $(
                 pub(super) unsafe extern "C-unwind" fn $name<const TARGET: usize>($($argument: $type),*) -> i32 {
                     type Original = unsafe extern "C-unwind" fn($($type),*) -> i32;
-                    // SAFETY: null or what stood in this function's place, of this type.
+                    // SAFETY: null or what was in this function's place, of this type.
                     let original = unsafe {
                         transmute::<usize, Option<Original>>(ORIGINALS[TARGET][$slot].load(Ordering::Acquire))
                     };

@@ -81,7 +81,7 @@ fn look_for(name: &CStr) -> Option<NonNull<c_void>> {
     })
 }
 
-/// What stands behind our own libroctx64.so. Nothing if `file` is another library.
+/// What is behind our own libroctx64.so. Nothing if `file` is another library.
 fn behind(file: &CStr, name: &CStr) -> Option<Option<NonNull<c_void>>> {
     type AskNext = unsafe extern "C-unwind" fn(*const c_char) -> *mut c_void;
     // SAFETY: only our library has a function of that name, and that is its signature.
