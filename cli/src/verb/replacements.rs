@@ -52,7 +52,7 @@ Columns:
 Lines below a build say what else may be the reason for a difference: it ran before or after the others,
 not by turns; other kernels or an idle queue in front of it; operations beside it on the GPU.
 
-The table of candidates:
+Columns of the candidates:
   calls     dispatches that ran a kernel of the file, instrumented ones too
   outcome   loaded; unused: the program launched no kernel that it could replace, and the line below says
             why; other-target: for another GPU; refused: its kernels do not fit, and the line below says

@@ -331,7 +331,7 @@ pub(super) fn write(
         By::Kernel,
         ("kernel", "name", "as the compiler's symbol says it"),
         "Kernels",
-        "Kernels that ran, by name. Of two that run at once both count.",
+        "Kernels that ran, by name. Where two run at once, both count.",
     )?;
     reports.end_section()?;
     reports.begin_section("operators", "Operators")?;
@@ -342,7 +342,7 @@ pub(super) fn write(
         By::Api,
         ("function", "name", "of HIP, HSA or CUDA"),
         "Calls",
-        "What the program called, by function. Of a call inside of another one of that name, total has the outer one alone.",
+        "What the program called, by function. Where a call is inside another one of that name, total has the outer one alone.",
     )?;
     reports.end_section()?;
     reports.begin_section("markers", "Markers")?;
