@@ -70,13 +70,15 @@ TEST = env --default-signal RPD_SKIPPED=$(CURDIR)/target/skipped $(CARGO) test -
 # Tests add a line to target/skipped for each thing that this machine cannot run.
 listing_skips = rm -f target/skipped; $(1); status=$$?; \
 	[ ! -s target/skipped ] || { echo; echo 'Not tested here:'; sort target/skipped; rm target/skipped; }; exit $$status
+# Tests that need the trees of `make matrix`, or what their reason names, by the attribute that leaves them out.
+IGNORED = sed -n '/^.\[ignore = /{s/[^"]*"\(.*\)".*/\1/;h;n;s/fn \([a-z_0-9]*\).*/\1/;G;s/\n/: /;p;}' tests/*.rs >>target/skipped
 # Crates whose tests need neither a GPU runtime nor an assembler for GPUs.
-FAST = sql schema settings codeobject preload transport tracer remote-block remote-command postprocess view cli dh-comms analyzers
+FAST = sql schema settings escape duration-log codeobject disassembly preload transport tracer roctx remote-block remote-command postprocess view cli dh-comms analyzers
 
 # Tests of the commands run the libraries as they are built.
 test: setup
 	@$(MAKE) --no-print-directory build
-	@$(call listing_skips,$(TEST) --workspace)
+	@$(call listing_skips,$(IGNORED); $(TEST) --workspace)
 	@$(MAKE) --no-print-directory models
 
 test-fast:
@@ -117,7 +119,7 @@ bench-view: setup
 
 soak: setup
 	@$(MAKE) --no-print-directory build
-	@export RPD_SOAK=1; $(call listing_skips,$(TEST) --workspace)
+	@export RPD_SOAK=1; $(call listing_skips,$(IGNORED); $(TEST) --workspace)
 	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note code_object counting messages; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \
 	else echo 'soak: no cargo-fuzz, so the fuzz targets were not run (cargo install cargo-fuzz)'; fi

@@ -1,4 +1,4 @@
-//! Link options of librpd_hip.so, and the list of its symbols: those functions of which the recorder has wrappers.
+//! Link options of librpd_hip.so, and the list of its symbols: the functions that the recorder has wrappers for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

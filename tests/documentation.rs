@@ -2,7 +2,7 @@
 //! docs/glossary.md has others for.
 //!
 //! A fenced block `console` has commands behind `$ `, with their output below; a block `sh` is a script. What follows on the line of the
-//! fence says why a block is not run: ```` ```sh not run: needs PyTorch ````. The commands of a page run one after the other in a directory
+//! fence says why a block is not run: ```` ```sh not run: needs PyTorch ````. A block `text` has no commands. The commands of a page run one after the other in a directory
 //! with `trace.rpd`, which is the demo's trace with markers as a training loop has them, `pytorch.rpd`, a real one of vLLM, `train` and
 //! `train.py`, which are the demo on one GPU, `builds`, which has another build of one of its kernels, and `app`, which has instrumented
 //! kernels (tests/programs/inside.hip).
@@ -88,6 +88,15 @@ fn taken_apart<'a>(page: &str, text: &'a str) -> (Vec<Block>, Vec<(usize, &'a st
     }
     assert!(open.is_none(), "{page}: a fence is not closed");
     (blocks, prose)
+}
+
+/// What a line begins with that somebody would paste into a shell: a block `text`, which is never run, has no such line.
+const COMMANDS: [&str; 4] = ["$ ", "rpd ", "rpdRemote ", "sqlite3 "];
+
+/// The lines of a block `text` that a reader would run, by their numbers in the page.
+fn commands_in_text(block: &Block) -> Vec<(usize, &str)> {
+    let lines = (block.line + 1..).zip(block.text.iter().map(String::as_str));
+    lines.filter(|(_, line)| COMMANDS.iter().any(|command| line.starts_with(command))).collect()
 }
 
 /// Whether somebody would paste this line into a shell: the test has to find it in a fenced block.
@@ -237,7 +246,12 @@ fn the_commands_on_the_pages_run() {
             match (block.info.as_str(), block.reason_not_to_run()) {
                 (_, Some(why)) => left_out.push(format!("{}: {why}", block.place())),
                 ("sh" | "console", None) => runnable.push(block),
-                ("text" | "c" | "python" | "sql", None) => (),
+                ("text", None) => {
+                    for (number, line) in commands_in_text(block) {
+                        wrong.push(format!("{page}:{number}: a command in a block of text: {line}"));
+                    }
+                }
+                ("c" | "python" | "sql", None) => (),
                 (info, None) => {
                     wrong.push(format!("{}: a block of {info:?} is neither run nor text", block.place()))
                 }
@@ -294,6 +308,8 @@ fn a_wrong_command_on_a_page_is_found() {
     assert_eq!(wrong("```console\n$ rpd info trace.rpd\nfile elsewhere.rpd\n```"), 1, "other output");
     assert_eq!(wrong("```console\n$ sqlite3 trace.rpd \\\n> 'select * from op'\n```"), 1, "nothing found");
     assert_eq!(wrong("```sh\nrpd info none.rpd | cat\ntrue\n```"), 1, "a failure in the middle");
+    let (blocks, _) = taken_apart("page.md", "```text\nrpd: a message\nrpd top trace.rpd\n```");
+    assert_eq!(commands_in_text(&blocks[0]), [(3, "rpd top trace.rpd")], "a command that is never run");
     assert!(
         looks_like_a_command("    $ rpd top trace.rpd") && !looks_like_a_command("rpd top shows kernels")
     );

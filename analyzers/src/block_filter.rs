@@ -1,4 +1,4 @@
-//! Whose messages analyzers are given: those of some workgroups (DH_COMMS_GROUP_FILTER_X, _Y, _Z).
+//! The workgroups whose messages analyzers get (DH_COMMS_GROUP_FILTER_X, _Y, _Z).
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What is said between a recorder and a process that has a handler of the user's: a JSON object on a line, an answer to each, over a
+//! The protocol between a recorder and the process of a handler of the user's: a JSON object on a line, an answer to each, over a
 //! local socket. Bytes of messages lie in a file that both have open, in memory where the machine has such a place.
 
 use std::io::{self, BufRead, Read, Write};

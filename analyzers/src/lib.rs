@@ -1,9 +1,9 @@
-//! What is made of the messages of instrumented kernels, dispatch by dispatch.
+//! Analyzers: what they make of the messages of instrumented kernels, dispatch by dispatch.
 //!
 //! - `selection`: which analyzers the user asked for, by their names or those of omniprobe's libraries; `block_filter`: whose
 //!   messages they are given
 //! - `message_logger`, `heatmap`, `memory_analysis`, `time_interval`, `basic_blocks`: one analyzer each
-//! - [`handler_protocol`]: how analyzers of the user's own are asked
+//! - [`handler_protocol`]: how the recorder talks to analyzers of the user's own
 //! - [`analysis`]: all analyzers of a dispatch, and their reports; [`source_files`]: the files that messages name
 //!
 //! Memory is bounded: what an analyzer has no room for is counted, and its report says so.

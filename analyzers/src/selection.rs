@@ -1,4 +1,4 @@
-//! Which analyzers work on a dispatch.
+//! The choice of the analyzers that work on a dispatch.
 
 /// An analyzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl AnalyzerKind {
 pub struct Analyzers(Vec<AnalyzerKind>);
 
 impl Analyzers {
-    /// Those of a list of names between commas, and what is wrong with it. Of an empty list: all but the one that writes each message.
+    /// Those of a list of names between commas, and what is wrong with it. For an empty list: all but the one that writes each message.
     pub fn named(list: &str) -> (Analyzers, Vec<String>) {
         let (mut kinds, mut wrong) = (Vec::new(), Vec::new());
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());

@@ -1,4 +1,4 @@
-//! What arguments may be: values of options, and what to say of a command line that cannot be.
+//! Arguments: the values of options, and the message for a command line that is wrong.
 
 pub(crate) mod code;
 pub(crate) mod hip_apis;

@@ -3,7 +3,7 @@
 //! | folder | owns |
 //! |---|---|
 //! | `verb.rs`, `verb/` | the command line; the list of verbs; one verb each, readable from top to bottom |
-//! | `args/` | values of options; what to say of a command line that cannot be |
+//! | `args/` | values of options; the message for a command line that is wrong |
 //! | `record/` | running a command with the recorder in it, unnoticed; the file that it writes; why it recorded nothing |
 //! | `machine/` | what this machine has, and what of it is recorded |
 //! | `output/` | answers: aligned, harmless, with units; notes, progress |

@@ -89,7 +89,7 @@ pub struct FunctionBlocks {
     pub steps: Vec<Step>,
     /// Which of them are a block: executed one behind the other, entered at the first only. A call ends a block.
     pub blocks: Vec<Range<usize>>,
-    /// Of a kernel whose arguments are preloaded: which of the instructions is its second entry.
+    /// For a kernel whose arguments are preloaded: which of the instructions is its second entry.
     pub second_entry: Option<usize>,
 }
 

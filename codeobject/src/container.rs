@@ -1,4 +1,4 @@
-//! What code objects come wrapped in: offload bundles, compressed ones too, and the section of a host program that holds those.
+//! Containers of code objects: offload bundles, compressed ones too, and the section of a host program that holds those.
 //!
 //! Libraries of kernels have gigabytes. So a container is read through [`ReadAt`], piece by piece, and one code object is in memory at
 //! a time, or one bundle where it is compressed.
@@ -32,7 +32,7 @@ const MAX_OBJECT: u64 = 2 << 30;
 pub struct Part<'a> {
     /// Target the container names: `gfx90a:sramecc+:xnack-`. `None` for a bare ELF file, which names it itself.
     pub target: Option<String>,
-    /// Where it lies in the file. Of one in a compressed bundle: where that bundle lies.
+    /// Where it lies in the file. For one in a compressed bundle: where that bundle lies.
     pub place: Range<u64>,
     /// The ELF file, for [`crate::CodeObject::parse`].
     pub bytes: Cow<'a, [u8]>,

@@ -27,7 +27,7 @@ mod attribute {
     pub(super) const ARGUMENT_BYTES: u8 = 0x19;
 }
 
-/// One attribute: its number, and its value as it stands there, 2 bytes where there is no length.
+/// One attribute: its number, and its value as it is there, 2 bytes where there is no length.
 struct Attribute<'a> {
     number: u8,
     value: &'a [u8],

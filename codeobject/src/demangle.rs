@@ -109,7 +109,7 @@ fn usual_literals(text: &str) -> String {
 /// Packs as the list that they are, `Sequence<1, 2>`, for `Sequence<(1, 2)...>`.
 fn without_expansions(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
-    // For each open parenthesis, where it stands in the result, and whether a pack could begin there.
+    // For each open parenthesis, where it is in the result, and whether a pack could begin there.
     let mut open = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {

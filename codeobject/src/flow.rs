@@ -1,9 +1,9 @@
 //! Basic blocks of a function, and where control goes from each.
 //!
-//! Which instructions those are that branch is told by their names, which are the same for all processors but for a few new ones; where
-//! direct ones lead is told by their encoding, in which the distance is the lower half of the first word for all (SOPP and SOPK). The
-//! ISA documents of gfx9 (Vega), gfx90a to gfx950 (CDNA) and gfx10 to gfx12 (RDNA) have them under "Program Control". Where an indirect
-//! one leads is told where the code works that out of its own address.
+//! An instruction's name says whether it branches. The names are the same for all processors but for a few new ones. The encoding of a direct
+//! branch says where it leads: the distance is the lower half of the first word in all of them (SOPP and SOPK). The ISA documents of gfx9
+//! (Vega), gfx90a to gfx950 (CDNA) and gfx10 to gfx12 (RDNA) have these under "Program Control". The target of an indirect branch is known
+//! where the code works it out of its own address.
 
 mod registers;
 

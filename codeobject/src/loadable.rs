@@ -1,8 +1,8 @@
-//! Whether the HSA runtime can be given a code object that nobody vouches for.
+//! The check whether the HSA runtime can load a code object that nobody vouches for.
 //!
 //! ROCr's loader (5.2 and later: loader/executable.cpp, libamdhsacode) trusts the tables of a code object: an address outside of its
 //! segment ends the process by an assertion, a symbol of a section that is not there by a null pointer. So everything that it follows
-//! is checked here, and what compilers never write is refused. Whether the instructions are sound cannot be told.
+//! is checked here, and what compilers never write is refused. It cannot say whether the instructions are sound.
 
 use goblin::elf::header::ET_DYN;
 use goblin::elf::program_header::{PF_W, PF_X, PT_DYNAMIC, PT_LOAD, PT_NOTE};

@@ -1,4 +1,4 @@
-//! How many waves of a kernel a SIMD holds at once, and what keeps it from holding more.
+//! Occupancy: how many waves of a kernel a SIMD holds at once, and what keeps it from holding more.
 //!
 //! A SIMD executes one wave at a time and hides the waiting of one behind the work of others, so the number of waves that it holds
 //! says how much waiting can be hidden. What a processor has is in `hardware`, each number with its source:

@@ -1,4 +1,4 @@
-//! Where the arguments of a kernel have addresses of buffers, or may have.
+//! The places in a kernel's arguments that have addresses of buffers, or may have.
 
 use crate::{Argument, Kernel};
 

@@ -1,4 +1,4 @@
-//! Whether a kernel can run in the place of another one that an application launches, and what its launch then needs.
+//! The check whether a kernel can run in the place of another one, and what its launch then needs.
 //!
 //! Both have the same explicit arguments. What may differ is made right: hidden arguments are copied by what they are or worked out
 //! of the launch (code objects of version 4 and 5 lay them out differently), and LDS and scratch are those of the kernel that runs,

@@ -1,4 +1,4 @@
-//! Which processor a code object was built for: the ELF flags of the AMDGPU back end.
+//! The processor that a code object was built for: the ELF flags of the AMDGPU back end.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What Triton writes beside a code object: how its kernel is to be launched, which the code object does not say.
+//! The files that Triton writes beside a code object. They say how its kernel is launched, which the code object does not.
 //!
 //! Triton's cache has a directory for each build. `NAME.json` has the options of the compiler and what the launcher needs, `NAME.ttir`
 //! the program before any option of a build has a say (Triton 2.1 to 3.9, `triton/compiler/compiler.py`). The launcher runs

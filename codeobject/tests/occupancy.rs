@@ -1,5 +1,9 @@
 //! Occupancy against LLVM's: what it prints for each kernel that it compiles ("; Occupancy: 10").
 
+#[path = "../../tests/harness/skip.rs"]
+#[allow(dead_code)] // other crates use the rest
+mod skip;
+
 use std::process::Command;
 
 use rpd_codeobject::occupancy::{Need, Occupancy, OccupancyLimit};
@@ -45,9 +49,7 @@ fn llvm_21_says_the_same_of_every_processor() {
 #[test]
 fn the_installed_llvm_says_the_same_of_registers() {
     if Command::new("llc-15").arg("--version").output().is_err() {
-        assert_ne!(std::env::var_os("RPD_NO_SKIP"), Some("1".into()), "no llc-15: `make setup` installs it");
-        eprintln!("not tested here: no llc-15: `make setup` installs it");
-        return;
+        return skip::not_installed("no llc-15 (package llvm-15)");
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/occupancy.py");
     let run = Command::new("python3").args([script, "--registers", "llc-15"]).output().unwrap();

@@ -1,4 +1,5 @@
-//! What device and host share (dh_comms, main of 2025: dh_comms_dev.h, data_headers.h). All numbers are little-endian.
+//! The layout of the memory that device and host share (dh_comms, main of 2025: dh_comms_dev.h, data_headers.h). All
+//! numbers are little-endian.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -22,7 +23,7 @@ pub struct Descriptor {
     pub full_flags: u64,
 }
 
-/// What stands in front of each message.
+/// What is in front of each message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct WaveHeader {

@@ -1,4 +1,4 @@
-//! What the bytes of a sub-buffer say: messages one after the other, each a header, a word per lane, and data.
+//! The messages in the bytes of a sub-buffer. They come one after the other, each a header, a word per lane, and data.
 
 use bytemuck::pod_read_unaligned;
 
@@ -96,7 +96,7 @@ impl Space {
 }
 
 impl Access {
-    /// Of the header's `detail`: kind in bits 0-1, space in bits 2-5, size in bits 6-21.
+    /// From the header's `detail`: kind in bits 0-1, space in bits 2-5, size in bits 6-21.
     fn of(detail: u32) -> Access {
         let kind = ["", "read", "write", "read_write"][(detail & 3) as usize];
         let space = match detail >> 2 & 15 {

@@ -1,4 +1,4 @@
-//! Where distributions put LLVM's library.
+//! The places in which distributions put LLVM's library.
 
 use std::ffi::OsString;
 use std::fs;

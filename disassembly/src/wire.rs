@@ -1,4 +1,4 @@
-//! What the two processes say to each other: numbers as eight bytes, texts and bytes with their length in front.
+//! The protocol of the two processes: numbers as eight bytes, texts and bytes with their length in front.
 
 use std::io::{self, Read, Write};
 

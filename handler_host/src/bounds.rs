@@ -1,4 +1,4 @@
-//! What a handler's process may take.
+//! Limits of a handler's process.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What recorders ask of a handler, each process over a connection of its own.
+//! Serving the recorders that use a handler, each process over a connection of its own.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -1,8 +1,9 @@
-//! `dlsym` and `dlvsym`: whoever looks functions up in the handle of the library that has them (ctypes, Julia) gets those of the preloaded
-//! one, and whoever asks whether they are there gets the truth.
+//! `dlsym` and `dlvsym`. A caller that looks functions up in the handle of the library that has them (ctypes, Julia) gets those of the
+//! preloaded library. A caller that asks whether they are there gets the truth.
 //!
-//! What `RTLD_NEXT` means depends on the code that asks, which the real function knows by its return address: there, and for all other
-//! names, it is jumped to as if it had been called itself; for `RTLD_DEFAULT` where what it finds may depend on that code.
+//! What `RTLD_NEXT` means depends on the code that asks. The real function knows that code by its return address, so our function jumps to
+//! the real one as if the caller had called it. It does the same for all names that are not ours, and for `RTLD_DEFAULT` where the answer
+//! may depend on the code that asks.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Where a call goes on: the recorder, or the library.
+//! The function in which a call goes on: the recorder's, or the library's.
 
 use std::ffi::{CStr, c_char, c_void};
 

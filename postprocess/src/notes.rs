@@ -1,4 +1,5 @@
-//! What a function that works long tells the program that calls it, and asks of it. This crate prints nothing and ends nothing itself.
+//! Notes that a function which works long gives to its caller, and its questions to the caller. This crate prints nothing and ends
+//! nothing itself.
 
 use std::any::Any;
 use std::fmt::{self, Arguments, Display, Formatter};

@@ -1,6 +1,6 @@
 //! Making a trace out of others: it appears whole, or not at all.
 //!
-//! It grows in a directory beside the place where it will stand (`growing.rs`), and gets its name when it is complete and has
+//! It grows in a directory beside the place where it will be (`growing.rs`), and gets its name when it is complete and has
 //! been read again: what takes a trace's place must be one.
 
 pub(crate) mod derive;

@@ -100,7 +100,7 @@ pub fn trim(file: &Path, output: TrimOutput<'_>, range: &TimeRange, notes: &Shar
         making.show("calls and operations that stay");
         let TrimChoice { layout, window, selection, mut trimmed } = TrimChoice::of(file, &source, range)?;
         let origin = origin(&source.trace, &layout, &trimmed)?;
-        // Of the file itself: none are beside a copy.
+        // The notes of the file itself: none are beside a copy.
         let noted = rpd_schema::noted_sessions(&source.trace, file)?;
         let copy = TrimCopy {
             making,

@@ -1,5 +1,5 @@
-//! Work that nobody waits for, done by a thread of ours: it starts when there is some, and ends when there was none for a while, so that
-//! an idle process does not have it.
+//! Work that nobody waits for. A thread of ours does it: the thread starts when there is work, and ends when there was none for a while, so
+//! that an idle process does not have it.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};

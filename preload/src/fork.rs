@@ -1,5 +1,5 @@
-//! What a fork must not happen in the middle of, because its child could never finish it: a transaction of SQLite, the loading of a
-//! library. Both sides wait for each other, and neither without end.
+//! Work that a fork must not interrupt, because the child could never finish it: a transaction of SQLite, the loading of a library. The
+//! fork waits for the work, and new work waits for the fork. Each of them waits for a bounded time.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

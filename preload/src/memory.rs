@@ -13,7 +13,7 @@ pub enum Copied {
     Unknown,
 }
 
-/// Copies what stands at `address` into `to`, by way of the kernel: memory that is not there is an answer, not a fault. A system call.
+/// Copies what is at `address` into `to`, by way of the kernel: memory that is not there is an answer, not a fault. A system call.
 pub fn copy(address: usize, to: &mut [u8]) -> Copied {
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: to.len() };

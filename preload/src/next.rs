@@ -1,4 +1,4 @@
-//! The function behind one of ours that stands in front of it: the C library's, or another library's in between.
+//! The function behind one of ours that has its name: the C library's, or another library's in between.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};

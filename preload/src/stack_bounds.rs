@@ -1,4 +1,4 @@
-//! Where a thread's stack begins and ends.
+//! The bounds of a thread's stack.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;

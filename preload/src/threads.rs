@@ -185,7 +185,7 @@ pub fn others() -> bool {
 pub fn are_alone() -> bool {
     let first = std::process::id().to_string();
     let stat = std::fs::read_to_string(format!("/proc/self/task/{first}/stat")).unwrap_or_default();
-    // The state follows the name, which stands in parentheses and may hold anything.
+    // The state follows the name, which is in parentheses and may hold anything.
     let first_ended = stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
     let Some(tasks) = first_ended.then(|| std::fs::read_dir("/proc/self/task").ok()).flatten() else {
         return false;

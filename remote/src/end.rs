@@ -15,7 +15,7 @@ static THREAD_EXIT: Next = Next::new(c"pthread_exit");
 /// The program's first thread has ended, and the process goes on without it.
 static FIRST_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Looks up what stands behind ours.
+/// Looks up what is behind ours.
 pub(crate) fn watch() {
     EXIT.look_up();
     THREAD_EXIT.look_up();

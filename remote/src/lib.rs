@@ -6,12 +6,12 @@
 //! - `load`: what runs when the library is loaded, when a GPU runtime comes, when the process ends
 //! - `presence`: block and thread of this process; `memory`: the block's memfd; `fork`: children
 //! - `thread`: what is done about a request; `recorder`: librpd_tracer.so and its C interface
-//! - `guard`: what stands between the loader and the program
+//! - `guard`: the border between the loader and the program
 //! - `end`: ends of a process that a recorder loaded late would miss
 //! - `signal`: SIGUSR1 and SIGUSR2; `interpose`: the program's own handlers for them
 //! - `settings`: the environment
 //!
-//! It knows nothing of traces, and of the recorder only the C interface. In a process without a GPU runtime it does nothing.
+//! It knows nothing of traces, and only the C interface of the recorder. In a process without a GPU runtime it does nothing.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

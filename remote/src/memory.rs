@@ -102,7 +102,7 @@ fn identity(descriptor: libc::c_int) -> std::io::Result<(u64, u64)> {
 fn start_time() -> Option<u64> {
     let mut text = Vec::new();
     File::open("/proc/self/stat").ok()?.read_to_end(&mut text).ok()?;
-    // Fields count from 1, the name (field 2) stands in parentheses and may hold anything, and this is field 22.
+    // Fields count from 1, the name (field 2) is in parentheses and may hold anything, and this is field 22.
     let text = String::from_utf8_lossy(&text);
     text.rsplit(')').next()?.split_whitespace().nth(19)?.parse().ok()
 }

@@ -1,7 +1,7 @@
 //! SIGUSR1 starts, SIGUSR2 stops, where the user asked for it (RPD_REMOTE=signal or both).
 //!
 //! The handler only notes the command and wakes the thread. A program that has a handler of its own for these signals keeps it: ours
-//! stands in front and calls it. What the program sends to itself is its own and starts nothing; what rpdRemote queues (it
+//! is in front and calls it. What the program sends to itself is its own and starts nothing; what rpdRemote queues (it
 //! marks those) is not shown to the program.
 
 use std::ffi::{c_int, c_void};

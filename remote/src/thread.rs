@@ -1,4 +1,4 @@
-//! The loader's one thread: sleeps until somebody wants something, and does it.
+//! The loader's one thread. It sleeps until a request comes, and serves it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ static UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The name that a command last gave the trace. Used by the thread alone; only a forked child may find it locked, for good.
 static NAMED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// It looks what is asked for, or does it.
+/// The thread looks what is asked for, or does it.
 static BUSY: AtomicBool = AtomicBool::new(false);
 /// How long the runtime's initialisation waits for a recorder that is being loaded.
 const PATIENCE: Duration = Duration::from_secs(2);

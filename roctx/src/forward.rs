@@ -1,4 +1,4 @@
-//! Where the calls of one function go: to the recorder in the process, otherwise to AMD's library, otherwise nowhere.
+//! Passing the calls of one function on: to the recorder in the process, otherwise to AMD's library, otherwise nowhere.
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;

@@ -200,7 +200,7 @@ impl Appender {
         self.connection.query_row(query, [format!("session::{session}::{key}")], |row| row.get(0)).ok()
     }
 
-    /// Whether the fact about this session stands where it was put, with this value: answered without a search.
+    /// Whether the fact about this session is where it was put, with this value: answered without a search.
     #[must_use]
     pub fn still_says(&self, key: &str, value: &str) -> bool {
         self.facts.still_says(&self.connection, key, value).unwrap_or(false)
@@ -447,7 +447,7 @@ impl Appender {
         self.flushed || self.waiting >= self.most_waiting
     }
 
-    /// States a fact about this session, tag `session::N::key`; replaces what it said before. Key names stand in
+    /// States a fact about this session, tag `session::N::key`; replaces what it said before. Key names are in
     /// [`crate::session_fact`]. Inside a transaction it is part of it, outside it is committed at once.
     ///
     /// # Errors

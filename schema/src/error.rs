@@ -1,4 +1,4 @@
-//! What can go wrong with a trace file, and what to do about it.
+//! Errors of a trace file, and what to do about them.
 
 use crate::place;
 use rusqlite::ErrorCode;

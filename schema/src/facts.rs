@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 
-/// Which rows this session's facts stand in: finding one by its tag would read the whole table each time.
+/// Which rows this session's facts are in: finding one by its tag would read the whole table each time.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     session: u32,
@@ -39,7 +39,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Whether `session::N::key` stands where it was put, with this value.
+    /// Whether `session::N::key` is where it was put, with this value.
     pub(crate) fn still_says(
         &self,
         connection: &Connection,

@@ -43,7 +43,7 @@ pub struct OpId(pub u64);
 pub struct CodeObjectId(pub u64);
 
 impl CodeObjectId {
-    /// Not known; stands in the file as 0, whatever the session.
+    /// Not known; the file has 0 for it, whatever the session.
     pub const UNKNOWN: CodeObjectId = CodeObjectId(0);
 }
 
@@ -55,7 +55,7 @@ pub struct SavedCodeId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CandidateId(pub u64);
 
-/// An id of a text in `rocpd_string`, as it stands in the file. Comes from [`crate::Appender::intern`] only, and
+/// An id of a text in `rocpd_string`, as it is in the file. Comes from [`crate::Appender::intern`] only, and
 /// stays valid in later transactions and sessions of the same appender, unless its own transaction is rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StringId(pub(crate) i64);

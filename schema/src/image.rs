@@ -1,6 +1,6 @@
-//! A database in memory with nothing in it but rows that are on their way to a file: SQLite copies whole rows from one database to
-//! another, which takes half the time of an INSERT that brings them value by value. Rows that belong behind all others of their table go
-//! another way, at half of that ([`crate::leaves`]).
+//! A database in memory that has only rows on their way to a file. SQLite copies whole rows from one database to another, which takes half
+//! the time of an INSERT that brings them value by value. Rows that belong behind all others of their table do not need an image:
+//! [`crate::leaves`] writes them as pages, which takes half of that time again.
 //!
 //! ```text
 //! | the empty tables' pages, as SQLite made them | leaves of one table | of the next ...

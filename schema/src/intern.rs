@@ -1,12 +1,12 @@
 //! Text to id, in bounded memory.
 //!
-//! A program may push millions of different marker texts, and its memory is not ours. Remembered texts stand in two
+//! A program may push millions of different marker texts, and its memory is not ours. Remembered texts are in two
 //! generations: new ones and those found again go into the young one; when that is full the old one is forgotten and
 //! the young one takes its place. Texts in steady use keep their one id, others are forgotten and, if they come back,
-//! get another: a text may stand in rocpd_string more than once.
+//! get another: a text may be in rocpd_string more than once.
 //!
-//! That freedom makes a generation cheap: texts lie one behind the other, found by their hash alone, and of two with
-//! the same 64-bit hash the later one is remembered.
+//! That freedom makes a generation cheap: texts lie one behind the other, found by their hash alone, and if two
+//! have the same 64-bit hash, the later one is remembered.
 
 use crate::id::{LOCAL_IDS, Offset, StringId};
 use rustc_hash::{FxBuildHasher, FxHashMap};

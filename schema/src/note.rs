@@ -1,6 +1,6 @@
 //! Notes beside a trace: what a process lost that it could not say in the file, because others had it to the end.
 //!
-//! They stand in the directory `TRACE-lost`, one file per process, so that writing one needs no lock and waits for nobody. Whoever
+//! They are in the directory `TRACE-lost`, one file per process, so that writing one needs no lock and waits for nobody. Whoever
 //! next takes a session of the trace takes them in and removes them; until then readers count them in. A note names the trace by
 //! inode and time of birth: one of a file that was at this path before is left alone.
 

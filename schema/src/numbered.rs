@@ -12,7 +12,7 @@ pub(crate) type FactsByNumber = BTreeMap<u32, BTreeMap<String, String>>;
 /// The longest tag that is taken for one, bytes.
 const LONGEST_TAG: usize = 4096;
 
-/// Tags `PREFIX N::key`. Of several rows with one tag the last counts.
+/// Tags `PREFIX N::key`. Where several rows have one tag, the last counts.
 pub(crate) fn numbered_facts(connection: &Connection, prefix: &str) -> rusqlite::Result<FactsByNumber> {
     let mut found = FactsByNumber::new();
     let table =

@@ -1,4 +1,4 @@
-//! Where a file is to be: why none can be there, which SQLite does not say.
+//! The place of a file that is to be made: the reason why no file can be there. SQLite does not say it.
 
 use crate::error::{Error, ErrorKind};
 use std::fs;

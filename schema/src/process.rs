@@ -1,4 +1,4 @@
-//! Which sessions of a file are of one process.
+//! The sessions of a file that belong to one process.
 //!
 //! A thread is known by its process, its process id and its thread id: containers on one host, and hosts in a merged trace,
 //! have equal process and thread ids. A row is of the session that its id tells (`id >> 32`), and a session is of one process.

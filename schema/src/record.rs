@@ -1,5 +1,5 @@
-//! Rows as SQLite keeps them: a header of types, then the values (SQLite file format §2.1). Images are made of them; `image` says what
-//! that brings.
+//! Rows as SQLite keeps them: a header of types, then the values (SQLite file format §2.1). Images and pages are made of these records;
+//! [`image`](crate::image) and [`leaves`](crate::leaves) say how much time that saves.
 
 use rusqlite::types::ValueRef;
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn written(write: impl FnOnce(&mut Record<'_>), columns: usize) -> Vec<u8> {
-        // Whatever stands before a record is not its concern.
+        // Whatever is before a record is not its concern.
         let mut bytes = vec![0xee; 3];
         write(&mut Record::new(&mut bytes, columns));
         bytes.split_off(3)

@@ -1,4 +1,4 @@
-//! Names of the facts about a session and a GPU, as they stand in the tags `session::N::key` and `gpu::N::key`.
+//! Names of the facts about a session and a GPU, as they are in the tags `session::N::key` and `gpu::N::key`.
 //!
 //! The recorder writes them with [`crate::Appender::session_fact`] and [`crate::Appender::gpu_fact`]; tools read them
 //! back with [`crate::sessions()`], [`crate::gpus`] and [`crate::lost`].

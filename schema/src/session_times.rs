@@ -1,6 +1,6 @@
-//! Times in a session's facts: when recording was stopped, and when records were lost. Each stands as `FROM-TO`, ns of CLOCK_MONOTONIC, with
-//! nothing behind the `-` where it lasts to the end; of losses behind a colon how many of each cause: `71-93:buffer_full=12,write=3`.
-//! Blanks are between them.
+//! Times in a session's facts: when recording was stopped, and when records were lost. Each is written `FROM-TO`, in ns of CLOCK_MONOTONIC,
+//! with nothing behind the `-` where it lasts to the end. A time of losses also has, behind a colon, how many records of each cause were
+//! lost: `71-93:buffer_full=12,write=3`. Blanks are between the times.
 
 use std::fmt::Write;
 

@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct SessionInfo {
     /// Session number; its ids start at this times 2^32.
     pub session: u32,
-    /// Every fact as it stands in the file, by key.
+    /// Every fact as it is in the file, by key.
     pub facts: BTreeMap<String, String>,
 }
 
@@ -76,7 +76,7 @@ impl SessionInfo {
 pub struct GpuInfo {
     /// Index of the GPU among all GPUs of the node: `gpuId` of its ops.
     pub gpu: u32,
-    /// Every fact as it stands in the file, by key.
+    /// Every fact as it is in the file, by key.
     pub facts: BTreeMap<String, String>,
 }
 

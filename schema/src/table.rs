@@ -53,7 +53,7 @@ pub(crate) trait Row {
     /// The largest local id among the row's own and those it refers to: it must lie below 2^32.
     fn largest_id(&self) -> u64;
 
-    /// Its primary key as it stands in the file: the first column of [`Self::INSERT`].
+    /// Its primary key as it is in the file: the first column of [`Self::INSERT`].
     fn key(&self, offset: Offset) -> i64;
 
     /// Writes every cell behind the first, in the order of [`Self::INSERT`].

@@ -1,4 +1,4 @@
-//! Which kind of file this is, found without changing it.
+//! The kind and version of a file, found without changing it.
 
 use crate::error::{Error, ErrorKind};
 use crate::open::{BUSY_TIME, as_it_lies, read_only, read_write};
@@ -178,7 +178,7 @@ fn whole_version_of(connection: &Connection, path: &Path) -> Result<(Version, bo
         return Err(if corrupt { Unknown::Kind(ErrorKind::Truncated) } else { error.into() });
     }
     let journal = connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?;
-    // SQLite misses less than a page without a word. In WAL mode the last pages may stand in the log only.
+    // SQLite misses less than a page without a word. In WAL mode the last pages may be in the log only.
     let has_log = journal == "wal";
     if !has_log && is_shorter_than_counted(connection, path)? {
         return Err(Unknown::Kind(ErrorKind::Truncated));

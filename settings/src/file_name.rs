@@ -34,7 +34,7 @@ fn part_of_name(value: &str) -> String {
     value.strip_prefix('.').map(|rest| format!("_{rest}")).unwrap_or(value)
 }
 
-/// Whether `letter` stands behind a percent sign that is not itself behind one.
+/// Whether `letter` is behind a percent sign that is not itself behind one.
 #[must_use]
 pub fn has(template: &Path, letter: u8) -> bool {
     let mut bytes = template.as_os_str().as_bytes();

@@ -1,7 +1,7 @@
 //! Which libraries' kernels may be replaced: a JSON file with the arrays `include`, `include_with_deps` and `exclude` of patterns for
 //! paths, as omniprobe has it.
 //!
-//! In a pattern `*` stands for any characters but `/`, `**` for any, `?` for one but `/`; all others are themselves. These are not the
+//! In a pattern `*` matches any characters but `/`, `**` any, `?` one but `/`; all others match themselves. These are not the
 //! rules of a shell or of `.gitignore`, so patterns are made into regular expressions here: a crate for globs has `**` between slashes
 //! alone, and braces and brackets that omniprobe takes for themselves.
 

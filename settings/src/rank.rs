@@ -1,8 +1,8 @@
-//! Which process of a job this is, as its launcher says in the environment.
+//! The rank of this process in its job, as the launcher says in the environment.
 
 /// Environment variables that name the rank of a process in its job. The first that is set counts.
 ///
-/// The variables of torchrun and of MPI stand before Slurm's: in a batch script of Slurm, all ranks that `mpirun` starts have the script's
+/// The variables of torchrun and of MPI are before Slurm's: in a batch script of Slurm, all ranks that `mpirun` starts have the script's
 /// `SLURM_PROCID`. The rank on one host comes last.
 pub const VARIABLES: [&str; 6] =
     ["RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"];

@@ -20,7 +20,7 @@ pub const INDEXES: &str = include_str!("../indexes.sql");
 /// View `api`, which other views read.
 pub const API_VIEW: &str = include_str!("../api.sql");
 
-/// The other views of a fresh file, save `dispatch`, which stands beside its table in [`ext::DISPATCH`].
+/// The other views of a fresh file, save `dispatch`, which is beside its table in [`ext::DISPATCH`].
 pub const VIEWS: &str = include_str!("../views.sql");
 
 /// What `rocpd_metadata` says of a fresh file: the schema version, and which columns refer to strings.

@@ -1,4 +1,4 @@
-//! Ready-made questions to a trace. Each runs as it stands in the `sqlite3` shell: `sqlite3 trace.rpd < FILE`.
+//! Ready-made questions to a trace. Each runs unchanged in the `sqlite3` shell: `sqlite3 trace.rpd < FILE`.
 
 /// A ready-made query.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,5 @@
 //! Writes hip_wrappers.rs from the description of the HIP API: for each function a list of its parameters, of which `hip/wrapper.rs`
-//! makes a function that can stand in its place.
+//! makes a function that can be in its place.
 
 use std::collections::HashSet;
 use std::env;

@@ -1,4 +1,4 @@
-//! What stands between the recorder and its host: no panic crosses, errno stays as it was, no thread is cancelled inside.
+//! The border between the recorder and its host: no panic crosses, errno stays as it was, no thread is cancelled inside.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, Ordering};

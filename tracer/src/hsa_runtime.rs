@@ -1,4 +1,4 @@
-//! What the HSA runtime is asked: by whoever needs an answer, at any time at which it may be asked. No hook is here.
+//! Questions to the HSA runtime: what the recorder may ask it, and when. No hook is here.
 //!
 //! - [`abi`]: its interface, as far as it is used; [`inquiry`]: what it may be asked
 //! - [`agent`]: its GPUs; [`time`]: its clock; [`known`]: both, of the runtime in this process

@@ -1,4 +1,4 @@
-//! What changes packets on their way to the hardware: kernels of a cache directory run in the place of the application's own.
+//! What changes packets on their way to the hardware: other kernels run in the place of the application's own.
 //!
 //! A kernel is replaced by one of the same mangled name and the same explicit arguments, of a code object for the same processor. The
 //! application does not notice; the file says which dispatch ran what.

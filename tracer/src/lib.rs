@@ -1,16 +1,16 @@
 //! librpd_tracer.so: records what a program does on its GPUs, from inside the program.
 //!
-//! Hooks fill records, which the crate `rpd-transport` carries to the file. From below to above, and nothing knows what stands above it:
+//! Hooks fill records, which the crate `rpd-transport` carries to the file. From below to above, and nothing knows what is above it:
 //!
 //! - `guard`: the border of every exported function and hook
-//! - `gpu`: kernels, and what times operations; `call`: the call that a thread is in; `hsa_runtime`: what the HSA runtime is asked;
+//! - `gpu`: kernels, and what times operations; `call`: the call that a thread is in; `hsa_runtime`: questions to the HSA runtime;
 //!   `sized_table`: tables that libraries offer
 //! - `intercept`: what changes packets on their way to the hardware
 //! - [`sources`]: a folder for each thing that is observed, and their list
 //! - `register`: the tables that rocprofiler-register hands over
 //! - [`process`]: load, fork, exit; [`control`]: start, stop, flush
 //!
-//! Exported functions stand in the modules that they belong to; tests/exports.txt lists them. The rules that every line here keeps are in
+//! Exported functions are in the modules that they belong to; tests/exports.txt lists them. The rules that every line here keeps are in
 //! docs/architecture.md.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]

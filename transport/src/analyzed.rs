@@ -1,4 +1,4 @@
-//! What analyzers found in what an instrumented dispatch streamed out, on its way to the file.
+//! Findings of analyzers about an instrumented dispatch, on their way to the file.
 
 use crate::counters::Cause;
 use crate::recorder::Recorder;

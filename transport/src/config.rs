@@ -1,4 +1,4 @@
-//! What the user asked for, of everything that is not a source's own: read once when the library is loaded.
+//! The settings that are not a source's own: read once when the library is loaded.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What was recorded and what was lost, by cause. The writer stores the sums in the file's metadata.
+//! Counters of what was recorded, and of what was lost, by cause. The writer stores the sums in the file's metadata.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

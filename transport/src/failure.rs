@@ -1,4 +1,4 @@
-//! What the program ran into that whoever opens its trace wants to know first: a queue that failed, a call of `abort`.
+//! Failures of the program that whoever opens its trace wants to know first: a queue that failed, a call of `abort`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// One more; several of one key stand in one fact.
+    /// One more; several of one key are in one fact.
     pub fn add(&self, key: &'static str, value: String) {
         let Some(mut facts) = lock_within(&self.facts, PATIENCE) else { return };
         match facts.iter_mut().find(|(known, _)| *known == key) {

@@ -4,11 +4,11 @@
 //! makes rows of records and owns the file. What it must know beyond a record, it asks the record's [`source`].
 //!
 //! - [`recorder`]: the one process-wide object, made of [`config`] ([`mod@env`]), [`switch`], [`counters`], [`failure`], rings and writer
-//! - [`requests`], [`progress`]: what the writer is asked for, and how far it is; `exit_wait`: how long the end of the process waits for it
+//! - [`requests`], [`progress`]: requests to the writer, and how far it is; `exit_wait`: how long the end of the process waits for it
 //! - [`records`]: what travels, and the rings that it travels in; [`correlation`], [`lost_calls`]: what ties operations to calls
 //! - [`marker`], [`process_range`], [`paused`]: ranges and instants of the application
 //! - [`analyzed`]: what analyzers found in what instrumented kernels streamed out
-//! - [`sensors`]: of which GPUs another process records them into the same file
+//! - [`sensors`]: GPUs whose sensors another process records into the same file
 //! - [`stack`]: who made a call, RPDT_STACKFRAMES
 //! - [`log`]: lines on standard error; [`host`], [`cgroup`]: what the system says of the process
 //!

@@ -1,5 +1,5 @@
-//! Calls of which something was lost, until the writer hears of them: of one whose own record was, that no operation may be linked to it;
-//! of a launch whose operation was, that none will come.
+//! Calls that the writer has to hear of because a record was lost. If the record of the call itself was lost, the writer links no
+//! operation to it. If the record of a launch's operation was lost, the writer waits for no operation of that launch.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! How far the file is, for whoever asks while recording goes on.
+//! The state of the file, for whoever asks while recording goes on.
 
 use std::path::PathBuf;
 use std::sync::Mutex;

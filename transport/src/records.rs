@@ -1,4 +1,4 @@
-//! What hooks hand to the writer: a fixed body and, for markers, text behind it.
+//! Records that hooks hand to the writer: a fixed body and, for markers, text behind it.
 //!
 //! Times are ns of CLOCK_MONOTONIC unless a name says tick. Bodies are plain bytes without padding so that they travel
 //! through a byte ring.
@@ -25,7 +25,7 @@ pub enum Kind {
     Pop = 5,
     /// [`Marker`]: the innermost range of this thread ended while recording was paused.
     Discard = 6,
-    /// [`Call`], its arguments and what stands behind them.
+    /// [`Call`], its arguments and what is behind them.
     Call = 7,
     /// [`Dispatch`] that has not completed: what its call launched, for a file that may never hear more of it.
     Launch = 8,
@@ -87,9 +87,9 @@ pub struct Dispatch {
     pub queue: u32,
     /// Submitting thread.
     pub tid: u32,
-    /// Of a kernel of the runtime's that copies: destination GPU, `NO_GPU` for host memory.
+    /// For a kernel of the runtime's that copies: destination GPU, `NO_GPU` for host memory.
     pub dst_gpu: u32,
-    /// Of a kernel of the runtime's that copies: source GPU, `NO_GPU` for host memory.
+    /// For a kernel of the runtime's that copies: source GPU, `NO_GPU` for host memory.
     pub src_gpu: u32,
     /// Work-items per dimension; workgroups where `header` is [`NO_PACKET`].
     pub grid: [u32; 3],
@@ -225,11 +225,11 @@ pub struct Call {
     pub kernel: u32,
     /// 1: it submitted packets, of which its kernel is one if it launches one.
     pub submitted: u32,
-    /// Of a copy: destination GPU, `NO_GPU` for host memory.
+    /// For a copy: destination GPU, `NO_GPU` for host memory.
     pub dst_gpu: u32,
-    /// Of a copy: source GPU, `NO_GPU` for host memory.
+    /// For a copy: source GPU, `NO_GPU` for host memory.
     pub src_gpu: u32,
-    /// Of a copy: 1 where the host's side is pinned.
+    /// For a copy: 1 where the host's side is pinned.
     pub pinned: u16,
     /// 1: HIP made a command of it, which it times.
     pub commanded: u16,

@@ -1,4 +1,4 @@
-//! What others want of the thread that writes, and how far it is.
+//! Requests of others to the writer's thread, and how far it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
@@ -128,7 +128,7 @@ impl Requests {
     }
 
     /// As [`Requests::flush`]; what is recorded from then on goes into another file. False: no trace can be there, and nothing has
-    /// changed. Before anything was recorded no file is opened, so that what stands in one is not known.
+    /// changed. Before anything was recorded no file is opened, so that what is in one is not known.
     pub fn change_file(&self, recorder: &Recorder, filename: Template, deadline: Duration) -> bool {
         if self.is_started() {
             return self.ask(deadline, |wanted| {

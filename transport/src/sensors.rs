@@ -1,4 +1,5 @@
-//! Of which GPUs another process records the sensors into this process's file. Of several processes one does.
+//! The GPUs whose sensors another process records into this process's file. Where several processes write one file, one of them records
+//! the sensors of a GPU.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! Who made a call: the addresses on the calling thread's stack (RPDT_STACKFRAMES=1).
+//! The stack of a call: the addresses on the calling thread's stack (RPDT_STACKFRAMES=1).
 //!
 //! - `walk`: from frame to frame, by the unwind tables of the code (framehop), past signal handlers; by frame pointers where code
 //!   has no tables. Memory is read between the stack pointer and the end of the thread's own stack, nowhere else

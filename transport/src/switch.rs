@@ -36,7 +36,7 @@ struct SwitchState {
     resumed_at: u64,
 }
 
-/// Changes kept for the writer: a program may start and stop for weeks without anything to record. Of more, the oldest are
+/// Changes kept for the writer: a program may start and stop for weeks without anything to record. Where there are more, the oldest are
 /// forgotten, and what was open over them counts as recorded meanwhile.
 const MOST_CHANGES: usize = 1024;
 

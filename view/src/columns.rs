@@ -1,4 +1,4 @@
-//! The events of a trace in columns: those of a subtrack stand together, by start.
+//! The events of a trace in columns: those of a subtrack are together, by start.
 
 use std::ops::Range;
 

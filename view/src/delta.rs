@@ -1,4 +1,4 @@
-//! What differs between two traces, by name.
+//! Differences between two traces, by name.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Rows that are worked out when they are asked for: operations by stream, what markers and launches of graphs ran on each GPU, memory
+//! Rows that the server works out when the page asks for them: operations by stream, what markers and launches of graphs ran on each GPU, memory
 //! that is allocated.
 
 use std::cmp::Reverse;

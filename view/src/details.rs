@@ -1,4 +1,4 @@
-//! All that the trace says of one event. Read from the file by its key when it is asked for.
+//! All that the trace says of one event. It is read from the file by its key, when the page asks for it.
 
 use anyhow::Result;
 use rpd_postprocess::report::memory::Life;

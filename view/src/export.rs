@@ -25,7 +25,7 @@ use crate::timeline::{Facts, Group, Shown, Timeline};
 /// Base64 in one element, bytes.
 const PIECE: usize = 8 << 20;
 
-/// What stands in the page in place of the questions to a server.
+/// What is in the page in place of the questions to a server.
 const SOURCE: (&str, &str) = ("server.mjs", "embedded.mjs");
 
 /// How the page's modules are known to each other there.
@@ -208,7 +208,7 @@ pub fn page(timeline: &Timeline, arguments: Option<&Arguments>, most: u64) -> Re
         arguments: arguments.map(|arguments| arguments.of_event.len()),
     };
     let mut data = Vec::new();
-    // In JSON these three stand in texts only, and there they may be written so: no text ends the element.
+    // In JSON these three are in texts only, and there they may be written so: no text ends the element.
     for byte in rpd_escape::json(serde_json::to_string(&stored)?).into_bytes() {
         match byte {
             b'<' | b'>' | b'&' => write!(data, "\\u{byte:04x}")?,

@@ -1,4 +1,4 @@
-//! What a trace says, as it is read: each row once, into memory. What is read can be read on when the file has grown.
+//! Reading a trace: each row once, into memory. What is read can be read on when the file has grown.
 //!
 //! A recorder gives a call its id when it begins and writes its row when it has ended, so rows appear between others. What is not there yet is
 //! therefore known by its ids, not by where the last row was.

@@ -1,4 +1,4 @@
-//! Where events of one track lie, so that none covers another: in subtracks, from the top.
+//! The places of the events of one track, so that none covers another: in subtracks, from the top.
 //!
 //! A call lies below the calls that it is inside of. Operations of a queue are side by side, never inside each other: each takes the first
 //! subtrack that is free. Events come by start, of those with one start the longest first.

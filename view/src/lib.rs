@@ -1,6 +1,6 @@
 //! The timeline of a trace: a server for one file on this machine, and the page that it serves.
 //!
-//! The server reads every row once, into columns, and answers from there: what the page draws is asked of no SQL. The file is read again for the
+//! The server reads every row once, into columns, and answers from there: no SQL is run for what the page draws. The file is read again for the
 //! details of one event only, by its key. Nothing is ever written into it or beside it.
 //!
 //! | file | owns |
@@ -9,7 +9,7 @@
 //! | `reading.rs` | these rows, of one trace or of two, into a timeline |
 //! | `timeline.rs` | processes, GPUs, tracks, rows |
 //! | `columns.rs`, `layout.rs` | the events; where they lie so that none covers another |
-//! | `pyramid.rs`, `tiles.rs` | what a row shows from afar; that as bytes |
+//! | `pyramid.rs`, `tiles.rs` | what a row shows zoomed out; that as bytes |
 //! | `counters.rs` | numbers over time: sensors, how many operations wait or run |
 //! | `names.rs`, `links.rs` | texts and kinds; which call caused which operations |
 //! | `waits.rs`, `recording.rs` | what waits waited for; when a process was not recorded, or records were lost |

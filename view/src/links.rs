@@ -1,4 +1,4 @@
-//! Which call caused which operations.
+//! The links from calls to the operations that they caused.
 
 /// Links between events, by both of their ends.
 #[derive(Debug, Default)]

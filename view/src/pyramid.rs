@@ -1,4 +1,5 @@
-//! What a subtrack shows from afar: per bucket of 2^level ns the longest event in it, how many begin in it, and how long it is busy.
+//! The summary of a subtrack for a view that is zoomed out: per bucket of 2^level ns the longest event in it, how many begin in it, and how
+//! long it is busy.
 //!
 //! Buckets lie at fixed times, never relative to what is looked at, so that nothing shimmers when a view moves. Every second level is kept,
 //! from the first with at most a quarter as many buckets as events up to one with few buckets. Finer ones are made of the events, coarser ones

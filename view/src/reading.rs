@@ -264,7 +264,7 @@ pub fn assemble(mut parts: Vec<Part>) -> Result<Timeline> {
         }
     }
     let Rowed { mut groups, rows, row_of_subtrack } = rowed;
-    // Of each trace: processes, GPUs that were used, other GPUs, what else has sensors.
+    // For each trace: processes, GPUs that were used, other GPUs, what else has sensors.
     groups.sort_by_key(|group| {
         (group.source, group.device.is_some(), !group.is_gpu, group.tracks.is_empty(), group.device)
     });

@@ -1,4 +1,5 @@
-//! When the processes of a trace were not recorded, and when records of them were lost: spans beside their events, as far as the trace says it.
+//! Times at which the processes of a trace were not recorded, or at which records of them were lost: spans beside their events, as far as
+//! the trace says it.
 
 use rpd_schema::{Processes, SessionInfo, SessionTime, session_fact, session_times};
 use serde::Serialize;

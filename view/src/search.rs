@@ -1,6 +1,6 @@
 //! Events by what their names say.
 //!
-//! Names are searched, of which there are few, then events for those names; never the texts of the trace.
+//! The search looks through the names, which are few, then for events with those names. It never reads the texts of the trace.
 
 use anyhow::{Result, anyhow, bail};
 use regex::RegexBuilder;

@@ -1,4 +1,4 @@
-//! What the page draws, as bytes: tiles of 512 buckets of one row and level each.
+//! The bytes that the page draws from: tiles of 512 buckets of one row and level each.
 //!
 //! All numbers are little endian. A header of eight u32: magic `rpdt`, version 1, level, rows, tiles of each row, runs, low and high half of the number
 //! of the first tile. Then u32 numbers of the rows, u32 runs of each tile (those of the first row first), and the runs in columns: u32 event,

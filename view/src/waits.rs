@@ -1,9 +1,9 @@
-//! What waits waited for, as far as the trace says it.
+//! The operation that a call or an operation waited for, as far as the trace says it.
 //!
-//! A call that synchronizes names a stream or an event, and so does hipStreamWaitEvent; the call that recorded an event names its stream. What
-//! they wait for is the last operation that was launched on that stream before, by the same process. A time that contradicts this is
-//! no wait. Where a call does not say its stream, or a process has default streams on several GPUs, nothing is known. Recorders
-//! of old say of operations themselves which they waited for (`rocpd_op_inputSignals`).
+//! A call that synchronizes names a stream or an event, and so does hipStreamWaitEvent. The call that recorded an event names its stream. Such
+//! a call waits for the last operation that the same process launched on that stream before. If the times contradict this, there was no wait.
+//! Where a call does not say its stream, or a process has default streams on several GPUs, nothing is known. Traces of old recorders say of
+//! the operations themselves which ones they waited for (`rocpd_op_inputSignals`).
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! How lines of the duration log are written, as an option's value.
+//! The format of lines of the duration log, as an option's value.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rpd_duration_log::LogFormat;

@@ -78,7 +78,7 @@ fn takes_no_part(verb: &str) -> Option<&'static str> {
     })
 }
 
-/// What to say where the value of an option that takes it with `=` stands behind the option, and so became the command. `words` are
+/// What to say where the value of an option that takes it with `=` is behind the option, and so became the command. `words` are
 /// those of the command line; `is_runnable`: there is such a program.
 pub(crate) fn value_without_equals(words: &[OsString], command: &OsStr, is_runnable: bool) -> Option<String> {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());

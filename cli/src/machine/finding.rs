@@ -1,4 +1,4 @@
-//! What was found, and what to do about it.
+//! A finding of rpd doctor, and what to do about it.
 
 use serde::Serialize;
 

@@ -30,7 +30,7 @@ const FOLDERS: [&str; 11] = [
 
 /// A machine.
 pub(crate) struct System {
-    /// What stands in front of every path; `/` for this machine.
+    /// What is in front of every path; `/` for this machine.
     root: PathBuf,
     environment: BTreeMap<OsString, OsString>,
     /// Libraries by name.

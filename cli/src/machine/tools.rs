@@ -1,4 +1,4 @@
-//! Other tools in the environment, which want what the recorder wants, and variables of ours that nobody reads.
+//! Other tools in the environment that take what the recorder needs, and variables of ours with a name that nobody reads.
 
 use std::ffi::OsStr;
 

@@ -26,7 +26,7 @@ impl<'a> CacheDirectory<'a> {
     }
 }
 
-/// The begin of a SHA-256, or of whatever stands in its place.
+/// The begin of a SHA-256, or of whatever is in its place.
 pub(crate) fn short(sha256: &str) -> String {
     sha256.chars().take(DIGITS).collect()
 }

@@ -1,4 +1,4 @@
-//! What reports about a GPU's time leave out, said on standard error.
+//! Lines on standard error about operations that reports about a GPU's time leave out.
 
 use std::path::Path;
 

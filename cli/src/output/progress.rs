@@ -1,4 +1,4 @@
-//! How far long work has come: one line on standard error that is written over, on a terminal only.
+//! Progress of long work: one line on standard error that is written over, on a terminal only.
 
 use std::any::Any;
 use std::fmt::Arguments;

@@ -39,7 +39,7 @@ struct TableRow {
     below: Vec<Below>,
 }
 
-/// What stands below a row, further in.
+/// What is below a row, further in.
 #[derive(Clone)]
 enum Below {
     /// A line, shortened where it has to be.
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// Says that the last `columns` are sentences, and what belongs in front of them: where they have no room beside the others they
-    /// stand below them, whole.
+    /// are below them, whole.
     pub(crate) fn folding(mut self, columns: usize) -> Table {
         debug_assert!(columns < self.header.len());
         self.folded = columns;

@@ -17,7 +17,7 @@ use crate::system::capabilities;
 
 /// Where execvp(3) looks when PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// As much of a file as is looked at: headers stand at its beginning.
+/// As much of a file as is looked at: headers are at its beginning.
 const LOOKED_AT: u64 = 64 * 1024;
 /// How many `#!` lines are followed, as many as Linux does.
 const INTERPRETERS: usize = 4;

@@ -1,4 +1,4 @@
-//! HIP as the command will find it: whether it is one of which calls are seen by names at less cost than by its callbacks.
+//! The HIP that the command will find: whether symbol interposition costs less with it than HIP's callbacks.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the dynamic loader knows of libraries.
+//! Questions to the dynamic loader about libraries.
 
 use std::path::PathBuf;
 use std::process::Command;

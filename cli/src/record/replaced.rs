@@ -1,4 +1,5 @@
-//! What one run of `rpd record` replaced: dispatches that ran a candidate's kernel, and files of the kernel cache that were of no use.
+//! The kernels that one run of `rpd record` replaced: dispatches that ran a candidate's kernel, and files of the kernel cache that
+//! were of no use.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};

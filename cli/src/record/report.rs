@@ -1,4 +1,4 @@
-//! What the recorded processes told about themselves: the file named by RPDT_REPORT.
+//! What the recorded processes said about themselves, in the file named by RPDT_REPORT.
 //!
 //! Every process that the recorder was loaded into appends one line when that happens and one when it
 //! ends. This is how `rpd record` knows why a trace has nothing in it: a process that does nothing with a

@@ -1,4 +1,4 @@
-//! What a process or a program may do.
+//! Capabilities of a process or a program.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Signals. `rpd record` stands between the caller and the command, in the command's own process group.
+//! Signals. `rpd record` is between the caller and the command, in the command's own process group.
 //! What a terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z, a hang-up) reaches the whole group, so the command has
 //! it already and must not get it twice: some programs take the second Ctrl-C for "now". What another
 //! process sends with kill(2) is addressed to rpd and is passed on. The two differ in `si_code`. (A kill(2)

@@ -1,7 +1,7 @@
-//! Which tools are asked for: madengine's `--additional-context`, as JSON or a Python literal, and its `scripts/common/tools.json`, which
-//! says what a tool is where the configuration does not.
+//! The tools that the user asks for: madengine's `--additional-context`, as JSON or a Python literal, and its
+//! `scripts/common/tools.json`, which says what a tool is where the configuration does not.
 //!
-//! As madengine's `apply_tools` (2.1.1): an entry's `cmd` stands in place of the tool's own, its `env_vars` are added over the tool's own; the
+//! As madengine's `apply_tools` (2.1.1): an entry's `cmd` replaces the tool's own, its `env_vars` are added over the tool's own; the
 //! variables of all tools are in one dictionary, of which the later wins, and `docker_env_vars` over all.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(crate) struct Configuration {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tool {
     pub(crate) name: String,
-    /// What stands in front of the program, if anything does.
+    /// What is in front of the program, if anything does.
     pub(crate) command: Option<String>,
     /// Whether the configuration, not the definitions, has that command.
     pub(crate) has_own_command: bool,

@@ -16,11 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// How often it is looked whether a script has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is run: a shell, in which the commands of the tools stand in front of the program, which keeps its arguments to the byte.
+/// What is run: a shell, in which the commands of the tools are in front of the program, which keeps its arguments to the byte.
 pub(crate) fn command(configuration: &Configuration, command: &[OsString]) -> Vec<OsString> {
     let mut words = String::new();
     let mut seen: Vec<&str> = Vec::new();
-    // The first tool is the innermost; one that stands there already is not put there again.
+    // The first tool is the innermost; one that is there already is not put there again.
     for tool in configuration.tools.iter().filter_map(|tool| tool.command.as_deref()) {
         if !seen.contains(&tool) {
             seen.push(tool);
@@ -98,7 +98,7 @@ pub(crate) fn run(script: &Script, environment: &[(String, String)]) -> Result<(
 const LISTS: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
 
 /// Variables for the command and the scripts. Where madengine puts a list of its own in the place of the one that is there, and the
-/// program loses its libraries, ours stands in front of it.
+/// program loses its libraries, ours is in front of it.
 pub(crate) fn variables(configuration: &Configuration) -> Vec<(String, String)> {
     let value = |(name, value): (&String, &String)| {
         let there = env::var(name).ok().filter(|there| LISTS.contains(&name.as_str()) && !there.is_empty());

@@ -1,5 +1,5 @@
-//! What of madengine's tools one recording gives: the libraries and sensors that it has to have, and the files that it is written out to
-//! afterwards, where the tools would have put theirs.
+//! The part of madengine's tools that one recording gives: the libraries and sensors that it must record, and the files that it is
+//! written out to afterwards, where the tools would have put theirs.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the verbs that make a pass have in common.
+//! The common part of the verbs that make a pass.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -12,8 +12,9 @@ use crate::verb::apply::Making;
 #[derive(Args)]
 #[command(about = pass::Autograd::PLAIN.definition().about, after_help = "\
 The fields of a marker NAME[, seq = S][, op_id = I][, sizes = [..]][, input_op_ids = [..]] become columns
-of table ext_autogradapi, and its arguments the bare NAME, so that call stacks group by operator and the
-file shrinks; --redo puts them back first. Markers that only look like that are counted and left alone.
+of table ext_autogradapi, and the marker's arguments become the bare NAME, so that call stacks group by
+operator and the file shrinks; --redo puts them back first. Markers that only look like that are counted
+and left alone.
 The call stacks are made too where they are missing.
 
 Example:

@@ -30,36 +30,37 @@ const ROWS: usize = 10;
 
 /// Show which basic blocks of kernels were executed, and how often
 ///
-/// The trace is one that rpd probe --auto recorded. Counts are of all dispatches that were counted, together. What instructions do and
-/// where control goes is told by the code objects that rpd probe --auto has saved.
+/// The trace is one that rpd probe --auto recorded. Counts are sums over all dispatches that were counted. The code objects that rpd probe
+/// --auto has saved say what the instructions do and where control goes.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
   %         share of the ticks of the kernel, or without ticks of its executed instructions
   executed  instructions that wavefronts executed in the block
   waves     wavefronts that entered it
-  lanes     lanes that were active on average, of 64: less where branches part them
-            (--auto=lanes)
-  ticks     of the device's clock, that a wavefront stayed on average (--auto=time)
+  lanes     work-items of a wavefront (lanes) that were active on average, of 64: less
+            where branches part them (--auto=lanes)
+  ticks     how long a wavefront stayed on average, in ticks of the device's clock
+            (--auto=time)
   insns     instructions of the block
   taken     how many of 100 wavefronts took the branch at its end; empty where it ends
             with none, or where the counts do not tell
   turns     where a loop begins: how often it turned on average each time it was entered
   waits     what its instructions wait for: VMEM (vector memory), LDS/SMEM (LDS, scalar
             memory, messages), barrier, sleep (--auto=time)
-  block     where it begins in the code object and in the source, and the function
-            that it is of, where the kernel calls some
+  block     where it begins in the code object and in the source, and its function,
+            where the kernel calls functions
 
-The lines above have of each kernel: the executed instructions of each kind, what part of the lanes
-of a wavefront was active in them, floating-point operations (flop: additions, multiplications and
-transcendental functions 1, multiply-adds 2, those of products of matrices), the bytes that its
-instructions read and write in memory, before any cache, and the first for each of the second: the
-arithmetic intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With
---auto=time: the part of the ticks that is of blocks which wait for something.
+The lines above the table say for each kernel: the executed instructions of each kind; what part of
+the lanes of a wavefront was active in them; floating-point operations (flop: additions,
+multiplications and transcendental functions 1, multiply-adds 2, those of products of matrices); the
+bytes that its instructions read and write in memory, before any cache; and flop/byte, the arithmetic
+intensity of a roofline. Without --auto=lanes all lanes are taken to be active. With --auto=time they
+also say which part of the ticks is from blocks that wait for something.
 
 {REGION_HELP}
 
-Dispatches of a kernel that follow each other may have been counted together. Their counts are in a part of the trace with
+Dispatches of a kernel that follow each other may have been counted together. In a part of the trace their counts are with
 the last of them, and a line on standard error says so.
 
 Example:

@@ -23,15 +23,15 @@ use crate::output::table::{Align, Table};
 /// Show GPU time by category: GEMM, attention, copies, ..., idle
 ///
 /// Categories are named by regular expressions, in files as raptor has them: a JSON object, each member a category with a list of patterns.
-/// An operation is of the last category of the file of which a pattern is found in its name or in its type (CopyHostToDevice).
+/// An operation is in the last category of the file that has a pattern which is found in its name or in its type (CopyHostToDevice).
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
   names     different names of operations
   calls     operations
   total     sum of their durations
-  busy      the part of that in which none ran on the GPU that began before:
-            of operations at once, the later one counts from the earlier's end
+  busy      the part of total in which no operation that began before ran on the
+            GPU: where two overlap, the later counts from the earlier's end
   %         share of busy in the spans of the GPUs: adds up to 100
   category  _Other is what no pattern matches, _GPU_Idle when nothing ran
 

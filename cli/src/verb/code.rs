@@ -30,17 +30,17 @@ use crate::verb::disassembler;
 
 /// Show what kernels need of the hardware, and what limits how many waves of them fit
 ///
-/// FILE is a code object (.hsaco), a cubin of NVIDIA's, an offload bundle, a program or library with kernels in it, a trace, or a directory: of
-/// that, all .hsaco, .co and .cubin files in it and below it. Of a trace, code objects are looked for where the recorder saved them (rpd record --save-code), then
-/// in the files that the program had them from.
+/// FILE is a code object (.hsaco), a cubin of NVIDIA's, an offload bundle, a program or library with kernels in it, a trace, or a directory.
+/// A directory means all .hsaco, .co and .cubin files in it and below it. For a trace, the command looks for code objects where the recorder
+/// saved them (rpd record --save-code), then in the files that the program had them from.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
   target     the processor that the code is for
   VGPR, AGPR, SGPR
              vector, accumulation and scalar registers
-  LDS        bytes of a workgroup, with what the launch adds (--dynamic-lds); of NVIDIA's
-             kernels shared memory of a block
+  LDS        bytes of a workgroup, with what the launch adds (--dynamic-lds); for NVIDIA's
+             kernels, shared memory of a block
   scratch    bytes of a work-item; +: more where it calls through pointers
   spills     vector and scalar registers that found no room
   kernarg    bytes of arguments, hidden ones included
@@ -53,12 +53,12 @@ Columns:
              ones leave places empty), hardware (the SIMD is full)
   groups     whole workgroups that a CU holds (from gfx10 on a WGP, where a
              workgroup may use both its CUs); 0: it cannot run
-  file       of a directory: where the kernel is
+  file       for a directory: where the kernel is
   kernel     name, cut in the middle to the width of the terminal
 
-Of a trace, each row is a build of a kernel in one size that it was launched in: LDS and workgroup
+For a trace, each row is a build of a kernel in one size that it was launched in. LDS and workgroup
 are those of the launches (with --workgroup and --dynamic-lds in brackets, where they differ), calls
-how many there were, total the sum of their durations; the longest first. Kernels whose code object
+is how many there were, total the sum of their durations; the longest come first. Kernels whose code object
 is not found are shown with what the trace says of them; -: it does not say it. Where candidates of a
 kernel cache ran:
   ran        original: the program's own kernel; else the candidate's file and the begin of its SHA-256.
@@ -66,7 +66,7 @@ kernel cache ran:
 
 {REGION_HELP}
 
-A part is of a trace: the launches in it. --kernel is for all files, and looks at names as they are shown and mangled.
+A part of a trace means the launches in it. --kernel is for all files, and looks at names as they are shown and mangled.
 
 Example:
   rpd code vadd.hsaco

@@ -1,4 +1,4 @@
-//! `rpd deserialize`: calls and ops that were written as markers become what they stand for.
+//! `rpd deserialize`: calls and ops that were written as markers become rows of calls and ops.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -29,18 +29,18 @@ use crate::output::progress::notes;
 ///
 /// Kernels, copies, calls and markers are compared by what they take in an iteration: in one occurrence of the marker that repeats. Iterations
 /// are compared with those that launch the same kernels. Where no marker repeats, each run is cut into 20 blocks, and mean durations are compared.
-/// Of several files on each side (--a, --b) a run is one value.
+/// With several files on each side (--a, --b) each run is one value.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
-  A, B     median of the values of each side: of an iteration, of blocks the duration. A mean where a median is 0
-  change   B less A; %: of A
+  A, B     median of the values of each side: time in an iteration; with blocks, duration. A mean where a median is 0
+  change   B less A; %: percent of A
   95 % interval
            where the change in percent may lie: 95 of 100 such intervals have the true one (bootstrap, 2000
            resamples, the same random numbers each time)
   effect   what the change makes of a whole run
-  q        p-value of Mann and Whitney's test, after Benjamini and Hochberg: of changes that are called so with
-           q below 0.05, fewer than 5 in 100 are false
+  q        p-value of Mann and Whitney's test, after Benjamini and Hochberg: fewer than 5 in 100 changes with q
+           below 0.05 are false
   delta    Cliff's delta, from -1 to 1: how often a value of B is the larger one; 0.15 is small, 0.47 large
   values   how many A and B have: iterations, blocks or runs
   group    iterations that launch the same; run: all of a run; outside: what is in no iteration
@@ -87,7 +87,7 @@ pub(crate) struct Diff {
     /// Call nothing a change that is smaller, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = CHANGE_PERCENT, value_parser = percent)]
     min_change: f64,
-    /// Exit with status 1 if this is so; may be given several times
+    /// Exit with status 1 if this rule holds; may be given several times
     #[arg(long, value_name = "RULE", allow_hyphen_values = true)]
     fail_if: Vec<ChangeRule>,
     /// Kernels whose names match communicate [default: as in rpd overlap]

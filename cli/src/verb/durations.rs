@@ -21,7 +21,7 @@ use crate::output::progress::notes;
 
 /// Show every dispatch with its begin and end, as logduration's log has it
 ///
-/// In order of time, from a trace of any recorder.
+/// The dispatches come in order of time, from a trace of any recorder.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns (JSON: keys), times in nanoseconds on the trace's clock, CLOCK_MONOTONIC:

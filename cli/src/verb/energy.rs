@@ -23,20 +23,21 @@ use crate::output::table::{Align, Table};
 
 /// Show how many joules kernels, markers and ranks took
 ///
-/// The trace must have been recorded with --monitor energy, or power where the GPU has no counter of joules. Of what the sensor read, the idle
-/// floor is taken off: what the GPU takes while it runs nothing. The rest is shared out among the operations that ran meanwhile, by time.
+/// The trace must have been recorded with --monitor energy, or power where the GPU has no counter of joules. The idle
+/// floor, which is what the GPU takes while it runs nothing, is taken off. The rest is shared out among the operations that ran meanwhile,
+/// by time.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
-  J          energy above the idle floor; of a marker with those inside it
-  own        of a marker: the part of it that no marker inside has
+  J          energy above the idle floor; for a marker with those inside it
+  own        for a marker: the part of J that no marker inside it has
   %          share of J in what the operations of all GPUs took
-  each       J of one operation, of a marker of one range
+  each       J of one operation; for a marker, of one range
   W          J over the time that the operations ran
   total      sum of their durations while a sensor was read
-  calls      how many operations, of a marker how many ranges
-  measured   percent of J that is of steps of the sensor in which nothing else
-             ran; the rest was worked out by time
+  calls      how many operations; for a marker, how many ranges
+  measured   percent of J from steps of the sensor in which nothing else ran;
+             the rest was worked out by time
 
 A row that ran for less than a step of the sensor has no J. Lines below the
 table say what each GPU took as a whole, in all of the trace.

@@ -37,10 +37,10 @@ use crate::output::width::shorten_apart;
 Columns:
   span     from the first start of the GPU's operations to their last end
   busy     time in which at least one ran; span without it is idle
-  idle     time in which none ran: of all gaps, or of those of the row
-  gaps     how many; of a cause those of which it is the largest part
-  longest  of them
-  %        share of the idle time, of the GPUs' rows share of the span
+  idle     time in which none ran: in all gaps, or in those of the row
+  gaps     how many; for a cause: those that it is the largest part of
+  longest  the longest of them
+  %        share of the idle time; in the GPUs' rows, share of the span
   gap      how long it is; the bar shows the idle time
   after    the operation in front of it; before: the one behind it
   cause    launch  inside calls that launch kernels: the launch came late

@@ -11,8 +11,9 @@ use crate::verb::apply::Making;
 
 #[derive(Args)]
 #[command(about = pass::Graph.definition().about, after_help = "\
-Captures, instantiations and launches are matched within a process and by time. A graph of which only
-launches were recorded is composed of what one of them ran: its row in ext_graph says composed.
+Captures, instantiations and launches are matched within a process and by time. If only launches of
+a graph were recorded, the graph is composed of what one of them ran: its row in ext_graph says so
+(composed).
 
 Example:
   rpd graph trace.rpd

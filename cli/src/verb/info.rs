@@ -20,8 +20,8 @@ use crate::output::table::{Align, Table};
 
 /// Show what a trace contains: sessions, GPUs, operations, time span, lost records
 ///
-/// Of a part of a trace: the sessions and GPUs that have calls and operations in it, and how many. Records that a session has lost are those of
-/// the whole session, and the size is the file's. Rows of tables are of a whole trace only.
+/// For a part of a trace, the command shows the sessions and GPUs that have calls and operations in it, and how many. Lost records are those of
+/// the whole session, and the size is the file's. Numbers of rows in tables are shown for a whole trace only.
 #[derive(Args)]
 #[command(after_help = format!("\
 {REGION_HELP}

@@ -31,12 +31,13 @@ use crate::verb::code::rows::{KernelRows, RowsColumns, RowsForm};
 
 /// Show one kernel: how long it takes, with which grids, who launches it, and whether it changes over the run
 ///
-/// NAME is its whole name or a regular expression; of several kernels that match it is the one with the most time.
+/// NAME is its whole name or a regular expression. If several kernels match, the one with the most time is shown.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
-  calls      dispatches: of all, or of the row
-  total      sum of their durations; average, min, max, p50, p90, p99: of them
+  calls      dispatches: all, or those of the row
+  total      sum of their durations; average, min, max, p50, p90, p99: of these
+             durations
   duration   how many took so long; the last row is what is longer than p99
   grid       workgroups, workgroup: work-items by dimension
   lds        bytes of a workgroup, scratch: bytes of a work-item

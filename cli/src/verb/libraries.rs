@@ -25,8 +25,8 @@ use crate::output::table::{Align, Table};
 
 /// Show calls of GPU libraries by configuration: time, speed, kernels, and the command that runs one again
 ///
-/// Recorded with `rpd record --libraries rocblas,rccl,...`. Without such a recording the libraries' own logs tell what was called, but not
-/// how long it took: --log.
+/// `rpd record --libraries rocblas,rccl,...` records these calls. Without such a recording, the libraries' own logs say what was called, but
+/// not how long it took: --log.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
@@ -35,12 +35,12 @@ Columns:
   ops            kernels and copies that they launched
   GPU            sum of the durations of these
   GFLOP/s        floating point operations (2mnk of a product of matrices) over that time, 10^9 a second
-  GB/s           bytes that must be read and written over that time; of collectives the algorithm bandwidth
-  bus GB/s       of collectives: comparable with what the hardware can do, as rccl-tests have it
+  GB/s           bytes that must be read and written over that time; for collectives the algorithm bandwidth
+  bus GB/s       for collectives: comparable with what the hardware can do, as rccl-tests have it
   configuration  library, function and arguments; below it the kernels chosen, and with --bench the command
 
-What libraries call of others has rows of its own: of hipBLAS's call and rocBLAS's inside it, each has the operations. Those of a group of
-collectives are launched by ncclGroupEnd: they are of the collectives on their stream, which share the time.
+Calls that a library makes of another library have rows of their own. Where a call of rocBLAS is inside one of hipBLAS, both rows have the
+operations. ncclGroupEnd launches the operations of a group of collectives; the collectives on one stream share the time of its operations.
 
 {REGION_HELP}
 

@@ -91,7 +91,7 @@ fn page_of(page: &Man, command: &Command, out: &mut Vec<u8>) -> io::Result<()> {
     sections(&help.map(ToString::to_string).unwrap_or_default()).to_writer(out)
 }
 
-/// What stands below the options in --help. `Columns:` and its like become headings, as does `Exit status:` in front of a sentence;
+/// What is below the options in --help. `Columns:` and its like become headings, as does `Exit status:` in front of a sentence;
 /// lines that begin with blanks stay as they are.
 fn sections(help: &str) -> Roff {
     let mut page = Roff::new();

@@ -31,14 +31,14 @@ Columns:
   ranges   how many
   ops      operations launched in them
   cpu      time in them on their threads
-  own      of that, what is in no range inside
+  own      the part of cpu that is in no range inside
   cpu %    share of cpu in the time of all threads with markers
-  gpu      time in which the GPU was busy with what was launched in them: of
-           operations at once, the later one counts from the earlier one's end
-  own      of that, what was launched in no range inside
+  gpu      time in which the GPU was busy with what was launched in them: where
+           operations overlap, the later counts from the earlier one's end
+  own      the part of gpu that was launched in no range inside
   gpu %    share of gpu in the time of all GPUs
   marker   its text, below the one around it; (no marker) is all else.
-           Of PyTorch's operators the name, without op_id and the like.
+           PyTorch's operators have their name, without op_id and the like.
            Where more than 64 texts differ in numbers alone, # is any number
 
 Times of threads and GPUs are counted from the first marker or operation to the

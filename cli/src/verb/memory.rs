@@ -22,8 +22,8 @@ use crate::output::table::{Align, Table};
 
 /// Show the memory that a program allocates: over time, at its peak, and what is never freed
 ///
-/// Of calls such as hipMalloc, hipHostMalloc and hipFree, as their arguments say it. What a framework keeps in a pool of its own counts as
-/// allocated. What was allocated before the recording began, or outside of the region, is not known.
+/// The numbers come from the arguments of calls such as hipMalloc, hipHostMalloc and hipFree. Memory that a framework keeps in a pool of its
+/// own counts as allocated. Allocations from before the recording, or from outside of the region, are not known.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:

@@ -16,7 +16,7 @@ use crate::output::progress::notes;
 
 /// Put traces of several ranks and hosts into one
 ///
-/// Sessions are renumbered, texts written once. Process and GPU numbers of a second host get strides (views
+/// Sessions are renumbered, and each text is written once. Process and GPU numbers of a second host get strides (views
 /// napi and nop take them apart); times are moved to the first trace's host by what the sessions say of
 /// their clocks.
 #[derive(Args)]

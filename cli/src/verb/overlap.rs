@@ -22,7 +22,7 @@ use crate::output::table::{Align, Table};
 /// Show what each GPU does: computing, communicating, copying, nothing; and what hides behind what
 ///
 /// Times are those in which at least one operation of the kind ran, on any queue: operations that overlap count once. Communication
-/// that runs while the GPU computes costs nothing; what is exposed does.
+/// that runs while the GPU computes costs no time; exposed communication does.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
@@ -34,9 +34,9 @@ Columns:
   operations
            how many
   total    time in which at least one of them ran
-  hidden   the part of total in which computing went on; of copies:
+  hidden   the part of total in which computing went on; for copies:
            computing or communication
-  exposed  the part in which it did not: of all rows together the span
+  exposed  the part in which it did not; all rows add up to the span
   %        share of exposed in the span: adds up to 100
 
 {REGION_HELP}

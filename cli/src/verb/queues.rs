@@ -23,7 +23,7 @@ use crate::output::table::{Align, Table};
 /// Show how full each queue is, and how long operations wait from launch to start
 ///
 /// A full queue hides the time that launches take. In an empty one each operation starts as late as its launch, and the delay is what the
-/// runtime and the GPU take to start it: many small kernels lose most of their time so.
+/// runtime and the GPU take to start it: many small kernels lose most of their time in this way.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:

@@ -30,7 +30,7 @@ use crate::output::width::wrap;
 /// Compare the builds of each kernel that was replaced, in one run or between two
 ///
 /// A run of rpd record --kernel-cache DIR --alternate has the program's own kernels and the candidates by turns: give that one FILE.
-/// Of two runs give the one without the candidates, and the one with them. Then launches of one kernel and geometry (grid, workgroup,
+/// For two runs, give the one without the candidates, and the one with them. Then launches of one kernel and geometry (grid, workgroup,
 /// dynamic LDS) on GPUs of one target are compared; where no kernel was replaced in either run, all kernels. Dispatches of instrumented
 /// kernels (rpd probe -i) are left out.
 #[derive(Args)]
@@ -38,13 +38,13 @@ use crate::output::width::wrap;
 Columns:
   calls     dispatches that ran the build
   median, p10, p90
-            of their durations: half of them, a tenth, nine tenths were shorter
+            durations: half of the calls, a tenth, nine tenths were shorter
   total     sum of the durations
   speed-up  median of the baseline (the first line) over that of the build: above 1 it is faster
   95 % interval
             where the speed-up may lie: 95 of 100 such intervals have the true value. It is made of 2000
             resamples of the durations in blocks of consecutive calls. The random numbers begin with seed 1,
-            so the same file gives the same interval. Of more than 5000 calls of a build it rests on 5000
+            so the same file gives the same interval. If a build has more than 5000 calls, it rests on 5000
   result    faster or slower: the interval is above or below 1. no difference shown: 1 is inside
             too few calls: fewer than 5. too short: a median of 0, below the resolution of the GPU's clock
   ran       original: the program's own kernel; else the candidate's file and the begin of its SHA-256
@@ -52,7 +52,7 @@ Columns:
 Lines below a build say what else may be the reason for a difference: it ran before or after the others,
 not by turns; other kernels or an idle queue in front of it; operations beside it on the GPU.
 
-Of the candidates:
+Columns of the candidates:
   calls     dispatches that ran a kernel of the file, instrumented ones too
   outcome   loaded; unused: the program launched no kernel that it could replace, and the line below says
             why; other-target: for another GPU; refused: its kernels do not fit, and the line below says
@@ -64,8 +64,8 @@ Of the candidates:
 
 {REGION_HELP}
 
-Of a part of a trace (of two traces, that part of each) its dispatches are compared. What ran beside them and before them may
-lie outside of it, and all candidates of the file are listed.
+With a part of a trace (with two traces, that part of each) the dispatches in it are compared. What ran beside them and before
+them may lie outside of the part. All candidates of the file are listed.
 
 Example:
   rpd record --kernel-cache builds/ --alternate -- ./app && rpd replacements trace.rpd

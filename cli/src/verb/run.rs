@@ -1,4 +1,4 @@
-//! `rpd run`: a command under madengine's tools, which one recording stands in for.
+//! `rpd run`: a command under madengine's tools. One recording replaces these.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -23,13 +23,13 @@ use crate::tools::ours::{self, Output, Plan};
 
 /// Run a command under the tools that a configuration of madengine names
 ///
-/// One recording stands in for all of them: it is written out afterwards to the files that the tools would have written, where they would
-/// have written them. The command keeps its arguments, its standard streams, its signals and its exit status.
+/// One recording replaces all of them. Afterwards the command writes the files that the tools would have written, where they would have
+/// written them. The command keeps its arguments, its standard streams, its signals and its exit status.
 #[derive(Args)]
 #[command(
     override_usage = "rpd run --tools TOOLS [OPTIONS] [--] COMMAND [ARGUMENT]...",
     after_help = format!("\
-Tools that a recording stands in for, and what is written:
+Tools that a recording replaces, and the files that are written:
   rpd                      rpd_output/trace.rpd, rpd_output/trace.json
   rocm_trace_lite*         rocm_trace_lite_output/trace.db, trace.json.gz
   rocprof*, rocprofv3*     rocprof_output/HOST/PID_results.json, or .pftrace

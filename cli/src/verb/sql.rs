@@ -34,19 +34,19 @@ Columns are the query's; those of --list:
   query    its name, for rpd sql FILE NAME
   answers  the question that it answers
 
-A table shows numbers with three digits behind the point, of small ones more,
+A table shows numbers with three digits behind the point, small ones with more,
 and NULL as nothing; where rows are wider than the terminal, or COLUMNS, long
 texts are cut in the middle, but never so that two become equal, and rows that
 are too wide even then have a line per column. --json and --csv have all
-digits; of two columns with one name the second is name:1. Bytes that are no
+digits; where two columns have one name, the second is name:1. Bytes that are no
 text are x'0a0b'. Control characters are escaped; --json has them exactly.
 
 docs/format.md explains the tables and views; rpd sql FILE 'pragma table_list'
 and 'pragma table_info(kernel)' list them and their columns.
 
 {REGION_HELP}
-Of a part, tables and views have its calls and operations alone, and what refers
-to such; texts, metadata and sensors stay whole, and so does main.TABLE.
+With a part, tables and views have its calls and operations alone, and what
+refers to such; texts, metadata and sensors stay whole, and so does main.TABLE.
 
 Example:
   rpd sql --list

@@ -16,7 +16,7 @@ use crate::output::progress::notes;
 #[derive(Args)]
 #[command(about = rpd_postprocess::passes::dedupe::DEFINITION.about, after_help = "\
 Every reference follows: those of the format, declared foreign keys, and columns declared in
-rocpd_metadata as references::rocpd_string.id. Texts whose ids stand in other columns that are named as
+rocpd_metadata as references::rocpd_string.id. Texts whose ids are in other columns that are named as
 if they referred to texts (..._id, ...string...) stay, and a line says so.
 
 The file keeps its size, and new records use the free room. To make the file smaller:

@@ -31,12 +31,12 @@ use crate::output::table::{Align, Table as Rows};
 Columns (those of --json and --csv in brackets):
   ranges   ranges of the marker that launched it (marker_count)
   calls    how often in all of them (kernel_count)
-  total    sum of the durations (total_dur, ns); average, min, max: of one of
-           them (avg_dur, min_dur, max_dur)
+  total    sum of the durations (total_dur, ns); average, min, max: durations
+           (avg_dur, min_dur, max_dur)
   %        share of total in that of the marker on the GPU (kernel_percentage)
   gpu      where it ran (gpuid)
   marker   the marker's text (marker_name), empty without MARKER
-  kernel   its name (kernel_name); of copies and fills what they are
+  kernel   its name (kernel_name); for copies and fills, their kind
 
 {REGION_HELP}
 

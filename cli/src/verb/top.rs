@@ -30,10 +30,10 @@ use crate::output::table::{Align, Table};
 #[command(after_help = format!("\
 Columns:
   calls    how many
-  total    sum of their durations; of one inside another of its name: once
-  self     of calls and markers: without those inside them on their thread
+  total    sum of their durations; one inside another of its name counts once
+  self     for calls and markers: without those inside them on their thread
   average, min, max
-           of the durations; a narrow terminal shows as many as have room
+           durations; a narrow terminal shows as many as have room
   p50, p90, p99
            --percentiles: durations that so many percent do not exceed
   replaced dispatches that ran another kernel in the place of this one, which

@@ -17,7 +17,7 @@ use crate::output::quantity::duration;
 
 /// Make a part of a trace a trace of its own
 ///
-/// What stays: calls and markers that start in the window, the operations they caused, and the rows that refer
+/// The new trace has the calls and markers that start in the window, the operations they caused, and the rows that refer
 /// to those; sensors are cut to that time.
 #[derive(Args)]
 #[command(after_help = "\

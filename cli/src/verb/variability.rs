@@ -24,15 +24,15 @@ use crate::output::table::{Align, Table};
 /// Show which kernels take different times behind the same operations
 ///
 /// A row is a kernel with the names of the operations that began in front of it on its GPU: calls with other sizes or at other places of a
-/// program are rows of their own, so what a row varies by is mostly no difference in work. Rows that vary by most time come first.
+/// program are rows of their own. So a row seldom varies because its calls do different work. Rows that vary by most time come first.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
   calls    dispatches of the kernel behind these operations
-  total    sum of their durations; average, min, p50, p90, p99, max: of them
+  total    sum of their durations; average, min, p50, p90, p99, max: durations
   cv       standard deviation in percent of the average
-  varying  what all of them took longer than the shortest: what there is to be
-           won at most if each were as fast as the fastest
+  varying  by how much all of them together took longer than the shortest: what
+           there is to be won at most if each were as fast as the fastest
   %        share of varying in the total time of all kernels
   outliers calls at least --outlier standard deviations from the average
   spread   how many took so long, from min to max in steps of one factor

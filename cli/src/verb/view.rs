@@ -22,12 +22,12 @@ use crate::verb::disassembler;
 /// anything, and nothing is written into the trace or beside it.
 #[derive(Args)]
 #[command(after_help = "\
-The address has 128 random bits: who does not know them gets no answer, also
-other users of this machine. A browser on another machine reaches the page
-through ssh, by the line that is printed where this is a session of ssh.
+The address has 128 random bits. Whoever does not know them gets no answer,
+other users of this machine included. A browser on another machine reaches the
+page through ssh, by the line that is printed in a session of ssh.
 
-On the page, ? shows all keys, and the address always has what is looked at:
-times, the selected event, the search. Rows of a process are the levels of its
+On the page, ? shows all keys. The address always has what you look at: times,
+the selected event, the search. Rows of a process are the levels of its
 calls, rows of a GPU operations of a queue that overlap; the bar at the top of
 each is how busy it is.
 

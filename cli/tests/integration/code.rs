@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::harness::{Dir, golden, not_tested, ran};
+use crate::harness::{Dir, golden, not_installed, ran};
 
 /// A file of the code objects' own tests.
 fn object(name: &str) -> PathBuf {
@@ -74,7 +74,7 @@ fn instructions_and_blocks_in_every_form() {
     let listing = |options: &[&str]| dir.run(&[&["code", "--llvm", LLVM], options].concat());
     let first = listing(&["--disasm", "lines.co"]);
     if first.stderr.contains("cannot open shared object file") {
-        return not_tested(format!("no {LLVM} (package libllvm15): `make setup` installs it with hipcc"));
+        return not_installed(format!("no {LLVM} (package libllvm15)"));
     }
     golden("code-disasm.txt", &first.expect(0).stdout);
     for (name, options) in [
@@ -714,7 +714,7 @@ fn listings_tell_candidates_from_the_programs_kernels() {
     };
     let first = listing(&["--cfg", "--json"]);
     if first.stderr.contains("cannot open shared object file") {
-        return not_tested(format!("no {LLVM} (package libllvm15): `make setup` installs it with hipcc"));
+        return not_installed(format!("no {LLVM} (package libllvm15)"));
     }
     let listed: Value =
         serde_json::from_str(&first.expect(0).says(&["2 kernels", "--save-code"]).stdout).unwrap();

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::Dir;
+use crate::harness::{Dir, not_installed};
 use crate::view::{SELECTED, Viewed, numbers, opened, viewed_at};
 use crate::webdriver::Browser;
 
@@ -544,7 +544,7 @@ fn the_code_of_a_kernel_has_its_instructions_blocks_and_counts() {
     let Ok(listed) = serde_json::from_str::<Value>(&listed.stdout) else {
         // Without an LLVM that is said, and the rest is there.
         assert!(text.as_str().unwrap().contains("LLVM"), "{text}");
-        return;
+        return not_installed("no LLVM that knows AMD GPUs (package libllvm15)");
     };
     let listing = &listed[0];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Where indirect branches and calls lead.
+//! The targets of indirect branches and calls.
 
 use super::{Code, Obstacle};
 use crate::instruction::{Control, Format, Instruction, LITERAL, ScalarWrites, op};

@@ -1,4 +1,4 @@
-//! Bytes that are read piece by piece: of a file, or in memory.
+//! Bytes that are read piece by piece, from a file or from memory.
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Where each instruction of a group goes: sizes depend on distances, and distances on sizes.
+//! The place of each instruction of a group: sizes depend on distances, and distances on sizes.
 
 use super::assembler::Assembler;
 use super::object::Original;
@@ -48,7 +48,7 @@ pub(super) enum Form {
 pub(super) struct Placed<'p> {
     pub(super) step: &'p Step,
     pub(super) form: Form,
-    /// Of the first instruction of a block: its first counter.
+    /// For the first instruction of a block: its first counter.
     pub(super) counter: Option<u32>,
     /// Bytes that are put in front of it.
     prefix: u32,
@@ -273,7 +273,7 @@ impl Placed<'_> {
             Form::Branch { number, is_long: true, .. } => {
                 let mut jump = Assembler { start: code.here(), ..Assembler::default() };
                 if number != op::S_BRANCH {
-                    // Over the jump where the condition does not hold: they stand in pairs, 4 and 5, 6 and 7, 8 and 9.
+                    // Over the jump where the condition does not hold: they are in pairs, 4 and 5, 6 and 7, 8 and 9.
                     jump.start += 4;
                 }
                 sequences.jump(&mut jump, target);

@@ -1,5 +1,5 @@
-//! Which functions the wanted kernels reach, and which of them belong together: a function that several kernels call has one copy, so they
-//! share its registers and its counters. A call by a pointer may reach each function that is no kernel.
+//! The functions that the wanted kernels reach, and groups of those that belong together: a function that several kernels call has one
+//! copy, so they share its registers and its counters. A call by a pointer may reach each function that is no kernel.
 
 use std::collections::BTreeMap;
 

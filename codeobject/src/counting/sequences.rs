@@ -1,4 +1,5 @@
-//! What is put into the code: at the start of each block, at the end of a wave, and at a kernel's entry; and the registers for it.
+//! The instructions that are put into the code: at the start of each block, at the end of a wave, and at a kernel's entry; and the
+//! registers for it.
 
 use super::assembler::{Assembler, EXEC, MINUS_ONE, ONE, ZERO};
 use super::{Refusal, Variant};

@@ -1,4 +1,4 @@
-//! Where an indirect branch leads whose address the code works out from its own: what compilers and Tensile write for branches that are
+//! The target of an indirect branch whose address the code works out from its own: what compilers and Tensile write for branches that are
 //! too far for a direct one, and for calls.
 //!
 //! Here is how LLVM's text is read; what is known is in [`crate::known_registers`]. Whatever else an instruction names is not known behind it.

@@ -1,6 +1,7 @@
-//! Which registers an instruction names.
+//! The registers that an instruction names.
 //!
-//! Where an operand's width depends on much, the widest is taken: who needs registers that nobody uses is told of a few too many in use.
+//! Where an operand's width depends on much, the widest is taken. So the answer may have a few registers that no instruction uses, and never
+//! lacks one.
 
 use super::{DPP, Format, Indexing, Instruction, SCALARS, SDWA, VECTORS, op};
 

@@ -1,4 +1,4 @@
-//! What instructions compute, move and wait for.
+//! The work of instructions: what they compute, move and wait for.
 //!
 //! Opcodes are those of AMD's documents "Vega" and, of gfx908 on, "CDNA" 1 to 3 (chapter "Instructions"); a few mean something else on later
 //! processors. What counts as a floating-point

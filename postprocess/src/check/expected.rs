@@ -1,4 +1,4 @@
-//! What files of a version have: the tables, views and indexes of a fresh one.
+//! The things that files of a version have: the tables, views and indexes of a fresh one.
 
 use rpd_schema::Version;
 use rusqlite::Connection;

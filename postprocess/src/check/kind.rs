@@ -31,7 +31,7 @@ impl Severity {
 
 macro_rules! kinds {
     ($($kind:ident $name:literal $severity:ident $repair:literal $meaning:literal, $advice:literal;)*) => {
-        /// What can be found; each kind's meaning stands in its entry below.
+        /// What can be found; each kind's meaning is in its entry below.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum FindingKind {
             $(#[doc = $meaning] $kind,)*

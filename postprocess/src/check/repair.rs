@@ -1,4 +1,4 @@
-//! What can be mended without inventing anything, in one transaction: all of it or nothing.
+//! Repairs that invent nothing, in one transaction: all of it or nothing.
 //!
 //! - A row with impossible times goes, and so does a row whose call or op is not there: a missing row is
 //!   better than a wrong number. What hung off it goes with it.

@@ -1,4 +1,4 @@
-//! What a row must not be: one SQL condition each, counted by the scan and used again by the repair.
+//! Rules about what a row must not be: one SQL condition each, counted by the scan and used again by the repair.
 //!
 //! A condition sees its row as `t`. It may look other rows up by their keys, never search for them.
 

@@ -1,4 +1,4 @@
-//! What the sessions say of themselves: whether they ended, what they lost, which ids are theirs.
+//! The facts that sessions state about themselves: whether they ended, what they lost, which ids are theirs.
 
 use rpd_schema::{SessionInfo, session_fact};
 use rusqlite::{Connection, OptionalExtension};

@@ -1,4 +1,4 @@
-//! Whether the file is whole as a database and as a trace: pages, version, tables, views, indexes, keys.
+//! The check whether the file is whole as a database and as a trace: pages, version, tables, views, indexes, keys.
 
 use rpd_schema::Version;
 use rusqlite::Connection;

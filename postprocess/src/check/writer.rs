@@ -1,4 +1,4 @@
-//! Who is writing into a trace now.
+//! The process that is writing into a trace now.
 
 use std::path::Path;
 

@@ -55,7 +55,7 @@ pub struct KernelFacts {
     pub symbol: String,
     /// The processor and the features that it is for.
     pub target: String,
-    /// Of a directory: the file that it is in.
+    /// For a directory: the file that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// None where a trace does not say it.
@@ -63,7 +63,7 @@ pub struct KernelFacts {
     pub needs: Option<KernelNeeds>,
     /// How many waves fit; `None` for a processor that is not known, and for needs that are not.
     pub occupancy: Option<Fit>,
-    /// Of a trace: how it was launched.
+    /// For a trace: how it was launched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<BuildLaunches>,
     /// Where they were asked for, and the code object is there.

@@ -1,4 +1,5 @@
-//! Where the bytes of a code object are that a trace names: saved by the recorder, or still in the file that the program had them from.
+//! The place of the bytes of a code object that a trace names: saved by the recorder, or still in the file that the program had them
+//! from.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How a build of Triton's was launched in the place of another one. The trace has the launch as the application asked for it; the files
+//! The launch of a build of Triton's in the place of another one. The trace has the launch as the application asked for it; the files
 //! beside the candidate have the workgroup and the LDS that the build got in its stead.
 
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! The calls of each thread as a tree, with the frames of the program that made them and what the GPU did for them: what flame graphs show.
 //!
-//! Calls and markers nest by time, as the callstack pass has them. Of two that overlap without one inside the other, the time in which both
-//! are open is that of the later one, so that each moment of a thread belongs to one stack. The frames of a call (`rocpd_stackframe`) stand
+//! Calls and markers nest by time, as the callstack pass has them. Where two overlap without one inside the other, the time in which both
+//! are open is that of the later one, so that each moment of a thread belongs to one stack. The frames of a call (`rocpd_stackframe`) are
 //! between what is around it and itself; those that a call around it has too are not repeated.
 //!
 //! A tree is walked along a clock: that of the trace, where its widths are CPU time, or one that runs while operations do, thread after
@@ -94,13 +94,13 @@ struct Record {
     not_end: i64,
     call: i64,
     what: i64,
-    /// Of a frame: its depth with all bits turned over: the outermost is first. Of an operation: its begin.
+    /// For a frame: its depth with all bits turned over: the outermost is first. For an operation: its begin.
     place: i64,
-    /// Of a frame: its text. Of a call: its function. Of an operation: its description.
+    /// For a frame: its text. For a call: its function. For an operation: its description.
     name: i64,
-    /// Of a marker: its text. Of an operation: its type.
+    /// For a marker: its text. For an operation: its type.
     text: i64,
-    /// Of an operation: its duration, ns. Of a call: 1 if it is a marker.
+    /// For an operation: its duration, ns. For a call: 1 if it is a marker.
     value: i64,
 }
 

@@ -1,7 +1,7 @@
 //! Trace Event JSON, which Perfetto and chrome://tracing show and other tools read.
 //!
-//! Viewers sort events by time but take those of one time in the order of the file: of slices that begin together the longer one stands
-//! first, and an arrow stands behind the slice that it leaves. Times are exact: digits of whole nanoseconds, counted from the trace's
+//! Viewers sort events by time but take those of one time in the order of the file: among slices that begin together the longer one comes
+//! first, and an arrow comes behind the slice that it leaves. Times are exact: digits of whole nanoseconds, counted from the trace's
 //! first event, because viewers take them for floating-point numbers, which have no nanoseconds after 51 days of uptime.
 //!
 //! Arguments of operations have the names that rocprofv3 gives them, so that what reads its traces reads these.

@@ -1,6 +1,6 @@
 //! Collapsed stacks: `frame;frame;frame N`, a line for each stack with its own time in ns, as flamegraph.pl and inferno read them.
 //!
-//! Equal stacks are one line. Of a trace with more stacks or names than fit, a stack may have several lines, which such tools add up.
+//! Equal stacks are one line. If a trace has more stacks or names than fit, a stack may have several lines, which such tools add up.
 
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};

@@ -97,9 +97,9 @@ fn sampled(trace: &Connection, sensor: GpuInfoColumn) -> Result<Vec<u32>> {
 
 /// What sessions say of times and GPUs.
 struct Clocks {
-    /// Of each session: the time of day less CLOCK_MONOTONIC, ns.
+    /// For each session: the time of day less CLOCK_MONOTONIC, ns.
     offsets: BTreeMap<u32, i64>,
-    /// Of each GPU: its memory, bytes; empty where it is of no use.
+    /// For each GPU: its memory, bytes; empty where it is of no use.
     totals: BTreeMap<u32, f64>,
 }
 

@@ -67,7 +67,7 @@ pub fn export(
     Ok(exported)
 }
 
-/// A text as it stands in HTML.
+/// A text as HTML has it.
 fn markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -2,7 +2,7 @@
 
 use rpd_escape::{is_unsafe, json};
 
-/// Appends `text` as it stands between the quotes of a JSON string; what could disturb a terminal is written as `\uXXXX`.
+/// Appends `text` as it is between the quotes of a JSON string; what could disturb a terminal is written as `\uXXXX`.
 pub(super) fn escape_into(escaped: &mut Vec<u8>, text: &str) {
     let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\');
     if is_plain {

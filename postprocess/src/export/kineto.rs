@@ -223,7 +223,7 @@ impl Events for Trace {
 }
 
 impl Trace {
-    /// A marker: of PyTorch's operators those that it pushed itself, otherwise an annotation of the program. `text` stands in JSON as it is.
+    /// A marker: of PyTorch's operators those that it pushed itself, otherwise an annotation of the program. `text` goes into JSON as it is.
     fn marker(&mut self, text: &[u8], call: &Call) -> Result<()> {
         let operator = match MarkerText::of(std::str::from_utf8(text)?) {
             MarkerText::Operator(operator) if !call.is_mark() => Some(operator),
@@ -266,7 +266,7 @@ impl Trace {
     }
 }
 
-/// Begins a slice; `name` stands in JSON as it is.
+/// Begins a slice; `name` goes into JSON as it is.
 fn begin<'a>(elements: &'a mut Elements, category: &str, name: &[u8]) -> Result<&'a mut Vec<u8>> {
     let bytes = elements.next()?;
     bytes.extend_from_slice(b"{\"ph\":\"X\",\"cat\":\"");
@@ -282,7 +282,7 @@ fn stream(queue: i64) -> i64 {
     if queue >= 0 { queue.saturating_add(1) } else { (1_i64 << 40).saturating_sub(queue) }
 }
 
-/// Kineto's name for a copy of a type that stands in JSON as it is.
+/// Kineto's name for a copy of a type; it goes into JSON as it is.
 fn copy_name(op_type: &[u8]) -> Vec<u8> {
     let kinds: [(&[u8], &[u8]); 4] = [
         (b"CopyHostToDevice", b"HtoD (Host -> Device)"),

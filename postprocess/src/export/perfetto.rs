@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `message.rs` | the encoding |
 //! | `field.rs` | numbers of fields |
-//! | `packet.rs` | packets, and the names that stand in them once |
+//! | `packet.rs` | packets, and the names that are in them once |
 //!
 //! Perfetto sorts packets by time and leaves those of one time in the order of the file. An end closes whatever is open on its track. So a
 //! track's events are written in the order of time: what ends before what begins, inner ends first, outer begins first, and the end of
-//! a slice without length right behind its begin. A track's description stands before its first event.
+//! a slice without length right behind its begin. A track's description comes before its first event.
 
 mod field;
 mod message;

@@ -56,7 +56,7 @@ pub fn export(
 /// What is written.
 struct Profiles<W: Write> {
     out: BufWriter<W>,
-    /// The names of frames, which stand behind the profiles.
+    /// The names of frames, which are behind the profiles.
     frames: Section,
     /// Numbers of the frames that are open.
     open: Vec<u32>,

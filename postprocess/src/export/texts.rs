@@ -1,7 +1,7 @@
-//! The texts of a trace, ready to stand in a file of a format.
+//! The texts of a trace, ready for a file of some format.
 //!
 //! Most texts are used in the order in which they were recorded, and most traces have few enough to keep them all. So they are
-//! read once, by a connection of their own while the rows are read that use them. Of a trace with more, the others are asked for one by one.
+//! read once, by a connection of their own while the rows are read that use them. If a trace has more, the others are read one by one.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ const CACHE_BYTES: usize = 32 << 20;
 /// Bytes of texts beyond those that are remembered once they were asked for.
 const REMEMBERED: usize = 4 << 20;
 
-/// Appends a text as it stands in a format.
+/// Appends a text as a format has it.
 pub(super) type Put = fn(&mut Vec<u8>, &str);
 
 /// The first texts of a table, by id.
@@ -33,7 +33,7 @@ pub(super) struct TextCache {
 }
 
 impl TextCache {
-    /// Reads the texts of the trace `file`: names, and arguments where they stand in a table of their own.
+    /// Reads the texts of the trace `file`: names, and arguments where they are in a table of their own.
     ///
     /// # Errors
     /// When the trace cannot be read.
@@ -102,7 +102,7 @@ impl TextCache {
 /// The texts of a trace.
 pub(super) struct TraceTexts<'trace> {
     names: Texts<'trace>,
-    /// Where they stand in a table of their own.
+    /// Where they are in a table of their own.
     arguments: Option<Texts<'trace>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the formats that are made of Trace Event JSON have in common.
+//! The common part of the formats that are made of Trace Event JSON.
 
 use anyhow::Result;
 
@@ -27,7 +27,7 @@ pub(super) fn slice(bytes: &mut Vec<u8>, (start, end): (i64, i64), zero_ns: i64)
     microseconds(bytes, end - start);
 }
 
-/// Appends an argument that is known; `name` has what stands before its value.
+/// Appends an argument that is known; `name` has what is before its value.
 pub(super) fn number(bytes: &mut Vec<u8>, name: &[u8], value: Option<i64>) {
     if let Some(value) = value {
         bytes.extend_from_slice(name);

@@ -1,6 +1,6 @@
 //! The arguments of a library call: `key=value | key=value`.
 
-/// Arguments as they stand in a trace.
+/// Arguments as a trace has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments<'a>(Vec<(&'a str, &'a str)>);
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 /// The libraries, in the order in which they are written.
 pub const LIBRARIES: [&str; 5] = ["rocblas", "hipblaslt", "rocblas_function", "miopen", "tensile"];
 
-/// What stands in each row.
+/// What is in each row.
 #[derive(Debug, Clone, Default)]
 pub struct Job {
     /// Its number.

@@ -49,7 +49,7 @@ pub(super) fn copy(making: &NewTrace<'_>, plan: &MergePlan<'_>, input: usize) ->
     Ok(())
 }
 
-/// A row of the metadata of trace `input` as it stands in the result, if it does.
+/// A row of the metadata of trace `input` as it is in the result, if it does.
 fn moved(plan: &MergePlan<'_>, input: usize, tag: &str, value: &str) -> Option<(String, String)> {
     if let Some((session, key)) = numbered(tag, "session::") {
         if key == node::NODE {

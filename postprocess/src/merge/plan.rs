@@ -1,4 +1,4 @@
-//! What is decided before a row is copied: how ids, hosts, GPUs and times of each trace are moved.
+//! The decisions before a row is copied: how ids, hosts, GPUs and times of each trace are moved.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Which tables the merged trace has, and which of the traces' tables cannot be put together.
+//! The tables of the merged trace, and those of the traces that cannot be put together.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Whether a pass is in a file, and whether the file has grown since it was made.
+//! The mark of a pass in a file: whether the pass is there, and whether the file has grown since it was made.
 //!
 //! `NAME::Table` and `NAME::Generated` are the format's. `NAME::Source`, ours, holds for each table that was read
 //! its number of rows and its largest id then, as `table rows largest`, joined by ` | `: ids alone would not tell, because

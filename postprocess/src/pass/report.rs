@@ -1,4 +1,4 @@
-//! What a pass made, and what it met on the way.
+//! The report of a pass: what it made, and what it met on the way.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct PassReport {
     /// Rows by table.
     pub rows: BTreeMap<&'static str, u64>,
-    /// What could not be taken as it stands in the file, worst first.
+    /// What could not be taken as it is in the file, worst first.
     pub remarks: Vec<Remark>,
     /// What to do where there was nothing to make it of.
     #[serde(skip_serializing_if = "Option::is_none")]

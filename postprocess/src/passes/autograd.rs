@@ -1,7 +1,7 @@
 //! PyTorch's operators: what emit_nvtx wrote into markers as columns of `ext_autogradapi`.
 //!
 //! The arguments of those markers are the bare name of the operator afterwards: the views of call stacks group by
-//! operator, and the file shrinks by texts that no two calls share. What was cut off stands in the table.
+//! operator, and the file shrinks by texts that no two calls share. The table has what was cut off.
 
 pub(crate) mod marker;
 mod operators;

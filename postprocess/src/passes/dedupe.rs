@@ -1,6 +1,6 @@
 //! Each text once: rows that refer to another with the same text refer to the first one, and texts that nothing uses go.
 //!
-//! Other tools' tables may refer to texts and not say so. Their rows are left alone, and so are the texts whose ids stand in
+//! Other tools' tables may refer to texts and not say so. Their rows are left alone, and so are the texts whose ids are in
 //! a column that is named as if it did: at worst a text stays that nothing uses.
 
 use anyhow::Result;
@@ -91,7 +91,7 @@ pub fn dedupe(change: &Change<'_>) -> Result<Deduped> {
     Ok(Deduped { before, after: row_count(trace, "rocpd_string")?, equal, undeclared })
 }
 
-/// Takes out of `unused` what stands in columns that may refer to texts without saying so, and says which those are.
+/// Takes out of `unused` what is in columns that may refer to texts without saying so, and says which those are.
 fn keep_undeclared(trace: &Connection, layout: &Layout, unused: &mut Ids) -> Result<Vec<Undeclared>> {
     let mut undeclared = Vec::new();
     for table in &layout.tables {

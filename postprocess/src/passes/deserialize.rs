@@ -1,8 +1,8 @@
-//! Calls and ops that a program wrote as markers, made the rows that they stand for.
+//! Calls and ops that a program wrote as markers become rows of calls and ops.
 //!
 //! A marker whose text has `s_api = NAME` becomes a call of that name, with the marker's id, thread, times and text. One with
 //! `s_op = TYPE` becomes an op of that type, whose `gpuId`, `queueId`, `sequenceId`, `completionSignal`, `start` and `end` may
-//! stand in the text (else 0, empty, and the marker's times) and whose description is the text; the marker goes, unless it
+//! be in the text (else 0, empty, and the marker's times) and whose description is the text; the marker goes, unless it
 //! is a call too, which the op is linked to then. What cannot be such a row stays a marker, and is counted.
 
 use std::collections::HashMap;

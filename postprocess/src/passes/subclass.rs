@@ -1,8 +1,8 @@
 //! Subclasses: the arguments of certain calls, or of ops of certain types, as columns of a table of their own.
 //!
 //! A subclass N of calls is the table `rocpd_Napi`: `api_ptr_id` and one column per argument key found, of text unless told, with a
-//! view `Napi` that has the columns of `api` in front. Of ops it is `rocpd_Nop`, `op_ptr_id`, `Nop`; their arguments
-//! stand in the description. An argument that a call lacks is the empty text. Of two keys that differ in case only
+//! view `Napi` that has the columns of `api` in front. For ops it is `rocpd_Nop`, `op_ptr_id`, `Nop`; their arguments
+//! are in the description. An argument that a call lacks is the empty text. Where two keys differ in case only,
 //! the first gives its spelling: SQLite does not tell them apart.
 
 use anyhow::{Result, bail};
@@ -116,7 +116,7 @@ pub fn is_name(text: &str) -> bool {
 /// The type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
-    /// As they stand in the text; the empty text where a call lacks the argument.
+    /// As the text has them; the empty text where a call lacks the argument.
     Text,
     /// Whole numbers, in decimal or as `0x` and hexadecimal digits; NULL where there is none.
     Integer,

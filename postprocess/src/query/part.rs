@@ -1,5 +1,5 @@
-//! A part of a trace for queries: in front of each table and view of the file stands a temporary view of the same name, which has what is
-//! in the part alone.
+//! A part of a trace for queries. A temporary view hides each table and view of the file under the same name, and has only what is in the
+//! part.
 //!
 //! Tables have the rows that are calls and operations of the part or refer to such. What refers to neither stays whole: texts, metadata,
 //! sensors.
@@ -48,7 +48,7 @@ pub(super) fn add_views(trace: &Connection) -> Result<()> {
             ))?;
         }
     }
-    // A view of the file finds the file's tables; the same statement in a temporary one finds what stands in front of them.
+    // A view of the file finds the file's tables; the same statement in a temporary one finds what is in front of them.
     let mut views = trace.prepare("SELECT sql FROM main.sqlite_master WHERE type = 'view' ORDER BY rowid")?;
     let views = views.query_map([], |row| row.get::<_, String>(0))?;
     for view in views.collect::<rusqlite::Result<Vec<String>>>()? {

@@ -1,4 +1,4 @@
-//! What a query may do: read.
+//! The permissions of a query: it may read.
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 

@@ -34,7 +34,7 @@ pub(super) fn add(trace: &Connection, version: Version) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// The views of a text: name, and what stands behind it.
+/// The views of a text: name, and what is behind it.
 fn views(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split(BEGIN).skip(1).filter_map(|view| {
         let (name, rest) = view.split_once('"')?;

@@ -1,5 +1,5 @@
-//! What the kernels executed whose basic blocks were counted (`rpd probe --auto`): how often each block, and so how many instructions of
-//! each kind. What the instructions do and where control goes is told by the code objects that the trace names.
+//! What kernels with counted basic blocks executed (`rpd probe --auto`): how often each block, and so how many instructions of each kind. The
+//! code objects that the trace names say what the instructions do and where control goes.
 //!
 //! - `code`: what a code object says of blocks
 //! - `flow`: how often branches were taken and loops turned
@@ -106,11 +106,11 @@ pub struct BlockRow {
     pub flops: Option<u64>,
     /// Bytes of memory, as those of the kernel.
     pub memory_bytes: Option<u64>,
-    /// Of one block that ends with a branch or call: where that leads, if it is known, in the code object's own addresses.
+    /// For one block that ends with a branch or call: where that leads, if it is known, in the code object's own addresses.
     pub target: Option<u64>,
-    /// Of one block that ends with a conditional branch: how often that was taken, where it can be told.
+    /// For one block that ends with a conditional branch: how often that was taken, where it can be told.
     pub taken: Option<u64>,
-    /// Of one block that a loop begins with: how often the loop was entered, where it can be told.
+    /// For one block that a loop begins with: how often the loop was entered, where it can be told.
     pub loop_entries: Option<u64>,
     /// What the instructions wait for.
     pub waits: BTreeSet<&'static str>,
@@ -186,7 +186,7 @@ pub fn blocks(
     let is_in = selected.op_condition(trace, "I.op_id")?;
     let launches = launches(trace, &is_in)?;
     let mut counted: HashMap<String, HashMap<Code, Counts>> = HashMap::new();
-    // Of a part: how many dispatches each count is of.
+    // For a part: how many dispatches each count is of.
     let mut together: HashMap<String, HashMap<i64, u64>> = HashMap::new();
     let query = format!(
         "SELECT {}, B.number, {}, B.offset, B.size, {}, B.line, B.valu, B.salu, B.vmem, B.smem, B.lds, B.mfma, B.branch, B.other,

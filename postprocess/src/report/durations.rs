@@ -1,6 +1,6 @@
 //! Every dispatch of a trace in order of time: its kernel, when it was launched, when it ran.
 //!
-//! Operations and links are walked beside each other in the order of ids, and what is told is sorted by time, on disk where there is
+//! Operations and links are walked beside each other in the order of ids, and the answer is sorted by time, on disk where there is
 //! much of it: memory does not grow with the trace.
 
 use std::collections::HashMap;

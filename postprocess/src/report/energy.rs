@@ -1,7 +1,7 @@
 //! Joules by kernel, marker, rank and GPU: what a GPU's sensor read, shared out among the operations that ran meanwhile.
 //!
 //! A sensor gives steps: a time, and the energy of it. An energy counter's step lies between two changes of its value; the first of a
-//! recording is left out, since nobody saw where it began. Of a power sensor each reading is a step. Of each step the idle floor is taken
+//! recording is left out, since nobody saw where it began. Each reading of a power sensor is a step. In each step the idle floor is taken
 //! off first: the power of all steps in which the GPU ran nothing. The rest is shared by the operations of the step by the time that they
 //! ran, and in equal parts where several ran at once. So the energy of a GPU is that of its operations and of its idle floor.
 //!
@@ -58,9 +58,9 @@ pub struct Energy {
 pub struct EnergyRow {
     /// What they have in common.
     pub name: String,
-    /// Of a marker: how many are around it.
+    /// For a marker: how many are around it.
     pub depth: usize,
-    /// Of a marker: how many ranges there are.
+    /// For a marker: how many ranges there are.
     pub ranges: Option<u64>,
     /// How many operations.
     pub operations: u64,
@@ -68,7 +68,7 @@ pub struct EnergyRow {
     pub gpu_ns: u64,
     /// Their energy; none where they ran for less than a step of the sensor.
     pub joules: Option<f64>,
-    /// Of that, what no marker inside has; the same where rows are no markers.
+    /// The part of that which no marker inside has; the same where rows are no markers.
     pub own_joules: Option<f64>,
     /// Of `joules`, what is of steps in which nothing else ran, percent.
     pub measured_percent: Option<f64>,

@@ -1,6 +1,6 @@
-//! Operations that a few threads launched in a stretch of time each.
+//! Operations that a few threads launched, each thread in a span of time.
 //!
-//! Of the calls, the links and the operations of a trace only those are sorted that may be among them. [`super::caused`] has all of a trace.
+//! Only the calls, links and operations that may be among them are sorted. [`super::caused`] has all of a trace.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! Calls of GPU libraries by configuration: how often, how much time of the GPU, how fast, with which kernels.
 //!
-//! An operation is of a library call where the call that launched it lies inside that one on its thread. Libraries call each other: of
-//! hipBLAS's call and rocBLAS's inside it, each has the operation. Collectives between ncclGroupStart and ncclGroupEnd are launched by the
-//! latter: the operation is of those on its stream; several on one stream share its time.
+//! An operation belongs to a library call if the call that launched it lies inside that call on its thread. Libraries call each other: where
+//! a call of rocBLAS is inside one of hipBLAS, both have the operation. ncclGroupEnd launches the collectives since ncclGroupStart: the
+//! operation belongs to those on its stream, and several on one stream share its time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -115,15 +115,15 @@ struct Event {
     start: i64,
     /// 0: a library call; 1: a launch, which is inside of what begins at the same time.
     is_launch: i64,
-    /// Of a call: the end with all bits turned over, so that of two with one start the longer one is first.
+    /// For a call: the end with all bits turned over, so that of two with one start the longer one is first.
     not_end: i64,
     id: i64,
-    /// Of a call: its configuration. Of a launch: the operation's duration, ns.
+    /// For a call: its configuration. For a launch: the operation's duration, ns.
     value: i64,
     name: OpName,
     /// Stream of a launch and of a collective, 0 for the default stream.
     stream: u64,
-    /// Of a call: [`Role`] as a number.
+    /// For a call: [`Role`] as a number.
     role: i64,
 }
 

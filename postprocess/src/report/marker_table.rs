@@ -1,4 +1,5 @@
-//! What the ranges of a marker launched, by GPU and kernel: the columns of rocmProfileData's rpd2table.py, by their names there.
+//! The operations that the ranges of a marker launched, by GPU and kernel: the columns of rocmProfileData's rpd2table.py, by their names
+//! there.
 //!
 //! A range has the operations of the calls that its thread began while it was open, both ends included. An operation in two ranges of one
 //! marker, one inside the other, counts twice, as it does there. Memory grows with the number of kernels and of ranges that are open at
@@ -68,9 +69,9 @@ struct Event {
     thread: [i64; 3],
     time: i64,
     is_launch: i64,
-    /// Of a range its end, of a launch the operation's duration, ns.
+    /// For a range, its end; for a launch, the operation's duration, ns.
     end_or_duration: i64,
-    /// Of a range the number of its marker, of a launch that of GPU and kernel.
+    /// For a range, the number of its marker; for a launch, that of GPU and kernel.
     number: i64,
 }
 

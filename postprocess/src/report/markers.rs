@@ -1,6 +1,6 @@
 //! Ranges of markers as a tree: how often, and how much time of the CPU and the GPU inside of each, with and without those inside it.
 //!
-//! CPU time is that of the thread that pushed the range. Of two ranges that overlap without one inside the other, the time in which both
+//! CPU time is that of the thread that pushed the range. Where two ranges overlap without one inside the other, the time in which both
 //! are open is that of the later one. GPU time belongs to the innermost range that is open on the thread of the launching call when that
 //! call begins. An operation counts with the time in which none ran on its GPU that began before it, so that the GPU times of all ranges
 //! and of what is in none add up to the time in which the GPUs were busy.
@@ -72,13 +72,13 @@ pub struct MarkerNode {
     pub operations: u64,
     /// Time in them on their threads, ns.
     pub cpu_ns: u64,
-    /// Of that, what is in no range inside.
+    /// The part of that which is in no range inside.
     pub cpu_own_ns: u64,
     /// Share of `cpu_ns` in the time of all threads that have markers, percent.
     pub cpu_percent: f64,
     /// GPU time of what was launched in them, ns.
     pub gpu_ns: u64,
-    /// Of that, what was launched in no range inside.
+    /// The part of that which was launched in no range inside.
     pub gpu_own_ns: u64,
     /// Share of `gpu_ns` in the time of all GPUs, percent.
     pub gpu_percent: f64,
@@ -97,10 +97,10 @@ struct Event {
     start: i64,
     /// 0: a range; 1: a launch, which is inside of what begins at the same time.
     is_launch: i64,
-    /// Of a range: the end with all bits turned over, so that of two with one start the longer one is first.
+    /// For a range: the end with all bits turned over, so that of two with one start the longer one is first.
     not_end: i64,
     id: i64,
-    /// Of a range: number of its text. Of a launch: GPU time, ns.
+    /// For a range: number of its text. For a launch: GPU time, ns.
     value: i64,
 }
 
@@ -368,7 +368,7 @@ impl Merged {
 /// is any.
 pub struct MarkerNodes {
     growing: Vec<Growing>,
-    /// Of each node with those below it: operations, time of the CPU and the GPU.
+    /// For each node with those below it: operations, time of the CPU and the GPU.
     all: Vec<(u64, u64, u64)>,
     names: Vec<Arc<str>>,
     /// The children of each parent beside each other, those with least time first.

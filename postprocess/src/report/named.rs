@@ -1,4 +1,4 @@
-//! What rows are called: of two texts the first that is not empty.
+//! The names of rows: the first of two texts that is not empty.
 
 use rusqlite::Connection;
 

@@ -128,7 +128,7 @@ pub struct NameGroup {
     pub calls: u64,
     /// Sum of their durations, ns; of calls and markers without those that are inside one of the same name.
     pub total_ns: u64,
-    /// Of calls and markers: sum of their durations without the ones directly inside them, ns.
+    /// For calls and markers: sum of their durations without the ones directly inside them, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub self_ns: Option<u64>,
     /// Mean duration, ns.
@@ -140,7 +140,7 @@ pub struct NameGroup {
     /// Where they were asked for.
     #[serde(flatten)]
     pub percentiles: Option<Percentiles>,
-    /// Of kernels: dispatches that ran another kernel in its place, but no instrumented one. Left out of JSON where there are none.
+    /// For kernels: dispatches that ran another kernel in its place, but no instrumented one. Left out of JSON where there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub replaced: u64,
     /// Share of the total time of all rows, in percent; of calls and markers the share of `self_ns`.

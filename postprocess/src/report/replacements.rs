@@ -66,7 +66,7 @@ pub struct Replacements {
     pub candidates: Vec<CandidateFile>,
     /// Results that were compared with those of the program's kernels.
     pub validated: Vec<ValidatedBuffer>,
-    /// Of two runs: what else differs between them.
+    /// For two runs: what else differs between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Runs>,
     /// Dispatches left out because of their times: those that `rpd check` has as impossible, negative, missing or far.

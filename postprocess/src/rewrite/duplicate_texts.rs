@@ -1,4 +1,4 @@
-//! Texts that are there more than once: the one with the smallest id stands for all.
+//! Texts that are there more than once: the one with the smallest id replaces the others.
 //!
 //! Compared by a hash of 128 bits under a key that nobody knows, so that sorting costs the same however long the texts
 //! are, and no file can be made to confuse two of them.

@@ -1,4 +1,4 @@
-//! Where a trace grows: a directory of its own beside the place where it will stand, so that it can be moved there. It
+//! Where a trace grows: a directory of its own beside the place where it will be, so that it can be moved there. It
 //! goes with its rpd; what one that was killed left is removed by the next that makes a trace there.
 //!
 //! A lock on the directory says that its rpd lives. The files in it cannot carry the lock: some network file systems take

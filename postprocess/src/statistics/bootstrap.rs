@@ -1,4 +1,4 @@
-//! What the ratio of the centres of two samples is between: a percentile bootstrap.
+//! An interval for the ratio of the centres of two samples: a percentile bootstrap.
 
 use std::cmp::Ordering;
 
@@ -70,7 +70,7 @@ struct Drawing {
     sorted: Vec<f64>,
     centre: Centre,
     mean: f64,
-    /// Of the mean: its standard deviation from resample to resample.
+    /// For the mean: its standard deviation from resample to resample.
     error: f64,
 }
 

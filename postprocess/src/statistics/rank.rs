@@ -1,5 +1,5 @@
-//! Whether values of one sample tend to be larger than those of another: the test of Mann and Whitney, which asks nothing of how values
-//! are distributed.
+//! The test whether values of one sample tend to be larger than those of another: the one of Mann and Whitney, which asks nothing of
+//! how values are distributed.
 
 use std::f64::consts::SQRT_2;
 

@@ -1,4 +1,4 @@
-//! Arguments as they stand in the text of a call or an op: `key = value` pairs joined by `|`.
+//! Arguments as the text of a call or an op has them: `key = value` pairs joined by `|`.
 //!
 //! The text is whatever a program wrote: what is no pair is passed over, never guessed at.
 

@@ -72,7 +72,7 @@ pub struct Session {
     pub operations: u64,
     /// Records lost, by cause.
     pub lost: BTreeMap<String, u64>,
-    /// Every fact of the session as it stands in the file.
+    /// Every fact of the session as it is in the file.
     pub facts: BTreeMap<String, String>,
 }
 
@@ -105,7 +105,7 @@ pub struct QueueContents {
 /// Operations of one type.
 #[derive(Debug, Serialize)]
 pub struct OpType {
-    /// The type as it stands in the file.
+    /// The type as it is in the file.
     #[serde(rename = "type")]
     pub name: String,
     /// What it means.

@@ -1,6 +1,6 @@
-//! What tables a trace really has: their columns, keys and references.
+//! The tables that a trace really has: their columns, keys and references.
 //!
-//! Names come from the file, so they are quoted wherever they stand in SQL.
+//! Names come from the file, so they are quoted everywhere in SQL.
 
 mod reference;
 

@@ -1,4 +1,4 @@
-//! What a GPU operation was, from the text of its type.
+//! The kind of a GPU operation, from the text of its type.
 
 use serde::Serialize;
 

@@ -130,7 +130,7 @@ impl TrimCopy<'_> {
         Arc::new(cut).name(self.making.made, "is_cut_graph")
     }
 
-    /// Copies the rows for which `condition` is true, with `changed` (SQL, by column) in place of what stands in these
+    /// Copies the rows for which `condition` is true, with `changed` (SQL, by column) in place of what is in these
     /// columns, and says how many.
     fn rows(&self, table: &TableLayout, condition: &str, changed: &BTreeMap<&str, String>) -> Result<usize> {
         let made = self.making.made;

@@ -1,7 +1,8 @@
-//! What becomes of each table: which rows stay, and with what in them.
+//! What trimming does with each table: which rows stay, and what is in them.
 //!
 //! The tables are judged by what their ids refer to, so that extensions and other writers' tables are trimmed as the
-//! format's are. A table of which nothing tells how its rows hang together with calls and ops goes.
+//! format's are. If nothing says which calls and ops the rows of a table
+//! belong to, the table goes.
 
 use super::window::Window;
 use crate::trace::layout::{Layout, Reference, TableLayout, quote, same};

@@ -1,4 +1,4 @@
-//! Which calls and ops stay. All else follows from them.
+//! The calls and ops that stay in the trimmed trace. All else follows from them.
 
 use std::sync::Arc;
 

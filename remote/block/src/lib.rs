@@ -1,11 +1,11 @@
 //! The memory by which `rpdRemote` and the loader inside a process, `librpd_remote.so`, talk.
 //!
-//! One [`Block`] per process, in a memfd of that process: commands find it under `/proc/PID/fd`, which the kernel opens to the
+//! Each process has one [`Block`], in a memfd of its own. Commands find it under `/proc/PID/fd`, which the kernel opens to the
 //! same user (and root) alone. It needs no directory, goes away with the process however that ends, and is sealed against
 //! shrinking, so that no access to it can fault.
 //!
 //! A command writes one [`Request`] at a time, numbers it, and rings the bell; the loader's thread sleeps on that bell, does what
-//! is asked, leaves an [`AnswerSlot`] under the same number and wakes the command. What is known of the recorder stands in [`SharedStatus`].
+//! is asked, leaves an [`AnswerSlot`] under the same number and wakes the command. [`SharedStatus`] has what is known of the recorder.
 //!
 //! Either side may read what a stranger of the same user wrote: all of it is atomics, every byte pattern is a value, and every
 //! length is checked.
@@ -30,7 +30,7 @@ pub const DRAIN: Duration = Duration::from_secs(2);
 pub const SIGNAL_MARK: usize = 0x7270_6452;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rpd.rmt\n");
-/// Raised when what stands in a block changes its place or meaning.
+/// Raised when what is in a block changes its place or meaning.
 const LAYOUT: u32 = 2;
 /// Answers that are kept: a command that is late finds its own.
 const ANSWERS: usize = 4;
@@ -146,7 +146,7 @@ const _: () = assert!(size_of::<Block>() <= SIZE);
 pub struct Command {
     /// See [`RequestVerb`].
     pub verb: RequestVerb,
-    /// Of a start: stop again after that long, ns. Of a stop: how long to wait for the GPU work that was launched before it, ns.
+    /// For a start: stop again after that long, ns. For a stop: how long to wait for the GPU work that was launched before it, ns.
     pub duration_ns: u64,
     /// Absolute path of the trace, or nothing.
     pub file: Vec<u8>,

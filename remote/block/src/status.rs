@@ -1,4 +1,4 @@
-//! What the loader knows of the recorder, for commands to read at any time.
+//! The recorder's status as the loader knows it, for commands to read at any time.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 

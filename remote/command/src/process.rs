@@ -1,4 +1,4 @@
-//! What /proc says of a process.
+//! Facts about a process, from /proc.
 
 use std::fs;
 use std::io;
@@ -40,7 +40,7 @@ fn is_over(fields: &[String]) -> bool {
         || bits(28) & KILLED != 0
 }
 
-/// Fields of a `stat` file from the third on: the second, the name, stands in parentheses and may hold anything.
+/// Fields of a `stat` file from the third on: the second, the name, is in parentheses and may hold anything.
 fn fields(folder: &Path) -> Option<Vec<String>> {
     let text = fs::read(folder.join("stat")).ok()?;
     let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,4 @@
-//! What is printed about each process: a line for people, an object for programs.
+//! The output about each process: a line for people, an object for programs.
 
 use std::sync::atomic::Ordering;
 

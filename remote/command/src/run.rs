@@ -1,4 +1,4 @@
-//! What the command line asks for, done.
+//! Doing what the command line asks for.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ use crate::targets::{self, Attached};
 /// How often it is looked whether a process has its GPU by now, or has stopped recording.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Does what the arguments say. `program` stands in front of every line on standard error. The status is 0 when all was done, 1
+/// Does what the arguments say. `program` is in front of every line on standard error. The status is 0 when all was done, 1
 /// when something failed for at least one process.
 pub fn run(arguments: &RemoteArguments, program: &str) -> ExitCode {
     let done = reports(&arguments.verb, program).and_then(|reports| {

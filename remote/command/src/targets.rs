@@ -1,4 +1,4 @@
-//! Which processes the command line means.
+//! The processes that the command line means.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How values become cells: integers clamped to what SQLite holds, handles as hexadecimal text.
+//! Cells made of values: integers clamped to what SQLite holds, handles as hexadecimal text.
 
 use crate::id::StringId;
 use crate::record::Record;

@@ -1,7 +1,7 @@
-//! Where a call has its data on the stack, which tells whether it has been left without returning: by `siglongjmp` out of a signal
-//! handler, say, or by a coroutine that never goes on, of which nobody tells us.
+//! Where a call has its data on the stack. The place says whether the program has left the call without returning: by `siglongjmp` out of a
+//! signal handler, say, or by a coroutine that never goes on. Nothing else tells us that.
 //!
-//! The thread's own stack stays mapped for as long as the thread lives. Any other (of a coroutine, a signal handler) may be gone.
+//! The thread's own stack stays mapped for as long as the thread lives. Any other stack (a coroutine's, a signal handler's) may be gone.
 
 use std::cell::Cell;
 use std::ptr;
@@ -26,12 +26,12 @@ pub(crate) struct Frame {
 impl Frame {
     pub(crate) const NONE: Frame = Frame { low: 0, size: 0 };
 
-    /// One whose data stands on the stack, and is [marked](mark) there.
+    /// One whose data is on the stack, and is [marked](mark) there.
     pub(crate) fn of_data(data: *const u8, size: usize) -> Frame {
         Frame { low: data as usize, size }
     }
 
-    /// One whose data stands elsewhere: `place` is any on the stack.
+    /// One whose data is elsewhere: `place` is any on the stack.
     pub(crate) fn of_place(place: *const u8) -> Frame {
         Frame { low: place as usize, size: 1 }
     }

@@ -1,4 +1,4 @@
-//! What the recorder is at, for librpd_remote.so and whoever else controls a recording (include/rpd_tracer.h).
+//! The recorder's state, for librpd_remote.so and whoever else controls a recording (include/rpd_tracer.h).
 
 use std::ffi::c_char;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Which kernels the user means (LOGDUR_FILTER): those that may be replaced, and those in the log of durations.
+//! The kernels that the user means (LOGDUR_FILTER): those that may be replaced, and those in the log of durations.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,6 @@
-//! What times kernels and copies: the HSA runtime's queues or HIP's own records of its commands. One of them in a process, never
-//! both: a copy whose signal the recorder watches has no times for HIP, and whatever both timed would be in the file twice.
+//! The source that times kernels and copies: the HSA runtime's queues or HIP's own records of its commands. One of them in a
+//! process, never both: a copy whose signal the recorder watches has no times for HIP, and whatever both timed would be in the
+//! file twice.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,4 +1,4 @@
-//! Which driver and runtimes the process uses: two runs compare only where they are the same.
+//! Versions of the driver and the runtimes that the process uses: two runs compare only where they are the same.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What may be asked of the HSA runtime at any time, by its table or by its exported functions.
+//! Questions that the HSA runtime answers at any time, by its table or by its exported functions.
 
 use std::ffi::CStr;
 

@@ -25,8 +25,8 @@ pub(crate) struct MemoryFunctions {
 pub(crate) struct Allocation {
     /// Its address for devices.
     pub(crate) base: u64,
-    /// Its address for the processor, which another one than for devices where the program has registered memory of its own; 0 where it
-    /// has none.
+    /// Its address for the processor; 0 where it has none. It differs from the address for devices where the program has registered
+    /// memory of its own.
     pub(crate) host_base: u64,
     /// Bytes.
     pub(crate) size: u64,

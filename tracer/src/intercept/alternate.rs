@@ -1,4 +1,4 @@
-//! Whose turn it is, where the original and the candidates of a kernel run by turns (RPDT_ALTERNATE).
+//! The choice whose turn it is, where the original and the candidates of a kernel run by turns (RPDT_ALTERNATE).
 
 use rpd_transport::env::Env;
 

@@ -1,4 +1,4 @@
-//! What may run in the place of one of the application's kernels.
+//! The kernels that may run in the place of one of the application's.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};

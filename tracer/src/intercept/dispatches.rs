@@ -1,4 +1,4 @@
-//! Which dispatches of a kernel run instrumented (LOGDUR_DISPATCHES), where instrumented kernels were asked for.
+//! The dispatches of a kernel that run instrumented (LOGDUR_DISPATCHES), where instrumented kernels were asked for.
 
 use rpd_transport::env::Env;
 

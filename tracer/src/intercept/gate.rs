@@ -1,4 +1,5 @@
-//! What holds a queue in front of a dispatch: a barrier that tells that all before it has completed, and one that waits to be let go.
+//! A gate that holds a queue in front of a dispatch: one barrier says that all before it has completed, another waits until it is
+//! opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -67,7 +68,7 @@ impl DispatchGate {
         FREE.pop().map(|signals| Arc::new(DispatchGate(signals)))
     }
 
-    /// The packets that stand in front of the dispatch.
+    /// The packets that are in front of the dispatch.
     pub(crate) fn packets(&self) -> [Packet; 2] {
         [Packet::barrier(self.0.arrived), Packet::gate(self.0.opened)]
     }

@@ -1,4 +1,4 @@
-//! Which libraries' kernels may be replaced (LOGDUR_LIBRARY_FILTER), by the file that a code object came from.
+//! The libraries whose kernels may be replaced (LOGDUR_LIBRARY_FILTER), by the file that a code object came from.
 //!
 //! Looked at when a code object is loaded. A library that needs another one brings that in for what is loaded from then on.
 

@@ -1,4 +1,4 @@
-//! What became of the files of the kernel cache, in the order in which it happened: the writer fetches it for the file.
+//! The outcome of each file of the kernel cache, in the order in which it happened: the writer fetches it for the file.
 
 use std::collections::HashSet;
 use std::sync::Mutex;

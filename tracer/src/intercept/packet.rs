@@ -169,7 +169,7 @@ impl Replacer {
 }
 
 impl InUse {
-    /// The packets that stand in front of the dispatch, where it waits first.
+    /// The packets that are in front of the dispatch, where it waits first.
     pub(crate) fn gate(&self) -> Option<[Packet; 2]> {
         self.waits_at().map(DispatchGate::packets)
     }

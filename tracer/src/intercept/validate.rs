@@ -1,8 +1,8 @@
-//! Whether a candidate leaves the same in memory as the application's kernel (RPDT_VALIDATE): before a replaced dispatch runs, both
+//! Whether a candidate leaves the same in memory as the application's kernel (RPDT_VALIDATE). Before a replaced dispatch runs, both
 //! kernels run on copies of its buffers, and the copies are compared.
 //!
-//! The queue waits meanwhile: in front of the dispatch stand a barrier that says that all before it has completed, and one that a
-//! thread of ours lets go. No thread of the application waits. The copies have the whole allocations that the arguments point into;
+//! The queue waits meanwhile. In front of the dispatch are two barriers: one says that all before it has completed, the other waits until a
+//! thread of ours opens it. No thread of the application waits. The copies have the whole allocations that the arguments point into;
 //! both kernels run in a queue of our own, whose dispatches are in no row.
 //!
 //! - `compare`: what two kernels left in a buffer; `copies`: the buffers of a dispatch, twice
@@ -234,7 +234,7 @@ fn cut_off() -> Option<&'static str> {
     }
 }
 
-/// Has a replaced dispatch compared before it runs: the gate that is to stand in front of it. None where it cannot be now.
+/// Has a replaced dispatch compared before it runs: the gate that is to be in front of it. None where it cannot be now.
 pub(super) fn ask(
     validation: &Arc<Validation>,
     place: DispatchPlace,

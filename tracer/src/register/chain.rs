@@ -1,4 +1,4 @@
-//! A real rocprofiler-sdk in the process: it would have been handed the tables if our symbol did not stand before its own, so it gets
+//! A real rocprofiler-sdk in the process. Our symbol comes before its own, so that rocprofiler-register hands the tables to us. It gets
 //! them from us.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

@@ -6,7 +6,7 @@
 //! - `export`: what the driver calls; `config`, `filter`: what the user wants; `library`: libcuda and libcupti; `abi`: their interfaces
 //! - `attach`: CUPTI is subscribed to, and given back when recording stops; `yielding`: or when another profiler asks for it;
 //!   `state`: whether it may be used
-//! - `buffers`: memory for CUPTI's records; `collector`: the thread that has them given back; `record` and `field`: what they say; `decode`: the
+//! - `buffers`: memory for CUPTI's records; `collector`: the thread that makes CUPTI give them back; `record` and `field`: what they say; `decode`: the
 //!   recorder's records of it
 //! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
 //! - `functions`, `kernel`, `device`: what records name by number; `detail`: what is known of a call beside its record; `facts`: of the process

@@ -4,7 +4,7 @@
 //!   library; `description`: what its functions are
 //! - `activity`, `tracer_callback`: HIP's callbacks, up to 5.2 and from 5.3 on; `displaced`: another profiler takes them; `command`:
 //!   commands as HIP times them
-//! - `table`: HIP's dispatch table; `symbols`, `export`: its functions' symbols; `wrapper`: functions that stand in the place of HIP's own
+//! - `table`: HIP's dispatch table; `symbols`, `export`: its functions' symbols; `wrapper`: functions in the place of HIP's own
 //! - `call`: a call, from its beginning to its record; `arguments`: what is kept of it; `launch`: as the columns of a row
 //! - `kernel`, `device`, `pointer`: which kernel, which GPU, and whose memory, an argument means
 //! - `functions`: what records name by number

@@ -2,7 +2,7 @@
 //! preloaded) and let it put its functions into their tables.
 //!
 //! - `export`: what NVTX calls; `attach`: the tables of one copy; `abi`: NVTX's interface
-//! - `callbacks`: the functions that stand in the tables; `registry`: domains, ranges and texts that they name; `text`: texts as NVTX has
+//! - `callbacks`: the functions in the tables; `registry`: domains, ranges and texts that they name; `text`: texts as NVTX has
 //!   them
 
 mod abi;

@@ -58,7 +58,7 @@ pub(crate) type RangeStop = extern "C-unwind" fn(u64);
 /// roctxProfilerPause, roctxProfilerResume.
 pub(crate) type ProfilerControl = extern "C-unwind" fn(u64) -> c_int;
 
-// What stands behind our own symbols.
+// What is behind our own symbols.
 pub(crate) static MARK: NextFunction<Mark> = NextFunction::new(c"roctxMarkA");
 pub(crate) static RANGE_PUSH: NextFunction<RangePush> = NextFunction::new(c"roctxRangePushA");
 pub(crate) static RANGE_POP: NextFunction<RangePop> = NextFunction::new(c"roctxRangePop");

@@ -1,4 +1,4 @@
-//! Memory for records that are not written yet: chunks, of which the rings of all threads together have so many bytes at most.
+//! Memory for records that are not written yet. It comes in chunks; the rings of all threads together have a limited number of bytes.
 //!
 //! Spare chunks lie in a vector behind a lock that nobody waits for. A queue without a lock (crossbeam's `ArrayQueue`) would be waited for:
 //! a thread that a signal handler has interrupted between the two steps of its push or pop holds up whoever comes to that place, which

@@ -1,4 +1,4 @@
-//! Which loaded object an address lies in: the dynamic loader knows, and nobody else does at every moment.
+//! The loaded object that an address lies in. Only the dynamic loader knows it at every moment.
 //!
 //! glibc 2.35 and later answer without a lock and inside signal handlers (`_dl_find_object`). Before that the loader's list is
 //! walked under its lock, as the C++ runtime did for every frame of an exception.

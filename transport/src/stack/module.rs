@@ -1,4 +1,4 @@
-//! What a loaded object says of itself in this process's memory: its code, its build id, its unwind tables.
+//! A loaded object's description in this process's memory: its code, its build id, its unwind tables.
 //!
 //! Nothing is read from files here: the memory is what runs.
 

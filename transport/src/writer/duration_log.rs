@@ -32,7 +32,7 @@ use output::LogOutput;
 const BATCH: usize = 4096;
 /// Which part of the buffers' size may wait for the thread.
 const SHARE: usize = 16;
-/// Calls whose begin is remembered for their operations. Of more the oldest are forgotten: their kernels were launched when the packet
+/// Calls whose begin is remembered for their operations. Where there are more, the oldest are forgotten: their kernels were launched when the packet
 /// was seen.
 const CALLS: usize = 1 << 18;
 /// How long a report waits for room.

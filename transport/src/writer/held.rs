@@ -1,4 +1,4 @@
-//! Operations that reach the writer before their call has ended, until it has: so many at most.
+//! Operations that reach the writer before their call has ended. They wait here for its end, up to a number.
 
 use super::links::{Link, Links};
 use crate::correlation;

@@ -1,4 +1,4 @@
-//! What this process has put into files: into the session that it writes, into those before it, and what of that is gone with a file
+//! What this process has put into files: into the session that it writes, and into those before it. It also knows what is gone with a file
 //! that somebody deleted or replaced.
 
 use rpd_schema::Appender;

@@ -1,4 +1,5 @@
-//! Whether an operation may be linked to its call: only when the call's row is in the file, or comes with the same transaction.
+//! The decision whether an operation may be linked to its call: only when the call's row is in the file, or comes with the same
+//! transaction.
 //!
 //! An operation often reaches the writer before its call has returned. A process that is killed then would leave a link to a row
 //! that nobody ever writes. So each drain first asks which calls are open: those that have ended have their record in a ring that
@@ -21,7 +22,8 @@ pub(super) enum Link {
     Never,
 }
 
-/// Calls as one drain saw them: all below `below` have been drained but those that `open` may mean; of the others those of `late`.
+/// Calls as one drain saw them. Calls below `below` have been drained, except those that `open` may mean. The calls in `late`
+/// have been drained too.
 #[derive(Clone, Debug, Default)]
 struct Drain {
     below: u64,
@@ -35,12 +37,12 @@ impl Drain {
         self.open.iter().any(|open| correlation::may_be(*open, call))
     }
 
-    /// Whether the record of `call` has been drained. Of calls that were beginning this says no.
+    /// Whether the record of `call` has been drained. For calls that were beginning the answer is no.
     fn has_surely(&self, call: u64) -> bool {
         (call < self.below && !self.is_open(call)) || self.late.contains(&call)
     }
 
-    /// Whether the record of `call` has been drained. Of calls that were beginning, which cannot be told apart, this says yes.
+    /// Whether the record of `call` has been drained. For calls that were beginning, which cannot be told apart, the answer is yes.
     fn has(&self, call: u64) -> bool {
         (call < self.below && !self.open.contains(&call)) || self.late.contains(&call)
     }

@@ -1,4 +1,4 @@
-//! What the file calls each kernel: name, string id, code object id. Worked out once per kernel.
+//! The names of kernels in the file: name, string id, code object id. Worked out once per kernel.
 
 use rpd_schema::{
     Appender, CandidateId, CandidateRow, CodeObjectId, CodeObjectRow, Error, ExtCodeObjectRow, OpId,

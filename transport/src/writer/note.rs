@@ -114,7 +114,7 @@ fn write_last(recorder: &'static Recorder) {
     let path = recorder.requests.progress.get().map_or_else(named, |(.., path)| path);
     // The writer's own notes have the name without the end.
     let name = format!("{}-end", session::name_of_note(recorder));
-    // What the session lost before stands in the file, as of its last transaction: this is one of its own.
+    // What the session lost before is in the file, as of its last transaction: this is one of its own.
     let left = rpd_schema::leave_note(&path, &name, None, &facts);
     if recorder.requests.is_finished(PATIENCE) {
         // It has got on after all.

@@ -1,4 +1,4 @@
-//! What the file says of the session: in its metadata, or in a note beside it.
+//! The report of a session, in the file's metadata or in a note beside it.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const COUNTS: Duration = Duration::from_secs(10);
 /// Losses that are no further apart are told as one time, ns.
 const APART_NS: u64 = 20_000_000;
 
-/// Times of losses that are told: few, because a file in which there is hardly room left has to take them. Of more, the first become one.
+/// Times of losses that the file gets: few, because it may have hardly any room left. Where there are more, the first become one.
 const MOST_LOST_TIMES: usize = 64;
 
 /// The counts that the session has, and when they were written.

@@ -1,4 +1,4 @@
-//! What the file says about this process and its GPUs.
+//! The facts in the file about this process and its GPUs.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -2,7 +2,7 @@
 //!
 //! SQLite's own way is to ask again after pauses that grow to 100 ms, while a writer that has much to write is back for its next
 //! transaction at once: among many, some wait for minutes. Here everybody asks every few ms, and who has had a turn stays away for
-//! longer than that, so the file goes to one of those that wait. No lock of the system's queues in a file of any kind and has a deadline.
+//! longer than that, so the file goes to one of those that wait. The system has no lock that queues, works on any kind of file and has a deadline.
 //!
 //! SQLite asks by reading the file's head, under a lock that a commit must wait for: on a loaded machine the one that commits waits
 //! for those who wait for it, while they are not running. So recorders ask each other first, by a lock on a byte of the file that

@@ -1,4 +1,4 @@
-//! What the page asks, and the answers.
+//! The page's questions, and the answers.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -481,7 +481,7 @@ struct Selected {
     /// The order of events one by one.
     #[serde(default)]
     order: Order,
-    /// Of the next event: its name, the one that it is behind, and whether it is in front of that.
+    /// For the next event: its name, the one that it is behind, and whether it is in front of that.
     name: Option<u32>,
     after: Option<u32>,
     #[serde(default)]

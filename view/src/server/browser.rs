@@ -1,6 +1,6 @@
 //! Opening the page in the browser of whoever runs the command.
 //!
-//! What stands in a command line is seen by every user of a machine, so the browser is not given the address: it opens a file that only its owner
+//! Every user of a machine can see a command line, so the browser is not given the address: it opens a file that only its owner
 //! may read, and that leads there.
 
 use std::env;

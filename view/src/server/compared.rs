@@ -36,7 +36,7 @@ pub(crate) enum AlignBy {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Alignment {
     pub(crate) by: AlignBy,
-    /// Of a marker: number of its name.
+    /// For a marker: number of its name.
     pub(crate) name: Option<u32>,
     /// Which of these, counted from 1.
     pub(crate) nth: Option<usize>,

@@ -1,5 +1,5 @@
-//! What is shown now, by whom it is read, and since when. Each change has a number, so that a page knows that its rows and events are those
-//! of the answer.
+//! The timeline that is shown now, who reads it, and since when. Each change has a number, so that a page knows that its rows and events
+//! are those of the answer.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

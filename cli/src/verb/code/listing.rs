@@ -42,10 +42,10 @@ pub(super) struct Listings<'a, W> {
 /// Where functions are from, beyond what was asked for.
 #[derive(Debug, Serialize)]
 pub(super) struct Origin<'a> {
-    /// Of a directory: the file.
+    /// For a directory: the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<&'a str>,
-    /// Of a trace: what ran in the place of the program's kernels.
+    /// For a trace: what ran in the place of the program's kernels.
     #[serde(flatten)]
     pub(super) candidate: Option<&'a Candidate>,
     /// For people, behind the function's name: ` in a.co`.

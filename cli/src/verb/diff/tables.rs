@@ -17,7 +17,7 @@ const GROUPS: usize = 10;
 /// Clocks that differ by less, in percent, are not told.
 const CLOCK: f64 = 1.0;
 
-/// Columns in front of what stands below a row.
+/// Columns in front of what is below a row.
 const INDENT: usize = 2;
 
 /// Writes everything.
@@ -147,7 +147,7 @@ fn groups(found: &Diff) -> Table {
     table
 }
 
-/// The rows; their names stand below them where a line has a width, `room`.
+/// The rows; their names are below them where a line has a width, `room`.
 fn table(found: &Diff, rows: &[&Row], is_total: bool, room: Option<usize>) -> Table {
     use Align::{Left, Right};
     let has_groups = is_total || found.groups.len() > 1 || rows.iter().any(|row| row.group == "outside");

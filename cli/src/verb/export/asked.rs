@@ -1,4 +1,4 @@
-//! What the exports of rows have in common: which rows of which trace, and where they go.
+//! The common part of the exports of rows: which rows of which trace, and where they go.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Where an export goes: standard output, or a file that appears when it is complete.
+//! The destination of an export: standard output, or a file that appears when it is complete.
 
 use std::fs;
 use std::io::{self, Write};

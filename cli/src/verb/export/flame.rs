@@ -18,7 +18,7 @@ use crate::output::note::note;
 const TREES_HELP: &str = "\
 A stack is, from the outermost on: markers and calls around a call, the frames of the program that made it (recorded with
 --stackframes), the call, and with --time gpu the operation that it launched. Calls nest by time, as the callstack pass has them;
-the pass need not have run. Of calls that overlap without nesting, the time in which both are open is the later one's.
+the pass need not have run. Where calls overlap without nesting, the time in which both are open is the later one's.
 With --time gpu an operation counts with its duration, whenever it ran; one that no call launched is below (no call).";
 
 /// Which trees.

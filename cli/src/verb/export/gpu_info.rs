@@ -18,7 +18,7 @@ use crate::output::progress::notes;
 
 /// Write gpu_info_power_profiler_output.csv or gpu_info_vram_profiler_output.csv, as madengine's profiler does
 ///
-/// A row for each moment at which a GPU was sampled. From a trace recorded with --monitor power or --monitor vram.
+/// The file has a row for each moment at which a GPU was sampled. From a trace recorded with --monitor power or --monitor vram.
 #[derive(Args)]
 #[command(after_help = "\
 Columns: time, the local time with microseconds; Power(Watt) GPUn, or vram(%) GPUn: the share of all memory that is in use. N/A where

@@ -21,8 +21,8 @@ Sections:
              as rpd top --by has them, with percentiles; copies by size as rpd copies
   Operators  what PyTorch's operators launched, by operator, kernel and shapes; rpd autograd need not have run
   Markers    as rpd markers has them
-Columns are explained where the pointer rests on their titles. A click on a row shows all of it. Of a table with more than
-200,000 rows the page has those with the most time. The same trace gives the same bytes.
+Columns are explained where the pointer rests on their titles. A click on a row shows all of it. If a table has more than
+200,000 rows, the page has those with the most time. The same trace gives the same bytes.
 
 {REGION_HELP}
 

@@ -23,12 +23,12 @@ use crate::verb::libraries::read_log;
 const JOB_HELP: &str = "\
 jobid is $JENKINS_BUILD_NUMBER or 0, created_date the local time of writing, model $MAD_MODEL_NAME or empty.";
 
-/// Where the file goes, and what stands in each of its rows.
+/// Where the file goes, and what each of its rows has.
 #[derive(Args)]
 struct CsvArgs {
     #[command(flatten)]
     to: OutputArgs,
-    /// What stands in created_date in place of the time of writing
+    /// Write this into created_date in place of the time of writing
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
 }

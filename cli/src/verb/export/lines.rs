@@ -17,14 +17,14 @@ use crate::output::value::{field, object};
 
 /// Write rows as comma-separated values
 ///
-/// A header line, then a line for each row, as the trace is read. Numbers have all their digits.
+/// The output is a header line, then a line for each row, as the trace is read. Numbers have all their digits.
 #[derive(Args)]
 #[command(after_help = format!("\
 {ROWS_HELP}
 
 NULL is an empty field. Control characters are escaped, texts that a spreadsheet would take for a formula have an apostrophe
-in front, bytes that are no text are x'0a0b'. Of two columns with one name the second is name:1. A name of OUT that ends in .gz
-means compression.
+in front, bytes that are no text are x'0a0b'. Where two columns have one name, the second is name:1. A name of OUT that ends
+in .gz means compression.
 
 {REGION_HELP}
 
@@ -38,13 +38,13 @@ pub(super) struct Csv {
 
 /// Write rows as JSON Lines: an object for each row
 ///
-/// As the trace is read, an object on a line of its own for each row. Numbers have all their digits.
+/// The output has an object on a line of its own for each row, as the trace is read. Numbers have all their digits.
 #[derive(Args)]
 #[command(after_help = format!("\
 {ROWS_HELP}
 
-Texts are exact, but for what is not UTF-8; bytes that are no text are x'0a0b', infinite numbers \"Inf\" and \"-Inf\". Of two
-columns with one name the second is name:1. A name of OUT that ends in .gz means compression.
+Texts are exact, but for what is not UTF-8; bytes that are no text are x'0a0b', infinite numbers \"Inf\" and \"-Inf\". Where
+two columns have one name, the second is name:1. A name of OUT that ends in .gz means compression.
 
 {REGION_HELP}
 

@@ -12,8 +12,8 @@ use crate::output::note::note;
 
 /// Write the JSON of AMD's rocprofv3, for TraceLens
 ///
-/// Kernels, copies, calls and markers as rocprofv3 --output-format json has them. Such a file is of one process: name a session or a process
-/// of a trace that has several.
+/// The file has kernels, copies, calls and markers as rocprofv3 --output-format json has them. Such a file is of one process: where a trace
+/// has several, name a session or a process.
 #[derive(Args)]
 #[command(after_help = format!("\
 Keys of rocprofiler-sdk-tool[0]:

@@ -1,4 +1,4 @@
-//! What the exports of timelines have in common: the trace, where it goes, what part of it, and what is said of it.
+//! The common part of the exports of timelines: the trace, the destination, the part of the trace, and the messages.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};

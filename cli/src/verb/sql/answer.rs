@@ -60,7 +60,7 @@ pub(super) struct Answer {
 /// A cell of a table.
 struct Cell {
     text: String,
-    /// None of NULL, which may stand in any column.
+    /// None of NULL, which may be in any column.
     is_number: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! What the page shows: the reports' rows as tables with typed columns.
+//! The tables of the page: the reports' rows as tables with typed columns.
 
 use std::io::{self, Write};
 
@@ -304,7 +304,7 @@ impl Reports<'_> {
     }
 }
 
-/// Reads the part `region` of a trace and writes it as JSON that can stand in an element of HTML.
+/// Reads the part `region` of a trace and writes it as JSON that can be in an element of HTML.
 ///
 /// # Errors
 /// When the trace, or a temporary file, cannot be read, or a signal came; those of `out`.
@@ -331,7 +331,7 @@ pub(super) fn write(
         RankBy::Kernel,
         ("kernel", "name", "as the compiler's symbol says it"),
         "Kernels",
-        "Kernels that ran, by name. Of two that run at once both count.",
+        "Kernels that ran, by name. Where two run at once, both count.",
     )?;
     reports.end_section()?;
     reports.begin_section("operators", "Operators")?;
@@ -342,7 +342,7 @@ pub(super) fn write(
         RankBy::Api,
         ("function", "name", "of HIP, HSA or CUDA"),
         "Calls",
-        "What the program called, by function. Of a call inside of another one of that name, total has the outer one alone.",
+        "What the program called, by function. Where a call is inside another one of that name, total has the outer one alone.",
     )?;
     reports.end_section()?;
     reports.begin_section("markers", "Markers")?;

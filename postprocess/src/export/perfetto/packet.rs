@@ -1,6 +1,6 @@
 //! Packets of a Perfetto trace, and what they name by numbers.
 //!
-//! Names stand in the trace once for each maker of events, which to Perfetto is a sequence of packets with names of its own.
+//! Each name is in the trace once for each maker of events, which to Perfetto is a sequence of packets with names of its own.
 
 use std::hash::Hash;
 
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::field::{annotation, event, interned, packet};
 use super::message::{content, message, number};
 
-/// Names that have numbers; others stand in their events.
+/// Names that have numbers; others are in their events.
 const INTERNED: usize = 1 << 16;
 
 /// A packet is the only field of a trace.
@@ -82,7 +82,7 @@ const KEYS: [&str; 19] = [
     "ops",
 ];
 
-/// A text that events are named by. Names and arguments of calls may stand in tables with ids of their own.
+/// A text that events are named by. Names and arguments of calls may be in tables with ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Named {
     /// Of a function, kernel or type.

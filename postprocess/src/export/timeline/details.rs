@@ -1,6 +1,6 @@
 //! How a kernel was launched, and what was copied.
 //!
-//! Of a launch that ext_dispatch knows (kernels of graphs too) it is asked, of others the call that launched them.
+//! For a launch that ext_dispatch has (kernels of graphs too) this comes from there, for others from the call that launched them.
 
 use anyhow::Result;
 use rpd_schema::text::{shown, text_of};

@@ -1,6 +1,6 @@
 //! What a timeline is made of, as it is handed to a format: slices, arrows, values over time and names of tracks.
 //!
-//! A format sees the events of a track in the order in which they begin; of those that begin together the longer one comes first. A track is
+//! A format sees the events of a track in the order in which they begin; among those that begin together the longer one comes first. A track is
 //! named before its first event.
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ pub(in crate::export) trait TimelineFormat: Sync {
     /// What is between two events.
     const SEPARATOR: &'static [u8];
 
-    /// Appends a text as it stands in this format.
+    /// Appends a text as this format has it.
     const PUT_TEXT: fn(&mut Vec<u8>, &str);
 
     /// The number of GPU 0 among the processes; those of the others follow.

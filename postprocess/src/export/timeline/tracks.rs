@@ -1,4 +1,4 @@
-//! What viewers show beside each other: processes with their threads, GPUs with their queues.
+//! The tracks that viewers show beside each other: processes with their threads, GPUs with their queues.
 //!
 //! Viewers know a process by one number and a thread by two, and GPUs are processes to them. Here a process, a thread or a GPU has a number
 //! of its own: processes of two containers may have equal ids, and a GPU's index may be a process id too.
@@ -26,7 +26,7 @@ const FIRST_OTHER: i64 = 2_000_000_000;
 /// Viewers have 32 bits for a number.
 const LARGEST: i64 = i32::MAX as i64;
 
-/// GPUs stand below the processes.
+/// GPUs are below the processes.
 const GPU_ORDER: i64 = 1_000_000;
 
 /// Places of the tracks of one thread, or of one kind of a queue's.

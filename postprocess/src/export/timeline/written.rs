@@ -1,4 +1,4 @@
-//! Where events go, and what they are made with.
+//! The output of events, and what they are made with.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

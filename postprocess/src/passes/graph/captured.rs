@@ -1,4 +1,4 @@
-//! Which kernel launches were captured into which graph.
+//! The kernel launches that were captured into each graph.
 //!
 //! A launch belongs to the capture of its own stream that is under way in its process. A capture forks to other streams
 //! when those wait for it, which a trace does not say; but a launch that is captured runs nothing. So one on another stream,

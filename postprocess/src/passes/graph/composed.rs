@@ -1,6 +1,6 @@
-//! Graphs of which only launches are in the file: composed of what a launch ran.
+//! Graphs with nothing but launches in the file: they are composed of what a launch ran.
 //!
-//! All launches of one executable graph run the same. The one with the most operations stands for all: others may have
+//! All launches of one executable graph run the same. The one with the most operations represents all: others may have
 //! been cut off by the begin or end of the recording.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::trace::op_kind::OpKind;
 pub(crate) struct Composed {
     pub(crate) exec: HandleNumber,
     pub(crate) stream: HandleNumber,
-    /// Of the launch that it is composed of: times, ns, and row of `rocpd_api`.
+    /// For the launch that it is composed of: times, ns, and row of `rocpd_api`.
     pub(crate) start: i64,
     pub(crate) end: i64,
     api: i64,

@@ -1,4 +1,4 @@
-//! What graphs there were in each process: captures, graphs put together by hand, and what was instantiated from them.
+//! The graphs of each process: captures, graphs put together by hand, and what was instantiated from them.
 //!
 //! Handles are addresses: another process has the same ones, and the same process has them again later. So a handle means
 //! what the latest call before made of it, in its process.

@@ -1,4 +1,4 @@
-//! How fast the clocks of the GPUs ran: the first suspect where everything is slower.
+//! The speed of the clocks of the GPUs: the first suspect where everything is slower.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a run is divided: into the iterations of a marker, or into blocks where no marker repeats.
+//! The division of a run into the iterations of a marker, or into blocks where no marker repeats.
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;

@@ -1,6 +1,6 @@
-//! What markers are called when two runs are compared, and which of them is one iteration.
+//! The names of markers when two runs are compared, and the marker that is one iteration.
 //!
-//! Texts have numbers that count: `step 7`, or `op_id = 12` of PyTorch's operators. An operator goes by its name. Of other texts digits
+//! Texts have numbers that count: `step 7`, or `op_id = 12` of PyTorch's operators. An operator goes by its name. In other texts digits
 //! become `#`, unless the text itself is there often in A and in B, as `layer 3` is.
 
 use std::borrow::Cow;

@@ -10,7 +10,7 @@ use super::shapes::Contexts;
 /// A kernel that one side alone has, with how often an iteration launches it.
 pub(super) type OneSided = (u32, u64);
 
-/// What stands before or after a kernel.
+/// What is before or after a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Neighbour {
     /// The begin or the end of the iteration.

@@ -1,4 +1,4 @@
-//! What a program that calls this wants to fail for: `kernel:gemm +5%`.
+//! A rule that makes rpd diff fail: `kernel:gemm +5%`.
 
 use std::collections::BTreeMap;
 

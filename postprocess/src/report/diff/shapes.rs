@@ -1,4 +1,4 @@
-//! Which iterations are alike: those that launch the same kernels as often.
+//! Iterations that are alike: those that launch the same kernels as often.
 //!
 //! A prefill and a decode are iterations of one marker, and have nothing to do with each other. Where the two sides have no iterations of
 //! exactly the same launches, because a kernel was replaced or runs once more, those most alike are compared.

@@ -1,4 +1,5 @@
-//! What is compared: kernels, copies, calls and markers by name, each with a number that is the same for all files.
+//! The things that are compared: kernels, copies, calls and markers by name, each with a number that is the same for
+//! all files.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -43,7 +44,7 @@ impl UnitKind {
 pub(super) struct Unit {
     pub(super) kind: UnitKind,
     pub(super) name: String,
-    /// Of work: which, as `overlap` has it.
+    /// For work: which, as `overlap` has it.
     pub(super) work: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The operations of a trace by what the rows of the report are.
+//! The operations of a trace, grouped by the rows of the report.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,4 @@
-//! What the sensors of GPUs read, as times with the energy of each.
+//! Readings of the GPUs' sensors, as times with the energy of each.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! What a thread does at each moment: which kind of call it is inside, or none.
 //!
-//! Of calls inside others the outermost counts, as it is the one that the program made. Markers count as the program itself.
+//! Where calls are inside others, the outermost counts: it is the one that the program made. Markers count as the program itself.
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};

@@ -1,6 +1,6 @@
 //! Calls or markers of one thread that are inside each other: whose time is it?
 //!
-//! Of two that overlap without nesting, each is inside the innermost one that contains all of it.
+//! Where two overlap without nesting, each is inside the innermost one that contains all of it.
 
 use std::collections::HashMap;
 

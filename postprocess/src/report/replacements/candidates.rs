@@ -13,7 +13,7 @@ use crate::trace::has_table;
 /// A file of the kernel cache with one content, and what became of it. Sessions and GPUs that say the same of it are one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CandidateFile {
-    /// Of two runs the one that had it: `A` or `B`.
+    /// For two runs the one that had it: `A` or `B`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<char>,
     /// The file.

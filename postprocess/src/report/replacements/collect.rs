@@ -1,7 +1,7 @@
 //! The dispatches of a trace, by launch and by what ran: how long each took, and what was around it.
 //!
 //! The operations are read in the order of their ids beside the rows that say which of them were replaced, and then sorted by GPU and
-//! time, on disk where there are many. Of each build as many times are kept as a sample has, so that memory does not grow with the
+//! time, on disk where there are many. For each build as many times are in memory as a sample has, so that memory does not grow with the
 //! trace; medians and the like are of all, by a second sorting.
 
 use std::collections::{HashMap, HashSet};
@@ -356,7 +356,7 @@ impl Collecting {
         let mut durations = Sorter::new();
         // What each queue did last: its kernel, and until when.
         let mut queues: HashMap<(i64, i64, i64), (u32, i64)> = HashMap::new();
-        // Of the GPU that is looked at: until when anything ran so far, and the last dispatch, if nothing has overlapped it yet.
+        // For the GPU that is looked at: until when anything ran so far, and the last dispatch, if nothing has overlapped it yet.
         let (mut gpu, mut busy_until, mut alone) = (None, i64::MIN, None);
         while let Some(operation) = in_time.next()? {
             notes.tick();

@@ -88,7 +88,7 @@ pub(super) fn compare(base: &Build, other: &Build, same_run: bool) -> Compared {
         vec![of(&base.taken, Side::Base), of(&other.taken, Side::Other)]
     };
     let of_sample = medians(&base.taken) / medians(&other.taken);
-    // What is known of all calls stands in the middle of what the sample tells.
+    // What is known of all calls is in the middle of what the sample tells.
     let interval = interval(&series).zip(speedup).map(|(SpeedupInterval { low, high }, speedup)| {
         SpeedupInterval { low: low * speedup / of_sample, high: high * speedup / of_sample }
     });

@@ -1,4 +1,4 @@
-//! What differs between two runs beyond the kernels that are compared.
+//! Differences between two runs beyond the kernels that are compared.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

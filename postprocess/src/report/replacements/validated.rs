@@ -10,7 +10,7 @@ use crate::trace::{Strings, has_table};
 /// A buffer argument of a kernel after the candidate and after the program's kernel, in all dispatches of a trace that were compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ValidatedBuffer {
-    /// Of two runs the one that compared: `A` or `B`.
+    /// For two runs the one that compared: `A` or `B`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<char>,
     /// The kernel's name.

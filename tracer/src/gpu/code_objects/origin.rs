@@ -1,4 +1,4 @@
-//! Where the program had the bytes of a code object: in a file, or only in memory.
+//! The place from which the program had the bytes of a code object: a file, or only memory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -28,7 +28,7 @@ enum FilePlace {
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 impl CodeLocation {
-    /// Of bytes in memory: they may be a file's, which a library was loaded from or which somebody has mapped.
+    /// The place of bytes in memory. They may be a file's, which a library was loaded from or which somebody has mapped.
     pub(crate) fn of_memory(bytes: &[u8]) -> CodeLocation {
         let (start, size) = (bytes.as_ptr() as u64, bytes.len() as u64);
         let maps = fs::read("/proc/self/maps").unwrap_or_default();
@@ -93,7 +93,7 @@ impl<'a> Mapping<'a> {
             range: number(start)?..number(end)?,
             offset: number(str::from_utf8(offset).ok()?)?,
             file,
-            // Spaces stand in front of it.
+            // Spaces are in front of it.
             path: word()?.trim_ascii_start(),
         })
     }

@@ -20,7 +20,7 @@ pub(super) enum LeftOut {
     Library,
 }
 
-/// Why nothing has run in the place of a kernel. Of several reasons of a file the first one of these is told.
+/// Why nothing has run in the place of a kernel. Where a file has several reasons, the first of these is named.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Idle {
     NotLaunched,

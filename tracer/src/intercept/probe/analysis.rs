@@ -1,4 +1,4 @@
-//! What is made of the messages of instrumented dispatches, on a thread that no kernel waits for.
+//! Analysis of the messages of instrumented dispatches, on a thread that no kernel waits for.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};

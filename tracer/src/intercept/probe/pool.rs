@@ -41,7 +41,7 @@ pub(crate) struct Pool {
     free: ArrayQueue<MessageMemory>,
     all: AtomicUsize,
     allowed: AtomicUsize,
-    /// Dispatches that wait for memory. Later ones have to wait too: one that stands behind another in a queue would keep what that needs.
+    /// Dispatches that wait for memory. Later ones have to wait too: one that is behind another in a queue would keep what that needs.
     waiting: AtomicUsize,
     begun: ArrayQueue<Arc<Dispatched>>,
     pub(super) analysis: &'static Errands<Work>,
@@ -52,7 +52,7 @@ pub(crate) struct Pool {
     /// Nothing more begins; the reader is to end.
     stop: AtomicBool,
     left: AtomicBool,
-    /// What has not ended never will: how often that was said, and how often the reader has seen it.
+    /// How often somebody said that no dispatch which has not ended will still end, and how often the reader has seen that.
     given_up: AtomicU64,
     given_up_seen: AtomicU64,
 }
@@ -180,17 +180,18 @@ impl Pool {
         self.left.load(Ordering::SeqCst)
     }
 
-    /// How often it was said that what has not ended never will.
+    /// How often somebody said that no dispatch which has not ended will still end.
     pub(super) fn given_up(&self) -> u64 {
         self.given_up.load(Ordering::SeqCst)
     }
 
-    /// All that came before it was said so often is on its way to the analyzers.
+    /// The reader has handed all dispatches to the analyzers that began before that was said for the `often`-th time.
     pub(super) fn has_given_up(&self, often: u64) {
         self.given_up_seen.store(often, Ordering::SeqCst);
     }
 
-    /// What has not ended never will, and is analyzed as far as it came; waits for that until `end`. Whether all of it is.
+    /// Says that no dispatch which has not ended will still end, and has what it wrote so far analyzed. Waits for that until `end`; whether
+    /// all of it was analyzed.
     fn give_up(&self, end: Instant) -> bool {
         let often = self.given_up.fetch_add(1, Ordering::SeqCst) + 1;
         self.wake();
@@ -345,7 +346,7 @@ impl Dispatched {
         lock(&self.memory).take()
     }
 
-    /// It has completed, or never will; the first word counts.
+    /// The dispatch has completed, or never will. The first call decides.
     pub(super) fn end(&self, completed: bool) {
         let state = if completed { COMPLETED } else { ABANDONED };
         let _ = self.state.compare_exchange(RUNNING, state, Ordering::AcqRel, Ordering::Relaxed);

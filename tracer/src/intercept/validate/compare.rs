@@ -1,4 +1,4 @@
-//! What two kernels left in a buffer, compared.
+//! Comparing what two kernels left in a buffer.
 
 use half::{bf16, f16};
 use rpd_settings::measure::{Element, Measure};

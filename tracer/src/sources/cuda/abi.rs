@@ -1,4 +1,5 @@
-//! What is used of CUDA's driver and of CUPTI: declarations of our own, after NVIDIA's public headers (CUPTI 12.0 to 13.5, CUDA 12.0 to 13.0).
+//! The interfaces of CUDA's driver and of CUPTI that the recorder uses: declarations of our own, after NVIDIA's public headers (CUPTI 12.0
+//! to 13.5, CUDA 12.0 to 13.0).
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,7 +1,7 @@
 //! Arguments of launches, copies, fills and allocations, where they are asked for (`args` in RPDT_CUDA_APIS).
 //!
 //! CUPTI's records of calls have none. It calls back where a call returns, and hands over a structure whose fields are the function's
-//! arguments. What of them is kept, and as what, stands in [`FUNCTIONS`], after NVIDIA's headers of 12.0 to 13.5.
+//! arguments. [`FUNCTIONS`] says which of them are kept, and as what, after NVIDIA's headers of 12.0 to 13.5.
 
 use std::ffi::c_void;
 use std::fmt::Write;
@@ -151,7 +151,7 @@ fn length(arguments: &'static [Argument]) -> usize {
     placed(arguments).last().map_or(0, |(_, class, begin)| begin + class.layout().0)
 }
 
-/// Copies the arguments into `bytes`; how many bytes they are. Of a place, what the function has put there, if it `succeeded`.
+/// Copies the arguments into `bytes`; how many bytes they are. For a place, it copies what the function has put there, if it `succeeded`.
 ///
 /// # Safety
 /// `parameters` is the structure of that function's arguments, and the function has returned.

@@ -1,7 +1,8 @@
-//! CUPTI is there: subscribed to, with the recorder's clock, threads' numbers and buffers, and told what to record. And gone again.
+//! The recorder subscribes to CUPTI, gives it a clock, the threads' numbers and buffers, and tells it what to record. It also leaves CUPTI
+//! again.
 //!
-//! Everything here is done with one lock held, in the process that has begun it: a forked child has CUPTI's memory without its threads, and
-//! calls of it there do not return.
+//! Everything here happens with one lock held, in the process that began it. A forked child never calls CUPTI: it has CUPTI's memory without
+//! CUPTI's threads, so calls do not return there.
 
 use std::ffi::c_void;
 use std::ptr;

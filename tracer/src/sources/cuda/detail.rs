@@ -1,4 +1,4 @@
-//! What is known of a call beside CUPTI's record of it: its arguments, or what it allocates or waits for. It comes before or after that
+//! Details of a call beside CUPTI's record of it: its arguments, or what it allocates or waits for. It comes before or after that
 //! record, by another way.
 
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ const ARGUMENTS: u8 = 1;
 const MEMORY: u8 = 2;
 const SYNCHRONIZATION: u8 = 3;
 
-/// What stands behind a call's record on its way to the file.
+/// What is behind a call's record on its way to the file.
 #[derive(Clone, Copy)]
 pub(super) struct Behind {
     length: u8,
@@ -101,7 +101,7 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// Of one call the first is kept: what a call does first it was called for.
+    /// For one call the first is kept: what a call does first it was called for.
     pub(super) fn add(&mut self, call: u32, behind: Behind) {
         self.waiting.entry(call).or_insert((self.flushes, behind));
     }

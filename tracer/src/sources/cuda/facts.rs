@@ -1,4 +1,4 @@
-//! What the session says of CUDA's streams and contexts, and of what CUPTI itself took time for.
+//! Facts of the session about CUDA's streams and contexts, and about the time that CUPTI itself took.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

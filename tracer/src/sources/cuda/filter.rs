@@ -1,4 +1,4 @@
-//! Which functions of CUDA's runtime and driver are recorded: RPDT_CUDA_APIS.
+//! The functions of CUDA's runtime and driver that are recorded: RPDT_CUDA_APIS.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
-//! Modules of CUDA's that the program loads: their code, a cubin each, is saved where that is asked for (RPDT_SAVE_CODE).
+//! Modules of CUDA's that the program loads. The recorder saves their code, a cubin each, where the user asks for it (RPDT_SAVE_CODE).
 //!
-//! Nothing tells of which module a kernel is that runs; its name is looked for in the latest that has it.
+//! Nothing says which module a kernel comes from. The recorder looks for its name in the latest module that has it.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};

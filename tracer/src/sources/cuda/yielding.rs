@@ -1,7 +1,7 @@
-//! Another profiler of the process asks for CUPTI, which serves one at a time: with RPDT_CUPTI_YIELD=1 the recorder leaves it.
+//! The recorder leaves CUPTI to another profiler of the process that asks for it (RPDT_CUPTI_YIELD=1), because CUPTI serves one at a time.
 //!
-//! That profiler calls cuptiSubscribe. Its call is sent here by the tables of the libraries that are loaded when recording begins; one that finds
-//! the function by its name passes by.
+//! That profiler calls cuptiSubscribe. The recorder changes the tables of the libraries that are loaded when recording begins, so that their
+//! calls come here. It does not see a profiler that finds the function by its name.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};

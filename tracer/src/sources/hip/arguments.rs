@@ -126,7 +126,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// As `key=value | key=value`, without what stands in the row that the call fills.
+    /// As `key=value | key=value`, without what is in the row that the call fills.
     pub(crate) fn text(&self) -> String {
         if let Some(keys) = spaced(self.api.name) {
             let shown = self.each().filter_map(|(field, bytes)| {

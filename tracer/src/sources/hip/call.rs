@@ -141,7 +141,7 @@ pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8, size: usize) -
     entered.unwrap_or(ptr::null_mut())
 }
 
-/// The arguments of the call that began with `data` stand there now.
+/// The arguments of the call that began with `data` are there now.
 ///
 /// # Safety
 /// `data` is what [`enter`] was given for a call that it took, with its size, and that call is under way.
@@ -157,7 +157,7 @@ pub(super) unsafe fn filled(data: *const u8, size: usize) {
     });
 }
 
-/// The arguments of the call that [`enter`] took stand where it said.
+/// The arguments of the call that [`enter`] took are where it said.
 pub(super) fn stands() {
     let _ = CURRENT.try_with(|current| {
         if let Some(api) = current.recorded() {

@@ -45,7 +45,7 @@ pub(super) struct Created {
     pub(super) tid: u32,
     /// The call launches one kernel.
     pub(super) launch: bool,
-    /// Of a launch of one kernel: that kernel, or `NO_KERNEL`.
+    /// For a launch of one kernel: that kernel, or `NO_KERNEL`.
     pub(super) kernel: KernelId,
     /// Workgroups.
     pub(super) grid: [u32; 3],
@@ -53,7 +53,7 @@ pub(super) struct Created {
     pub(super) workgroup: [u32; 3],
     /// Dynamic LDS, bytes.
     pub(super) shared: u32,
-    /// Of a copy: GPUs of destination and source.
+    /// For a copy: GPUs of destination and source.
     pub(super) ends: Option<(u32, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! What HIP's functions are called and what their arguments mean, for every version known.
+//! The names of HIP's functions and the meaning of their arguments, for every version known.
 //!
 //! The text is hip_api.tsv, written by description/generate.py from HIP's own headers, which also explains its form. It is read
 //! once, when HIP is found in the process.
@@ -141,7 +141,7 @@ pub(crate) struct ArgumentField {
 pub(crate) enum StreamPlace {
     /// At that place in hip_api_data_t.
     Argument(usize),
-    /// In the structure whose address stands there, a [`Structure::LaunchConfig`].
+    /// In the structure whose address is there, a [`Structure::LaunchConfig`].
     Config(usize),
 }
 

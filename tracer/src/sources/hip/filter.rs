@@ -1,4 +1,4 @@
-//! Which functions of the HIP API are recorded: RPDT_HIP_APIS.
+//! The functions of the HIP API that are recorded: RPDT_HIP_APIS.
 
 use std::collections::HashSet;
 

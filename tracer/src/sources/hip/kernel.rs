@@ -1,4 +1,4 @@
-//! Which kernel a launch was to run, for launches that dispatch nothing: captured ones and those that fail.
+//! The kernel that a launch was to run, for launches that dispatch nothing: captured ones and those that fail.
 
 use rpd_transport::records::KernelId;
 use rpd_transport::records::NO_KERNEL;

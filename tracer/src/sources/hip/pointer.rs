@@ -1,4 +1,4 @@
-//! Where memory is, by the HSA runtime's own account.
+//! The place of memory, by the HSA runtime's own account.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! HIP in this process: how its calls are observed, and the library once it was found.
 //!
-//! Calls can be observed in three ways, of which one is active at a time: by HIP's dispatch table, by wrappers of its symbols, by its
-//! own callbacks. A nested call that another one shows is part of the outer call.
+//! Calls can be observed in three ways: by HIP's dispatch table, by wrappers of its symbols, by its own callbacks. One is active at a time.
+//! A nested call that another one shows is part of the outer call.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 

@@ -101,7 +101,7 @@ unsafe fn begins(hip: &HipLibrary, id: u32, data: *mut u8) -> i32 {
     } else {
         return NO;
     };
-    // SAFETY: the id is the first member; the functions stand behind the data, a time and a word of the tool's.
+    // SAFETY: the id is the first member; the functions are behind the data, a time and a word of the tool's.
     unsafe {
         data.cast::<u64>().write(call::cause_id());
         data.add(hip.data_size + 16).cast::<[Option<Phase>; 2]>().write(functions);

@@ -1,8 +1,7 @@
-//! Functions that stand in the place of HIP's own, in a registered table and by symbol interposition: each notes the call and its arguments
-//! where HIP's callbacks would have been given them, and calls the original with what it was called with. Generated from the description
-//! of the API.
+//! Functions in the place of HIP's own, in a registered table and by symbol interposition. Each notes the call and its arguments where HIP's
+//! callbacks would have been given them, and calls the original with the same arguments. They are generated from the description of the API.
 //!
-//! Cost beside that of HIP's callbacks: nothing where a call is not recorded but one look at the switch, and the arguments' way through.
+//! Cost: that of HIP's callbacks. A call that is not recorded costs one look at the switch, and passing the arguments on.
 
 use std::mem::{MaybeUninit, transmute};
 use std::ptr;
@@ -49,7 +48,7 @@ const MOST: usize = 2 * PER_THREAD_STREAM as usize;
 
 static ORIGINALS: [[AtomicUsize; MOST]; TARGETS] = [const { [const { AtomicUsize::new(0) }; MOST] }; TARGETS];
 
-/// One function that stands in the place of another.
+/// One function that is in the place of another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wrapper {
     slot: u16,
@@ -122,7 +121,7 @@ macro_rules! wrappers {
             $(
                 pub(super) unsafe extern "C-unwind" fn $name<const TARGET: usize>($($argument: $type),*) -> i32 {
                     type Original = unsafe extern "C-unwind" fn($($type),*) -> i32;
-                    // SAFETY: null or what stood in this function's place, of this type.
+                    // SAFETY: null or what was in this function's place, of this type.
                     let original = unsafe {
                         transmute::<usize, Option<Original>>(ORIGINALS[TARGET][$slot].load(Ordering::Acquire))
                     };

@@ -2,8 +2,8 @@
 //!
 //! Runs on the thread that rang the doorbell, under the queue's lock, inside the runtime: it may not wait, lock or call the
 //! runtime on its usual path. Cost: two clock readings, one copy of each packet, one ring push per dispatch. A dispatch with a signal of
-//! the application takes a lock that it shares with a 64th of all such signals, and memory for the times, see [`super::app_signal`]. Of a
-//! copy kernel the runtime is asked whose memory it copies.
+//! the application takes a lock that it shares with a 64th of all such signals, and memory for the times, see [`super::app_signal`]. For a
+//! copy kernel it asks the runtime whose memory the kernel copies.
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;

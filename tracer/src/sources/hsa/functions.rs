@@ -1,4 +1,4 @@
-//! What records name by number: this source, and what an operation is called that is of no call.
+//! Numbers in records: that of this source, and those of the names that operations without a call get.
 
 /// The source's number.
 pub(super) const SOURCE: u8 = 1;

@@ -1,4 +1,4 @@
-//! Which call a packet belongs to.
+//! The call that a packet belongs to.
 //!
 //! Streams share queues, and whoever rings the doorbell hands over all packets that lie in the queue by then, those of other
 //! threads included. So a packet's call is not that of the thread that hands it over, but of the thread that took its place: each

@@ -11,10 +11,10 @@ use crate::hsa_runtime::inquiry::Inquiry;
 use crate::hsa_runtime::memory::MemoryFunctions;
 use crate::hsa_runtime::own_queue::QueueFunctions;
 
-/// Size of hsa_amd tables from which on two entries stand at place 17 that older ones lack (ROCm 5.6 inserted them without
+/// Size of hsa_amd tables from which on two entries are at place 17 that older ones lack (ROCm 5.6 inserted them without
 /// changing the major version: hsa_api_trace.h of 5.5 and 5.6).
 const NEW_LAYOUT: u32 = 456;
-/// Size and step of the one extension table known to have hsa_amd_queue_create, at [`QUEUE_CREATE`]: what stands behind byte 672
+/// Size and step of the one extension table known to have hsa_amd_queue_create, at [`QUEUE_CREATE`]: what is behind byte 672
 /// moved between versions of the same major number (hsa_api_trace.h of August 2026 and its history).
 const WITH_QUEUE_CREATE: (u32, u32) = (744, 18);
 /// See [`WITH_QUEUE_CREATE`].

@@ -1,4 +1,4 @@
-//! What an application registers and refers to by handles from then on: domains and strings.
+//! Domains and strings that an application registers, and refers to by handles from then on.
 //!
 //! Handles are addresses of what is kept for ever: an application may use one on any thread, also after it destroyed it. The same
 //! name gives the same handle, so an application that registers in a loop takes memory once.

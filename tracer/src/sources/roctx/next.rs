@@ -1,8 +1,8 @@
-//! The functions of a roctx library that stands behind ours, if there is one.
+//! The functions of a roctx library behind ours, if there is one.
 //!
 //! That is the next definition in the program's search order or, where the program has loaded its library for itself alone
-//! (dlopen), a roctx library that is in the process. Our own libroctx64.so stands in front of the recorder, never behind it: it
-//! is asked for what it stands in front of. Looked for once, at the first call, and nothing is loaded.
+//! (dlopen), a roctx library that is in the process. Our own libroctx64.so is in front of the recorder, never behind
+//! it. It is asked for the library behind it. The recorder looks once, at the first call, and loads nothing.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
@@ -81,7 +81,7 @@ fn look_for(name: &CStr) -> Option<NonNull<c_void>> {
     })
 }
 
-/// What stands behind our own libroctx64.so. Nothing if `file` is another library.
+/// What is behind our own libroctx64.so. Nothing if `file` is another library.
 fn behind(file: &CStr, name: &CStr) -> Option<Option<NonNull<c_void>>> {
     type AskNext = unsafe extern "C-unwind" fn(*const c_char) -> *mut c_void;
     // SAFETY: only our library has a function of that name, and that is its signature.

@@ -65,7 +65,7 @@ unsafe fn patch_as<const I: usize>(core: SizedTable, control: SizedTable) {
     }
 }
 
-/// The function that stood at `entry`. There is one: a hook is put in after its original was kept.
+/// The function that was at `entry`. There is one: a hook is put in after its original was kept.
 fn original<F: Copy>(instance: usize, entry: RoctxEntry) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<usize>(), "a function pointer") };
     let address = ORIGINALS[instance][entry as usize].load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Where lines of the duration log go: standard output, a file, a pipe, a device.
+//! The output of the duration log: standard output, a file, a pipe, a device.
 //!
 //! - It is opened for each piece of work, so that a file may be moved, deleted and replaced, and a program that closes all descriptors
 //!   takes none from us. A pipe stays open, because its reader takes our closing it for the end.

@@ -1,4 +1,4 @@
-//! What cannot be written: it waits in the rings while there is room, and is then drained and counted.
+//! Records that cannot be written. They wait in the rings while there is room, and are then drained and counted.
 
 use rpd_preload::clock;
 use rpd_schema::{Appender, Error, ErrorKind};

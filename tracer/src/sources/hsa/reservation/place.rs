@@ -1,4 +1,4 @@
-//! What is known of one packet: a cell that any thread fills and any thread reads, without waiting.
+//! The facts about one packet: a cell that any thread fills and any thread reads, without waiting.
 //!
 //! A thread that fills the cell claims it first, and numbers it last. A reader reads the number, the content, and the number again; what
 //! it read belongs to that number only if both are the same. models/tests/reservation.rs tries every order of these steps.
