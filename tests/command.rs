@@ -81,10 +81,24 @@ fn the_summary_counts_forked_children() {
         "{ran}"
     );
     assert_eq!(there + lost, 1 + 4 * 15, "{ran}");
+    let cpu =
+        trace.number("select sum(value) from rocpd_metadata where tag like 'session::%::recorder_cpu_ns'");
+    let cpu = format!("{:.2} s recorder CPU", cpu as f64 / 1e9);
+    assert!(summary(&ran).contains(&cpu), "{cpu} of all processes: {ran}");
     assert!(
         summary(&ran).ends_with("(killed?): up to 0.5 s before the ends of 4 processes may be missing"),
         "{ran}"
     );
+}
+
+#[test]
+fn the_summary_counts_kernels_of_forked_children() {
+    let dir = Dir::new();
+    let ran = Run::new(&dir, program("hip_forked")).recorded(Loading::RpdRecord).run();
+    ran.expect(0);
+    assert_eq!((number_in_summary(&ran, "kernel"), number_in_summary(&ran, "record")), (5, 0), "{ran}");
+    let trace = dir.trace("trace.rpd");
+    assert_eq!(trace.number("select count(distinct pid) from kernel join rocpd_api_ops on op_id = kernel.id join api on api.id = api_id"), 2);
 }
 
 /// A signal ends the program: the summary says which, and what that may have cost.

@@ -334,6 +334,26 @@ fn texts_that_are_deleted() {
 }
 
 #[test]
+fn names_of_kernels_that_are_deleted() {
+    let dir = Dir::new();
+    let running = recorded(&dir, "waits").arg("1").arg("fork").env("RPDT_AUTOFLUSH", "20").start();
+    let kernels = "select count(*) from op where opType = 'KernelExecution' and description_id in \
+        (select id from rocpd_string where string like 'tick(%')";
+    dir.wait_for_rows("trace.rpd", kernels, 3);
+    change(
+        &dir,
+        "delete from rocpd_op; delete from rocpd_api; delete from rocpd_api_ops; delete from rocpd_string",
+    );
+    dir.wait_for_rows("trace.rpd", kernels, 3);
+    ["fork", "end"].iter().for_each(|name| dir.touch(name));
+    running.finish().expect(0);
+    let trace = dir.trace("trace.rpd");
+    let unnamed = "select count(*) from rocpd_op where description_id not in (select id from rocpd_string) \
+        or opType_id not in (select id from rocpd_string)";
+    assert_eq!(trace.number(unnamed), 0);
+}
+
+#[test]
 fn replaced_by_something_that_is_no_trace() {
     let dir = Dir::new();
     let text = "shopping list: milk, bread\n".repeat(100);

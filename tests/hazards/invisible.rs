@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::time::{Duration, Instant};
 
 use super::{assert_clean, hazard, markers, recorded};
-use crate::harness::{Dir, Loading, Run, not_tested, program, recorder};
+use crate::harness::{Dir, Loading, Run, loader, not_tested, program, recorder};
 
 #[test]
 fn errno_masks_and_handlers() {
@@ -98,9 +98,15 @@ fn a_program_with_the_address_sanitizer() {
     let dir = Dir::new();
     let plain = Run::new(&dir, hazard("sanitized")).run();
     assert_eq!(plain.expect(7).stdout, "sanitized\n");
-    let ran = recorded(&dir, "sanitized").run();
+    for loading in Loading::BOTH {
+        let dir = Dir::new();
+        let ran = Run::new(&dir, hazard("sanitized")).recorded(loading).run();
+        assert_eq!(ran.expect(7).expect_silent().stdout, "sanitized\n", "{loading:?}");
+        assert_clean(&dir, 1);
+    }
+    // The loader of recordings that are started from outside has a copy of the same code.
+    let ran = Run::new(&dir, hazard("sanitized")).preload(&[loader()]).run();
     assert_eq!(ran.expect(7).expect_silent().stdout, "sanitized\n");
-    assert_clean(&dir, 1);
     // Leaks of the program's own are found as without us.
     let ran = recorded(&dir, "sanitized").arg("leak").run();
     assert!(ran.stderr.contains("LeakSanitizer") && !ran.stderr.contains("librpd_tracer"), "{ran}");

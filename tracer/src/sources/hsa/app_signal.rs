@@ -111,9 +111,10 @@ pub(super) enum OperationKind {
     },
 }
 
-/// Parts that the signals are divided into, each with a lock of its own: queues of different threads rarely meet at one, and the completion
-/// thread holds it for as long as it looks at a 64th of the signals in flight.
+/// Parts that the signals are divided into, each with a lock of its own: queues of different threads rarely meet at one.
 const PARTS: usize = 64;
+/// Signals that the completion thread looks at while it has the lock of their part.
+const LOOKED_AT: usize = 32;
 
 /// All signals of the application that an operation in flight will complete.
 pub(super) struct AppSignals {
@@ -142,6 +143,21 @@ impl SignalPart {
 
     fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Forgets the operations of which `is_done` says that they have completed, and asks it of [`LOOKED_AT`] at a time: a thread that submits
+    /// waits for no more.
+    fn forget(&self, mut is_done: impl FnMut(Signal, &PendingOperation) -> bool) {
+        let signals: Vec<Signal> = self.with(|pending| pending.keys().copied().collect());
+        for some in signals.chunks(LOOKED_AT) {
+            self.with(|pending| {
+                for signal in some {
+                    if pending.get(signal).is_some_and(|operation| is_done(*signal, operation)) {
+                        pending.remove(signal);
+                    }
+                }
+            });
+        }
     }
 }
 
@@ -263,10 +279,7 @@ impl AppSignals {
     pub(super) fn poll(&self, hsa: &'static Hsa, last: bool) {
         let next = if last { NextUse::Reuse } else { NextUse::Unknown };
         for part in self.parts.iter().filter(|part| !part.is_empty()) {
-            part.with(|pending| {
-                pending
-                    .retain(|signal, operation| !hsa.lives() || !read_times(hsa, *signal, operation, next));
-            });
+            part.forget(|signal, operation| hsa.lives() && read_times(hsa, signal, operation, next));
         }
     }
 }
@@ -338,6 +351,30 @@ mod tests {
         assert!(!is_own(10_000_000, 30_000_000));
         assert!(!is_own(0, 0));
         assert!(!is_own(8_000_000, 10_001_500));
+    }
+
+    #[test]
+    fn the_lock_of_a_part_is_free_between_two_looks() {
+        let part = SignalPart::default();
+        let signals = || (1..=1000).map(Signal);
+        let operation =
+            || PendingOperation { until: CompletionSign::EndTick { previous: 0 }, times: Arc::default() };
+        part.with(|pending| pending.extend(signals().map(|signal| (signal, operation()))));
+        let (mut asked, mut done) = (0, 0);
+        part.forget(|signal, _| {
+            if asked % LOOKED_AT == 0 {
+                assert_eq!(
+                    part.count.load(Ordering::Relaxed),
+                    1000 - done,
+                    "known anew when the lock is given back"
+                );
+            }
+            let is_done = signal.0 % 2 == 0;
+            (asked, done) = (asked + 1, done + usize::from(is_done));
+            is_done
+        });
+        assert_eq!(asked, 1000);
+        part.with(|pending| assert!(pending.len() == 500 && pending.keys().all(|signal| signal.0 % 2 == 1)));
     }
 
     #[test]
