@@ -240,9 +240,14 @@ fn a_file_that_is_full() {
 #[test]
 fn what_rpd_blocks_says_of_a_run() {
     let dir = Dir::new();
-    let run =
-        Run::new(&dir, rpd()).arg("probe").arg("--auto=lanes").arg("-l").arg("log").arg("-o").arg("t.rpd");
-    with(run.arg("--").arg(program("blocks")), &["straight", "collatz"]).run().expect(0);
+    let run = Run::new(&dir, rpd()).arg("probe").arg("--auto=lanes").arg("-o").arg("t.rpd");
+    let plain = with(Run::new(&dir, program("blocks")), &["straight", "collatz"]).run();
+    let ran = with(run.arg("--").arg(program("blocks")), &["straight", "collatz"]).run();
+    assert_eq!(
+        ran.expect(0).stdout,
+        plain.expect(0).stdout,
+        "no line of the recorder's is in the program's output"
+    );
     assert!(dir.path("t.rpd.code").is_dir());
     let json = Run::new(&dir, rpd()).arg("blocks").arg("--json").arg("--disasm").arg("t.rpd").run();
     let kernels: serde_json::Value = serde_json::from_str(&json.expect(0).expect_silent().stdout).unwrap();

@@ -94,6 +94,26 @@ pub struct FunctionBlocks {
 }
 
 impl FunctionBlocks {
+    /// The same, where a block also ends in front of the first vector instruction behind one that writes EXEC: all vector instructions of a
+    /// block are executed by the lanes that are active where it begins, but for what comes before such an instruction.
+    pub fn by_lanes(mut self) -> FunctionBlocks {
+        let mut parts = Vec::with_capacity(self.blocks.len());
+        for block in std::mem::take(&mut self.blocks) {
+            let (mut begin, mut is_other) = (block.start, false);
+            for at in block.clone() {
+                let instruction = &self.steps[at].instruction;
+                if is_other && instruction.is_by_lanes() {
+                    parts.push(begin..at);
+                    (begin, is_other) = (at, false);
+                }
+                is_other |= instruction.writes_exec();
+            }
+            parts.push(begin..block.end);
+        }
+        self.blocks = parts;
+        self
+    }
+
     /// Whether a block begins where vector registers are counted from M0 on (s_set_gpr_idx_on).
     pub(crate) fn has_indexed_block(&self) -> bool {
         let mut is_on = false;

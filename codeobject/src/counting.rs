@@ -283,7 +283,7 @@ pub fn rewrite(
         branch_limit: options.branch_limit.clamp(1, 1 << 15),
         ..*options
     };
-    let program = program::Program::of(&original.functions, wanted);
+    let program = program::Program::of(&original.functions, options.variant == Variant::Lanes, wanted);
     let mut made = object::Appended::new(original.end);
     let mut rewritten = Rewritten {
         object: Vec::new(),

@@ -272,6 +272,11 @@ impl Instruction {
         }
     }
 
+    /// Whether each active lane executes it.
+    pub fn is_by_lanes(&self) -> bool {
+        !self.is_scalar() && self.format != Format::Smem
+    }
+
     /// Whether it belongs to the scalar unit, and so may read or write SCC.
     pub(crate) fn is_scalar(&self) -> bool {
         matches!(self.format, Format::Sop1 | Format::Sop2 | Format::Sopk | Format::Sopc | Format::Sopp)

@@ -1,12 +1,15 @@
 //! Counting kernels on the software GPU's interpreter: results are those of the original kernels, and each counter is what the
 //! interpreter has executed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rpd_codeobject::blocks::blocks;
 use rpd_codeobject::counting::{Block, CountedKernel, Options, Rewritten, Variant, rewrite};
+use rpd_codeobject::functions;
+use rpd_codeobject::instruction::Instruction;
 use rpd_gfx9::{Counts, Target};
 
 #[path = "counting/cpu.rs"]
@@ -113,15 +116,25 @@ fn run_on(
     })
 }
 
-/// Executions of the instruction at an original address, in the counting run: the map says where it is now.
-fn executed(made: &Rewritten, counts: &Counts, original: u64) -> (u64, u64) {
-    let mut found = (0, 0);
-    for (address, executed) in &counts.instructions {
-        let Some(new) = address.checked_sub(COPY) else { continue };
-        // The last instruction that stands for the original one: what is in front of it is executed as often.
-        if made.map.original(new) == Some(original) && made.map.original(new + 4) != Some(original) {
-            found = (executed.executions, executed.lanes);
-        }
+/// The waves and lanes that have executed the instructions that stand for the original ones, by the addresses of those. What is in front of such
+/// an instruction is executed as often.
+fn executed(made: &Rewritten, counts: &Counts) -> HashMap<u64, (u64, u64)> {
+    let of_one = |(address, executed): (&u64, &rpd_gfx9::Executed)| {
+        let new = address.checked_sub(COPY)?;
+        let original = made.map.original(new)?;
+        let is_last = made.map.original(new + 4) != Some(original);
+        is_last.then_some((original, (executed.executions, executed.lanes)))
+    };
+    counts.instructions.iter().filter_map(of_one).collect()
+}
+
+/// The vector instructions of a code object, by their addresses.
+fn vector_instructions(object: &[u8]) -> BTreeMap<u64, Instruction> {
+    let mut found = BTreeMap::new();
+    for function in functions(object).unwrap() {
+        let Ok(code) = blocks(&function) else { continue };
+        let steps = code.steps.iter().filter(|step| step.instruction.is_by_lanes());
+        found.extend(steps.map(|step| (step.address, step.instruction)));
     }
     found
 }
@@ -288,9 +301,10 @@ fn missing_waits_are_noticed() {
 
 #[test]
 fn counters_are_what_was_executed() {
-    let mut compared = 0;
+    let (mut compared, mut by_lanes) = (0, 0);
     for (file, target) in OBJECTS {
         let object = bytes(file);
+        let vectors = vector_instructions(&object);
         let mut plain_runs: HashMap<String, Outcome> = HashMap::new();
         for (variant, scalar_first) in VARIANTS {
             for branch_limit in [40, 100, 200, 1 << 15] {
@@ -312,13 +326,19 @@ fn counters_are_what_was_executed() {
                         .unwrap_or_else(|trap| panic!("{named}: {trap}"));
                     assert!(plain.results == counted.results, "{named}: results differ");
                     assert!(plain.results.iter().any(|byte| *byte != 0), "{named}: no results");
+                    let of_original = executed(&made, &counted.counts);
                     for block in &made.blocks[kernel.blocks.clone()] {
-                        let (waves, lanes) = executed(&made, &counted.counts, block.start);
+                        let (waves, lanes) = of_original.get(&block.start).copied().unwrap_or_default();
                         let counter = block.counter as usize;
                         let place = format!("{named}: block {:#x}", block.start);
                         assert_eq!(counted.counters[counter], waves, "{place}");
                         if variant == Variant::Lanes {
                             assert_eq!(counted.counters[counter + 1], lanes, "{place}: lanes");
+                            for (at, _) in vectors.range(block.start..block.end) {
+                                let executed = of_original.get(at).copied().unwrap_or_default();
+                                assert_eq!(executed, (waves, lanes), "{place}: lanes at {at:#x}");
+                                by_lanes += u32::from(waves > 0);
+                            }
                         }
                         // Called by an instruction that writes the pair which it reads.
                         if made.functions[block.function as usize] != "multiplies" {
@@ -341,6 +361,7 @@ fn counters_are_what_was_executed() {
         }
     }
     assert!(compared > 3000, "{compared} blocks executed");
+    assert!(by_lanes > 3000, "{by_lanes} vector instructions of them");
 }
 
 /// A descriptor of a slot.

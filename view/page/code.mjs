@@ -31,19 +31,27 @@ export function placesOf(blocks) {
   });
 }
 
-/** For each block how often it ran, by its address, as a share of the one that ran most; and in words. */
-export function heatOf(counted) {
+/** For each block of a listing, by its address, how often it ran, or how long waves were in it, as a share of the one with the most; and in words.
+ * Where lanes are counted a block of the listing is counted in parts. */
+export function heatOf(counted, { blocks, instructions }) {
   const of = new Map();
   if (!counted) return of;
-  const key = counted.rows.some((row) => row.executed) ? "executed" : "executed_by_lanes";
-  const most = Math.max(1, ...counted.rows.map((row) => row[key] ?? 0));
-  for (const row of counted.rows) {
+  const key = ["ticks", "executed", "executed_by_lanes"].find((key) => counted.rows.some((row) => row[key])) ?? "executed";
+  const sum = (rows, key) => rows.reduce((sum, row) => (row[key] === null ? sum : (sum ?? 0) + row[key]), null);
+  for (const { address, first, instructions: number } of blocks) {
+    const last = instructions[first + number - 1]?.address ?? address;
+    const rows = counted.rows.filter(({ offset }) => address <= offset && offset <= last);
+    const begin = rows.find(({ offset }) => offset === address);
+    if (!begin) continue;
+    const [executed, ticks] = [sum(rows, "executed"), sum(rows, "ticks")];
     const parts = [];
-    if (row.waves !== null) parts.push(`${count(row.waves)} waves`);
-    if (row.executed !== null) parts.push(`${count(row.executed)} instructions executed`);
-    if (row.ticks !== null) parts.push(`${count(row.ticks)} ticks`);
-    of.set(row.offset, { share: (row[key] ?? 0) / most, waves: row.waves, text: parts.join(", ") });
+    if (begin.waves !== null) parts.push(`${count(begin.waves)} waves`);
+    if (executed !== null) parts.push(`${count(executed)} instructions executed`);
+    if (ticks !== null) parts.push(`${count(ticks)} ticks`);
+    of.set(address, { share: sum(rows, key) ?? 0, waves: begin.waves, text: parts.join(", ") });
   }
+  const most = Math.max(1, ...[...of.values()].map(({ share }) => share));
+  of.forEach((block) => { block.share /= most; });
   return of;
 }
 
@@ -86,8 +94,7 @@ export class Code {
   }
 
   put(found, text) {
-    const heat = heatOf(found.blocks);
-    const builds = found.builds.map((build) => this.build(build, heat));
+    const builds = found.builds.map((build) => this.build(build, heatOf(found.blocks, build.listing)));
     this.root.replaceChildren(...[
       make("p", { class: "title" }, shown(text)),
       this.facts(found.facts),

@@ -61,9 +61,10 @@ pub(crate) struct Probe {
     /// Directory with .hsaco files whose kernels run in the place of the command's own: with -i the instrumented ones
     #[arg(short, long, visible_alias = "cache-location", value_name = "DIR", value_parser = replacement::directory)]
     cache: Option<PathBuf>,
-    /// Where reports go, and without -i a line for each kernel: a file, or `console` for standard output
-    #[arg(short, long, visible_alias = "log-location", value_name = "LOG", default_value = "console")]
-    log: PathBuf,
+    /// Where reports go, and without -i a line for each kernel: a file, or `console` for standard output [default: console; nowhere with
+    /// --auto]
+    #[arg(short, long, visible_alias = "log-location", value_name = "LOG")]
+    log: Option<PathBuf>,
     /// How reports and lines are written: for people and with commas, or as JSON
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = log_format::parser(), default_value = "csv")]
     log_format: LogFormat,
@@ -166,6 +167,7 @@ impl Probe {
         if let Some(handlers) = &handlers {
             variables.push((SOCKETS, handlers.sockets()));
         }
+        let log = self.log.or_else(|| self.auto.is_none().then(|| "console".into()));
         let saves_code = self.auto.is_some() && std::env::var_os("RPDT_SAVE_CODE").is_none();
         if let Some(auto) = self.auto {
             variables.push(("RPDT_COUNT_BLOCKS", auto.into()));
@@ -182,8 +184,8 @@ impl Probe {
             kernels: self.kernels,
             library_filter: self.library_filter,
             seed: self.seed,
-            log: Some(self.log),
-            log_format: Some(self.log_format),
+            log_format: log.is_some().then_some(self.log_format),
+            log,
             command: self.command,
             probing: Probing {
                 instruments: self.instrumented,

@@ -49,7 +49,7 @@ pub(super) struct Group<'p> {
 }
 
 impl Program {
-    pub(super) fn of(functions: &[Function<'_>], wanted: &dyn Fn(&str) -> bool) -> Program {
+    pub(super) fn of(functions: &[Function<'_>], by_lanes: bool, wanted: &dyn Fn(&str) -> bool) -> Program {
         let is_wanted = |function: &Function<'_>| function.descriptor.is_some() && wanted(function.name);
         let kernels: Vec<usize> =
             (0..functions.len()).filter(|place| is_wanted(&functions[*place])).collect();
@@ -60,7 +60,7 @@ impl Program {
                 if found.contains_key(&place) {
                     continue;
                 }
-                let body = Body::of(functions, place);
+                let body = Body::of(functions, place, by_lanes);
                 if let Ok(body) = &body {
                     open.extend(&body.calls);
                 }
@@ -216,10 +216,11 @@ fn word(bytes: &[u8]) -> u32 {
 }
 
 impl Body {
-    fn of(functions: &[Function<'_>], place: usize) -> Result<Body, Refusal> {
+    fn of(functions: &[Function<'_>], place: usize, by_lanes: bool) -> Result<Body, Refusal> {
         let function = &functions[place];
         let named = || function.name.to_string();
         let code = blocks(function).map_err(|obstacle| Refusal::Code { function: named(), obstacle })?;
+        let code = if by_lanes { code.by_lanes() } else { code };
         let mut body = Body { code, calls: Vec::new(), has_pointer_calls: false, calls_by_pointer: false };
         for step in &body.code.steps {
             let is_call = match step.instruction.control() {

@@ -247,6 +247,24 @@ impl Instruction {
         matches!(self.op, 0x119..=0x11e | 0x1e0 | 0x1e1 | 0x1e8 | 0x1e9)
     }
 
+    /// Whether other lanes may be active behind it: a mask of lanes is written as a result, by s_and_saveexec_b64 and the like, or by v_cmpx.
+    pub fn writes_exec(&self) -> bool {
+        const EXEC: [u32; 2] = [126, 127];
+        let is_result = match self.scalar_writes() {
+            ScalarWrites::None => false,
+            ScalarWrites::Any => true,
+            ScalarWrites::Range(first, count) => {
+                let (first, count) = (u32::from(first), u32::from(count));
+                EXEC.iter().any(|register| (first..first + count).contains(register))
+            }
+        };
+        let is_saving = self.format == Format::Sop1 && matches!(self.op, 0x20..=0x27 | 0x33..=0x36);
+        let is_comparison = self.format == Format::Vopc || self.format == Format::Vop3 && self.op < 0x100;
+        // v_cmpx_class of three types, then v_cmp and v_cmpx of each type, 16 each.
+        let is_cmpx = matches!(self.op, 0x11 | 0x13 | 0x15) || self.op >= 0x20 && self.op & 0x10 != 0;
+        is_result || is_saving || is_comparison && is_cmpx
+    }
+
     /// Scalar registers that it may write, SCC, EXEC and other named ones aside.
     pub(crate) fn scalar_writes(&self) -> ScalarWrites {
         let [first, second] = self.words;

@@ -296,16 +296,17 @@ fn known<'a>(
     counted: &'a HashMap<Code, Counts>,
     functions: &HashMap<usize, Vec<FunctionCode>>,
 ) -> HashMap<&'a Code, Known> {
-    let by_place: HashMap<(usize, u64), (&Code, &Counts)> = counted
+    // The sizes as well: counts of lanes and of waves may be in one trace, and are of other parts of the code.
+    let by_place: HashMap<(usize, (u64, u64)), (&Code, &Counts)> = counted
         .iter()
-        .filter_map(|(code, counts)| Some(((code.object?, code.offset), (code, counts))))
+        .filter_map(|(code, counts)| Some(((code.object?, (code.offset, code.size)), (code, counts))))
         .collect();
     let mut all = HashMap::new();
     for (object, function) in
         functions.iter().flat_map(|(object, all)| all.iter().map(move |one| (*object, one)))
     {
         let found: Vec<Option<&(&Code, &Counts)>> =
-            function.starts.iter().map(|start| by_place.get(&(object, *start))).collect();
+            function.places.iter().map(|place| by_place.get(&(object, *place))).collect();
         let with_count = |((_, node), found): (&(BlockCode, Node), &Option<&(&Code, &Counts)>)| {
             Some(Node { count: found.as_ref()?.1.waves?, ..node.clone() })
         };

@@ -124,9 +124,16 @@ test("blocks lie below all that lead to them, but for the ends of loops", () => 
   const places = placesOf([edges(1, 2), edges(3), edges(3), edges(1, 4), { edges: [{ kind: "end" }] }]);
   assert.deepEqual(places.map(({ row }) => row), [0, 1, 1, 2, 3]);
   assert.deepEqual(places.map(({ column }) => column), [0, 0, 1, 0, 0]);
-  const heat = heatOf({ rows: [{ offset: 16, executed: 300, waves: 10, ticks: null }, { offset: 32, executed: 100, waves: 5, ticks: 9 }] });
-  assert.deepEqual([heat.get(16).share, heat.get(32).share > 0.33, heat.get(32).text], [1, true, "5 waves, 100 instructions executed, 9 ticks"]);
-  assert.equal(heatOf(null).size, 0);
+  const listing = { blocks: [{ address: 16, first: 0, instructions: 4 }, { address: 32, first: 4, instructions: 1 }], instructions: [16, 20, 24, 28, 32].map((address) => ({ address })) };
+  // By lanes the first block has two parts; what is in another function is not of this listing.
+  const parts = [[16, 100], [24, 200], [32, 100], [64, 900]].map(([offset, executed]) => ({ offset, executed, waves: 10, ticks: null }));
+  const heat = heatOf({ rows: parts }, listing);
+  assert.deepEqual([heat.size, heat.get(16).share, heat.get(32).share > 0.33], [2, 1, true]);
+  assert.equal(heat.get(16).text, "10 waves, 300 instructions executed");
+  // Where times are there, they are the heat.
+  const timed = heatOf({ rows: [{ offset: 16, executed: 300, waves: 10, ticks: 2 }, { offset: 32, executed: 100, waves: 5, ticks: 9 }] }, listing);
+  assert.deepEqual([timed.get(16).share < 0.25, timed.get(32).share, timed.get(32).text], [true, 1, "5 waves, 100 instructions executed, 9 ticks"]);
+  assert.equal(heatOf(null, listing).size, 0);
   // Kinds of edges differ by more than their colour.
   assert.equal(new Set(Object.values(EDGES).map(([, dashes]) => dashes)).size, Object.keys(EDGES).length);
 });

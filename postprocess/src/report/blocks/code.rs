@@ -25,14 +25,15 @@ pub(super) struct BlockCode {
 /// A function, whose blocks are named by their addresses.
 #[derive(Debug, Default)]
 pub(super) struct FunctionCode {
-    /// The addresses of the blocks, in order.
-    pub(super) starts: Vec<u64>,
+    /// The addresses and sizes of the blocks, in order.
+    pub(super) places: Vec<(u64, u64)>,
     /// Of each, what is said of it, and the node of [`super::flow`] without its count. Where the node has two successors, the first
     /// one follows where a branch is taken.
     pub(super) blocks: Vec<(BlockCode, Node)>,
 }
 
-/// The functions of gfx9 in the object that have a block at one of the addresses `starts`.
+/// The functions of gfx9 in the object that have a block at one of the addresses `starts`: by their control, and where more blocks begin
+/// there also as they are counted by lanes.
 ///
 /// # Errors
 /// When it is damaged.
@@ -45,6 +46,16 @@ pub(super) fn functions_with(object: &FoundObject, starts: &BTreeSet<u64>) -> Re
     let wanted = all.iter().filter(|function| has_some(function.address, function.code.len()).is_some());
     Ok(wanted
         .filter_map(|function| blocks(function).ok())
+        .flat_map(|found| {
+            let by_lanes = found.clone().by_lanes();
+            let is_by_lanes = by_lanes.blocks.len() > found.blocks.len()
+                && by_lanes.blocks.iter().any(|block| {
+                    starts.contains(&by_lanes.steps[block.start].address)
+                        && !found.blocks.iter().any(|other| other.start == block.start)
+                });
+            [Some(found), is_by_lanes.then_some(by_lanes)]
+        })
+        .flatten()
         .filter(|found| found.blocks.len() <= Block::MOST as usize)
         .map(|found| function_code(&found, set))
         .collect())
@@ -54,7 +65,9 @@ fn function_code(found: &FunctionBlocks, set: InstructionSet) -> FunctionCode {
     let starts: Vec<u64> = found.blocks.iter().map(|block| found.steps[block.start].address).collect();
     let places: HashMap<u64, usize> =
         starts.iter().enumerate().map(|(place, start)| (*start, place)).collect();
-    let mut code = FunctionCode { starts, blocks: Vec::with_capacity(found.blocks.len()) };
+    let ends = found.blocks.iter().map(|block| found.steps[block.end - 1].next());
+    let sizes = starts.iter().zip(ends).map(|(start, end)| (*start, end - start)).collect();
+    let mut code = FunctionCode { places: sizes, blocks: Vec::with_capacity(found.blocks.len()) };
     let mut called = Vec::new();
     for block in &found.blocks {
         let steps = &found.steps[block.clone()];
