@@ -255,8 +255,10 @@ fn what_rpd_blocks_says_of_a_run() {
     let (straight, collatz) = (of("straight"), of("collatz"));
     // A number for each work-item is stored, and what a wave needs to know of its launch is loaded.
     let stored = WAVES * 64 * 4;
-    let loaded = straight["memory_bytes"].as_i64().unwrap() - stored;
-    assert!(loaded > 0 && loaded % (WAVES * 4) == 0 && loaded <= WAVES * 64, "{loaded}");
+    for kernel in [straight, collatz] {
+        let loaded = kernel["memory_bytes"].as_i64().unwrap() - stored;
+        assert!(loaded > 0 && loaded % (WAVES * 4) == 0 && loaded <= WAVES * 64, "{kernel}: {loaded}");
+    }
     assert_eq!(straight["flops"], 0);
     // Each wave enters the loop, and stays until the last of its numbers is 1.
     let steps = |mut number: i64| {

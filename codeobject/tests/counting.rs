@@ -131,7 +131,7 @@ fn executed(made: &Rewritten, counts: &Counts) -> HashMap<u64, (u64, u64)> {
 /// The vector instructions of a code object, by their addresses.
 fn vector_instructions(object: &[u8]) -> BTreeMap<u64, Instruction> {
     let mut found = BTreeMap::new();
-    for function in functions(object).unwrap() {
+    for function in functions(object).expect("a code object") {
         let Ok(code) = blocks(&function) else { continue };
         let steps = code.steps.iter().filter(|step| step.instruction.is_by_lanes());
         found.extend(steps.map(|step| (step.address, step.instruction)));

@@ -337,8 +337,7 @@ fn texts_that_are_deleted() {
 fn names_of_kernels_that_are_deleted() {
     let dir = Dir::new();
     let running = recorded(&dir, "waits").arg("1").arg("fork").env("RPDT_AUTOFLUSH", "20").start();
-    let kernels = "select count(*) from op where opType = 'KernelExecution' and description_id in \
-        (select id from rocpd_string where string like 'tick(%')";
+    let kernels = "select count(*) from op where description like 'tick(%'";
     dir.wait_for_rows("trace.rpd", kernels, 3);
     change(
         &dir,

@@ -297,7 +297,7 @@ fn known<'a>(
     functions: &HashMap<usize, Vec<FunctionCode>>,
 ) -> HashMap<&'a Code, Known> {
     // The sizes as well: counts of lanes and of waves may be in one trace, and are of other parts of the code.
-    let by_place: HashMap<(usize, (u64, u64)), (&Code, &Counts)> = counted
+    let by_place: HashMap<_, (&Code, &Counts)> = counted
         .iter()
         .filter_map(|(code, counts)| Some(((code.object?, (code.offset, code.size)), (code, counts))))
         .collect();
