@@ -32,7 +32,7 @@ export function placesOf(blocks) {
 }
 
 /** For each block of a listing, by its address, how often it ran, or how long waves were in it, as a share of the one with the most; and in words.
- * Where lanes are counted a block of the listing is counted in parts. */
+ * Where active work-items are counted, a block of the listing is counted in parts. */
 export function heatOf(counted, { blocks, instructions }) {
   const of = new Map();
   if (!counted) return of;

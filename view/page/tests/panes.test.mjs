@@ -125,7 +125,7 @@ test("blocks lie below all that lead to them, but for the ends of loops", () => 
   assert.deepEqual(places.map(({ row }) => row), [0, 1, 1, 2, 3]);
   assert.deepEqual(places.map(({ column }) => column), [0, 0, 1, 0, 0]);
   const listing = { blocks: [{ address: 16, first: 0, instructions: 4 }, { address: 32, first: 4, instructions: 1 }], instructions: [16, 20, 24, 28, 32].map((address) => ({ address })) };
-  // By lanes the first block has two parts; what is in another function is not of this listing.
+  // The first block is counted in two parts; what is in another function is not of this listing.
   const parts = [[16, 100], [24, 200], [32, 100], [64, 900]].map(([offset, executed]) => ({ offset, executed, waves: 10, ticks: null }));
   const heat = heatOf({ rows: parts }, listing);
   assert.deepEqual([heat.size, heat.get(16).share, heat.get(32).share > 0.33], [2, 1, true]);
