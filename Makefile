@@ -117,8 +117,12 @@ bench-reports: setup
 bench-view: setup
 	@$(CARGO) bench --quiet -p rpd-cli --bench view -- --raw $(CURDIR)/target/bench-view.tsv
 
+# With the kernels of Debian's libraries for GPUs: 540 MB to load, once.
+SOAK_LIBRARIES = $(CURDIR)/target/soak-libraries
 soak: setup
 	@$(MAKE) --no-print-directory build
+	@[ -d $(SOAK_LIBRARIES)/usr/lib ] || codeobject/tests/counting/libraries.sh $(SOAK_LIBRARIES)
+	@RPD_SOAK=1 RPD_SOAK_LIBRARIES=$(SOAK_LIBRARIES)/usr/lib $(CARGO) test --release --quiet -p rpd-codeobject --test counting_soak -- --nocapture
 	@export RPD_SOAK=1; $(call listing_skips,$(IGNORED); $(TEST) --workspace)
 	@if $(CARGO) fuzz --version >/dev/null 2>&1; then for target in marker arguments moment note code_object counting messages; do \
 	    $(CARGO) +nightly fuzz run $$target --target-dir target/fuzz -- -max_total_time=60 || exit 1; done; \

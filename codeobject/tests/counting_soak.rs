@@ -116,6 +116,8 @@ fn libraries_count_or_say_why_not() {
         "| library | kernels that count | by scalars | refused | blocks | instructions | code, MB | with counting | a second |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
+    let counted: u64 = libraries.values().map(|sums| sums.counted).sum();
+    let refused: u64 = libraries.values().flat_map(|sums| sums.refused.values()).sum();
     for (library, sums) in libraries {
         if sums.counted == 0 && sums.refused.is_empty() {
             println!("| {library} | none, as it has no kernels | | | | | | | |");
@@ -138,4 +140,5 @@ fn libraries_count_or_say_why_not() {
             million(sums.instructions) / sums.took.as_secs_f64()
         );
     }
+    assert!(counted > 0 && refused * 20 < counted, "{counted} kernels count, {refused} are refused");
 }

@@ -9,8 +9,8 @@
 
 mod counters;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use crossbeam_queue::SegQueue;
 use rpd_codeobject::Launch;
@@ -25,8 +25,6 @@ use super::gate::DispatchPlace;
 
 pub(super) use self::counters::{BlockCounters, CountedBlock, CounterMemory, finish};
 
-/// Grids and workgroups of one kernel that are told apart.
-const GEOMETRIES: usize = 64;
 /// Dispatches that have ended and that nobody has looked at yet.
 const MOST_ENDED: usize = 1 << 17;
 /// Work-items of a wave, of all processors whose code is rewritten.
@@ -77,10 +75,24 @@ fn options(asked: &str) -> Option<Options> {
 }
 
 /// What dispatches of one kernel have in common, whose counts are added up.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 struct Geometry {
     grid: [u32; 3],
     workgroup: [u16; 3],
+}
+
+impl Geometry {
+    /// Its number, which no other geometry of a kernel is likely to have: one in 2^39.
+    fn number(self) -> u64 {
+        const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+        let ([x, y, z], [of_x, of_y, of_z]) = (self.grid.map(u64::from), self.workgroup.map(u64::from));
+        let words = [x | y << 32, z | of_x << 32 | of_y << 48, of_z];
+        let mixed = words.iter().fold(PRIME, |sum, word| {
+            let product = (sum ^ word).wrapping_mul(PRIME);
+            product ^ product >> 29
+        });
+        (mixed.wrapping_mul(PRIME) >> 25).max(1)
+    }
 }
 
 /// See the module.
@@ -89,7 +101,6 @@ pub(super) struct CountedKernel {
     /// Its number in records.
     kernel: KernelId,
     slots: Vec<CounterSlot>,
-    geometries: [OnceLock<Geometry>; GEOMETRIES],
     /// Workgroups that can be launched with the registers of the rewritten kernel: a bit for each number of waves.
     fitting: u64,
     launched: AtomicU64,
@@ -109,8 +120,10 @@ struct CounterSlot {
     dispatches: AtomicU64,
 }
 
-/// A slot's state: the number of its geometry, counted from 1, above the number of dispatches in flight. A free one is 0.
-const OWNER: u32 = 32;
+/// A slot's state: the number of its geometry, which is not 0, above the number of dispatches in flight. A free one is 0.
+const OWNER: u32 = 24;
+/// A state's dispatches in flight.
+const IN_FLIGHT: u64 = (1 << OWNER) - 1;
 /// Its counters are being read.
 const READ: u64 = u64::MAX;
 
@@ -132,7 +145,6 @@ impl CountedKernel {
             config,
             kernel,
             slots: objects.iter().map(slot).collect(),
-            geometries: [const { OnceLock::new() }; GEOMETRIES],
             fitting: fitting.fold(0, |bits, waves| bits | 1 << waves),
             launched: AtomicU64::new(0),
             missed: AtomicU64::new(0),
@@ -163,17 +175,11 @@ impl CountedKernel {
             return None;
         }
         let geometry = Geometry { grid: launch.grid, workgroup: launch.workgroup };
-        let slot = self.owner(geometry).and_then(|owner| self.take(owner));
+        let slot = self.take(geometry.number());
         if slot.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
         Some(CountingUse { counted: Arc::clone(self), slot: slot?, place })
-    }
-
-    /// The number of a geometry, counted from 1; nothing where there are too many.
-    fn owner(&self, geometry: Geometry) -> Option<u64> {
-        let is_it = |place: &OnceLock<Geometry>| *place.get_or_init(|| geometry) == geometry;
-        self.geometries.iter().position(is_it).map(|place| place as u64 + 1)
     }
 
     /// A slot of that owner, with one more dispatch in flight.
@@ -191,7 +197,7 @@ impl CountedKernel {
     /// Nobody uses the slot while `read` runs, and it is free afterwards; nothing where dispatches are in flight.
     fn while_idle<T>(&self, slot: usize, read: impl FnOnce() -> T) -> Option<T> {
         let state = &self.slots[slot].state;
-        let idle = |state: u64| (state != READ && state as u32 == 0).then_some(READ);
+        let idle = |state: u64| (state != READ && state & IN_FLIGHT == 0).then_some(READ);
         state.fetch_update(Ordering::Acquire, Ordering::Relaxed, idle).ok()?;
         let result = read();
         state.store(0, Ordering::Release);
@@ -227,6 +233,8 @@ impl CountingUse {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use rpd_preload::clock::{Clock, read};
 
     use super::*;
@@ -310,12 +318,29 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_geometries() {
+    fn geometries_have_numbers_of_their_own() {
+        let sizes = [1, 2, 3, 64, 65, 1000, 1 << 20, u32::MAX];
+        let mut all = HashSet::new();
+        for x in 1..=2000 {
+            for (y, of_x) in [(1, 64), (1, 256), (2, 64), (x, 128)] {
+                all.insert(Geometry { grid: [x, y, 1], workgroup: [of_x, 1, 1] }.number());
+            }
+        }
+        for (x, y) in sizes.iter().flat_map(|x| sizes.map(|y| (*x, y))) {
+            all.extend(sizes.map(|z| Geometry { grid: [x, y, z], workgroup: [7, 5, 3] }.number()));
+        }
+        assert_eq!(all.len(), 4 * 2000 + 8 * 8 * 8);
+        assert!(all.iter().all(|number| (1..1 << 39).contains(number)));
+    }
+
+    #[test]
+    fn any_number_of_geometries_is_counted_where_a_slot_is_free() {
         let kernel = counted(Dispatches::All);
-        let geometry = |grid| Geometry { grid: [grid, 1, 1], workgroup: [64, 1, 1] };
-        let numbers: Vec<_> = (0..70).map(|grid| kernel.owner(geometry(grid))).collect();
-        assert_eq!(numbers[..3], [Some(1), Some(2), Some(3)]);
-        assert_eq!((numbers[63], numbers[64]), (Some(64), None));
-        assert_eq!(kernel.owner(geometry(1)), Some(2));
+        for grid in 1..500 {
+            let used = kernel.begin((0, 1, grid.into()), &launch(grid, 64)).expect("a free slot");
+            used.complete();
+            assert!(kernel.while_idle(used.slot, || ()).is_some());
+        }
+        assert_eq!(kernel.missed.load(Ordering::Relaxed), 0);
     }
 }

@@ -123,7 +123,14 @@ pub(super) fn loaded(runtime: Runtime, kernels: Vec<Original>) {
         .unwrap_or_else(PoisonError::into_inner);
     drop(requests);
     if waited.timed_out() {
-        log::info(|| "the kernel cache takes long to read: the first dispatches are not replaced".into());
+        match config.counting {
+            Some(_) => log::problem(
+                "kernels take long to rewrite: the blocks of their first dispatches are not counted",
+            ),
+            None => log::info(|| {
+                "the kernel cache takes long to read: the first dispatches are not replaced".into()
+            }),
+        }
     }
 }
 
