@@ -75,11 +75,13 @@ fn run(
     target: Target,
     slot: Option<usize>,
 ) -> Result<Outcome, String> {
-    run_on(Machine::new(target), object, made, kernel, slot)
+    run_on(Machine::new(target), (3, 128), object, made, kernel, slot)
 }
 
+/// See [`run`]; `launch`: workgroups, and work-items of each.
 fn run_on(
     mut machine: Machine,
+    launch: (u32, u16),
     object: &[u8],
     made: &Rewritten,
     kernel: &CountedKernel,
@@ -107,7 +109,7 @@ fn run_on(
         }
     };
     let begin = cpu::time();
-    let counts = machine.run(descriptor, ARGUMENTS, 3, 128)?;
+    let counts = machine.run(descriptor, ARGUMENTS, launch.0, launch.1)?;
     Ok(Outcome {
         time: cpu::time() - begin,
         results: machine.read(RESULTS, 4096),
@@ -504,7 +506,8 @@ fn costs() {
             for kernel in &made.kernels {
                 let all = |slot| {
                     let machine = if has_scratch { Machine::new } else { Machine::prompt };
-                    let outcome = |_| run_on(machine(target), &object, &made, kernel, slot).unwrap();
+                    let outcome =
+                        |_| run_on(machine(target), (3, 128), &object, &made, kernel, slot).unwrap();
                     let outcomes: Vec<Outcome> = (0..if has_scratch { 1 } else { 5 }).map(outcome).collect();
                     let least = outcomes.iter().map(|outcome| outcome.time).min().unwrap();
                     let instructions = outcomes[0].counts.instructions.values();
@@ -528,4 +531,29 @@ fn costs() {
         );
         assert!(most < 5.0 && code < 3.0 && least > 1.0);
     }
+}
+
+/// The clock ticks once each time it is read, so a wave that is alone stays in a block for one step each time.
+#[test]
+fn times_of_one_wave_are_exact() {
+    let mut compared = 0;
+    for (file, target) in OBJECTS {
+        let object = bytes(file);
+        for scalar_first in [false, true] {
+            let options = Options { variant: Variant::Time, scalar_first, ..Options::default() };
+            let made = rewrite(&object, &options, &|_| true).unwrap();
+            for kernel in &made.kernels {
+                let named = format!("{file} {} {scalar_first}", kernel.name);
+                let alone =
+                    run_on(Machine::new(target), (1, 64), &object, &made, kernel, Some(0)).expect(&named);
+                for block in &made.blocks[kernel.blocks.clone()] {
+                    let of_block = |place: usize| alone.counters[block.counter as usize + place];
+                    let ticks = of_block(2).wrapping_sub(of_block(1));
+                    assert_eq!(ticks, machine::TICK * of_block(0), "{named}: block {:#x}", block.start);
+                    compared += usize::from(ticks > 0);
+                }
+            }
+        }
+    }
+    assert!(compared > 400, "{compared} blocks");
 }

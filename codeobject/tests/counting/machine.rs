@@ -16,6 +16,9 @@ struct Area {
     bytes: Box<[AtomicU64]>,
 }
 
+/// How far the clock goes each time that it is read: a prime, so that sums of times tell.
+pub(crate) const TICK: u64 = 7919;
+
 /// The machine.
 pub(crate) struct Machine {
     target: Target,
@@ -35,8 +38,7 @@ unsafe impl Device for Machine {
     }
 
     fn clock(&self) -> u64 {
-        // A prime, so that sums of times tell.
-        self.clock.fetch_add(7919, Ordering::Relaxed)
+        self.clock.fetch_add(TICK, Ordering::Relaxed)
     }
 
     fn send_message(&self, _: u32, _: u32) {}
