@@ -113,16 +113,20 @@ impl Browser {
         self.post("/execute/sync", &json!({ "script": format!("return ({expression})"), "args": [] }))
     }
 
-    /// Waits until an expression of the page is true.
+    /// Waits until an expression of the page is true. It is not where a part of the page that it names is not there, or is being replaced.
     #[track_caller]
     pub(crate) fn wait(&self, expression: &str) {
+        let script = format!(
+            "try {{ return ({expression}) }} catch (error) {{ if (error instanceof TypeError) return String(error); throw error }}"
+        );
         let begun = Instant::now();
-        while self.get(expression) != Value::Bool(true) {
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "never true: {expression}; {}",
-                self.get("document.body.innerText")
-            );
+        loop {
+            let found = self.post("/execute/sync", &json!({ "script": script, "args": [] }));
+            if found == Value::Bool(true) {
+                return;
+            }
+            let shown = || self.get("document.body.innerText");
+            assert!(begun.elapsed() < PATIENCE, "never true: {expression}: {found}; {}", shown());
             sleep(Duration::from_millis(30));
         }
     }
