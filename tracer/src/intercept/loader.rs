@@ -125,7 +125,7 @@ pub(super) fn loaded(runtime: Runtime, kernels: Vec<Original>) {
     if waited.timed_out() {
         match config.counting {
             Some(_) => log::problem(
-                "kernels take long to rewrite: the blocks of their first dispatches are not counted",
+                "kernels take long to rewrite: the blocks of their first dispatches are not counted (rpd probe -k chooses fewer)",
             ),
             None => log::info(|| {
                 "the kernel cache takes long to read: the first dispatches are not replaced".into()

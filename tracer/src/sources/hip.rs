@@ -60,7 +60,7 @@ impl Source for Hip {
     /// Where HIP has been used before, nothing else will tell: the HSA runtime offers its tables only once. A runtime that is told to load
     /// this library does so while it is initialised, and offers its tables next.
     fn loaded(&self, at: Loading) {
-        open::is_loaded_by_remote(at.by_remote);
+        open::set_loaded_by_remote(at.by_remote);
         // Libraries that came with the program have not been initialised yet when this one is, and a program that has used HIP has
         // threads.
         if !at.by_runtime && library::came_first() && threads::others() {

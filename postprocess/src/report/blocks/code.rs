@@ -51,7 +51,7 @@ pub(super) fn functions_with(object: &FoundObject, starts: &BTreeSet<u64>) -> Re
             let is_by_lanes = by_lanes.blocks.len() > found.blocks.len()
                 && by_lanes.blocks.iter().any(|block| {
                     starts.contains(&by_lanes.steps[block.start].address)
-                        && !found.blocks.iter().any(|other| other.start == block.start)
+                        && found.blocks.binary_search_by_key(&block.start, |other| other.start).is_err()
                 });
             [Some(found), is_by_lanes.then_some(by_lanes)]
         })

@@ -18,8 +18,8 @@ use crate::intercept;
 /// rpdRemote says to its own user what this module notes.
 static BY_REMOTE: AtomicBool = AtomicBool::new(false);
 
-pub(super) fn is_loaded_by_remote(is: bool) {
-    BY_REMOTE.store(is, Ordering::Relaxed);
+pub(super) fn set_loaded_by_remote(by_remote: bool) {
+    BY_REMOTE.store(by_remote, Ordering::Relaxed);
 }
 
 /// How long a thread waits for another one that does the same.
