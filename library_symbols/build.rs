@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-const DESCRIPTION: &str = "../tracer/src/sources/library/description/calls.tsv";
+const DESCRIPTION: &str = "../tracer/src/library_call/description/calls.tsv";
 
 fn main() -> Result<(), Box<dyn Error>> {
     // As symbols/build.rs has them.

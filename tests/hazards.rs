@@ -18,7 +18,8 @@ mod stress;
 use std::collections::BTreeMap;
 
 use crate::harness::{Dir, Loading, Ran, Run, Trace, not_installed, not_tested};
-use build::{hazard, source};
+pub(crate) use build::hazard;
+use build::source;
 
 /// Whether the long versions are asked for.
 fn soak() -> bool {

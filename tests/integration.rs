@@ -22,6 +22,9 @@ mod transparent;
 // Processes that do nothing with a GPU: no file, no thread, no word.
 mod bystander;
 
+// Calls of the HSA runtime, and what they submit.
+mod hsa_apis;
+
 // Graphs of a real HIP program, by rpd graph.
 mod graphs;
 

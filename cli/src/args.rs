@@ -2,6 +2,7 @@
 
 pub(crate) mod code;
 pub(crate) mod hip_apis;
+pub(crate) mod hsa_apis;
 pub(crate) mod libraries;
 pub(crate) mod log_format;
 pub(crate) mod misunderstood;

@@ -60,10 +60,10 @@ impl OwnTables {
             self.texts = fresh_texts()?;
         }
         self.tables.clear();
-        // Indexes and triggers must see each row.
+        // Indexes and triggers must see each row. They keep the table's name as it was typed.
         let mut find = connection.prepare(
             "SELECT sql, rootpage FROM main.sqlite_schema AS own WHERE type = 'table' AND name = ?1 AND NOT EXISTS \
-             (SELECT 1 FROM main.sqlite_schema WHERE type IN ('index', 'trigger') AND tbl_name = own.name)",
+             (SELECT 1 FROM main.sqlite_schema WHERE type IN ('index', 'trigger') AND tbl_name = own.name COLLATE NOCASE)",
         )?;
         for table in Pending::TABLES.iter().map(|insert| insert.table) {
             let found =

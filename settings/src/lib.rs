@@ -10,11 +10,13 @@
 //! | `rank.rs` | the rank of a process in its job |
 //! | `library_filter.rs` | files that say which libraries' kernels may be replaced |
 //! | `measure.rs` | as what two buffers are compared |
+//! | `function_list.rs` | lists of functions whose calls are recorded |
 //! | `file_name.rs` | `%p`, `%h` and `%r` in the name of a trace, and names that no trace can have |
 
 #![forbid(unsafe_code)]
 
 pub mod file_name;
+pub mod function_list;
 pub mod library;
 pub mod library_filter;
 pub mod measure;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 41] = [
+pub const RECORDER: [&str; 42] = [
     "RPDT_FILENAME",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
@@ -20,6 +20,7 @@ pub const RECORDER: [&str; 41] = [
     "RPDT_TICKS",
     "RPDT_TIMING",
     "RPDT_HIP_APIS",
+    "RPDT_HSA_APIS",
     "RPDT_HIP_CALLS",
     // The name that RPDT_HIP_CALLS had.
     "RPDT_HIP_DOOR",

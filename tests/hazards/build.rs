@@ -26,7 +26,7 @@ pub(super) fn source(file: &str) -> PathBuf {
 ///
 /// # Panics
 /// When there is no such source or it does not compile.
-pub(super) fn hazard(name: &str) -> PathBuf {
+pub(crate) fn hazard(name: &str) -> PathBuf {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let compilers: [(&str, &str, &[&str]); 3] = [

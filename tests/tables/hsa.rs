@@ -71,6 +71,34 @@ fn every_version_by_every_table() {
 }
 
 #[test]
+fn every_function_whose_calls_are_recorded_is_called_as_it_was() {
+    let dir = Dir::new();
+    // All functions that the tables have in ROCm 6.3; of later ones hsa_amd_queue_create alone, for its queues' sake.
+    for (version, functions) in [
+        ("5.2", 173),
+        ("5.5", 176),
+        ("5.6", 180),
+        ("6.0", 192),
+        ("6.1", 193),
+        ("6.2", 195),
+        ("2025-08", 196),
+        ("2026-08", 197),
+    ] {
+        for (origin, more) in [("tool", 1), ("register", 2)] {
+            let program = compile(&dir, "hsa.c", "hsa", &["-ldl"]);
+            let run = Run::new(&dir, program).arg(list(version)).arg(origin).recorded(Loading::Preload);
+            let trace = format!("{version}-{origin}.rpd");
+            let ran = run.env("RPDT_FILENAME", &trace).env("RPDT_HSA_APIS", "all").run();
+            ran.expect(0).expect_silent();
+            assert!(ran.stdout.ends_with(&format!("hooks {functions}\n")), "{version} {origin}{ran}");
+            // Two of them are called twice; hsa_amd_queue_create is no row.
+            let rows = dir.trace(&trace).number("select count(*) from libraryCall where domain = 'hsa'");
+            assert_eq!(rows, functions + more - i64::from(functions == 197), "{version} {origin}");
+        }
+    }
+}
+
+#[test]
 fn a_table_that_is_too_short_is_left_alone() {
     let dir = Dir::new();
     for (version, cut, missing) in [

@@ -45,6 +45,8 @@ struct Current {
     launches: Cell<bool>,
     /// It has submitted packets.
     submitted: Cell<bool>,
+    /// It hands over packets, whose places may have been taken outside of any call.
+    hands_over: Cell<bool>,
 }
 
 thread_local! {
@@ -55,6 +57,7 @@ thread_local! {
             stream: Cell::new(StreamAt::Known(0)),
             launches: Cell::new(false),
             submitted: Cell::new(false),
+            hands_over: Cell::new(false),
         }
     };
 }
@@ -70,7 +73,35 @@ pub(crate) unsafe fn begin(id: u64, mark: *const u8, stream: StreamAt, launches:
         current.stream.set(stream);
         current.launches.set(launches);
         current.submitted.set(false);
+        current.hands_over.set(false);
         current.id.set(id);
+    });
+}
+
+/// The call `id` begins, which rings the doorbell of a queue or copies.
+///
+/// # Safety
+/// As for [`begin`].
+#[inline]
+pub(crate) unsafe fn begin_handover(id: u64, mark: *const u8) {
+    // SAFETY: the caller's promise.
+    unsafe { begin(id, mark, StreamAt::Known(0), true) };
+    let _ = CURRENT.try_with(|current| current.hands_over.set(true));
+}
+
+/// The call that hands over the packets which this thread hands over now, where it is one that was begun so.
+#[inline]
+pub(crate) fn handover() -> CausingCall {
+    let hands_over = CURRENT.try_with(|current| current.hands_over.get());
+    if hands_over == Ok(true) { cause() } else { CausingCall::NONE }
+}
+
+/// The call `id` was left without returning.
+pub(crate) fn forget(id: u64) {
+    let _ = CURRENT.try_with(|current| {
+        if current.id.get() == id {
+            current.id.set(correlation::NONE);
+        }
     });
 }
 

@@ -3,8 +3,8 @@
 //! Hooks fill records, which the crate `rpd-transport` carries to the file. From below to above, and nothing knows what is above it:
 //!
 //! - `guard`: the border of every exported function and hook
-//! - `gpu`: kernels, and what times operations; `call`: the call that a thread is in; `hsa_runtime`: questions to the HSA runtime;
-//!   `sized_table`: tables that libraries offer
+//! - `gpu`: kernels, and what times operations; `call`: the call that a thread is in; `library_call`: calls of libraries whose functions
+//!   are described; `hsa_runtime`: questions to the HSA runtime; `sized_table`: tables that libraries offer
 //! - `intercept`: what changes packets on their way to the hardware
 //! - [`sources`]: a folder for each thing that is observed, and their list
 //! - `register`: the tables that rocprofiler-register hands over
@@ -21,6 +21,7 @@ mod gpu;
 mod guard;
 mod hsa_runtime;
 mod intercept;
+mod library_call;
 pub mod process;
 pub mod register;
 mod sized_table;

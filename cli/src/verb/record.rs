@@ -19,7 +19,7 @@ use rpd_settings::file_name;
 
 use crate::args::libraries::{self, LibraryList};
 use crate::args::monitor::{self, Monitored};
-use crate::args::{code, hip_apis, log_format, misunderstood, replacement, value};
+use crate::args::{code, hip_apis, hsa_apis, log_format, misunderstood, replacement, value};
 use crate::output::note::note;
 use crate::record::destination::{self, Destination, Existing};
 use crate::record::duration_log::DurationLog;
@@ -87,6 +87,10 @@ pub(crate) struct Record {
     /// Which functions of HIP are recorded: all, none, or changes of the default, such as -hipMalloc,+hipEventQuery
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hip_apis::parse)]
     pub(super) hip_apis: Option<String>,
+    /// Record calls of the HSA runtime with their arguments, for programs without HIP: all, or functions with commas between them.
+    /// hsa_amd_memory_* stands for all that begin so; what has - in front is left out: all,-hsa_signal_load_*
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = hsa_apis::parse)]
+    pub(super) hsa_apis: Option<String>,
     /// How graphs are recorded on NVIDIA's GPUs: each node, or each launch as a whole, which costs the program less [default: node]
     #[arg(long, value_name = "HOW", value_enum)]
     pub(super) cuda_graphs: Option<CudaGraphs>,
@@ -362,6 +366,7 @@ impl Record {
             ("RPDT_MAX_MB", self.max_bytes.map(|bytes| format!("{bytes}B"))),
             ("RPDT_TIMING", self.timing.name().map(str::to_string)),
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
+            ("RPDT_HSA_APIS", self.hsa_apis.clone()),
             ("RPDT_CUDA_GRAPHS", self.cuda_graphs.map(|how| how.name().to_string())),
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
             ("RPDT_LIBRARIES", self.libraries.as_ref().map(LibraryList::variable)),

@@ -122,6 +122,19 @@ fn a_trigger_that_takes_ids_spoils_one_transaction() {
 }
 
 #[test]
+fn a_trigger_sees_every_row_however_its_table_was_typed() {
+    let (_directory, path) = fresh();
+    change(
+        &path,
+        "CREATE TABLE seen (id); CREATE TRIGGER see AFTER INSERT ON ROCPD_OP BEGIN INSERT INTO seen VALUES (NEW.id); END",
+    );
+    let mut appender = Appender::open(&path).unwrap();
+    ops(&mut appender, 1..=MANY).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    assert_eq!(lines(&connection, "SELECT count(*), max(id) FROM seen"), [format!("{MANY}|{MANY}")]);
+}
+
+#[test]
 fn triggers_and_indexes_of_the_owner_see_every_row() {
     let (_directory, path) = fresh();
     change(

@@ -25,6 +25,7 @@ mod blocks;
 mod dispatch;
 mod frames;
 mod hip_call;
+mod hsa_call;
 mod idle;
 mod insert;
 mod log;
@@ -41,11 +42,12 @@ use sample::Samples;
 
 type Section = (&'static str, fn(&mut Samples));
 
-const SECTIONS: [Section; 14] = [
+const SECTIONS: [Section; 15] = [
     ("producer", marker::producer),
     ("rows", insert::rows),
     ("dispatch", dispatch::dispatch),
     ("hip_call", hip_call::hip_call),
+    ("hsa_call", hsa_call::hsa_call),
     ("replace", replace::replace),
     ("log", log::log),
     ("probe", probe::probe),

@@ -126,6 +126,7 @@ pub(crate) fn compiled(name: &str) -> PathBuf {
     std::fs::create_dir_all(&directory).unwrap();
     let (source, compiler, options): (_, _, &[&str]) = match name {
         "markers" => ("markers.c", "cc", &["-Wall", "-Wextra", "-Werror", "-ldl", "-lpthread"]),
+        "hsa_calls" => ("hsa_calls.c", "cc", &["-Wall", "-Wextra", "-Werror", "-lhsa-runtime64"]),
         "launches" => ("launches.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "calls" => ("calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),
         "deep_calls" => ("deep_calls.hip", "hipcc", &["--offload-arch=gfx900", "--offload-arch=gfx906"]),

@@ -5,11 +5,12 @@
 //! - `load`: hooks go into the tables (`table`); `state`: what they share; `life`: when the runtime starts and ends
 //! - `queue`, `queue_descriptor`: intercepted queues; `queue_error`: when one fails; `reservation`: whose their packets are; `dispatch`:
 //!   what happens to them
-//! - `functions`: what records name by number
+//! - `functions`: what records name by number; `api_calls`: calls of the runtime's functions, where they are to be recorded
 //! - `signal`: signals of ours that time dispatches; `app_signal`: the application's, which keep what the hardware gives them
 //! - `copy`: asynchronous copies; `code_object`: what the kernels are
 //! - `in_flight`: what the device has; `completion`: the thread that sees it end; `finished`: the records of it
 
+mod api_calls;
 mod app_signal;
 mod code_object;
 mod completion;
@@ -54,6 +55,7 @@ impl Source for HsaSource {
 
     fn configure(&self, env: &mut Env<'_>) {
         intercept::config::read(env);
+        api_calls::configure(env);
     }
 
     fn loaded(&self, at: Loading) {
@@ -111,6 +113,7 @@ impl Source for HsaSource {
     fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
         code_objects::facts(add);
         intercept::facts(add);
+        api_calls::facts(add);
     }
 
     fn function(&self, index: u16) -> &'static str {

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use rpd_preload::clock;
 use rpd_transport::counters::Cause;
 use rpd_transport::records::{self, NO_GPU};
-use rpd_transport::thread;
+use rpd_transport::{correlation, thread};
 
 use super::app_signal::{Claim, OperationKind};
 use super::functions;
@@ -186,6 +186,13 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
         (dst_gpu, src_gpu) =
             unsafe { hsa.memory.ends(&hsa.known.gpus, job.gpu, job.dst as u64, job.src as u64) };
     }
+    let call = call::cause().call;
+    // A call of the HSA runtime does not say itself what it copies: by 2 also that its host memory is pinned.
+    let is_between_gpus = dst_gpu != NO_GPU && src_gpu != NO_GPU;
+    let describes_call = match call::handover().call {
+        handed_over if handed_over == call && call != correlation::NONE => 2 - u8::from(is_between_gpus),
+        _ => 0,
+    };
     records::Copy {
         submit_start: start,
         submit_end: end,
@@ -198,7 +205,7 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
         height: job.height,
         sequence: job.gpu.next_copy(),
         completion: completion.0,
-        correlation: call::cause().call,
+        correlation: call,
         gpu: job.gpu.index,
         dst_gpu,
         src_gpu,
@@ -206,7 +213,7 @@ fn describe(hsa: &Hsa, job: &Job<'_>, completion: Signal, start: u64, end: u64) 
         function: job.function,
         source: functions::SOURCE,
         queue: 0,
-        describes_call: 0,
+        describes_call,
     }
 }
 

@@ -21,6 +21,7 @@ use super::in_flight::{InFlight, TimesFrom};
 use super::queue::{Ends, HwQueue};
 use super::signal;
 use super::state::Hsa;
+use crate::call;
 use crate::gpu::kernels::{self, KernelOrigin};
 use crate::guard::guard;
 use crate::hsa_runtime::abi::*;
@@ -161,10 +162,15 @@ impl QueueInterceptor {
                     self.batch.extend(used.gate().into_iter().flatten());
                     (record.kernel, in_use) = (kernel, Some(used));
                 }
-                let cause = queue.reservations.cause(index);
+                let reserved = queue.reservations.cause(index);
+                let is_handed_over = reserved.call == correlation::NONE;
+                let cause = if is_handed_over { call::handover() } else { reserved };
                 (record.correlation, record.stream) = (cause.call, cause.stream);
                 if origin == KernelOrigin::Application && cause.launches && self.launched != cause.call {
                     (record.launch, self.launched) = (1, cause.call);
+                    if is_handed_over {
+                        call::submits();
+                    }
                 }
                 self.timed.push(InFlight { record, timing, recorded, in_use });
             }

@@ -9,7 +9,7 @@ use super::completion::Completion;
 use super::queue::{self, Queues};
 use super::state::{self, Hsa, get};
 use super::table::{self, AmdEntry, LiveTable, Originals, core_entry};
-use super::{code_object, copy, life, queue_descriptor, reservation};
+use super::{api_calls, code_object, copy, life, queue_descriptor, reservation};
 use crate::gpu::timing;
 use crate::hsa_runtime::abi::ApiTable;
 use crate::hsa_runtime::code::CodeFunctions;
@@ -17,6 +17,7 @@ use crate::hsa_runtime::inquiry::Inquiry;
 use crate::hsa_runtime::known;
 use crate::hsa_runtime::memory::MemoryFunctions;
 use crate::hsa_runtime::own_queue::QueueFunctions;
+use crate::library_call::is_trampoline;
 
 /// How the tables of the runtime were had.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,8 @@ pub(super) unsafe fn load(table: *mut ApiTable, origin: TableOrigin) -> bool {
     }
     // SAFETY: members of the live root table.
     let (core, amd) = unsafe { (LiveTable::new(root.core), LiveTable::new(root.amd_ext)) };
-    if table::address(core, core_entry::EXECUTABLE_FREEZE) == code_object::freeze as *const () as usize {
+    let freeze = table::address(core, core_entry::EXECUTABLE_FREEZE);
+    if freeze == code_object::freeze as *const () as usize || is_trampoline(freeze) {
         return true;
     }
     // SAFETY: the root table vouches for its member; a null one has no functions and is refused below.
@@ -83,6 +85,7 @@ pub(super) unsafe fn load(table: *mut ApiTable, origin: TableOrigin) -> bool {
     unsafe {
         table::patch(core, &core_hooks(origin, timed));
         table::patch(amd, &amd_hooks(&entry, &hsa.originals, timed));
+        api_calls::patch(core, amd);
     }
     log::info(|| {
         format!("HSA runtime found: {} GPU(s), extension table of {amd_size} bytes", hsa.known.gpus.len())

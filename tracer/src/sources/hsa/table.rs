@@ -36,6 +36,11 @@ impl LiveTable {
         LiveTable { base, size }
     }
 
+    /// Its bytes.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
     /// The place of the entry at byte `offset`, if this runtime's table reaches that far.
     fn slot(&self, offset: usize) -> Option<*mut usize> {
         // SAFETY: inside the table by the comparison; entries are 8 bytes, 8-aligned.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use rpd_settings::library;
 use rpd_transport::env::Env;
 
-use super::description::Library;
+use crate::library_call::Library;
 
 static WANTED: OnceLock<Vec<&'static str>> = OnceLock::new();
 

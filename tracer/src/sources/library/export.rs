@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rpd_preload::library;
 use rpd_transport::recorder;
 
-use super::description::{self, Library};
-use super::{config, trampoline};
+use super::config;
 use crate::guard::guard;
+use crate::library_call::{self, Library};
 
 /// The functions that RCCL and NCCL share are RCCL's here.
 static IS_RCCL: AtomicBool = AtomicBool::new(false);
@@ -32,9 +32,8 @@ pub unsafe extern "C-unwind" fn rpd_library_symbol(
 
 fn function(name: &CStr, original: usize) -> Option<usize> {
     recorder::get()?;
-    let description = description::get();
-    let place = description.place(name.to_str().ok()?)?;
-    let library = description.functions.get(place)?.library;
+    let text = name.to_str().ok()?;
+    let library = library_call::library_of(text)?;
     if !config::is_wanted(library) {
         return None;
     }
@@ -46,7 +45,7 @@ fn function(name: &CStr, original: usize) -> Option<usize> {
         let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
         IS_RCCL.store(has(b"rccl") || has(b"hip"), Ordering::Relaxed);
     }
-    trampoline::address(place, original)
+    library_call::stand_in(text, original)
 }
 
 /// What calls of `library` are called in the file.

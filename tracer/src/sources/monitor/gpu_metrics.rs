@@ -1,4 +1,4 @@
-//! `gpu_metrics`: a table of all sensors of one moment, as the driver amdgpu gives it. Layouts: struct gpu_metrics_v1_0 to v1_6 of Linux'
+//! `gpu_metrics`: a table of all sensors of one moment, as the driver amdgpu gives it. Layouts: struct gpu_metrics_v1_0 to v1_8 of Linux'
 //! kgd_pp_interface.h; little endian. A number whose bits are all set is not there.
 
 use std::fmt;
@@ -79,7 +79,9 @@ fn layout(content: u8) -> Option<Layout> {
         3 => layout(120, Field(24, 8), [6, 8, 22, 16, 18, 54, 58]),
         4 => layout(288, Field(24, 8), [4, 6, 10, 12, 14, 240, 280]),
         5 => layout(360, Field(88, 8), [4, 6, 10, 12, 14, 312, 352]),
-        6 => layout(384, Field(88, 8), [4, 6, 10, 12, 14, 336, 376]),
+        6 => layout(1664, Field(16, 8), [4, 6, 10, 12, 14, 264, 304]),
+        7 => layout(2208, Field(24, 8), [4, 6, 10, 12, 14, 296, 336]),
+        8 => layout(3360, Field(24, 8), [4, 6, 10, 12, 14, 296, 336]),
         _ => return None,
     })
 }
@@ -131,14 +133,17 @@ mod tests {
     /// Places: energy and its bytes; hotspot, memory's temperature, power, graphics and memory load, clocks.
     type Places = (u8, u16, usize, usize, [usize; 7]);
 
-    const PLACES: [Places; 7] = [
+    const PLACES: [Places; 9] = [
         (0, 80, 36, 4, [18, 20, 34, 28, 30, 54, 58]),
         (1, 96, 24, 8, [6, 8, 22, 16, 18, 54, 58]),
         (2, 104, 24, 8, [6, 8, 22, 16, 18, 54, 58]),
         (3, 120, 24, 8, [6, 8, 22, 16, 18, 54, 58]),
         (4, 288, 24, 8, [4, 6, 10, 12, 14, 240, 280]),
         (5, 360, 88, 8, [4, 6, 10, 12, 14, 312, 352]),
-        (6, 384, 88, 8, [4, 6, 10, 12, 14, 336, 376]),
+        // Those that were merged: a draft of v1_6 had the loads of the video engines in front of the energy, and was withdrawn.
+        (6, 1664, 16, 8, [4, 6, 10, 12, 14, 264, 304]),
+        (7, 2208, 24, 8, [4, 6, 10, 12, 14, 296, 336]),
+        (8, 3360, 24, 8, [4, 6, 10, 12, 14, 296, 336]),
     ];
 
     #[test]
@@ -187,7 +192,7 @@ mod tests {
             (&[][..], Refused::Short(0, 4)),
             (&[120, 0, 1][..], Refused::Short(3, 4)),
             (&[120, 0, 2, 3, 0][..], Refused::Unknown(2, 3)),
-            (&[120, 0, 1, 7, 0][..], Refused::Unknown(1, 7)),
+            (&[120, 0, 1, 9, 0][..], Refused::Unknown(1, 9)),
             (&[0xff; 4096][..], Refused::Unknown(255, 255)),
         ] {
             assert_eq!(GpuMetrics::parse(bytes), Err(refused));
@@ -205,10 +210,10 @@ mod tests {
             state
         };
         for _ in 0..200_000 {
-            let length = (random() % 512) as usize;
+            let length = (random() % 4096) as usize;
             let mut bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
             if let [_, high, format, content, ..] = &mut bytes[..] {
-                (*high, *format, *content) = (*high % 3, 1, *content % 8);
+                (*high, *format, *content) = (*high % 16, 1, *content % 10);
             }
             let _ = GpuMetrics::parse(&bytes);
         }

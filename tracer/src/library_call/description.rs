@@ -1,6 +1,6 @@
 //! What the libraries' functions are called, what they are passed, and where.
 //!
-//! The text is calls.tsv, written by description/generate.py from the libraries' own headers, which also explains its form. It is read
+//! The text is calls.tsv and, for the HSA runtime, hsa.tsv, written by description/generate.py from the libraries' own headers, which also explains its form. It is read
 //! when the first of these functions is called.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use super::trampoline::COUNT;
 
-static TEXT: &str = include_str!("description/calls.tsv");
+static TEXTS: [&str; 2] = [include_str!("description/calls.tsv"), include_str!("description/hsa.tsv")];
 
 /// Registers that pass numbers and addresses, and those that pass floating point numbers (System V ABI, x86-64).
 pub(super) const INTEGERS: u8 = 6;
@@ -19,7 +19,7 @@ macro_rules! libraries {
     ($($library:ident $text:literal [$($name:literal),+] $category:literal;)*) => {
         /// Libraries that are described.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Library {
+        pub(crate) enum Library {
             $($library,)*
         }
 
@@ -36,14 +36,14 @@ macro_rules! libraries {
             }
 
             /// What users call it.
-            pub(super) fn names(self) -> &'static [&'static str] {
+            pub(crate) fn names(self) -> &'static [&'static str] {
                 match self {
                     $(Library::$library => &[$($name),+],)*
                 }
             }
 
             /// What it does.
-            pub(super) fn category(self) -> &'static str {
+            pub(crate) fn category(self) -> &'static str {
                 match self {
                     $(Library::$library => $category,)*
                 }
@@ -64,6 +64,7 @@ libraries! {
     CuBlasLt "cublaslt" ["cublaslt"] "blas";
     CuDnn "cudnn" ["cudnn"] "dnn";
     CuFft "cufft" ["cufft"] "fft";
+    Hsa "hsa" ["hsa"] "runtime";
 }
 
 /// What an argument is.
@@ -130,6 +131,8 @@ pub(super) struct Function {
     pub(super) library: Library,
     /// Enumeration of the status that it returns.
     pub(super) status: Option<usize>,
+    /// It returns a number, which is shown.
+    pub(super) returns_number: Option<ReturnedNumber>,
     pub(super) arguments: Vec<Argument>,
     /// General registers, vector registers and words of the stack by which it is passed something.
     pub(super) integers: u8,
@@ -139,7 +142,34 @@ pub(super) struct Function {
     pub(super) sets_pointer_mode: bool,
     /// It makes communicators.
     pub(super) makes_communicators: bool,
+    /// It hands packets or a copy to the GPU. What it calls of the program's is nothing.
+    pub(super) submits: bool,
 }
+
+/// How the number that a function returns is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReturnedNumber {
+    /// hsa_signal_value_t.
+    Signed64,
+    /// An index of a queue.
+    Unsigned64,
+    /// A place.
+    Unsigned32,
+}
+
+impl ReturnedNumber {
+    fn of(text: &str) -> Option<ReturnedNumber> {
+        match text {
+            "i8" => Some(ReturnedNumber::Signed64),
+            "u8" => Some(ReturnedNumber::Unsigned64),
+            "u4" => Some(ReturnedNumber::Unsigned32),
+            _ => None,
+        }
+    }
+}
+
+/// What functions of the HSA runtime that submit something begin with: a doorbell is a signal.
+const SUBMITS: [&str; 3] = ["hsa_signal_store_", "hsa_signal_silent_store_", "hsa_amd_memory_async_copy"];
 
 /// An enumeration: its values with their names.
 pub(super) type Enumeration = HashMap<i32, &'static str>;
@@ -155,14 +185,14 @@ pub(super) struct Description {
 /// The description, read when it is first asked for.
 pub(super) fn get() -> &'static Description {
     static DESCRIPTION: OnceLock<Description> = OnceLock::new();
-    DESCRIPTION.get_or_init(|| Description::read(TEXT))
+    DESCRIPTION.get_or_init(|| Description::read(&TEXTS))
 }
 
 impl Description {
-    fn read(text: &'static str) -> Description {
+    fn read(texts: &[&'static str]) -> Description {
         let (mut numbers, mut enumerations) = (HashMap::new(), Vec::new());
         let mut functions = Vec::with_capacity(COUNT);
-        for line in text.lines() {
+        for line in texts.iter().flat_map(|text| text.lines()) {
             let mut cells = line.split('\t');
             match cells.next() {
                 Some("enum") => {
@@ -247,12 +277,14 @@ fn function(
         name,
         library,
         status: numbers.get(status).copied(),
+        returns_number: ReturnedNumber::of(status),
         arguments,
         integers: passed.integers,
         floats: passed.floats,
         words: passed.words,
         sets_pointer_mode: kind == "note",
         makes_communicators: name.starts_with("ncclCommInit"),
+        submits: SUBMITS.iter().any(|begin| name.starts_with(begin)),
     })
 }
 
@@ -297,7 +329,8 @@ mod tests {
 
     #[test]
     fn every_line_is_understood() {
-        let lines = TEXT.lines().filter(|line| !line.starts_with("enum\t")).count();
+        let lines = TEXTS.iter().flat_map(|text| text.lines());
+        let lines = lines.filter(|line| !line.starts_with("enum\t")).count();
         assert_eq!((get().functions.len(), lines), (COUNT, COUNT));
         assert!(COUNT < usize::from(u16::MAX));
         for library in rpd_settings::library::NAMES {

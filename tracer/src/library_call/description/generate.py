@@ -2,6 +2,7 @@
 """Writes calls.tsv, the description of the functions of GPU libraries, from the libraries' own headers.
 
     generate.py INCLUDE HEADER=LIBRARY[,LIBRARY...] [-- INCLUDE HEADER=LIBRARY...]... > calls.tsv     oldest first
+    generate.py INCLUDE hsa_api_trace.h=hsa [-- INCLUDE hsa_api_trace.h=hsa]... > hsa.tsv             the same for the HSA runtime
 
 INCLUDE: folders with the headers, `:` between them. The compiler tells what each parameter is, so that it is the library's own
 view; of functions that a later version changes, the later one counts, and a change of what is passed is an error.
@@ -9,7 +10,7 @@ view; of functions that a later version changes, the later one counts, and a cha
 Three kinds of lines, tab-separated:
 
     enum TYPE NUMBER=NAME...             the names of an enumeration's values
-    call LIBRARY NAME RESULT FIELD...    RESULT: the enumeration of the status, or -
+    call LIBRARY NAME RESULT FIELD...    RESULT: the enumeration of the status, a number's class, or -
     note LIBRARY NAME RESULT FIELD...    a call that is looked at and not recorded
 
 FIELD: class:name[:type]. Classes: p pointer or handle; s text; i4 i8 u1 u2 u4 u8 numbers; f4 f8; e an enumeration of that type;
@@ -22,6 +23,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 # What only asks or sets something, and says nothing about the time that a program spends: these calls are left as they are.
 SILENT = re.compile(r"(get|set|is|has)_|(Get|Set|Is|Query|Check)(?=[A-Z])|[Ss]tring|[Vv]ersion|[Ww]ork(s|S)pace|_size(_query)?$|"
@@ -38,7 +40,12 @@ NUMBERS = {"char": "i1", "signed char": "i1", "unsigned char": "u1", "_Bool": "u
            "long": "i8", "unsigned long": "u8", "long long": "i8", "unsigned long long": "u8", "float": "f4", "double": "f8"}
 BY_VALUE = {"ncclUniqueId": "x128", "rocsparse_float_complex": "z4", "rocsparse_double_complex": "z8"}
 PREFIX = {"rocblas": "rocblas_", "hipblas": "hipblas", "hipblaslt": "hipblasLt", "miopen": "miopen", "nccl": "nccl", "rocfft": "rocfft_",
-          "rocsparse": "rocsparse_", "rocsolver": "rocsolver_", "cublas": "cublas", "cublaslt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft"}
+          "rocsparse": "rocsparse_", "rocsolver": "rocsolver_", "cublas": "cublas", "cublaslt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft",
+          "hsa": "hsa_"}
+# Of the HSA runtime: calls that put a handle or an address where their last argument but flags says.
+MAKES = re.compile(r"_create|_allocate$|_lock(_to_pool)?$|_reserve|_attach$|_get_symbol|_from_name$|_load_|_vmem_map$|_status_string$")
+# Enumerations of AMD's extension go on where those of the HSA runtime end.
+EXTENDED = {"hsa_agent_info_t": "hsa_amd_agent_info_t", "hsa_region_info_t": "hsa_amd_region_info_t"}
 
 
 def library_of(name, wanted):
@@ -51,7 +58,7 @@ def declarations(include, header):
     folders = [f"-I{folder}" for folder in include.split(":")]
     # Some headers are of C++ alone, though their functions are of C.
     for language in (["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]):
-        run = subprocess.run(["clang-15", *language, "-w", "-D__HIP_PLATFORM_AMD__", "-DROCBLAS_NO_DEPRECATED_WARNINGS", *folders,
+        run = subprocess.run(["clang-15", *language, "-w", "-D__HIP_PLATFORM_AMD__", "-DROCBLAS_NO_DEPRECATED_WARNINGS", "-DAMD_INTERNAL_BUILD", *folders,
                               "-fsyntax-only", "-Xclang", "-ast-dump=json", "-"], input=f"#include <stddef.h>\n#include <{header}>\n", capture_output=True, text=True)
         if run.returncode == 0:
             break
@@ -66,10 +73,15 @@ class Types:
     """What names stand for."""
 
     def __init__(self, nodes):
-        self.names, self.enums = {}, {}
+        self.names, self.enums, self.handles = {}, {}, set()
         ids = {}
+        unnamed = []
         for node in nodes:
-            if node["kind"] == "EnumDecl":
+            if node["kind"] in ("RecordDecl", "CXXRecordDecl"):
+                members = [part for part in node.get("inner", []) if part["kind"] == "FieldDecl"]
+                if [part["type"]["qualType"] for part in members] == ["uint64_t"]:
+                    self.handles.add(node.get("name"))
+            elif node["kind"] == "EnumDecl":
                 values, value = [], -1
                 for constant in node.get("inner", []):
                     if constant["kind"] != "EnumConstantDecl":
@@ -79,11 +91,18 @@ class Types:
                 ids[node["id"]] = values
                 if "name" in node:
                     self.enums[f"enum {node['name']}"] = values
-            elif node["kind"] == "TypedefDecl":
+                else:
+                    unnamed += values
+            elif node["kind"] == "TypedefDecl" and "(" not in node["type"]["qualType"]:
                 self.names[node["name"]] = node["type"].get("desugaredQualType", node["type"]["qualType"])
                 owner = self.owned(node)
                 if owner in ids:
                     self.enums[node["name"]] = ids[owner]
+        for name, further in EXTENDED.items():
+            if name in self.enums:
+                self.enums[name] = self.enums[name] + self.enums[further]
+        if "hsa_status_t" in self.enums:
+            self.enums["hsa_status_t"] = self.enums["hsa_status_t"] + [value for value in unnamed if value[1].startswith("HSA_STATUS_")]
 
     @staticmethod
     def value(constant, last):
@@ -128,7 +147,7 @@ def field(types, function, node, following):
     if meant in NUMBERS:
         return f"{NUMBERS[meant]}:{name}", None
     if "*" not in meant and "[" not in meant:
-        size = BY_VALUE.get(plain)
+        size = BY_VALUE.get(plain) or ("p" if meant.removeprefix("struct ") in types.handles else None)
         return (f"{size}:{name}" if size else None), None
     if re.fullmatch(r"const char *\*", text):
         return f"s:{name}", None
@@ -142,6 +161,11 @@ def field(types, function, node, following):
         return f"n8:{name}", None
     if plain == "int" and name in ("n", "len") and following and following[0] == "plan":
         return f"n4:{name}", None
+    if function.startswith("hsa_"):
+        handle = types.names.get(plain, plain).removeprefix("struct ") in types.handles
+        stars = 1 if handle and not text.startswith("const ") else 2
+        makes = MAKES.search(function) and name != "agents" and text.count("*") == stars
+        return f"{'o' if makes else 'p'}:{name}", None
     if not text.startswith("const ") and text.count("*") == 1 and re.search(r"[cC]reate|Init|Split$|Shrink$|Plan", function):
         if plain == "cufftHandle":
             return f"o4:{name}", None
@@ -159,20 +183,24 @@ def main():
             header, wanted = header.split("=")
             nodes = declarations(include, header)
             types = Types(nodes)
+            # The tables of the core and of AMD's extension; other extensions have tables of their own.
+            tables = re.findall(r"\bdecltype\((hsa_(?!ext_|ven_)\w+)\)", Path(include.split(":")[0], header).read_text()) if wanted == "hsa" else []
             for node in nodes:
                 if node["kind"] != "FunctionDecl" or node.get("storageClass") == "static" or node.get("variadic") or "inline" in node:
                     continue
                 name = node["name"]
                 library = library_of(name, wanted.split(","))
                 noted = bool(NOTED.search(name))
-                if not library or (SILENT.search(name) and not SPOKEN.search(name) and not noted):
+                silent = SILENT.search(name) and not SPOKEN.search(name) and not noted
+                if not library or (name not in tables if library == "hsa" else silent):
                     continue
                 parameters = [part for part in node.get("inner", []) if part["kind"] == "ParmVarDecl"]
                 if any(part["kind"] == "CompoundStmt" for part in node.get("inner", [])):
                     continue
                 result = node["type"]["qualType"].split("(")[0].strip()
                 status = types.enum(result)
-                if not status and types.names.get(result, result) not in ("int", "void", "size_t", "unsigned long"):
+                number = NUMBERS.get(types.names.get(result, result)) if library == "hsa" else None
+                if not status and types.names.get(result, result) not in ("int", "void", "size_t", "unsigned long", "long", "unsigned int"):
                     continue
                 fields = []
                 for place, parameter in enumerate(parameters):
@@ -195,7 +223,7 @@ def main():
                         sys.exit(f"{name} is passed other arguments: {before[3]} {fields}")
                     longer = before[3] if len(one) > len(other) else fields
                     fields = longer[:shared] + ["-" + hidden.lstrip("-") for hidden in longer[shared:]]
-                calls[name] = ("note" if noted else "call", library, status or "-", fields)
+                calls[name] = ("note" if noted else "call", library, status or number or "-", fields)
     for name in sorted(enums):
         print("\t".join(["enum", name, *(f"{number}={text}" for number, text in sorted(enums[name].items()))]))
     for name in sorted(calls):

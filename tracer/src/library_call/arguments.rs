@@ -9,7 +9,9 @@ use std::fmt::Write;
 use rpd_preload::memory::{self, Copied};
 
 use super::communicators::Communicator;
-use super::description::{self, Argument, ArgumentClass, ArgumentPlace, Function, Library, Scalar};
+use super::description::{
+    self, Argument, ArgumentClass, ArgumentPlace, Function, Library, ReturnedNumber, Scalar,
+};
 use super::trampoline::Saved;
 use crate::call::frame::Frame;
 
@@ -199,7 +201,7 @@ fn each<'a>(function: &'a Function, kept: &'a [u8]) -> impl Iterator<Item = (&'a
     })
 }
 
-/// As `key=value | key=value`, with the status where the call has failed.
+/// As `key=value | key=value`, with the status where the call has failed, or the number that it returned.
 pub(super) fn text(function: &Function, kept: &[u8]) -> String {
     let mut text = String::new();
     for (argument, value, words) in each(function, kept) {
@@ -211,12 +213,18 @@ pub(super) fn text(function: &Function, kept: &[u8]) -> String {
         let _ = write!(text, "{separator}{}=", argument.name);
         let _ = write_value(&mut text, argument, value, words);
     }
-    let result = word(kept, function.passed()).unwrap_or(0) as i32;
-    if let Some(status) = function.status.filter(|_| result != 0) {
-        let separator = if text.is_empty() { "" } else { " | " };
+    let result = word(kept, function.passed()).unwrap_or(0);
+    let separator = if text.is_empty() { "" } else { " | " };
+    if let Some(status) = function.status.filter(|_| result as i32 != 0) {
         let _ = write!(text, "{separator}status=");
-        let _ = write_enumeration(&mut text, status, result);
+        let _ = write_enumeration(&mut text, status, result as i32);
     }
+    let _ = match function.returns_number {
+        Some(ReturnedNumber::Signed64) => write!(text, "{separator}result={}", result as i64),
+        Some(ReturnedNumber::Unsigned64) => write!(text, "{separator}result={result}"),
+        Some(ReturnedNumber::Unsigned32) => write!(text, "{separator}result={}", result as u32),
+        None => Ok(()),
+    };
     text
 }
 

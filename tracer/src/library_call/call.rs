@@ -1,7 +1,8 @@
 //! A call of a library, from its beginning to its record.
 //!
-//! What a library calls of itself inside is part of the outer call; what it calls of another library is a call of its own. A call that was
-//! left without returning is lost, which the thread's next one finds out by its place on the stack (see [`Frame`]). Cost: two clock readings, the
+//! What a library calls of itself inside is part of the outer call; what it calls of another library is a call of its own. So is what a program
+//! calls of the HSA runtime in a function that the runtime calls. A call of the HSA runtime that submits something is what operations refer to,
+//! where the thread is in no call of HIP. A call that was left without returning is lost, which the thread's next one finds out by its place on the stack (see [`Frame`]). Cost: two clock readings, the
 //! arguments' bytes, one ring push.
 
 use std::cell::{Cell, RefCell};
@@ -17,7 +18,8 @@ use super::arguments::{self, MOST};
 use super::description::{self, Function, LIBRARIES, Library};
 use super::trampoline::Saved;
 use super::{SOURCE, communicators};
-use crate::call::frame::Frame;
+use crate::call as open_call;
+use crate::call::frame::{self, Frame};
 
 /// Libraries that call each other on one thread.
 const DEEPEST: usize = 8;
@@ -31,6 +33,8 @@ struct OpenCall {
     frame: Frame,
     /// When it began; 0 where it is looked at and not recorded.
     start: u64,
+    /// Its id, `correlation::NONE` where no operation refers to it.
+    id: u64,
 }
 
 /// The calls that a thread is in, the outermost first.
@@ -43,6 +47,17 @@ thread_local! {
     static OPEN: RefCell<OpenCalls> = const { RefCell::new(OpenCalls { calls: [None; DEEPEST], depth: 0 }) };
     /// The recorder that they are of: a forked child has none open that were recorded.
     static PID: Cell<u32> = const { Cell::new(0) };
+    /// Marked with the id of the call that operations refer to, see [`frame`].
+    static MARK: Cell<u64> = const { Cell::new(correlation::NONE) };
+}
+
+/// Calls that were left without returning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lost {
+    /// How many of them were to be recorded.
+    calls: u64,
+    /// That of the one that operations refer to.
+    id: u64,
 }
 
 /// By library: scalars may lie in the GPU's memory, and are not looked at.
@@ -53,22 +68,22 @@ impl OpenCalls {
         self.calls.get(self.depth.checked_sub(1)?).copied().flatten()
     }
 
-    /// Forgets the innermost calls for as long as `is_over` says so; how many of them were to be recorded.
-    fn forget(&mut self, is_over: impl Fn(&OpenCall) -> bool) -> u64 {
-        let mut lost = 0;
+    /// Forgets the innermost calls for as long as `is_over` says so.
+    fn forget(&mut self, is_over: impl Fn(&OpenCall) -> bool) -> Lost {
+        let mut lost = Lost::default();
         while let Some(call) = self.last().filter(&is_over) {
             self.depth -= 1;
-            lost += u64::from(call.start != 0);
+            lost.calls += u64::from(call.start != 0);
+            lost.id = if call.id == correlation::NONE { lost.id } else { call.id };
         }
         lost
     }
 
-    /// Takes the call in that frame out, where it is open, and forgets those that began inside it and did not return; how many of them were to
-    /// be recorded.
-    fn take(&mut self, frame: Frame) -> (Option<OpenCall>, u64) {
+    /// Takes the call in that frame out, where it is open, and forgets those that began inside it and did not return.
+    fn take(&mut self, frame: Frame) -> (Option<OpenCall>, Lost) {
         let is_it = |call: &OpenCall| call.frame == frame;
         if !self.calls.iter().take(self.depth).flatten().any(is_it) {
-            return (None, 0);
+            return (None, Lost::default());
         }
         let lost = self.forget(|call| !is_it(call));
         let call = self.last();
@@ -96,9 +111,13 @@ pub(super) fn enter(place: u16, function: &Function, frame: *const u64) -> bool 
         let frame = Frame::of_place(frame.cast());
         lose(recorder, open.forget(|call| call.frame.is_over(frame, correlation::NONE)));
         let library = function.library;
-        let is_part = open.calls.iter().take(open.depth).flatten().any(|call| call.library == library);
+        let mut outer = open.calls.iter().take(open.depth).flatten();
+        if open.depth == DEEPEST || library != Library::Hsa && outer.any(|call| call.library == library) {
+            return false;
+        }
+        let id = if is_on && function.submits { begin_submitting(recorder) } else { correlation::NONE };
         let start = if is_on { clock::monotonic() } else { 0 };
-        !is_part && open.push(OpenCall { place, library, frame, start })
+        open.push(OpenCall { place, library, frame, start, id })
     })
     .unwrap_or(false)
 }
@@ -137,38 +156,64 @@ pub(super) unsafe fn exit(saved: &Saved, frame: *const u64, words: *const u64) {
     }
 }
 
+/// The thread is about to submit something: the id that operations will have, unless it is in a call that they refer to.
+fn begin_submitting(recorder: &'static Recorder) -> u64 {
+    if open_call::cause().call != correlation::NONE {
+        return correlation::NONE;
+    }
+    let Some(id) = thread::begin_call(recorder) else { return correlation::NONE };
+    MARK.with(|mark| {
+        // SAFETY: room for an id, which stays mapped as long as the thread lives.
+        unsafe {
+            frame::mark(mark.as_ptr().cast(), id);
+            open_call::begin_handover(id, mark.as_ptr().cast());
+        }
+    });
+    id
+}
+
 fn record(recorder: &'static Recorder, call: &OpenCall, end: u64, arguments: &[u8]) {
     recorder.in_use();
+    let submitted = call.id != correlation::NONE && open_call::end();
     let body = records::Call {
         start: call.start,
         end,
-        correlation: correlation::NONE,
+        correlation: call.id,
         arguments: arguments.len() as u32,
         function: call.place,
         source: SOURCE,
         reserved: 0,
         kernel: records::NO_KERNEL,
-        submitted: 0,
+        submitted: submitted.into(),
         dst_gpu: records::NO_GPU,
         src_gpu: records::NO_GPU,
         pinned: 0,
         commanded: 0,
         tid: 0,
     };
-    let body = bytemuck::bytes_of(&body);
-    let push = |text| thread::push(recorder, Kind::Call, body, text, Patience::Waits);
+    let push = |text: [&[u8]; 2]| {
+        if call.id == correlation::NONE {
+            thread::push(recorder, Kind::Call, bytemuck::bytes_of(&body), text, Patience::Waits);
+        } else {
+            thread::end_call(recorder, &body, text);
+        }
+    };
     match &recorder.stacks {
         None => push([arguments, &[]]),
         Some(stacks) => {
             let mut words = [0; stack::MOST];
-            push([arguments, bytemuck::cast_slice(stack::frames(stacks, &mut words))])
+            push([arguments, bytemuck::cast_slice(stack::frames(stacks, &mut words))]);
         }
-    };
+    }
 }
 
-fn lose(recorder: &Recorder, calls: u64) {
-    if calls > 0 {
-        recorder.counters.lose(counters::Cause::Abandoned, calls);
+fn lose(recorder: &Recorder, lost: Lost) {
+    if lost.calls > 0 {
+        recorder.counters.lose(counters::Cause::Abandoned, lost.calls);
+    }
+    if lost.id != correlation::NONE {
+        open_call::forget(lost.id);
+        recorder.lost_calls.add(lost.id);
     }
 }
 
@@ -188,7 +233,7 @@ mod tests {
     use super::*;
 
     fn call(frame: Frame) -> OpenCall {
-        OpenCall { place: 0, library: Library::RocBlas, frame, start: 1 }
+        OpenCall { place: 0, library: Library::RocBlas, frame, start: 1, id: correlation::NONE }
     }
 
     #[test]
@@ -202,8 +247,8 @@ mod tests {
                 && open.push(call(at(6)))
                 && open.push(OpenCall { start: 0, ..call(at(4)) })
         );
-        assert_eq!(open.forget(over(3)), 0, "something inside all of them");
-        assert_eq!(open.forget(over(6)), 1, "the third was not to be recorded");
+        assert_eq!(open.forget(over(3)).calls, 0, "something inside all of them");
+        assert_eq!(open.forget(over(6)).calls, 1, "the third was not to be recorded");
         assert_eq!(open.last().map(|call| call.frame), Some(at(8)));
         for _ in 1..DEEPEST {
             assert!(open.push(call(at(1))));
@@ -220,15 +265,19 @@ mod tests {
         );
         let mut open = OpenCalls { calls: [None; DEEPEST], depth: 0 };
         assert!(open.push(call(own(6))) && open.push(call(others(4))));
-        assert_eq!(open.forget(|call| call.frame.is_over(others(2), correlation::NONE)), 0, "inside it");
         assert_eq!(
-            open.forget(|call| call.frame.is_over(own(2), correlation::NONE)),
+            open.forget(|call| call.frame.is_over(others(2), correlation::NONE)).calls,
+            0,
+            "inside it"
+        );
+        assert_eq!(
+            open.forget(|call| call.frame.is_over(own(2), correlation::NONE)).calls,
             1,
             "back on the thread's own stack"
         );
         assert!(open.push(call(others(4))));
         assert!(open.take(own(2)).0.is_none() && open.depth == 2, "no call that is open");
         let (outer, lost) = open.take(own(6));
-        assert_eq!((outer.map(|call| call.frame), lost, open.depth), (Some(own(6)), 1, 0));
+        assert_eq!((outer.map(|call| call.frame), lost.calls, open.depth), (Some(own(6)), 1, 0));
     }
 }

@@ -48,10 +48,20 @@ struct Continuation {
 
 static ORIGINALS: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
 
-/// Address of the function that stands in the place of that number `place`, whose own is `original`.
-pub(super) fn address(place: usize, original: usize) -> Option<usize> {
+/// Address of the function that stands in the place of the one called `name`, whose own is `original`.
+pub(crate) fn stand_in(name: &str, original: usize) -> Option<usize> {
+    let place = description::get().place(name)?;
     ORIGINALS.get(place)?.store(original, Ordering::Release);
-    Some(rpd_library_functions as *const () as usize + SIZE * place)
+    Some(first() + SIZE * place)
+}
+
+/// Whether one of these functions is there.
+pub(crate) fn is_trampoline(address: usize) -> bool {
+    (first()..first() + SIZE * COUNT).contains(&address)
+}
+
+fn first() -> usize {
+    rpd_library_functions as *const () as usize
 }
 
 /// A call of function `place` begins. `frame`: where rbp is, above which its return address and its words of the stack lie.

@@ -1,0 +1,128 @@
+//! RPDT_HSA_APIS: calls of the HSA runtime's functions as rows. Trampolines stand in the runtime's tables, in front of whatever stands there
+//! by then, the recorder's own hooks included. The recorder itself calls the originals, so that its own calls are no rows.
+//!
+//! Where a function is in which table says api_calls/tables.txt, written by tables.py there, for all layouts up to that of ROCm 6.3. Later
+//! ones have more functions at the end, which are left as they are.
+
+use std::sync::OnceLock;
+
+use rpd_settings::function_list;
+use rpd_transport::env::Env;
+use rpd_transport::log;
+
+use super::table::{self, LiveTable};
+use crate::library_call;
+
+static TABLES: &str = include_str!("api_calls/tables.txt");
+
+static WANTED: OnceLock<Vec<&'static str>> = OnceLock::new();
+
+/// An entry of a table.
+struct TableEntry {
+    table: &'static str,
+    /// Tables of so many bytes have it there, and larger ones up to the next layout.
+    since: usize,
+    offset: usize,
+    name: &'static str,
+}
+
+fn entries() -> impl Iterator<Item = TableEntry> {
+    TABLES.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (table, since, offset) =
+            (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(TableEntry { table, since, offset, name: words.next()? })
+    })
+}
+
+/// Offset and name of each function in a table of `size` bytes.
+fn layout(table: &str, size: usize) -> Vec<(usize, &'static str)> {
+    let of_table = || entries().filter(|entry| entry.table == table);
+    let since = of_table().map(|entry| entry.since).filter(|since| *since <= size).max();
+    of_table().filter(|entry| Some(entry.since) == since).map(|entry| (entry.offset, entry.name)).collect()
+}
+
+/// Reads the variable.
+pub(super) fn configure(env: &mut Env<'_>) {
+    let Some(text) = env.text("RPDT_HSA_APIS") else { return };
+    let (wanted, unknown) = read(&text.to_string_lossy());
+    if !unknown.is_empty() {
+        env.complain(format!(
+            "RPDT_HSA_APIS: {} ignored; it is all, none, or functions such as hsa_queue_create,hsa_amd_memory_*, with - in front of those to leave out",
+            unknown.join(" and ")
+        ));
+    }
+    WANTED.get_or_init(|| wanted);
+}
+
+/// The functions of a list, in the order of their names, and the words that name none.
+fn read(text: &str) -> (Vec<&'static str>, Vec<String>) {
+    function_list::read(text, entries().map(|entry| entry.name))
+}
+
+/// Puts trampolines into the live tables, for the functions that are wanted.
+///
+/// # Safety
+/// The tables are those of the calling runtime, which offers them to tools at this moment.
+pub(super) unsafe fn patch(core: LiveTable, amd: LiveTable) {
+    let Some(wanted) = WANTED.get().filter(|wanted| !wanted.is_empty()) else { return };
+    let mut replaced = 0;
+    for (table, live) in [("core", core), ("amd", amd)] {
+        for (offset, name) in layout(table, live.size()) {
+            let original = table::address(live, offset);
+            if original == 0 || wanted.binary_search(&name).is_err() {
+                continue;
+            }
+            let Some(trampoline) = library_call::stand_in(name, original) else { continue };
+            // SAFETY: the caller's promise; a trampoline has the type of any function, and passes on what it is called with.
+            unsafe { table::patch(live, &[(offset, trampoline)]) };
+            replaced += 1;
+        }
+    }
+    log::info(|| format!("calls of {replaced} functions of the HSA runtime are recorded"));
+}
+
+/// What the user asked for.
+pub(super) fn facts(add: &mut dyn FnMut(&str, &str)) {
+    if let Some(wanted) = WANTED.get().filter(|wanted| !wanted.is_empty()) {
+        add("hsa_apis", &wanted.join(","));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library_call::Library;
+
+    #[test]
+    fn every_function_is_described() {
+        for entry in entries() {
+            assert_eq!(library_call::library_of(entry.name), Some(Library::Hsa), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn functions_are_where_each_version_has_them() {
+        for version in ["5.2", "5.5", "5.6", "6.0", "6.1", "6.2", "2025-08", "2026-08"] {
+            let file = format!("{}/../fixtures/tables/hsa-{version}.txt", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(file).unwrap();
+            for (table, name) in [("core", "CoreApiTable"), ("amd", "AmdExtTable")] {
+                let entries = text.lines().filter_map(|line| {
+                    let mut words = line.split_whitespace();
+                    let (of, offset, function) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
+                    let function = function.strip_suffix("_fn").filter(|_| of == name)?;
+                    Some((offset, function))
+                });
+                let entries: Vec<(usize, &str)> = entries.collect();
+                let size = entries.last().unwrap().0 + 8;
+                let layout: Vec<_> =
+                    layout(table, size).into_iter().filter(|(offset, _)| offset + 8 <= size).collect();
+                assert_eq!(layout[..], entries[..layout.len()], "{table} of {version}");
+                assert!(
+                    layout.len() >= 48 && (layout.len() == entries.len() || version.starts_with("202")),
+                    "{version}"
+                );
+            }
+        }
+    }
+}
