@@ -5,6 +5,7 @@
 //! | `input.rs` | what has to be known of each trace |
 //! | `node.rs` | hosts, and what separates their clocks |
 //! | `gpu.rs` | which GPUs are the same |
+//! | `ranks.rs` | what is odd about ranks and jobs |
 //! | `plan.rs` | what is decided before a row is copied |
 //! | `tables.rs` | which tables can be put together |
 //! | `copy.rs` | rows on their way into the merged trace |
@@ -20,6 +21,7 @@ mod gpu;
 mod input;
 mod node;
 mod plan;
+mod ranks;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -54,6 +56,8 @@ pub struct Merged {
     pub equal_texts: u64,
     /// Process ids that several processes have, of one host or of hosts that do not say which they are.
     pub shared_pids: Vec<i64>,
+    /// What is odd about the ranks and jobs of the traces, for people.
+    pub doubts: Vec<String>,
     /// What could not be put together, and why.
     pub dropped: Vec<String>,
 }
@@ -109,6 +113,7 @@ pub fn merge(out: &Path, files: &[PathBuf], options: &MergeOptions, notes: &Shar
         nodes: plan.nodes.names().map(str::to_string).collect(),
         equal_texts,
         shared_pids,
+        doubts: ranks::doubts(&plan),
         dropped: tables.dropped.iter().cloned().chain(lost_views).collect(),
     })
 }

@@ -81,6 +81,9 @@ impl Merge {
         for dropped in &merged.dropped {
             note(format_args!("left out: {}", text::escape(dropped)));
         }
+        for doubt in &merged.doubts {
+            note(doubt);
+        }
         if !merged.shared_pids.is_empty() {
             let shown: Vec<String> = merged.shared_pids.iter().take(SHOWN_PIDS).map(i64::to_string).collect();
             let more = if merged.shared_pids.len() > SHOWN_PIDS { ", ..." } else { "" };

@@ -154,6 +154,67 @@ fn elsewhere(dir: &Dir, trace: &str, name: &str, ahead: i64) {
         .unwrap();
 }
 
+/// Makes a trace of one rank, which was there from `start` to `end` of its host's clock, in seconds.
+fn rank(dir: &Dir, name: &str, host: &str, (start, end): (i64, i64), facts: &[(&str, &str)]) {
+    let pid = (name.len() as i64 + start).to_string();
+    let [monotonic, until] = [start, end].map(|seconds| (seconds * 1_000_000_000).to_string());
+    let [real, real_until] =
+        [start, end].map(|seconds| ((1_700_000_000 + seconds) * 1_000_000_000).to_string());
+    let known = [
+        ("host", host),
+        ("boot_id", host),
+        ("pid", &pid),
+        ("start_monotonic_ns", &monotonic),
+        ("end_monotonic_ns", &until),
+        ("start_realtime_ns", &real),
+        ("end_realtime_ns", &real_until),
+    ];
+    let rows = known.iter().chain(facts).map(|(key, value)| format!("('session::0::{key}', '{value}')"));
+    let rows = rows.collect::<Vec<_>>().join(", ");
+    dir.trace(
+        name,
+        &format!("INSERT INTO rocpd_metadata (tag, value) VALUES ('session_count', '1'), {rows}"),
+    );
+}
+
+/// None of it stops a merge.
+#[test]
+fn double_ranks_several_jobs_and_wrong_clocks_are_said() {
+    let dir = Dir::new();
+    let of = |rank, job| [("env::RANK", rank), ("env::SLURM_JOB_ID", job)];
+    rank(&dir, "a.rpd", "n1", (10, 20), &of("0", "100"));
+    rank(&dir, "b.rpd", "n1", (11, 20), &of("0", "100"));
+    rank(&dir, "c.rpd", "n2", (10, 20), &of("1", "100"));
+    rank(&dir, "later.rpd", "n1", (50, 60), &of("2", "200"));
+    rank(&dir, "wrong.rpd", "n3", (500, 510), &of("3", "100"));
+    rank(&dir, "run1.rpd", "n1", (10, 20), &[("env::RANK", "4"), ("run", "r")]);
+    rank(&dir, "run2.rpd", "n1", (12, 20), &[("env::RANK", "4"), ("run", "r")]);
+    let doubts = |files: &[&str], options: &[&str]| -> Vec<String> {
+        let result = dir.run(&[&["merge", "--json", "-o", "all.rpd"], options, files].concat());
+        let said: serde_json::Value = serde_json::from_str(&result.expect(0).stdout).unwrap();
+        fs::remove_file(dir.path("all.rpd")).unwrap();
+        let doubts: Vec<String> = serde_json::from_value(said["doubts"].clone()).unwrap();
+        let lines: Vec<&str> = result.stderr.lines().collect();
+        assert_eq!(lines, doubts.iter().map(|doubt| format!("rpd: {doubt}")).collect::<Vec<_>>());
+        doubts
+    };
+    assert_eq!(doubts(&["a.rpd", "c.rpd"], &[]), [""; 0]);
+    assert_eq!(doubts(&["run1.rpd", "run2.rpd"], &[]), [""; 0], "processes of one run");
+    assert_eq!(
+        doubts(&["a.rpd", "b.rpd", "c.rpd"], &[]),
+        ["rank 0 is in a.rpd and b.rpd: they count as one rank in reports"]
+    );
+    assert_eq!(doubts(&["a.rpd", "later.rpd"], &[]), ["the files are of jobs 100, 200"]);
+    let wrong = doubts(&["a.rpd", "c.rpd", "wrong.rpd"], &[]);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(
+        wrong[0].starts_with("the ranks on n1 and on n3 were never there at the same time")
+            && wrong[0].contains("--align marker:"),
+        "{wrong:?}"
+    );
+    assert_eq!(doubts(&["a.rpd", "wrong.rpd"], &["--offset", "wrong.rpd=-490s"]), [""; 0]);
+}
+
 #[test]
 fn hosts_get_numbers_and_one_clock() {
     let dir = Dir::new();

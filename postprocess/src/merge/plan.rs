@@ -30,6 +30,8 @@ pub(super) struct MergePlan<'a> {
     pub(super) nodes: Nodes,
     pub(super) gpus: GpuNumbers,
     pub(super) shifts: BTreeMap<Timeline, i64>,
+    /// They come from a marker.
+    pub(super) is_aligned: bool,
     /// By trace, in place of the above.
     pub(super) given: BTreeMap<usize, i64>,
 }
@@ -77,6 +79,14 @@ impl<'a> MergePlan<'a> {
             Some(name) => node::by_marker(inputs, &nodes, &exempt, name)?,
             None => node::by_clocks(inputs, &nodes, &exempt)?,
         };
-        Ok(MergePlan { inputs, offsets, gpus: GpuNumbers::of(inputs, &nodes), nodes, shifts, given })
+        Ok(MergePlan {
+            inputs,
+            offsets,
+            gpus: GpuNumbers::of(inputs, &nodes),
+            nodes,
+            shifts,
+            is_aligned: options.align.is_some(),
+            given,
+        })
     }
 }
