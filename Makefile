@@ -9,15 +9,18 @@
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own
 # make hip-api - the description of the HIP API, from HIP's headers
-# make install PREFIX=/usr/local             make uninstall
+# make build, then make install PREFIX=/usr/local      make uninstall
 
 PREFIX ?= /usr/local
 CARGO ?= cargo
-RELEASE = target/release
+RELEASE ?= target/release
 PROGRAMS = target/programs
 ROCTX_NAMES = libroctx64.so librocprofiler-sdk-roctx.so librocprofiler-sdk-roctx.so.1
 # Commands with the names and arguments of rocmProfileData's tools.
 FRONTS = rpd2tracing.py rpd2table.py rpd_trim.py rpd_autograd_summary.py
+# Debian's, or AMD's.
+ROCM_PATH ?= /opt/rocm
+HIPCC ?= $(or $(shell command -v hipcc),$(ROCM_PATH)/bin/hipcc)
 HIPFLAGS = --offload-arch=gfx900 --offload-arch=gfx906 -O2
 # A machine with an AMD GPU uses it, any other the software GPU.
 ifneq ($(wildcard /dev/kfd),)
@@ -28,7 +31,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs hip-api install install-built uninstall clean
+.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs hip-api install uninstall clean
 all: build
 
 setup:
@@ -49,7 +52,7 @@ $(RELEASE)/roctx/libroctx64.so.4: $(RELEASE)/librpd_roctx.a roctx/libroctx64.map
 $(PROGRAMS)/demo: fixtures/programs/demo.hip fixtures/programs/check.h
 	@mkdir -p $(PROGRAMS)/tmp
 	@# hipcc leaves its directories behind.
-	@TMPDIR=$(abspath $(PROGRAMS)/tmp) hipcc $(HIPFLAGS) $< -o $@ 2>$@.log || { cat $@.log >&2; exit 1; }
+	@TMPDIR=$(abspath $(PROGRAMS)/tmp) $(HIPCC) $(HIPFLAGS) $< -o $@ 2>$@.log || { cat $@.log >&2; exit 1; }
 	@rm -r $(PROGRAMS)/tmp
 
 demo:
@@ -143,11 +146,12 @@ hip-api:
 		> $(HIP_API).new
 	@mv $(HIP_API).new $(HIP_API)
 
-install: build
-	@$(MAKE) --no-print-directory install-built
+# What an installation has of the build.
+BUILT = $(addprefix $(RELEASE)/,rpd rpdRemote librpd_tracer.so librpd_remote.so librpd_hip.so librpd_libraries.so roctx/libroctx64.so.4)
 
-# Builds nothing: `pip install ./python` packs what this installs.
-install-built:
+# Builds nothing, so that root needs no cargo. `pip install ./python` packs what this installs.
+install:
+	@for file in $(BUILT); do [ -e $$file ] || { echo "make install: there is no $$file: run make build first" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
 	install -s -m 755 $(RELEASE)/rpd $(DESTDIR)$(PREFIX)/bin/rpd
 	install -s -m 755 $(RELEASE)/rpdRemote $(DESTDIR)$(PREFIX)/bin/rpdRemote

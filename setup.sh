@@ -3,14 +3,20 @@
 # Installs, on Debian, what building and the demo need and is not there; with `tests`, also what tests need. Quiet and fast when nothing is missing.
 set -eu
 
-# The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; the assembler, the object readers and the sqlite3
-# shell; Python.
-packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo
-clang-tools-15 llvm-15 gcc g++ libc6-dev make binutils sqlite3 python3"
+# A compiler, make, the object readers and the sqlite3 shell; Python.
+packages="gcc g++ libc6-dev make binutils sqlite3 python3"
+# The ROCm runtime and HIP as users have them; the compiler and headers for the sample programs; the assembler. Where AMD's ROCm is, with
+# hipcc and HIP's library, it serves.
+llvm="clang-tools-15 llvm-15"
+rocm_path=${ROCM_PATH:-/opt/rocm}
+has_rocm() {
+    { [ -x "$rocm_path/bin/hipcc" ] || command -v hipcc >/dev/null; } && [ -e "$rocm_path/lib/libamdhip64.so" ]
+}
+has_rocm || packages="libhsa-runtime64-1 libamdhip64-5 libhsa-runtime-dev libamdhip64-dev hipcc rocm-device-libs rocminfo $llvm $packages"
 # Two libraries of kernels; what installs and packs Python's packages; pgrep and kill; what makes file systems with quotas and without shared
 # mappings; a browser, what drives it, and what runs modules of a page without one; what renders manual pages, and shells that complete verbs.
 if [ "${1:-}" = tests ]; then
-    packages="$packages librocprim-dev librocrand-dev python3-pip python3-setuptools python3-wheel
+    packages="$packages $llvm librocprim-dev librocrand-dev python3-pip python3-setuptools python3-wheel
 procps e2fsprogs btrfs-progs quota bindfs chromium chromium-driver nodejs groff-base zsh fish"
 fi
 
@@ -24,8 +30,15 @@ if [ -n "$missing" ]; then
         echo "setup: this needs Debian packages or their like:$missing" >&2
         exit 1
     fi
+    install="apt-get install --no-install-recommends$missing"
     root=""
-    [ "$(id -u)" = 0 ] || root="sudo"
+    if [ "$(id -u)" != 0 ]; then
+        root="sudo"
+        if ! command -v sudo >/dev/null; then
+            echo "setup: only root can install what is missing: $install" >&2
+            exit 1
+        fi
+    fi
     echo "setup: installing$missing"
     log=$(mktemp)
     if ! { $root apt-get update -qq &&

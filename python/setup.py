@@ -28,10 +28,11 @@ def install(prefix):
     """Installs into `prefix` as `make install` does; nothing where an installed recorder serves."""
     make = ["make", "--silent", "-C", str(REPOSITORY), f"PREFIX={prefix}"]
     has_make = shutil.which("make") is not None
-    if has_make and subprocess.run([*make, "install-built"], capture_output=True).returncode == 0:
+    if has_make and subprocess.run([*make, "install"], capture_output=True).returncode == 0:
         return
     shutil.rmtree(prefix, ignore_errors=True)
     if has_make and shutil.which("cargo"):
+        subprocess.run([*make, "build"], check=True)
         subprocess.run([*make, "install"], check=True)
     elif not any(file.exists() for file in INSTALLED):
         raise SystemExit(

@@ -10,6 +10,26 @@ pub(crate) fn make(target: &str, prefix: &Path) {
     crate::harness::make(&[target, &format!("PREFIX={}", prefix.display())]);
 }
 
+/// As root has it, who has no cargo.
+#[test]
+fn what_is_built_is_installed_without_cargo() {
+    let dir = Dir::new();
+    crate::harness::make(&["build"]);
+    let prefix = dir.path("prefix");
+    let assigned = format!("PREFIX={}", prefix.display());
+    crate::harness::make(&["install", "CARGO=/nonexistent", &assigned]);
+    assert!(files(&prefix).contains(&"bin/rpd".to_string()));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let nothing = dir.path("nothing");
+    let release = format!("RELEASE={}", nothing.display());
+    let mut make = crate::harness::command("make");
+    let make = make.arg("--silent").arg("-C").arg(root).args(["install", "CARGO=/nonexistent", &release]);
+    let output = make.arg(format!("PREFIX={}", dir.path("other").display())).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("run make build first"), "{said}");
+    assert!(!dir.path("other").exists());
+}
+
 /// Every file below a directory, relative to it, sorted.
 pub(crate) fn files(root: &Path) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -48,6 +68,7 @@ fn instrumented_kernels_compile(dir: &Dir, prefix: &Path) {
 fn an_installation_works_alone_and_goes_away() {
     let dir = Dir::new();
     let prefix: PathBuf = dir.path("prefix");
+    crate::harness::make(&["build"]);
     make("install", &prefix);
     let installed = files(&prefix);
     for file in [

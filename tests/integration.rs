@@ -43,6 +43,9 @@ mod markers;
 // `make install`, `make uninstall`, runTracer.sh and loadTracer.sh.
 mod installed;
 
+// setup.sh: what it asks for.
+mod setup;
+
 // rpdTracerControl, the rocpd modules and the package, by the real python3.
 mod python;
 
