@@ -13,7 +13,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librpd_libraries.so");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
     for file in ["build.rs", DESCRIPTION] {
         println!("cargo:rerun-if-changed={file}");
     }

@@ -29,8 +29,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librpd_hip.so");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
-    // The functions it speaks of are its own, whoever else has their names. Not -Bsymbolic: RTLD_DEFAULT would begin here.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
     for file in ["build.rs", DESCRIPTION, TABLE] {
         println!("cargo:rerun-if-changed={file}");
     }

@@ -280,3 +280,17 @@ fn the_library_has_names_of_hip_and_the_look_ups_alone() {
     let dynamic = tool("readelf", &["-dW".as_ref(), hip_symbols().as_os_str()]);
     assert!(dynamic.contains("NODELETE") && !dynamic.contains("amdhip64"), "{dynamic}");
 }
+
+/// A function of the program's, or of another preloaded library, has the name of one that the library jumps to or speaks of.
+#[test]
+fn no_relocation_of_the_library_is_by_a_name_that_it_has() {
+    for library in [hip_symbols(), library_symbols()] {
+        let symbols = tool("nm", &["-D".as_ref(), "--defined-only".as_ref(), library.as_os_str()]);
+        let own: Vec<&str> = symbols.lines().filter_map(|line| line.split(' ').next_back()).collect();
+        assert!(own.contains(&"dlsym") && own.len() > 100, "{own:?}");
+        let relocations = tool("readelf", &["-rW".as_ref(), library.as_os_str()]);
+        let named = relocations.lines().filter_map(|line| line.split_whitespace().nth(4)?.split('@').next());
+        let named: Vec<&str> = named.filter(|name| own.contains(name)).collect();
+        assert_eq!(named, Vec::<&str>::new(), "{}", library.display());
+    }
+}

@@ -142,6 +142,9 @@ macro_rules! interpose {
             #[allow(non_snake_case, reason = "the library's name")]
             pub unsafe extern "C" fn $symbol() {
                 ::std::arch::naked_asm!(
+                    // The functions that the library speaks of are its own, whoever else has their names. Not by the linker's
+                    // -Bsymbolic, with which RTLD_DEFAULT would begin here.
+                    concat!(".protected ", stringify!($symbol)),
                     "mov r11, [rip + {slots} + {offset}]",
                     "test r11, r11",
                     "jz 2f",

@@ -118,6 +118,7 @@ macro_rules! lookup {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name() {
             ::std::arch::naked_asm!(
+                concat!(".protected ", stringify!($name)),
                 ".cfi_startproc",
                 "push rdi",
                 ".cfi_adjust_cfa_offset 8",
