@@ -19,5 +19,5 @@ SELECT
     round(100.0 * sum(D.duration) / nullif(sum(sum(D.duration)) OVER (PARTITION BY D.gpuId), 0), 2) AS percent_of_time
 FROM durations D
     JOIN bins B ON D.duration >= B.least AND D.duration < B.below
-GROUP BY D.gpuId, B.place
+GROUP BY D.gpuId, B.place, B.bin
 ORDER BY gpu, B.place;

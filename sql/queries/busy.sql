@@ -6,15 +6,22 @@ WITH ordered AS (
             PARTITION BY gpuId ORDER BY start, "end" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS covered
     FROM rocpd_op
+),
+alone AS (
+    SELECT gpuId, start, "end",
+        CASE
+            WHEN "end" <= start OR "end" <= covered THEN 0
+            WHEN covered > start THEN "end" - covered
+            ELSE "end" - start
+        END AS duration
+    FROM ordered
 )
 SELECT
     gpuId AS gpu,
     count(*) AS ops,
-    sum(max(0, "end" - max(start, coalesce(covered, start)))) / 1000.0 AS busy_us,
+    sum(duration) / 1000.0 AS busy_us,
     (max("end") - min(start)) / 1000.0 AS span_us,
-    round(
-        100.0 * sum(max(0, "end" - max(start, coalesce(covered, start)))) / nullif(max("end") - min(start), 0), 2
-    ) AS percent
-FROM ordered
+    round(100.0 * sum(duration) / nullif(max("end") - min(start), 0), 2) AS percent
+FROM alone
 GROUP BY gpuId
 ORDER BY gpuId;

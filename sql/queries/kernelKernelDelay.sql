@@ -16,7 +16,9 @@ submitted AS (
     GROUP BY L.op_id
 ),
 queued AS (
-    SELECT O.gpuId AS gpuId, O.queueId AS queueId, max(0, O.start - O.previous_end) AS delay, O."end" - O.start AS duration
+    SELECT O.gpuId AS gpuId, O.queueId AS queueId,
+        CASE WHEN O.start > O.previous_end THEN O.start - O.previous_end ELSE 0 END AS delay,
+        O."end" - O.start AS duration
     FROM ordered O
         JOIN submitted S ON S.op_id = O.id
     WHERE S.time < O.previous_end

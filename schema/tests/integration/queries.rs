@@ -133,6 +133,57 @@ fn the_queries_that_users_of_the_original_know() {
     assert_eq!(answer(&after, "topDiff"), ["add|2|1|0.3|0.3|0|-50", "mul||1||0.3||", "scale|1||0.3|||"]);
 }
 
+/// max and min of two values are SQLite's alone: DuckDB's max(a, b) is a list of the b largest.
+#[test]
+fn no_query_takes_the_greater_of_two_by_an_aggregate() {
+    for query in rpd_sql::query::ALL {
+        let lines = query.text.lines().map(|line| line.split("--").next().unwrap_or_default());
+        let text = lines.collect::<Vec<_>>().join("\n").to_lowercase();
+        let calls = text.match_indices("max(").chain(text.match_indices("min("));
+        for (at, name) in calls {
+            let mut depth = 0;
+            let rest = text[at + name.len()..].chars();
+            let inside: Vec<char> = rest
+                .take_while(|letter| {
+                    depth += match letter {
+                        '(' => 1,
+                        ')' => -1,
+                        _ => 0,
+                    };
+                    depth >= 0
+                })
+                .collect();
+            let mut depth = 0;
+            let is_of_two = inside.into_iter().any(|letter| {
+                match letter {
+                    '(' => depth += 1,
+                    ')' => depth -= 1,
+                    _ => {}
+                }
+                letter == ',' && depth == 0
+            });
+            assert!(!is_of_two, "{}: {}", query.name, &text[at..]);
+        }
+    }
+}
+
+#[test]
+fn ops_that_overlap_are_busy_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.rpd");
+    create(&path).unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO rocpd_string VALUES (1, '');
+             INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+                 VALUES (1, 0, 5, 0, '', 1000, 3000, 1, 1), (2, 0, 5, 0, '', 2000, 4000, 1, 1), (3, 0, 6, 0, '', 2500, 2600, 1, 1),
+                     (4, 0, 6, 0, '', 5000, 4900, 1, 1), (5, 0, 6, 0, '', 6000, 7000, 1, 1), (6, 1, 6, 0, '', 100, 100, 1, 1);",
+        )
+        .unwrap();
+    assert_eq!(answer(&connection, "busy"), ["0|5|4|6|66.67", "1|1|0|0|"]);
+}
+
 #[test]
 fn gaps_between_kernels_that_were_waiting() {
     let directory = tempfile::tempdir().unwrap();
