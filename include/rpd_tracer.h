@@ -23,7 +23,7 @@ void rpdflush(void);
 uint64_t rpddrain(uint64_t ns);
 
 /* Another trace: what was recorded before the call is in the old file when it returns (after 10 s at the latest), what is recorded
- * after it goes into this one, made when missing. %p, %h and %r as in RPDT_FILENAME. Returns 0, or -1 where there can be no trace of
+ * after it goes into this one, made when missing. %p, %h, %r and %j as in RPDT_FILENAME. Returns 0, or -1 where there can be no trace of
  * that name (a missing directory, a file that is something else, no name): the trace then stays the one that it was. Before anything
  * was recorded no file is opened: one that turns out to be something else ends recording, until another is named. */
 int rpd_setFilename(const char *name);

@@ -223,6 +223,47 @@ fn ranks_of_one_job_step_share_a_trace_whenever_they_start() {
     assert!(next.expect(1).stderr.contains("already holds a recording"), "{next}");
 }
 
+/// The ranks are the command's own: which files they record into, rpd does not know beforehand.
+#[test]
+fn a_second_run_is_not_mixed_into_files_that_ranks_below_the_command_name() {
+    let dir = Dir::new();
+    let control = program("control").display().to_string();
+    let ranks = format!("for r in 0 1; do RANK=$r {control} mark=a; done");
+    let record = |options: &[&str]| {
+        run(&dir, &[&["record", "-o", "w%r.rpd"], options, &["--", "sh", "-c", &ranks]].concat())
+    };
+    let marks = || ["w0.rpd", "w1.rpd"].map(|name| dir.trace(name).number("select count(*) from api"));
+    let first = record(&[]);
+    assert!(summary(&first).contains("2 markers, 0 records lost"), "{first}");
+    assert_eq!(marks(), [1, 1]);
+    let second = record(&[]);
+    second.expect(0);
+    let refused: Vec<&str> = second.stderr.lines().filter(|line| line.starts_with("rpd_tracer[")).collect();
+    assert_eq!(refused.len(), 2, "{second}");
+    for (line, name) in refused.iter().zip(["w0.rpd", "w1.rpd"]) {
+        let says = |words: &str| line.contains(words);
+        assert!(
+            says(name) && says("another run") && says("--append") && says("recording is off"),
+            "{second}"
+        );
+    }
+    assert_eq!(marks(), [1, 1], "{second}");
+    assert!(summary(&second).contains("2 records lost"), "{second}");
+    record(&["--append"]).expect(0);
+    assert_eq!(marks(), [2, 2]);
+    // Ranks of one step that each have their rpd record.
+    let dir = Dir::new();
+    let step = |step: &str| {
+        let run = record_a_mark(&dir, &["-o", "s%r.rpd"]).env("SLURM_JOB_ID", "77").env("SLURM_PROCID", "1");
+        run.env("SLURM_STEP_ID", step).run()
+    };
+    for _ in 0..2 {
+        step("0").expect(0);
+    }
+    assert!(step("1").expect(1).stderr.contains("s1.rpd already holds a recording"));
+    assert_eq!(dir.trace("s1.rpd").number("select count(*) from api"), 2);
+}
+
 #[test]
 fn misspelt_names_are_one_line_each_with_the_nearest() {
     let dir = Dir::new();

@@ -287,6 +287,50 @@ fn file_names() {
     assert_eq!(dir.trace(&name).metadata("session::0::env::RANK").into_values().collect::<Vec<_>>(), ["7"]);
 }
 
+#[test]
+fn a_job_or_rank_that_there_is_not_is_said_once() {
+    let dir = Dir::new();
+    let run = |name: &str| control(&dir, &["mark=x", "mark=y"]).env("RPDT_FILENAME", name.to_string());
+    run("j%j.rpd").env("SLURM_JOB_ID", "77").run().expect(0).expect_silent();
+    let ran = run("%r-%j.rpd").run();
+    assert_eq!(
+        ran.expect(0).stderr,
+        format!(
+            "rpd_tracer[{}]: RPDT_FILENAME: no launcher says a rank and a job for this process: %r and %j in %r-%j.rpd are 0\n",
+            ran.pid
+        )
+    );
+    let ran = run("%q.rpd").run();
+    assert!(ran.expect(0).stderr.contains("RPDT_FILENAME: %q in %q.rpd stays"), "{ran}");
+    assert_eq!(dir.names(), ["%q.rpd", "0-0.rpd", "j77.rpd"]);
+}
+
+/// A line for each problem, at the end of what is there; standard error where the file cannot be written.
+#[test]
+fn lines_of_the_recorder_in_a_file() {
+    let dir = Dir::new();
+    let run = |file: &str| {
+        let run = control(&dir, &["mark=x"]).env("RPDT_BUFFER_MB", "lots").env("RANK", "3");
+        run.env("RPDT_LOG_FILE", file.to_string()).run()
+    };
+    let line = |pid: u32| format!("rpd_tracer[{pid}]: RPDT_BUFFER_MB=lots is not a size such as ");
+    let first = run("rank%r.log");
+    first.expect(0).expect_silent();
+    let second = run("rank%r.log");
+    second.expect(0).expect_silent();
+    let written = std::fs::read_to_string(dir.path("rank3.log")).unwrap();
+    let lines: Vec<&str> = written.lines().collect();
+    assert_eq!(lines.len(), 2, "{written}");
+    assert!(lines[0].starts_with(&line(first.pid)) && lines[1].starts_with(&line(second.pid)), "{written}");
+    for file in ["no-such-place/x.log", "."] {
+        let ran = run(file);
+        assert!(ran.expect(0).stderr.starts_with(&line(ran.pid)), "{ran}");
+    }
+    let ran = run("trace.rpd");
+    assert!(ran.expect(0).stderr.contains("RPDT_LOG_FILE=trace.rpd is the trace, and is ignored"), "{ran}");
+    dir.trace("trace.rpd").check_integrity();
+}
+
 /// As of `mpirun` in a batch script of Slurm, whose variable all ranks have.
 #[test]
 fn the_rank_in_the_name_is_the_one_that_info_shows() {

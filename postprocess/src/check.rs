@@ -36,4 +36,4 @@ pub use outlier::Outliers;
 pub use repair::{Repair, obstacle, repair};
 pub use rule::are_sound;
 pub use verdict::Verdict;
-pub use writer::recorded_by;
+pub use writer::{RecordedBy, recorded_by};

@@ -22,6 +22,7 @@ use crate::note;
 use crate::open::BUSY_TIME;
 use crate::pending::Pending;
 use crate::session::{claim, count};
+use crate::sessions::{SessionInfo, sessions};
 use crate::transfer::Transfer;
 use crate::version::version_of;
 use rusqlite::Connection;
@@ -198,6 +199,15 @@ impl Appender {
     pub fn fact_of(&self, session: u32, key: &str) -> Option<String> {
         let query = "SELECT CAST(value AS text) FROM rocpd_metadata WHERE tag = ?1 ORDER BY id DESC LIMIT 1";
         self.connection.query_row(query, [format!("session::{session}::{key}")], |row| row.get(0)).ok()
+    }
+
+    /// The sessions that say something of themselves, this one too.
+    ///
+    /// # Errors
+    ///
+    /// Those of SQLite.
+    pub fn sessions(&self) -> Result<Vec<SessionInfo>, Error> {
+        sessions(&self.connection).map_err(|error| self.error(error))
     }
 
     /// Whether the fact about this session is where it was put, with this value: answered without a search.

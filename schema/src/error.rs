@@ -93,6 +93,9 @@ pub enum ErrorKind {
     /// A trace, but one of schema 1 or 3, where only 2 can be written.
     #[error("a trace of schema {0}, and only schema 2 can be recorded into; name another file")]
     NotWritable(crate::Version),
+    /// A trace of which the writer was to add to its own run's alone.
+    #[error("it holds what another run has recorded; rpd record --append adds to it, or name another file")]
+    OtherRun,
     /// The file, or the file system it is on, is read-only.
     #[error("the file or its file system is read-only; name another file or change its permissions")]
     ReadOnly,

@@ -65,16 +65,8 @@ pub const TAKEN_IN: &str = "taken_in";
 /// Environment variables that name the rank of a process in its job. The first that is set counts, for `%r` in a name too.
 pub use rpd_settings::rank::VARIABLES as RANK_VARIABLES;
 
-/// Environment variables that name the job a process belongs to: no two runs of the launcher have the same.
-pub const JOB_VARIABLES: [&str; 7] = [
-    "SLURM_JOB_ID",
-    "SLURM_STEP_ID",
-    "OMPI_MCA_ess_base_jobid",
-    "PMIX_NAMESPACE",
-    "PALS_APID",
-    "FLUX_JOB_ID",
-    "TORCHELASTIC_RUN_ID",
-];
+/// Environment variables that name the job a process belongs to, for `%j` in a name too.
+pub use rpd_settings::job::VARIABLES as JOB_VARIABLES;
 
 /// Prefix of environment variables: `env::RANK`.
 pub const ENV: &str = "env::";

@@ -53,6 +53,12 @@ impl SessionInfo {
         rpd_settings::rank::first(|variable| self.get(&fact::env(variable)))
     }
 
+    /// Id of the job the process belonged to.
+    #[must_use]
+    pub fn job(&self) -> Option<&str> {
+        rpd_settings::job::first(|variable| self.get(&fact::env(variable)))
+    }
+
     /// Counts of what was recorded, by kind.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, u64> {

@@ -1,8 +1,73 @@
 //! The name of a trace as people write it: `/tmp/%h-%p.rpd`.
+//!
+//! Letters behind a percent sign: `%p` is the process, `%h` the host, `%r` the rank, `%j` the job.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+use crate::{job, rank};
+
+/// What may be behind a percent sign, but another one.
+pub const LETTERS: [u8; 4] = *b"phrj";
+/// What stands for a rank and a job where there is none.
+const NONE: &str = "0";
+
+/// What a letter stands for in this process. Nothing where no launcher says it.
+#[must_use]
+pub fn value(letter: u8) -> Option<String> {
+    match letter {
+        b'p' => Some(std::process::id().to_string()),
+        b'h' => Some(host()),
+        b'r' => rank::rank(),
+        b'j' => job::id(),
+        _ => None,
+    }
+}
+
+/// The name that `template` is in this process. A rank and a job that there is not is 0.
+#[must_use]
+pub fn of_process(template: &Path) -> PathBuf {
+    expand(template, |letter| {
+        let known = LETTERS.contains(&letter);
+        value(letter).or_else(|| known.then(|| NONE.to_string()))
+    })
+}
+
+/// One line where letters stay as they are because they stand for nothing. `50%.rpd` has none.
+#[must_use]
+pub fn unknown_letters(template: &Path) -> Option<String> {
+    let unknown = (b'a'..=b'z').chain(b'A'..=b'Z').filter(|letter| !LETTERS.contains(letter));
+    let unknown = unknown.filter(|letter| has(template, *letter));
+    let unknown: Vec<String> = unknown.map(|letter| format!("%{}", char::from(letter))).collect();
+    let (what, stay) = if unknown.len() == 1 { ("it stands", "stays") } else { ("they stand", "stay") };
+    (!unknown.is_empty()).then(|| {
+        format!(
+            "{} in {} {stay}: {what} for nothing. %p is the process, %h the host, %r the rank, %j the job, %% a percent sign",
+            unknown.join(" and "),
+            template.display()
+        )
+    })
+}
+
+/// One line where this process has no rank or no job, which the name is to have.
+#[must_use]
+pub fn missing_values(template: &Path) -> Option<String> {
+    let missing = [(b'r', "rank"), (b'j', "job")];
+    let missing =
+        missing.into_iter().filter(|(letter, _)| has(template, *letter) && value(*letter).is_none());
+    let (letters, what): (Vec<_>, Vec<_>) =
+        missing.map(|(letter, what)| (format!("%{}", char::from(letter)), what)).unzip();
+    let is = if what.len() == 1 { "is" } else { "are" };
+    (!what.is_empty()).then(|| {
+        format!(
+            "no launcher says a {} for this process: {} in {} {is} {NONE}",
+            what.join(" and a "),
+            letters.join(" and "),
+            template.display()
+        )
+    })
+}
 
 /// `template` with `value` of each letter behind a percent sign; `%%` is a percent sign, and a letter without a value stays as it is.
 /// No value leads to another directory or hides the file.
@@ -105,6 +170,17 @@ mod tests {
         {
             assert_eq!(has(Path::new(name), b'p'), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn letters_that_stand_for_nothing_are_said() {
+        for name in ["a.rpd", "%p%h%r%j.rpd", "50%.rpd", "%%q.rpd", "50%"] {
+            assert_eq!(unknown_letters(Path::new(name)), None, "{name}");
+        }
+        let line = unknown_letters(Path::new("%q-%n.rpd")).unwrap();
+        assert!(line.starts_with("%n and %q in %q-%n.rpd stay: they stand for nothing. %p is "), "{line}");
+        let line = unknown_letters(Path::new("/t/%P.rpd")).unwrap();
+        assert!(line.starts_with("%P in /t/%P.rpd stays: it stands for nothing."), "{line}");
     }
 
     #[test]

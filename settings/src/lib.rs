@@ -7,16 +7,17 @@
 //! | `variable.rs` | the names of the environment variables |
 //! | `library.rs` | the names of libraries whose calls are recorded |
 //! | `sensor.rs` | the names of sensors |
-//! | `rank.rs` | the rank of a process in its job |
+//! | `rank.rs`, `job.rs` | the rank of a process in its job, and the job |
 //! | `library_filter.rs` | files that say which libraries' kernels may be replaced |
 //! | `measure.rs` | as what two buffers are compared |
 //! | `function_list.rs` | lists of functions whose calls are recorded |
-//! | `file_name.rs` | `%p`, `%h` and `%r` in the name of a trace, and names that no trace can have |
+//! | `file_name.rs` | `%p`, `%h`, `%r` and `%j` in the name of a trace, and names that no trace can have |
 
 #![forbid(unsafe_code)]
 
 pub mod file_name;
 pub mod function_list;
+pub mod job;
 pub mod library;
 pub mod library_filter;
 pub mod measure;

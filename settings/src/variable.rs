@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 42] = [
+pub const RECORDER: [&str; 44] = [
     "RPDT_FILENAME",
+    "RPDT_APPEND",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
     "RPDT_DURATION",
@@ -16,6 +17,7 @@ pub const RECORDER: [&str; 42] = [
     "RPDT_WAIT_MS",
     "RPDT_EXIT_MS",
     "RPDT_LOG",
+    "RPDT_LOG_FILE",
     "RPDT_STACKFRAMES",
     "RPDT_TICKS",
     "RPDT_TIMING",

@@ -46,7 +46,7 @@ pub extern "C-unwind" fn rpddrain(ns: u64) -> u64 {
 }
 
 /// Another trace: what was recorded before the call is in the old file when it returns (after 10 s at the latest), what is
-/// recorded after it goes into this one. `%p`, `%h` and `%r` stand for what they do in RPDT_FILENAME. Returns 0, or -1 where no trace
+/// recorded after it goes into this one. `%p`, `%h`, `%r` and `%j` stand for what they do in RPDT_FILENAME. Returns 0, or -1 where no trace
 /// can have that name; nothing has changed then.
 ///
 /// # Safety

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rpd_duration_log::LogFormat;
+use rpd_settings::file_name;
 use rpd_settings::quantity::{MILLISECOND, SECOND};
-use rpd_settings::{file_name, rank};
 
 use crate::env::Env;
 use crate::host::{self, FileId};
@@ -23,6 +23,8 @@ const FILE: RangeInclusive<u64> = 0..=1 << 50;
 pub struct Config {
     /// The trace, by its absolute path when the library was loaded.
     pub filename: Template,
+    /// The trace may hold what neither this run of `rpd record` nor this job has recorded.
+    pub appends: bool,
     /// Recording begins by itself.
     pub autostart: bool,
     /// Time from the loading of the library to the beginning of recording.
@@ -43,6 +45,8 @@ pub struct Config {
     pub exit_wait: Duration,
     /// 0: problems only, 1: what the recorder does as well.
     pub log: u8,
+    /// Where that is said, if not on standard error.
+    pub log_file: Option<Template>,
     /// Keep the device's raw ticks beside each kernel (table `ext_tick`).
     pub ticks: bool,
     /// Keep the call stack of every HIP call.
@@ -81,12 +85,24 @@ impl Config {
         let exit_wait = env
             .time("RPDT_EXIT_MS", MILLISECOND, Some(Duration::from_secs(10)), LONGEST_WAIT)
             .unwrap_or_default();
-        let duration_log = env.text("LOGDUR_LOG_LOCATION").map(|location| match location == "console" {
-            true => LogLocation::Console(host::standard_output_id()),
-            false => LogLocation::File(Template(cwd.join(location))),
-        });
+        let location = env.text("LOGDUR_LOG_LOCATION");
+        let duration_log = match location.is_some_and(|location| location == "console") {
+            true => Some(LogLocation::Console(host::standard_output_id())),
+            false => env
+                .file_name("LOGDUR_LOG_LOCATION")
+                .map(|location| LogLocation::File(Template(cwd.join(location)))),
+        };
+        let filename = env.file_name("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into());
+        let mut log_file = env.file_name("RPDT_LOG_FILE");
+        if let Some(file) = log_file.take_if(|file| *file == filename) {
+            env.complain(format!(
+                "RPDT_LOG_FILE={} is the trace, and is ignored; name another file",
+                file.display()
+            ));
+        }
         Config {
-            filename: Template(cwd.join(env.text("RPDT_FILENAME").unwrap_or_else(|| "trace.rpd".into()))),
+            filename: Template(cwd.join(filename)),
+            appends: env.number("RPDT_APPEND", 1, 0..=1) != 0,
             autostart,
             delay,
             duration,
@@ -97,6 +113,7 @@ impl Config {
             wait,
             exit_wait,
             log,
+            log_file: log_file.map(|file| Template(cwd.join(file))),
             ticks,
             stack_frames,
             duration_log,
@@ -125,7 +142,7 @@ pub enum LogLocation {
     File(Template),
 }
 
-/// The path of a file with `%p`, `%h`, `%r` still in it; relative only where there was no working directory.
+/// The path of a file with `%p` and the like still in it; relative only where there was no working directory.
 #[derive(Debug, Clone)]
 pub struct Template(PathBuf);
 
@@ -135,15 +152,9 @@ impl Template {
         Template(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
     }
 
-    /// The file of the calling process: `%p` is its pid, `%h` the host name, `%r` its rank (0 when it has none),
-    /// `%%` a percent sign.
+    /// The file of the calling process, as [`file_name`] says.
     pub fn expanded(&self) -> PathBuf {
-        file_name::expand(&self.0, |letter| match letter {
-            b'p' => Some(std::process::id().to_string()),
-            b'h' => Some(file_name::host()),
-            b'r' => Some(rank::rank().unwrap_or_else(|| "0".to_string())),
-            _ => None,
-        })
+        file_name::of_process(&self.0)
     }
 }
 
@@ -241,6 +252,21 @@ mod tests {
         let wrong = read(&[("LOGDUR_LOG_FORMAT", "xml")]);
         assert_eq!(wrong.log_format, LogFormat::Csv);
         assert_eq!(wrong.complaints, ["LOGDUR_LOG_FORMAT=xml is not csv or json; csv is used"]);
+    }
+
+    #[test]
+    fn names_of_files_have_letters_that_stand_for_something() {
+        let config = read(&[("RPDT_FILENAME", "%q.rpd"), ("LOGDUR_LOG_LOCATION", "console")]);
+        assert_eq!(config.complaints.len(), 1, "{:?}", config.complaints);
+        assert!(
+            config.complaints[0].starts_with("RPDT_FILENAME: %q in %q.rpd stays"),
+            "{:?}",
+            config.complaints
+        );
+        let config = read(&[("RPDT_FILENAME", "t.rpd"), ("RPDT_LOG_FILE", "t.rpd")]);
+        assert!(config.log_file.is_none() && config.complaints[0].contains("is the trace"), "{config:?}");
+        let config = read(&[("RPDT_LOG_FILE", "%p.log")]);
+        assert_eq!(config.log_file.unwrap().0, Path::new("/here/%p.log"));
     }
 
     #[test]

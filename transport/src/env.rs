@@ -5,10 +5,11 @@
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rpd_settings::quantity::{self, MEBIBYTE, SECOND};
-use rpd_settings::variable;
+use rpd_settings::{file_name, variable};
 
 /// The environment, and what is wrong with it.
 pub struct Env<'a> {
@@ -39,6 +40,14 @@ impl<'a> Env<'a> {
     /// The value of a variable.
     pub fn text(&self, name: &str) -> Option<OsString> {
         (self.get)(name).filter(|value| !value.is_empty())
+    }
+
+    /// The name of a file, with `%p` and the like still in it.
+    pub fn file_name(&mut self, name: &str) -> Option<PathBuf> {
+        let template = PathBuf::from(self.text(name)?);
+        let wrong = [file_name::unknown_letters(&template), file_name::missing_values(&template)];
+        self.complaints.extend(wrong.into_iter().flatten().map(|line| format!("{name}: {line}")));
+        Some(template)
     }
 
     /// A number.

@@ -1,16 +1,23 @@
-//! Lines on standard error, nothing on standard output.
+//! Lines on standard error, or in the file that RPDT_LOG_FILE names; nothing on standard output.
 //!
 //! Silent unless something went wrong or RPDT_LOG asks for more.
 
+use std::ffi::CString;
 use std::fmt::Display;
-use std::sync::Mutex;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rpd_preload::lock::lock_within;
 use rpd_preload::stderr;
 
+use crate::config::Template;
+
 static LEVEL: AtomicU8 = AtomicU8::new(0);
+/// Where lines go that do not go to standard error.
+static FILE: OnceLock<Template> = OnceLock::new();
+const SPEAKER: &str = "rpd_tracer";
 /// How many problems there were, and the last of them.
 static PROBLEMS: Mutex<(u64, String)> = Mutex::new((0, String::new()));
 /// A forked child may find that lock held by a thread that it does not have.
@@ -19,6 +26,11 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// Sets what [`info`] lets through.
 pub fn set_level(level: u8) {
     LEVEL.store(level, Ordering::Relaxed);
+}
+
+/// Lets lines go into that file from now on. Where it cannot be written, they go to standard error.
+pub fn set_file(file: Template) {
+    let _ = FILE.set(file);
 }
 
 /// Something went wrong that the user must know.
@@ -47,7 +59,10 @@ pub fn info(message: impl FnOnce() -> String) {
 }
 
 fn write(message: &str) {
-    stderr::write_line("rpd_tracer", message);
+    let file = FILE.get().and_then(|file| CString::new(file.expanded().into_os_string().into_vec()).ok());
+    if !file.is_some_and(|file| stderr::write_line_into(&file, SPEAKER, message)) {
+        stderr::write_line(SPEAKER, message);
+    }
 }
 
 /// Says a problem at most once a minute.

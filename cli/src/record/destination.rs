@@ -10,11 +10,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rpd_postprocess::check::recorded_by;
-use rpd_postprocess::trace;
+use rpd_postprocess::check::{RecordedBy, recorded_by};
+use rpd_postprocess::{text, trace};
 use rpd_schema::{ErrorKind, Version};
 use rpd_settings::{file_name, rank};
 
+use crate::output::note::note;
 use crate::record::job;
 
 /// What to do with a trace that already holds recordings.
@@ -24,7 +25,7 @@ pub(crate) enum Existing {
     Refuse,
     /// Add sessions to it.
     Append,
-    /// Delete it and begin a new one, unless somebody is recording into it.
+    /// Delete it and begin a new one, unless somebody is recording into it or may be.
     Replace,
     /// Delete it and begin a new one, whoever is recording into it.
     Take,
@@ -52,22 +53,29 @@ pub(crate) struct Trace {
 }
 
 impl Destination {
-    /// Makes ready what `written` names: `%h` in it is the host, `%r` the rank, `%p` the process.
+    /// Makes ready what `written` names, in which letters stand for what [`file_name`] says.
     ///
     /// # Errors
     /// Those of [`Trace::prepare`]; or when a name of its own for each process is to replace something, or has no directory.
     pub(crate) fn prepare(written: &Path, existing: Existing) -> Result<Destination> {
-        let rank = rank::rank();
-        if !file_name::has(written, b'p') && (rank.is_some() || !file_name::has(written, b'r')) {
-            let path = file_name::expand(written, |letter| match letter {
-                b'h' => Some(file_name::host()),
-                b'r' => rank.clone(),
-                _ => None,
-            });
-            return Trace::prepare(&path, existing).map(Destination::File);
+        let is_unknown = |letter| {
+            file_name::has(written, letter) && (letter == b'p' || file_name::value(letter).is_none())
+        };
+        let replaces = matches!(existing, Existing::Replace | Existing::Take);
+        if !file_name::LETTERS.into_iter().any(is_unknown) {
+            let path = file_name::expand(written, file_name::value);
+            // What is to be replaced has to be known: it is the file of this place.
+            if replaces || !file_name::has(written, b'r') || !rank::may_change_below() {
+                if let Some(unknown) = file_name::unknown_letters(written) {
+                    note(text::escape(&unknown));
+                }
+                return Trace::prepare(&path, existing).map(Destination::File);
+            }
+            // A launcher below may give ranks of its own. If it gives none, this is the file.
+            Fate::of(&path, existing)?;
         }
         let name = written.display();
-        if matches!(existing, Existing::Replace | Existing::Take) {
+        if replaces {
             bail!(
                 "{name} is a file for each process, and which ones is not known beforehand: --force cannot replace them"
             );
@@ -118,28 +126,41 @@ fn escaped(path: &[u8]) -> Vec<u8> {
     path.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'%' { 2 } else { 1 })).collect()
 }
 
-impl Trace {
-    /// Makes `path` a trace of schema 2 that can be written, within the rules above.
+/// What becomes of the file of a name.
+struct Fate {
+    /// Absolute path.
+    path: PathBuf,
+    /// It is deleted.
+    is_replaced: bool,
+    /// There is none before.
+    is_created: bool,
+}
+
+impl Fate {
+    /// By the rules above; nothing is changed yet.
     ///
     /// # Errors
-    /// When the rules forbid it (the message names the option that allows it, if one does), or the file
-    /// cannot be created or written. An existing file is unchanged then.
-    fn prepare(path: &Path, existing: Existing) -> Result<Trace> {
+    /// When the rules forbid to record into it: the message names the option that allows it, if one does.
+    fn of(path: &Path, existing: Existing) -> Result<Fate> {
         let path = std::path::absolute(path).with_context(|| {
             let name = path.display();
             format!("{name}: the working directory is not there: name the trace by its whole path, with -o")
         })?;
         let name = path.display().to_string();
-        let (replace, created) = match rpd_schema::identify(&path) {
+        let (is_replaced, is_created) = match rpd_schema::identify(&path) {
             Err(error) if *error.kind() == ErrorKind::NotFound => (false, true),
             Err(error) if *error.kind() == ErrorKind::Empty => (false, false),
             Err(error) => return Err(error).with_context(|| format!("cannot record into {name}")),
             Ok(Version::V2) if existing == Existing::Append || !trace::has_data(&path)? => (false, false),
             Ok(_) if existing == Existing::Replace => match recorded_by(&path) {
                 None => (true, true),
-                Some(process) => bail!(
+                Some(RecordedBy::Process(process)) => bail!(
                     "{name} is being recorded into by {process}: -o FILE records into another file, \
                      --append adds to it, --force --force replaces it and loses what that process has recorded"
+                ),
+                Some(RecordedBy::Elsewhere(host)) => bail!(
+                    "{name}: {host} may be recording into it, or was killed at that: -o FILE records into another file, \
+                     --append adds to it, --force --force replaces it and loses what {host} has recorded"
                 ),
             },
             Ok(_) if existing == Existing::Take => (true, true),
@@ -153,13 +174,24 @@ impl Trace {
                  --force replaces it, -o FILE records into another file"
             ),
         };
-        if replace {
-            remove(&path).with_context(|| format!("cannot replace {name}"))?;
+        Ok(Fate { path, is_replaced, is_created })
+    }
+}
+
+impl Trace {
+    /// Makes `path` a trace of schema 2 that can be written, within the rules above.
+    ///
+    /// # Errors
+    /// Those of [`Fate::of`], or the file cannot be created or written. An existing file is unchanged then.
+    fn prepare(path: &Path, existing: Existing) -> Result<Trace> {
+        let Fate { path, is_replaced, is_created } = Fate::of(path, existing)?;
+        if is_replaced {
+            remove(&path).with_context(|| format!("cannot replace {}", path.display()))?;
         }
         // Opens it as the recorder will, which would only find out when the command is running.
         rpd_schema::create_or_check(&path)?;
         let first_session = trace::session_count(&path)?;
-        Ok(Trace { path, created, first_session })
+        Ok(Trace { path, created: is_created, first_session })
     }
 
     /// Absolute path of the trace.

@@ -35,7 +35,7 @@ impl DurationLog {
             bail!("the name of a file for the log is missing");
         }
         let location = absolute(written)?;
-        if b"phr".iter().any(|letter| file_name::has(written, *letter)) {
+        if file_name::LETTERS.iter().any(|letter| file_name::has(written, *letter)) {
             return Ok(DurationLog { location, replaced: None });
         }
         let path = file_name::expand(written, |_| None);

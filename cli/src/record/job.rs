@@ -8,19 +8,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rpd_postprocess::check::liveness::{SessionState, state};
 use rpd_schema::{SessionInfo, session_fact};
+use rpd_settings::job;
 
-/// Variables that together name one run of a launcher: all of a line must be set and equal.
-const LAUNCHES: [&[&str]; 6] = [
-    &["SLURM_JOB_ID", "SLURM_STEP_ID"],
-    &["OMPI_MCA_ess_base_jobid"],
-    &["PMIX_NAMESPACE"],
-    &["PALS_APID"],
-    &["FLUX_JOB_ID"],
-    &["TORCHELASTIC_RUN_ID"],
-];
-/// What torchrun calls a run that was given no id: all such runs have this one.
-const NO_ID: &str = "none";
-/// Where the ranks of such a run meet.
+/// Where the ranks of a run of torchrun meet.
 const MEETING_POINT: [&str; 2] = ["MASTER_ADDR", "MASTER_PORT"];
 
 /// Whether `file` has a session of this job: one with the launcher's id of this process, or one that is being recorded right now
@@ -34,14 +24,8 @@ pub(crate) fn records_into(file: &Path) -> Result<bool> {
     Ok(sessions.iter().any(|session| is_same_launch(session) || is_beside(session)))
 }
 
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty() && value != NO_ID)
-}
-
 fn is_same_launch(session: &SessionInfo) -> bool {
-    let is_same =
-        |name: &&str| variable(name).is_some_and(|ours| session.get(&session_fact::env(name)) == Some(&ours));
-    LAUNCHES.iter().any(|names| names.iter().all(is_same))
+    job::is_same_launch(|name| session.get(&session_fact::env(name)))
 }
 
 fn is_beside(session: &SessionInfo) -> bool {
@@ -65,5 +49,6 @@ fn meets_here(pid: u32) -> bool {
             .split(|byte| *byte == 0)
             .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     };
-    MEETING_POINT.iter().all(|name| variable(name).is_some_and(|ours| theirs(name) == Some(ours.as_bytes())))
+    let ours = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    MEETING_POINT.iter().all(|name| ours(name).is_some_and(|ours| theirs(name) == Some(ours.as_bytes())))
 }

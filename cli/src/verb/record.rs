@@ -53,7 +53,7 @@ Example:
 pub(crate) struct Record {
     /// The file to record into [default: what RPDT_FILENAME says, otherwise trace.rpd]
     ///
-    /// %p in it is the process, %h the host, %r the rank: each process of the command records into a file of its own.
+    /// %p in it is the process, %h the host, %r the rank, %j the job: each process of the command records into a file of its own.
     #[arg(short, long, value_name = "FILE", value_parser = value::output())]
     pub(super) output: Option<PathBuf>,
     /// Add to the recordings that FILE already holds
@@ -143,7 +143,7 @@ pub(crate) struct Record {
         help_heading = "Replaced kernels")]
     pub(super) validate_as: Option<String>,
     /// Write a line to FILE for each kernel that has completed, while the program runs: its name, when it was launched, began
-    /// and ended, as `rpd durations` has them. `console` is standard output; %p, %h and %r as in the trace's name
+    /// and ended, as `rpd durations` has them. `console` is standard output; %p, %h, %r and %j as in the trace's name
     #[arg(long, value_name = "FILE", group = "selected")]
     pub(super) log: Option<PathBuf>,
     /// How lines of the log are written: with commas (the default), or as JSON objects
@@ -354,6 +354,14 @@ impl Record {
         if let Some(path) = roctx::library_path(&library, library_path.as_deref()) {
             environment.push(("LD_LIBRARY_PATH", path));
         }
+        match destination {
+            Destination::PerProcess(_) if self.existing() == Existing::Refuse => {
+                environment.push(("RPDT_APPEND", "0".into()));
+            }
+            // What was prepared is this run's, whatever a rpd record above this one has said.
+            _ if env::var_os("RPDT_APPEND").is_some() => environment.push(("RPDT_APPEND", "1".into())),
+            _ => {}
+        }
         if self.no_start {
             environment.push(("RPDT_AUTOSTART", "0".into()));
         }
@@ -490,7 +498,9 @@ fn written(output: Option<&Path>) -> Result<PathBuf> {
 /// The trace, or the traces, for people.
 fn named(destination: &Destination, written: &Path, report: &RunReport) -> String {
     let made: Vec<PathBuf> = match destination {
-        Destination::File(trace) if file_name::has(written, b'h') || file_name::has(written, b'r') => {
+        Destination::File(trace)
+            if file_name::LETTERS.iter().any(|letter| file_name::has(written, *letter)) =>
+        {
             return text::escape(&trace.path().to_string_lossy()).into_owned();
         }
         Destination::File(_) => return text::escape(&written.to_string_lossy()).into_owned(),

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use crate::generated::number;
 use crate::harness::{Dir, RPD, finished, installed, ran};
 
 #[test]
@@ -117,7 +118,45 @@ fn the_variable_names_the_trace_where_no_option_does() {
     assert_eq!(dir.names(), ["of-7-variable.rpd", "of-option.rpd"]);
 }
 
-/// An operation, and a session of process `pid` on this host that has not ended.
+/// The rank of a place is not that of the ranks that a launcher starts there: srun's below torchrun, that of a batch script below mpirun.
+#[test]
+fn ranks_below_the_command_name_their_own_files() {
+    let dir = Dir::new();
+    let show = ["--", "sh", "-c", "echo $RPDT_FILENAME $RPDT_APPEND"];
+    let record = |options: &[&str], environment: &[(&str, &str)]| {
+        let arguments = [&["record"], options, &show[..]].concat();
+        ran(dir.rpd(&arguments).envs(environment.iter().copied()))
+    };
+    let path = |name: &str| format!("{}\n", dir.path(name).display());
+    let step = [("SLURM_JOB_ID", "77"), ("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "1")];
+    for environment in [&step[..], &step[2..], &[("FLUX_TASK_RANK", "1")], &[("JOB_COMPLETION_INDEX", "1")]] {
+        let result = record(&["-o", "q%r.rpd"], environment);
+        assert_eq!(result.expect(0).stdout, path("q%r.rpd 0"), "{environment:?} {result}");
+    }
+    assert!(dir.names().is_empty());
+    let torchrun = [&step[..], &[("RANK", "6")]].concat();
+    assert_eq!(record(&["-o", "q%r-%j.rpd"], &torchrun).expect(0).stdout, path("q6-77.rpd"));
+    // srun starts the ranks themselves, as far as is known beforehand.
+    dir.trace("q1.rpd", &begun(0x7fff_ffff, &[("end_monotonic_ns", "9100000000000000000")]));
+    record(&["-o", "q%r.rpd"], &step).expect(1).says(&["q1.rpd already holds a recording"]);
+    assert_eq!(record(&["-o", "q%r.rpd", "--force"], &step).expect(0).stdout, path("q1.rpd"));
+    assert_eq!(number(&dir.open("q1.rpd"), "select count(*) from rocpd_op"), 0, "replaced");
+    assert_eq!(record(&["-o", "q%r.rpd", "--append"], &step).expect(0).stdout, path("q%r.rpd"));
+    // A job that only a launcher below the command knows.
+    assert_eq!(record(&["-o", "j%j.rpd"], &[]).expect(0).stdout, path("j%j.rpd 0"));
+    assert_eq!(record(&["-o", "j%j.rpd"], &step).expect(0).stdout, path("j77.rpd"));
+}
+
+#[test]
+fn a_letter_that_stands_for_nothing_is_said() {
+    let dir = Dir::new();
+    let result = dir.run(&["record", "-o", "a%q.rpd", "--", "true"]);
+    let said = "rpd: %q in a%q.rpd stays: it stands for nothing. %p is the process, ";
+    assert!(result.expect(0).stderr.starts_with(said), "{result}");
+    assert_eq!(dir.names(), ["a%q.rpd"]);
+}
+
+/// An operation, and a session of process `pid` on this host that has not ended; `facts` count before these.
 fn begun(pid: u32, facts: &[(&str, &str)]) -> String {
     let own = |file: &str| std::fs::read_to_string(file).unwrap().trim().to_string();
     let (boot, host) = (own("/proc/sys/kernel/random/boot_id"), own("/proc/sys/kernel/hostname"));
@@ -128,7 +167,8 @@ fn begun(pid: u32, facts: &[(&str, &str)]) -> String {
         ("pid", &*pid),
         ("start_monotonic_ns", "9000000000000000000"),
     ];
-    let rows = known.iter().chain(facts).map(|(key, value)| format!("('session::0::{key}', '{value}')"));
+    let known = known.iter().filter(|(key, _)| facts.iter().all(|(other, _)| other != key));
+    let rows = known.chain(facts).map(|(key, value)| format!("('session::0::{key}', '{value}')"));
     format!(
         "INSERT INTO rocpd_op (gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
              VALUES (0, 0, 0, '', 1, 2, 1, 1);
@@ -166,6 +206,41 @@ fn a_late_rank_of_the_same_job_adds_to_the_trace() {
         ("torchrun.rpd", &[("TORCHELASTIC_RUN_ID", "none")]),
     ] {
         record(trace, environment).expect(1).says(&[trace, "already holds a recording", "--append"]);
+    }
+}
+
+/// What another host or container does is not seen from here: a session without an end may be going on there.
+#[test]
+fn a_file_that_may_be_recorded_elsewhere_is_not_replaced_by_one_force() {
+    let dir = Dir::new();
+    let none = 0x7fff_ffff;
+    let own = std::fs::read_link("/proc/self/ns/pid").unwrap().display().to_string();
+    let boot = ("boot_id", "11111111-2222-3333-4444-555555555555");
+    let ended = ("end_monotonic_ns", "9100000000000000000");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_string();
+    for (trace, who, facts) in [
+        ("host.rpd", Some("node7"), &[("host", "node7"), boot][..]),
+        ("ended.rpd", None, &[("host", "node7"), boot, ended]),
+        ("before.rpd", None, &[boot]),
+        ("before-in-container.rpd", None, &[boot, ("pid_namespace", "pid:[1]")]),
+        ("killed.rpd", None, &[("pid_namespace", &own)]),
+        ("container.rpd", Some(&*host), &[("pid_namespace", "pid:[1]")]),
+        ("named-container.rpd", Some("c0ffee"), &[("host", "c0ffee"), ("pid_namespace", "pid:[1]")]),
+    ] {
+        dir.trace(trace, &begun(none, facts));
+        let one = dir.run(&["record", "-o", trace, "--force", "--", "true"]);
+        let operations = || number(&dir.open(trace), "select count(*) from rocpd_op");
+        match who {
+            Some(who) => {
+                one.expect(1).says(&[trace, &format!("{who} may be recording into it"), "--force --force"]);
+                assert_eq!(operations(), 1);
+            }
+            None => {
+                one.expect(0);
+            }
+        }
+        dir.run(&["record", "-o", trace, "--force", "--force", "--", "true"]).expect(0);
+        assert_eq!(operations(), 0);
     }
 }
 

@@ -32,10 +32,8 @@ pub fn state(session: &SessionInfo) -> SessionState {
     }
     let Some(pid) = session.pid() else { return SessionState::Ended };
     // Containers of one machine share the boot, some the name too, but not the process ids.
-    let here = session
-        .get(session_fact::BOOT_ID)
-        .is_some_and(|id| is_content(id, "/proc/sys/kernel/random/boot_id"))
-        && session.host().is_none_or(|host| is_content(host, "/proc/sys/kernel/hostname"))
+    let here = is_of_this_boot(session)
+        && session.host().is_none_or(is_this_host)
         && session.get(session_fact::PID_NAMESPACE).is_none_or(is_own_namespace);
     match here {
         false => SessionState::Elsewhere,
@@ -45,6 +43,24 @@ pub fn state(session: &SessionInfo) -> SessionState {
         true if session.get(session_fact::ABORT_MONOTONIC_NS).is_some() => SessionState::Aborted,
         true => SessionState::Killed,
     }
+}
+
+/// Whether the process may be recording where nobody sees it from here: on another host, or in another container. What was recorded
+/// before this host was booted has ended.
+pub fn may_run_elsewhere(session: &SessionInfo) -> bool {
+    let in_another_container =
+        || is_of_this_boot(session) && !session.get(session_fact::PID_NAMESPACE).is_none_or(is_own_namespace);
+    state(session) == SessionState::Elsewhere
+        && session.host().is_some_and(|host| !is_this_host(host) || in_another_container())
+}
+
+fn is_of_this_boot(session: &SessionInfo) -> bool {
+    let boot = session.get(session_fact::BOOT_ID);
+    boot.is_some_and(|id| is_content(id, "/proc/sys/kernel/random/boot_id"))
+}
+
+fn is_this_host(host: &str) -> bool {
+    is_content(host, "/proc/sys/kernel/hostname")
 }
 
 fn is_content(expected: &str, file: &str) -> bool {

@@ -55,6 +55,12 @@ impl Sessions {
         self.in_state(SessionState::Running).filter_map(SessionInfo::pid)
     }
 
+    /// The host of one that may be being recorded where nobody sees it from here.
+    pub(crate) fn host_elsewhere(&self) -> Option<&str> {
+        let elsewhere = self.all.iter().find(|(session, _)| liveness::may_run_elsewhere(session));
+        elsewhere.and_then(|(session, _)| session.host())
+    }
+
     fn in_state(&self, state: SessionState) -> impl Iterator<Item = &SessionInfo> {
         self.all.iter().filter(move |(_, found)| *found == state).map(|(session, _)| session)
     }

@@ -38,12 +38,24 @@ pub(crate) fn obstacle_of(file: &Path, recorder: Option<u32>) -> Option<String> 
     Some(format!("process {pid} ({name}) has it open for writing; try again when it has closed it"))
 }
 
-/// A process that records into the file: by what its sessions say, or because it has it open.
-pub fn recorded_by(path: &Path) -> Option<String> {
+/// Who has a trace that is to be deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordedBy {
+    /// A process of this host, as people read it.
+    Process(String),
+    /// Perhaps a process that cannot be seen from here: its session has no end. The name of its host, as people read it.
+    Elsewhere(String),
+}
+
+/// Who records into the file, or may do so: by what its sessions say, or because a process has it open.
+pub fn recorded_by(path: &Path) -> Option<RecordedBy> {
     let sessions = rpd_schema::open_read(path).ok().and_then(|(trace, _)| Sessions::of(&trace).ok());
-    let running = sessions.and_then(|sessions| sessions.running_pid()).map(|pid| format!("process {pid}"));
-    running.or_else(|| {
+    let sessions = sessions.unwrap_or_default();
+    let running = sessions.running_pid().map(|pid| format!("process {pid}"));
+    let running = running.or_else(|| {
         let (pid, name) = liveness::other_writer(path)?;
         Some(format!("process {pid} ({})", text::escape(&name)))
-    })
+    });
+    let elsewhere = || sessions.host_elsewhere().map(|host| text::escape(host).into_owned());
+    running.map(RecordedBy::Process).or_else(|| elsewhere().map(RecordedBy::Elsewhere))
 }

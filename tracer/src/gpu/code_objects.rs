@@ -81,8 +81,8 @@ impl KnownCode {
 
 /// Reads RPDT_SAVE_CODE.
 pub(crate) fn configure(env: &mut Env<'_>) {
-    if let Some(directory) = env.text("RPDT_SAVE_CODE") {
-        let _ = DIRECTORY.set(Template::new(directory.as_ref()));
+    if let Some(directory) = env.file_name("RPDT_SAVE_CODE") {
+        let _ = DIRECTORY.set(Template::new(&directory));
     }
 }
 

@@ -52,6 +52,9 @@ extern "C-unwind" fn constructor() {
         };
         let recorder = recorder::install(config, setup);
         rpd_transport::log::set_level(recorder.config.log);
+        if let Some(file) = &recorder.config.log_file {
+            rpd_transport::log::set_file(file.clone());
+        }
         // Asked before sources add this library to the list.
         let tools = std::env::var_os(tools_list::VARIABLE).unwrap_or_default();
         let by_runtime = own_path().is_some_and(|own| tools_list::has_tool(tools.as_bytes(), own.to_bytes()));

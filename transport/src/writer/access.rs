@@ -147,6 +147,7 @@ fn is_somebody_elses(kind: &ErrorKind) -> bool {
             | Rocprofv3
             | UnsupportedVersion(_)
             | NotWritable(_)
+            | OtherRun
             | NameTooLong
             | NoWorkingDirectory
     )

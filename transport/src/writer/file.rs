@@ -7,6 +7,7 @@
 
 mod failure;
 mod opening;
+mod ownership;
 
 use std::time::Instant;
 
@@ -224,9 +225,10 @@ impl TraceFile {
             self.leave_overwritten(appender);
             return self.transact(now, until);
         }
-        if let Err(error) =
-            self.reported.withdraw_note(&mut appender).and_then(|()| self.begin_file(&mut appender))
-        {
+        let begun = ownership::check(&appender, self.recorder)
+            .and_then(|()| self.reported.withdraw_note(&mut appender))
+            .and_then(|()| self.begin_file(&mut appender));
+        if let Err(error) = begun {
             self.fail(appender, &error, AtStake::default());
             return false;
         }

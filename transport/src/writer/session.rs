@@ -1,5 +1,7 @@
 //! The facts in the file about this process and its GPUs.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -33,9 +35,8 @@ pub(super) fn begin(state: &mut AddFact<'_>, recorder: &Recorder) -> Result<(), 
     for (key, value) in facts {
         state(key, &value)?;
     }
-    // By this name `rpd record` knows the sessions of its own run, those of forked children too.
-    if let Some(run) = recorder.config.report.as_deref().and_then(Path::file_name) {
-        state(fact::RUN, &run.to_string_lossy())?;
+    if let Some(run) = run(recorder) {
+        state(fact::RUN, &run)?;
     }
     for variable in fact::RANK_VARIABLES.into_iter().chain(fact::JOB_VARIABLES) {
         if let Ok(value) = std::env::var(variable) {
@@ -43,6 +44,12 @@ pub(super) fn begin(state: &mut AddFact<'_>, recorder: &Recorder) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// The name by which `rpd record` knows the sessions of its own run, those of forked children too.
+pub(super) fn run(recorder: &Recorder) -> Option<Cow<'_, str>> {
+    let run = recorder.config.report.as_deref().and_then(Path::file_name);
+    run.map(OsStr::to_string_lossy)
 }
 
 /// Name of a note beside the trace that no other process uses.
