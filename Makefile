@@ -13,7 +13,7 @@
 
 PREFIX ?= /usr/local
 CARGO ?= cargo
-RELEASE ?= target/release
+RELEASE = target/release
 PROGRAMS = target/programs
 ROCTX_NAMES = libroctx64.so librocprofiler-sdk-roctx.so librocprofiler-sdk-roctx.so.1
 # Commands with the names and arguments of rocmProfileData's tools.

@@ -3,27 +3,27 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Run, program, tool};
+use crate::harness::{Dir, Run, command, make, program, tool};
 
-/// `make TARGET` for an installation in `prefix`.
-pub(crate) fn make(target: &str, prefix: &Path) {
-    crate::harness::make(&[target, &format!("PREFIX={}", prefix.display())]);
+/// Builds, and installs that into `prefix`.
+pub(crate) fn build_and_install(prefix: &Path) {
+    make(&["build"]);
+    make(&["install", &format!("PREFIX={}", prefix.display())]);
 }
 
 /// As root has it, who has no cargo.
 #[test]
 fn what_is_built_is_installed_without_cargo() {
     let dir = Dir::new();
-    crate::harness::make(&["build"]);
+    make(&["build"]);
     let prefix = dir.path("prefix");
-    let assigned = format!("PREFIX={}", prefix.display());
-    crate::harness::make(&["install", "CARGO=/nonexistent", &assigned]);
+    make(&["install", "CARGO=/nonexistent", &format!("PREFIX={}", prefix.display())]);
     assert!(files(&prefix).contains(&"bin/rpd".to_string()));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let nothing = dir.path("nothing");
     let release = format!("RELEASE={}", nothing.display());
-    let mut make = crate::harness::command("make");
-    let make = make.arg("--silent").arg("-C").arg(root).args(["install", "CARGO=/nonexistent", &release]);
+    let mut command = command("make");
+    let make = command.arg("--silent").arg("-C").arg(root).args(["install", "CARGO=/nonexistent", &release]);
     let output = make.arg(format!("PREFIX={}", dir.path("other").display())).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("run make build first"), "{said}");
@@ -68,8 +68,7 @@ fn instrumented_kernels_compile(dir: &Dir, prefix: &Path) {
 fn an_installation_works_alone_and_goes_away() {
     let dir = Dir::new();
     let prefix: PathBuf = dir.path("prefix");
-    crate::harness::make(&["build"]);
-    make("install", &prefix);
+    build_and_install(&prefix);
     let installed = files(&prefix);
     for file in [
         "bin/rpd",
@@ -132,6 +131,6 @@ fn an_installation_works_alone_and_goes_away() {
         }
     }
 
-    make("uninstall", &prefix);
+    make(&["uninstall", &format!("PREFIX={}", prefix.display())]);
     assert_eq!(files(&prefix), Vec::<String>::new());
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{root, sources};
 use crate::harness::{Dir, Run, program, rpd, tool};
-use crate::installed::{files, make};
+use crate::installed::{build_and_install, files};
 
 /// A python3 that can build packages without the network.
 fn builder() -> &'static str {
@@ -43,7 +43,7 @@ fn install(dir: &Dir) -> PathBuf {
 fn an_installed_package_has_what_make_install_installs_and_needs_nothing_else() {
     let dir = Dir::new();
     // Builds all that there is to be packed.
-    make("install", &dir.path("prefix"));
+    build_and_install(&dir.path("prefix"));
     let site = install(&dir);
     // pip compiles what is Python.
     let _ = fs::remove_dir_all(site.join("rpd/native/bin/__pycache__"));
