@@ -3,14 +3,20 @@
 // Each WHAT is one of
 //   threads=N      so many threads do what follows; 1 to begin with
 //   launch=N       launches of an empty kernel by each thread, on a stream of its own, and a wait for them
+//   async=N        the same without the wait
 //   copy=N         copies of 64 KiB, to the device, on it and back by turns
 //   fill=N         fills of 64 KiB
 //   graph=N        launches of a graph with 10 kernels
 //   capture=N      launches into a graph that never runs
+//   context=N      launches on the default stream of a new context, and as many on a stream of its own
 //   sleep=MS       nothing
+//   marks=N        roctxMarkA, each 100 ms
+//   rss            the resident memory, KiB
 //   fork=N         children that do nothing with CUDA; the last one ends by _exit, the others return
+//   fork-marks=N   the same, each with a mark and 100 ms
 //   start, stop    rpdstart and rpdstop, where the recorder is in the process
 //   flush          rpdflush
+//   drain=MS       rpddrain for so long at most; what it returns
 //   free           frees the memory of the threads, which none uses afterwards
 //   profile        cuptiSubscribe, as another profiler; where the program is linked with CUPTI. What it answers
 //   rate=MS        launches of each thread for so long; how many, and how long one takes
@@ -36,6 +42,7 @@ typedef void *Handle;
 static int (*cuInit)(unsigned);
 static int (*cuDeviceGet)(int *, int);
 static int (*cuDevicePrimaryCtxRetain)(Handle *, int);
+static int (*cuCtxCreate)(Handle *, unsigned, int);
 static int (*cuCtxSetCurrent)(Handle);
 static int (*cuModuleLoadData)(Handle *, const void *);
 static int (*cuModuleGetFunction)(Handle *, Handle, const char *);
@@ -122,7 +129,7 @@ static void *work(void *argument) {
     } else {
         if (!strcmp(job->what, "graph") && !graphs[n]) capture(n, NODES, 1);
         for (long i = 0; i < job->count; i++) {
-            if (!strcmp(job->what, "launch")) launch(stream);
+            if (!strcmp(job->what, "launch") || !strcmp(job->what, "async")) launch(stream);
             else if (!strcmp(job->what, "graph")) CHECK(cuGraphLaunch(graphs[n], stream));
             else if (!strcmp(job->what, "fill")) CHECK(cuMemsetD8Async(memory[n], 7, BYTES, stream));
             else if (i % 3 == 0) CHECK(cuMemcpyHtoDAsync(memory[n], host[n], BYTES, stream));
@@ -131,7 +138,7 @@ static void *work(void *argument) {
         }
         job->done = job->count;
     }
-    CHECK(cuStreamSynchronize(stream));
+    if (strcmp(job->what, "async")) CHECK(cuStreamSynchronize(stream));
     return NULL;
 }
 
@@ -163,6 +170,42 @@ static void call(const char *name) {
     fflush(stdout);
 }
 
+static void in_a_context(long count) {
+    uint64_t begin = now();
+    Handle made, stream;
+    CHECK(cuCtxCreate(&made, 0, 0));
+    CHECK(cuStreamCreate(&stream, 1));
+    for (long i = 0; i < count; i++) launch(NULL), launch(stream);
+    CHECK(cuStreamSynchronize(NULL));
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuCtxSetCurrent(context));
+    printf("context %ld %" PRIu64 " %" PRIu64 "\n", count, begin, now());
+    fflush(stdout);
+}
+
+static void drain(long ms) {
+    uint64_t (*function)(uint64_t) = (uint64_t(*)(uint64_t))dlsym(RTLD_DEFAULT, "rpddrain");
+    uint64_t begin = now();
+    uint64_t open = function ? function((uint64_t)ms * 1000000) : 0;
+    printf("drain %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", open, begin, now());
+    fflush(stdout);
+}
+
+static void mark(void) {
+    void (*function)(const char *) = (void (*)(const char *))dlsym(RTLD_DEFAULT, "roctxMarkA");
+    if (function) function("mark");
+    usleep(100000);
+}
+
+static void rss(void) {
+    unsigned long size, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2) exit(2);
+    fclose(file);
+    printf("rss %lu 0 0\n", resident * (unsigned long)sysconf(_SC_PAGESIZE) / 1024);
+    fflush(stdout);
+}
+
 static void frees(void) {
     uint64_t begin = now();
     int count = 0;
@@ -188,10 +231,11 @@ static void profile(void) {
     fflush(stdout);
 }
 
-static void children(long count) {
+static void children(long count, int marks) {
     for (long i = 0; i < count; i++) {
         pid_t child = fork();
         if (child == 0) {
+            if (marks) mark();
             if (i == count - 1) _exit(0);
             exit(0);
         }
@@ -221,6 +265,7 @@ int main(int argc, char **argv) {
     find(library, "cuInit", &cuInit);
     find(library, "cuDeviceGet", &cuDeviceGet);
     find(library, "cuDevicePrimaryCtxRetain", &cuDevicePrimaryCtxRetain);
+    find(library, "cuCtxCreate_v2", &cuCtxCreate);
     find(library, "cuCtxSetCurrent", &cuCtxSetCurrent);
     find(library, "cuModuleLoadData", &cuModuleLoadData);
     find(library, "cuModuleGetFunction", &cuModuleGetFunction);
@@ -255,7 +300,12 @@ int main(int argc, char **argv) {
         if (number) *number = 0;
         if (!strcmp(argv[i], "threads")) threads = (int)count;
         else if (!strcmp(argv[i], "sleep")) usleep((useconds_t)count * 1000);
-        else if (!strcmp(argv[i], "fork")) children(count);
+        else if (!strcmp(argv[i], "fork")) children(count, 0);
+        else if (!strcmp(argv[i], "fork-marks")) children(count, 1);
+        else if (!strcmp(argv[i], "context")) in_a_context(count);
+        else if (!strcmp(argv[i], "drain")) drain(count);
+        else if (!strcmp(argv[i], "rss")) rss();
+        else if (!strcmp(argv[i], "marks")) while (count--) mark();
         else if (!strcmp(argv[i], "free")) frees();
         else if (!strcmp(argv[i], "profile")) profile();
         else if (!strcmp(argv[i], "start")) call("rpdstart");
