@@ -175,7 +175,7 @@ fn open(path: &Path) -> Option<Loaded> {
 }
 
 /// Folders in which a CUPTI of that major version may lie: beside NVIDIA's libraries that the process has loaded, as Python's wheels and the
-/// toolkit have it; below the running Python; where the toolkit is installed.
+/// toolkit have it; where the toolkit is installed; among Python's packages.
 fn places(libraries: &[library::LoadedLibrary], major: u32) -> Vec<PathBuf> {
     let mut places = Vec::new();
     let folders = libraries.iter().filter(|library| {
@@ -200,10 +200,7 @@ fn places(libraries: &[library::LoadedLibrary], major: u32) -> Vec<PathBuf> {
         places.push(toolkit.join("extras/CUPTI/lib64"));
         places.push(toolkit.join("lib64"));
     }
-    let environment = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let program = fs::read_link("/proc/self/exe").ok();
-    let program = program.as_deref().and_then(|program| Some(program.parent()?.parent()?.to_path_buf()));
-    for prefix in environment.into_iter().chain(program) {
+    for prefix in prefixes() {
         let versions = fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
         let is_python = |name: &OsStr| name.as_bytes().starts_with(b"python3");
         for version in versions.filter(|entry| is_python(&entry.file_name())) {
@@ -215,6 +212,29 @@ fn places(libraries: &[library::LoadedLibrary], major: u32) -> Vec<PathBuf> {
         }
     }
     places
+}
+
+/// Where the packages of the running Python may be installed: of its virtual environment, whether that is activated or Python was called by its
+/// path in it; of its own, below which distributions have another place; of the user.
+fn prefixes() -> Vec<PathBuf> {
+    let of_program = |program: &Path| Some(program.parent()?.parent()?.to_path_buf());
+    let command = fs::read("/proc/self/cmdline").unwrap_or_default();
+    let command = Path::new(OsStr::from_bytes(command.split(|byte| *byte == 0).next().unwrap_or_default()));
+    let found = || {
+        std::env::split_paths(&std::env::var_os("PATH")?)
+            .map(|folder| folder.join(command))
+            .find(|file| file.exists())
+    };
+    let called = if command.components().count() > 1 { Some(command.to_path_buf()) } else { found() };
+    let in_environment = |prefix: &PathBuf| prefix.join("pyvenv.cfg").exists();
+    let prefixes = [
+        std::env::var_os("VIRTUAL_ENV").map(PathBuf::from),
+        called.as_deref().and_then(of_program).filter(in_environment),
+        fs::read_link("/proc/self/exe").ok().as_deref().and_then(of_program),
+        Some("/usr/local".into()),
+        std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local")),
+    ];
+    prefixes.into_iter().flatten().collect()
 }
 
 /// Functions of the driver's library, where the process has loaded it.
