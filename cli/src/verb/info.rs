@@ -11,6 +11,7 @@ use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace::contents::{Contents, Session};
 use rpd_postprocess::trace::instrumented::Instrumented;
 use rpd_postprocess::trace::replaced::Replaced;
+use rpd_schema::session_fact;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
@@ -172,8 +173,22 @@ fn sessions(contents: &Contents) -> Table {
         if let Some(command) = session.command.as_deref().filter(|command| !command.is_empty()) {
             table.below(command);
         }
+        if let Some(cuda) = cuda(session) {
+            table.below(&cuda);
+        }
     }
     table
+}
+
+/// By what CUDA was recorded, or why it was not.
+fn cuda(session: &Session) -> Option<String> {
+    let fact = |name: &str| session.facts.get(name).map(String::as_str);
+    let version = |of: &str| fact(&session_fact::version(of));
+    if let Some(why) = fact("cuda_unavailable") {
+        return Some(format!("CUDA was not recorded: {why}"));
+    }
+    let driver = version("nvidia_driver").map(|driver| format!(", driver {driver}")).unwrap_or_default();
+    Some(format!("CUDA {}, CUPTI {}{driver}", version("cuda")?, version("cupti")?))
 }
 
 fn gpus(contents: &Contents) -> Table {
