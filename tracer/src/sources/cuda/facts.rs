@@ -19,7 +19,8 @@ const MOST: usize = 256;
 struct Known {
     /// The process that it is of.
     pid: u32,
-    streams: BTreeMap<u32, String>,
+    /// By context and number.
+    streams: BTreeMap<(u32, u32), String>,
     contexts: BTreeMap<u32, u32>,
     /// How often, and ns.
     overheads: BTreeMap<&'static str, (u64, u64)>,
@@ -43,7 +44,7 @@ pub(super) fn add(fact: &Fact) {
         Fact::Stream { context, stream, priority, flag } => {
             if known.streams.len() < MOST {
                 let flag = ["", ", default", ", non-blocking", ", null"].get(flag as usize).unwrap_or(&"");
-                known.streams.insert(stream, format!("context {context}, priority {priority}{flag}"));
+                known.streams.insert((context, stream), format!("priority {priority}{flag}"));
             }
         }
         Fact::Context { context, device } => {
@@ -79,8 +80,8 @@ pub(super) fn tell(add: &mut dyn FnMut(&str, &str)) {
     let Some(known) = lock_within(&KNOWN, PATIENCE).filter(|known| known.pid == std::process::id()) else {
         return;
     };
-    for (stream, text) in &known.streams {
-        add(&format!("cuda::stream::{stream}"), text);
+    for ((context, stream), text) in &known.streams {
+        add(&format!("cuda::stream::{context}::{stream}"), text);
     }
     for (context, ordinal) in &known.contexts {
         add(&format!("cuda::context::{context}"), &format!("gpu {}", device::index(*ordinal)));
