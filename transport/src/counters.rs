@@ -30,11 +30,13 @@ pub enum Cause {
     EndingThread,
     /// CUPTI had no room for it.
     CuptiFull,
+    /// CUPTI could not read on in a buffer of its own: one for each such buffer, whatever else was in it.
+    CuptiUnreadable,
 }
 
 impl Cause {
     /// All causes with the names they have in the file.
-    pub const ALL: [(Cause, &'static str); 11] = [
+    pub const ALL: [(Cause, &'static str); 12] = [
         (Cause::BufferFull, "buffer_full"),
         (Cause::Incomplete, "incomplete"),
         (Cause::NoTimes, "no_times"),
@@ -46,6 +48,7 @@ impl Cause {
         (Cause::FileGone, "file_gone"),
         (Cause::EndingThread, "ending_thread"),
         (Cause::CuptiFull, "cupti_full"),
+        (Cause::CuptiUnreadable, "cupti_unreadable"),
     ];
 
     /// Its name in the file.

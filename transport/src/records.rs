@@ -101,7 +101,8 @@ pub struct Dispatch {
     pub workgroup: [u16; 3],
     /// The packet's header: barrier bit and fence scopes (HSA 1.2 §2.9.1).
     pub header: u16,
-    /// The one kernel of a call that launches one: 1, where the file leaves it to this to say what was launched; otherwise 2.
+    /// The one kernel of a call that launches one: 1, where the file leaves it to this to say what was launched; otherwise 2. 3: the same as 1
+    /// of a call that did not have to launch one. See [`Dispatch::ends_launch`], [`Dispatch::describes_call`].
     pub launch: u8,
     /// The source that made the record, see `Source::number`.
     pub source: u8,
@@ -191,6 +192,18 @@ impl Stack {
     pub const NVTX: Stack = Stack(3);
     /// The first domain of NVTX that is created; the next ones follow it.
     pub const FIRST_DOMAIN: Stack = Stack(16);
+}
+
+impl Dispatch {
+    /// Whether the launch that its call was counted as has its operation in it.
+    pub fn ends_launch(&self) -> bool {
+        matches!(self.launch, 1 | 2)
+    }
+
+    /// Whether the file leaves it to this to say what was launched.
+    pub fn describes_call(&self) -> bool {
+        matches!(self.launch, 1 | 3)
+    }
 }
 
 /// A range that belongs to no thread's stack: its api name is [`crate::marker::USER_MARKER`], its text the arguments.

@@ -3,13 +3,14 @@
 //! CUDA's driver loads this library (`CUDA_INJECTION64_PATH`, which is set where it is preloaded) in the first cuInit. CUPTI is loaded then,
 //! never before.
 //!
-//! - `export`: what the driver calls; `config`, `filter`: what the user wants; `library`: libcuda and libcupti; `abi`: their interfaces
+//! - `export`: what the driver calls; `injection`: whether it is to call another tool; `config`, `filter`: what the user wants; `library`:
+//!   libcuda and libcupti; `abi`: their interfaces
 //! - `attach`: CUPTI is subscribed to, and given back when recording stops; `yielding`: or when another profiler asks for it;
 //!   `state`: whether it may be used
 //! - `buffers`: memory for CUPTI's records; `collector`: the thread that makes CUPTI give them back; `record` and `field`: what they say; `decode`: the
 //!   recorder's records of it
 //! - `callback`: what CUPTI calls back for: `arguments` of calls, and `modules`, whose code is saved
-//! - `functions`, `kernel`, `device`: what records name by number; `detail`: what is known of a call beside its record; `facts`: of the process
+//! - `functions`, `kernel`, `device`, `queue`: what records name by number; `detail`: what is known of a call beside its record; `facts`: of the process
 
 mod abi;
 mod arguments;
@@ -26,17 +27,17 @@ mod facts;
 mod field;
 mod filter;
 mod functions;
+mod injection;
 mod kernel;
 mod library;
 mod modules;
+mod queue;
 mod record;
 mod state;
 mod yielding;
 
 use std::time::{Duration, Instant};
 
-use rpd_preload::environment::put;
-use rpd_preload::library::own_path;
 use rpd_transport::env::Env;
 use rpd_transport::recorder::Recorder;
 use rpd_transport::records::Call;
@@ -58,17 +59,13 @@ impl Source for Cuda {
         config::configure(env);
     }
 
-    /// The driver looks there in the first cuInit, unless the user names another tool.
     fn loaded(&self, at: Loading) {
-        let is_free = std::env::var_os("CUDA_INJECTION64_PATH").is_none_or(|tool| tool.is_empty());
-        if let Some(own) = own_path().filter(|_| is_free && !at.by_remote) {
-            put(c"CUDA_INJECTION64_PATH", own);
-        }
+        injection::prepare(at);
     }
 
     fn started(&self, recorder: &'static Recorder) {
         state::apply(state::Event::RecordingStarted);
-        attach::follow(recorder, false);
+        attach::started(recorder);
     }
 
     fn visit(&self, recorder: &'static Recorder) {
@@ -126,7 +123,12 @@ impl Source for Cuda {
             return Some(CallText { name: self.function(call.function), ..CallText::default() });
         };
         let arguments = if behind.is_empty() { String::new() } else { detail::text(function, behind) };
-        Some(CallText { name: function.name, arguments, ..CallText::default() })
+        Some(CallText {
+            name: function.name,
+            arguments,
+            launches: function.launches_kernel,
+            ..CallText::default()
+        })
     }
 
     fn facts(&self, add: &mut dyn FnMut(&str, &str)) {
@@ -140,7 +142,7 @@ impl Source for Cuda {
         let word = match (state::current().was_used(), attach::refusal()) {
             (true, _) => "attached",
             (false, Some(_)) => "refused",
-            (false, None) if is_anothers() => "other",
+            (false, None) if injection::is_anothers() => "other",
             (false, None) => "none",
         };
         Some(("cupti", word))
@@ -167,10 +169,4 @@ impl Source for Cuda {
     fn timing(&self) -> Option<&'static str> {
         state::current().was_used().then_some("cupti")
     }
-}
-
-/// Whether the driver is to load another tool.
-fn is_anothers() -> bool {
-    let tool = std::env::var_os("CUDA_INJECTION64_PATH").filter(|tool| !tool.is_empty());
-    tool.is_some_and(|tool| own_path().is_none_or(|own| tool.as_encoded_bytes() != own.to_bytes()))
 }

@@ -136,11 +136,11 @@ impl LogFeed {
 
     /// When the call of a dispatch began, where that is known.
     fn begun_with(&mut self, record: &Dispatch) -> Option<u64> {
-        match record.launch {
-            0 => self.begun.get(&record.correlation).copied(),
-            // A call that launches one kernel has no other.
-            _ => self.begun.remove(&record.correlation),
+        // A call that launches one kernel has no other.
+        if record.ends_launch() {
+            return self.begun.remove(&record.correlation);
         }
+        self.begun.get(&record.correlation).copied()
     }
 
     fn add(&mut self, record: &Dispatch, launched: u64) {

@@ -34,7 +34,7 @@ impl Operation {
 
     /// That call launched this and nothing else, and nothing else comes of it.
     fn ends_launch(&self) -> bool {
-        matches!(self, Operation::Dispatch(record) if record.launch != 0)
+        matches!(self, Operation::Dispatch(record) if record.ends_launch())
     }
 }
 

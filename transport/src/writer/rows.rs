@@ -235,7 +235,7 @@ impl Rows {
     ) -> Result<(), Error> {
         self.watches.iter_mut().for_each(|watch| watch(record));
         self.recorded.without_call += u64::from(!linked);
-        self.recorded.launches_done += u64::from(linked && record.launch != 0);
+        self.recorded.launches_done += u64::from(linked && record.ends_launch());
         let kernel = self.names.get(record.kernel, appender)?;
         let api = if linked {
             self.call_id(record.correlation)
@@ -248,7 +248,7 @@ impl Rows {
                 record.submit_end,
             )?
         };
-        if kernel.role == Role::Kernel && (!linked || record.launch == 1) {
+        if kernel.role == Role::Kernel && (!linked || record.describes_call()) {
             appender.kernel_api(&launch_of(api, record, kernel))?;
         }
         if record.end == 0 {

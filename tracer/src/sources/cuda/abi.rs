@@ -11,7 +11,7 @@ pub(super) mod status {
     use std::ffi::c_int;
 
     pub(in super::super) const SUCCESS: c_int = 0;
-    /// What versions before 12 answer to a second subscriber.
+    /// What versions before 12 answer to a second subscriber; of a buffer: it has no more records.
     pub(in super::super) const MAX_LIMIT_REACHED: c_int = 12;
     pub(in super::super) const NOT_INITIALIZED: c_int = 15;
     pub(in super::super) const MULTIPLE_SUBSCRIBERS: c_int = 39;

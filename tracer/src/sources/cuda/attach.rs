@@ -6,7 +6,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::buffers::{self, Buffers};
 use super::functions::Functions;
 use super::library::{Cupti, Driver};
 use super::state::{self, Event};
-use super::{callback, collector, config, yielding};
+use super::{callback, collector, config, injection, yielding};
 use crate::guard::guard;
 
 /// How long a thread of the program waits for another that attaches or detaches.
@@ -41,20 +41,23 @@ pub(super) struct Attachment {
 
 /// What does not change while the process lives.
 struct Found {
-    pid: u32,
     /// Of CUDA, as the driver has it. It does not tell when the process ends.
     version: u32,
-    driver: &'static Driver,
-    cupti: &'static Cupti,
-    functions: &'static Functions,
+    cupti: Cupti,
+    functions: Functions,
 }
 
 static ATTACHED: AtomicPtr<Attachment> = AtomicPtr::new(ptr::null_mut());
 /// Held while that changes.
 static CHANGES: Mutex<()> = Mutex::new(());
-static FOUND: Mutex<Option<&'static Found>> = Mutex::new(None);
+static DRIVER: OnceLock<Driver> = OnceLock::new();
+static FOUND: OnceLock<Found> = OnceLock::new();
 /// Why CUPTI could not be used when that was last tried.
 static REFUSED: Mutex<Option<String>> = Mutex::new(None);
+/// That is not tried again before recording is started.
+static WAITS_FOR_START: AtomicBool = AtomicBool::new(false);
+/// The process that has initialised CUDA, as far as it is known; 0 for none. Processes forked from it cannot use CUDA.
+static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
 /// CUPTI, where this process has it now.
 pub(super) fn current() -> Option<&'static Attachment> {
@@ -70,13 +73,12 @@ pub(super) fn refusal() -> Option<String> {
 
 /// Versions of the driver's CUDA and of CUPTI, and where the latter is.
 pub(super) fn found() -> Option<(u32, &'static Cupti)> {
-    let found = (*lock_within(&FOUND, PATIENCE)?)?;
-    Some((found.version, found.cupti))
+    FOUND.get().map(|found| (found.version, &found.cupti))
 }
 
 /// Functions of CUDA, by their numbers; those of the parent in a forked child.
 pub(super) fn functions() -> Option<&'static Functions> {
-    Some((*lock_within(&FOUND, PATIENCE)?)?.functions)
+    FOUND.get().map(|found| &found.functions)
 }
 
 /// Another profiler asks for CUPTI: the collecting thread gives it back.
@@ -88,9 +90,19 @@ pub(super) fn leave_to_another() {
     }
 }
 
+/// Recording is started: CUPTI is tried again where it could not be used.
+pub(super) fn started(recorder: &'static Recorder) {
+    WAITS_FOR_START.store(false, Ordering::Relaxed);
+    follow(recorder, false);
+}
+
 /// Attaches, if recording is on and it has not been done. `is_starting`: the driver is inside cuInit, and must not be asked for GPUs.
 pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
-    if !recorder.switch.is_on() || current().is_some() || !state::current().is_free() {
+    if is_starting {
+        INITIALISED_BY.store(std::process::id(), Ordering::Relaxed);
+    }
+    let is_useless = WAITS_FOR_START.load(Ordering::Relaxed) || is_forked() || injection::is_anothers();
+    if is_useless || !recorder.switch.is_on() || current().is_some() || !state::current().is_free() {
         return;
     }
     let Some(_changing) = lock_within(&CHANGES, PATIENCE) else { return };
@@ -104,6 +116,7 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
         }
         Ok(false) => {}
         Err(why) => {
+            WAITS_FOR_START.store(true, Ordering::Relaxed);
             let said = lock(&REFUSED).replace(why.clone());
             if said.as_ref() != Some(&why) {
                 log::problem(&format!(
@@ -114,13 +127,31 @@ pub(super) fn follow(recorder: &'static Recorder, is_starting: bool) {
     }
 }
 
-fn find() -> Result<Option<&'static Found>, String> {
-    let mut place = lock(&FOUND);
-    let own = std::process::id();
-    if let Some(found) = place.filter(|found| found.pid == own) {
-        return Ok(Some(found));
+/// Whether this process was forked from one that had initialised CUDA.
+fn is_forked() -> bool {
+    ![0, std::process::id()].contains(&INITIALISED_BY.load(Ordering::Relaxed))
+}
+
+/// The driver, where the program uses CUDA.
+fn driver(is_starting: bool) -> Option<&'static Driver> {
+    let driver = match DRIVER.get() {
+        Some(driver) => driver,
+        None => {
+            let driver = Driver::find()?;
+            DRIVER.get_or_init(|| driver)
+        }
+    };
+    if !is_starting && !driver.is_initialised() {
+        return None;
     }
-    let Some(driver) = Driver::find() else { return Ok(None) };
+    INITIALISED_BY.store(std::process::id(), Ordering::Relaxed);
+    Some(driver)
+}
+
+fn find(driver: &Driver) -> Result<&'static Found, String> {
+    if let Some(found) = FOUND.get() {
+        return Ok(found);
+    }
     let config = config::get();
     let version = driver.version();
     let cupti = Cupti::find(config.cupti.as_deref(), version / 1000).map_err(|why| why.to_string())?;
@@ -128,34 +159,23 @@ fn find() -> Result<Option<&'static Found>, String> {
     if !unknown.is_empty() {
         log::problem(&format!("RPDT_CUDA_APIS: this CUDA has no {}", unknown.join(", ")));
     }
-    let found = Found {
-        pid: own,
-        version,
-        driver: Box::leak(Box::new(driver)),
-        cupti: Box::leak(Box::new(cupti)),
-        functions: Box::leak(Box::new(functions)),
-    };
-    Ok(Some(place.insert(Box::leak(Box::new(found)))))
+    Ok(FOUND.get_or_init(|| Found { version, cupti, functions }))
 }
 
 /// False: the program does not use CUDA.
 fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String> {
-    let Some(found) = find()? else { return Ok(false) };
-    if !is_starting && !found.driver.is_initialised() {
-        return Ok(false);
-    }
-    let cupti = found.cupti;
+    let Some(driver) = driver(is_starting) else { return Ok(false) };
+    let Found { cupti, functions, .. } = find(driver)?;
     let subscriber = subscribe(cupti)?;
     let most = (recorder.buffer_bytes() / buffers::SIZE).max(LEAST_BUFFERS);
     let attachment: &'static Attachment = Box::leak(Box::new(Attachment {
         pid: std::process::id(),
         cupti,
-        driver: found.driver,
-        functions: found.functions,
+        driver,
+        functions,
         buffers: Buffers::new(most),
         subscriber: subscriber.addr(),
     }));
-    attachment.buffers.prepare();
     ATTACHED.store(ptr::from_ref(attachment).cast_mut(), Ordering::Release);
     // What runs at the end of the program before CUDA's own handlers do, which were registered earlier.
     static AT_EXIT: OnceLock<()> = OnceLock::new();
@@ -166,8 +186,8 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
         // SAFETY: the handler lives as long as the process: the library is never unloaded.
         unsafe { libc::atexit(handler) };
     });
-    callback::enable(cupti, subscriber, found.functions);
-    let begun = tell(cupti, found.functions).and_then(|()| {
+    callback::enable(cupti, subscriber, functions);
+    let begun = tell(cupti, functions).and_then(|()| {
         if collector::begin(recorder, attachment) {
             Ok(())
         } else {
@@ -178,6 +198,7 @@ fn attach(recorder: &'static Recorder, is_starting: bool) -> Result<bool, String
         give_up(attachment);
     }
     begun.map(|()| {
+        attachment.buffers.prepare();
         yielding::watch(cupti);
         log::info(|| format!("CUPTI {} of {}", cupti.version_text(), cupti.path.display()));
         true
@@ -259,7 +280,7 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
     let mut dropped = 0;
     // SAFETY: a place for the number, which begins anew: what CUPTI dropped while it was given back is of no time that is recorded.
     unsafe { (cupti.dropped)(ptr::null_mut(), 0, &raw mut dropped) };
-    let domains = functions.recorded().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
+    let domains = functions.told().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
     // CUPTI 13.0 takes single functions only until it was finalized for the first time.
     let single = cupti.enable_api.filter(|_| !state::current().was_used());
     for (place, (numbers, all)) in domains.enumerate() {
@@ -295,6 +316,7 @@ fn give_up(attachment: &'static Attachment) {
         (cupti.finalize)();
     }
     ATTACHED.store(ptr::null_mut(), Ordering::Release);
+    attachment.buffers.retire();
 }
 
 extern "C-unwind" fn now() -> u64 {
@@ -316,8 +338,7 @@ unsafe extern "C-unwind" fn requested(buffer: *mut *mut u8, size: *mut usize, re
 unsafe extern "C-unwind" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     guard((), || {
         let Some(attached) = current() else { return };
-        // SAFETY: CUPTI gives back what it was given.
-        unsafe { attached.buffers.take_back(buffer, valid) };
+        attached.buffers.take_back(buffer, valid);
         if valid * 2 > buffers::SIZE {
             collector::wake();
         }

@@ -57,9 +57,14 @@ pub(super) struct Filled {
     pub(super) valid: usize,
 }
 
+/// Buffers that CUPTI had when it was given back last. A call that went on then may have written into one.
+static RETIRED: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
+
 /// All buffers.
 pub(super) struct Buffers {
     empty: Mutex<Vec<Buffer>>,
+    /// Those that CUPTI has.
+    given: Mutex<Vec<Buffer>>,
     filled: Mutex<Vec<Filled>>,
     /// Those that there are, CUPTI's included.
     all: AtomicUsize,
@@ -70,14 +75,20 @@ pub(super) struct Buffers {
 impl Buffers {
     /// None so far; `most` of them at most.
     pub(super) fn new(most: usize) -> Buffers {
-        Buffers { empty: Mutex::default(), filled: Mutex::default(), all: AtomicUsize::new(0), most }
+        Buffers {
+            empty: Mutex::default(),
+            given: Mutex::default(),
+            filled: Mutex::default(),
+            all: AtomicUsize::new(0),
+            most,
+        }
     }
 
     /// CUPTI wants one. Nothing where there are too many: CUPTI then counts the records that it has no place for.
     pub(super) fn give(&self) -> Option<*mut u8> {
         let buffer = lock(&self.empty).pop().or_else(|| self.add())?;
         let start = buffer.start();
-        std::mem::forget(buffer);
+        lock(&self.given).push(buffer);
         Some(start)
     }
 
@@ -91,14 +102,20 @@ impl Buffers {
         None
     }
 
-    /// CUPTI gives one back, with so many bytes of records.
-    ///
-    /// # Safety
-    /// `start` came from [`Buffers::give`], and CUPTI uses it no more.
-    pub(super) unsafe fn take_back(&self, start: *mut u8, valid: usize) {
-        if !start.is_null() {
-            lock(&self.filled).push(Filled { buffer: Buffer(start), valid: valid.min(SIZE) });
-        }
+    /// CUPTI gives one back, with so many bytes of records, and uses it no more.
+    pub(super) fn take_back(&self, start: *mut u8, valid: usize) {
+        let mut given = lock(&self.given);
+        let Some(place) = given.iter().position(|buffer| buffer.start() == start) else { return };
+        let buffer = given.swap_remove(place);
+        drop(given);
+        lock(&self.filled).push(Filled { buffer, valid: valid.min(SIZE) });
+    }
+
+    /// CUPTI was given back: all memory goes, that of what CUPTI still has when it is given back the next time.
+    pub(super) fn retire(&self) {
+        *lock(&RETIRED) = std::mem::take(&mut lock(&self.given));
+        lock(&self.empty).clear();
+        lock(&self.filled).clear();
     }
 
     /// Those that CUPTI has given back since.
@@ -140,10 +157,8 @@ mod tests {
         assert!(buffers.give().is_none(), "there may be two");
         for start in given {
             // SAFETY: of that size; nobody else uses it.
-            unsafe {
-                start.write_bytes(7, SIZE);
-                buffers.take_back(start, usize::MAX);
-            }
+            unsafe { start.write_bytes(7, SIZE) };
+            buffers.take_back(start, usize::MAX);
         }
         let filled = buffers.filled();
         assert_eq!(filled.iter().map(|filled| filled.valid).collect::<Vec<_>>(), [SIZE; 2]);
@@ -152,8 +167,8 @@ mod tests {
         // SAFETY: ours now.
         let bytes = unsafe { std::slice::from_raw_parts(start, SIZE) };
         assert!(bytes.iter().all(|byte| *byte == 0));
-        // SAFETY: given above.
-        unsafe { buffers.take_back(start, 0) };
-        assert_eq!(buffers.filled().len(), 1);
+        buffers.take_back(start, 0);
+        buffers.take_back(start, 0);
+        assert_eq!(buffers.filled().len(), 1, "it comes back once");
     }
 }

@@ -3,13 +3,14 @@
 //! CUPTI alone gives back only what is full. The thread lives while CUPTI is attached; whoever waits for it has a deadline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::lock_within;
 use rpd_preload::threads;
 use rpd_transport::counters::Cause;
+use rpd_transport::log;
 use rpd_transport::recorder::{self, Recorder};
 
 use super::abi::{self, status};
@@ -38,6 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 struct State {
     /// The process that it is of; in a forked child it is of another.
     pid: u32,
+    /// Which thread it is of: one that ends may find that the next has begun.
+    generation: u64,
     runs: bool,
     /// How often it was asked to collect, and how many of those it has done.
     asked: u64,
@@ -48,8 +51,31 @@ struct State {
     full: bool,
 }
 
+impl State {
+    /// A thread is about to run; its generation.
+    fn begin(&mut self) -> u64 {
+        let generation = self.generation + 1;
+        *self = State { pid: std::process::id(), generation, runs: true, ..State::default() };
+        generation
+    }
+
+    /// The thread of that generation has done so much of what it was asked for.
+    fn has_done(&mut self, generation: u64, done: u64) {
+        if self.generation == generation {
+            self.done = done;
+        }
+    }
+
+    /// That thread has ended: nobody need wait for it.
+    fn end(&mut self, generation: u64) {
+        if self.generation == generation {
+            (self.runs, self.done) = (false, self.asked);
+        }
+    }
+}
+
 static STATE: Mutex<State> =
-    Mutex::new(State { pid: 0, runs: false, asked: 0, done: 0, is_last: false, full: false });
+    Mutex::new(State { pid: 0, generation: 0, runs: false, asked: 0, done: 0, is_last: false, full: false });
 static CHANGED: Condvar = Condvar::new();
 /// Launches whose kernel has not come.
 static OUTSTANDING: AtomicU64 = AtomicU64::new(0);
@@ -61,22 +87,22 @@ static TID: AtomicU64 = AtomicU64::new(0);
 /// Starts the thread. False: there is none.
 pub(super) fn begin(recorder: &'static Recorder, attachment: &'static Attachment) -> bool {
     let Some(mut state) = lock_within(&STATE, PATIENCE) else { return false };
-    *state = State { pid: std::process::id(), runs: true, ..State::default() };
+    let generation = state.begin();
     let spawned = threads::spawn(c"rpd-cuda", move || {
-        let _ends = Ends;
-        run(recorder, attachment);
+        let _ends = Ends(generation);
+        run(recorder, attachment, generation);
     });
     state.runs = spawned.is_ok();
     state.runs
 }
 
-/// The thread ends, maybe by a panic.
-struct Ends;
+/// The thread of that generation ends, maybe by a panic.
+struct Ends(u64);
 
 impl Drop for Ends {
     fn drop(&mut self) {
         if let Some(mut state) = lock_within(&STATE, PATIENCE) {
-            (state.runs, state.done) = (false, state.asked);
+            state.end(self.0);
         }
         CHANGED.notify_all();
     }
@@ -143,8 +169,12 @@ struct Task {
     is_last: bool,
 }
 
-fn wait(until: Instant) -> Option<Task> {
+/// Nothing: another thread has begun.
+fn wait(generation: u64, until: Instant) -> Option<Task> {
     let mut state = lock_within(&STATE, PATIENCE)?;
+    if state.generation != generation {
+        return None;
+    }
     while state.asked == state.done && !state.full && Instant::now() < until {
         let left = until.saturating_duration_since(Instant::now());
         state = CHANGED.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -153,7 +183,7 @@ fn wait(until: Instant) -> Option<Task> {
     Some(Task { asked: state.asked, is_last: state.is_last })
 }
 
-fn run(recorder: &'static Recorder, attachment: &'static Attachment) {
+fn run(recorder: &'static Recorder, attachment: &'static Attachment, generation: u64) {
     TID.store(rpd_transport::thread::tid().into(), Ordering::Relaxed);
     let mut decoder = Decoder::new(recorder, attachment.functions);
     let mut flushed = Instant::now();
@@ -161,8 +191,8 @@ fn run(recorder: &'static Recorder, attachment: &'static Attachment) {
     let mut done = 0;
     let mut cpu = clock::read(Clock::ThreadCpu);
     loop {
-        let Some(task) = wait(flushed + PERIOD) else { return };
-        read(attachment, &mut decoder);
+        let Some(task) = wait(generation, flushed + PERIOD) else { return };
+        read(recorder, attachment, &mut decoder);
         let is_due = flushed.elapsed() >= PERIOD || task.asked != done;
         if is_due {
             let is_off = !recorder.switch.is_on();
@@ -178,7 +208,7 @@ fn run(recorder: &'static Recorder, attachment: &'static Attachment) {
             recorder.counters.cpu_ns.fetch_add(spent - cpu, Ordering::Relaxed);
             cpu = spent;
             if let Some(mut state) = lock_within(&STATE, PATIENCE) {
-                state.done = done;
+                state.has_done(generation, done);
             }
             CHANGED.notify_all();
             // The C library ends the process with its last thread.
@@ -194,21 +224,36 @@ fn flush(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Dec
     // A process that ends has said so, and its GPUs may be gone.
     let flag = if is_last { abi::FLUSH_FORCED } else { 0 };
     // SAFETY: on this process's own thread, which no fork has copied.
-    unsafe { (attachment.cupti.flush_all)(flag) };
+    let answer = unsafe { (attachment.cupti.flush_all)(flag) };
+    if answer != status::SUCCESS {
+        static SAID: Once = Once::new();
+        say(&SAID, "give its records back: cuptiActivityFlushAll", attachment, answer);
+    }
     let mut dropped = 0;
     // SAFETY: the buffers of the whole process, and a place for the number, which begins anew.
     let answer = unsafe { (attachment.cupti.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) };
     if answer == status::SUCCESS && dropped > 0 {
         recorder.counters.lose(Cause::CuptiFull, dropped as u64);
+        decoder.has_lost();
     }
-    read(attachment, decoder);
+    read(recorder, attachment, decoder);
     decoder.end(is_last);
     OUTSTANDING.store(decoder.outstanding, Ordering::Relaxed);
     recorder.in_use();
 }
 
+/// CUPTI could not do `what` was asked of it.
+fn say(once: &'static Once, what: &str, attachment: &Attachment, answer: abi::CuptiStatus) {
+    once.call_once(|| {
+        let meaning = attachment.cupti.meaning(answer);
+        log::problem(&format!(
+            "CUPTI could not {what} answers {meaning}; kernels and copies are missing from the trace. RPDT_CUPTI names another CUPTI"
+        ));
+    });
+}
+
 /// Reads the buffers that CUPTI has given back.
-fn read(attachment: &Attachment, decoder: &mut Decoder) {
+fn read(recorder: &'static Recorder, attachment: &Attachment, decoder: &mut Decoder) {
     loop {
         let filled = attachment.buffers.filled();
         if filled.is_empty() {
@@ -217,23 +262,52 @@ fn read(attachment: &Attachment, decoder: &mut Decoder) {
         device::learn(attachment.driver);
         decoder.begin();
         for filled in filled {
-            each_record(attachment, &filled, decoder);
+            let answer = each_record(attachment, &filled, decoder);
+            if answer != status::MAX_LIMIT_REACHED {
+                static SAID: Once = Once::new();
+                say(&SAID, "read its own records: cuptiActivityGetNextRecord", attachment, answer);
+                recorder.counters.lose(Cause::CuptiUnreadable, 1);
+                decoder.has_lost();
+            }
             attachment.buffers.done(filled);
             READ.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-fn each_record(attachment: &Attachment, filled: &Filled, decoder: &mut Decoder) {
+/// Every record in the buffer goes to the decoder. What CUPTI says behind the last one.
+fn each_record(attachment: &Attachment, filled: &Filled, decoder: &mut Decoder) -> abi::CuptiStatus {
     let mut next = std::ptr::null_mut();
     // SAFETY: a buffer that CUPTI has filled so far; it steps from record to record, beginning with null.
     unsafe {
-        while (attachment.cupti.next_record)(filled.buffer.start(), filled.valid, &raw mut next)
-            == status::SUCCESS
-        {
+        loop {
+            let answer = (attachment.cupti.next_record)(filled.buffer.start(), filled.valid, &raw mut next);
+            if answer != status::SUCCESS {
+                return answer;
+            }
             if let Some(activity) = record::activity(next) {
                 decoder.add(activity);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_leaves_the_state_of_the_next_alone() {
+        let mut state = State::default();
+        let first = state.begin();
+        let second = state.begin();
+        state.asked = 3;
+        state.has_done(first, 7);
+        state.end(first);
+        assert!(state.runs && state.done == 0);
+        state.has_done(second, 2);
+        assert!(state.runs && state.done == 2);
+        state.end(second);
+        assert!(!state.runs && state.done == 3, "who waits need not");
     }
 }

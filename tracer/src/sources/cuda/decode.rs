@@ -15,15 +15,17 @@ use rpd_transport::thread::{self, Patience};
 use rustc_hash::FxHashMap;
 
 use super::detail::{Behind, Details};
-use super::functions::{self, Functions};
+use super::functions::{self, Capture, Functions};
 use super::kernel::Kernels;
 use super::record::{Activity, ApiCall, KernelRun, Operation, What};
-use super::{callback, device, facts};
+use super::{callback, device, facts, queue};
 
 /// For how many flushes an operation waits for its call: calls return soon after what they have submitted begins.
 const PATIENCE: u32 = 10;
 /// For how many flushes a call waits for what it allocated or waited for.
 const DETAIL_PATIENCE: u32 = 1;
+/// For how many flushes calls come whose operations were lost.
+const LOSS_PATIENCE: u32 = 2;
 /// Launches remembered at most. One is forgotten when its kernel has come; of very many, the older half is.
 const MOST_LAUNCHES: usize = 1 << 22;
 /// Other calls remembered at most, the latest. Nothing says how many operations one has.
@@ -39,7 +41,9 @@ impl Ended {
     const LAUNCHES_GRAPH: u64 = 2;
     /// An operation of it has come.
     const HAS_OPERATION: u64 = 4;
-    const FLAGS: u32 = 3;
+    /// Its operation may have been lost.
+    const MAY_HAVE_NONE: u64 = 8;
+    const FLAGS: u32 = 4;
 
     fn new(id: u64, flags: u64) -> Ended {
         Ended(id << Ended::FLAGS | flags)
@@ -53,10 +57,26 @@ impl Ended {
         self.0 & flag != 0
     }
 
-    /// It launches a kernel that has not come.
+    /// It launches a kernel that has not come, and should.
     fn is_outstanding(self) -> bool {
-        self.0 & (Ended::LAUNCHES_KERNEL | Ended::HAS_OPERATION) == Ended::LAUNCHES_KERNEL
+        let flags = Ended::LAUNCHES_KERNEL | Ended::HAS_OPERATION | Ended::MAY_HAVE_NONE;
+        self.0 & flags == Ended::LAUNCHES_KERNEL
     }
+}
+
+/// An operation's call.
+#[derive(Clone, Copy)]
+struct CausingCall {
+    id: u64,
+    /// What the call was asked for is known by this operation alone.
+    is_described: bool,
+    /// It launches one kernel, which this is.
+    is_launch: bool,
+}
+
+impl CausingCall {
+    /// None that is known.
+    const NONE: CausingCall = CausingCall { id: correlation::NONE, is_described: false, is_launch: false };
 }
 
 /// See the module.
@@ -74,10 +94,14 @@ pub(super) struct Decoder {
     waiting: Vec<(u32, Operation)>,
     /// What is known of calls beside their records.
     details: Details,
-    /// Calls of which a record of that should come, and for how many flushes.
-    incomplete: Vec<(u32, ApiCall)>,
+    /// Calls of which a record of that should come, whether they were captured, and for how many flushes.
+    incomplete: Vec<(u32, ApiCall, bool)>,
     /// Launches of one kernel that has not come.
     pub(super) outstanding: u64,
+    /// For how many flushes calls come of which something may be lost.
+    losing: u32,
+    /// Threads that capture what they launch, and how many captures each has begun.
+    captures: FxHashMap<u32, u32>,
     switched: Vec<SwitchChange>,
     tid: u32,
 }
@@ -96,6 +120,8 @@ impl Decoder {
             details: Details::default(),
             incomplete: Vec::new(),
             outstanding: 0,
+            losing: 0,
+            captures: FxHashMap::default(),
             switched: recorder.switch.history(),
             tid: thread::tid(),
         }
@@ -113,7 +139,10 @@ impl Decoder {
     /// `activity` is as CUPTI has filled it in.
     pub(super) unsafe fn add(&mut self, activity: Activity) {
         match activity {
-            Activity::Call(call) => self.call(&call, 0),
+            Activity::Call(call) => {
+                let is_captured = self.is_captured(&call);
+                self.call(&call, is_captured, 0);
+            }
             Activity::Detail(call, detail) => self.details.add(call, Behind::detail(&detail)),
             Activity::Fact(fact) => facts::add(&fact),
             Activity::Operation(operation) => {
@@ -127,8 +156,12 @@ impl Decoder {
 
     /// All records that were ready have come, and the writer hears of it. `is_last`: no others will.
     pub(super) fn end(&mut self, is_last: bool) {
-        for (flushes, call) in std::mem::take(&mut self.incomplete) {
-            self.call(&call, if is_last { DETAIL_PATIENCE } else { flushes + 1 });
+        for (flushes, call, is_captured) in std::mem::take(&mut self.incomplete) {
+            self.call(&call, is_captured, if is_last { DETAIL_PATIENCE } else { flushes + 1 });
+        }
+        if self.losing > 0 {
+            self.losing -= 1;
+            self.forget_outstanding();
         }
         self.details.flushed();
         for (flushes, operation) in std::mem::take(&mut self.waiting) {
@@ -137,7 +170,7 @@ impl Decoder {
             unsafe {
                 if !self.operation(&operation) {
                     if gives_up {
-                        self.emit(&operation, correlation::NONE, false);
+                        self.emit(&operation, CausingCall::NONE);
                     } else {
                         self.waiting.push((flushes + 1, operation));
                     }
@@ -149,21 +182,53 @@ impl Decoder {
         }
     }
 
+    /// Records were lost: nobody knows whether those of kernels that have not come are among them, and who captures.
+    pub(super) fn has_lost(&mut self) {
+        self.losing = LOSS_PATIENCE;
+        self.captures.clear();
+    }
+
+    /// Kernels that have not come may never do so.
+    fn forget_outstanding(&mut self) {
+        for call in self.calls.values_mut().filter(|call| call.is_outstanding()) {
+            call.0 |= Ended::MAY_HAVE_NONE;
+        }
+        self.outstanding = 0;
+    }
+
+    /// Whether what the call's thread launches is captured, after this call. A thread's calls come in their order.
+    fn is_captured(&mut self, call: &ApiCall) -> bool {
+        let function = self.functions.get(call.is_driver, call.cbid);
+        match function.and_then(|function| function.capture) {
+            Some(Capture::Begins) if call.returned == 0 => *self.captures.entry(call.tid).or_default() += 1,
+            Some(Capture::Ends) => match self.captures.get_mut(&call.tid) {
+                Some(begun @ 2..) => *begun -= 1,
+                Some(_) => {
+                    self.captures.remove(&call.tid);
+                }
+                // It ends that of another thread, nobody knows whose.
+                None => self.captures.clear(),
+            },
+            _ => {}
+        }
+        self.captures.contains_key(&call.tid)
+    }
+
     /// A call, whose detail has not come for so many flushes.
-    fn call(&mut self, call: &ApiCall, flushes: u32) {
+    fn call(&mut self, call: &ApiCall, is_captured: bool, flushes: u32) {
         let Some(function) = self.functions.get(call.is_driver, call.cbid) else { return };
         if !function.is_recorded || call.tid == self.tid {
             return;
         }
         let behind = self.details.take(call.correlation);
         if behind.is_none() && function.has_detail && call.returned == 0 && flushes < DETAIL_PATIENCE {
-            self.incomplete.push((flushes, *call));
+            self.incomplete.push((flushes, *call, is_captured));
             return;
         }
         let behind = behind.as_ref().map_or(&[][..], Behind::bytes);
         let is_recorded = was_on(&self.switched, call.start);
         let id = if is_recorded { correlation::next() } else { correlation::NONE };
-        let launches = function.launches_kernel && call.returned == 0;
+        let launches = function.launches_kernel && call.returned == 0 && !is_captured;
         let graph = if function.launches_graph { Ended::LAUNCHES_GRAPH } else { 0 };
         let ended = Ended::new(id, if launches { Ended::LAUNCHES_KERNEL } else { graph });
         self.remember(call.correlation, ended);
@@ -179,7 +244,7 @@ impl Decoder {
             source: functions::SOURCE,
             reserved: 0,
             kernel: NO_KERNEL,
-            submitted: 0,
+            submitted: launches.into(),
             dst_gpu: NO_GPU,
             src_gpu: NO_GPU,
             pinned: 0,
@@ -229,39 +294,51 @@ impl Decoder {
             self.outstanding -= u64::from(known.is_outstanding());
             self.calls.remove(&operation.correlation);
         }
-        let id = known.id();
-        if id != correlation::NONE {
+        let is_launch = is_single && known.has(Ended::LAUNCHES_KERNEL);
+        let cause = CausingCall { id: known.id(), is_described: is_single, is_launch };
+        if cause.id != correlation::NONE {
             // SAFETY: the caller's promise.
-            unsafe { self.emit(operation, id, is_single) };
+            unsafe { self.emit(operation, cause) };
         }
         true
     }
 
-    /// `describes_call`: what the call was asked for is known by this alone.
-    ///
     /// # Safety
     /// As CUPTI has filled it in.
-    unsafe fn emit(&mut self, operation: &Operation, call: u64, describes_call: bool) {
-        if call == correlation::NONE && !was_on(&self.switched, operation.start) {
+    unsafe fn emit(&mut self, operation: &Operation, cause: CausingCall) {
+        if cause.id == correlation::NONE && !was_on(&self.switched, operation.start) {
             return;
         }
         if operation.start == 0 || operation.end < operation.start {
-            return self.recorder.counters.lose(Cause::NoTimes, 1);
+            self.recorder.counters.lose(Cause::NoTimes, 1);
+            return self.lose_launch(cause);
         }
         let gpu = device::index(operation.device);
         match &operation.what {
             What::Kernel(run) => {
                 // SAFETY: the caller's promise.
                 let kernel = unsafe { self.kernels.of(run, gpu) };
-                self.dispatch(operation, call, describes_call, kernel, gpu, run);
+                self.dispatch(operation, cause, kernel, gpu, run);
             }
             What::Graph(graph) => {
                 let kernel = self.kernels.graph(*graph, gpu);
-                self.dispatch(operation, call, false, kernel, gpu, &KernelRun::NONE);
+                self.dispatch(
+                    operation,
+                    CausingCall { is_described: false, ..cause },
+                    kernel,
+                    gpu,
+                    &KernelRun::NONE,
+                );
             }
             What::Fill => {
                 let kernel = self.kernels.fill(gpu);
-                self.dispatch(operation, call, false, kernel, gpu, &KernelRun::NONE);
+                self.dispatch(
+                    operation,
+                    CausingCall { is_described: false, ..cause },
+                    kernel,
+                    gpu,
+                    &KernelRun::NONE,
+                );
             }
             What::Copy { source, destination, bytes, is_pinned } => {
                 let side = |ordinal: &Option<u32>| ordinal.map_or(NO_GPU, device::index);
@@ -277,15 +354,15 @@ impl Decoder {
                     height: 0,
                     sequence: operation.correlation.into(),
                     completion: 0,
-                    correlation: call,
+                    correlation: cause.id,
                     gpu,
                     dst_gpu: side(destination),
                     src_gpu: side(source),
                     tid: self.recorder.pid,
-                    queue: operation.stream,
+                    queue: queue::number(gpu, operation.context, operation.stream),
                     function: functions::OPERATION,
                     source: functions::SOURCE,
-                    describes_call: if describes_call { 1 + u8::from(*is_pinned) } else { 0 },
+                    describes_call: if cause.is_described { 1 + u8::from(*is_pinned) } else { 0 },
                 };
                 self.push(Kind::Copy, bytemuck::bytes_of(&copy));
             }
@@ -295,8 +372,7 @@ impl Decoder {
     fn dispatch(
         &self,
         operation: &Operation,
-        call: u64,
-        describes_call: bool,
+        cause: CausingCall,
         kernel: records::KernelId,
         gpu: u32,
         run: &KernelRun,
@@ -311,11 +387,11 @@ impl Decoder {
             kernarg: 0,
             completion: 0,
             sequence: run.grid_id,
-            correlation: call,
+            correlation: cause.id,
             stream: operation.stream.into(),
             kernel,
             gpu,
-            queue: operation.stream,
+            queue: queue::number(gpu, operation.context, operation.stream),
             tid: self.recorder.pid,
             dst_gpu: gpu,
             src_gpu: gpu,
@@ -325,11 +401,24 @@ impl Decoder {
             // CUDA has 1,024 threads in a block at most.
             workgroup: run.block.map(|threads| threads as u16),
             header: records::NO_PACKET,
-            launch: describes_call.into(),
+            launch: match (cause.is_described, cause.is_launch) {
+                (true, true) => 1,
+                (true, false) => 3,
+                (false, _) => 0,
+            },
             source: functions::SOURCE,
             function: functions::OPERATION,
         };
-        self.push(Kind::Dispatch, bytemuck::bytes_of(&dispatch));
+        if !self.push(Kind::Dispatch, bytemuck::bytes_of(&dispatch)) {
+            self.lose_launch(cause);
+        }
+    }
+
+    /// The operation of that call is lost, and counted.
+    fn lose_launch(&self, cause: CausingCall) {
+        if cause.is_launch {
+            self.recorder.lost_launches.add(cause.id);
+        }
     }
 
     /// False: the record is lost, and counted.

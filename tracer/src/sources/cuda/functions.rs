@@ -31,10 +31,19 @@ pub(super) struct Function {
     pub(super) launches_kernel: bool,
     /// It launches a graph.
     pub(super) launches_graph: bool,
+    /// What its calls have to do with the capture of launches.
+    pub(super) capture: Option<Capture>,
     /// More is to come of it than CUPTI's record of the call: its arguments, or what it allocates, frees or waits for.
     pub(super) has_detail: bool,
     /// What is kept of its arguments, where they are asked for.
     pub(super) arguments: Option<&'static [Argument]>,
+}
+
+/// See [`Function::capture`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Capture {
+    Begins,
+    Ends,
 }
 
 /// Functions of the driver and of the runtime, each at the place of its number.
@@ -77,9 +86,11 @@ impl Functions {
         self.0.iter().flatten().any(|function| function.is_recorded)
     }
 
-    /// Numbers of the recorded functions of the driver, and of the runtime.
-    pub(super) fn recorded(&self) -> [Vec<u32>; 2] {
-        self.numbers(|function| function.is_recorded)
+    /// Numbers of the functions of the driver, and of the runtime, of whose calls CUPTI is to tell: those that are recorded, and if any is those
+    /// by which it is known what was captured.
+    pub(super) fn told(&self) -> [Vec<u32>; 2] {
+        let has_any = self.has_any();
+        self.numbers(|function| function.is_recorded || has_any && function.capture.is_some())
     }
 
     /// Of these, the ones whose arguments are.
@@ -105,6 +116,11 @@ impl Function {
             is_recorded: name != "INVALID" && filter.contains(name),
             launches_kernel: launches && !plain.contains("MultiDevice"),
             launches_graph: plain.starts_with("GraphLaunch"),
+            capture: match plain {
+                _ if plain.starts_with("StreamBeginCapture") => Some(Capture::Begins),
+                _ if plain.starts_with("StreamEndCapture") => Some(Capture::Ends),
+                _ => None,
+            },
             has_detail: DETAILED.iter().any(|start| plain.starts_with(start))
                 || plain.contains("Synchronize"),
             arguments: arguments::of(name),
@@ -161,6 +177,18 @@ mod tests {
     }
 
     #[test]
+    fn captures_are_known_wherever_anything_is_recorded() {
+        let told = |list: &str| {
+            let (filter, _) = Filter::read(list);
+            let named = |name| Function::new(name, &filter);
+            let driver = ["INVALID", "cuLaunchKernel", "cuStreamBeginCapture_v2", "cuStreamEndCapture"];
+            Functions([driver.map(named).to_vec(), vec![]]).told()
+        };
+        assert_eq!(told("none,+cuLaunchKernel"), [vec![1, 2, 3], vec![]]);
+        assert_eq!(told("none"), [vec![], vec![]]);
+    }
+
+    #[test]
     fn numbers_of_both_kinds_differ() {
         let named = |name| Function::new(name, &Filter::default());
         let functions =
@@ -168,7 +196,7 @@ mod tests {
         let name = |index| functions.by_index(index).map(|function| function.name);
         assert_eq!([name(index(true, 1)), name(index(false, 1))], [Some("cuInit"), Some("cudaFree")]);
         assert_eq!([name(OPERATION), name(index(false, 2))], [None, None]);
-        assert_eq!(functions.recorded(), [vec![], vec![1]]);
+        assert_eq!(functions.told(), [vec![], vec![1]]);
         assert!(functions.has_any());
     }
 }

@@ -1,26 +1,35 @@
 //! Kernels, by what their records say of them.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
+use rpd_preload::lock::lock;
 use rpd_transport::records::KernelId;
 use rustc_hash::FxHashMap;
 
 use super::modules;
 use super::record::KernelRun;
+use crate::gpu::code_objects::CodeNumber;
 use crate::gpu::kernels;
 
-/// What a kernel is known by. Two of one name may be of different modules.
+/// What a kernel is known by beside its name. Two of one name may be of different modules.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    name: usize,
+struct Shape {
     gpu: u32,
     registers: u16,
     static_shared: u32,
     local: u32,
 }
 
+/// All kernels of the process, by their names and what they came in.
+static ALL: LazyLock<Mutex<HashMap<(String, Option<CodeNumber>, Shape), KernelId>>> =
+    LazyLock::new(Mutex::default);
+
 /// The kernels seen so far.
 #[derive(Default)]
 pub(super) struct Kernels {
-    known: FxHashMap<Key, KernelId>,
+    /// By addresses of their names, which mean the same as long as CUPTI is attached.
+    known: FxHashMap<(usize, Shape), KernelId>,
     fills: FxHashMap<u32, KernelId>,
     /// By graph and GPU.
     graphs: FxHashMap<(u32, u32), KernelId>,
@@ -32,22 +41,20 @@ impl Kernels {
     /// # Safety
     /// As CUPTI has filled `run` in.
     pub(super) unsafe fn of(&mut self, run: &KernelRun, gpu: u32) -> KernelId {
-        let key = Key {
-            name: run.name.addr(),
-            gpu,
-            registers: run.registers,
-            static_shared: run.static_shared,
-            local: run.local,
-        };
-        *self.known.entry(key).or_insert_with(|| {
+        let shape =
+            Shape { gpu, registers: run.registers, static_shared: run.static_shared, local: run.local };
+        *self.known.entry((run.name.addr(), shape)).or_insert_with(|| {
             // SAFETY: the caller's promise.
             let name = unsafe { run.name() }.to_string_lossy();
-            let mut facts = rpd_codeobject::Kernel::default();
-            facts.vgpr_count = run.registers.into();
-            facts.group_segment_fixed_size = run.static_shared;
-            facts.private_segment_fixed_size = run.local;
-            facts.wavefront_size = 32;
-            kernels::known_as(&name, gpu, facts, modules::of(&name))
+            let code = modules::of(&name);
+            *lock(&ALL).entry((name.to_string(), code, shape)).or_insert_with(|| {
+                let mut facts = rpd_codeobject::Kernel::default();
+                facts.vgpr_count = run.registers.into();
+                facts.group_segment_fixed_size = run.static_shared;
+                facts.private_segment_fixed_size = run.local;
+                facts.wavefront_size = 32;
+                kernels::known_as(&name, gpu, facts, code)
+            })
         })
     }
 

@@ -17,6 +17,7 @@ mod kernel {
     pub(super) const START: Field<u64> = at(16);
     pub(super) const END: Field<u64> = at(24);
     pub(super) const DEVICE: Field<u32> = at(40);
+    pub(super) const CONTEXT: Field<u32> = at(44);
     pub(super) const STREAM: Field<u32> = at(48);
     pub(super) const GRID: Field<[u32; 3]> = at(52);
     pub(super) const BLOCK: Field<[u32; 3]> = at(64);
@@ -39,6 +40,7 @@ mod memcpy {
     pub(super) const START: Field<u64> = at(16);
     pub(super) const END: Field<u64> = at(24);
     pub(super) const DEVICE: Field<u32> = at(32);
+    pub(super) const CONTEXT: Field<u32> = at(36);
     pub(super) const STREAM: Field<u32> = at(40);
     pub(super) const CORRELATION: Field<u32> = at(44);
     pub(super) const GRAPH: Field<u32> = at(72);
@@ -61,6 +63,7 @@ mod memset {
     pub(super) const START: Field<u64> = at(16);
     pub(super) const END: Field<u64> = at(24);
     pub(super) const DEVICE: Field<u32> = at(32);
+    pub(super) const CONTEXT: Field<u32> = at(36);
     pub(super) const STREAM: Field<u32> = at(40);
     pub(super) const CORRELATION: Field<u32> = at(44);
     pub(super) const GRAPH: Field<u32> = at(72);
@@ -87,6 +90,7 @@ mod graph {
     pub(super) const END: Field<u64> = at(16);
     pub(super) const DEVICE: Field<u32> = at(24);
     pub(super) const GRAPH: Field<u32> = at(28);
+    pub(super) const CONTEXT: Field<u32> = at(32);
     pub(super) const STREAM: Field<u32> = at(36);
 }
 
@@ -193,6 +197,8 @@ pub(super) struct Operation {
     pub(super) end: u64,
     /// CUDA's number of the GPU in this process.
     pub(super) device: u32,
+    pub(super) context: u32,
+    /// Streams have numbers of their own in each context.
     pub(super) stream: u32,
     pub(super) correlation: u32,
     /// It is of a graph's node.
@@ -282,6 +288,7 @@ pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
                 start: read(record, &memset::START),
                 end: read(record, &memset::END),
                 device: read(record, &memset::DEVICE),
+                context: read(record, &memset::CONTEXT),
                 stream: read(record, &memset::STREAM),
                 correlation: read(record, &memset::CORRELATION),
                 is_of_graph: read(record, &memset::GRAPH) != 0,
@@ -300,6 +307,7 @@ pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
                 start: read(record, &graph::START),
                 end: read(record, &graph::END),
                 device: read(record, &graph::DEVICE),
+                context: read(record, &graph::CONTEXT),
                 stream: read(record, &graph::STREAM),
                 correlation: read(record, &graph::CORRELATION),
                 is_of_graph: true,
@@ -351,6 +359,7 @@ unsafe fn of_kernel(record: *const u8) -> Operation {
             start: read(record, &kernel::START),
             end: read(record, &kernel::END),
             device: read(record, &kernel::DEVICE),
+            context: read(record, &kernel::CONTEXT),
             stream: read(record, &kernel::STREAM),
             correlation: read(record, &kernel::CORRELATION),
             is_of_graph: read(record, &kernel::GRAPH) != 0,
@@ -383,6 +392,7 @@ unsafe fn of_copy(
             start: read(record, &memcpy::START),
             end: read(record, &memcpy::END),
             device: read(record, &memcpy::DEVICE),
+            context: read(record, &memcpy::CONTEXT),
             stream: read(record, &memcpy::STREAM),
             correlation,
             is_of_graph: graph != 0,
@@ -464,12 +474,15 @@ mod tests {
         put(&mut record, 6, &40u16.to_le_bytes());
         put(&mut record, 16, &1000u64.to_le_bytes());
         put(&mut record, 24, &2000u64.to_le_bytes());
+        put(&mut record, 44, &2u32.to_le_bytes());
+        put(&mut record, 48, &13u32.to_le_bytes());
         put(&mut record, 52, &7u32.to_le_bytes());
         put(&mut record, 92, &99u32.to_le_bytes());
         put(&mut record, 156, &1u32.to_le_bytes());
         // SAFETY: a kernel's record.
         let Some(Activity::Operation(operation)) = (unsafe { activity(record.as_ptr()) }) else { panic!() };
         assert_eq!((operation.start, operation.end, operation.correlation), (1000, 2000, 99));
+        assert_eq!((operation.context, operation.stream), (2, 13));
         assert!(operation.is_of_graph);
         let What::Kernel(run) = operation.what else { panic!("{operation:?}") };
         assert_eq!((run.registers, run.grid[0]), (40, 7));

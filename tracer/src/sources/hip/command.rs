@@ -206,7 +206,7 @@ pub(super) fn record(recorder: &'static Recorder, command: &Completed, created: 
     if created.launch {
         recorder.counters.completed.fetch_add(1, Ordering::Relaxed);
     }
-    if !push(recorder, Kind::Dispatch, bytemuck::bytes_of(&dispatch)) && dispatch.launch != 0 {
+    if !push(recorder, Kind::Dispatch, bytemuck::bytes_of(&dispatch)) && dispatch.ends_launch() {
         recorder.lost_launches.add(dispatch.correlation);
     }
 }

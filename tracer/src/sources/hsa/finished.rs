@@ -40,7 +40,7 @@ pub(super) fn dispatch(hsa: &Hsa, gpu: &Gpu, mut record: records::Dispatch, outc
 /// The record of a dispatch that is over. False: it is lost, and counted.
 pub(super) fn push_dispatch(hsa: &Hsa, record: &records::Dispatch) -> bool {
     let pushed = push(hsa, Kind::Dispatch, bytemuck::bytes_of(record));
-    if !pushed && record.launch != 0 {
+    if !pushed && record.ends_launch() {
         hsa.recorder.lost_launches.add(record.correlation);
     }
     pushed
