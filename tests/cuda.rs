@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::harness::{Dir, Loading, Ran, Run, Trace, program, recorder, rpd, tool};
+use crate::harness::{Dir, Loading, Ran, Run, Trace, command, program, recorder, rpd, tool};
 
 /// Versions whose records have sizes of their own, as cuptiGetVersion numbers them.
 const VERSIONS: [u32; 7] = [18, 23, 26, 130_001, 130_101, 130_301, 130_401];
@@ -149,6 +149,7 @@ fn columns_say_what_cupti_says() {
     assert_eq!(gpu.map(Option::unwrap), expected);
     let info = tool(rpd().to_str().unwrap(), &["info", dir.path("trace.rpd").to_str().unwrap()]);
     assert!(info.contains("NVIDIA stand-in") && info.contains("sm_90"), "{info}");
+    assert!(info.contains("CUDA 13.0, CUPTI 13.0 (130001), libcupti.so.13\n"), "{info}");
 }
 
 /// The arguments of the calls of that function, each once.
@@ -176,7 +177,7 @@ fn calls_say_what_they_allocate_and_what_they_wait_for() {
         assert_eq!(arguments(&trace, "cuLaunchKernel"), [""]);
         let facts = trace.metadata("session::0::cuda::%");
         let fact = |name: &str| facts.get(&format!("session::0::cuda::{name}")).map(String::as_str);
-        assert_eq!(fact("stream::13"), Some("context 1, priority 0, non-blocking"), "{version} {facts:?}");
+        assert_eq!(fact("stream::1::13"), Some("priority 0, non-blocking"), "{version} {facts:?}");
         assert_eq!(fact("context::1"), Some("gpu 1"));
         assert!(fact("overhead::buffer_flush").is_some_and(|text| text.ends_with(" ns")), "{facts:?}");
         let memory = memory(&dir);
@@ -355,6 +356,13 @@ fn forked_children_never_call_cupti() {
     assert!(!ran.stdout.contains("child ended by"), "{ran}");
     assert_eq!(operations(&trace), map(&[("KernelExecution", 1000)]));
     assert_eq!(trace.session_count(), 1, "a child that records nothing has no session");
+    // What a child records brings its writer, which looks for CUDA. CUPTI aborts there.
+    let dir = Dir::new();
+    let ran = work(&dir, "launch=100 fork-marks=4 launch=100").recorded(Loading::Preload).run();
+    let trace = dir.succeeded(&ran);
+    assert!(!ran.stdout.contains("child ended by"), "{ran}");
+    assert_eq!(operations(&trace), map(&[("KernelExecution", 200)]));
+    assert_eq!(trace.session_count(), 1 + 4);
 }
 
 #[test]
@@ -445,6 +453,140 @@ fn what_cannot_be_recorded_is_one_line() {
     assert!(why.ends_with("is older than CUPTI 12.0; markers are"), "{why}");
 }
 
+/// How often CUPTI was subscribed to.
+fn subscriptions(dir: &Dir) -> usize {
+    std::fs::read_to_string(dir.path("cupti.log")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn what_was_refused_is_tried_again_by_the_next_start_alone() {
+    // Of one that is taken CUPTI is asked a second time, who has it.
+    for (fault, each) in [("refuses-kind", 1), ("refuses", 1), ("taken", 2)] {
+        let dir = Dir::new();
+        let run = work(&dir, "marks=12 start marks=12").env("SIMCUPTI_FAULT", fault);
+        let ran = run.env("SIMCUPTI_LOG", dir.path("cupti.log")).recorded(Loading::Preload).run();
+        assert_eq!(ran.expect(0).stderr.lines().count(), 1, "{ran}");
+        assert_eq!(subscriptions(&dir), 2 * each, "{fault}");
+        let info = tool(rpd().to_str().unwrap(), &["info", dir.path("trace.rpd").to_str().unwrap()]);
+        assert!(info.contains("CUDA was not recorded: "), "{info}");
+    }
+    let dir = Dir::new();
+    let folder = without_cupti(&dir);
+    let run = work(&dir, "marks=12").env("LD_LIBRARY_PATH", folder).env("LD_DEBUG", "libs");
+    run.env("LD_DEBUG_OUTPUT", dir.path("ld")).recorded(Loading::Preload).run().expect(0);
+    let said = dir.names().into_iter().filter(|name| name.starts_with("ld."));
+    let said: String = said.map(|name| std::fs::read_to_string(dir.path(&name)).unwrap()).collect();
+    assert_eq!(said.matches("find library=libcupti.so.13").count(), 1);
+}
+
+#[test]
+fn pauses_leave_no_memory_and_no_kernels_behind() {
+    let dir = Dir::new();
+    let cycles = "stop sleep=1500 start launch=10 rss ".repeat(8);
+    let run = work(&dir, &format!("launch=10 {}", cycles.trim()));
+    let ran = run.env("SIMCUPTI_LOG", dir.path("cupti.log")).recorded(Loading::Preload).run();
+    let trace = dir.succeeded(&ran);
+    assert_eq!(operations(&trace), map(&[("KernelExecution", 90)]));
+    assert!(subscriptions(&dir) >= 6, "it was given back in the pauses");
+    assert_eq!(trace.number("select count(*) from rocpd_kernelcodeobject"), 1);
+    let memory: Vec<i64> = done(&ran).into_iter().filter(|done| done.0 == "rss").map(|done| done.1).collect();
+    // In KiB, where the buffers of one attachment are 5 MiB.
+    assert!(memory[7] < memory[1] + 8 * 1024, "{memory:?}");
+}
+
+#[test]
+fn launches_without_their_operation_are_counted_and_said() {
+    let dir = Dir::new();
+    let run = work(&dir, "async=50 drain=1 _exit").env("SIMCUDA_KERNEL_US", "100000");
+    let ran = run.recorded(Loading::RpdRecord).run();
+    let open = done(ran.expect(5)).into_iter().find(|done| done.0 == "drain").unwrap().1;
+    assert!((1..=50).contains(&open), "{ran}");
+    let trace = dir.trace("trace.rpd");
+    let without = trace.number(
+        "select cast(value as integer) from rocpd_metadata where tag = 'session::0::launches_without_op'",
+    );
+    assert_eq!(without + trace.number("select count(*) from rocpd_op"), 50);
+    assert!(ran.stderr.contains(&format!("{without} launches without an operation")), "{ran}");
+    let check = command(rpd()).arg("check").arg(dir.path("trace.rpd")).output().unwrap();
+    let check = String::from_utf8_lossy(&check.stdout);
+    assert!(!check.contains("0 errors, 0 warnings, 0 notes"), "{check}");
+}
+
+#[test]
+fn what_was_captured_or_may_be_lost_is_not_waited_for() {
+    for (what, variable, value) in [
+        ("capture=7", "RPDT_CUDA_APIS", ""),
+        ("capture=7", "RPDT_CUDA_APIS", "none,+cuLaunchKernel"),
+        ("capture=7", "RPDT_CUDA_APIS", "args"),
+        ("launch=100", "SIMCUPTI_FAULT", "full"),
+    ] {
+        let dir = Dir::new();
+        let run = work(&dir, &format!("{what} stop drain=5000")).env(variable, value);
+        let ran = run.recorded(Loading::Preload).run();
+        let drained = done(ran.expect(0)).into_iter().find(|done| done.0 == "drain").unwrap();
+        assert!(drained.3 - drained.2 < 1_500_000_000, "{value} {ran}");
+        assert_eq!(drained.1 > 0, value == "full", "{value} {ran}");
+    }
+}
+
+#[test]
+fn what_cupti_cannot_do_is_said_and_counted() {
+    let dir = Dir::new();
+    let ran = work(&dir, "launch=100 sleep=500 launch=100").env("SIMCUPTI_FAULT", "bad-record");
+    let ran = ran.recorded(Loading::Preload).run();
+    let said = "cuptiActivityGetNextRecord answers CUPTI_ERROR_UNKNOWN (999)";
+    assert_eq!(ran.expect(0).stderr.matches(said).count(), 1, "{ran}");
+    let lost = dir.trace("trace.rpd").lost();
+    assert!(lost.keys().any(|cause| cause.ends_with("cupti_unreadable")), "{lost:?}");
+    let dir = Dir::new();
+    let ran = work(&dir, "launch=100 sleep=500").env("SIMCUPTI_FAULT", "flush-fails");
+    let ran = ran.recorded(Loading::Preload).run();
+    let said = "cuptiActivityFlushAll answers CUPTI_ERROR_UNKNOWN (999)";
+    assert_eq!(ran.expect(0).stderr.matches(said).count(), 1, "{ran}");
+}
+
+#[test]
+fn streams_of_each_context_are_queues_of_their_own() {
+    let dir = Dir::new();
+    let trace = dir.succeeded(&work(&dir, "context=5 context=3").recorded(Loading::Preload).run());
+    let queues = counts(&trace, "select '' || queueId, count(*) from rocpd_op group by 1");
+    assert_eq!(queues, map(&[("7", 5), ("13", 5), ("196615", 3), ("196621", 3)]));
+    let facts = trace.metadata("session::0::cuda::stream::%");
+    let streams: Vec<&str> =
+        facts.keys().map(|key| key.strip_prefix("session::0::cuda::stream::").unwrap()).collect();
+    assert_eq!(streams, ["2::13", "3::13"]);
+}
+
+/// A directory with libcuda alone, for LD_LIBRARY_PATH.
+fn without_cupti(dir: &Dir) -> PathBuf {
+    let folder = dir.path("alone");
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(program("libcuda.so.1"), folder.join("libcuda.so.1")).unwrap();
+    folder
+}
+
+#[test]
+fn cupti_is_found_among_pythons_packages() {
+    use std::os::unix::fs::symlink;
+    let packages = "lib/python3.11/site-packages/nvidia/cu13/lib";
+    for (prefix, python) in [("venv", "venv/bin/python3"), ("home/.local", "python3")] {
+        let dir = Dir::new();
+        let python = dir.path(python);
+        for folder in [&dir.path(prefix).join(packages), python.parent().unwrap()] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(dir.path(prefix).join("pyvenv.cfg"), "").unwrap();
+        let cupti = dir.path(prefix).join(packages).join("libcupti.so.13");
+        symlink(program("libcupti-130001.so"), &cupti).unwrap();
+        symlink(program("cuda_work"), &python).unwrap();
+        let run = Run::new(&dir, python).arg("launch=10").env("LD_LIBRARY_PATH", without_cupti(&dir));
+        let trace = dir.succeeded(&run.env("HOME", dir.path("home")).recorded(Loading::Preload).run());
+        let expected = format!("13.0 (130001), {}", cupti.display());
+        let version = trace.metadata("session::0::version::cupti").into_values().next();
+        assert_eq!(version, Some(expected));
+    }
+}
+
 #[test]
 fn a_program_without_a_gpu_or_without_cupti_runs_as_without_us() {
     let dir = Dir::new();
@@ -456,10 +598,10 @@ fn a_program_without_a_gpu_or_without_cupti_runs_as_without_us() {
     );
     assert!(!dir.path("trace.rpd").exists());
     let dir = Dir::new();
-    let folder = dir.path("alone");
-    std::fs::create_dir(&folder).unwrap();
-    std::os::unix::fs::symlink(program("libcuda.so.1"), folder.join("libcuda.so.1")).unwrap();
-    let ran = work(&dir, "launch=10").env("LD_LIBRARY_PATH", folder).recorded(Loading::RpdRecord).run();
+    let ran = work(&dir, "launch=10")
+        .env("LD_LIBRARY_PATH", without_cupti(&dir))
+        .recorded(Loading::RpdRecord)
+        .run();
     assert!(ran.expect(0).stderr.contains("no libcupti.so.13 or .12 was found"), "{ran}");
     assert!(ran.stderr.contains("could not use CUPTI there"), "{ran}");
 }
@@ -493,6 +635,12 @@ fn another_tool_that_the_user_names_has_its_way() {
     let run = work(&dir, "launch=10").env("CUDA_INJECTION64_PATH", "/nowhere/libother.so");
     let ran = run.recorded(Loading::RpdRecord).run();
     assert!(ran.expect(0).stderr.contains("CUDA_INJECTION64_PATH names another tool"), "{ran}");
+    // Markers bring the writer, which looks for CUDA.
+    let dir = Dir::new();
+    let run = work(&dir, "launch=10 marks=12 launch=10").env("SIMCUPTI_LOG", dir.path("cupti.log"));
+    let run = run.env("CUDA_INJECTION64_PATH", "/nowhere/libother.so").recorded(Loading::Preload);
+    let trace = dir.succeeded(&run.run());
+    assert_eq!((subscriptions(&dir), operations(&trace)), (0, map(&[])));
 }
 
 #[test]
