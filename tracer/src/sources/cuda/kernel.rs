@@ -21,9 +21,11 @@ struct Shape {
     local: u32,
 }
 
-/// All kernels of the process, by their names and what they came in.
-static ALL: LazyLock<Mutex<HashMap<(String, Option<CodeNumber>, Shape), KernelId>>> =
-    LazyLock::new(Mutex::default);
+/// A kernel's name, and what it came in.
+type Key = (String, Option<CodeNumber>, Shape);
+
+/// All kernels of the process.
+static ALL: LazyLock<Mutex<HashMap<Key, KernelId>>> = LazyLock::new(Mutex::default);
 
 /// The kernels seen so far.
 #[derive(Default)]
