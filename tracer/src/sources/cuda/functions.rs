@@ -185,7 +185,7 @@ mod tests {
             Functions([driver.map(named).to_vec(), vec![]]).told()
         };
         assert_eq!(told("none,+cuLaunchKernel"), [vec![1, 2, 3], vec![]]);
-        assert_eq!(told("none"), [vec![], vec![]]);
+        assert_eq!(told("none"), [Vec::<u32>::new(), Vec::new()]);
     }
 
     #[test]
