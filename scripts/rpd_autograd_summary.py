@@ -99,6 +99,21 @@ class Summary:
                 self.row([label, "" if inner != within else kernel, row["sizes"]], [row], inner, False)
 
 
+def destination(path):
+    """The file to write, and whether it takes the place of `path` when it is complete. A device or a pipe is written as it is; a trace stays."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        return path, False
+    place = os.path.realpath(path)
+    try:
+        with open(place, "rb") as there:
+            is_database = there.read(16) == b"SQLite format 3\0"
+    except OSError:
+        is_database = False
+    if is_database:
+        sys.exit(f"rpd_autograd_summary.py: {path} is a trace, which stays: name another file")
+    return f"{place}.part-{os.getpid()}", True
+
+
 def main():
     parser = argparse.ArgumentParser(prog="rpd_autograd_summary.py", description="Write the kernels of PyTorch's operators as HTML.")
     parser.add_argument("input_rpd", help="a trace with the tables of rpd autograd")
@@ -108,13 +123,13 @@ def main():
     given = parser.parse_args()
     if given.start is not None or given.end is not None:
         print("rpd_autograd_summary.py: --start and --end have no effect, as in the original; rpd trim cuts a trace", file=sys.stderr)
+    # The old file stays until the new one is there.
+    unfinished, is_new = destination(given.output_html)
     asked = subprocess.run([command(), "sql", "--json", "--timeout", "0", "--", given.input_rpd, QUERY], stdout=subprocess.PIPE)
     if asked.returncode != 0:
         if asked.returncode == 1:
             print("rpd_autograd_summary.py: the tables of operators come from: rpd autograd FILE", file=sys.stderr)
         sys.exit(asked.returncode)
-    # The old file stays until the new one is there.
-    unfinished = f"{given.output_html}.part-{os.getpid()}"
     try:
         with open(unfinished, "w", encoding="utf-8", errors="backslashreplace") as out:
             out.write(HEAD)
@@ -122,11 +137,12 @@ def main():
             for name, rows in itertools.groupby(json.loads(asked.stdout), key=lambda row: row["operator"]):
                 summary.operator(name, list(rows))
             out.write(TAIL)
-        os.replace(unfinished, given.output_html)
+        if is_new:
+            os.replace(unfinished, os.path.realpath(given.output_html))
     except OSError as error:
         sys.exit(f"rpd_autograd_summary.py: cannot write {given.output_html}: {error.strerror}")
     finally:
-        if os.path.exists(unfinished):
+        if is_new and os.path.exists(unfinished):
             os.unlink(unfinished)
 
 

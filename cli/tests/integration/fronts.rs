@@ -140,3 +140,45 @@ fn rpd_autograd_summary_takes_the_arguments_of_the_original() {
     assert!(without.expect(1).stderr.contains("come from: rpd autograd"), "{without}");
     assert_eq!(fs::read_to_string(dir.path("out.html")).unwrap(), page, "an old page stays");
 }
+
+/// Both fronts write a file that the caller names.
+const WRITERS: [(&str, &str); 2] =
+    [("rpd2table.py", "mytrace_raw.rpd"), ("rpd_autograd_summary.py", "mytrace_as_shipped.rpd")];
+
+#[test]
+fn fronts_replace_no_trace() {
+    for (script, trace) in WRITERS {
+        let dir = Dir::new();
+        install(&dir, script);
+        let trace = dir.unpacked(trace);
+        let other = dir.fixture("matmul_result.rpd");
+        std::os::unix::fs::symlink(&other, dir.path("link")).unwrap();
+        for out in [&trace, &other, "link"] {
+            let before = fs::read(dir.path(out)).unwrap();
+            let refused = front(&dir, script, &[&trace, out]);
+            assert!(refused.expect(1).stderr.contains(&format!("{out} is a trace, which stays")), "{refused}");
+            assert!(fs::read(dir.path(out)).unwrap() == before, "{script}: {out}");
+        }
+        assert!(dir.path("link").is_symlink(), "{script}");
+    }
+}
+
+#[test]
+fn fronts_write_through_what_is_no_file() {
+    for (script, trace) in WRITERS {
+        let dir = Dir::new();
+        install(&dir, script);
+        let trace = dir.unpacked(trace);
+        front(&dir, script, &[&trace, "out"]).expect(0);
+        let expected = fs::read(dir.path("out")).unwrap();
+        ran(dir.command("mkfifo").arg("pipe")).expect(0);
+        let pipe = dir.path("pipe");
+        let reader = std::thread::spawn(move || fs::read(pipe).unwrap());
+        front(&dir, script, &[&trace, "pipe"]).expect(0);
+        // A front that put a file in the place of the pipe would leave its reader waiting.
+        let kind = fs::symlink_metadata(dir.path("pipe")).unwrap().file_type();
+        assert!(std::os::unix::fs::FileTypeExt::is_fifo(&kind), "{script}");
+        assert!(reader.join().unwrap() == expected, "{script}");
+        assert!(dir.names().iter().all(|name| !name.contains(".part-")), "{:?}", dir.names());
+    }
+}
