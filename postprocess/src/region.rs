@@ -66,6 +66,12 @@ impl Region {
             && !self.is_about_operations()
     }
 
+    /// The same, whatever operations it is about.
+    #[must_use]
+    pub fn of_all_operations(&self) -> Region {
+        Region { gpus: Vec::new(), queues: Vec::new(), streams: Vec::new(), kernel: None, ..self.clone() }
+    }
+
     fn is_about_operations(&self) -> bool {
         let Region { gpus, queues, streams, kernel, .. } = self;
         !gpus.is_empty() || !queues.is_empty() || !streams.is_empty() || kernel.is_some()

@@ -54,7 +54,7 @@ launches with two modes, where a median says little.
 
 Rules of --fail-if: KIND:REGEX CHANGE. KIND is total, kernel, copy, call or marker; CHANGE is +5% (slower by 5 % or
 more), -5%, 5% (either), new or gone. A change counts with q below 0.05. Exit status 1: a rule holds. 2: none holds, but
-there were too few values to tell, or nothing has such a name.
+there were too few values to tell (in every group, or in one whose values changed as much), or nothing has such a name.
 
 {REGION_HELP}
 

@@ -520,3 +520,110 @@ fn kernels_with_two_modes_are_said() {
     let table = dir.run(&["diff", &a, &b]);
     assert!(table.expect(0).stdout.contains("modes of single launches"), "{table}");
 }
+
+/// Iterations of which the first three have a kernel that is nowhere else and another duration of norm.
+fn with_rare(name: &str, dir: &Dir, seed: u64, [often, rare]: [i64; 2]) -> String {
+    let mut iterations = vec![kernels(&[("norm", rare), ("gemm", 900_000), ("flash", 300_000)]); 3];
+    iterations.extend(vec![kernels(&[("norm", often), ("softmax", 40_000), ("gemm", 60_000)]); 20]);
+    dir.trace(name, &recorded(seed, &iterations))
+}
+
+#[test]
+fn a_group_that_is_decided_hides_no_other() {
+    let dir = Dir::new();
+    let a = with_rare("a.rpd", &dir, 1, [20_000, 90_000]);
+    let same = with_rare("same.rpd", &dir, 2, [20_000, 90_000]);
+    let doubled = with_rare("doubled.rpd", &dir, 3, [20_000, 180_000]);
+    let rule = |b: &str, rule: &str| dir.run(&["diff", &a, b, "--fail-if", rule]);
+    let found = diff(&dir, &[&a, &doubled]);
+    assert_eq!(row(&found, "kernel", "norm", "1")["result"], "no-change-shown");
+    assert_eq!(row(&found, "kernel", "norm", "2")["result"], "too-few");
+    rule(&doubled, "kernel:norm +50%").expect(2).says(&["undecided", "norm"]);
+    rule(&doubled, "kernel:norm 50%").expect(2);
+    rule(&doubled, "kernel:norm -50%").expect(0);
+    rule(&doubled, "kernel:norm +150%").expect(0);
+    rule(&same, "kernel:norm +50%").expect(0);
+    dir.run(&["diff", &a, &a, "--fail-if", "kernel:norm 1%", "--fail-if", "total:^wall 1%"]).expect(0);
+}
+
+#[test]
+fn iterations_are_alike_by_all_that_they_launch() {
+    let dir = Dir::new();
+    let (prefill, decode) = (
+        kernels(&[("norm", 200_000), ("gemm", 900_000), ("flash", 300_000)]),
+        kernels(&[("norm", 20_000), ("softmax", 40_000), ("gemm", 60_000)]),
+    );
+    let mix = |prefills: usize, decodes: usize| {
+        let mut all = vec![prefill.clone(); prefills];
+        all.extend(vec![decode.clone(); decodes]);
+        all
+    };
+    let a = dir.trace("a.rpd", &recorded(1, &mix(20, 21)));
+    let b = dir.trace("b.rpd", &recorded(2, &mix(10, 31)));
+    // Another queue for norm alone.
+    for trace in [&a, &b] {
+        dir.open(trace)
+            .execute_batch(
+                "UPDATE rocpd_op SET queueId = 3 WHERE description_id IN (SELECT id FROM rocpd_string WHERE string = 'norm')",
+            )
+            .unwrap();
+    }
+    let whole = diff(&dir, &[&a, &b]);
+    for part in [["--kernel", "norm"], ["--queue", "3"]] {
+        let found = diff(&dir, &[&[a.as_str(), b.as_str()][..], &part].concat());
+        assert_eq!(found["groups"], whole["groups"], "{part:?}");
+        for group in ["1", "2"] {
+            let (one, other) = (row(&found, "kernel", "norm", group), row(&whole, "kernel", "norm", group));
+            for key in ["a_ns", "b_ns", "a_samples", "b_samples", "a_total_ns", "result"] {
+                assert_eq!(one[key], other[key], "{part:?} {group} {key}");
+            }
+        }
+        assert!(rows(&found).iter().all(|row| row["kind"] != "kernel" || row["name"] == "norm"), "{found:#}");
+        let launches = row(&found, "call", "hipLaunchKernel", "1");
+        assert_eq!(launches["a_calls"].as_f64(), Some(1.0), "only those of norm: {launches}");
+    }
+}
+
+#[test]
+fn operators_are_the_same_before_and_after_rpd_autograd() {
+    let dir = Dir::new();
+    let [a, b] = ["a.rpd", "b.rpd"].map(|name| {
+        let trace = run(&dir, name, 1, 20, &MODEL);
+        let connection = dir.open(&trace);
+        // Of each iteration a convolution, and every other time one that is rare.
+        connection
+            .execute_batch(
+                "INSERT INTO rocpd_string (id, string) SELECT 1000 + (id & 65535), iif(id % 4, 'aten::conv2d', 'aten::conv3d') ||
+                     ', op_id = ' || (id & 65535) FROM rocpd_api WHERE id >= 2147483648;
+                 INSERT INTO rocpd_api SELECT 5000 + id, pid, tid, start + 10, start + 400, apiName_id, 1000 + (id & 65535) FROM rocpd_api
+                     WHERE id >= 2147483648;",
+            )
+            .unwrap();
+        trace
+    });
+    dir.run(&["autograd", &b]).expect(0);
+    let found = diff(&dir, &[&a, &b]);
+    assert_eq!(changed(&found), said(&[]), "{found:#}");
+    assert_eq!(row(&found, "marker", "aten::conv2d", "1")["result"], "no-change-shown");
+}
+
+/// Makes markers of a trace ranges that have their texts as their names, as Python functions have.
+fn named_by_functions(dir: &Dir, trace: &str) {
+    dir.open(trace)
+        .execute_batch("UPDATE rocpd_api SET apiName_id = args_id, args_id = 1 WHERE id >= 2147483648")
+        .unwrap();
+}
+
+#[test]
+fn ranges_of_python_functions_are_markers_and_iterations() {
+    let dir = Dir::new();
+    let a = run(&dir, "a.rpd", 1, 20, &MODEL);
+    let b = run(&dir, "b.rpd", 2, 20, &MODEL);
+    let with_markers = diff(&dir, &[&a, &b]);
+    for trace in [&a, &b] {
+        named_by_functions(&dir, trace);
+    }
+    let found = diff(&dir, &[&a, &b]);
+    assert_eq!(found["iteration"], "step #");
+    assert_eq!(found["rows"], with_markers["rows"]);
+}

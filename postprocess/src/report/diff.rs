@@ -159,9 +159,13 @@ pub fn diff(a: &[DiffFile<'_>], b: &[DiffFile<'_>], options: &DiffOptions<'_>) -
     let sides = a.iter().map(|file| (file, 0)).chain(b.iter().map(|file| (file, 1)));
     let sources: Vec<Source<'_>> = sides
         .map(|(file, side)| {
-            let selected = options.region.select(file.trace, file.version);
-            let selected = selected.with_context(|| format!("cannot read {}", file.name))?;
-            Ok(Source { name: &file.name, trace: file.trace, version: file.version, side, selected })
+            let select = |region: &Region| {
+                let selected = region.select(file.trace, file.version);
+                selected.with_context(|| format!("cannot read {}", file.name))
+            };
+            let selected = select(options.region)?;
+            let alike = select(&options.region.of_all_operations())?;
+            Ok(Source { name: &file.name, trace: file.trace, version: file.version, side, selected, alike })
         })
         .collect::<Result<_>>()?;
     notes.show("looking for a marker that repeats");

@@ -127,6 +127,9 @@ pub struct Row {
     pub b_modes: Option<RowModes>,
 }
 
+/// The group of what is of all of a run.
+pub(super) const WHOLE_RUN: &str = "run";
+
 /// Parts of runs that are compared with each other.
 struct Scope {
     label: String,
@@ -247,7 +250,7 @@ impl<'a> Comparing<'a> {
         }
         rows.sort_by(|one, other| {
             let key = |row: &Row| match row.kind {
-                UnitKind::Total => u8::from(row.group != "run"),
+                UnitKind::Total => u8::from(row.group != WHOLE_RUN),
                 _ => 2 + row.result.order(),
             };
             let by_effect = other.effect_ns.abs().total_cmp(&one.effect_ns.abs());
@@ -276,7 +279,7 @@ impl<'a> Comparing<'a> {
         };
         let mut rows = Vec::new();
         let whole = {
-            let mut scope = Scope::new("run".to_string(), self.of_side.len());
+            let mut scope = Scope::new(WHOLE_RUN.to_string(), self.of_side.len());
             scope.files.fill(1);
             scope
         };

@@ -4,7 +4,7 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 
 use super::markers::{family, outermost};
-use super::source::{Source, ThreadKey};
+use super::source::{Call, Source, ThreadKey};
 use crate::pass::sorted::Sorter;
 
 /// Blocks of a run that has no iterations.
@@ -81,7 +81,10 @@ impl Division {
         let mut by_thread: FxHashMap<ThreadKey, Ranges> = FxHashMap::default();
         let mut by_process: FxHashMap<[i64; 2], Ranges> = FxHashMap::default();
         let mut all = Ranges::default();
-        let is_asked = |text: &str| (family(text) == marker).then_some(0);
+        let is_asked = |call: &Call| {
+            let text = call.text.as_deref()?;
+            (family(text) == marker).then_some(0)
+        };
         outermost(source, is_asked, |thread, (start, end), _| {
             let range = (start, end, parts.len() as u32);
             let of_thread = by_thread.entry(thread).or_default();

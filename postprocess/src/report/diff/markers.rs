@@ -1,7 +1,7 @@
 //! The names of markers when two runs are compared, and the marker that is one iteration.
 //!
-//! Texts have numbers that count: `step 7`, or `op_id = 12` of PyTorch's operators. An operator goes by its name. In other texts digits
-//! become `#`, unless the text itself is there often in A and in B, as `layer 3` is.
+//! Texts have numbers that count: `step 7`, or `op_id = 12` of PyTorch's operators. An operator goes by its name, which is all that
+//! `rpd autograd` leaves of its text. Digits become `#`, unless what has them is there often in A and in B, as `layer 3` and `aten::conv2d` are.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{Source, ThreadKey};
+use super::source::{Call, Source, ThreadKey};
 use crate::pass::sorted::Sorter;
 use crate::passes::autograd::marker::MarkerText;
 use crate::text;
@@ -20,10 +20,8 @@ const TEXTS: usize = 1 << 16;
 
 /// The text with which markers that only differ by numbers are the same.
 pub(in crate::report) fn family(text: &str) -> Cow<'_, str> {
-    if let MarkerText::Operator(operator) = MarkerText::of(text) {
-        return Cow::Borrowed(operator.name);
-    }
-    if !has_digits(text) {
+    let text = without_fields(text);
+    if !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return Cow::Borrowed(text);
     }
     let mut family = String::with_capacity(text.len());
@@ -37,8 +35,12 @@ pub(in crate::report) fn family(text: &str) -> Cow<'_, str> {
     Cow::Owned(family)
 }
 
-fn has_digits(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_digit())
+/// Of the text of an operator its name.
+fn without_fields(text: &str) -> &str {
+    match MarkerText::of(text) {
+        MarkerText::Operator(operator) => operator.name,
+        _ => text,
+    }
 }
 
 /// The names of the markers of all files.
@@ -59,9 +61,6 @@ impl MarkerNames {
         let mut families: FxHashMap<String, Vec<u64>> = FxHashMap::default();
         for (at, source) in sources.iter().enumerate() {
             source.each_call(true, |marker| {
-                if !marker.is_users {
-                    return Ok(());
-                }
                 let text = marker.text.unwrap_or_default();
                 let family = family(&text);
                 if let Some(files) = families.get_mut(family.as_ref()) {
@@ -71,14 +70,14 @@ impl MarkerNames {
                     files[at] = 1;
                     families.insert(family.to_string(), files);
                 }
-                // Of an operator the family has no `#` for its digits.
-                if family.contains('#') && family != text {
-                    if let Some(sides) = texts.get_mut(&text) {
+                let text = without_fields(&text);
+                if family != text {
+                    if let Some(sides) = texts.get_mut(text) {
                         sides[source.side] += 1;
                     } else if texts.len() < TEXTS {
                         let mut sides = [0; 2];
                         sides[source.side] = 1;
-                        texts.insert(text, sides);
+                        texts.insert(text.to_string(), sides);
                     }
                 }
                 Ok(())
@@ -90,11 +89,12 @@ impl MarkerNames {
 
     /// What a marker of this text is called.
     pub(super) fn name<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let text = without_fields(text);
         if self.kept.contains(text) { Cow::Borrowed(text) } else { family(text) }
     }
 
     /// The family whose markers are iterations: the one that was asked for, or of those that each file repeats and that are in no other
-    /// such marker the one with most time.
+    /// such marker the one with most time. Python functions and the like are, where no other marker repeats.
     ///
     /// # Errors
     /// When the one that was asked for is not in a file, or a trace cannot be read.
@@ -112,25 +112,30 @@ impl MarkerNames {
             self.families.iter().filter(|(_, files)| repeats(files)).map(|(family, _)| family).collect();
         let numbers: FxHashMap<&str, u32> =
             candidates.iter().enumerate().map(|(at, family)| (family.as_str(), at as u32)).collect();
-        // Per candidate its time, and how often it is outermost in each file.
-        let mut found: BTreeMap<u32, (u64, Vec<u64>)> = BTreeMap::new();
-        for (at, source) in sources.iter().enumerate() {
-            outermost(
-                source,
-                |text| numbers.get(family(text).as_ref()).copied(),
-                |_, (start, end), candidate| {
+        for with_text in [true, false] {
+            // Per candidate its time, and how often it is outermost in each file.
+            let mut found: BTreeMap<u32, (u64, Vec<u64>)> = BTreeMap::new();
+            let candidate = |marker: &Call| {
+                let text = marker.text.as_deref().filter(|_| marker.has_text || !with_text)?;
+                numbers.get(family(text).as_ref()).copied()
+            };
+            for (at, source) in sources.iter().enumerate() {
+                outermost(source, candidate, |_, (start, end), candidate| {
                     let (time, files) = found.entry(candidate).or_insert_with(|| (0, vec![0; sources.len()]));
                     *time = time.saturating_add(end.abs_diff(start));
                     files[at] += 1;
-                },
-            )?;
+                })?;
+            }
+            let best = found
+                .into_iter()
+                .filter(|(_, (_, files))| repeats(files))
+                .map(|(candidate, (time, _))| (time, std::cmp::Reverse(candidates[candidate as usize])))
+                .max();
+            if let Some((_, std::cmp::Reverse(family))) = best {
+                return Ok(Some(family.clone()));
+            }
         }
-        let best = found
-            .into_iter()
-            .filter(|(_, (_, files))| repeats(files))
-            .map(|(candidate, (time, _))| (time, std::cmp::Reverse(candidates[candidate as usize])))
-            .max();
-        Ok(best.map(|(_, std::cmp::Reverse(family))| family.clone()))
+        Ok(None)
     }
 }
 
@@ -151,14 +156,12 @@ struct MarkerRow {
 /// When the trace, or a temporary file, cannot be read.
 pub(super) fn outermost(
     source: &Source<'_>,
-    candidate: impl Fn(&str) -> Option<u32>,
+    candidate: impl Fn(&Call) -> Option<u32>,
     mut visit: impl FnMut(ThreadKey, (i64, i64), u32),
 ) -> Result<()> {
     let mut rows = Sorter::new();
     source.each_call(true, |marker| {
-        match candidate(&marker.text.unwrap_or_default())
-            .filter(|_| marker.is_users && marker.end > marker.start)
-        {
+        match candidate(&marker).filter(|_| marker.end > marker.start) {
             Some(candidate) => rows.push(MarkerRow {
                 thread: marker.thread,
                 start: marker.start,
@@ -191,7 +194,8 @@ mod tests {
             ("ProfilerStep#12", "ProfilerStep#"),
             ("1", "#"),
             ("", ""),
-            ("aten::conv2d, seq = 12, op_id = 7, sizes = [[1, 2]]", "aten::conv2d"),
+            ("aten::conv2d, seq = 12, op_id = 7, sizes = [[1, 2]]", "aten::conv#d"),
+            ("aten::conv2d", "aten::conv#d"),
             ("layer.3.forward.12", "layer.#.forward.#"),
             ("核 9", "核 #"),
         ] {

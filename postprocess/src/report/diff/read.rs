@@ -35,6 +35,7 @@ struct Event {
     gpu: i64,
     start: i64,
     end: i64,
+    /// Of what was not asked for and only says which iterations are alike, with all bits turned over.
     unit: i64,
 }
 
@@ -157,6 +158,9 @@ impl Whole {
         }
         let has_ops = count > 0;
         source.each_call(false, |call| {
+            if !call.is_asked {
+                return Ok(());
+            }
             (first, last) = (first.min(call.start), last.max(call.end));
             if has_ops {
                 return Ok(());
@@ -215,7 +219,8 @@ impl Sums<'_> {
             read += 1;
             let part = division.of_call(call.thread, call.start);
             let unit = match &call.text {
-                Some(text) if call.is_users && Some(family(text).as_ref()) == iteration => None,
+                _ if !call.is_asked => None,
+                Some(text) if Some(family(text).as_ref()) == iteration => None,
                 Some(text) => Some(self.units.number(UnitKind::Marker, &names.name(text), 0)),
                 None => match functions.get(&call.name) {
                     Some(unit) => Some(*unit),
@@ -275,7 +280,7 @@ impl Sums<'_> {
             None => None,
         };
         let mut read = 0_u64;
-        each_op(source.trace, &source.selected, "ORDER BY id", |op| {
+        each_op(source.trace, &source.alike, "ORDER BY id", |op| {
             if read.is_multiple_of(LOOK) {
                 self.notes.tick();
                 look(self.notes)?;
@@ -311,7 +316,7 @@ impl Sums<'_> {
                 gpu: op.gpu,
                 start: op.start,
                 end: op.end,
-                unit: i64::from(unit),
+                unit: if source.selected.has_op(op.id) { i64::from(unit) } else { !i64::from(unit) },
             })
         })?;
         Ok(())
@@ -322,11 +327,21 @@ impl Sums<'_> {
         let mut next = events.next()?;
         while let Some(first) = next {
             let mut totals: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+            let mut launched: FxHashMap<u32, u64> = FxHashMap::default();
             let (mut spent, mut contexts) = (Spent::default(), Contexts::default());
             let mut sweep: Option<Sweep> = None;
             while let Some(event) = next.filter(|event| event.part == first.part) {
                 next = events.next()?;
-                let unit = u32::try_from(event.unit)?;
+                let is_asked = event.unit >= 0;
+                let unit = u32::try_from(if is_asked { event.unit } else { !event.unit })?;
+                let of = self.units.get(unit);
+                if of.kind == UnitKind::Kernel {
+                    contexts.next(unit);
+                    *launched.entry(unit).or_default() += 1;
+                }
+                if !is_asked {
+                    continue;
+                }
                 let duration = event.end.abs_diff(event.start);
                 let (count, total) = totals.entry(unit).or_default();
                 *count += 1;
@@ -347,21 +362,15 @@ impl Sums<'_> {
                 {
                     spent.add(&sweep.finished());
                 }
-                let of = self.units.get(unit);
                 sweep.get_or_insert_with(|| Sweep::from(&op)).begin(&op, of.work);
                 if of.kind == UnitKind::Kernel {
-                    contexts.next(unit);
                     self.launches.entry((unit, side)).or_default().add(duration);
                 }
             }
             if let Some(sweep) = sweep {
                 spent.add(&sweep.finished());
             }
-            let mut launched: Vec<(u32, u64)> = totals
-                .iter()
-                .filter(|(unit, _)| self.units.get(**unit).kind == UnitKind::Kernel)
-                .map(|(unit, (count, _))| (*unit, *count))
-                .collect();
+            let mut launched: Vec<(u32, u64)> = launched.into_iter().collect();
             launched.sort_unstable();
             let shape = self.shapes.number(launched, side, contexts);
             self.spent.insert(first.part, (spent, shape));

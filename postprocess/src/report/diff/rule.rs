@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 
+use super::compare::WHOLE_RUN;
 use super::{ChangeVerdict, EFFECT_PERCENT, FALSE_DISCOVERIES, Row, UnitKind};
 use crate::pattern::pattern;
 
@@ -75,9 +76,17 @@ impl Condition {
         match self {
             Condition::New => row.result == ChangeVerdict::New,
             Condition::Gone => row.result == ChangeVerdict::Gone,
-            Condition::Longer(percent) => is_sure(row) && change(row) >= percent && change(row) > 0.0,
-            Condition::Shorter(percent) => is_sure(row) && change(row) <= -percent && change(row) < 0.0,
-            Condition::Other(percent) => is_sure(row) && change(row).abs() >= percent && change(row) != 0.0,
+            _ => is_sure(row) && self.is_reached(row),
+        }
+    }
+
+    /// Whether the measured change is that large, sure or not.
+    fn is_reached(self, row: &Row) -> bool {
+        match self {
+            Condition::New | Condition::Gone => false,
+            Condition::Longer(percent) => change(row) >= percent && change(row) > 0.0,
+            Condition::Shorter(percent) => change(row) <= -percent && change(row) < 0.0,
+            Condition::Other(percent) => change(row).abs() >= percent && change(row) != 0.0,
         }
     }
 }
@@ -99,8 +108,8 @@ impl ChangeRule {
 
     /// Whether it holds for what was found.
     ///
-    /// A name is known well enough if it was tested anywhere: in one group of iterations, say. One that was not, and that takes a share of the run
-    /// that counts, leaves the rule undecided; so does one that is new or gone, where a change of its time is asked for.
+    /// Of what takes a share of the run that counts, two things leave a rule about its time undecided: a name that was tested in no group of
+    /// iterations, and one that was not tested in some group, or is new or gone there, where what was measured is as large a change.
     pub fn judge<'a>(&self, rows: &'a [Row]) -> Judged<'a> {
         let is_meant = |row: &&Row| {
             let of = row.replaced_by.as_deref().is_some_and(|name| self.names.is_match(name));
@@ -131,10 +140,13 @@ impl ChangeRule {
         for row in &meant {
             *is_known.entry(&row.name).or_default() |= row.q.is_some();
         }
+        // A whole run is one value: it takes longer if it has more iterations.
+        let is_doubtful = |row: &Row| {
+            let is_large = row.group != WHOLE_RUN && self.condition.is_reached(row);
+            row.q.is_none() && (!is_known[row.name.as_str()] || is_large)
+        };
         let unknown = names(
-            &mut meant
-                .iter()
-                .filter(|row| !is_known[row.name.as_str()] && row.share_percent >= EFFECT_PERCENT),
+            &mut meant.iter().filter(|row| row.share_percent >= EFFECT_PERCENT && is_doubtful(row)),
         );
         if unknown.is_empty() { Judged::HoldsNot } else { Judged::TooFew(unknown) }
     }
