@@ -5,6 +5,7 @@ pub mod contents;
 pub mod ids;
 pub mod instrumented;
 pub(crate) mod layout;
+pub(crate) mod marker;
 pub mod op_kind;
 pub mod replaced;
 pub mod span;

@@ -8,6 +8,7 @@ SELECT
     max(C."end" - C.start) / 1000.0 AS max_us
 FROM rocpd_api C
     JOIN rocpd_string N ON N.id = C.apiName_id
-WHERE N.string <> 'UserMarker'
+-- Recorders give markers ids of their own, whatever their names are.
+WHERE N.string <> 'UserMarker' AND C.id & 4294967295 < 2147483648
 GROUP BY N.string
 ORDER BY total_us DESC, api;

@@ -76,12 +76,14 @@ fn check_frames(dir: &Dir, trace: &str) {
         assert_eq!(values(&lines(dir, trace, frame), &of_ops), expected, "{trace} {frame}");
     }
     let of_calls = ["name", "start_ns", "end_ns", "duration_ns", "session", "pid", "tid", "id"];
-    for (frame, name, condition) in [("apis", "apiName", "<>"), ("markers", "args", "=")] {
+    let is_marker = "(id & 4294967295 >= 2147483648 OR apiName = 'UserMarker')";
+    let text = "iif(apiName = 'UserMarker', args, apiName)";
+    for (frame, name, condition) in [("apis", "apiName", "NOT"), ("markers", text, "")] {
         let expected = asked(
             &connection,
             &format!(
                 "SELECT {name}, start, \"end\", \"end\" - start, id >> 32, pid, tid, id FROM api
-                 WHERE apiName {condition} 'UserMarker' ORDER BY start, id"
+                 WHERE {condition} {is_marker} ORDER BY start, id"
             ),
         );
         let found = lines(dir, trace, frame);
@@ -156,6 +158,37 @@ fn frames_say_geometry_bytes_and_rank() {
         copies.lines().nth(1).unwrap(),
         "CopyHostToDevice,1350,1360,10,3.5e-7,3,2,0x2,1,5,7,8,1300,4096,4294967298,4294967298"
     );
+}
+
+/// Ranges of the recorder and of Python functions have their texts as their names, and ids of markers.
+#[test]
+fn calls_and_markers_are_the_same_rows_everywhere() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    check_frames(&dir, &trace);
+    let functions = dir.trace(
+        "functions.rpd",
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'forward'), (3, 'hipMalloc');
+         INSERT INTO rocpd_api VALUES (2147483649, 7, 7, 100, 900, 2, 1), (2147483650, 7, 7, 200, 400, 2, 1), (1, 7, 7, 250, 300, 3, 1);",
+    );
+    check_frames(&dir, &functions);
+    for trace in [&trace, &functions] {
+        for (frame, by) in [("apis", "api"), ("markers", "marker")] {
+            let mut names: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+            for row in lines(&dir, trace, frame) {
+                *names.entry(row["name"].as_str().unwrap().to_string()).or_default() += 1;
+            }
+            let top: Vec<Value> =
+                serde_json::from_str(&dir.run(&["top", "--json", "--by", by, trace]).expect(0).stdout).unwrap();
+            let top = top.iter().map(|row| (row["name"].as_str().unwrap().to_string(), row["calls"].as_u64().unwrap()));
+            assert_eq!(top.collect::<std::collections::BTreeMap<_, _>>(), names, "{trace} {frame}");
+            let asked = dir.run(&["sql", "--json", trace, if by == "api" { "top_apis" } else { "markers" }]);
+            let asked: Vec<Value> = serde_json::from_str(&asked.expect(0).stdout).unwrap();
+            let (name, count) = if by == "api" { ("api", "calls") } else { ("message", "ranges") };
+            let asked = asked.iter().map(|row| (row[name].as_str().unwrap().to_string(), row[count].as_u64().unwrap()));
+            assert_eq!(asked.collect::<std::collections::BTreeMap<_, _>>(), names, "{trace} {frame}");
+        }
+    }
 }
 
 #[test]

@@ -133,6 +133,17 @@ fn reports_of_a_part_are_those_of_a_trace_that_has_no_more() {
 }
 
 #[test]
+fn all_markers_are_in_a_part_that_is_about_operations() {
+    let dir = Dir::new();
+    let trace = dir.unpacked("mytrace_raw.rpd");
+    let whole = report(&dir, &["markers", "--json", &trace]);
+    assert!(whole.iter().any(|node| node["name"] == "run_to_completion"), "a marker that has its text as its name");
+    // All operations are of that GPU.
+    assert_eq!(report(&dir, &["markers", "--json", "--gpu", "2", &trace]), whole);
+    assert_eq!(report(&dir, &["markers", "--json", "--kernel", ".", &trace]), whole);
+}
+
+#[test]
 fn ranks_and_nodes_are_parts_of_a_trace() {
     let dir = Dir::new();
     let trace = generated(&dir, "t.rpd", 6, 100);

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::part::{HAS_CALL, HAS_OP};
 use crate::export::columns::ColumnKind;
 use crate::trace::has_table;
+use crate::trace::marker::{is_marker, is_text};
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trim::window::span;
 
@@ -123,9 +124,13 @@ fn is_possible(alias: &str) -> String {
 
 fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool, part: &str) -> String {
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
+    let marker = is_marker("C.");
     let (columns, condition) = match are_markers {
-        true => (format!("{} AS name", text("G.string")), "="),
-        false => (format!("{} AS name, {} AS args", text("N.string"), text("G.string")), "IS NOT"),
+        true => (format!("iif({}, {}, {}) AS name", is_text("C."), text("G.string"), text("N.string")), marker),
+        false => (
+            format!("{} AS name, {} AS args", text("N.string"), text("G.string")),
+            format!("NOT {marker}"),
+        ),
     };
     format!(
         "WITH ranks (session, rank) AS ({ranks})
@@ -134,7 +139,7 @@ fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool, part: &str
              LEFT JOIN rocpd_string N ON N.id = C.apiName_id
              LEFT JOIN {texts} G ON G.id = C.args_id
              LEFT JOIN ranks R ON R.session = C.id >> 32
-         WHERE {possible} AND typeof(C.pid) = 'integer' AND typeof(C.tid) = 'integer' AND N.string {condition} 'UserMarker'
+         WHERE {possible} AND typeof(C.pid) = 'integer' AND typeof(C.tid) = 'integer' AND {condition}
              AND {part}
          ORDER BY C.start, C.id",
         times = times("C", zero),

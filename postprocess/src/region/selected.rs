@@ -11,6 +11,7 @@ use super::intervals::MarkerRanges;
 use crate::passes::graph::function::Function;
 use crate::trace::ids::Ids;
 use crate::trace::layout::{Layout, metadata};
+use crate::trace::marker::is_marker;
 use crate::trace::{arguments, has_table};
 use crate::trim::window::Window;
 
@@ -165,10 +166,9 @@ impl Selected {
             calls.gather_uncaused(trace, &possible, &linked, &mut caused)?;
         }
         if ops.is_any {
-            let markers = "SELECT id FROM rocpd_api
-                 WHERE apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')";
+            let markers = format!("SELECT id FROM rocpd_api WHERE {}", is_marker(""));
             let mut others = chosen.clone();
-            others.remove_all(&Ids::of(trace, markers, [])?);
+            others.remove_all(&Ids::of(trace, &markers, [])?);
             others.remove_all(&causing);
             chosen.remove_all(&others);
         }

@@ -27,6 +27,7 @@ use crate::region::Selected;
 use crate::report::named::{NAMELESS, NameTexts};
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::{instrumented, is_instrumented};
+use crate::trace::marker::{is_marker, is_text};
 use crate::trace::op_kind::KERNEL_TYPES;
 use crate::trace::replaced::by_kernel;
 
@@ -95,9 +96,7 @@ impl RankBy {
             format!(r#"SELECT start, "end", description_id, opType_id{id} FROM rocpd_op WHERE {counts}"#);
         let of_type =
             |which: &str| format!("{ops} AND opType_id IN (SELECT id FROM rocpd_string WHERE {which})");
-        let user_marker = "apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')";
-        // Recorders of this format give markers ids of their own.
-        let marker = format!("(id & 4294967295 >= 2147483648 OR {user_marker})");
+        let marker = is_marker("");
         let calls = |text: &str, which: &str| {
             format!(
                 r#"SELECT start, "end", {text}, apiName_id, id, pid, tid FROM rocpd_api WHERE {counts} AND {which}"#
@@ -107,7 +106,7 @@ impl RankBy {
             RankBy::Kernel => of_type(&format!("string IN ({KERNEL_TYPES})")),
             RankBy::Copy => of_type("string LIKE 'Copy%'"),
             RankBy::Api => calls("0", &format!("NOT {marker}")),
-            RankBy::Marker => calls(&format!("iif({user_marker}, args_id, 0)"), &marker),
+            RankBy::Marker => calls(&format!("iif({}, args_id, 0)", is_text("")), &marker),
             _ => ops,
         }
     }
