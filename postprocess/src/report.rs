@@ -19,6 +19,7 @@ pub mod markers;
 pub mod memory;
 mod named;
 pub mod overlap;
+pub mod process_label;
 pub mod queues;
 pub mod ranking;
 pub mod replacements;

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
 # Columns of a name in HTML.
 _NAME = 120
 
-# Bins of a picture over time.
-_BINS = 200
-
-# When GPUs were busy, without overlaps: begin, end.
-_BUSY = """
-WITH ops AS (
-    SELECT gpuId AS gpu, start AS s, "end" AS e FROM rocpd_op
-    WHERE typeof(gpuId) = 'integer' AND typeof(start) = 'integer' AND typeof("end") = 'integer' AND start >= 0 AND "end" >= start
-), reached AS (
-    SELECT *, max(e) OVER (PARTITION BY gpu ORDER BY s, e ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ops
-), numbered AS (
-    SELECT *, sum(before IS NULL OR s > before) OVER (PARTITION BY gpu ORDER BY s, e ROWS UNBOUNDED PRECEDING) AS run FROM reached
-)
-SELECT gpu, min(s) AS start_ns, max(e) AS end_ns FROM numbered GROUP BY gpu, run ORDER BY gpu, start_ns
-"""
-
 
 class Trace:
     """A trace that rpd.read opened. help(rpd) shows how to use it."""
@@ -100,15 +84,14 @@ class Trace:
     def plot_utilisation(self, ax: Optional[matplotlib.axes.Axes] = None) -> matplotlib.axes.Axes:
         """Draws how much of the time each GPU was busy, over the run."""
         ax = _axes(ax)
-        gpus = self.gaps().to_pylist()
+        gpus = self._json("gaps")
+        for gpu in gpus:
+            parts, zero = gpu["over_time"], self.info["span"]["start_ns"]
+            if parts:
+                edges = [(part["start_ns"] - zero) / 1e9 for part in parts] + [(parts[-1]["end_ns"] - zero) / 1e9]
+                shares = [100 * part["busy_ns"] / (part["end_ns"] - part["start_ns"]) for part in parts]
+                ax.stairs(shares, edges, label=f"GPU {gpu['gpu']}")
         if gpus:
-            first, last = min(gpu["start_ns"] for gpu in gpus), max(gpu["end_ns"] for gpu in gpus)
-            # Operations far from all others are in no report either.
-            busy = [run for run in self._export(_BUSY).to_pylist() if first <= run["start_ns"] and run["end_ns"] <= last]
-            zero, width = self.info["span"]["start_ns"], max((last - first) / _BINS, 1)
-            begins = [(first - zero + place * width) / 1e9 for place in range(_BINS + 1)]
-            for gpu in sorted({row["gpu"] for row in busy}):
-                ax.stairs(_shares([row for row in busy if row["gpu"] == gpu], first, width), begins, label=f"GPU {gpu}")
             ax.legend(loc="lower right")
         ax.set(xlabel="seconds from the first call", ylabel="% busy", ylim=(0, 101), title="Utilisation")
         return ax
@@ -200,18 +183,6 @@ class Trace:
         ran = subprocess.run(arguments, capture_output=True)
         _check(ran.returncode, ran.stderr)
         return json.loads(ran.stdout)
-
-
-def _shares(runs: List[Dict[str, int]], first: int, width: float) -> List[float]:
-    """Percent of each bin in which a GPU was busy."""
-    bins = [0.0] * _BINS
-    for run in runs:
-        begin, end = run["start_ns"] - first, run["end_ns"] - first
-        place = min(int(begin / width), _BINS - 1)
-        while place < _BINS and place * width < end:
-            bins[place] += max(min(end, (place + 1) * width) - max(begin, place * width), 0)
-            place += 1
-    return [min(busy / width * 100, 100.0) for busy in bins]
 
 
 def _shown(name: str) -> str:

@@ -1,11 +1,13 @@
 -- How busy is each GPU? Time in which at least one op ran (ops that overlap count once), against the time from the
--- GPU's first start to its last end, in microseconds. The view "busy" adds overlapping ops up instead.
+-- GPU's first start to its last end, in microseconds. Barriers are left out: a GPU that waits does no work. The view "busy" adds
+-- overlapping ops up instead.
 WITH ordered AS (
     SELECT gpuId, start, "end",
         max("end") OVER (
             PARTITION BY gpuId ORDER BY start, "end" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS covered
     FROM rocpd_op
+    WHERE id NOT IN (SELECT op_ptr_id FROM rocpd_barrierop WHERE op_ptr_id IS NOT NULL)
 ),
 alone AS (
     SELECT gpuId, start, "end",

@@ -1,5 +1,5 @@
 -- When did a GPU do nothing? The 20 longest gaps between ops of one GPU, in microseconds, with what ran before and
--- what came after.
+-- what came after. Barriers are left out: a GPU that waits does no work.
 WITH ordered AS (
     SELECT gpuId, id, start,
         max("end") OVER (
@@ -7,6 +7,7 @@ WITH ordered AS (
         ) AS idle_since,
         lag(id) OVER (PARTITION BY gpuId ORDER BY start, "end") AS before_id
     FROM rocpd_op
+    WHERE id NOT IN (SELECT op_ptr_id FROM rocpd_barrierop WHERE op_ptr_id IS NOT NULL)
 )
 SELECT
     G.gpuId AS gpu,

@@ -21,8 +21,13 @@ pub(crate) fn bar(value: u128, greatest: u128, room: usize) -> String {
 
 /// A histogram in a line, a column for each step as high as its number. What is more than nothing is seen.
 pub(crate) fn columns(steps: &[u64]) -> String {
+    columns_of(steps, steps.iter().copied().max().unwrap_or(0))
+}
+
+/// The same where a full column is `greatest`.
+pub(crate) fn columns_of(steps: &[u64], greatest: u64) -> String {
     const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let greatest = steps.iter().copied().max().unwrap_or(0).max(1);
+    let greatest = greatest.max(1);
     let height = |number: u64| (number as f64 / greatest as f64 * 8.0).round() as usize;
     steps.iter().map(|number| EIGHTHS[height(*number).clamp(usize::from(*number > 0), 8)]).collect()
 }
@@ -34,6 +39,7 @@ mod tests {
     #[test]
     fn a_column_is_as_high_as_its_number() {
         assert_eq!(columns(&[8, 4, 0, 1]), "█▄ ▁");
+        assert_eq!(columns_of(&[8, 4, 0, 1], 16), "▄▂ ▁");
         assert_eq!((columns(&[1_000_000, 1, 0]), columns(&[0, 0])), ("█▁ ".to_string(), "  ".to_string()));
     }
 

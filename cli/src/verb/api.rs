@@ -13,6 +13,7 @@ use rpd_escape::{csv_field, json};
 use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::calls::{self, ReportedCall};
+use rpd_postprocess::report::process_label::ProcessLabels;
 use rpd_postprocess::trim::window::span;
 use rpd_postprocess::{text, trace};
 use rpd_schema::Version;
@@ -27,7 +28,7 @@ use crate::output::quantity::duration;
 /// Show the calls of a program in order, each with its arguments and the operations it caused
 ///
 /// One line per call or marker, as strace has it: thread, time since the first call, function and arguments, duration; below it a
-/// line per operation.
+/// line per operation. Where several processes have one id, the session and the process are in front of the thread.
 #[derive(Args)]
 #[command(after_help = format!("\
 --csv: a call that caused several operations has a line for each, one that caused none has a line without.
@@ -91,11 +92,11 @@ impl Api {
         let most = self.rows.map_or(usize::MAX, NonZeroUsize::get);
         output::write(|out| {
             let mut writer = CallWriter { out, form, zero: span.start_ns, is_first: true };
-            let read = calls::each(&trace, version, &selected, |call| {
+            let read = calls::each(&trace, version, &selected, |call, labels| {
                 let line = format!("{}({})", call.name, call.arguments);
                 if self.grep.as_ref().is_none_or(|pattern| pattern.is_match(&line)) {
                     shown += 1;
-                    writer.call(&call, &line)?;
+                    writer.call(&call, labels, &line)?;
                 }
                 Ok(if shown < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             });
@@ -135,19 +136,19 @@ impl<W: Write> CallWriter<'_, W> {
             Form::Json => write!(self.out, "["),
             Form::Csv => writeln!(
                 self.out,
-                "pid,tid,start_ns,duration_ns,function,arguments,gpu,queue,operation,operation_start_ns,operation_duration_ns"
+                "pid,tid,start_ns,duration_ns,function,arguments,gpu,queue,operation,operation_start_ns,operation_duration_ns,session"
             ),
         }
     }
 
-    fn call(&mut self, call: &ReportedCall, line: &str) -> io::Result<()> {
+    fn call(&mut self, call: &ReportedCall, labels: &ProcessLabels, line: &str) -> io::Result<()> {
         // A trace that cannot be read leaves no header behind.
         let is_first = std::mem::replace(&mut self.is_first, false);
         if is_first {
             self.begin()?;
         }
         match self.form {
-            Form::Lines => write_call(self.out, call, line, self.zero),
+            Form::Lines => write_call(self.out, (call, labels), line, self.zero),
             Form::Json => {
                 let separator = if is_first { "\n" } else { ",\n" };
                 write!(self.out, "{separator}{}", json(serde_json::to_string(&CallObject::of(call))?))
@@ -167,6 +168,7 @@ impl<W: Write> CallWriter<'_, W> {
 /// A call as `--json` has it; times in ns on the trace's clock.
 #[derive(Serialize)]
 struct CallObject<'a> {
+    session: i64,
     pid: i64,
     tid: i64,
     start_ns: i64,
@@ -199,6 +201,7 @@ impl CallObject<'_> {
             name: &operation.name,
         });
         CallObject {
+            session: call.session,
             pid: call.pid,
             tid: call.tid,
             start_ns: call.times.0,
@@ -231,17 +234,27 @@ fn write_records(out: &mut impl Write, call: &ReportedCall) -> io::Result<()> {
     if ends.is_empty() {
         ends.push(Default::default());
     }
+    let session = call.session.to_string();
     for end in ends {
-        output::write_csv_record(out, start.iter().chain(&end))?;
+        output::write_csv_record(out, start.iter().chain(&end).chain([&session]))?;
     }
     Ok(())
 }
 
-fn write_call(out: &mut impl Write, call: &ReportedCall, line: &str, zero: i64) -> io::Result<()> {
+fn write_call(
+    out: &mut impl Write,
+    (call, labels): (&ReportedCall, &ProcessLabels),
+    line: &str,
+    zero: i64,
+) -> io::Result<()> {
     let after = |time: i64| (time.saturating_sub(zero)) as f64 / 1e9;
     let took = |times| duration(took(times) as f64);
     let (start, _) = call.times;
-    writeln!(out, "{} {:.9} {} <{}>", call.tid, after(start), text::escape(line), took(call.times))?;
+    let thread = match labels.is_ambiguous(call.pid) {
+        true => labels.thread(call.session, call.pid, call.tid),
+        false => call.tid.to_string(),
+    };
+    writeln!(out, "{thread} {:.9} {} <{}>", after(start), text::escape(line), took(call.times))?;
     for operation in &call.operations {
         let (gpu, queue) = operation.place;
         let delay = operation.times.0.saturating_sub(start).max(0) as f64;

@@ -13,13 +13,14 @@ use clap::Args;
 use rpd_escape::csv_field;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::gaps::{self, Cause, CauseTime, Gap, GpuGaps};
+use rpd_postprocess::report::utilisation::BusyPart;
 use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output;
-use crate::output::chart::{bar, bar_room};
+use crate::output::chart::{bar, bar_room, columns_of};
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -41,6 +42,10 @@ Columns:
   gaps     how many; for a cause: those that it is the largest part of
   longest  the longest of them
   %        share of the idle time; in the GPUs' rows, share of the span
+  busy, ... a column
+           the run of all GPUs from left to right: a full block is a part in
+           which the GPU was busy all the time, a blank one in which it was idle
+           (over_time in --json, in 200 parts)
   gap      how long it is; the bar shows the idle time
   after    the operation in front of it; before: the one behind it
   cause    launch  inside calls that launch kernels: the launch came late
@@ -161,6 +166,7 @@ fn write_tables(
         ]);
     }
     table.write(out, 0, room)?;
+    write_over_time(out, gpus, room)?;
     let idle: u128 = gpus.iter().map(|gpu| u128::from(gpu.idle_ns)).sum();
     if idle == 0 {
         return Ok(());
@@ -251,6 +257,34 @@ fn write_tables(
         for (place, name) in ["after", "before"].iter().zip(names) {
             table.below(&format!("{place} {name}"));
         }
+    }
+    writeln!(out)?;
+    table.write(out, 0, room)
+}
+
+/// Columns of the chart over time at most.
+const WIDEST: usize = 100;
+
+/// A line for each GPU: how busy it was in each part of the run.
+fn write_over_time(out: &mut impl Write, gpus: &[GpuGaps], room: Option<usize>) -> io::Result<()> {
+    let parts = gpus.first().map_or(0, |gpu| gpu.over_time.len());
+    if parts == 0 {
+        return Ok(());
+    }
+    let columns = room.map_or(WIDEST, |room| room.saturating_sub(8).clamp(10, WIDEST));
+    let together = parts.div_ceil(columns);
+    let length = |of: &[BusyPart]| of.iter().map(|part| part.end_ns.abs_diff(part.start_ns)).sum::<u64>();
+    let widest = gpus[0].over_time.chunks(together).map(length).max().unwrap_or(0);
+    let title = format!("busy, {} a column", time(widest));
+    let mut table = Table::new(&[("gpu", Align::Right), (&title, Align::Left)]);
+    for gpu in gpus {
+        // The last column may be of a shorter time.
+        let height = |of: &[BusyPart]| {
+            let busy = of.iter().map(|part| part.busy_ns).sum::<u64>();
+            (u128::from(busy) * u128::from(widest) / u128::from(length(of).max(1))) as u64
+        };
+        let heights: Vec<u64> = gpu.over_time.chunks(together).map(height).collect();
+        table.row(vec![gpu.gpu.to_string(), columns_of(&heights, widest)]);
     }
     writeln!(out)?;
     table.write(out, 0, room)

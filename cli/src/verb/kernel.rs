@@ -13,6 +13,7 @@ use rpd_postprocess::code::{KernelFacts, KernelNeeds, TraceCode};
 use rpd_postprocess::pattern::pattern;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::kernel::{FoundKernel, Geometry, KernelReport, KernelSums, Launcher};
+use rpd_postprocess::report::process_label::ProcessLabels;
 use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
@@ -47,7 +48,8 @@ Columns:
              more, for each build of the kernel and size of its workgroups and
              LDS: the row of rpd code, whose help says what its columns are
   launched by
-             the call that launched it, with its process and thread
+             the call that launched it, with its process and thread, and its
+             session where several processes have one id (session in --json)
   from       when a part of the run begins, counted from the first call; the
              bar shows the average
 
@@ -204,11 +206,16 @@ fn dimensions(sizes: Option<[i64; 3]>) -> String {
     }
 }
 
-fn launcher(launcher: &Launcher) -> String {
-    match (&launcher.function, launcher.pid, launcher.tid) {
-        (Some(function), Some(pid), Some(tid)) => format!("{function}, process {pid} thread {tid}"),
+/// What each launcher is called.
+fn launcher_labels(launchers: &[Launcher]) -> Vec<String> {
+    let labels = ProcessLabels::of(launchers.iter().filter_map(|of| of.session.zip(of.pid)));
+    let label = |of: &Launcher| match (&of.function, of.session, of.pid, of.tid) {
+        (Some(function), Some(session), Some(pid), Some(tid)) => {
+            format!("{function}, {}", labels.thread(session, pid, tid))
+        }
         _ => "(no call in the file)".to_string(),
-    }
+    };
+    launchers.iter().map(label).collect()
 }
 
 fn write_tables(
@@ -302,14 +309,14 @@ fn write_tables(
         ("launched by", Left),
     ])
     .sparing(&["max"]);
-    for of in &kernel.launchers {
+    for (of, label) in kernel.launchers.iter().zip(launcher_labels(&kernel.launchers)) {
         let sums = &of.sums;
         table.row(vec![
             sums.calls.to_string(),
             time(sums.total_ns),
             duration(average(sums)),
             time(sums.max_ns),
-            launcher(of),
+            label,
         ]);
     }
     writeln!(out)?;
@@ -351,11 +358,12 @@ fn write_csv(kernel: &KernelReport, code: &[KernelFacts]) -> Result<()> {
                 "waves",
                 "hardware_waves",
                 "limited_by",
+                "session",
             ],
         )?;
         let optional = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
         let mut row =
-            |by: &str, what: &str, start: Option<i64>, sums: &KernelSums, facts: [Option<i64>; 4]| {
+            |by: &str, what: &str, start: Option<i64>, session: Option<i64>, sums: &KernelSums, facts: [Option<i64>; 4]| {
                 let mut record = vec![
                     by.to_string(),
                     csv_field(what).into_owned(),
@@ -366,19 +374,20 @@ fn write_csv(kernel: &KernelReport, code: &[KernelFacts]) -> Result<()> {
                 ];
                 record.extend(facts.map(optional));
                 record.extend([const { String::new() }; 3]);
+                record.push(optional(session));
                 output::write_csv_record(out, record)
             };
         let KernelReport { calls, total_ns, max_ns, .. } = *kernel;
-        row("kernel", &kernel.name, None, &KernelSums { calls, total_ns, max_ns }, [None; 4])?;
+        row("kernel", &kernel.name, None, None, &KernelSums { calls, total_ns, max_ns }, [None; 4])?;
         for Geometry { grid, workgroup, lds_bytes, scratch_bytes, vgprs, sgprs, sums } in &kernel.geometries {
             let what = format!("{} of {}", dimensions(*grid), dimensions(*workgroup));
-            row("geometry", &what, None, sums, [*lds_bytes, *scratch_bytes, *vgprs, *sgprs])?;
+            row("geometry", &what, None, None, sums, [*lds_bytes, *scratch_bytes, *vgprs, *sgprs])?;
         }
-        for of in &kernel.launchers {
-            row("launcher", &launcher(of), None, &of.sums, [None; 4])?;
+        for (of, label) in kernel.launchers.iter().zip(launcher_labels(&kernel.launchers)) {
+            row("launcher", &label, None, of.session, &of.sums, [None; 4])?;
         }
         for part in &kernel.trend {
-            row("part", "", Some(part.start_ns), &part.sums, [None; 4])?;
+            row("part", "", Some(part.start_ns), None, &part.sums, [None; 4])?;
         }
         for KernelFacts { needs, occupancy, launches, .. } in code {
             let Some(ran) = launches else { continue };
@@ -410,6 +419,7 @@ fn write_csv(kernel: &KernelReport, code: &[KernelFacts]) -> Result<()> {
                     .map(|waves| optional(waves.map(i64::from))),
             );
             record.push(fit.map(|fit| fit.limited_by.join("+")).unwrap_or_default());
+            record.push(String::new());
             output::write_csv_record(out, record)?;
         }
         Ok(())

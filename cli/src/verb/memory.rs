@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::memory::{self, MemoryPlace, ProcessMemory};
+use rpd_postprocess::report::process_label::ProcessLabels;
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
@@ -27,7 +28,7 @@ use crate::output::table::{Align, Table};
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
-  pid        process; session: its first, which tells equal pids apart (--json)
+  pid        process, with its first session where several have one id
   where      device: on a GPU; host: pinned memory
   allocations, frees
              how many; frees of what is not known do not count
@@ -116,6 +117,12 @@ fn write_tables(
         ("where", Left),
     ])
     .sparing(&["allocated", "frees"]);
+    let labels = ProcessLabels::of(processes.iter().map(|of| (of.session, of.pid)));
+    let is_any_ambiguous = processes.iter().any(|of| labels.is_ambiguous(of.pid));
+    let pid = |of: &ProcessMemory| match labels.is_ambiguous(of.pid) {
+        true => labels.process(of.session, of.pid),
+        false => of.pid.to_string(),
+    };
     for of in processes {
         table.row(vec![
             of.allocations.to_string(),
@@ -124,7 +131,7 @@ fn write_tables(
             size(of.peak_bytes),
             at(of.peak_ns),
             size(of.left_bytes),
-            of.pid.to_string(),
+            pid(of),
             word(of.place).to_string(),
         ]);
     }
@@ -140,7 +147,7 @@ fn write_tables(
                 bar(part.most_bytes.into(), greatest.into(), bars),
             ]);
         }
-        writeln!(out, "\nprocess {}, {}", of.pid, word(of.place))?;
+        writeln!(out, "\n{}, {}", labels.process(of.session, of.pid), word(of.place))?;
         table.write(out, 0, room)?;
     }
     let mut table = Table::new(&[
@@ -151,13 +158,13 @@ fn write_tables(
         ("address", Right),
         ("function", Left),
     ])
-    .sparing(&["pid", "tid"]);
+    .sparing(if is_any_ambiguous { &["tid"] } else { &["pid", "tid"] });
     for of in processes {
         for left in &of.largest_left {
             table.row(vec![
                 size(left.bytes),
                 at(left.time_ns),
-                of.pid.to_string(),
+                pid(of),
                 left.tid.to_string(),
                 left.address.clone(),
                 left.function.clone(),

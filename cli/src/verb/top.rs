@@ -25,7 +25,8 @@ use crate::output::table::{Align, Table};
 ///
 /// Operations are grouped by name, or by type where they have none (copies); calls by function, markers by text; or operations by where
 /// they ran and who launched them. Below is how busy each GPU was, which rpd gaps explains. Dispatches of
-/// instrumented kernels (`rpd probe -i`) are left out, as they take longer than the program's own.
+/// instrumented kernels (`rpd probe -i`) are left out, as they take longer than the program's own, and barriers, as a GPU that waits does
+/// no work.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:

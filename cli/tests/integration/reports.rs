@@ -136,11 +136,11 @@ fn reports_of_a_part_are_those_of_a_trace_that_has_no_more() {
 fn all_markers_are_in_a_part_that_is_about_operations() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");
-    let whole = report(&dir, &["markers", "--json", &trace]);
+    let whole = report(&dir, &["markers", &trace]);
     assert!(whole.iter().any(|node| node["name"] == "run_to_completion"), "a marker that has its text as its name");
     // All operations are of that GPU.
-    assert_eq!(report(&dir, &["markers", "--json", "--gpu", "2", &trace]), whole);
-    assert_eq!(report(&dir, &["markers", "--json", "--kernel", ".", &trace]), whole);
+    assert_eq!(report(&dir, &["markers", "--gpu", "2", &trace]), whole);
+    assert_eq!(report(&dir, &["markers", "--kernel", ".", &trace]), whole);
 }
 
 #[test]
@@ -728,4 +728,103 @@ fn memory_of_processes_with_equal_ids_is_kept_apart() {
     assert_eq!(parts(&found[2])[3..], [256; 11][..parts(&found[2]).len() - 3]);
     let left = dir.run(&["memory", "--session", "1", "--csv", &trace]);
     assert!(left.expect(0).stdout.ends_with("7,1,device,1,256,0,0,1,256,25,1,256\n"), "{left}");
+}
+
+#[test]
+fn barriers_are_no_work_wherever_time_is_added_up() {
+    let dir = Dir::new();
+    for seed in 0..2 {
+        let trace = generated(&dir, &format!("{seed}.rpd"), seed, 200);
+        let connection = dir.open(&trace);
+        connection
+            .execute_batch("INSERT INTO rocpd_barrierop SELECT id, 0, '', '' FROM rocpd_op WHERE id % 3 = 0")
+            .unwrap();
+        let (calls, total): (u64, u64) = connection
+            .query_row(&format!("SELECT count(*), sum(\"end\" - start) FROM {OPS}"), [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        let sums = |arguments: &[&str]| {
+            let found = report(&dir, &[&["top", "--instrumented", &trace], arguments].concat());
+            let sum = |key: &str| found.iter().map(|row| number(row, key)).sum::<u64>();
+            (sum("calls"), sum("total_ns"))
+        };
+        assert_eq!(sums(&[]), (calls, total));
+        assert_eq!(sums(&["--by", "gpu"]), (calls, total));
+        assert_eq!(sums(&["--start", "0%"]), (calls, total));
+        dir.run(&["top", &trace]).expect(0).says(&["barriers are left out: a GPU that waits does no work"]);
+        let gaps = report(&dir, &["gaps", &trace]);
+        let asked = report(&dir, &["sql", &trace, "busy"]);
+        let longest = report(&dir, &["sql", &trace, "longest_gaps"]);
+        for (gpu, busy) in gaps.iter().zip(&asked) {
+            assert_eq!(number(gpu, "busy_ns"), (busy["busy_us"].as_f64().unwrap() * 1000.0).round() as u64);
+            assert_eq!(number(gpu, "operations"), number(busy, "ops"));
+            let first = longest.iter().find(|gap| gap["gpu"] == gpu["gpu"]).unwrap();
+            assert_eq!(number(gpu, "longest_ns"), (first["gap_us"].as_f64().unwrap() * 1000.0).round() as u64);
+            let parts = gpu["over_time"].as_array().unwrap();
+            assert_eq!(parts.iter().map(|part| number(part, "busy_ns")).sum::<u64>(), number(gpu, "busy_ns"));
+        }
+        // Schema 3 has no table of barriers.
+        to_schema_3(&dir, &trace);
+        assert!(!report(&dir, &["sql", &trace, "busy"]).is_empty());
+    }
+}
+
+#[test]
+fn the_chart_over_time_is_as_high_as_the_gpu_was_busy() {
+    let dir = Dir::new();
+    // Of 1 ms the first half is busy, then 1 us of each 2.
+    let mut sql = String::from("INSERT INTO rocpd_string VALUES (1, 'k'), (2, 'KernelExecution');");
+    sql += "INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 0, 500000, 1, 2), (2, 1, 0, 0, '', 999000, 1000000, 1, 2);";
+    for at in 0..250 {
+        let start = 501_000 + 2_000 * at;
+        sql += &format!("INSERT INTO rocpd_op VALUES ({}, 0, 0, 0, '', {start}, {}, 1, 2);", 10 + at, start + 1000);
+    }
+    let trace = dir.trace("t.rpd", &sql);
+    let table = dir.run(&["gaps", &trace]).expect(0).stdout.clone();
+    let chart: Vec<&str> = table.lines().skip_while(|line| !line.contains("busy, 10.00 us a column")).collect();
+    assert_eq!(chart[1].trim_end(), format!("  0  {}{}", "█".repeat(50), "▄".repeat(50)), "{table}");
+    assert_eq!(chart[2].trim_end(), format!("  1  {}▁", " ".repeat(99)), "{table}");
+    let narrow = ran(dir.rpd(&["gaps", &trace]).env("COLUMNS", "60"));
+    assert!(narrow.expect(0).stdout.contains("▄"), "{narrow}");
+}
+
+/// Two sessions of containers, whose processes and threads have the same ids.
+#[test]
+fn threads_with_equal_ids_are_told_apart_by_every_verb() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, 'hipLaunchKernel'), (2, 'k'), (3, 'KernelExecution'), (4, ''), (5, 'hipMalloc'),
+             (6, 'ptr=0x10 | size=0x100');
+         INSERT INTO rocpd_api VALUES (1, 7, 9, 10, 20, 1, 4), (4294967297, 7, 9, 11, 21, 1, 4), (2, 7, 9, 30, 40, 5, 6),
+             (4294967298, 7, 9, 31, 41, 5, 6);
+         INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 50, 60, 2, 3), (4294967297, 1, 0, 0, '', 50, 70, 2, 3);
+         INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 4294967297, 4294967297);",
+    );
+    let labels = ["session 0 process 7 thread 9", "session 1 process 7 thread 9"];
+    let text = |arguments: &[&str]| dir.run(&[arguments, &[&trace]].concat()).expect(0).stdout.clone();
+    let kernel = dir.run(&["kernel", &trace, "k"]).expect(0).stdout.clone();
+    for label in labels {
+        for told in [&kernel, &text(&["top", "--by", "thread"]), &text(&["api"])] {
+            assert!(told.contains(label), "{label}: {told}");
+        }
+        let process = label.split(" thread").next().unwrap();
+        assert_eq!(text(&["memory"]).matches(process).count(), 3, "{process}: {}", text(&["memory"]));
+    }
+    let kernel = dir.run(&["kernel", "--json", &trace, "k"]).expect(0).stdout.clone();
+    let kernel: Value = serde_json::from_str(&kernel).unwrap();
+    let sessions: Vec<u64> =
+        kernel["launchers"].as_array().unwrap().iter().map(|of| number(of, "session")).collect();
+    assert_eq!(sessions, [1, 0]);
+    let csv = dir.run(&["kernel", "--csv", &trace, "k"]).expect(0).stdout.clone();
+    assert!(csv.lines().next().unwrap().ends_with(",session"), "{csv}");
+    assert!(csv.lines().any(|line| line.contains(labels[1]) && line.ends_with(",1")), "{csv}");
+    let calls: Vec<u64> = report(&dir, &["api", &trace]).iter().map(|call| number(call, "session")).collect();
+    assert_eq!(calls, [0, 1, 0, 1]);
+    assert!(text(&["api", "--csv"]).lines().nth(2).unwrap().ends_with(",1"));
+    // Where ids are enough there is no session.
+    let one = dir.run(&["kernel", &trace, "k", "--session", "1"]).expect(0).stdout.clone();
+    assert!(one.contains("hipLaunchKernel, process 7 thread 9"), "{one}");
+    assert!(text(&["api", "--session", "1"]).starts_with("9 "));
 }

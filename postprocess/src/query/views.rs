@@ -17,6 +17,10 @@ const TEXTS: [&str; 3] = [rpd_sql::API_VIEW, rpd_sql::VIEWS, ext::DISPATCH];
 
 /// Adds the views that the file lacks and has the tables for.
 pub(super) fn add(trace: &Connection, version: Version) -> rusqlite::Result<()> {
+    // Ready-made queries leave barriers out; schema 3 has no table of them.
+    if !has_table(trace, "rocpd_barrierop")? {
+        trace.execute_batch("CREATE TEMP TABLE rocpd_barrierop (op_ptr_id INTEGER)")?;
+    }
     for text in TEXTS {
         let text = if version == Version::V3 { rpd_sql::for_schema_3(text) } else { text.to_string() };
         for (name, body) in views(&text) {

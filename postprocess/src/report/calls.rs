@@ -3,19 +3,23 @@
 //! Times and ids alone are sorted; each row is read when it is its turn, so that the first one comes soon. Links and ops come from
 //! indexes that live as long as the connection, so that memory does not grow with the trace; nothing is written to it.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use rpd_schema::Version;
 use rpd_schema::text::{is_cut, shown, text_of};
+use rpd_schema::{Processes, Version};
 use rusqlite::{Connection, Row};
 
 use crate::pass::sorted::{Sorted, Sorter};
+use super::process_label::ProcessLabels;
 use crate::region::Selected;
 
 /// A call or a marker.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReportedCall {
+    /// The first session of its process: ids alone may be equal.
+    pub session: i64,
     /// Its process.
     pub pid: i64,
     /// Its thread.
@@ -41,7 +45,8 @@ pub struct ReportedOperation {
     pub name: String,
 }
 
-/// Hands the calls of a part of a trace, with the operations of it that they caused, to `each`, until that breaks off.
+/// Hands the calls of a part of a trace, with the operations of it that they caused, and what its processes are called, to `each`, until that
+/// breaks off.
 ///
 /// # Errors
 /// When the trace cannot be read.
@@ -49,14 +54,15 @@ pub fn each(
     trace: &Connection,
     version: Version,
     selected: &Selected,
-    mut each: impl FnMut(ReportedCall) -> Result<ControlFlow<()>>,
+    mut each: impl FnMut(ReportedCall, &ProcessLabels) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     trace.execute_batch(
         "PRAGMA temp_store = FILE;
          CREATE TEMP TABLE link AS SELECT api_id, op_id FROM rocpd_api_ops;
          CREATE INDEX temp.link_of_call ON link (api_id);",
     )?;
-    let mut order = in_order(trace, selected)?;
+    let processes = Processes::of(trace)?;
+    let (mut order, labels) = in_order(trace, &processes, selected)?;
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     cut_long_texts(trace, "rocpd_string")?;
     if texts != "rocpd_string" {
@@ -94,6 +100,7 @@ pub fn each(
     ))?;
     while let Some([_, _, id]) = order.next()? {
         let mut call = calls.query_row([id], call)?;
+        call.session = processes.of_row(id);
         let mut caused = operations.query([id])?;
         while let Some(row) = caused.next()? {
             if selected.has_op(number(row, 5)?) {
@@ -104,7 +111,7 @@ pub fn each(
                 });
             }
         }
-        if each(call)?.is_break() {
+        if each(call, &labels)?.is_break() {
             break;
         }
     }
@@ -130,21 +137,27 @@ fn text_in(table: &str, alias: &str) -> String {
     )
 }
 
-/// Start, turned-over end and id of the calls, as they follow each other: of two with one start the longer one comes first.
-fn in_order(trace: &Connection, selected: &Selected) -> Result<Sorted<[i64; 3]>> {
+/// Start, turned-over end and id of the calls, as they follow each other: of two with one start the longer one comes first; and what their
+/// processes are called.
+fn in_order(
+    trace: &Connection,
+    processes: &Processes,
+    selected: &Selected,
+) -> Result<(Sorted<[i64; 3]>, ProcessLabels)> {
     let mut calls = trace.prepare(
-        r#"SELECT A.start, A."end", A.id FROM rocpd_api A
+        r#"SELECT A.start, A."end", A.id, A.pid FROM rocpd_api A
            WHERE typeof(A.start) = 'integer' AND typeof(A."end") = 'integer'"#,
     )?;
     let mut calls = calls.query([])?;
-    let mut order = Sorter::new();
+    let (mut order, mut found) = (Sorter::new(), HashSet::new());
     while let Some(row) = calls.next()? {
         let id = row.get(2)?;
         if selected.has_call(id) {
             order.push([row.get(0)?, !row.get::<_, i64>(1)?, id])?;
+            found.insert((processes.of_row(id), number(row, 3)?));
         }
     }
-    order.sorted()
+    Ok((order.sorted()?, ProcessLabels::of(found)))
 }
 
 fn call(row: &Row<'_>) -> rusqlite::Result<ReportedCall> {
@@ -163,6 +176,7 @@ fn call(row: &Row<'_>) -> rusqlite::Result<ReportedCall> {
     }
     arguments.retain(|argument| !argument.is_empty());
     Ok(ReportedCall {
+        session: 0,
         pid: number(row, 18)?,
         tid: number(row, 1)?,
         times: (number(row, 2)?, number(row, 3)?),

@@ -19,6 +19,7 @@ use serde::Serialize;
 use self::cause::Causes;
 pub use self::cause::{CAUSES, Cause};
 use super::gpu_time::{GpuOps, LeftOut, OpName, OpTexts};
+use super::utilisation::{BusyPart, BusyParts};
 use crate::pass::sorted::Sorter;
 use crate::region::Selected;
 
@@ -79,6 +80,8 @@ pub struct GpuGaps {
     pub after: Vec<After>,
     /// The longest, one by one.
     pub longest: Vec<Gap>,
+    /// How busy it was in equal parts of the run, the same for all GPUs.
+    pub over_time: Vec<BusyPart>,
 }
 
 /// Gaps of a length.
@@ -179,6 +182,8 @@ struct Running {
     causes: [(u64, u64); CAUSES.len()],
     /// The longest gaps so far, the shortest of them first to go.
     longest: BinaryHeap<Reverse<LongGap>>,
+    /// Once the time of all GPUs is known.
+    over_time: Option<BusyParts>,
 }
 
 /// Length, start, the gap itself, and its cause; of two of one length the later one is the smaller.
@@ -213,9 +218,17 @@ impl Gaps {
                 gpu.covered = (op.end, op.name);
             }
         }
+        let first = gpus.values().map(|gpu| gpu.start).min().unwrap_or(0);
+        let last = gpus.values().map(|gpu| gpu.covered.0).max().unwrap_or(first);
+        for gpu in gpus.values_mut() {
+            gpu.over_time = Some(BusyParts::of((first, last), (gpu.start, gpu.covered.0)));
+        }
         let mut causes = Causes::of(trace)?;
         let mut found = found.sorted()?;
         while let Some(gap) = found.next()? {
+            if let Some(parts) = gpus.get_mut(&gap.gpu).and_then(|gpu| gpu.over_time.as_mut()) {
+                parts.idle((gap.start, gap.end));
+            }
             causes.push(gap)?;
         }
         causes.each(|gap, parts| {
@@ -239,6 +252,7 @@ impl Running {
             after: HashMap::new(),
             causes: [(0, 0); CAUSES.len()],
             longest: BinaryHeap::new(),
+            over_time: None,
         }
     }
 
@@ -313,6 +327,7 @@ impl Running {
             causes: CAUSES.iter().zip(self.causes).map(cause).collect(),
             after,
             longest: longest.collect::<rusqlite::Result<_>>()?,
+            over_time: self.over_time.map(BusyParts::finished).unwrap_or_default(),
         })
     }
 }

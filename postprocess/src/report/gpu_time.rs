@@ -106,10 +106,7 @@ pub(super) fn each_sound_op(
     order: &str,
     mut visit: impl FnMut(GpuOp) -> Result<bool>,
 ) -> Result<LeftOut> {
-    let barriers = match has_table(trace, "rocpd_barrierop")? {
-        true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
-        false => Ids::default(),
-    };
+    let barriers = barriers(trace)?;
     let mut left_out = LeftOut::default();
     // By itself, "end" is a text to SQLite where there is no such column.
     let mut rows = trace.prepare(&format!(
@@ -137,6 +134,17 @@ pub(super) fn each_sound_op(
         }
     }
     Ok(left_out)
+}
+
+/// The operations that are barriers.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub(super) fn barriers(trace: &Connection) -> Result<Ids> {
+    Ok(match has_table(trace, "rocpd_barrierop")? {
+        true => Ids::of(trace, "SELECT op_ptr_id FROM rocpd_barrierop", [])?,
+        false => Ids::default(),
+    })
 }
 
 /// The texts of operations, each read once.

@@ -103,6 +103,8 @@ pub struct Geometry {
 pub struct Launcher {
     /// The function; none where no call in the file launched them, so with the ids.
     pub function: Option<String>,
+    /// The first session of the process: ids alone may be equal.
+    pub session: Option<i64>,
     /// Process id.
     pub pid: Option<i64>,
     /// Thread id.
@@ -402,10 +404,14 @@ fn launchers(
         all.max_ns = all.max_ns.max(sums.max_ns);
     }
     let launcher = |(key, sums): (Option<LaunchedBy<String>>, KernelSums)| match key {
-        None => Launcher { function: None, pid: None, tid: None, sums },
-        Some(((_, pid, tid), function)) => {
-            Launcher { function: Some(function), pid: Some(pid), tid: Some(tid), sums }
-        }
+        None => Launcher { function: None, session: None, pid: None, tid: None, sums },
+        Some(((session, pid, tid), function)) => Launcher {
+            function: Some(function),
+            session: Some(session),
+            pid: Some(pid),
+            tid: Some(tid),
+            sums,
+        },
     };
     let mut found: Vec<Launcher> = merged.into_iter().map(launcher).collect();
     found.sort_by_key(|launcher| Reverse(launcher.sums.total_ns));

@@ -24,6 +24,7 @@ use crate::check::outlier::Outliers;
 use crate::check::rule::are_sound;
 use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
+use crate::report::gpu_time::{LeftOut, barriers};
 use crate::report::named::{NAMELESS, NameTexts};
 use crate::trace::ids::Ids;
 use crate::trace::instrumented::{instrumented, is_instrumented};
@@ -193,7 +194,7 @@ pub struct Ranking<'trace> {
     pub nameless: u64,
     /// Dispatches of instrumented kernels that were left out.
     pub instrumented: u64,
-    /// Barriers that were left out: by where they ran, they are no work.
+    /// Barriers that were left out: they are no work.
     pub barriers: u64,
 }
 
@@ -235,18 +236,18 @@ impl<'trace> Ranking<'trace> {
             false => 0,
         };
         let mut sums = Sums::new(counted.percentiles);
-        let (names, (scanned, barriers)) = if by.is_place() {
+        let (names, scanned) = if by.is_place() {
             let left = if is_left_out { instrumented(trace)? } else { Ids::default() };
             let (labels, left_out) = place::each((trace, version), by, selected, &left, &mut |place, ns| {
                 sums.of_place(place, ns)
             })?;
-            let scanned = Scanned { impossible: left_out.impossible, nameless: 0 };
-            (Names::Labels(labels), (scanned, left_out.barriers))
+            let LeftOut { impossible, barriers } = left_out;
+            (Names::Labels(labels), Scanned { impossible, nameless: 0, barriers })
         } else {
             let scanned = scan((trace, version), by, (selected, is_left_out), &mut sums)?;
-            (Names::Texts(NameTexts::of(trace, by.texts(version))?), (scanned, 0))
+            (Names::Texts(NameTexts::of(trace, by.texts(version))?), scanned)
         };
-        let Scanned { impossible, nameless } = scanned;
+        let Scanned { impossible, nameless, barriers } = scanned;
         let replaced = match by {
             RankBy::Operation | RankBy::Kernel => by_kernel(trace, &|op| selected.has_op(op))?,
             _ => BTreeMap::new(),
@@ -375,6 +376,7 @@ impl RunningSums {
 struct Scanned {
     impossible: u64,
     nameless: u64,
+    barriers: u64,
 }
 
 /// Adds up what has names.
@@ -393,13 +395,18 @@ fn scan(
     let processes = Processes::of(trace)?;
     let mut nested = Sorter::new();
     let mut outliers = Outliers::new();
-    let with_id = !selected.is_everything();
+    let barriers = if by.nests() { Ids::default() } else { barriers(trace)? };
+    let with_id = !selected.is_everything() || !barriers.is_empty();
     let mut rows = trace.prepare(&by.query(&counts, with_id))?;
     let mut rows = rows.query([])?;
     while let Some(row) = rows.next()? {
         let id = |column| row.get_ref(column).map(|id| id.as_i64().unwrap_or(0));
         let is_here = |id| if by.nests() { selected.has_call(id) } else { selected.has_op(id) };
         if with_id && !is_here(id(4)?) {
+            continue;
+        }
+        if !barriers.is_empty() && barriers.has(id(4)?) {
+            scanned.barriers += 1;
             continue;
         }
         let (ValueRef::Integer(start), ValueRef::Integer(end)) = (row.get_ref(0)?, row.get_ref(1)?) else {

@@ -1,6 +1,6 @@
 //! Where operations ran, and who launched them: GPUs, queues, streams, ranks, sessions, threads.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 use rpd_schema::Version;
@@ -10,6 +10,7 @@ use super::RankBy;
 use crate::region::Selected;
 use crate::report::caused::{CausedOp, CausedOps, CausingCall};
 use crate::report::gpu_time::{GpuOps, LeftOut};
+use crate::report::process_label::ProcessLabels;
 use crate::report::stream::Streams;
 use crate::trace::ids::Ids;
 
@@ -105,23 +106,17 @@ fn labels(by: RankBy, places: &[Place], texts: &[String]) -> Vec<String> {
     let text = |number: i64| {
         usize::try_from(number).ok().and_then(|number| texts.get(number)).map_or("", String::as_str)
     };
-    let mut sessions: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    for [process, pid, _] in places.iter().filter(|place| **place != NOWHERE) {
-        sessions.entry(*pid).or_default().insert(*process);
-    }
-    let of_process = |process: i64, pid: i64| match sessions.get(&pid) {
-        Some(sessions) if sessions.len() > 1 => format!("session {process} process {pid}"),
-        _ => format!("process {pid}"),
-    };
+    let known = places.iter().filter(|place| **place != NOWHERE);
+    let named = ProcessLabels::of(known.map(|[process, pid, _]| (*process, *pid)));
     let label = |place: &Place| match (by, *place) {
         (RankBy::Rank, NOWHERE) => "(no rank in the file)".to_string(),
         (RankBy::Stream, NOWHERE) => "(no stream in the file)".to_string(),
         (RankBy::Thread, NOWHERE) => "(no call in the file launched it)".to_string(),
         (RankBy::Gpu, [gpu, ..]) => format!("GPU {gpu}"),
         (RankBy::Queue, [gpu, queue, _]) => format!("GPU {gpu} queue {queue}"),
-        (RankBy::Thread, [process, pid, tid]) => format!("{} thread {tid}", of_process(process, pid)),
+        (RankBy::Thread, [process, pid, tid]) => named.thread(process, pid, tid),
         (RankBy::Stream, [process, pid, stream]) => {
-            format!("{} stream {}", of_process(process, pid), text(stream))
+            format!("{} stream {}", named.process(process, pid), text(stream))
         }
         (RankBy::Rank, [rank, ..]) => format!("rank {}", text(rank)),
         (_, [session, ..]) => format!("session {session}"),
