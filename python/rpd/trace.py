@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import tempfile
+import warnings
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 import rpd
@@ -28,6 +29,8 @@ class Trace:
         _pyarrow()
         self.info: Dict[str, Any] = self._json("info")
         self._rows: Dict[str, pyarrow.Table] = {}
+        if self._losses():
+            warnings.warn(f"{self.path} is incomplete: {', '.join(self._losses())}", stacklevel=3)
 
     @property
     def kernels(self) -> pyarrow.Table:
@@ -149,7 +152,14 @@ class Trace:
         ranks = [str(session["rank"]) for session in sessions if session["rank"] is not None]
         if ranks:
             parts.append(("rank " if len(ranks) == 1 else "ranks ") + ", ".join(ranks))
-        return ", ".join(parts)
+        return ", ".join(parts + self._losses())
+
+    def _losses(self) -> List[str]:
+        """What was lost while recording; nothing where the trace is complete."""
+        lost, launches = self.info["lost"], self.info["launches_without_op"]
+        causes = ", ".join(f"{count} {cause}" for cause, count in lost.items())
+        losses = [f"{sum(lost.values())} records lost while recording ({causes})"] if lost else []
+        return losses + ([f"{launches} launches without an operation"] if launches else [])
 
     def _frame(self, name: str) -> pyarrow.Table:
         if name not in self._rows:

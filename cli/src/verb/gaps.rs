@@ -42,7 +42,7 @@ Columns:
   gaps     how many; for a cause: those that it is the largest part of
   longest  the longest of them
   %        share of the idle time; in the GPUs' rows, share of the span
-  busy, ... a column
+  busy over time
            the run of all GPUs from left to right: a full block is a part in
            which the GPU was busy all the time, a blank one in which it was idle
            (over_time in --json, in 200 parts)
@@ -275,8 +275,7 @@ fn write_over_time(out: &mut impl Write, gpus: &[GpuGaps], room: Option<usize>) 
     let together = parts.div_ceil(columns);
     let length = |of: &[BusyPart]| of.iter().map(|part| part.end_ns.abs_diff(part.start_ns)).sum::<u64>();
     let widest = gpus[0].over_time.chunks(together).map(length).max().unwrap_or(0);
-    let title = format!("busy, {} a column", time(widest));
-    let mut table = Table::new(&[("gpu", Align::Right), (&title, Align::Left)]);
+    let mut table = Table::new(&[("gpu", Align::Right), ("busy over time", Align::Left)]);
     for gpu in gpus {
         // The last column may be of a shorter time.
         let height = |of: &[BusyPart]| {
@@ -287,7 +286,8 @@ fn write_over_time(out: &mut impl Write, gpus: &[GpuGaps], room: Option<usize>) 
         table.row(vec![gpu.gpu.to_string(), columns_of(&heights, widest)]);
     }
     writeln!(out)?;
-    table.write(out, 0, room)
+    table.write(out, 0, room)?;
+    writeln!(out, "a column is {}", time(widest))
 }
 
 /// A time from the first call on, as `--in` takes it, to the microsecond.

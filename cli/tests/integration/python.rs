@@ -51,6 +51,42 @@ print(json.dumps({
 }))
 "#;
 
+#[test]
+fn python_repeats_what_was_lost() {
+    let dir = Dir::new();
+    let trace = generated(&dir, "g.rpd", 1, 30);
+    let script = r#"
+import json, sys, warnings
+sys.path.insert(0, sys.argv[1])
+import rpd
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    t = rpd.read(sys.argv[2])
+    t.top(), t.gaps(), t.kernels
+print(json.dumps([[str(warning.message) for warning in said], [warning.filename for warning in said], repr(t), t._repr_html_()]))
+"#;
+    let mut read = || -> Option<(Vec<String>, Vec<String>, String, String)> {
+        let said = pyarrow(&dir, script, &[SOURCES, &trace])?;
+        Some(serde_json::from_str(&said.expect(0).stdout).unwrap())
+    };
+    let Some((warnings, _, repr, _)) = read() else { return };
+    assert!(warnings.is_empty() && !repr.contains("lost"), "{warnings:?} {repr}");
+    dir.open(&trace)
+        .execute_batch(
+            "INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::pid', '100'), ('session::0::lost::ring', '7'),
+                 ('session::0::launches_without_op', '2')",
+        )
+        .unwrap();
+    let Some((warnings, files, repr, html)) = read() else { return };
+    let lost = "7 records lost while recording (7 ring), 2 launches without an operation";
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].ends_with(lost) && !files[0].contains("rpd/trace.py"), "{warnings:?} {files:?}");
+    assert!(repr.contains(lost) && html.contains(lost), "{repr} {html}");
+    let page = dir.run(&["export", "html", &trace]).expect(0).stdout.clone();
+    assert!(page.contains(r#"["incomplete: records lost while recording (7 ring)",7,"count"]"#), "{page}");
+    assert!(page.contains(r#"["incomplete: launches without an operation",2,"count"]"#), "{page}");
+}
+
 /// A trace in which every third operation is a barrier, on three queues of one GPU and more.
 fn with_barriers(dir: &Dir) -> String {
     let trace = generated(dir, "g.rpd", 1, 300);

@@ -739,11 +739,12 @@ fn barriers_are_no_work_wherever_time_is_added_up() {
         connection
             .execute_batch("INSERT INTO rocpd_barrierop SELECT id, 0, '', '' FROM rocpd_op WHERE id % 3 = 0")
             .unwrap();
-        let (calls, total): (u64, u64) = connection
+        let (calls, total): (i64, i64) = connection
             .query_row(&format!("SELECT count(*), sum(\"end\" - start) FROM {OPS}"), [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .unwrap();
+        let (calls, total) = (calls.unsigned_abs(), total.unsigned_abs());
         let sums = |arguments: &[&str]| {
             let found = report(&dir, &[&["top", "--instrumented", &trace], arguments].concat());
             let sum = |key: &str| found.iter().map(|row| number(row, key)).sum::<u64>();
@@ -782,9 +783,10 @@ fn the_chart_over_time_is_as_high_as_the_gpu_was_busy() {
     }
     let trace = dir.trace("t.rpd", &sql);
     let table = dir.run(&["gaps", &trace]).expect(0).stdout.clone();
-    let chart: Vec<&str> = table.lines().skip_while(|line| !line.contains("busy, 10.00 us a column")).collect();
+    let chart: Vec<&str> = table.lines().skip_while(|line| !line.contains("busy over time")).collect();
     assert_eq!(chart[1].trim_end(), format!("  0  {}{}", "█".repeat(50), "▄".repeat(50)), "{table}");
     assert_eq!(chart[2].trim_end(), format!("  1  {}▁", " ".repeat(99)), "{table}");
+    assert_eq!(chart[3], "a column is 10.00 us", "{table}");
     let narrow = ran(dir.rpd(&["gaps", &trace]).env("COLUMNS", "60"));
     assert!(narrow.expect(0).stdout.contains("▄"), "{narrow}");
 }

@@ -4,11 +4,14 @@
 //! as something else is NULL.
 
 use anyhow::Result;
+use rpd_schema::text::text_of;
 use rpd_schema::{Version, sessions};
 use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
 
 use super::part::{HAS_CALL, HAS_OP};
 use crate::export::columns::ColumnKind;
+use crate::passes::graph::function::stream_of_launch;
 use crate::trace::has_table;
 use crate::trace::marker::{is_marker, is_text};
 use crate::trace::op_kind::KERNEL_TYPES;
@@ -147,6 +150,17 @@ fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool, part: &str
     )
 }
 
+/// The function by which a statement asks for the stream of a launch of a graph: of its name and arguments.
+const STREAM_OF: &str = "stream_of_graph_launch";
+
+fn add_stream_function(trace: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    trace.create_scalar_function(STREAM_OF, 2, flags, |context| {
+        let (function, arguments) = (text_of(context.get_raw(0)), text_of(context.get_raw(1)));
+        Ok(stream_of_launch(&function, &arguments).map(str::to_string))
+    })
+}
+
 fn operations(
     (trace, version): (&Connection, Version),
     zero: i64,
@@ -167,6 +181,14 @@ fn operations(
     } else {
         joins.push_str(" LEFT JOIN (SELECT NULL AS id, NULL AS pid, NULL AS tid, NULL AS start WHERE 0) C");
     }
+    let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
+    let has_calls = version != Version::V1 && has_table(trace, "rocpd_api_ops")?;
+    if has_calls {
+        add_stream_function(trace)?;
+        joins.push_str(&format!(
+            " LEFT JOIN rocpd_string CN ON CN.id = C.apiName_id LEFT JOIN {texts} CG ON CG.id = C.args_id"
+        ));
+    }
     let mut add = |is_there: bool, join: &str| {
         if is_there {
             joins.push_str(join);
@@ -185,7 +207,15 @@ fn operations(
             several => format!("coalesce({})", several.join(", ")),
         }
     };
-    let stream = text(&first(&[(launches, "K"), (copies, "M")], "stream"));
+    let mut stream = text(&first(&[(launches, "K"), (copies, "M")], "stream"));
+    if has_calls {
+        // The rows of launches and copies go first, as in other reports.
+        stream = format!(
+            "coalesce({stream}, {STREAM_OF}({}, {}))",
+            text("CN.string"),
+            rpd_schema::text::arguments("CG.string")
+        );
+    }
     let columns = match asked {
         Operations::Copies => format!("{} AS bytes", number(&first(&[(copies, "M")], "size"))),
         Operations::Kernels => {

@@ -8,11 +8,11 @@ use rpd_schema::{Processes, Version};
 use rusqlite::{Connection, Row};
 
 use super::intervals::MarkerRanges;
-use crate::passes::graph::function::Function;
+use crate::passes::graph::function::stream_of_launch;
 use crate::trace::ids::Ids;
 use crate::trace::layout::{Layout, metadata};
 use crate::trace::marker::is_marker;
-use crate::trace::{arguments, has_table};
+use crate::trace::has_table;
 use crate::trim::window::Window;
 
 /// The calls and operations that are in a region.
@@ -311,10 +311,9 @@ fn calls_on(trace: &Connection, version: Version, streams: &[String]) -> Result<
     ))?;
     let mut rows = rows.query([])?;
     while let Some(row) = rows.next()? {
-        let is_launch = Function::of(&text_of(row.get_ref(1)?)) == Some(Function::Launch);
+        let (function, arguments) = (text_of(row.get_ref(1)?), text_of(row.get_ref(2)?));
         if let Some(id) = integer(row, 0)?
-            && is_launch
-            && arguments::value(&text_of(row.get_ref(2)?), "stream").is_some_and(is_asked)
+            && stream_of_launch(&function, &arguments).is_some_and(is_asked)
         {
             found.add(id);
         }

@@ -6,9 +6,9 @@ use rpd_schema::text::shown;
 use rusqlite::Connection;
 
 use super::by_id::{ById, OrderedRows, text};
-use crate::passes::graph::function::Function;
+use crate::passes::graph::function::{Function, launch_stream};
 use crate::trace::ids::Ids;
-use crate::trace::{Strings, arguments};
+use crate::trace::Strings;
 
 /// The streams of a trace.
 pub(super) struct Streams<'trace> {
@@ -79,6 +79,6 @@ impl StreamRows<'_> {
             }
         }
         let values = self.graphs.at(call)?;
-        Ok(values.and_then(|values| arguments::value(&text(values, 0), "stream").map(str::to_string)))
+        Ok(values.and_then(|values| launch_stream(&text(values, 0)).map(str::to_string)))
     }
 }

@@ -391,15 +391,28 @@ pub(super) fn write(
     exported.impossible = exported.impossible.max(reports.impossible);
     let operations: u64 = overlap.gpus.iter().map(|gpu| gpu.operations).sum();
     let span = overlap.gpus.iter().map(|gpu| gpu.span_ns).max().unwrap_or(0);
-    let facts = json!([
-        ["calls and markers", exported.calls, "count"],
-        ["operations", operations, "count"],
-        ["GPUs", overlap.gpus.len(), "count"],
-        ["longest GPU span", span, "ns"],
-    ]);
+    let mut facts = vec![
+        json!(["calls and markers", exported.calls, "count"]),
+        json!(["operations", operations, "count"]),
+        json!(["GPUs", overlap.gpus.len(), "count"]),
+        json!(["longest GPU span", span, "ns"]),
+    ];
+    facts.extend(losses(reports.trace.0)?);
+    let facts = Value::from(facts);
     let (title, mut out) = (json!(escape(title)), reports.out);
     writeln!(out, "],\n\"title\":{title},\"facts\":{facts},\"gpus\":{gpus}}}")?;
     Ok(exported)
+}
+
+/// What was lost while recording, in all of the trace; nothing where it is complete.
+fn losses(trace: &Connection) -> Result<Vec<Value>> {
+    let lost = rpd_schema::lost(trace)?;
+    let total = lost.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let causes: Vec<String> = lost.iter().map(|(cause, count)| format!("{count} {}", escape(cause))).collect();
+    let records = json!([format!("incomplete: records lost while recording ({})", causes.join(", ")), total, "count"]);
+    let open = rpd_schema::launches_without_op(trace)?;
+    let launches = json!(["incomplete: launches without an operation", open, "count"]);
+    Ok([(total, records), (open, launches)].into_iter().filter(|(count, _)| *count > 0).map(|(_, fact)| fact).collect())
 }
 
 /// What each GPU did.

@@ -3,10 +3,11 @@
 //! For a launch that ext_dispatch has (kernels of graphs too) this comes from there, for others from the call that launched them.
 
 use anyhow::Result;
-use rpd_schema::text::{shown, text_of};
+use rpd_schema::text::{arguments, shown, text_of};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
 use rustc_hash::FxHashMap;
 
+use crate::passes::graph::function::stream_of_launch;
 use crate::trace::layout::{Layout, TableLayout, quote};
 use crate::trace::op_kind::OpKind;
 
@@ -62,6 +63,8 @@ pub(in crate::export) struct Details<'trace> {
     dispatches: Option<Statement<'trace>>,
     launches: Option<Statement<'trace>>,
     copies: Option<Statement<'trace>>,
+    /// Name and arguments of a call: of a launch of a graph they say the stream.
+    calls: Option<Statement<'trace>>,
     registers: Registers<'trace>,
     /// The last call that was asked of: one launch may have hundreds of operations.
     last: Option<(i64, OfCall)>,
@@ -112,11 +115,22 @@ impl<'trace> Details<'trace> {
     pub(in crate::export) fn of(trace: &'trace Connection) -> Result<Details<'trace>> {
         let layout = Layout::of(trace)?;
         let launch: Vec<&str> = LAUNCH.into_iter().chain(["stream"]).collect();
+        let texts = if layout.table("rocpd_ustring").is_some() { "rocpd_ustring" } else { "rocpd_string" };
+        let has_arguments = layout.table("rocpd_api").is_some_and(|table| table.has("args_id"));
+        let calls = match has_arguments {
+            true => Some(trace.prepare(&format!(
+                "SELECT N.string, {} FROM rocpd_api A JOIN rocpd_string N ON N.id = A.apiName_id JOIN {texts} G ON G.id = A.args_id
+                 WHERE A.id = ?1",
+                arguments("G.string")
+            ))?),
+            false => None,
+        };
         let registers = question(trace, &layout, ("rocpd_kernelcodeobject", "id"), &["vgpr", "sgpr"])?;
         Ok(Details {
             dispatches: question(trace, &layout, ("ext_dispatch", "op_id"), &LAUNCH)?,
             launches: question(trace, &layout, ("rocpd_kernelapi", "api_ptr_id"), &launch)?,
             copies: question(trace, &layout, ("rocpd_copyapi", "api_ptr_id"), &["size", "stream"])?,
+            calls,
             registers: Registers { rows: registers, known: FxHashMap::default() },
             last: None,
         })
@@ -166,7 +180,14 @@ impl<'trace> Details<'trace> {
                 return Ok(OfCall { launch: None, copy_bytes, stream });
             }
         }
-        Ok(OfCall::default())
+        let mut stream = String::new();
+        if let Some(calls) = &mut self.calls
+            && let Some((function, arguments)) =
+                calls.query_row([call], |row| Ok((text(row, 0)?, text(row, 1)?))).optional()?
+        {
+            stream = stream_of_launch(&function, &arguments).unwrap_or_default().to_string();
+        }
+        Ok(OfCall { launch: None, copy_bytes: None, stream })
     }
 }
 

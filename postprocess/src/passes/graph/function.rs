@@ -1,6 +1,8 @@
 //! The functions that capture, make and launch graphs, by their names in a trace: HIP's, and CUDA's with the suffixes that CUPTI
 //! gives them.
 
+use crate::trace::arguments;
+
 /// What a call does to graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
@@ -54,6 +56,16 @@ impl Function {
     pub(crate) fn is_of_capture(self) -> bool {
         matches!(self, Function::BeginCapture | Function::EndCapture | Function::Instantiate)
     }
+}
+
+/// The stream of a launch of a graph, as its arguments say it; None of another function.
+pub(crate) fn stream_of_launch<'a>(function: &str, arguments: &'a str) -> Option<&'a str> {
+    (Function::of(function) == Some(Function::Launch)).then(|| launch_stream(arguments)).flatten()
+}
+
+/// The same of what is known to be such a launch.
+pub(crate) fn launch_stream(arguments: &str) -> Option<&str> {
+    arguments::value(arguments, "stream")
 }
 
 #[cfg(test)]
