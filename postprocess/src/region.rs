@@ -72,7 +72,8 @@ impl Region {
         Region { gpus: Vec::new(), queues: Vec::new(), streams: Vec::new(), kernel: None, ..self.clone() }
     }
 
-    fn is_about_operations(&self) -> bool {
+    /// Whether it names GPUs, queues, streams or kernels.
+    pub fn is_about_operations(&self) -> bool {
         let Region { gpus, queues, streams, kernel, .. } = self;
         !gpus.is_empty() || !queues.is_empty() || !streams.is_empty() || kernel.is_some()
     }

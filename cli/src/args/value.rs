@@ -1,6 +1,7 @@
 //! Values of options: times, sizes, and names of files to be written.
 
 use std::ffi::OsStr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +16,21 @@ const LARGEST_FILE: u64 = 1 << 50;
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let ns = quantity::time_ns(text, SECOND);
     ns.map(|ns| Duration::from_nanos(ns.unsigned_abs())).ok_or_else(|| format!("not {}", quantity::TIMES))
+}
+
+/// How many there are to be, as of rows.
+pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "must be a number, 1 or more".to_string())
+}
+
+/// How many there are to be, if any.
+pub(crate) fn count_or_none(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "must be a number, 0 or more".to_string())
+}
+
+/// The number of a GPU, a queue, a process and the like.
+pub(crate) fn id(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "must be a number, as rpd info and rpd top --by have them".to_string())
 }
 
 /// A size of a file in bytes; MiB without a unit.

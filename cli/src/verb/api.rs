@@ -20,6 +20,7 @@ use rpd_schema::Version;
 use serde::Serialize;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -47,7 +48,7 @@ pub(crate) struct Api {
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     grep: Option<Regex>,
     /// The first N calls only
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Write a JSON array, one call per line; times in nanoseconds
     #[arg(long, conflicts_with = "csv")]

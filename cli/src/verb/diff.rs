@@ -20,6 +20,7 @@ use rpd_postprocess::text::{self, counted};
 use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
@@ -79,10 +80,10 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "MARKER", allow_hyphen_values = true)]
     iter: Option<String>,
     /// Leave the first N iterations of each thread out: they warm up
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value::count_or_none, allow_negative_numbers = true)]
     skip: usize,
     /// Call nothing a change that has fewer values on a side
-    #[arg(long, value_name = "N", default_value_t = LEAST)]
+    #[arg(long, value_name = "N", default_value_t = LEAST, value_parser = value::count_or_none, allow_negative_numbers = true)]
     min_samples: usize,
     /// Call nothing a change that is smaller, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = CHANGE_PERCENT, value_parser = percent)]
@@ -97,7 +98,7 @@ pub(crate) struct Diff {
     #[arg(long)]
     all: bool,
     /// Show the first N rows [default: 20 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Write Markdown, for a pull request
     #[arg(long, conflicts_with_all = ["json", "csv"])]

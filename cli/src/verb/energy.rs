@@ -14,6 +14,7 @@ use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
@@ -56,7 +57,7 @@ pub(crate) struct Energy {
     #[arg(long, value_name = "WHAT", default_value = "kernel")]
     by: By,
     /// Show N rows at most [default: 20 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Take so many watts for the idle floor of each GPU, in the place of what is read while it runs nothing
     #[arg(long, value_name = "WATTS", value_parser = watts)]

@@ -19,6 +19,7 @@ use rpd_postprocess::trace;
 use rpd_postprocess::trim::window::span;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::chart::{bar, bar_room, columns_of};
 use crate::output::left_out::note_left_out;
@@ -72,7 +73,7 @@ pub(crate) struct Gaps {
     /// The trace
     file: PathBuf,
     /// Show the first N operations and the N longest gaps (10 at most) [default: 5]
-    #[arg(short = 'n', value_name = "N", conflicts_with_all = ["json", "csv"])]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true, conflicts_with_all = ["json", "csv"])]
     rows: Option<NonZeroUsize>,
     /// Write a JSON array with an object for each GPU; times in nanoseconds
     #[arg(long, conflicts_with = "csv")]
@@ -96,19 +97,23 @@ impl Gaps {
         let name = self.file.display();
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         notes.show("looking for idle times");
         let found = gaps::Gaps::of(&trace, &selected)
             .with_context(|| format!("cannot read the operations of {name}"))?;
         let zero = span(&trace).map_or(0, |span| span.start_ns);
+        let nothing = match found.gpus.is_empty() {
+            true => Some(self.region.nothing(&self.file, (&trace, version), "GPU operations")?),
+            false => None,
+        };
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
         if self.json {
             output::write_json(&found.gpus)?;
         } else if self.csv {
             write_csv(&found.gpus)?;
-        } else if found.gpus.is_empty() {
-            note(format_args!("{name} holds no GPU operations; rpd info shows what it holds"));
+        } else if let Some(nothing) = nothing {
+            note(nothing);
         } else {
             let rows = self.rows.map_or(ROWS, NonZeroUsize::get);
             output::write(|out| write_tables(out, &found.gpus, (rows, zero), output::line_width()))?;

@@ -87,7 +87,7 @@ impl Kernel {
         let name = self.file.display();
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         notes.show("looking at the kernel");
         // A name need not be a regular expression: `f(int*` is one that nothing closes.
         let exact = || Regex::new(&regex::escape(&self.name));
@@ -110,6 +110,10 @@ impl Kernel {
                 Err(error) => missing.push(format!("{error:#}")),
             }
         }
+        let nothing = match found.kernel.is_none() && !selected.is_everything() {
+            true => Some(self.region.nothing(&self.file, (&trace, version), "such kernel")?),
+            false => None,
+        };
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
         if found.instrumented > 0 {
@@ -119,6 +123,9 @@ impl Kernel {
             ));
         }
         let Some(kernel) = found.kernel else {
+            if let Some(nothing) = nothing {
+                anyhow::bail!("{nothing}");
+            }
             anyhow::bail!(
                 "{name} has no such kernel as {}; rpd top --by kernel shows those there are",
                 escape(&self.name)
@@ -362,21 +369,25 @@ fn write_csv(kernel: &KernelReport, code: &[KernelFacts]) -> Result<()> {
             ],
         )?;
         let optional = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
-        let mut row =
-            |by: &str, what: &str, start: Option<i64>, session: Option<i64>, sums: &KernelSums, facts: [Option<i64>; 4]| {
-                let mut record = vec![
-                    by.to_string(),
-                    csv_field(what).into_owned(),
-                    optional(start),
-                    sums.calls.to_string(),
-                    sums.total_ns.to_string(),
-                    sums.max_ns.to_string(),
-                ];
-                record.extend(facts.map(optional));
-                record.extend([const { String::new() }; 3]);
-                record.push(optional(session));
-                output::write_csv_record(out, record)
-            };
+        let mut row = |by: &str,
+                       what: &str,
+                       start: Option<i64>,
+                       session: Option<i64>,
+                       sums: &KernelSums,
+                       facts: [Option<i64>; 4]| {
+            let mut record = vec![
+                by.to_string(),
+                csv_field(what).into_owned(),
+                optional(start),
+                sums.calls.to_string(),
+                sums.total_ns.to_string(),
+                sums.max_ns.to_string(),
+            ];
+            record.extend(facts.map(optional));
+            record.extend([const { String::new() }; 3]);
+            record.push(optional(session));
+            output::write_csv_record(out, record)
+        };
         let KernelReport { calls, total_ns, max_ns, .. } = *kernel;
         row("kernel", &kernel.name, None, None, &KernelSums { calls, total_ns, max_ns }, [None; 4])?;
         for Geometry { grid, workgroup, lds_bytes, scratch_bytes, vgprs, sgprs, sums } in &kernel.geometries {

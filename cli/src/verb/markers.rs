@@ -14,6 +14,7 @@ use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::left_out::note_left_out;
 use crate::output::note::note;
@@ -24,7 +25,8 @@ use crate::output::table::{Align, Table};
 /// Show the markers of a program as a tree, with their CPU and GPU time
 ///
 /// Ranges with the same text inside of the same others are one row. GPU time is that of what was launched while the range was the innermost
-/// one of the launching thread, whenever it ran. Times of rows below a row are part of it.
+/// one of the launching thread, whenever it ran. Times of rows below a row are part of it. Where two ranges of a thread overlap without one
+/// inside the other, the time in which both are open is the later one's alone, and so is what is launched then.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
@@ -54,10 +56,10 @@ pub(crate) struct Markers {
     /// The trace
     file: PathBuf,
     /// Show N rows at most [default: 30 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Show N levels of the tree
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     depth: Option<NonZeroUsize>,
     /// Keep markers apart that differ in numbers alone, PyTorch's operators also in id and sizes
     #[arg(long)]
@@ -96,6 +98,12 @@ impl Markers {
             note(format_args!(
                 "{name}: {} left out: impossible times, which rpd check lists",
                 counted(found.impossible, "marker is", "markers are")
+            ));
+        }
+        if found.cut > 0 {
+            note(format_args!(
+                "{name}: {} inside of a later one of the thread, which has the time from its begin on",
+                counted(found.cut, "range ends", "ranges end")
             ));
         }
         if found.alike > 0 {

@@ -24,7 +24,8 @@ use crate::output::table::{Align, Table};
 /// Show the memory that a program allocates: over time, at its peak, and what is never freed
 ///
 /// The numbers come from the arguments of calls such as hipMalloc, hipHostMalloc and hipFree. Memory that a framework keeps in a pool of its
-/// own counts as allocated. Allocations from before the recording, or from outside of the region, are not known.
+/// own counts as allocated. Allocations from before the recording, or from outside of the region, are not known. Calls that allocate run nothing
+/// on a GPU, so --gpu, --queue, --stream and --kernel do not serve here.
 #[derive(Args)]
 #[command(after_help = format!("\
 Columns:
@@ -64,6 +65,12 @@ impl Memory {
     /// When the trace cannot be read or standard output cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let name = self.file.display();
+        if let Some(option) = self.region.first_about_operations() {
+            note(format_args!(
+                "{option} does not serve here: calls that allocate run nothing on a GPU; name a time, a marker, a process, a thread, a session or a rank"
+            ));
+            return Ok(ExitCode::from(2));
+        }
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let selected = Region::from(self.region).select(&trace, version)?;

@@ -74,18 +74,22 @@ impl Overlap {
         };
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         notes.show("adding up what the GPUs did");
         let found = overlap::Overlap::of(&trace, &selected, &communication)
             .with_context(|| format!("cannot read the operations of {name}"))?;
+        let nothing = match found.gpus.is_empty() {
+            true => Some(self.region.nothing(&self.file, (&trace, version), "GPU operations")?),
+            false => None,
+        };
         drop((trace, notes));
         note_left_out(&self.file, found.left_out);
         if self.json {
             output::write_json(&found.gpus)?;
         } else if self.csv {
             write_csv(&found.gpus)?;
-        } else if found.gpus.is_empty() {
-            note(format_args!("{name} holds no GPU operations; rpd info shows what it holds"));
+        } else if let Some(nothing) = nothing {
+            note(nothing);
         } else {
             write_table(&found.gpus)?;
         }

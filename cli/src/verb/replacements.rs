@@ -19,6 +19,7 @@ use rpd_postprocess::trace;
 use rusqlite::Connection;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::candidate::{CacheDirectory, short};
 use crate::output::note::note;
@@ -77,7 +78,7 @@ pub(crate) struct Replacements {
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Show the first N launches and candidates only [default: 20 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Write one JSON object; times in nanoseconds
     #[arg(long, conflicts_with = "csv")]

@@ -72,7 +72,7 @@ pub(crate) struct Sql {
     #[arg(long, value_name = "TIME", value_parser = value::time, default_value = "1m")]
     timeout: Duration,
     /// The first N rows only [default: 1000 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Write a JSON array with an object for each row
     #[arg(long, conflicts_with = "csv")]

@@ -13,6 +13,7 @@ use rpd_postprocess::text::{counted, escape};
 use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::chart::bar;
 use crate::output::left_out::note_left_out;
@@ -51,7 +52,7 @@ pub(crate) struct Table {
     #[arg(value_name = "MARKER")]
     markers: Vec<String>,
     /// Show N rows at most [default: 30 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Write a JSON array; times in nanoseconds
     #[arg(long, conflicts_with = "csv")]

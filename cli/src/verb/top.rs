@@ -9,12 +9,15 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use rpd_escape::csv_field;
 use rpd_postprocess::region::Region;
+use rpd_postprocess::report::markers::{MarkerGpuTime, Markers};
 use rpd_postprocess::report::ranking::{Counted, NameGroup, RankBy, Ranking};
 use rpd_postprocess::report::utilisation::{GpuUtilisation, Utilisation};
 use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
+use serde::Serialize;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::note::note;
 use crate::output::progress::notes;
@@ -31,8 +34,12 @@ use crate::output::table::{Align, Table};
 #[command(after_help = format!("\
 Columns:
   calls    how many
-  total    sum of their durations; one inside another of its name counts once
+  total    sum of their durations; of calls and markers one inside another of its
+           name counts once; operations that overlap count each
   self     for calls and markers: without those inside them on their thread
+  gpu, own for markers: time in which the GPU was busy with what was launched
+           in them, and the part that was launched in no marker inside, as
+           rpd markers has it
   average, min, max
            durations; a narrow terminal shows as many as have room
   p50, p90, p99
@@ -71,7 +78,7 @@ pub(crate) struct Top {
     #[arg(long)]
     percentiles: bool,
     /// Show the first N rows only [default: 20 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Write a JSON array; times in nanoseconds
     #[arg(long, conflicts_with_all = ["csv", "wide"])]
@@ -128,6 +135,16 @@ impl From<What> for RankBy {
     }
 }
 
+/// A row.
+#[derive(Serialize)]
+struct TopRow {
+    #[serde(flatten)]
+    group: NameGroup,
+    /// Of markers.
+    #[serde(flatten)]
+    gpu: Option<MarkerGpuTime>,
+}
+
 /// Rows of a table for people when nothing else is asked for.
 const SCREENFUL: usize = 20;
 
@@ -141,7 +158,7 @@ impl Top {
         let notes = notes();
         let (trace, version) = trace::open(&self.file, &*notes)?;
         let (one, many) = by.noun();
-        let selected = Region::from(self.region).select(&trace, version)?;
+        let selected = Region::from(self.region.clone()).select(&trace, version)?;
         let counted_too = Counted { instrumented: self.instrumented, percentiles: self.percentiles };
         notes.show("adding up durations");
         let mut ranking = Ranking::of((&trace, version), by, &selected, counted_too)
@@ -155,6 +172,19 @@ impl Top {
                     .gpus
             }
             false => Vec::new(),
+        };
+        let gpu_times = match by {
+            RankBy::Marker => {
+                notes.show("adding up what markers launched");
+                let markers = Markers::of((&trace, version), &selected, true);
+                Some(markers.with_context(|| format!("cannot read the markers of {name}"))?.gpu_times())
+            }
+            _ => None,
+        };
+        let with_gpu_time = |group: Result<NameGroup>| {
+            let group = group?;
+            let gpu = gpu_times.as_ref().map(|times| times.get(&*group.name).copied().unwrap_or_default());
+            Ok(TopRow { group, gpu })
         };
         drop(notes);
         if ranking.impossible > 0 {
@@ -183,18 +213,18 @@ impl Top {
         }
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);
         if self.json {
-            output::write_json_rows(ranking.by_ref().take(most))?;
+            output::write_json_rows(ranking.by_ref().take(most).map(with_gpu_time))?;
         } else if self.csv {
-            write_csv((by, self.percentiles), ranking.by_ref().take(most))?;
+            write_csv((by, self.percentiles), ranking.by_ref().take(most).map(with_gpu_time))?;
         } else if ranking.count == 0 {
             if ranking.instrumented == 0 {
-                note(format_args!("{name} holds no {many}; rpd info shows what it holds"));
+                note(self.region.nothing(&self.file, (&trace, version), many)?);
             }
         } else {
-            let groups = ranking.by_ref().take(most).collect::<Result<Vec<NameGroup>>>()?;
+            let groups = ranking.by_ref().take(most).map(with_gpu_time).collect::<Result<Vec<TopRow>>>()?;
             let room = if self.wide { None } else { output::line_width() };
             write_table((by, self.percentiles), &groups, &gpus, room)?;
-            let replaced: u64 = groups.iter().map(|group| group.replaced).sum();
+            let replaced: u64 = groups.iter().map(|row| row.group.replaced).sum();
             if replaced > 0 {
                 note(format_args!(
                     "{} another kernel in the place of the program's own: rpd replacements {name}",
@@ -203,7 +233,7 @@ impl Top {
             }
             let rest = ranking.count - groups.len() as u64;
             if rest > 0 {
-                let shown: f64 = groups.iter().map(|group| group.percent).sum();
+                let shown: f64 = groups.iter().map(|row| row.group.percent).sum();
                 let percent = if shown > 0.0 { (100.0 - shown).max(0.0) } else { 0.0 };
                 note(format_args!(
                     "{} with {percent:.1} % of the time not shown; -n N shows more",
@@ -217,7 +247,7 @@ impl Top {
 
 fn write_table(
     (by, percentiles): (RankBy, bool),
-    groups: &[NameGroup],
+    groups: &[TopRow],
     gpus: &[GpuUtilisation],
     room: Option<usize>,
 ) -> Result<()> {
@@ -226,6 +256,8 @@ fn write_table(
         ("calls", Right),
         ("total", Right),
         ("self", Right),
+        ("gpu", Right),
+        ("own", Right),
         ("average", Right),
         ("min", Right),
         ("max", Right),
@@ -236,18 +268,22 @@ fn write_table(
         ("%", Right),
         ("name", Left),
     ];
-    let any_replaced = groups.iter().any(|group| group.replaced > 0);
+    let any_replaced = groups.iter().any(|row| row.group.replaced > 0);
     columns.retain(|(title, _)| match *title {
         "self" => by.nests(),
+        "gpu" | "own" => by == RankBy::Marker,
         "replaced" => any_replaced,
         "p50" | "p90" | "p99" => percentiles,
         _ => true,
     });
-    let spare = ["min", "max", "average", "p90", "p50"];
-    let mut table = Table::new(&columns).sparing(if percentiles { &spare } else { &spare[..3] });
-    for group in groups {
+    let spare = ["min", "max", "average", "own", "p90", "p50"];
+    let mut table = Table::new(&columns).sparing(if percentiles { &spare } else { &spare[..4] });
+    for TopRow { group, gpu } in groups {
         let mut cells = vec![group.calls.to_string(), duration(group.total_ns as f64)];
         cells.extend(group.self_ns.map(|ns| duration(ns as f64)));
+        if let Some(MarkerGpuTime { gpu_ns, gpu_own_ns }) = gpu {
+            cells.extend([gpu_ns, gpu_own_ns].map(|ns| duration(*ns as f64)));
+        }
         cells.extend([
             duration(group.average_ns),
             duration(group.min_ns as f64),
@@ -302,15 +338,14 @@ fn busy_table(gpus: &[GpuUtilisation]) -> Table {
     table
 }
 
-fn write_csv(
-    (by, percentiles): (RankBy, bool),
-    groups: impl Iterator<Item = Result<NameGroup>>,
-) -> Result<()> {
+fn write_csv((by, percentiles): (RankBy, bool), rows: impl Iterator<Item = Result<TopRow>>) -> Result<()> {
     let mut header = vec![
         "name",
         "calls",
         "total_ns",
         "self_ns",
+        "gpu_ns",
+        "gpu_own_ns",
         "average_ns",
         "min_ns",
         "max_ns",
@@ -321,16 +356,20 @@ fn write_csv(
     ];
     header.retain(|title| match *title {
         "self_ns" => by.nests(),
+        "gpu_ns" | "gpu_own_ns" => by == RankBy::Marker,
         "p50_ns" | "p90_ns" | "p99_ns" => percentiles,
         _ => true,
     });
-    output::write_csv_rows(&header, groups.map(|group| Ok(record(&group?))))
+    output::write_csv_rows(&header, rows.map(|row| Ok(record(&row?))))
 }
 
-fn record(group: &NameGroup) -> Vec<String> {
+fn record(TopRow { group, gpu }: &TopRow) -> Vec<String> {
     let mut record =
         vec![csv_field(&group.name).into_owned(), group.calls.to_string(), group.total_ns.to_string()];
     record.extend(group.self_ns.map(|ns| ns.to_string()));
+    if let Some(MarkerGpuTime { gpu_ns, gpu_own_ns }) = gpu {
+        record.extend([gpu_ns, gpu_own_ns].map(ToString::to_string));
+    }
     record.extend([format!("{:.3}", group.average_ns), group.min_ns.to_string(), group.max_ns.to_string()]);
     if let Some(found) = group.percentiles {
         record.extend([found.p50_ns, found.p90_ns, found.p99_ns].map(|ns| ns.to_string()));

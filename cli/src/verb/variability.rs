@@ -13,6 +13,7 @@ use rpd_postprocess::text::counted;
 use rpd_postprocess::trace;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
+use crate::args::value;
 use crate::output;
 use crate::output::chart::columns;
 use crate::output::left_out::note_left_out;
@@ -48,7 +49,7 @@ pub(crate) struct Variability {
     /// The trace
     file: PathBuf,
     /// Show N rows at most [default: 20 as a table, all with --json and --csv]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = value::count, allow_negative_numbers = true)]
     rows: Option<NonZeroUsize>,
     /// Tell calls apart by the N operations in front of them, 8 at most
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = before)]

@@ -80,7 +80,7 @@ fn a_few_calls_for_people_and_for_programs() {
     assert_eq!(
         json(&["--grep", "Launch"]),
         serde_json::json!([{
-            "pid": 1, "tid": 5, "start_ns": 5000, "duration_ns": 1000, "function": "hipLaunchKernel",
+            "session": 0, "pid": 1, "tid": 5, "start_ns": 5000, "duration_ns": 1000, "function": "hipLaunchKernel",
             "arguments": "grid=3,2,1 | workgroup=64,1,1 | groupSegmentSize=0 | stream=0x7 | kernel=gemm\u{1b}[31m",
             "operations": [{"gpu": 0, "queue": 1, "start_ns": 7000, "duration_ns": 1000, "name": "gemm\u{1b}[31m"}]
         }])
@@ -89,8 +89,8 @@ fn a_few_calls_for_people_and_for_programs() {
     assert_eq!(
         csv.expect(0).stdout.lines().skip(1).collect::<Vec<_>>(),
         [
-            "1,4,1000,2000,hipMemcpy,dst=0xd | src=0x5 | size=64 | kind=1 | stream=0x0,0,0,CopyHostToDevice,1500,1000",
-            "1,5,4000,5000,UserMarker,step 1,,,,,"
+            "1,4,1000,2000,hipMemcpy,dst=0xd | src=0x5 | size=64 | kind=1 | stream=0x0,0,0,CopyHostToDevice,1500,1000,0",
+            "1,5,4000,5000,UserMarker,step 1,,,,,,0"
         ]
     );
 }

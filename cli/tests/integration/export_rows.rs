@@ -179,13 +179,18 @@ fn calls_and_markers_are_the_same_rows_everywhere() {
                 *names.entry(row["name"].as_str().unwrap().to_string()).or_default() += 1;
             }
             let top: Vec<Value> =
-                serde_json::from_str(&dir.run(&["top", "--json", "--by", by, trace]).expect(0).stdout).unwrap();
-            let top = top.iter().map(|row| (row["name"].as_str().unwrap().to_string(), row["calls"].as_u64().unwrap()));
+                serde_json::from_str(&dir.run(&["top", "--json", "--by", by, trace]).expect(0).stdout)
+                    .unwrap();
+            let top = top
+                .iter()
+                .map(|row| (row["name"].as_str().unwrap().to_string(), row["calls"].as_u64().unwrap()));
             assert_eq!(top.collect::<std::collections::BTreeMap<_, _>>(), names, "{trace} {frame}");
             let asked = dir.run(&["sql", "--json", trace, if by == "api" { "top_apis" } else { "markers" }]);
             let asked: Vec<Value> = serde_json::from_str(&asked.expect(0).stdout).unwrap();
             let (name, count) = if by == "api" { ("api", "calls") } else { ("message", "ranges") };
-            let asked = asked.iter().map(|row| (row[name].as_str().unwrap().to_string(), row[count].as_u64().unwrap()));
+            let asked = asked
+                .iter()
+                .map(|row| (row[name].as_str().unwrap().to_string(), row[count].as_u64().unwrap()));
             assert_eq!(asked.collect::<std::collections::BTreeMap<_, _>>(), names, "{trace} {frame}");
         }
     }
@@ -474,4 +479,56 @@ fn a_part_of_the_rows_is_that_of_sql() {
         .expect(1)
         .says(&["no session has the rank 77"]);
     dir.run(&["export", "jsonl", &trace, "kernels", "--gpu", "77"]).expect(0).says(&["no rows"]);
+}
+
+#[test]
+fn streams_are_those_of_the_ranking() {
+    let dir = Dir::new();
+    let mut traces: Vec<String> =
+        (0..2).map(|seed| generated(&dir, &format!("{seed}.rpd"), seed, 200)).collect();
+    // What launches of graphs ran is on the streams that their arguments name.
+    for trace in &traces {
+        dir.open(trace)
+            .execute_batch(
+                "UPDATE rocpd_string SET string = 'graphExec=0xa | stream=0x5' || (id & 1) WHERE string GLOB 'argument = *'",
+            )
+            .unwrap();
+    }
+    let third = generated(&dir, "third.rpd", 1, 200);
+    dir.open(&third)
+        .execute_batch(
+            "UPDATE rocpd_string SET string = 'graphExec=0xa | stream=0x5' || (id & 1) WHERE string GLOB 'argument = *'",
+        )
+        .unwrap();
+    to_schema_3(&dir, &third);
+    traces.push(third);
+    for trace in &traces {
+        let mut expected: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+        let top =
+            dir.run(&["top", "--json", "--instrumented", "--by", "stream", trace]).expect(0).stdout.clone();
+        for row in serde_json::from_str::<Vec<Value>>(&top).unwrap() {
+            let name = row["name"].as_str().unwrap();
+            let stream = name.split_once(" stream ").map_or("", |(_, stream)| stream);
+            *expected.entry(stream.to_string()).or_default() += row["calls"].as_u64().unwrap();
+        }
+        let mut found: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+        for row in lines(&dir, trace, "kernels").iter().chain(&lines(&dir, trace, "copies")) {
+            *found.entry(row["stream"].as_str().unwrap_or("").to_string()).or_default() += 1;
+        }
+        for stream in ["0x50", "0x51"] {
+            let known = expected.get(stream).copied().unwrap_or(0);
+            let of_others = dir.open(trace).query_row(
+                "SELECT count(*) FROM op o JOIN rocpd_api_ops L ON L.op_id = o.id JOIN api a ON a.id = L.api_id
+                     WHERE o.opType NOT IN ('KernelExecution', 'Task') AND o.opType NOT GLOB 'Copy*' AND o.opType NOT GLOB 'Fill*'
+                     AND a.apiName = 'hipGraphLaunch' AND a.args GLOB '*' || ?1",
+                [stream],
+                |row| row.get::<_, i64>(0),
+            );
+            let of_others = of_others.unwrap().unsigned_abs();
+            assert!(known > 0, "{trace} {stream}: {expected:?}");
+            assert_eq!(found.get(stream).copied().unwrap_or(0) + of_others, known, "{trace} {stream}");
+        }
+        let chrome = dir.run(&["export", "chrome", trace]).expect(0).stdout.clone();
+        assert!(chrome.contains("0x51"), "{trace}");
+    }
 }

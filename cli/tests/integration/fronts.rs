@@ -156,7 +156,10 @@ fn fronts_replace_no_trace() {
         for out in [&trace, &other, "link"] {
             let before = fs::read(dir.path(out)).unwrap();
             let refused = front(&dir, script, &[&trace, out]);
-            assert!(refused.expect(1).stderr.contains(&format!("{out} is a trace, which stays")), "{refused}");
+            assert!(
+                refused.expect(1).stderr.contains(&format!("{out} is a trace, which stays")),
+                "{refused}"
+            );
             assert!(fs::read(dir.path(out)).unwrap() == before, "{script}: {out}");
         }
         assert!(dir.path("link").is_symlink(), "{script}");

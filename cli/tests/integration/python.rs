@@ -65,7 +65,7 @@ with warnings.catch_warnings(record=True) as said:
     t.top(), t.gaps(), t.kernels
 print(json.dumps([[str(warning.message) for warning in said], [warning.filename for warning in said], repr(t), t._repr_html_()]))
 "#;
-    let mut read = || -> Option<(Vec<String>, Vec<String>, String, String)> {
+    let read = || -> Option<(Vec<String>, Vec<String>, String, String)> {
         let said = pyarrow(&dir, script, &[SOURCES, &trace])?;
         Some(serde_json::from_str(&said.expect(0).stdout).unwrap())
     };
@@ -99,9 +99,7 @@ fn with_barriers(dir: &Dir) -> String {
 #[test]
 fn python_has_the_numbers_of_the_command() {
     let dir = Dir::new();
-    for trace in
-        [with_barriers(&dir), dir.unpacked("mytrace_raw.rpd"), dir.fixture("matmul_result.rpd")]
-    {
+    for trace in [with_barriers(&dir), dir.unpacked("mytrace_raw.rpd"), dir.fixture("matmul_result.rpd")] {
         let Some(read) = pyarrow(&dir, READ, &[SOURCES, &trace]) else { return };
         let read: Value = serde_json::from_str(&read.expect(0).stdout).unwrap();
         let json = |arguments: &[&str]| -> Value {

@@ -137,7 +137,10 @@ fn all_markers_are_in_a_part_that_is_about_operations() {
     let dir = Dir::new();
     let trace = dir.unpacked("mytrace_raw.rpd");
     let whole = report(&dir, &["markers", &trace]);
-    assert!(whole.iter().any(|node| node["name"] == "run_to_completion"), "a marker that has its text as its name");
+    assert!(
+        whole.iter().any(|node| node["name"] == "run_to_completion"),
+        "a marker that has its text as its name"
+    );
     // All operations are of that GPU.
     assert_eq!(report(&dir, &["markers", "--gpu", "2", &trace]), whole);
     assert_eq!(report(&dir, &["markers", "--kernel", ".", &trace]), whole);
@@ -753,7 +756,8 @@ fn barriers_are_no_work_wherever_time_is_added_up() {
         assert_eq!(sums(&[]), (calls, total));
         assert_eq!(sums(&["--by", "gpu"]), (calls, total));
         assert_eq!(sums(&["--start", "0%"]), (calls, total));
-        dir.run(&["top", &trace]).expect(0).says(&["barriers are left out: a GPU that waits does no work"]);
+        let top = dir.run(&["top", &trace]);
+        assert!(top.stderr.contains("barriers are left out: a GPU that waits does no work"), "{top}");
         let gaps = report(&dir, &["gaps", &trace]);
         let asked = report(&dir, &["sql", &trace, "busy"]);
         let longest = report(&dir, &["sql", &trace, "longest_gaps"]);
@@ -761,7 +765,10 @@ fn barriers_are_no_work_wherever_time_is_added_up() {
             assert_eq!(number(gpu, "busy_ns"), (busy["busy_us"].as_f64().unwrap() * 1000.0).round() as u64);
             assert_eq!(number(gpu, "operations"), number(busy, "ops"));
             let first = longest.iter().find(|gap| gap["gpu"] == gpu["gpu"]).unwrap();
-            assert_eq!(number(gpu, "longest_ns"), (first["gap_us"].as_f64().unwrap() * 1000.0).round() as u64);
+            assert_eq!(
+                number(gpu, "longest_ns"),
+                (first["gap_us"].as_f64().unwrap() * 1000.0).round() as u64
+            );
             let parts = gpu["over_time"].as_array().unwrap();
             assert_eq!(parts.iter().map(|part| number(part, "busy_ns")).sum::<u64>(), number(gpu, "busy_ns"));
         }
@@ -776,10 +783,14 @@ fn the_chart_over_time_is_as_high_as_the_gpu_was_busy() {
     let dir = Dir::new();
     // Of 1 ms the first half is busy, then 1 us of each 2.
     let mut sql = String::from("INSERT INTO rocpd_string VALUES (1, 'k'), (2, 'KernelExecution');");
-    sql += "INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 0, 500000, 1, 2), (2, 1, 0, 0, '', 999000, 1000000, 1, 2);";
+    sql += "INSERT INTO rocpd_op VALUES (1, 0, 0, 0, '', 1000000, 1500000, 1, 2), (2, 1, 0, 0, '', 1999000, 2000000, 1, 2);";
     for at in 0..250 {
-        let start = 501_000 + 2_000 * at;
-        sql += &format!("INSERT INTO rocpd_op VALUES ({}, 0, 0, 0, '', {start}, {}, 1, 2);", 10 + at, start + 1000);
+        let start = 1_501_000 + 2_000 * at;
+        sql += &format!(
+            "INSERT INTO rocpd_op VALUES ({}, 0, 0, 0, '', {start}, {}, 1, 2);",
+            10 + at,
+            start + 1000
+        );
     }
     let trace = dir.trace("t.rpd", &sql);
     let table = dir.run(&["gaps", &trace]).expect(0).stdout.clone();
@@ -829,4 +840,106 @@ fn threads_with_equal_ids_are_told_apart_by_every_verb() {
     let one = dir.run(&["kernel", &trace, "k", "--session", "1"]).expect(0).stdout.clone();
     assert!(one.contains("hipLaunchKernel, process 7 thread 9"), "{one}");
     assert!(text(&["api", "--session", "1"]).starts_with("9 "));
+}
+
+#[test]
+fn an_empty_part_is_not_an_empty_file() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    for verb in [&["top"][..], &["gaps"], &["overlap"], &["top", "--by", "gpu"]] {
+        let of = |options: &[&str]| dir.run(&[verb, options, &[&trace]].concat());
+        of(&["--gpu", "99"]).expect(0).says(&["in the named part: the file has nothing of --gpu 99"]);
+        of(&["--queue", "98765", "--gpu", "99"])
+            .expect(0)
+            .says(&["the file has nothing of --gpu 99 and --queue 98765"]);
+        of(&["--stream", "0xdead"]).expect(0).says(&["nothing of --stream 0xdead"]);
+        of(&["--kernel", "no such"]).expect(0).says(&["nothing of --kernel no such"]);
+        of(&["--pid", "1"]).expect(0).says(&["nothing of --pid 1"]);
+        let early = of(&["--end", "0"]);
+        assert!(early.expect(0).stderr.contains("in the named part; rpd info shows"), "{early}");
+        assert!(!early.stderr.contains("holds no"), "{early}");
+    }
+    let kernel = dir.run(&["kernel", &trace, ".", "--gpu", "99"]);
+    kernel.expect(1).says(&["no such kernel in the named part", "nothing of --gpu 99"]);
+    let empty = dir.trace("empty.rpd", "");
+    dir.run(&["gaps", &empty]).expect(0).says(&["empty.rpd holds no GPU operations"]);
+    for option in ["--gpu", "--queue", "--stream", "--kernel"] {
+        dir.run(&["memory", option, "0", &trace]).expect(2).says(&[option, "does not serve here"]);
+    }
+}
+
+#[test]
+fn ranges_that_overlap_without_nesting_are_said() {
+    let dir = Dir::new();
+    let trace = dir.trace(
+        "t.rpd",
+        "INSERT INTO rocpd_string VALUES (1, 'UserMarker'), (2, 'a'), (3, 'b');
+         INSERT INTO rocpd_api VALUES (1, 7, 7, 1000, 1100, 1, 2), (2, 7, 7, 1050, 1150, 1, 3), (3, 7, 7, 1060, 1070, 1, 2), (4, 7, 7, 1150, 1160, 1, 2);",
+    );
+    let found = dir.run(&["markers", "--json", &trace]);
+    found.expect(0).says(&["1 range ends inside of a later one of the thread"]);
+    let nested = dir.run(&["markers", "--json", "--start", "1050", &trace]);
+    assert!(!nested.expect(0).stderr.contains("inside of a later one"), "{nested}");
+}
+
+#[test]
+fn markers_in_the_ranking_have_the_gpu_time_of_the_tree() {
+    let dir = Dir::new();
+    let mut traces = vec![dir.unpacked("mytrace_raw.rpd")];
+    for seed in 0..2 {
+        let trace = generated(&dir, &format!("{seed}.rpd"), seed, 200);
+        as_markers(&dir, &trace);
+        traces.push(trace);
+    }
+    for trace in &traces {
+        let nodes = report(&dir, &["markers", "--exact", trace]);
+        let name = |node: &Value| node["name"].as_str().unwrap_or_default().to_string();
+        let mut expected: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+        for node in nodes.iter().filter(|node| node["name"].is_string()) {
+            let of = expected.entry(name(node)).or_default();
+            of[1] += number(node, "gpu_own_ns");
+            let mut around = node;
+            let is_inside = loop {
+                let Some(parent) = around["parent"].as_u64() else { break false };
+                around = &nodes[usize::try_from(parent).unwrap()];
+                if name(around) == name(node) {
+                    break true;
+                }
+            };
+            if !is_inside {
+                of[0] += number(node, "gpu_ns");
+            }
+        }
+        let found = report(&dir, &["top", "--by", "marker", trace]);
+        let found: BTreeMap<String, [u64; 2]> = found
+            .iter()
+            .map(|row| (name(row), ["gpu_ns", "gpu_own_ns"].map(|key| number(row, key))))
+            .collect();
+        assert_eq!(found, expected, "{trace}");
+        assert!(found.values().any(|[all, own]| all > own), "{found:?}");
+        let csv = dir.run(&["top", "--by", "marker", "--csv", trace]).expect(0).stdout.clone();
+        assert!(csv.starts_with("name,calls,total_ns,self_ns,gpu_ns,gpu_own_ns,average_ns,"), "{csv}");
+        let table = dir.run(&["top", "--by", "marker", trace]).expect(0).stdout.clone();
+        assert!(table.lines().next().unwrap().contains("gpu"), "{table}");
+    }
+}
+
+#[test]
+fn a_number_that_cannot_be_is_said_in_words() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    for verb in ["top", "gaps", "markers", "api", "table", "energy", "variability", "replacements"] {
+        for wrong in ["0", "-1", "many"] {
+            dir.run(&[verb, "-n", wrong, &trace]).expect(2).says(&[
+                "-n <N>",
+                wrong,
+                "must be a number, 1 or more",
+            ]);
+        }
+        for option in ["--gpu", "--queue", "--pid", "--tid", "--session", "--node"] {
+            dir.run(&[verb, option, "x", &trace]).expect(2).says(&[option, "x: must be a number"]);
+        }
+    }
+    dir.run(&["top", "-n", "1", "--gpu", "-1", &trace]).expect(0).says(&["nothing of --gpu -1"]);
+    dir.run(&["diff", &trace, &trace, "--skip", "-1"]).expect(2).says(&["must be a number, 0 or more"]);
 }

@@ -186,13 +186,13 @@ fn time_of_nested_markers_is_counted_once() {
     let csv = dir.run(&["top", "--by", "marker", "--csv", &trace]);
     assert_eq!(
         csv.expect(0).stdout,
-        "name,calls,total_ns,self_ns,average_ns,min_ns,max_ns,percent\n\
-         loss,2,600,600,300.000,100,500,40.0000\n\
-         step,2,600,500,300.000,300,300,33.3333\n\
-         epoch,1,1000,400,1000.000,1000,1000,26.6667\n"
+        "name,calls,total_ns,self_ns,gpu_ns,gpu_own_ns,average_ns,min_ns,max_ns,percent\n\
+         loss,2,600,600,0,0,300.000,100,500,40.0000\n\
+         step,2,600,500,0,0,300.000,300,300,33.3333\n\
+         epoch,1,1000,400,0,0,1000.000,1000,1000,26.6667\n"
     );
     let table = top(&dir, 200, &["--by", "marker", &trace]);
-    assert!(table.expect(0).stdout.starts_with("calls     total    self   average"), "{table}");
+    assert!(table.expect(0).stdout.starts_with("calls     total    self   gpu   own   average"), "{table}");
     let json = dir.run(&["top", "--by", "marker", "--json", &trace]);
     assert!(json.expect(0).stdout.contains("\"self_ns\": 600"), "{json}");
 }

@@ -129,11 +129,12 @@ fn calls(version: Version, zero: i64, ranks: &str, are_markers: bool, part: &str
     let texts = if version == Version::V3 { "rocpd_ustring" } else { "rocpd_string" };
     let marker = is_marker("C.");
     let (columns, condition) = match are_markers {
-        true => (format!("iif({}, {}, {}) AS name", is_text("C."), text("G.string"), text("N.string")), marker),
-        false => (
-            format!("{} AS name, {} AS args", text("N.string"), text("G.string")),
-            format!("NOT {marker}"),
-        ),
+        true => {
+            (format!("iif({}, {}, {}) AS name", is_text("C."), text("G.string"), text("N.string")), marker)
+        }
+        false => {
+            (format!("{} AS name, {} AS args", text("N.string"), text("G.string")), format!("NOT {marker}"))
+        }
     };
     format!(
         "WITH ranks (session, rank) AS ({ranks})

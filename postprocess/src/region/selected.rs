@@ -9,10 +9,10 @@ use rusqlite::{Connection, Row};
 
 use super::intervals::MarkerRanges;
 use crate::passes::graph::function::stream_of_launch;
+use crate::trace::has_table;
 use crate::trace::ids::Ids;
 use crate::trace::layout::{Layout, metadata};
 use crate::trace::marker::is_marker;
-use crate::trace::has_table;
 use crate::trim::window::Window;
 
 /// The calls and operations that are in a region.
@@ -102,6 +102,16 @@ impl Selected {
     /// Whether the row of rocpd_op with this id is in it.
     pub fn has_op(&self, id: i64) -> bool {
         self.rows.as_ref().is_none_or(|rows| rows.ops.has(id))
+    }
+
+    /// Whether any operation may be in it.
+    pub fn has_ops(&self) -> bool {
+        self.rows.as_ref().is_none_or(|rows| !rows.ops.is_empty())
+    }
+
+    /// Whether any call or marker may be in it.
+    pub fn has_calls(&self) -> bool {
+        self.rows.as_ref().is_none_or(|rows| !rows.calls.is_empty())
     }
 
     /// Whether all of the trace is in it.

@@ -11,8 +11,8 @@ use rpd_schema::text::{is_cut, shown, text_of};
 use rpd_schema::{Processes, Version};
 use rusqlite::{Connection, Row};
 
-use crate::pass::sorted::{Sorted, Sorter};
 use super::process_label::ProcessLabels;
+use crate::pass::sorted::{Sorted, Sorter};
 use crate::region::Selected;
 
 /// A call or a marker.

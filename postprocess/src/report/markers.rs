@@ -48,6 +48,8 @@ pub struct Markers {
     pub gpus: u64,
     /// Markers with impossible times.
     pub impossible: u64,
+    /// Ranges that end inside of one that began later on their thread: from there on the time is the later one's.
+    pub cut: u64,
     /// Texts that became one with others because they differ in numbers alone.
     pub alike: u64,
     /// Operations that count nowhere.
@@ -129,6 +131,8 @@ struct Tree {
     now: i64,
     /// Operations and GPU time of what was launched in no marker.
     outside: (u64, u64),
+    /// Ranges that end inside of a later one.
+    cut: u64,
 }
 
 impl Tree {
@@ -153,6 +157,7 @@ impl Tree {
         // Those that end earlier have no time any more: all of it is this one's.
         while self.open.last().is_some_and(|(_, other)| *other < end) {
             self.open.pop();
+            self.cut += 1;
         }
         let parent = self.open.last().map_or(ROOT, |(node, _)| *node);
         let next = self.nodes.len() as u32;
@@ -202,7 +207,34 @@ impl Extent {
     }
 }
 
+/// GPU time of markers of one text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct MarkerGpuTime {
+    /// Of what was launched in them, ns; in one inside another of the same text once.
+    pub gpu_ns: u64,
+    /// The part of that which was launched in no range inside, ns.
+    pub gpu_own_ns: u64,
+}
+
 impl Markers {
+    /// The GPU time by text.
+    pub fn gpu_times(self) -> HashMap<Arc<str>, MarkerGpuTime> {
+        let mut times: HashMap<Arc<str>, MarkerGpuTime> = HashMap::new();
+        // The texts around the node that is read, outermost first.
+        let mut around: Vec<Arc<str>> = Vec::new();
+        for node in self.nodes {
+            around.truncate(node.depth);
+            let Some(name) = node.name else { continue };
+            let of = times.entry(Arc::clone(&name)).or_default();
+            of.gpu_own_ns += node.gpu_own_ns;
+            if !around.contains(&name) {
+                of.gpu_ns += node.gpu_ns;
+            }
+            around.push(name);
+        }
+        times
+    }
+
     /// Reads the markers of a part of a trace, and the operations of it; unless texts are `exact`, PyTorch's operators have their names alone.
     ///
     /// # Errors
@@ -325,8 +357,9 @@ impl Grown {
 
     fn into_markers(self) -> Markers {
         let Grown { tree, names, span_ns, threads, gpus, impossible, alike, left_out } = self;
+        let cut = tree.cut;
         let nodes = MarkerNodes::of(tree, names, (span_ns, threads, gpus));
-        Markers { nodes, span_ns, threads, gpus, impossible, alike, left_out }
+        Markers { nodes, span_ns, threads, gpus, impossible, cut, alike, left_out }
     }
 }
 

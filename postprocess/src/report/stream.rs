@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::by_id::{ById, OrderedRows, text};
 use crate::passes::graph::function::{Function, launch_stream};
-use crate::trace::ids::Ids;
 use crate::trace::Strings;
+use crate::trace::ids::Ids;
 
 /// The streams of a trace.
 pub(super) struct Streams<'trace> {

@@ -408,11 +408,17 @@ pub(super) fn write(
 fn losses(trace: &Connection) -> Result<Vec<Value>> {
     let lost = rpd_schema::lost(trace)?;
     let total = lost.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
-    let causes: Vec<String> = lost.iter().map(|(cause, count)| format!("{count} {}", escape(cause))).collect();
-    let records = json!([format!("incomplete: records lost while recording ({})", causes.join(", ")), total, "count"]);
+    let causes: Vec<String> =
+        lost.iter().map(|(cause, count)| format!("{count} {}", escape(cause))).collect();
+    let records =
+        json!([format!("incomplete: records lost while recording ({})", causes.join(", ")), total, "count"]);
     let open = rpd_schema::launches_without_op(trace)?;
     let launches = json!(["incomplete: launches without an operation", open, "count"]);
-    Ok([(total, records), (open, launches)].into_iter().filter(|(count, _)| *count > 0).map(|(_, fact)| fact).collect())
+    Ok([(total, records), (open, launches)]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(_, fact)| fact)
+        .collect())
 }
 
 /// What each GPU did.

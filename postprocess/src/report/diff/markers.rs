@@ -160,16 +160,14 @@ pub(super) fn outermost(
     mut visit: impl FnMut(ThreadKey, (i64, i64), u32),
 ) -> Result<()> {
     let mut rows = Sorter::new();
-    source.each_call(true, |marker| {
-        match candidate(&marker).filter(|_| marker.end > marker.start) {
-            Some(candidate) => rows.push(MarkerRow {
-                thread: marker.thread,
-                start: marker.start,
-                not_end: !marker.end,
-                candidate: i64::from(candidate),
-            }),
-            None => Ok(()),
-        }
+    source.each_call(true, |marker| match candidate(&marker).filter(|_| marker.end > marker.start) {
+        Some(candidate) => rows.push(MarkerRow {
+            thread: marker.thread,
+            start: marker.start,
+            not_end: !marker.end,
+            candidate: i64::from(candidate),
+        }),
+        None => Ok(()),
     })?;
     let mut rows = rows.sorted()?;
     let mut covered: Option<(ThreadKey, i64)> = None;

@@ -145,9 +145,8 @@ impl ChangeRule {
             let is_large = row.group != WHOLE_RUN && self.condition.is_reached(row);
             row.q.is_none() && (!is_known[row.name.as_str()] || is_large)
         };
-        let unknown = names(
-            &mut meant.iter().filter(|row| row.share_percent >= EFFECT_PERCENT && is_doubtful(row)),
-        );
+        let unknown =
+            names(&mut meant.iter().filter(|row| row.share_percent >= EFFECT_PERCENT && is_doubtful(row)));
         if unknown.is_empty() { Judged::HoldsNot } else { Judged::TooFew(unknown) }
     }
 }
