@@ -6,7 +6,7 @@ import { Console } from "./console.mjs";
 import { askTime, showKeys } from "./dialogs.mjs";
 import { make } from "./elements.mjs";
 import { Flame } from "./flame.mjs";
-import { bytes, count, duration, shown, valueOf } from "./format.mjs";
+import { bytes, count, duration, exact, shown, valueOf } from "./format.mjs";
 import { Growth } from "./growth.mjs";
 import { action } from "./keys.mjs";
 import { firstClosed } from "./layout.mjs";
@@ -38,6 +38,13 @@ function message(text, isWrong = false) {
   place.textContent = text;
   place.hidden = !text;
   place.classList.toggle("wrong", isWrong);
+}
+
+/** Says what went wrong. */
+function failed(error) {
+  if (error.name === "AbortError") return;
+  message(error instanceof Failure ? shown(error.message) : `The page failed: ${shown(String(error.message ?? error))}`, true);
+  if (!(error instanceof Failure)) throw error;
 }
 
 /** What was lost, and what else is wrong with the traces: shown first. */
@@ -99,7 +106,6 @@ class App {
   constructor(trace) {
     this.trace = trace;
     server.version = trace.version;
-    const failed = (error) => this.failed(error);
     this.timeline = new Timeline(trace, server, failed);
     this.panes = new Panes(this.timeline, {
       asRows: (found) => this.rows.add(...this.hitRows(found)),
@@ -154,8 +160,7 @@ class App {
     };
     const go = (from, to) => this.move((view) => {
       const room = Math.max((to - from) * 0.5, 50);
-      timeline.range = to > from ? [Math.round(from), Math.round(to)] : null;
-      timeline.rangeRows = null;
+      timeline.choose(to > from ? [Math.round(from), Math.round(to)] : null);
       view.set(from - room, to + room);
     }, true);
     const find = (text) => {
@@ -163,7 +168,7 @@ class App {
       this.find(text);
     };
     const select = (which) => this.select(which);
-    const derive = (what) => rows.want([...new Set([...rows.asked, what])]).then(() => this.keep(true), (error) => this.failed(error));
+    const derive = (what) => rows.want([...new Set([...rows.asked, what])]).then(() => this.keep(true), failed);
     const { traces } = this.trace;
     this.flame = new Flame(server, { traces, time, find, isDark: () => timeline.dark.matches });
     this.reports = new Reports(server, { traces, time, go, select, find, derive });
@@ -171,7 +176,7 @@ class App {
     this.code = new Code(server);
     panes.add("flame", "Calls", this.flame.root, () => this.flame.shown());
     panes.add("reports", "Reports", this.reports.root, () => this.reports.shown());
-    panes.add("sql", "SQL", this.console.root, () => this.console.shown().catch((error) => this.failed(error)));
+    panes.add("sql", "SQL", this.console.root, () => this.console.shown().catch(failed));
     panes.add("code", "Code", this.code.root, () => this.code.shown());
     panes.looked.set("trace", () => this.sessions());
   }
@@ -195,12 +200,6 @@ class App {
     }
   }
 
-  failed(error) {
-    if (error.name === "AbortError") return;
-    message(error instanceof Failure ? shown(error.message) : `The page failed: ${shown(String(error.message ?? error))}`, true);
-    if (!(error instanceof Failure)) throw error;
-  }
-
   say(text) {
     element("live").textContent = shown(text);
   }
@@ -210,13 +209,13 @@ class App {
     this.pointer();
     this.keyboard();
     this.controls();
-    this.growth = new Growth(this);
+    this.growth = new Growth(this, failed);
     await this.apply();
     this.isReady = true;
     this.growth.run();
     addEventListener("popstate", () => this.apply());
     addEventListener("hashchange", () => this.apply());
-    setInterval(() => server.alive().catch((error) => this.failed(error)), ALIVE_MS);
+    setInterval(() => server.alive().catch(failed), ALIVE_MS);
     this.empty();
   }
 
@@ -236,8 +235,7 @@ class App {
     timeline.arrange();
     if (state.t) timeline.view.set(...state.t);
     else timeline.view.whole();
-    timeline.range = state.range;
-    timeline.rangeRows = null;
+    timeline.choose(state.range, state.parts);
     timeline.marks = state.marks.map((mark) => [...mark]);
     this.panes.marks.show();
     element("query").value = state.q;
@@ -274,8 +272,8 @@ class App {
     this.measured = null;
     if (this.console) {
       this.isSaid = false;
-      this.rows.want(this.rows.asked).catch((error) => this.failed(error));
-      this.console.again().catch((error) => this.failed(error));
+      this.rows.want(this.rows.asked).catch(failed);
+      this.console.again().catch(failed);
       for (const pane of [this.flame, this.reports]) pane.asked = null;
     }
     this.panes.looked.get(this.panes.tab)?.();
@@ -295,6 +293,7 @@ class App {
       t: whole ? null : [view.from, view.to],
       sel: selected ? keyOf(selected) : null,
       range: timeline.range,
+      parts: timeline.parts,
       q: element("query").value.trim(),
       closed: isFirst ? null : closed,
       marks: timeline.marks,
@@ -373,7 +372,7 @@ class App {
       this.code?.want(event.is_op ? event.name : null, event.text, event.source);
       if (isStep && ["marks", "trace"].includes(this.panes.tab)) this.panes.show("details");
       const where = timeline.lineOf.get(event.row);
-      this.say(`${where ? `${where.group.label} ${where.track?.label ?? ""}: ` : ""}${event.text}, begins at ${duration(event.start_ns)}, takes ${duration(event.duration_ns)}`);
+      this.say(`${where ? `${where.group.label} ${where.track?.label ?? ""}: ` : ""}${event.text}, begins at ${exact(event.start_ns)}, takes ${duration(event.duration_ns)}`);
       if (this.panes.tab === "code") this.code.shown();
       if (isStep) this.keep(true);
       await this.dependencies(event, this.selecting.signal);
@@ -407,7 +406,7 @@ class App {
       const room = Math.max(span.duration_ns * 0.5, 50);
       this.move((view) => view.set(span.start_ns - room, span.start_ns + span.duration_ns + room), true);
     }
-    this.say(`${span.text}, begins at ${duration(span.start_ns)}, takes ${duration(span.duration_ns)}`);
+    this.say(`${span.text}, begins at ${exact(span.start_ns)}, takes ${duration(span.duration_ns)}`);
   }
 
   /** The event before or behind the selected one in its row. */
@@ -422,7 +421,7 @@ class App {
   /** The selected time, otherwise the one that is seen; and its rows, where they are not all. */
   get measuredPart() {
     const { timeline } = this;
-    if (timeline.range) return [timeline.range, timeline.rangeRows];
+    if (timeline.range) return [timeline.range, timeline.chosenRows];
     const { from, to } = timeline.view;
     return [[Math.max(0, Math.floor(from)), Math.min(Math.ceil(to), this.trace.facts.span_ns + 1)], null];
   }
@@ -432,7 +431,7 @@ class App {
     const { timeline } = this;
     const [time, rows] = this.measuredPart;
     const isSelected = timeline.range !== null;
-    this.measured = `${time}`;
+    this.measured = `${this.measuredPart}`;
     this.measuring?.abort();
     this.measuring = new AbortController();
     try {
@@ -440,9 +439,8 @@ class App {
       await timeline.name([{ name: found.names.map((of) => of.name) }]);
       this.panes.names.show(found, time, isSelected);
       if (this.panes.names.isEach) {
-        const { asked } = this.panes.names;
-        const order = asked.by === "max" ? "duration" : "start";
-        const events = await server.events(time, rows, { sort: asked.sort, q: asked.q, order }, this.measuring.signal);
+        const { sort, q, source } = this.panes.names.asked;
+        const events = await server.events(time, rows, { sort, q, source, ...this.panes.names.order }, this.measuring.signal);
         await timeline.name([{ name: events.name }]);
         this.panes.names.showEach(events, time, isSelected);
       }
@@ -458,30 +456,30 @@ class App {
       clearTimeout(this.following);
       this.following = setTimeout(() => this.panes.looked.get(this.panes.tab)?.(), FOLLOW_MS);
     }
-    if (this.panes?.tab !== "selection" || this.measured === `${this.measuredPart[0]}`) return;
+    if (this.panes?.tab !== "selection" || this.measured === `${this.measuredPart}`) return;
     clearTimeout(this.following);
     this.following = setTimeout(() => this.measure(), REST_MS);
   }
 
   /** Goes to the next event of a name, or the one before. */
   async next(name, isBack) {
-    const { timeline } = this;
     const [time, rows] = this.measuredPart;
-    const after = timeline.selected ? { after: timeline.selected.event } : {};
     try {
-      const { event, place, of } = await server.next(time, rows, { name, back: isBack, ...after });
+      const { event, place, of } = await server.next(time, rows, { name, source: this.panes.names.asked.source, ...this.whence(isBack) });
       await this.select({ event });
       this.say(`${count(place)} of ${count(of)}: ${element("live").textContent}`);
     } catch (error) {
-      this.failed(error);
+      failed(error);
     }
   }
 
-  selectTime(from, to, rows) {
+  selectTime(from, to, parts) {
     const { timeline } = this;
-    timeline.range = [Math.round(Math.min(from, to)), Math.round(Math.max(from, to))];
-    if (timeline.range[1] <= timeline.range[0]) timeline.range[1] = timeline.range[0] + 1;
-    timeline.rangeRows = rows ?? null;
+    const begin = Math.round(Math.min(from, to));
+    timeline.choose([begin, Math.max(begin + 1, Math.round(Math.max(from, to)))], parts);
+    // Where all chosen rows are of one trace, the table is about that.
+    const sources = new Set(parts?.map(([key]) => Number(key.startsWith("b."))));
+    if (sources.size === 1) this.panes.names.pick([...sources][0]);
     timeline.redraw();
     if (this.panes.tab === "compare") this.compare.measure();
     else this.panes.show("selection");
@@ -504,7 +502,7 @@ class App {
     this.finding = new AbortController();
     hits.classList.remove("wrong");
     if (!text.trim()) {
-      [this.search, timeline.hits, timeline.parts] = [null, null, null];
+      [this.search, timeline.isHit, timeline.ticks] = [null, null, null];
       hits.textContent = "";
       this.panes.put("search", null);
       timeline.redraw();
@@ -513,11 +511,13 @@ class App {
     try {
       const found = await server.search(text, this.finding.signal);
       await timeline.name([{ name: found.hits.map((hit) => hit.name) }]);
-      this.search = { found, at: -1 };
-      timeline.hits = new Set(found.names);
-      timeline.parts = found.parts;
+      this.search = { found, text };
+      const names = new Set(found.names);
+      const bits = found.bits === null ? null : Uint8Array.from(atob(found.bits), (char) => char.charCodeAt(0));
+      timeline.isHit = (name, event) => names.has(name) && (!bits || (bits[event >> 3] >> (event & 7)) & 1);
+      timeline.ticks = found.parts;
       hits.textContent = found.count === 1 ? "1 hit" : `${count(found.count)} hits`;
-      this.panes.search(found, -1);
+      this.panes.search(found);
       if (isShown) this.panes.show("search");
       timeline.redraw();
       this.keep();
@@ -528,13 +528,22 @@ class App {
     }
   }
 
-  /** Goes to the next or previous hit. */
-  async hit(direction) {
-    const hits = this.search?.found.hits ?? [];
-    if (!hits.length) return;
-    this.search.at = (this.search.at + direction + hits.length) % hits.length;
-    element("hits").textContent = `${count(this.search.at + 1)} of ${count(this.search.found.count)}`;
-    await this.select({ event: hits[this.search.at].event });
+  /** Goes to the next or previous hit, from the selected event or from the begin of what is seen. */
+  async hit(isBack) {
+    if (!this.search?.found.count) return;
+    try {
+      const { event, place, of } = await server.hit(this.search.text, this.whence(isBack));
+      element("hits").textContent = `${count(place)} of ${count(of)}`;
+      await this.select({ event });
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** From where the next event is looked for. */
+  whence(back) {
+    const { selected, view } = this.timeline;
+    return { back, ...(selected ? { after: selected.event } : { at: Math.max(0, Math.floor(view.from)) }) };
   }
 
   controls() {
@@ -551,7 +560,7 @@ class App {
         clearTimeout(this.typing);
         if (!this.search || this.searched !== query.value) await this.find(query.value);
         this.searched = query.value;
-        this.hit(event.shiftKey ? -1 : 1);
+        this.hit(event.shiftKey);
       } else if (event.key === "Escape") {
         query.value = "";
         this.find("");
@@ -631,7 +640,7 @@ class App {
           this.keep(true);
         }
       } else if (done.isArea) {
-        this.selectTime(done.from, timeline.view.at(x, timeline.width), timeline.rowsBetween(done.y, y));
+        this.selectTime(done.from, timeline.view.at(x, timeline.width), timeline.partsBetween(done.y, y));
       } else this.keep();
       timeline.redraw();
     };
@@ -680,7 +689,7 @@ class App {
     });
     ruler.addEventListener("pointermove", (event) => {
       if (from === null) return;
-      timeline.range = [Math.min(from, at(event)), Math.max(from, at(event))];
+      timeline.choose([Math.min(from, at(event)), Math.max(from, at(event))]);
       timeline.redraw();
     });
     ruler.addEventListener("pointerup", (event) => {
@@ -688,7 +697,7 @@ class App {
       const to = at(event);
       const isClick = Math.abs(to - from) * timeline.width < 3 * timeline.view.length;
       if (isClick) {
-        timeline.range = null;
+        timeline.choose(null);
         this.measured = null;
         timeline.redraw();
         this.keep(true);
@@ -726,7 +735,7 @@ class App {
     this.tip(timeline.tell(found), x, y);
     timeline.redrawOverlay();
     const block = found.line?.counter?.stack ? timeline.blockAt(x, y) : null;
-    if (block) this.tip([`${timeline.nameOf(block.name)} ${bytes(block.bytes)}`, `at ${duration(block.start_ns)}, for ${duration(block.end_ns - block.start_ns)}`], x, y);
+    if (block) this.tip(this.allocation(block), x, y);
     if (found.line?.sort === "counter") this.resting = setTimeout(() => this.value(found, x, y, block), REST_MS);
     if (found.run && isRow && found.run.row >= WORKED_FROM) this.resting = setTimeout(() => this.span(found, x, y), REST_MS);
     else if (found.run && isRow && found.run.row >= 0) {
@@ -735,10 +744,15 @@ class App {
         if (!event || timeline.pointer !== x) return;
         timeline.hover = { box: timeline.box(event) };
         const [name, many] = timeline.tell(found) ?? [];
-        this.tip([name, [duration(event.duration_ns), `at ${duration(event.start_ns)}`, many].filter(Boolean).join(" · ")], x, y);
+        this.tip([name, [duration(event.duration_ns), `at ${exact(event.start_ns)}`, many].filter(Boolean).join(" · ")], x, y);
         timeline.redrawOverlay();
       }, REST_MS);
     }
+  }
+
+  /** What an allocation is, and when. */
+  allocation({ name, bytes: size, start_ns, end_ns }) {
+    return [`${this.timeline.nameOf(name)} ${bytes(size)}`, `at ${exact(start_ns)}, for ${duration(end_ns - start_ns)}`];
   }
 
   /** Shows the exact times of what was worked out. */
@@ -748,7 +762,7 @@ class App {
     const found = await server.span(run.row, when, near).catch(() => null);
     if (!found || timeline.pointer !== x) return;
     const size = found.bytes === null ? "" : bytes(found.bytes);
-    this.tip([timeline.nameOf(run.name), [size, duration(found.duration_ns), `at ${duration(found.start_ns)}`].filter(Boolean).join(" · ")], x, y);
+    this.tip([timeline.nameOf(run.name), [size, duration(found.duration_ns), `at ${exact(found.start_ns)}`].filter(Boolean).join(" · ")], x, y);
   }
 
   /** Shows the exact value of a counter. */
@@ -760,9 +774,9 @@ class App {
     if (!found || timeline.pointer !== x) return;
     const { held, values, least, greatest } = found;
     const many = values > 1 ? `${count(values)} values in this pixel, ${least} to ${greatest}` : "";
-    const times = held ? `since ${duration(held.since_ns)}, for ${duration(held.until_ns - held.since_ns)}` : "";
+    const times = held ? `since ${exact(held.since_ns)}, for ${duration(held.until_ns - held.since_ns)}` : "";
     const value = held && /\.c-(memory|pinned)$/.test(line.counter.key) ? `${valueOf(line.counter, Number(held.value))} (${count(held.value)} bytes)` : held && (line.counter.key.endsWith(".c-bandwidth") ? valueOf(line.counter, Number(held.value)) : held.value);
-    const of = block ? `${timeline.nameOf(block.name)} ${bytes(block.bytes)}, at ${duration(block.start_ns)}, for ${duration(block.end_ns - block.start_ns)}` : "";
+    const of = block ? this.allocation(block).join(", ") : "";
     this.tip([`${line.counter.label} ${value ?? "has no value here"}`, [times, many, of].filter(Boolean).join(" · ")], x, y);
   }
 
@@ -809,6 +823,12 @@ class App {
     const { selected, range } = this.timeline;
     if (selected) this.move(() => this.timeline.show(selected, true), true);
     else if (range) this.move((view) => view.set(...range), true);
+  }
+  on_range() {
+    const { cursors, selected } = this.timeline;
+    if (!cursors.includes(null)) this.selectTime(...cursors);
+    else if (selected) this.selectTime(selected.start_ns, selected.start_ns + selected.duration_ns);
+    else this.say("Set both cursors (C, Shift C), or select an event first");
   }
   on_back() {
     this.stepBack(this.before, this.behind);
@@ -873,8 +893,8 @@ class App {
     this.console?.field.focus();
   }
   on_keys() { showKeys(); }
-  on_nextHit() { this.hit(1); }
-  on_previousHit() { this.hit(-1); }
+  on_nextHit() { this.hit(false); }
+  on_previousHit() { this.hit(true); }
   on_next() { this.step(1); }
   on_previous() { this.step(-1); }
   on_cause() {
@@ -886,7 +906,7 @@ class App {
     if (selected && !selected.is_op && links.length) this.select({ event: links[0].event });
   }
   on_nothing() {
-    this.timeline.range = null;
+    this.timeline.choose(null);
     this.timeline.cursors = [null, null];
     this.measured = null;
     this.nothing();
@@ -895,55 +915,14 @@ class App {
   }
 }
 
-/** For tests in a browser: what is at a time of a row, what was drawn and asked. */
-function testing(app) {
-  const { timeline } = app;
-  window.rpdTest = {
-    at: (row, time) => timeline.runOf(row, time).run ?? null,
-    under: (x, y) => timeline.at(x, y),
-    state: () => app.state(),
-    server,
-    counts: () => ({ ...timeline.counts, requests: server.requests, bytes: server.bytes, kept: timeline.cache.bytes }),
-    isWhole: () => Boolean(timeline.isWhole && !timeline.pending),
-    name: (number) => timeline.nameOf(number),
-    groups: () => app.trace.groups,
-    lines: () => timeline.lines.map(({ sort, row, top, height, track, counter, group, isPinned }) => ({ sort, row, top: isPinned ? top : top - timeline.scroll, height, track: (track ?? counter)?.key, group: group.key, isPinned: Boolean(isPinned) })),
-    shift: () => app.compare?.shift ?? 0,
-    choose: (event) => app.select({ event }).then(() => null),
-    worked: () => [...timeline.worked.values()].flat().flatMap((of) => of.tracks),
-    stack: (key, time) => {
-      const counter = timeline.groups.flatMap((group) => group.counters).find((one) => one.key === key);
-      const stack = timeline.stackOf(counter);
-      return stack.before(time).live.map((block) => [stack.event[block], stack.bytes[block]]);
-    },
-    block: (x, y) => timeline.blockAt(x, y),
-    counters: () => timeline.groups.flatMap((group) => group.counters),
-    links: () => timeline.links.filter((link) => timeline.box(link)).length,
-    dependencies: () => timeline.dependencies().length,
-    theme: () => timeline.pixels,
-    pixel: (x, y) => timeline.picture[Math.round(y * timeline.ratio) * timeline.canvases.events.width + Math.round(x * timeline.ratio)],
-    back: () => timeline.pixels.back,
-    labels: () => timeline.texts,
-    overlaid: (x, y, width, height) => {
-      const copy = document.createElement("canvas");
-      [copy.width, copy.height] = [width, height].map((number) => Math.max(1, Math.round(number * timeline.ratio)));
-      const context = copy.getContext("2d", { willReadFrequently: true });
-      context.drawImage(timeline.canvases.overlay, -Math.round(x * timeline.ratio), -Math.round(y * timeline.ratio));
-      return context.getImageData(0, 0, copy.width, copy.height).data.filter((value, at) => at % 4 === 3 && value).length;
-    },
-  };
-}
-
 async function main() {
   const trace = await read();
   message("");
   tell(trace);
   const app = new App(trace);
-  testing(app);
+  // For tests in a browser, and for who looks into the page.
+  window.rpd = { app, server };
   await app.start();
 }
 
-main().catch((error) => {
-  message(error instanceof Failure ? shown(error.message) : `The page failed: ${shown(String(error.message ?? error))}`, true);
-  if (!(error instanceof Failure)) throw error;
-});
+main().catch(failed);

@@ -19,7 +19,7 @@ export class Choice {
   }
 
   pick(source) {
-    if (!this.root) return;
+    if (!this.root || this.source === source) return;
     this.source = source;
     this.root.value = String(source);
   }

@@ -1,6 +1,7 @@
 // Two traces on one axis: what of them lies at one time, what differs by name, and colours that say which is slower.
 
 import { colourOfRatio } from "./colour.mjs";
+import { timeOf } from "./dialogs.mjs";
 import { figures, make } from "./elements.mjs";
 import { count, duration, shown } from "./format.mjs";
 import { server } from "./server.mjs";
@@ -8,13 +9,6 @@ import { server } from "./server.mjs";
 const SORTS = [["operations", "Operations"], ["calls", "Calls"], ["markers", "Markers"], ["all", "All"]];
 const COLUMNS = ["name", "calls A", "calls B", "total A", "total B", "B − A", "mean A", "mean B", "mean B / A", "p50 A", "p50 B", "p99 A", "p99 B"];
 const MOST_MARKERS = 200;
-const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
-
-/** A time as people write it: 12ms, -3.5us; ns where there is no unit. NaN where it is none. */
-export function nsOf(text) {
-  const [, number, unit] = text.trim().match(/^([+-]?\d+(?:\.\d+)?)\s*(ns|us|ms|s)?$/) ?? [];
-  return number === undefined ? NaN : Math.round(Number(number) * UNITS[unit ?? "ns"]);
-}
 
 /** How much slower B is than A, in words. @param {number} ratio */
 export function ratioText(ratio) {
@@ -77,9 +71,9 @@ export class Compare {
   /** Asks the server to lay B where it is to be. */
   async align() {
     const [by, name] = this.by.value.split(":");
-    const ns = nsOf(this.hand.value);
+    const ns = timeOf(this.hand.value) ?? NaN;
     if (by === "hand" && Number.isNaN(ns)) return this.say("A time, such as 1.5 ms or -20us");
-    await this.ordered(by === "hand" ? { by, ns } : { by, ...(name ? { name, nth: this.nth.value || 1 } : {}) });
+    await this.ordered(by === "hand" ? { by, ns: Math.round(ns) } : { by, ...(name ? { name, nth: this.nth.value || 1 } : {}) });
   }
 
   async ordered(how) {

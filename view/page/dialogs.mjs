@@ -3,15 +3,14 @@
 import { make } from "./elements.mjs";
 import { KEYS } from "./keys.mjs";
 
-const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 60e9, "": 1 };
+const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9, "": 1 };
 
-/** A time as people write it, ns since the trace's begin: 1.5ms, 20 us, 1500; a share of the trace: 25%. null where it is none. */
+/** A time as people write it, ns: 1.5ms, -20 us, 1500; a share of a span: 25%. null where it is none. */
 export function timeOf(text, span) {
-  const found = text.trim().match(/^\+?([\d.,_]+)\s*([a-zµ%]*)$/i);
+  const found = text.trim().match(/^([+-]?[\d.,_]+)\s*([a-zµ%]*)$/i);
   const number = found ? Number(found[1].replace(/[,_]/g, "")) : NaN;
   if (!Number.isFinite(number)) return null;
-  if (found[2] === "%") return (number / 100) * span;
-  const unit = UNITS[found[2]];
+  const unit = found[2] === "%" ? span / 100 : UNITS[found[2]];
   return unit === undefined ? null : number * unit;
 }
 
@@ -42,7 +41,7 @@ export function askTime(span, go) {
     method: "dialog",
     submit: (event) => {
       const at = timeOf(field.value, span);
-      if (at === null) {
+      if (!(at >= 0)) {
         event.preventDefault();
         said.textContent = "That is no time: write 1.5ms, 20us, 1500 (ns) or 25%";
         return;

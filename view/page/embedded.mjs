@@ -139,7 +139,21 @@ function linksOf(event) {
   const [of, other] = isOp ? [(at) => store.ops[store.byOp[at]], (at) => store.calls[store.byOp[at]]] : [(at) => store.calls[at], (at) => store.ops[at]];
   const first = partition(count, (at) => of(at) < event);
   const end = partition(count, (at) => of(at) <= event);
-  return [Array.from({ length: Math.min(end - first, MOST_LINKS) }, (_, at) => other(first + at)), end - first];
+  return Array.from({ length: end - first }, (_, at) => other(first + at));
+}
+
+/** The operations of the calls of a marker's thread that it encloses, by their start. */
+function opsUnder(marker) {
+  const { track } = subtrackOf(marker);
+  const [from, to] = [store.start[marker], store.end[marker]];
+  const ops = new Set();
+  for (const { first, end } of store.subtracks.filter((subtrack) => subtrack.track === track)) {
+    const place = (call) => partition(store.calls.length, (at) => store.calls[at] < call);
+    for (let at = place(first); at < place(end); at += 1) {
+      if (store.start[store.calls[at]] >= from && store.end[store.calls[at]] <= to) ops.add(store.ops[at]);
+    }
+  }
+  return [...ops].sort(byStart);
 }
 
 function eventOf({ event, op, call, row }) {
@@ -156,22 +170,37 @@ function eventOf({ event, op, call, row }) {
   return subtrack && subtrack.first;
 }
 
-const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
+const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
 
 function nsOf(text) {
-  const [, number, unit] = text.match(/^(\d+(?:\.\d+)?)(ns|us|ms|s)?$/) ?? [];
-  if (number === undefined) throw new Failure(`${text} is no time, such as 10us or 1.5ms`);
-  return Number(number) * UNITS[unit ?? "ns"];
+  const [, number, unit] = text.match(/^(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)?$/) ?? [];
+  if (number === undefined) throw new Failure(`${text} is not a time such as 10s, 1.5ms, 250us, 2m or 1h`);
+  return Math.floor(Number(number) * UNITS[unit ?? "ns"] + 1e-6);
 }
 
-/** What a search asks for: of names, of durations, of GPUs. */
+/** Classes of characters as POSIX names them. */
+const CLASSES = {
+  alnum: "0-9A-Za-z", alpha: "A-Za-z", ascii: "\\x00-\\x7f", blank: "\\t ", cntrl: "\\x00-\\x1f\\x7f", digit: "0-9", graph: "!-~", lower: "a-z", print: " -~",
+  punct: "!-\\x2f:-@\\x5b-\\x60\\x7b-~", space: "\\t\\n\\v\\f\\r ", upper: "A-Z", word: "0-9A-Za-z_", xdigit: "0-9A-Fa-f",
+};
+
+/** A regular expression as the server's language has it, in the browser's: what differs is written out. */
+export function regexOf(text) {
+  const [, flags, pattern] = text.match(/^(?:\(\?([imsu]+)\))?(.*)$/s);
+  const written = pattern.replace(/\\([^0-9A-Za-z])|\\([Az])|\(\?P</gsu, (found, sign, end) =>
+    sign ? (sign.codePointAt(0) < 128 ? `\\x${sign.codePointAt(0).toString(16).padStart(2, "0")}` : found) : end ? (end === "A" ? "^" : "$") : "(?<");
+  return new RegExp(written.replace(/\[:(\w+):\]/g, (found, name) => CLASSES[name] ?? found), [...new Set(`${flags ?? ""}u`)].join(""));
+}
+
+/** What a search asks for: of names, of durations, of GPUs, of arguments. */
 function terms(text) {
-  const asked = { isName: () => true, longer: -Infinity, shorter: Infinity, gpu: null };
+  if (!text.trim()) throw new Failure("nothing to look for");
+  const asked = { isName: () => true, longer: -Infinity, shorter: Infinity, gpu: null, words: [] };
   const pattern = text.trim().match(/^re:(.*)$/s);
   if (pattern) {
     let regex;
     try {
-      regex = new RegExp(pattern[1], "u");
+      regex = regexOf(pattern[1]);
     } catch {
       throw new Failure("that is no regular expression");
     }
@@ -182,9 +211,45 @@ function terms(text) {
     if (word.startsWith("dur>")) asked.longer = nsOf(word.slice(4));
     else if (word.startsWith("dur<")) asked.shorter = nsOf(word.slice(4));
     else if (word.startsWith("gpu:")) asked.gpu = word.slice(4);
+    else if (word.startsWith("arg:")) asked.words.push(word.slice(4).toLowerCase());
     else words.push(word.toLowerCase());
   }
   return { ...asked, isName: (name) => words.every((word) => name.toLowerCase().includes(word)) };
+}
+
+/** The events that a search finds, by their start. */
+function hitsOf(q) {
+  const { isName, longer, shorter, gpu, words } = terms(q);
+  if (words.length && store.arguments === null) throw new Failure("this page has no arguments of calls: rpd export timeline --args writes one that has");
+  const is = store.names.map(([text]) => isName(text));
+  const has = (event) => {
+    const text = words.length ? store.texts.get(event)?.toLowerCase() : "";
+    return text !== undefined && words.every((word) => text.includes(word));
+  };
+  const events = [];
+  for (const subtrack of store.subtracks.filter((one) => gpu === null || one.gpu === gpu)) {
+    for (let at = subtrack.first; at < subtrack.end; at += 1) {
+      const duration = store.end[at] - store.start[at];
+      if (is[store.name[at]] && duration > longer && duration < shorter && has(at)) events.push(at);
+    }
+  }
+  return events.sort(byStart);
+}
+
+const byStart = (a, b) => store.start[a] - store.start[b] || a - b;
+
+/** Which of events in the order of their start comes next, or before. */
+function step(events, { after, at, back }) {
+  const count = events.length;
+  if (!count) return null;
+  const before = (isIn) => partition(count, (place) => isIn(events[place]));
+  let place = back ? count - 1 : 0;
+  if (back && after !== undefined) place = before((event) => byStart(event, after) < 0) - 1;
+  else if (back && at !== undefined) place = before((event) => store.start[event] < at) - 1;
+  else if (after !== undefined) place = before((event) => byStart(event, after) <= 0);
+  else if (at !== undefined) place = before((event) => store.start[event] < at);
+  place = (place + count) % count;
+  return { event: events[place], place: place + 1, of: count };
 }
 
 const SORTS = {
@@ -196,11 +261,13 @@ const SORTS = {
 
 /** The events of a selection. */
 function* selected([from, to], rows, { sort = "all", q = "" } = {}) {
-  const subtracks = rows ? [...new Set(rows.map((row) => store.rows[row]?.subtrack).filter((subtrack) => subtrack !== undefined))].sort((a, b) => a - b) : store.subtracks.keys();
+  const asked = rows && new Set(rows.map((row) => store.rows[row]?.subtrack));
+  // Of a track whose rows are all asked for also the rest that found no row.
+  const lacking = new Set(store.subtracks.filter((subtrack, number) => asked && !subtrack.is_overfull && !asked.has(number)).map(({ track }) => track));
+  const subtracks = store.subtracks.filter((subtrack, number) => !asked || asked.has(number) || !lacking.has(subtrack.track));
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const isName = store.names.map(([text, kind]) => SORTS[sort](store.kinds[kind]) && words.every((word) => text.toLowerCase().includes(word)));
-  for (const number of subtracks) {
-    const subtrack = store.subtracks[number];
+  for (const subtrack of subtracks) {
     for (let at = subtrack.first; at < subtrack.end && store.start[at] < to; at += 1) {
       if (isName[store.name[at]] && (store.end[at] > from || store.start[at] >= from)) yield at;
     }
@@ -285,33 +352,41 @@ export const server = {
     if (event === undefined || !(event < store.events)) throw new Failure("the page has no such event: it may be of another part of the trace");
     const subtrack = subtrackOf(event);
     event = Math.min(Math.max(event + (which.move ?? 0), subtrack.first), subtrack.end - 1);
-    const [links, all] = linksOf(event);
+    const isMarker = kindOf(event) === "marker";
+    const links = isMarker ? opsUnder(event) : linksOf(event);
+    const under = isMarker && links.length ? {
+      start_ns: links.reduce((least, op) => Math.min(least, store.start[op]), Infinity), end_ns: links.reduce((most, op) => Math.max(most, store.end[op]), 0),
+      total_ns: links.reduce((sum, op) => sum + store.end[op] - store.start[op], 0),
+    } : null;
     const text = store.texts.get(event) ?? "";
     const pairs = text.split("|").map((pair) => pair.split(/=(.*)/s).map((part) => part.trim())).filter(([key, value]) => key && value !== undefined);
     return {
       ...hit(event), id: String(store.id[event]), source: 0, is_op: subtrack.is_op, text: store.names[store.name[event]][0], kind: kindOf(event),
       begin_ns: String(BigInt(store.trace.facts.first_ns) + BigInt(store.start[event])), rows: [],
-      arguments: pairs.map(([key, value]) => [key, value]), memory: null, touched: [], links: links.map(hit), all_links: all,
+      arguments: pairs.map(([key, value]) => [key, value]), memory: null, touched: [], under, links: links.slice(0, MOST_LINKS).map(hit), all_links: links.length,
     };
   },
   async search(q) {
-    if (!q.trim()) throw new Failure("nothing to look for");
-    const { isName, longer, shorter, gpu } = terms(q);
-    const is = store.names.map(([text]) => isName(text));
+    const events = hitsOf(q);
     const parts = new Array(PARTS).fill(0);
     const span = Math.max(1, store.trace.facts.span_ns);
-    const events = [];
-    for (const subtrack of store.subtracks.filter((one) => gpu === null || one.gpu === gpu)) {
-      for (let at = subtrack.first; at < subtrack.end; at += 1) {
-        const duration = store.end[at] - store.start[at];
-        if (!is[store.name[at]] || !(duration > longer && duration < shorter)) continue;
-        events.push(at);
-        parts[Math.min(PARTS - 1, Math.floor((store.start[at] * PARTS) / span))] += 1;
-      }
+    const is = store.names.map(() => false);
+    const bits = new Uint8Array(Math.ceil(store.events / 8));
+    for (const event of events) {
+      parts[Math.min(PARTS - 1, Math.floor((store.start[event] * PARTS) / span))] += 1;
+      is[store.name[event]] = true;
+      bits[event >> 3] |= 1 << (event & 7);
     }
-    const count = events.length;
-    events.sort((a, b) => store.start[a] - store.start[b] || a - b);
-    return { count, names: is.flatMap((one, name) => (one ? [name] : [])), hits: events.slice(0, MOST_HITS).map(hit), parts };
+    const named = store.name.reduce((sum, name) => sum + is[name], 0);
+    return {
+      count: events.length, names: is.flatMap((one, name) => (one ? [name] : [])),
+      bits: named === events.length ? null : btoa(bits.reduce((text, byte) => text + String.fromCharCode(byte), "")), hits: events.slice(0, MOST_HITS).map(hit), parts,
+    };
+  },
+  async hit(q, whence) {
+    const found = step(hitsOf(q), whence);
+    if (!found) throw new Failure("the search has no hits");
+    return found;
   },
   async statistics(time, rows, more) {
     const [from, to] = times(time);
@@ -343,29 +418,27 @@ export const server = {
     const together = { concurrency: busy ? spent / busy : 0, most_at_once: mostAtOnce(inside), histogram: histogram(sorted) };
     return { ...durations(sorted), busy_ns: busy, ...together, names: names.slice(0, MOST_NAMES), all_names: names.length };
   },
-  async events(time, rows, { order, ...more }) {
+  async events(time, rows, { order = "start", ascending, ...more }) {
     const found = [...selected(times(time), rows, more)];
     const length = (event) => store.end[event] - store.start[event];
     const all = found.length;
-    found.sort((a, b) => (order === "duration" ? length(b) - length(a) : 0) || store.start[a] - store.start[b] || a - b);
+    const key = {
+      start: (event) => store.start[event], duration: length, name: (event) => store.names[store.name[event]][0], kind: kindOf,
+      row: (event) => subtrackOf(event).row ?? Infinity, id: (event) => store.id[event],
+    }[order];
+    const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0) * (ascending ? 1 : -1);
+    found.sort((a, b) => compare(key(a), key(b)) || byStart(a, b));
     const event = found.slice(0, MOST_EVENTS);
     return {
       all, event, start_ns: event.map((one) => store.start[one]), duration_ns: event.map(length), name: event.map((one) => store.name[one]),
       row: event.map((one) => subtrackOf(one).row), id: event.map((one) => String(store.id[one])),
     };
   },
-  async next(time, rows, { name, after, back, ...more }) {
+  async next(time, rows, { name, after, at, back, ...more }) {
     const events = [...selected(times(time), rows, more)].filter((event) => store.name[event] === name);
-    const order = (a, b) => store.start[a] - store.start[b] || a - b;
-    events.sort(order);
-    const count = events.length;
-    if (!count) throw new Failure("no event of the selection has that name");
-    let place = back ? count - 1 : 0;
-    if (after !== undefined && back) {
-      const before = partition(count, (at) => order(events[at], after) < 0);
-      place = before ? before - 1 : count - 1;
-    } else if (after !== undefined) place = partition(count, (at) => order(events[at], after) <= 0) % count;
-    return { event: events[place], place: place + 1, of: count };
+    const found = step(events.sort(byStart), { after, at, back });
+    if (!found) throw new Failure("no event of the selection has that name");
+    return found;
   },
   async value(row, at, time) {
     const { steps } = store.rows[row];

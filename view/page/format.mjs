@@ -11,6 +11,13 @@ export function duration(ns) {
   return `${value.toFixed(digits)} ${unit}`;
 }
 
+/** When something is, in ns: exact, with as many digits as that takes. */
+export function exact(ns) {
+  const [unit, size] = UNITS.findLast(([, size]) => ns >= size) ?? UNITS[0];
+  const part = String(size + (ns % size)).slice(1).replace(/0+$/, "");
+  return ns ? `${Math.floor(ns / size)}${part && `.${part}`} ${unit}` : "0";
+}
+
 /** A time in ns, exact to the step that is seen. */
 export function time(ns, step) {
   const [unit, size] = UNITS.findLast(([, size]) => step >= size || Math.abs(ns) >= size * 1000) ?? UNITS[0];

@@ -8,9 +8,10 @@ import { element } from "./timeline.mjs";
 const REST_MS = 250;
 
 export class Growth {
-  /** @param {any} app */
-  constructor(app) {
+  /** @param {any} app @param {(error: Error) => void} failed */
+  constructor(app, failed) {
     this.app = app;
+    this.failed = failed;
     this.isLive = app.trace.is_live;
     this.isFollowing = this.isLive;
     this.status = make("span", { id: "growth", role: "status" });
@@ -28,7 +29,7 @@ export class Growth {
         now = await server.grown(server.version);
       } catch (error) {
         this.status.textContent = "";
-        this.app.failed(error);
+        this.failed(error);
         return;
       }
       this.say(now);
@@ -68,7 +69,7 @@ export class Growth {
 
   /** Changes to what the server shows now; one after another. */
   renew() {
-    this.renewing = (this.renewing ?? Promise.resolve()).then(() => this.change()).catch((error) => this.app.failed(error));
+    this.renewing = (this.renewing ?? Promise.resolve()).then(() => this.change()).catch((error) => this.failed(error));
     return this.renewing;
   }
 
@@ -88,8 +89,7 @@ export class Growth {
       else if (this.isFollowing) this.toEnd(next);
       else next.set(next.from + moved, next.to + moved);
     };
-    const isChanged = await timeline.renew(trace, goTo, moved);
-    if (!isChanged) return;
+    await timeline.renew(trace, goTo, moved);
     app.renewed(trace, moved);
   }
 }

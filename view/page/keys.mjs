@@ -6,6 +6,7 @@ export const KEYS = [
   ["A D, arrows, Shift wheel", "pan; with Shift faster"],
   ["Up, Down, wheel", "scroll the rows"],
   ["F", "fit what is selected"],
+  ["R", "select the time between the cursors, or that of the selected event"],
   ["0", "all of the trace"],
   ["Z, Backspace; Shift Z", "back to the view before; forward again"],
   ["G", "go to a time"],
@@ -25,7 +26,7 @@ export const KEYS = [
   ["Esc", "select nothing, take the cursors away"],
 ];
 
-const BY_CODE = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right", KeyF: "fit", KeyZ: "back", KeyT: "table", KeyM: "mark", KeyG: "time", KeyP: "pin", KeyH: "hide", KeyC: "cursor", KeyQ: "ask" };
+const BY_CODE = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right", KeyF: "fit", KeyZ: "back", KeyT: "table", KeyM: "mark", KeyG: "time", KeyR: "range", KeyP: "pin", KeyH: "hide", KeyC: "cursor", KeyQ: "ask" };
 const WITH_SHIFT = { KeyN: "previousHit", KeyZ: "forward", KeyM: "markRange", KeyC: "secondCursor" };
 const BY_KEY = {
   "+": "in",

@@ -29,29 +29,31 @@ export class Labels {
   }
 
   show(lines, pinnedHeight) {
-    this.scrolled.replaceChildren();
-    this.pinned.replaceChildren();
     this.pinned.style.height = `${pinnedHeight}px`;
     this.pinned.hidden = !pinnedHeight;
-    const seen = new Set();
+    const labels = new Map();
     for (const line of lines) {
       const of = line.sort === "node" ? this.host(line.group) : (line.counter ?? line.track ?? line.group);
       const key = `${line.isPinned} ${of.key}`;
-      if (seen.has(key)) continue;
-      seen.add(key);
-      (line.isPinned ? this.pinned : this.scrolled).append(this.label(line, of));
+      const height = line.sort === "row" ? of.rows.length * line.height : line.height;
+      if (!labels.has(key)) labels.set(key, { line, of, top: line.top, height, element: null });
     }
+    this.all = [...labels.values()];
+    this.pinned.replaceChildren(...this.all.filter(({ line }) => line.isPinned).map((label) => this.label(label)));
+    this.labels = this.all.filter(({ line }) => !line.isPinned);
+    this.scrolled.replaceChildren();
+    this.to = -Infinity;
+    this.scrollTo(this.timeline.scroll);
   }
 
   host(group) {
     return { key: keyOfHost(group), label: group.host ? `node ${group.host}` : "no known node", detail: "" };
   }
 
-  label(line, of) {
+  label({ line, of, top, height }) {
     const { closed } = this.timeline;
     const isHead = line.sort === "group";
     const isCounter = line.sort === "counter";
-    const rows = line.sort === "row" ? of.rows.length : 1;
     const isOpen = !closed.has(of.key);
     const canClose = line.sort === "node" || (isHead && !line.isPinned) || (!isHead && !isCounter && of.rows.length > 1);
     const host = of.host ? `${of.host} ` : "";
@@ -80,30 +82,45 @@ export class Labels {
     const label = make("div", { class: `label ${line.sort === "node" ? "node" : isHead ? "group" : "track"}`, "data-key": of.key }, open, tools);
     if (canClose) label.addEventListener("click", () => this.timeline.toggle(of.key));
     label.addEventListener("keydown", (event) => this.key(event, label));
-    label.style.top = `${line.top}px`;
-    label.style.height = `${line.sort === "row" ? rows * line.height : line.height}px`;
+    label.style.top = `${top}px`;
+    label.style.height = `${height}px`;
     return label;
   }
 
   /** Arrows go to what can be done with a row, and to the rows beside it. */
   key(event, label) {
-    const buttons = [...label.querySelectorAll("button")];
-    const at = buttons.indexOf(document.activeElement);
-    const to = {
-      ArrowRight: buttons[at + 1], ArrowLeft: buttons[at - 1],
-      ArrowDown: label.nextElementSibling?.querySelector(".open"), ArrowUp: label.previousElementSibling?.querySelector(".open"),
-    }[event.key];
     if (!event.key.startsWith("Arrow")) return;
     event.preventDefault();
     event.stopPropagation();
-    to?.focus();
+    const buttons = [...label.querySelectorAll("button")];
+    const beside = buttons[buttons.indexOf(document.activeElement) + { ArrowRight: 1, ArrowLeft: -1 }[event.key]];
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by) this.focus(this.all[this.all.findIndex(({ of }) => of.key === label.dataset.key) + by]?.of.key);
+    else beside?.focus();
   }
 
+  /** Labels are elements where they are seen, and as far again on both sides; the one with the focus stays. */
   scrollTo(y) {
     this.scrolled.style.transform = `translateY(${-y}px)`;
+    const tall = this.timeline.plot.clientHeight;
+    if (y >= this.from && y + tall <= this.to) return;
+    [this.from, this.to] = [y - tall, y + 2 * tall];
+    let next = this.scrolled.firstElementChild;
+    for (const label of this.labels) {
+      const isNear = (label.top < this.to && label.top + label.height > this.from) || label.element?.contains(document.activeElement);
+      if (label.element && label.element === next) next = next.nextElementSibling;
+      else if (isNear) this.scrolled.insertBefore((label.element = this.label(label)), next);
+      if (!isNear && label.element) {
+        label.element.remove();
+        label.element = null;
+      }
+    }
   }
 
   focus(key) {
-    document.getElementById("gutter").querySelector(`[data-key="${CSS.escape(key)}"] .open`)?.focus();
+    const open = () => document.querySelector(`#gutter [data-key="${CSS.escape(key)}"] .open`);
+    const label = this.labels.find(({ of }) => of.key === key);
+    if (!open() && label) this.timeline.scrollTo(label.top - this.timeline.plot.clientHeight / 2);
+    open()?.focus();
   }
 }

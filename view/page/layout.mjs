@@ -115,11 +115,3 @@ export function linesOfRows(groups, lines) {
   }
   return of;
 }
-
-/** All rows with events of a line. @param {Line} line */
-export function rowsOf(line) {
-  if (line.sort === "row") return [line.row];
-  if (line.sort === "busy") return line.track.rows;
-  if (line.sort === "counter" || line.sort === "node") return [];
-  return line.group.tracks.flatMap((track) => track.rows);
-}

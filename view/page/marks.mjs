@@ -1,7 +1,7 @@
 // Marks: times with a name that people give. They are kept in the address.
 
 import { make } from "./elements.mjs";
-import { duration, shown } from "./format.mjs";
+import { duration, exact, shown } from "./format.mjs";
 
 export class Marks {
   /**
@@ -50,7 +50,7 @@ export class Marks {
       const since = place ? `${duration(at - marks[place - 1][0])} behind ${shown(marks[place - 1][1])}` : "";
       return make("tr", {},
         make("td", {}, name),
-        make("td", { class: "number" }, make("button", { type: "button", class: "link", click: () => this.go(at) }, duration(at))),
+        make("td", { class: "number" }, make("button", { type: "button", class: "link", click: () => this.go(at) }, exact(at))),
         make("td", { class: "soft" }, since),
         make("td", {}, make("button", {
           type: "button", class: "link", "aria-label": `Remove the mark at ${duration(at)}`,

@@ -2,8 +2,9 @@
 
 import { figures, make } from "./elements.mjs";
 import { KIND_WORDS } from "./colour.mjs";
+import { Choice } from "./choice.mjs";
 import { saveButton } from "./csv.mjs";
-import { count, duration, percent, shown } from "./format.mjs";
+import { count, duration, exact, percent, shown } from "./format.mjs";
 import { Table } from "./table.mjs";
 
 const COLUMNS = [
@@ -21,7 +22,10 @@ export class Names {
     this.panes = panes;
     this.measure = measure;
     this.next = next;
-    this.asked = { by: "total", ascending: false, sort: "all", q: "" };
+    this.asked = { by: "total", ascending: false, sort: "all", q: "", source: 0 };
+    /** The order of events one by one. */
+    this.order = { order: "start", ascending: true };
+    this.choice = new Choice(panes.timeline.trace.traces, () => this.ask({ source: this.choice.source }));
     this.query = make("input", {
       type: "search", placeholder: "Filter names", "aria-label": "Filter names", autocomplete: "off", spellcheck: "false",
       input: () => {
@@ -40,9 +44,15 @@ export class Names {
     this.above = make("div", {});
     this.below = make("p", { class: "soft" });
     this.root = make("div", { class: "names" }, this.above,
-      make("div", { class: "controls" }, this.query, make("span", { role: "group", "aria-label": "What is in the table" }, this.sorts), this.toggle, this.save),
+      make("div", { class: "controls" }, this.choice.root, this.query, make("span", { role: "group", "aria-label": "What is in the table" }, this.sorts), this.toggle, this.save),
       this.list = make("div", { hidden: "" }), this.table = make("table", { class: "grid" }, make("thead", {}, make("tr", {}, this.heads)), this.body), this.below);
     this.mark();
+  }
+
+  /** Is about one of two traces from now on. */
+  pick(source) {
+    this.choice.pick(source);
+    this.asked.source = source;
   }
 
   ask(change) {
@@ -81,18 +91,24 @@ export class Names {
     const table = new Table({
       name: "events",
       columns: [
-        { name: "name", value: ({ name }) => names[name] ?? "", chip: ({ name }) => panes.chip(name) },
-        { name: "begin", isNumber: true, value: ({ start }) => start, text: ({ start }) => duration(start) },
-        { name: "duration", isNumber: true, value: ({ length }) => length, text: ({ length }) => duration(length) },
-        { name: "kind", value: ({ name }) => KIND_WORDS[kinds[name]] ?? "" },
-        { name: "where", value: ({ row }) => panes.place({ row }) },
-        { name: "id", isNumber: true, value: ({ id }) => id },
+        { name: "name", order: "name", value: ({ name }) => names[name] ?? "", chip: ({ name }) => panes.chip(name) },
+        { name: "begin", order: "start", isNumber: true, value: ({ start }) => start, text: ({ start }) => exact(start) },
+        { name: "duration", order: "duration", isNumber: true, value: ({ length }) => length, text: ({ length }) => duration(length) },
+        { name: "kind", order: "kind", value: ({ name }) => KIND_WORDS[kinds[name]] ?? "" },
+        { name: "where", order: "row", value: ({ row }) => panes.place({ row }) },
+        { name: "id", order: "id", isNumber: true, value: ({ id }) => id },
       ],
       rows,
       open: ({ event }) => panes.select({ event }),
+      ...this.order,
+      // There may be more than the table has: the server knows which come first.
+      ask: (order, ascending) => {
+        this.order = { order, ascending };
+        this.measure();
+      },
     });
     const where = isSelected ? "the selected time" : "the time seen";
-    const cut = found.all > rows.length ? `, the first ${count(rows.length)} of ${count(found.all)}` : "";
+    const cut = found.all > rows.length ? `, the first ${count(rows.length)} of ${count(found.all)} in this order` : "";
     this.list.replaceChildren(make("p", { class: "soft" }, `In ${where}, ${duration(to - from)}${cut}`), table.root);
     table.draw();
   }

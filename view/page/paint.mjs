@@ -24,6 +24,7 @@ export class Line {
     this.best = new Float32Array(width);
     // Names of the page's own are below zero.
     this.of = new Int32Array(width);
+    this.event = new Int32Array(width);
     this.edge = new Uint8Array(width);
     this.least = new Float32Array(width);
     this.greatest = new Float32Array(width);
@@ -89,20 +90,21 @@ export class Line {
           if (covered > best[x] || best[x] === 0) {
             best[x] = Math.max(covered, 1e-6);
             of[x] = name[run];
+            this.event[x] = event[run];
           }
         }
       }
     }
   }
 
-  /** The pixels of a row of events. `colour` gives the pixel of a name; where something is, something is seen. */
+  /** The pixels of a row of events. `colour` gives the pixel of a name of an event; where something is, something is seen. */
   events(back, colour, least = 0.3) {
-    const { width, pixels, share, best, of, edge } = this;
+    const { width, pixels, share, best, of, event, edge } = this;
     for (let x = 0; x < width; x += 1) {
       if (best[x] === 0) pixels[x] = back;
       else {
         const amount = Math.max(least, Math.min(1, share[x]));
-        pixels[x] = mixed(back, colour(of[x]), edge[x] ? amount * 0.55 : amount);
+        pixels[x] = mixed(back, colour(of[x], event[x]), edge[x] ? amount * 0.55 : amount);
       }
     }
     return pixels;

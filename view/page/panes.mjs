@@ -3,7 +3,7 @@
 
 import { KIND_WORDS, LOST, STOPPED, colourOf } from "./colour.mjs";
 import { figures, make } from "./elements.mjs";
-import { bytes, count, duration, number, shown } from "./format.mjs";
+import { bytes, count, duration, exact, number, shown } from "./format.mjs";
 import { Marks } from "./marks.mjs";
 import { Names } from "./names.mjs";
 
@@ -66,25 +66,22 @@ export class Panes {
       button.tabIndex = key === tab ? 0 : -1;
     }
     this.pane.setAttribute("aria-labelledby", `tab-${tab}`);
-    this.pane.replaceChildren(this.contents[tab] ?? this.empty(tab));
+    this.pane.replaceChildren(this.contents[tab] ?? this.empty());
     this.looked.get(tab)?.();
     this.onTab(tab);
   }
 
   put(tab, content) {
     this.contents[tab] = content;
-    if (this.tab === tab) this.pane.replaceChildren(content ?? this.empty(tab));
+    if (this.tab === tab) this.pane.replaceChildren(content ?? this.empty());
   }
 
   nothing() {
     return make("p", { class: "soft" }, "Select an event: click on it, or go through the row with , and .");
   }
 
-  empty(tab) {
-    const what = {
-      search: "Type into the search field: words of names, re:PATTERN, dur>1ms, dur<10us, gpu:0.",
-    };
-    return make("p", { class: "soft" }, what[tab] ?? "");
+  empty() {
+    return make("p", { class: "soft" }, "Type into the search field: words of names, re:PATTERN, dur>1ms, dur<10us, gpu:0, arg:TEXT for what arguments of calls have.");
   }
 
   chip(name) {
@@ -105,18 +102,22 @@ export class Panes {
     const place = line ? [line.group.label, line.track?.label ?? ""].filter(Boolean).join(" · ") : "";
     const { file } = timeline.trace.traces[event.source].facts;
     const table = event.is_op ? "rocpd_op" : "rocpd_api";
+    const { under } = event;
+    const where = (hit) => (under ? `at ${exact(hit.start_ns)}` : this.distance(event, hit));
     const links = event.links.map((hit) =>
-      make("li", {}, this.link(hit, timeline.names[hit.name] ?? "event"), make("span", { class: "soft" }, ` ${duration(hit.duration_ns)}, ${this.distance(event, hit)}`)));
+      make("li", {}, this.link(hit, timeline.names[hit.name] ?? "event"), make("span", { class: "soft" }, ` ${duration(hit.duration_ns)}, ${where(hit)}`)));
     const more = event.all_links - event.links.length;
     const list = links.length
       ? make("section", {}, make("h2", {}, event.is_op ? "Caused by" : `Caused ${count(event.all_links)}`),
+          under ? pairsTable([["first begins", exact(under.start_ns)], ["last ends", exact(under.end_ns)], ["sum", duration(under.total_ns)]]) : null,
           make("ul", { class: "links" }, links, more > 0 ? make("li", { class: "soft" }, `and ${count(more)} more`) : null))
       : null;
     this.put("details", make("div", {},
       make("p", { class: "title" }, this.chip(event.name), shown(event.text)),
       figures([
         ["duration", duration(event.duration_ns)],
-        ["begin", duration(event.start_ns)],
+        ["begin", exact(event.start_ns)],
+        ["on the host's clock", `${event.begin_ns} ns`],
         ["kind", event.kind],
         ["where", shown(place)],
       ]),
@@ -170,7 +171,7 @@ export class Panes {
       : "Recording was stopped, or had not begun. What the process did meanwhile is not in the trace; ranges that were open begin where recording goes on.";
     return make("div", {},
       make("p", { class: "title" }, this.kindChip(isLost ? LOST : STOPPED), shown(span.text)),
-      figures([["duration", duration(span.duration_ns)], ["begin", duration(span.start_ns)], ["process", shown(group?.label ?? "")], ["session", String(span.session)]]),
+      figures([["duration", duration(span.duration_ns)], ["begin", exact(span.start_ns)], ["process", shown(group?.label ?? "")], ["session", String(span.session)]]),
       make("p", { class: "soft" }, words),
       isLost ? make("section", {}, make("h2", {}, "Records by cause"), pairsTable(span.lost.map(([cause, records]) => [cause, count(records)]))) : null);
   }
@@ -181,7 +182,7 @@ export class Panes {
     if (!recording.length) return null;
     const items = recording.slice(0, 200).map((span) => make("li", {},
       make("button", { type: "button", class: "link", click: () => this.explain(span) }, this.kindChip(span.what === "lost" ? LOST : STOPPED), shown(span.text)),
-      make("span", { class: "soft" }, ` at ${duration(span.start_ns)}, ${duration(span.duration_ns)}`)));
+      make("span", { class: "soft" }, ` at ${exact(span.start_ns)}, ${duration(span.duration_ns)}`)));
     const more = recording.length - items.length;
     return make("section", {}, make("h2", {}, "Not recorded"),
       make("ul", { class: "links" }, items, more ? make("li", { class: "soft" }, `and ${count(more)} more`) : null));
@@ -198,12 +199,12 @@ export class Panes {
   }
 
   /** Shows what a search found. */
-  search(found, at) {
+  search(found) {
     const { timeline } = this;
-    const rows = found.hits.slice(0, 500).map((hit, place) =>
-      make("tr", place === at ? { "aria-selected": "true" } : {},
+    const rows = found.hits.slice(0, 500).map((hit) =>
+      make("tr", {},
         make("td", {}, this.link(hit, timeline.names[hit.name] ?? "")),
-        make("td", { class: "number" }, duration(hit.start_ns)),
+        make("td", { class: "number" }, exact(hit.start_ns)),
         make("td", { class: "number" }, duration(hit.duration_ns)),
         make("td", {}, shown(this.place(hit)))));
     this.put("search", make("div", {},
@@ -245,10 +246,10 @@ export class Panes {
   memory({ address, bytes: size, until_ns, freed_by, uses, all_uses }) {
     const { names } = this.timeline;
     return make("section", {}, make("h2", {}, "Allocated"),
-      pairsTable([["size", bytes(size)], ["address", address], ["until", until_ns === null ? "never freed" : duration(until_ns)]]),
+      pairsTable([["size", bytes(size)], ["address", address], ["until", until_ns === null ? "never freed" : exact(until_ns)]]),
       freed_by ? make("p", {}, "freed by ", this.link(freed_by, names[freed_by.name] ?? "call")) : null,
       uses.length ? make("div", {}, make("h2", {}, `Copied and filled by ${count(all_uses)}`), make("ul", { class: "links" }, uses.map((hit) =>
-        make("li", {}, this.link(hit, names[hit.name] ?? "call"), make("span", { class: "soft" }, ` at ${duration(hit.start_ns)}`))))) : null);
+        make("li", {}, this.link(hit, names[hit.name] ?? "call"), make("span", { class: "soft" }, ` at ${exact(hit.start_ns)}`))))) : null);
   }
 
   /** The allocations that a call copies to or from, or fills. */

@@ -62,6 +62,8 @@ export const server = {
   /** @param {{event?: number, op?: string, call?: string, brief?: boolean}} which */
   event: (which, signal) => json("event", which, signal),
   search: (q, signal) => json("search", { q }, signal),
+  /** The next hit of a search, behind an event or a time, or in front of it. */
+  hit: (q, whence) => json("hit", { q, ...whence }),
   /** Numbers about the events of rows, or of all, in a time. */
   statistics: (time, rows, more, signal) => json("statistics", selection(time, rows, more), signal),
   /** What differs between two traces in a time. */

@@ -2,10 +2,12 @@
 // cursors, how rows are arranged.
 
 /**
+ * @typedef {[string, number, number] | [string]} Part key of a track, and the first and the last of its rows, if they are not all
  * @typedef {object} State
  * @property {[number, number] | null} t times that are looked at, ns; null: all
  * @property {string | null} sel selected event: `op:ID` or `call:ID`, of a second trace with `b.` in front
  * @property {[number, number] | null} range selected times
+ * @property {Part[] | null} parts rows of the selected times; null: all
  * @property {string} q search
  * @property {string[] | null} closed keys of closed groups and tracks; null: as they are at first
  * @property {[number, string][]} marks times with their names
@@ -21,7 +23,7 @@
  * @property {string} tab pane
  */
 
-export const START = Object.freeze({ t: null, sel: null, range: null, q: "", closed: null, marks: Object.freeze([]), shift: null, cursors: Object.freeze([null, null]), pins: null, hidden: null, order: null, rows: "", derived: Object.freeze([]), ask: "", askOf: 0, tab: "details" });
+export const START = Object.freeze({ t: null, sel: null, range: null, parts: null, q: "", closed: null, marks: Object.freeze([]), shift: null, cursors: Object.freeze([null, null]), pins: null, hidden: null, order: null, rows: "", derived: Object.freeze([]), ask: "", askOf: 0, tab: "details" });
 
 const TABS = ["details", "selection", "compare", "flame", "reports", "sql", "code", "search", "marks", "trace"];
 const DERIVED = ["streams", "markers", "graphs", "memory", "bandwidth"];
@@ -36,6 +38,7 @@ export function toFragment(state) {
   if (state.t) parts.push(`t=${times(state.t)}`);
   if (state.sel) parts.push(`sel=${state.sel}`);
   if (state.range) parts.push(`range=${times(state.range)}`);
+  if (state.range && state.parts) parts.push(`in=${state.parts.map(([key, ...rows]) => [encodeURIComponent(key), ...rows].join(":")).join(",")}`);
   if (state.q) parts.push(`q=${encodeURIComponent(state.q)}`);
   if (state.closed) parts.push(`closed=${state.closed.map(encodeURIComponent).join(",")}`);
   if (state.marks.length) {
@@ -66,6 +69,11 @@ function marksOf(text) {
   return found.filter(([at]) => Number.isSafeInteger(at)).sort(([one], [other]) => one - other);
 }
 
+function partsOf(text) {
+  const parts = text.split(",").map((part) => part.match(/^([^:]+)(?::(\d{1,5}):(\d{1,5}))?$/)).filter(Boolean);
+  return parts.map(([, key, first, last]) => (first === undefined ? [decoded(key)] : [decoded(key), Number(first), Number(last)]));
+}
+
 /** The state of a fragment; what is wrong in it is left out. @returns {State} */
 export function fromFragment(fragment) {
   const state = { ...START };
@@ -75,6 +83,7 @@ export function fromFragment(fragment) {
     const isTimes = numbers.length === 2 && numbers.every(Number.isSafeInteger) && numbers[0] < numbers[1];
     if (key === "t" && isTimes) state.t = numbers;
     if (key === "range" && isTimes) state.range = numbers;
+    if (key === "in") state.parts = partsOf(value);
     if (key === "sel" && /^(b\.)?(op|call):-?\d{1,19}$/.test(value)) state.sel = value;
     if (key === "q") state.q = decoded(value);
     if (key === "closed") state.closed = value.split(",").filter(Boolean).map(decoded);

@@ -7,6 +7,9 @@ import { saveButton } from "./csv.mjs";
 const ROW = 21;
 const MORE = 8;
 
+/** How many tables there were: their rows have names by which screen readers are told which one is meant. */
+let tables = 0;
+
 /**
  * @typedef {object} Column
  * @property {string} name
@@ -14,20 +17,24 @@ const MORE = 8;
  * @property {(row: any) => any} value what it is sorted and saved by
  * @property {(row: any) => string} [text] what is shown
  * @property {(row: any) => HTMLElement | null} [chip] what stands in front of it
+ * @property {string} [order] what who is asked for an order calls it
  */
 
 export class Table {
   /**
-   * @param {{name: string, columns: Column[], rows: any[], open?: (row: any) => void, height?: number}} of
+   * @param {{name: string, columns: Column[], rows: any[], open?: (row: any) => void, height?: number, ask?: (order: string, ascending: boolean) => void, order?: string, ascending?: boolean}} of
+   * `ask` is asked for rows in another order, where the table has not all of them
    */
-  constructor({ name, columns, rows, open, height = 300 }) {
+  constructor({ name, columns, rows, open, height = 300, ask, order, ascending }) {
+    this.id = `table-${(tables += 1)}`;
     this.columns = columns;
     this.rows = rows;
     this.open = open;
-    this.sorted = { by: -1, down: false };
+    this.ask = ask;
+    this.sorted = { by: ask ? columns.findIndex((one) => one.order === order) : -1, down: !ascending };
     this.at = 0;
     this.heads = columns.map(({ name: text, isNumber }, at) =>
-      make("div", { role: "columnheader", class: isNumber ? "number" : undefined, "aria-sort": "none" },
+      make("div", { role: "columnheader", class: isNumber ? "number" : undefined },
         make("button", { type: "button", class: "sort", click: () => this.sort(at) }, shown(text))));
     this.body = make("div", { class: "rows" });
     this.space = make("div", { class: "space", role: "rowgroup" }, this.body);
@@ -53,13 +60,13 @@ export class Table {
   sort(by) {
     const { columns } = this;
     const down = this.sorted.by === by ? !this.sorted.down : Boolean(columns[by].isNumber);
+    if (this.ask) return this.ask(columns[by].order, !down);
     this.sorted = { by, down };
     const { value, isNumber } = columns[by];
     const order = isNumber
       ? (one, other) => Number(one ?? -Infinity) - Number(other ?? -Infinity)
       : (one, other) => String(one ?? "").localeCompare(String(other ?? ""));
     this.rows = [...this.rows].sort((one, other) => (down ? -1 : 1) * order(value(one), value(other)));
-    this.heads.forEach((head, at) => head.setAttribute("aria-sort", at !== by ? "none" : down ? "descending" : "ascending"));
     this.draw();
   }
 
@@ -81,8 +88,12 @@ export class Table {
   }
 
   draw() {
+    const { by, down } = this.sorted;
+    this.heads.forEach((head, at) => head.setAttribute("aria-sort", at !== by ? "none" : down ? "descending" : "ascending"));
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - MORE);
     const last = Math.min(this.rows.length, first + Math.ceil((this.scroller.clientHeight || 400) / ROW) + 2 * MORE);
+    if (this.at >= first && this.at < last) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.at}`);
+    else this.scroller.removeAttribute("aria-activedescendant");
     this.body.style.transform = `translateY(${first * ROW}px)`;
     this.body.replaceChildren(...this.rows.slice(first, last).map((row, place) => {
       const at = first + place;
@@ -91,7 +102,7 @@ export class Table {
         return make("div", { role: "gridcell", class: isNumber ? "number" : undefined, title: words.length > 24 ? shown(words.slice(0, 4000)) : undefined }, chip?.(row), shown(words.slice(0, 600)));
       });
       return make("div", {
-        role: "row", class: `row${at === this.at ? " at" : ""}${this.open ? " opens" : ""}`, "aria-rowindex": String(at + 2), "aria-selected": String(at === this.at),
+        role: "row", id: `${this.id}-${at}`, class: `row${at === this.at ? " at" : ""}${this.open ? " opens" : ""}`, "aria-rowindex": String(at + 2), "aria-selected": String(at === this.at),
         click: () => {
           this.at = at;
           this.draw();

@@ -4,9 +4,9 @@
 import { arranged, asFound } from "./arrangement.mjs";
 import { View, marks } from "./axis.mjs";
 import { colourOf, colourOfRatio } from "./colour.mjs";
-import { duration, percent, shown, time, valueOf } from "./format.mjs";
+import { duration, exact, percent, shown, time, valueOf } from "./format.mjs";
 import { Labels } from "./labels.mjs";
-import { layout, lineAt, linesOfRows, rowsOf } from "./layout.mjs";
+import { layout, lineAt, linesOfRows } from "./layout.mjs";
 import { OwnNames, subtracksOf, merged, tileOf } from "./own.mjs";
 import { Line, bars, copyDown, hatch, mixed, pixel, steps, stripe } from "./paint.mjs";
 import { Recording } from "./recording.mjs";
@@ -58,15 +58,17 @@ export class Timeline {
     this.links = [];
     /** What the selected event waited for, and what waited for it. */
     this.waits = null;
-    this.range = null;
+    /** The selected time, and its rows where they are not all. */
+    this.choose(null);
     this.hover = null;
-    this.hits = null;
+    /** Which events are found by a search, while there is one. @type {((name: number, event: number) => boolean) | null} */
+    this.isHit = null;
     /** How many times as long each name takes in the second of two traces, while colours say that. @type {Map<number, number> | null} */
     this.ratios = null;
     this.texts = [];
     /** @type {[number, string][]} */
     this.marks = [];
-    this.counts = { frames: 0, labels: 0, blits: 0 };
+    this.frames = 0;
     this.colours = new Map();
     this.widths = new Map();
     this.pending = false;
@@ -91,7 +93,7 @@ export class Timeline {
     const number = (text) => pixel([1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16)));
     this.theme = {
       back: of("--back"), text: of("--text"), soft: of("--soft"), line: of("--line"), faint: of("--faint"),
-      accent: of("--accent"), busy: of("--busy"), raised: of("--raised"),
+      accent: of("--accent"), dim: of("--dim"), busy: of("--busy"), raised: of("--raised"),
     };
     this.pixels = Object.fromEntries(Object.entries(this.theme).map(([name, text]) => [name, number(text)]));
     this.colours.clear();
@@ -253,7 +255,7 @@ export class Timeline {
     });
   }
 
-  colour(name) {
+  colour(name, event) {
     let found = this.colours.get(name);
     if (!found) {
       const { fill, label } = this.ratios && name >= 0
@@ -262,7 +264,7 @@ export class Timeline {
       found = { pixel: pixel(fill), fill: `rgb(${fill.join()})`, label: `rgb(${label.join()})` };
       if (name < 0 || this.names[name] !== undefined) this.colours.set(name, found);
     }
-    if (this.hits && name >= 0 && !this.hits.has(name)) return { ...found, pixel: this.pixels.line, label: this.theme.soft };
+    if (this.isHit && name >= 0 && !this.isHit(name, event)) return { ...found, pixel: this.pixels.dim, label: this.theme.soft };
     return found;
   }
 
@@ -309,7 +311,7 @@ export class Timeline {
         if (first === from) bars(picture, width, line.share, first, last - first, sort === "group" ? pixels.faint : pixels.back, pixels.busy);
         else bars(picture, width, line.share, first, last - first, pixels.faint, pixels.busy);
       } else {
-        copyDown(picture, width, line.events(pixels.back, (name) => this.colour(name).pixel), first, last - first);
+        copyDown(picture, width, line.events(pixels.back, (name, event) => this.colour(name, event).pixel), first, last - first);
         if (this.contrast.matches) hatch(picture, width, line, (name) => this.kindOf(name), first, last - first, pixels.text);
         if (isPinned || top >= this.pinnedHeight - 1) this.collect(known, top, labels);
       }
@@ -317,13 +319,14 @@ export class Timeline {
     }
     if (pinnedTo) picture.fill(pixels.line, Math.max(0, pinnedTo - Math.max(1, Math.round(ratio))) * width, pinnedTo * width);
     canvases.events.getContext("2d").putImageData(this.image, 0, 0);
-    this.counts.frames += 1;
-    this.counts.blits += 1;
     this.drawTexts(labels);
     this.drawRuler();
     this.drawOverview();
     this.drawOverlay();
     performance.measure("frame", "frame");
+    performance.clearMarks("frame");
+    performance.clearMeasures("frame");
+    this.frames += 1;
     this.want(visible);
     this.drawn?.();
     element("window").textContent = `${duration(view.length)} shown`;
@@ -338,14 +341,20 @@ export class Timeline {
     }
   }
 
-  /** Draws the values that are gathered; rows of pixels above and below the picture are not seen. */
+  /** Puts rows of pixels into the picture; what is above and below it is not seen. */
+  put(rows, top, height) {
+    const { width } = this.canvases.events;
+    const first = Math.max(0, -top);
+    const last = Math.min(height, this.canvases.events.height - top);
+    if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
+  }
+
+  /** Draws the values that are gathered. */
   drawSteps(top, height, range, colours) {
     const { width } = this.canvases.events;
     const rows = new Uint32Array(width * height);
     steps(rows, width, this.line, [0, height], range, colours);
-    const first = Math.max(0, -top);
-    const last = Math.min(height, this.canvases.events.height - top);
-    if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
+    this.put(rows, top, height);
   }
 
   /** The allocations of a counter, laid out. @returns {Stack} */
@@ -374,9 +383,7 @@ export class Timeline {
     stack.draw(rows, width, [0, height], this.view, { ...of, colour, back, others: mixed(back, this.pixels.soft, 0.4) });
     // Where the greatest value would be is seen.
     for (let x = 0; x < width; x += 1) if (rows[x] === back) rows[x] = faint;
-    const first = Math.max(0, -top);
-    const last = Math.min(height, this.canvases.events.height - top);
-    if (last > first) this.picture.set(rows.subarray(first * width, last * width), (top + first) * width);
+    this.put(rows, top, height);
   }
 
   /** The colour of allocations of a size: equal ones have the same. */
@@ -457,12 +464,11 @@ export class Timeline {
     context.font = FONT;
     context.textBaseline = "middle";
     labels.sort((one, other) => other.right - other.left - (one.right - one.left));
-    this.counts.labels = Math.min(labels.length, MOST_LABELS);
     this.texts = [];
-    for (const { name, left, right, top } of labels.slice(0, MOST_LABELS)) {
+    for (const { name, event, left, right, top } of labels.slice(0, MOST_LABELS)) {
       const [text, wide] = this.cut(context, name, Math.min(right - left - 8, LABEL_MOST));
       if (!text) continue;
-      context.fillStyle = this.colour(name).label;
+      context.fillStyle = this.colour(name, event).label;
       context.fillText(text, left + 4, top + 9);
       this.texts.push([left + 2, top + 1, wide + 4, 16]);
     }
@@ -529,12 +535,10 @@ export class Timeline {
     context.strokeStyle = this.theme.accent;
     context.lineWidth = 1.5;
     context.strokeRect(left + 0.75, 0.75, Math.max(2, right - left - 1.5), high - 1.5);
-    if (this.parts) {
-      context.fillStyle = this.theme.accent;
-      this.parts.forEach((hits, part) => {
-        if (hits) context.fillRect((part / this.parts.length) * wide, high - 4, Math.max(1, wide / this.parts.length), 4);
-      });
-    }
+    context.fillStyle = this.theme.accent;
+    this.ticks?.forEach((hits, part) => {
+      if (hits) context.fillRect((part / this.ticks.length) * wide, high - 4, Math.max(1, wide / this.ticks.length), 4);
+    });
   }
 
   /** Where an event is on the screen, if its row or what stands for it is laid out. */
@@ -557,12 +561,15 @@ export class Timeline {
     }
     if (this.range) {
       const [from, to] = this.range.map((at) => this.view.x(at, width));
-      context.fillStyle = theme.accent;
-      context.globalAlpha = 0.12;
-      context.fillRect(from, 0, to - from, tall);
-      context.globalAlpha = 1;
-      context.fillRect(from, 0, 1, tall);
-      context.fillRect(to, 0, 1, tall);
+      const boxes = this.parts ? this.onScreen().filter((line) => this.isChosen(line)).map((line) => [Math.max(this.topOf(line), line.isPinned ? 0 : this.pinnedHeight), this.topOf(line) + line.height]) : [[0, tall]];
+      for (const [top, bottom] of boxes) {
+        context.fillStyle = theme.accent;
+        context.globalAlpha = 0.12;
+        context.fillRect(from, top, to - from, bottom - top);
+        context.globalAlpha = 1;
+        context.fillRect(from, top, 1, bottom - top);
+        context.fillRect(to, top, 1, bottom - top);
+      }
     }
     this.drawCursors(context, tall);
     const outline = (box, wide) => {
@@ -736,7 +743,6 @@ export class Timeline {
    * @param {any} trace
    * @param {(view: View) => void} goTo puts a view where it is to be
    * @param {number} moved how much later all times are, ns
-   * @returns {Promise<boolean>} whether it is shown now
    */
   async renew(trace, goTo, moved) {
     const view = new View(trace.facts.span_ns);
@@ -786,10 +792,8 @@ export class Timeline {
     for (const { key, label, detail, events } of [...this.own.values()]) {
       this.makeOwn(key, label, detail, events.map((event) => ({ ...event, start: event.start + moved, event: null })));
     }
-    this.rangeRows = null;
     this.hover = null;
     this.arrange();
-    return true;
   }
 
   /** One question for tiles that are not there. */
@@ -888,7 +892,7 @@ export class Timeline {
     }
     if (!run) return null;
     const name = this.nameOf(run.name);
-    if (run.row < 0) return [name, `${duration(run.duration_ns)} · at ${duration(run.start_ns)}`];
+    if (run.row < 0) return [name, `${duration(run.duration_ns)} · at ${exact(run.start_ns)}`];
     const many = run.count > 1 ? `longest of ${run.count} here` : "";
     return [name, many];
   }
@@ -911,10 +915,42 @@ export class Timeline {
     this.redraw();
   }
 
-  /** Rows with events between two heights of the plot. */
-  rowsBetween(y0, y1) {
+  /** Selects a time, of some rows or of all. @param {import("./state.mjs").Part[] | null} parts */
+  choose(range, parts = null) {
+    this.range = range;
+    this.parts = range && parts;
+  }
+
+  /** The tracks that a line shows events of: all of a closed one, a row of an open one. @returns {[any, number?][]} */
+  shownBy(line) {
+    if (line.sort === "row") return [[line.track, line.level]];
+    if (line.sort === "busy") return [[line.track]];
+    return line.sort === "group" && this.closed.has(line.group.key) ? line.group.tracks.map((track) => [track]) : [];
+  }
+
+  /** What is between two heights of the plot: tracks by their keys, with the first and the last row where these are not all. */
+  partsBetween(y0, y1) {
     const [from, to] = [Math.min(y0, y1), Math.max(y0, y1)];
-    const lines = this.onScreen().filter((line) => this.topOf(line) < to && this.topOf(line) + line.height > from);
-    return [...new Set(lines.filter((line) => line.sort !== "group" || this.closed.has(line.group.key)).flatMap(rowsOf))].filter((row) => row >= 0);
+    const parts = new Map();
+    for (const line of this.onScreen().filter((one) => this.topOf(one) < to && this.topOf(one) + one.height > from)) {
+      for (const [{ key, rows }, level] of this.shownBy(line)) {
+        if (rows[0] < 0) continue;
+        const [, first, last] = parts.get(key) ?? [key, level ?? 0, 0];
+        parts.set(key, [key, Math.min(first, level ?? 0), Math.max(last, level ?? rows.length - 1), rows.length]);
+      }
+    }
+    return [...parts.values()].map(([key, first, last, all]) => (last - first + 1 === all ? [key] : [key, first, last]));
+  }
+
+  /** Numbers of the selected rows, which change when the trace is read again; null: all. */
+  get chosenRows() {
+    if (!this.parts) return null;
+    const tracks = new Map(this.groups.flatMap((group) => group.tracks).map((track) => [track.key, track.rows]));
+    return this.parts.flatMap(([key, first = 0, last = Infinity]) => (tracks.get(key) ?? []).slice(first, last + 1));
+  }
+
+  /** Whether events of a line are selected. */
+  isChosen(line) {
+    return this.shownBy(line).some(([{ key }, level]) => this.parts.some(([of, first, last]) => of === key && (level === undefined || first === undefined || (level >= first && level <= last))));
   }
 }

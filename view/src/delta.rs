@@ -35,16 +35,8 @@ pub struct Deltas {
 
 /// What differs between the first two traces of a timeline, of the events that are selected; what rows are selected says nothing here.
 pub fn deltas(timeline: &Timeline, selection: &Selection<'_>) -> Deltas {
-    let of = |source: u8| {
-        let rows: Vec<u32> = (0u32..)
-            .zip(&timeline.rows)
-            .filter_map(|(number, row)| {
-                row.subtrack().map(|subtrack| (number, &timeline.columns.subtracks()[subtrack]))
-            })
-            .filter(|(_, subtrack)| timeline.source_of_track[subtrack.track as usize] == source)
-            .map(|(number, _)| number)
-            .collect();
-        durations_of_names(timeline, &Selection { rows: Some(&rows), ..selection.clone() })
+    let of = |source| {
+        durations_of_names(timeline, &Selection { rows: None, source: Some(source), ..selection.clone() })
     };
     let ((one, of_one), (other, of_other)) = (of(0), of(1));
     let mut names: FxHashMap<u32, Delta> = FxHashMap::default();

@@ -10,7 +10,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 
-use crate::names::arguments_table;
+use crate::names::{Kind, arguments_table};
 use crate::search::{Hit, hit};
 use crate::timeline::Timeline;
 
@@ -59,6 +59,17 @@ pub struct Touched {
     pub bytes: u64,
 }
 
+/// The operations of the calls inside of a marker, together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Under {
+    /// When the first of them begins, ns.
+    pub start_ns: u64,
+    /// When the last of them ends, ns.
+    pub end_ns: u64,
+    /// The sum of their durations, ns.
+    pub total_ns: u64,
+}
+
 /// All that is known of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Details {
@@ -85,7 +96,9 @@ pub struct Details {
     pub memory: Option<Memory>,
     /// The allocations that it copies to or from, where lives were worked out.
     pub touched: Vec<Touched>,
-    /// What it caused, or was caused by.
+    /// What the operations of a marker are together, where there are any.
+    pub under: Option<Under>,
+    /// What it caused, or was caused by; of a marker the operations of the calls inside of it.
     pub links: Vec<Hit>,
     /// How many of these there are.
     pub all_links: u64,
@@ -102,15 +115,19 @@ pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
     let number = timeline.source_of(event);
     let source = &timeline.sources[number];
     let begin_ns = i128::from(source.first_ns) + i128::from(hit_of.start_ns) - i128::from(source.shift_ns);
-    let (links, all_links): (Vec<u32>, usize) = if is_op {
-        let calls = timeline.links.calls(event);
-        let all = calls.len();
-        (calls.take(MOST_LINKS).collect(), all)
-    } else {
-        let ops = timeline.links.ops(event);
-        let all = ops.len();
-        (ops.take(MOST_LINKS).collect(), all)
+    let all: Vec<u32> = match (is_op, name.kind) {
+        (true, _) => timeline.links.calls(event).collect(),
+        (false, Kind::Marker) => ops_under(timeline, event),
+        (false, _) => timeline.links.ops(event).collect(),
     };
+    let under = (name.kind == Kind::Marker && !all.is_empty()).then(|| {
+        let times = || all.iter().map(|op| timeline.columns.times(*op));
+        Under {
+            start_ns: times().map(|(start, _)| start).min().unwrap_or_default(),
+            end_ns: times().map(|(_, end)| end).max().unwrap_or_default(),
+            total_ns: times().map(|(start, end)| end - start).sum(),
+        }
+    });
     Some(Details {
         source: number,
         id: timeline.columns.id(event).to_string(),
@@ -123,9 +140,30 @@ pub fn brief(timeline: &Timeline, event: u32) -> Option<Details> {
         arguments: Vec::new(),
         memory: None,
         touched: Vec::new(),
-        links: links.into_iter().map(|event| hit(timeline, event)).collect(),
-        all_links: all_links as u64,
+        under,
+        links: all.iter().take(MOST_LINKS).map(|event| hit(timeline, *event)).collect(),
+        all_links: all.len() as u64,
     })
+}
+
+/// The operations of the calls of a marker's thread that it encloses, by their start.
+fn ops_under(timeline: &Timeline, marker: u32) -> Vec<u32> {
+    let columns = &timeline.columns;
+    let (from, to) = columns.times(marker);
+    let track = timeline.subtrack(marker).track;
+    let mut ops = Vec::new();
+    for subtrack in columns.subtracks().iter().filter(|subtrack| subtrack.track == track) {
+        let calls = columns.within(subtrack, from, to.saturating_add(1));
+        let is_inside = |call: u32| {
+            let (start, end) = columns.times(call);
+            start >= from && end <= to
+        };
+        let links = timeline.links.of_calls(calls).iter();
+        ops.extend(links.filter(|(call, _)| is_inside(*call)).map(|(_, op)| *op));
+    }
+    ops.sort_unstable_by_key(|op| (columns.times(*op).0, *op));
+    ops.dedup();
+    ops
 }
 
 /// Adds to `details` what the file has.

@@ -139,6 +139,7 @@ struct StoredSubtrack {
     row: Option<u32>,
     is_op: bool,
     is_overfull: bool,
+    track: u32,
     /// The number of the GPU, as a search has it.
     gpu: Option<String>,
 }
@@ -267,6 +268,7 @@ fn subtracks(timeline: &Timeline) -> Vec<StoredSubtrack> {
             row: *row,
             is_op: subtrack.track >= timeline.queues_from,
             is_overfull: subtrack.is_overfull,
+            track: subtrack.track,
             gpu: gpu_of_track(subtrack.track),
         })
         .collect()

@@ -27,6 +27,12 @@ impl Links {
         other_ends(&self.by_op, op)
     }
 
+    /// Those of calls whose numbers are behind each other: call and operation.
+    pub fn of_calls(&self, calls: std::ops::Range<u32>) -> &[(u32, u32)] {
+        let place = |call: u32| self.by_call.partition_point(|(one, _)| *one < call);
+        &self.by_call[place(calls.start)..place(calls.end)]
+    }
+
     /// All of them: call and operation.
     pub fn pairs(&self) -> &[(u32, u32)] {
         &self.by_call

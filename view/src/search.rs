@@ -1,12 +1,20 @@
-//! Events by what their names say.
+//! Events by what their names say, how long they are, where they run, and what the arguments of calls say.
 //!
-//! The search looks through the names, which are few, then for events with those names. It never reads the texts of the trace.
+//! The search looks through the names, which are few, then for events with those names. The texts of the trace are read for arguments only.
 
 use anyhow::{Result, anyhow, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use regex::RegexBuilder;
+use rpd_postprocess::trace::has_table;
+use rpd_schema::Version;
+use rpd_schema::text::{shown, text_of};
 use rpd_settings::quantity;
+use rusqlite::Connection;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 
+use crate::names::{Kind, arguments_table};
 use crate::timeline::{Group, Timeline};
 
 /// Hits in an answer.
@@ -38,8 +46,10 @@ pub struct Hit {
 pub struct Found {
     /// How many events.
     pub count: u64,
-    /// Numbers of names that match.
+    /// Numbers of the names of these.
     pub names: Vec<u32>,
+    /// Where not all events of these names are found: a bit for each event of the trace, the lowest of a byte first, in base64.
+    pub bits: Option<String>,
     /// The first of the events by start.
     pub hits: Vec<Hit>,
     /// How many begin in each of so many equal parts of the trace.
@@ -54,12 +64,23 @@ struct Terms {
     longer_ns: Option<u64>,
     shorter_ns: Option<u64>,
     gpu: Option<String>,
+    /// Words that arguments have.
+    arguments: Vec<String>,
 }
 
 impl Terms {
     fn of(text: &str) -> Result<Terms> {
-        let mut terms =
-            Terms { words: Vec::new(), pattern: None, longer_ns: None, shorter_ns: None, gpu: None };
+        let mut terms = Terms {
+            words: Vec::new(),
+            pattern: None,
+            longer_ns: None,
+            shorter_ns: None,
+            gpu: None,
+            arguments: Vec::new(),
+        };
+        if text.trim().is_empty() {
+            bail!("nothing to look for");
+        }
         let time = |text: &str| {
             let ns = quantity::time_ns(text, 1);
             ns.map(i64::unsigned_abs).ok_or_else(|| anyhow!("{text} is not {}", quantity::TIMES))
@@ -76,6 +97,8 @@ impl Terms {
                 terms.shorter_ns = Some(time(ns)?);
             } else if let Some(gpu) = word.strip_prefix("gpu:") {
                 terms.gpu = Some(gpu.to_string());
+            } else if let Some(word) = word.strip_prefix("arg:") {
+                terms.arguments.push(word.to_lowercase());
             } else {
                 terms.words.push(word.to_lowercase());
             }
@@ -96,31 +119,54 @@ impl Terms {
     }
 }
 
-/// Finds the events that `text` describes: words that their names have; `re:` and a regular expression; `dur>1ms`, `dur<10us`, `gpu:0`.
+/// Reads which events have arguments with words; it is asked only where a search is for arguments.
+pub type WithArguments<'a> = &'a dyn Fn(&[String]) -> Result<Vec<u32>>;
+
+/// The events that `text` describes, in no order: words that their names have; `re:` and a regular expression; `dur>1ms`, `dur<10us`, `gpu:0`;
+/// `arg:0x7f` for calls whose arguments have a word.
 ///
 /// # Errors
-/// What is wrong with the text.
-pub fn search(timeline: &Timeline, text: &str) -> Result<Found> {
+/// What is wrong with the text, and why arguments cannot be read.
+pub fn hits(timeline: &Timeline, text: &str, with_arguments: WithArguments<'_>) -> Result<Vec<u32>> {
     let terms = Terms::of(text)?;
-    if text.trim().is_empty() {
-        bail!("nothing to look for");
-    }
     let is_name: Vec<bool> = timeline.names.iter().map(|name| terms.has_name(&name.text)).collect();
     let columns = &timeline.columns;
     let is_track = tracks(timeline, &terms);
-    let mut events = Vec::new();
-    for subtrack in columns.subtracks().iter().filter(|subtrack| is_track[subtrack.track as usize]) {
-        let found = subtrack.events.clone().filter(|event| {
-            is_name[columns.name(*event) as usize] && terms.has_duration(columns.duration(*event))
-        });
-        events.extend(found);
+    let is_hit =
+        |event: &u32| is_name[columns.name(*event) as usize] && terms.has_duration(columns.duration(*event));
+    if !terms.arguments.is_empty() {
+        let mut events = with_arguments(&terms.arguments)?;
+        events.retain(|event| is_track[timeline.subtrack(*event).track as usize] && is_hit(event));
+        return Ok(events);
     }
+    let subtracks = columns.subtracks().iter().filter(|subtrack| is_track[subtrack.track as usize]);
+    Ok(subtracks.flat_map(|subtrack| subtrack.events.clone().filter(is_hit)).collect())
+}
+
+/// Finds the events that `text` describes, as [`hits`] says.
+///
+/// # Errors
+/// What is wrong with the text, and why arguments cannot be read.
+pub fn search(timeline: &Timeline, text: &str, with_arguments: WithArguments<'_>) -> Result<Found> {
+    Ok(found(timeline, hits(timeline, text, with_arguments)?))
+}
+
+/// What an answer says of hits.
+pub fn found(timeline: &Timeline, mut events: Vec<u32>) -> Found {
+    let columns = &timeline.columns;
     let mut found = Found { count: events.len() as u64, parts: vec![0; PARTS], ..Found::default() };
     let span = u128::from(timeline.span_ns.max(1));
+    let mut is_name = vec![false; timeline.names.len()];
+    let mut bits = vec![0_u8; columns.len().div_ceil(8)];
     for event in &events {
         let part = u128::from(columns.times(*event).0) * PARTS as u128 / span;
         found.parts[(part as usize).min(PARTS - 1)] += 1;
+        is_name[columns.name(*event) as usize] = true;
+        bits[*event as usize / 8] |= 1 << (event % 8);
     }
+    let named = (0..columns.len() as u32).filter(|event| is_name[columns.name(*event) as usize]).count();
+    found.bits = (named != events.len()).then(|| BASE64.encode(bits));
+    found.names = (0u32..).zip(&is_name).filter(|(_, is)| **is).map(|(name, _)| name).collect();
     let by_start = |event: &u32| (columns.times(*event).0, *event);
     if events.len() > MOST_HITS {
         events.select_nth_unstable_by_key(MOST_HITS, by_start);
@@ -128,8 +174,43 @@ pub fn search(timeline: &Timeline, text: &str) -> Result<Found> {
     }
     events.sort_unstable_by_key(by_start);
     found.hits = events.into_iter().map(|event| hit(timeline, event)).collect();
-    found.names = (0u32..).zip(&is_name).filter(|(_, is)| **is).map(|(name, _)| name).collect();
-    Ok(found)
+    found
+}
+
+/// The calls of a trace whose arguments have all of the words. A marker's are its name.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn with_arguments(
+    (trace, version): (&Connection, Version),
+    (timeline, source): (&Timeline, usize),
+    words: &[String],
+) -> Result<Vec<u32>> {
+    let mut events = Vec::new();
+    if !has_table(trace, "rocpd_api")? {
+        return Ok(events);
+    }
+    // Texts are few where calls are many: each is looked at once.
+    let text = shown("string");
+    let mut texts = trace.prepare(&format!("SELECT id, {text} FROM {}", arguments_table(version)))?;
+    let mut texts = texts.query([])?;
+    let mut found = FxHashSet::default();
+    while let Some(row) = texts.next()? {
+        let text = text_of(row.get_ref(1)?).to_lowercase();
+        if words.iter().all(|word| text.contains(word)) {
+            found.extend(row.get_ref(0)?.as_i64());
+        }
+    }
+    let mut calls = trace.prepare("SELECT id, args_id FROM rocpd_api")?;
+    let mut calls = calls.query([])?;
+    while let Some(row) = calls.next()? {
+        let (Ok(id), Ok(text)) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_i64()) else { continue };
+        if found.contains(&text) {
+            let event = timeline.event_of(source, false, id);
+            events.extend(event.filter(|event| timeline.name(*event).kind != Kind::Marker));
+        }
+    }
+    Ok(events)
 }
 
 /// An event as answers have it.

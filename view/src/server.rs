@@ -30,7 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -41,6 +41,7 @@ use rpd_postprocess::trace;
 use crate::gathering::Progress;
 use crate::kernel_code::Disassembler;
 use crate::pool::Pool;
+use crate::timeline::Timeline;
 use compared::Compared;
 use published::Published;
 
@@ -54,8 +55,8 @@ const BROWSER: Duration = Duration::from_secs(120);
 pub(crate) struct Served {
     /// What an address must begin with, without slashes.
     token: String,
-    /// What a question may call this server.
-    hosts: Vec<String>,
+    /// Where it listens.
+    address: SocketAddr,
     /// What is shown of the traces.
     published: Published,
     compared: Compared,
@@ -64,6 +65,8 @@ pub(crate) struct Served {
     pools: Vec<Pool>,
     files: Vec<PathBuf>,
     disassembler: OnceLock<Disassembler>,
+    /// The hits of the last search, and what was searched.
+    searched: Mutex<Option<(Weak<Timeline>, String, Arc<Vec<u32>>)>>,
     /// Held by who works long on a file: one at a time, so that the machine has something left for the timeline.
     at_work: Mutex<()>,
     /// Whether the trace may grow.
@@ -100,7 +103,6 @@ pub struct Server {
     traces: Vec<reader::OpenedTrace>,
     listener: std::net::TcpListener,
     served: Arc<Served>,
-    address: SocketAddr,
 }
 
 /// What is served, and where.
@@ -143,20 +145,21 @@ impl Server {
         let address = listener.local_addr()?;
         let served = Arc::new(Served {
             token: token().context("cannot read /dev/urandom")?,
-            hosts: access::hosts(address),
+            address,
             published: Published::new(),
             compared: Compared::default(),
             progress: Progress::default(),
             pools: files.iter().map(|file| Pool::of(file)).collect::<Result<_>>()?,
             files: files.to_vec(),
             disassembler: OnceLock::new(),
+            searched: Mutex::default(),
             at_work: Mutex::new(()),
             is_live,
             has_ended: AtomicBool::new(false),
             begun: Instant::now(),
             asked_ms: AtomicU64::new(0),
         });
-        Ok(Server { traces, listener, served, address })
+        Ok(Server { traces, listener, served })
     }
 
     /// Lets the page show instructions, which what `disassembler` starts tells.
@@ -168,16 +171,17 @@ impl Server {
 
     /// Where the page is.
     pub fn url(&self) -> String {
-        let host = match self.address.ip() {
-            ip if ip.is_unspecified() => SocketAddr::new(IpAddr::from([127, 0, 0, 1]), self.address.port()),
-            _ => self.address,
+        let address = self.address();
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => SocketAddr::new(IpAddr::from([127, 0, 0, 1]), address.port()),
+            _ => address,
         };
         format!("http://{host}/{}/", self.served.token)
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.served.address
     }
 
     /// Reads the trace and answers, until Ctrl-C comes or nobody has asked anything for `idle`. What leads the browser here goes away when it

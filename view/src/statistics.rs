@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Subtrack;
 use crate::names::Kind;
-use crate::timeline::Timeline;
+use crate::timeline::{Row, Timeline};
 
 /// Names in an answer.
 const MOST_NAMES: usize = 500;
@@ -176,17 +176,33 @@ pub struct Selection<'a> {
     pub sort: Sort,
     /// Words that their names have.
     pub words: &'a str,
+    /// Number of the trace that they are of; none: all.
+    pub source: Option<usize>,
 }
 
 impl Selection<'_> {
+    /// The subtracks of the rows. Of a track whose rows are all asked for also the rest that found no row.
     fn subtracks<'a>(&self, timeline: &'a Timeline) -> Vec<&'a Subtrack> {
         let subtracks = timeline.columns.subtracks();
-        let Some(rows) = self.rows else { return subtracks.iter().collect() };
-        let mut numbers: Vec<usize> =
-            rows.iter().filter_map(|row| timeline.rows.get(*row as usize)?.subtrack()).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers.into_iter().map(|subtrack| &subtracks[subtrack]).collect()
+        let mut is_asked = vec![self.rows.is_none(); subtracks.len()];
+        for row in self.rows.unwrap_or_default() {
+            if let Some(subtrack) = timeline.rows.get(*row as usize).and_then(Row::subtrack) {
+                is_asked[subtrack] = true;
+            }
+        }
+        let mut found = Vec::new();
+        let mut first = 0;
+        for track in subtracks.chunk_by(|one, other| one.track == other.track) {
+            let is_asked = &is_asked[first..first + track.len()];
+            first += track.len();
+            let source = usize::from(timeline.source_of_track[track[0].track as usize]);
+            if self.source.is_some_and(|asked| asked != source) {
+                continue;
+            }
+            let is_all = track.iter().zip(is_asked).all(|(subtrack, is)| *is || subtrack.is_overfull);
+            found.extend(track.iter().zip(is_asked).filter(|(_, is)| **is || is_all).map(|(of, _)| of));
+        }
+        found
     }
 
     /// For each name whether its events count.
@@ -285,11 +301,27 @@ pub fn statistics(timeline: &Timeline, selection: &Selection<'_>, by: By, is_asc
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Their begin, the earliest first.
+    /// Their begin.
     #[default]
     Start,
-    /// How long they take, the longest first.
+    /// How long they take.
     Duration,
+    /// The texts of their names.
+    Name,
+    /// The words for what they are.
+    Kind,
+    /// Their rows, from the top.
+    Row,
+    /// Their ids.
+    Id,
+}
+
+/// The place of each of the texts among all of them in their order; equal ones have one.
+fn places<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<u64> {
+    let texts: Vec<&str> = texts.collect();
+    let mut sorted = texts.clone();
+    sorted.sort_unstable();
+    texts.iter().map(|text| sorted.partition_point(|other| other < text) as u64).collect()
 }
 
 /// Events one by one: each column has a value for each of them.
@@ -312,7 +344,7 @@ pub struct Listed {
 }
 
 /// The first events of a selection in an order.
-pub fn events(timeline: &Timeline, selection: &Selection<'_>, order: Order) -> Listed {
+pub fn events(timeline: &Timeline, selection: &Selection<'_>, order: Order, is_ascending: bool) -> Listed {
     let Selection { from, to, .. } = *selection;
     let columns = &timeline.columns;
     let is_name = selection.names(timeline);
@@ -324,9 +356,23 @@ pub fn events(timeline: &Timeline, selection: &Selection<'_>, order: Order) -> L
         }));
     }
     let all = found.len() as u64;
+    let names = timeline.names.iter();
+    let place_of_name = match order {
+        Order::Name => places(names.map(|name| &*name.text)),
+        Order::Kind => places(names.map(|name| name.kind.word())),
+        Order::Start | Order::Duration | Order::Row | Order::Id => Vec::new(),
+    };
+    let row = |event: u32| timeline.row_of_subtrack[columns.subtrack_of(event)];
     let key = |event: &u32| {
-        let first = if order == Order::Duration { u64::MAX - columns.duration(*event) } else { 0 };
-        (first, columns.times(*event).0, *event)
+        let first = match order {
+            Order::Start => columns.times(*event).0,
+            Order::Duration => columns.duration(*event),
+            Order::Name | Order::Kind => place_of_name[columns.name(*event) as usize],
+            Order::Row => row(*event).map_or(u64::MAX, u64::from),
+            // The order of signed numbers.
+            Order::Id => columns.id(*event).cast_unsigned() ^ (1 << 63),
+        };
+        (if is_ascending { first } else { !first }, columns.times(*event).0, *event)
     };
     if found.len() > MOST_EVENTS {
         found.select_nth_unstable_by_key(MOST_EVENTS, key);
@@ -338,7 +384,7 @@ pub fn events(timeline: &Timeline, selection: &Selection<'_>, order: Order) -> L
         start_ns: found.iter().map(|event| columns.times(*event).0).collect(),
         duration_ns: found.iter().map(|event| columns.duration(*event)).collect(),
         name: found.iter().map(|event| columns.name(*event)).collect(),
-        row: found.iter().map(|event| timeline.row_of_subtrack[columns.subtrack_of(*event)]).collect(),
+        row: found.iter().map(|event| row(*event)).collect(),
         id: found.iter().map(|event| columns.id(*event).to_string()).collect(),
         event: found,
     }
@@ -358,7 +404,7 @@ fn most_at_once(times: Vec<(u64, u64)>) -> u64 {
     most as u64
 }
 
-/// One of the events of a name.
+/// One of several events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Next {
     /// The event.
@@ -369,40 +415,53 @@ pub struct Next {
     pub of: u64,
 }
 
-/// The event of a name in a selection that begins next after another event, or before it; behind the last comes the first.
-pub fn next(
-    timeline: &Timeline,
-    selection: &Selection<'_>,
-    name: u32,
-    after: Option<u32>,
-    is_back: bool,
-) -> Option<Next> {
+/// From where the next event is looked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct Whence {
+    /// An event.
+    pub after: Option<u32>,
+    /// Otherwise a time: what begins then is behind it.
+    pub at: Option<u64>,
+    /// Whether what is in front of it is wanted.
+    #[serde(default)]
+    pub back: bool,
+}
+
+/// Which of the events begins next, or before; behind the last comes the first.
+pub fn step(timeline: &Timeline, events: &[u32], whence: Whence) -> Option<Next> {
+    let columns = &timeline.columns;
+    let key = |event: u32| (columns.times(event).0, event);
+    let known = whence.after.filter(|after| (*after as usize) < columns.len()).map(key);
+    let behind = |event: &u32| match (known, whence.at) {
+        (Some(known), _) => key(*event) > known,
+        (None, Some(at)) => columns.times(*event).0 >= at,
+        (None, None) => !whence.back,
+    };
+    let all = || events.iter().copied();
+    let event = if whence.back {
+        let before = all().filter(|event| !behind(event) && Some(key(*event)) != known);
+        before.max_by_key(|event| key(*event)).or_else(|| all().max_by_key(|event| key(*event)))?
+    } else {
+        all()
+            .filter(behind)
+            .min_by_key(|event| key(*event))
+            .or_else(|| all().min_by_key(|event| key(*event)))?
+    };
+    let place = all().filter(|other| key(*other) <= key(event)).count() as u64;
+    Some(Next { event, place, of: events.len() as u64 })
+}
+
+/// The event of a name in a selection that begins next, or before.
+pub fn next(timeline: &Timeline, selection: &Selection<'_>, name: u32, whence: Whence) -> Option<Next> {
     let Selection { from, to, .. } = *selection;
     let columns = &timeline.columns;
     let mut events = Vec::new();
     for subtrack in selection.subtracks(timeline) {
         let of_name = columns.within(subtrack, from, to).filter(|event| columns.name(*event) == name);
-        events.extend(
-            of_name
-                .map(|event| (columns.times(event), event))
-                .filter(|((start, end), _)| *end > from || *start >= from),
-        );
+        events.extend(of_name.filter(|event| {
+            let (start, end) = columns.times(*event);
+            end > from || start >= from
+        }));
     }
-    events.sort_unstable_by_key(|((start, _), event)| (*start, *event));
-    let count = events.len();
-    let known =
-        after.filter(|after| (*after as usize) < columns.len()).map(|after| (columns.times(after).0, after));
-    let place = match (known, is_back) {
-        (None, false) => 0,
-        (None, true) => count.checked_sub(1)?,
-        (Some(known), false) => {
-            events.partition_point(|((start, _), event)| (*start, *event) <= known) % count.max(1)
-        }
-        (Some(known), true) => {
-            let before = events.partition_point(|((start, _), event)| (*start, *event) < known);
-            if before == 0 { count.checked_sub(1)? } else { before - 1 }
-        }
-    };
-    let (_, event) = events.get(place)?;
-    Some(Next { event: *event, place: place as u64 + 1, of: count as u64 })
+    step(timeline, &events, whence)
 }

@@ -6,11 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use proptest::prelude::*;
 use rpd_view::gathering::{Gathered, Gatherer, Progress};
 use rpd_view::reading::{Part, assemble, gather, read};
-use rpd_view::search::search;
-use rpd_view::statistics::{By, Selection, Sort, next, statistics};
+use rpd_view::search::Found;
+use rpd_view::statistics::{By, Next, Order, Selection, Sort, Whence, events, next, statistics, step};
 use rpd_view::tiles::{Asked, BUCKETS, tiles};
 use rpd_view::timeline::{Shown, Timeline};
 use rusqlite::Connection;
@@ -88,6 +90,14 @@ fn write(file: &Path, made: &Made) -> Connection {
     }
     rows.commit().unwrap();
     trace
+}
+
+fn search(timeline: &Timeline, text: &str) -> anyhow::Result<Found> {
+    rpd_view::search::search(timeline, text, &|_| unreachable!("no arguments are asked for"))
+}
+
+fn whence(after: Option<u32>, back: bool) -> Whence {
+    Whence { after, at: None, back }
 }
 
 fn opened(file: &Path) -> Timeline {
@@ -406,7 +416,7 @@ proptest! {
             let mut found = Vec::new();
             let mut at = None;
             for place in 1..=of.durations.count {
-                let step = next(&timeline, &selection, of.name, at, false).unwrap();
+                let step = next(&timeline, &selection, of.name, whence(at, false)).unwrap();
                 prop_assert_eq!((step.place, step.of), (place, of.durations.count));
                 prop_assert_eq!(timeline.columns.name(step.event), of.name);
                 found.push(step.event);
@@ -414,8 +424,63 @@ proptest! {
             }
             prop_assert!(found.windows(2).all(|pair| timeline.columns.times(pair[0]).0 <= timeline.columns.times(pair[1]).0));
             prop_assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), found.len());
-            prop_assert_eq!(next(&timeline, &selection, of.name, at, false).unwrap().event, found[0]);
-            prop_assert_eq!(next(&timeline, &selection, of.name, Some(found[0]), true).unwrap().event, found[found.len() - 1]);
+            prop_assert_eq!(next(&timeline, &selection, of.name, whence(at, false)).unwrap().event, found[0]);
+            prop_assert_eq!(next(&timeline, &selection, of.name, whence(Some(found[0]), true)).unwrap().event, found[found.len() - 1]);
+        }
+    }
+
+    #[test]
+    fn a_step_goes_to_what_begins_next_from_an_event_or_a_time(made in made(60), at in 0u64..30_000, back: bool) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        write(&file, &made);
+        let timeline = opened(&file);
+        let mut all: Vec<u32> = (0..timeline.columns.len() as u32).filter(|event| event % 3 != 0).collect();
+        let found = |whence| step(&timeline, &all, whence).map(|Next { event, place, of }| (event, place as usize - 1, of as usize));
+        let key = |event: u32| (timeline.columns.times(event).0, event);
+        let mut sorted = all.clone();
+        sorted.sort_unstable_by_key(|event| key(*event));
+        let expected = |before: usize| sorted.get(match (back, before) {
+            (true, 0) => sorted.len().wrapping_sub(1),
+            (true, before) => before - 1,
+            (false, before) => before % sorted.len().max(1),
+        }).map(|event| (*event, sorted.iter().position(|one| one == event).unwrap(), sorted.len()));
+        let begun = sorted.iter().filter(|event| key(**event).0 < at).count();
+        prop_assert_eq!(found(Whence { after: None, at: Some(at), back }), expected(begun));
+        for after in 0..timeline.columns.len() as u32 {
+            let before = sorted.iter().filter(|event| key(**event) < key(after) || (!back && **event == after)).count();
+            prop_assert_eq!(found(Whence { after: Some(after), at: None, back }), expected(before));
+        }
+        all.clear();
+        prop_assert_eq!(step(&timeline, &all, Whence { after: None, at: Some(at), back }), None);
+    }
+
+    #[test]
+    fn events_come_in_the_order_that_is_asked_for(made in made(120), is_ascending: bool) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("t.rpd");
+        write(&file, &made);
+        let timeline = opened(&file);
+        let selection = Selection { to: u64::MAX, ..Selection::default() };
+        for order in [Order::Start, Order::Duration, Order::Name, Order::Kind, Order::Row, Order::Id] {
+            let listed = events(&timeline, &selection, order, is_ascending);
+            prop_assert_eq!(listed.event.len(), timeline.columns.len());
+            let key = |at: usize| {
+                let name = timeline.name(listed.event[at]);
+                let (number, text) = match order {
+                    Order::Start => (listed.start_ns[at].into(), ""),
+                    Order::Duration => (listed.duration_ns[at].into(), ""),
+                    Order::Name => (0, &*name.text),
+                    Order::Kind => (0, name.kind.word()),
+                    Order::Row => (listed.row[at].map_or(i128::MAX, i128::from), ""),
+                    Order::Id => (listed.id[at].parse().unwrap(), ""),
+                };
+                (number, text.to_string())
+            };
+            for at in 1..listed.event.len() {
+                let (one, other) = (key(at - 1), key(at));
+                prop_assert!(if is_ascending { one <= other } else { one >= other }, "{:?}", order);
+            }
         }
     }
 
@@ -510,6 +575,20 @@ proptest! {
         prop_assert_eq!(search(&timeline, "re:^step [0-9]$").unwrap().count, all.clone().filter(|event| event.4 == 12).count() as u64);
         prop_assert_eq!(search(&timeline, "dur>300ns gpu:1").unwrap().count,
             made.ops.iter().filter(|event| event.0 == 1 && event.3 > 300).count() as u64);
+        let long = search(&timeline, "dur>300ns").unwrap();
+        let is_long = |event: &u32| timeline.columns.duration(*event) > 300;
+        let all_events = 0..timeline.columns.len() as u32;
+        let names: BTreeSet<u32> = all_events.clone().filter(is_long).map(|event| timeline.columns.name(event)).collect();
+        prop_assert_eq!(long.names.iter().copied().collect::<BTreeSet<_>>(), names.clone());
+        // Each event that is found has its bit, where others have such a name.
+        let is_named = |event: &u32| names.contains(&timeline.columns.name(*event));
+        prop_assert_eq!(long.bits.is_some(), all_events.clone().filter(is_named).count() as u64 > long.count);
+        if let Some(bits) = &long.bits {
+            let bits = BASE64.decode(bits).unwrap();
+            for event in all_events {
+                prop_assert_eq!(bits[event as usize / 8] >> (event % 8) & 1 == 1, is_long(&event));
+            }
+        }
         let hits = search(&timeline, "o").unwrap();
         prop_assert_eq!(hits.parts.iter().map(|part| u64::from(*part)).sum::<u64>(), hits.count);
         prop_assert!(hits.hits.windows(2).all(|pair| pair[0].start_ns <= pair[1].start_ns));
@@ -626,7 +705,7 @@ fn an_empty_trace_is_an_empty_timeline() {
         statistics(&timeline, &selection, By::Total, false),
         rpd_view::statistics::Statistics::default()
     );
-    assert_eq!(next(&timeline, &selection, 0, None, true), None);
+    assert_eq!(next(&timeline, &selection, 0, whence(None, true)), None);
     assert_eq!(timeline.first_of(0), None);
 }
 

@@ -37,7 +37,7 @@
 //! | `python.rs` | traces in Python, the notebook |
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
-//! | `view.rs`, `webdriver.rs` | `rpd view`: the server, the page in a browser |
+//! | `view.rs`, `view_found.rs`, `webdriver.rs`, `page.js` | `rpd view`: the server, the page in a browser |
 //! | `doctor.rs` | `rpd doctor` on made-up machines and on this one |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
@@ -109,6 +109,7 @@ mod variability;
 mod view;
 #[cfg(feature = "view")]
 mod view_flow;
+mod view_found;
 #[cfg(feature = "view")]
 mod view_panes;
 #[cfg(feature = "view")]

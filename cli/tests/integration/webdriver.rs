@@ -85,6 +85,8 @@ impl Browser {
             "Emulation.setDeviceMetricsOverride",
             &json!({ "width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false }),
         );
+        let script = json!({ "source": include_str!("page.js") });
+        browser.cdp("Page.addScriptToEvaluateOnNewDocument", &script);
         Some(browser)
     }
 

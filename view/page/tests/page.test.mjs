@@ -1,21 +1,23 @@
 // What the page's modules compute, without a browser: `node --test`.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { View, marks } from "../axis.mjs";
 import { base, colourOf, contrast, colourOfRatio } from "../colour.mjs";
-import { count, duration, number, shown, time } from "../format.mjs";
+import { count, duration, exact, number, shown, time } from "../format.mjs";
 import { action } from "../keys.mjs";
-import { firstClosed, layout, lineAt, linesOfRows, rowsOf } from "../layout.mjs";
+import { firstClosed, layout, lineAt, linesOfRows } from "../layout.mjs";
 import { OwnNames } from "../own.mjs";
 import { Line, bars, copyDown, pixel, steps, stripe } from "../paint.mjs";
 import { Recording } from "../recording.mjs";
-import { nsOf, ratioText } from "../compare.mjs";
+import { ratioText } from "../compare.mjs";
 import { Pyramid, Spans } from "../runs.mjs";
 import { Stack } from "../stack.mjs";
 import { START, fromFragment, toFragment } from "../state.mjs";
 import { Numbers } from "../stored.mjs";
+import { regexOf } from "../embedded.mjs";
 import { BUCKETS, Cache, decode, levelFor, runAt, tilesOf, values } from "../tiles.mjs";
 
 /** Numbers that are the same in every run. */
@@ -53,6 +55,9 @@ test("durations and times have the digits that count", () => {
   assert.deepEqual([0, 7, 999, 1000, 1234, 12345, 123456, 1234567, 61e9].map(duration),
     ["0", "7 ns", "999 ns", "1.000 us", "1.234 us", "12.35 us", "123.5 us", "1.235 ms", "61.00 s"]);
   assert.equal(time(250, 50), "250 ns");
+  // What begins 2 ns later reads different, however far away the begin of the trace is.
+  assert.deepEqual([0, 7, 1000, 1001, 5e6, 100000002000, 100000004000, 9007199254740991, 9007199254740990].map(exact),
+    ["0", "7 ns", "1 us", "1.001 us", "5 ms", "100.000002 s", "100.000004 s", "9007199.254740991 s", "9007199.25474099 s"]);
   assert.equal(count(1234567), "1,234,567");
   assert.deepEqual([1700, 45.5, -3, 1234.56789, 0.1 + 0.2, 8e15].map(number), ["1,700", "45.5", "-3", "1,234.568", "0.3", "8000000000000000"]);
 });
@@ -97,7 +102,8 @@ test("the address says what is looked at, and what is wrong in it is left out", 
     const state = { ...START,
       t: next(2) ? [next(1000) - 500, 1000 + next(1e9)] : null,
       sel: [null, "op:4294967297", "call:-3", "b.op:7"][next(4)],
-      range: next(2) ? [next(10), 10 + next(10)] : null,
+      range: [5, 10 + next(10)],
+      parts: [null, [], [["p1.0.7"], ["g0.1", 0, 254]], [["a:b,c&=#", 3, 3]]][next(4)],
       q: ["", "a&b=c#d", "re:^(x|y)%", "核 µ"][next(4)],
       closed: [null, [], ["p1.0", "g0,1"], ["&="]][next(4)],
       marks: [[], [[5, "warm-up"], [70, "a,b:c&d=#"]], [[-3, "核"]]][next(3)],
@@ -121,6 +127,46 @@ test("names have a colour of their kind, and labels can be read on it", () => {
     assert.ok(contrast(fill, label) >= 4.5, `${fill} ${label}`);
   }
   assert.deepEqual(colourOf("gemm<float>()", 0, false), colourOf("void gemm<double>(int)", 0, false));
+});
+
+test("texts can be read on what they stand on, in each scheme, with more contrast too", () => {
+  const css = readFileSync(new URL("../style.css", import.meta.url), "utf8");
+  const declared = (text) => Object.fromEntries([...text.matchAll(/--([\w-]+): ([^;]+);/g)].map(([, name, value]) => [name, value]));
+  const root = (start) => declared(css.slice(css.indexOf(start)).match(/:root \{([^}]*)\}/)[1]);
+  const light = root(":root");
+  const dark = { ...light, ...root("@media (prefers-color-scheme: dark)") };
+  const more = root("@media (prefers-contrast: more)");
+  // Texts with what is behind them: what a rule says of both, what it says of one on each surface, and what canvases draw.
+  const surfaces = ["back", "raised", "faint"];
+  const pairs = [["soft", "dim"], ...surfaces.map((surface) => ["text", surface])];
+  for (const [, rule] of css.matchAll(/\{([^{}]*)\}/g)) {
+    const text = rule.match(/(?<![-\w])color: var\(--([\w-]+)\)/)?.[1];
+    const back = rule.match(/background: var\(--([\w-]+)\)/)?.[1];
+    if (text && back) pairs.push([text, back]);
+    else if (text) surfaces.forEach((surface) => pairs.push([text, surface]));
+  }
+  assert.ok(pairs.length > 30 && pairs.some(([text, back]) => text === "text" && back === "dim"), "rules are found");
+  for (const [scheme, has] of Object.entries({ light, dark, "light, more": { ...light, ...more }, "dark, more": { ...dark, ...more } })) {
+    const of = (name) => {
+      const value = has[name].match(/^var\(--([\w-]+)\)$/)?.[1];
+      return value ? of(value) : [1, 3, 5].map((at) => parseInt(has[name].slice(at, at + 2), 16));
+    };
+    for (const [text, back] of pairs) {
+      const least = scheme.includes("more") && ["text", "soft"].includes(text) ? 7 : 4.5;
+      const found = contrast(of(text), of(back));
+      assert.ok(found >= least, `${scheme}: ${text} on ${back}: ${found.toFixed(2)}`);
+    }
+  }
+});
+
+test("regular expressions of the server's language find the same in a browser", () => {
+  for (const [pattern, finds, not] of [
+    ["(?i)^HIP[[:alpha:]]+$", "hipMalloc", "hip3"], ["(?P<one>_|\\-)x", "a-x", "ax"], ["\\Agemm\\z", "gemm", "gemm2"], ["[[:punct:]]$", "f>", "f"],
+    ["a\\_b\\<", "a_b<", "ab"], ["(?is)a.b", "A\nB", "ab"], ["^\\[x\\]\\.$", "[x].", "x"], ["[^[:digit:]]", "x", "7"],
+  ]) {
+    assert.ok(regexOf(pattern).test(finds) && !regexOf(pattern).test(not), pattern);
+  }
+  for (const wrong of ["(", "(?x)a", "[[:^alpha:]]"]) assert.throws(() => regexOf(wrong), SyntaxError, wrong);
 });
 
 test("answers are decoded as the server wrote them, and wrong ones are refused", () => {
@@ -222,7 +268,6 @@ test("every row has a line, also while it is closed", () => {
       assert.equal(lineAt(lines, line.top + line.height / 2), line);
       assert.ok(line.top + line.height <= height);
     });
-    assert.deepEqual(rowsOf(lines[0]), [0, 1, 2]);
   }
   assert.equal(lineAt(layout(GROUPS, new Set()).lines, -1), null);
   assert.deepEqual(firstClosed(GROUPS), []);
@@ -261,9 +306,7 @@ test("keys do what the list says, wherever letters lie", () => {
   assert.equal(key("Tab", "Tab"), null);
 });
 
-test("times that people write, and how much slower something is", () => {
-  const written = [["1.5ms", 1.5e6], ["-20us", -2e4], ["3 s", 3e9], ["12", 12], ["+7ns", 7], ["", NaN], ["x", NaN], ["1 h", NaN]];
-  for (const [text, ns] of written) assert.equal(nsOf(text), ns, text);
+test("how much slower something is", () => {
   assert.deepEqual([1, 1.5, 12.34, 250, NaN].map(ratioText), ["×1.00", "×1.50", "×12.3", "×250", ""]);
   for (const isDark of [false, true]) {
     for (const ratio of [undefined, 1e-12, 0.3, 0.8, 1, 1.4, 2, 1e9]) {

@@ -4,7 +4,7 @@
 //! 128 bits that nobody can guess, must call the server by a name that is this machine's (a page that had its own name resolved to this machine's
 //! address does not), and must not come from another page. Only the page itself may be opened from anywhere: by a link.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -28,14 +28,14 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// What a question may call a server at this address.
-pub(super) fn hosts(address: SocketAddr) -> Vec<String> {
-    let port = address.port();
-    let mut hosts = vec![format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")];
-    if !address.ip().is_unspecified() {
-        hosts.push(address.to_string());
-    }
-    hosts
+/// Whether a question may call a server at this address so. One that listens on all addresses does not know which of them it is reached by; no
+/// page can have its own name resolved to an address that is written out.
+fn is_called(address: SocketAddr, host: &str) -> bool {
+    let Ok(literal) = host.parse::<SocketAddr>() else {
+        return host == format!("localhost:{}", address.port());
+    };
+    let known = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST), address.ip()];
+    literal.port() == address.port() && (address.ip().is_unspecified() || known.contains(&literal.ip()))
 }
 
 /// Why a question is refused.
@@ -47,7 +47,7 @@ fn refusal(served: &Served, request: &Request) -> Option<(StatusCode, &'static s
     };
     let headers = request.headers();
     let host = text(headers, &header::HOST);
-    if !host.is_some_and(|host| served.hosts.contains(&host)) {
+    if !host.is_some_and(|host| is_called(served.address, &host)) {
         return Some((StatusCode::FORBIDDEN, "this server is called by another name; forward the same port"));
     }
     let rest = request.uri().path().strip_prefix('/').unwrap_or_default();

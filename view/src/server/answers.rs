@@ -1,11 +1,11 @@
 //! The page's questions, and the answers.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
@@ -29,7 +29,7 @@ use crate::details;
 use crate::pool::Pool;
 use crate::recording::Span;
 use crate::search;
-use crate::statistics::{self, By, Order, Selection, Sort};
+use crate::statistics::{self, By, Order, Selection, Sort, Whence};
 use crate::tiles::{self, Asked};
 use crate::timeline::{Facts, Group, Row, Source, Timeline};
 
@@ -60,6 +60,7 @@ pub(super) fn routes(served: Arc<Served>) -> Router<Arc<Served>> {
         .route("/{token}/search", get(find))
         .route("/{token}/statistics", get(statistics))
         .route("/{token}/next", get(next_of_name))
+        .route("/{token}/hit", get(next_hit))
         .route("/{token}/events", get(events))
         .route("/{token}/deltas", get(deltas))
         .merge(panes::routes())
@@ -445,20 +446,66 @@ struct Text {
     q: String,
 }
 
+/// The hits of a search. Those of the last one are kept: who goes from hit to hit asks for the same each time.
+fn hits(served: &Served, timeline: &Arc<Timeline>, q: &str) -> Result<Arc<Vec<u32>>> {
+    let searched = || served.searched.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_of = |of: &Weak<Timeline>| std::ptr::eq(of.as_ptr(), Arc::as_ptr(timeline));
+    if let Some((_, _, hits)) = searched().as_ref().filter(|(of, text, _)| is_of(of) && text == q) {
+        return Ok(Arc::clone(hits));
+    }
+    let with_arguments = |words: &[String]| {
+        if served.is_live {
+            bail!(panes::FOLLOWED);
+        }
+        let mut events = Vec::new();
+        for (source, pool) in served.pools.iter().enumerate() {
+            let (trace, version) = &*pool.get()?;
+            events.extend(search::with_arguments((trace, *version), (timeline, source), words)?);
+        }
+        Ok(events)
+    };
+    let hits = Arc::new(search::hits(timeline, q, &with_arguments)?);
+    *searched() = Some((Arc::downgrade(timeline), q.to_string(), Arc::clone(&hits)));
+    Ok(hits)
+}
+
+/// Works out an answer about the hits of a search.
+async fn of_hits(
+    served: Arc<Served>,
+    q: String,
+    work: impl FnOnce(&Timeline, &Arc<Vec<u32>>) -> Response + Send + 'static,
+) -> Response {
+    worked_out(move || {
+        let timeline = match timeline(&served) {
+            Ok(timeline) => timeline,
+            Err(refused) => return refused.into_response(),
+        };
+        match hits(&served, &timeline, &q) {
+            Ok(hits) => work(&timeline, &hits),
+            Err(error) => failure(StatusCode::BAD_REQUEST, &error.to_string()),
+        }
+    })
+    .await
+}
+
 async fn find(
     State(served): State<Arc<Served>>,
     headers: HeaderMap,
     Parameters(Text { q }): Parameters<Text>,
 ) -> Response {
-    worked_out(move || {
-        let timeline = &*match timeline(&served) {
-            Ok(timeline) => timeline,
-            Err(refused) => return refused.into_response(),
-        };
-        match search::search(timeline, &q) {
-            Ok(found) => json(&headers, &found),
-            Err(error) => failure(StatusCode::BAD_REQUEST, &error.to_string()),
-        }
+    of_hits(served, q, move |timeline, hits| json(&headers, &search::found(timeline, hits.to_vec()))).await
+}
+
+/// The hit that begins next, or before.
+async fn next_hit(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    Parameters(Text { q }): Parameters<Text>,
+    Parameters(whence): Parameters<Whence>,
+) -> Response {
+    of_hits(served, q, move |timeline, hits| match statistics::step(timeline, hits, whence) {
+        Some(next) => json(&headers, &next),
+        None => failure(StatusCode::NOT_FOUND, "the search has no hits"),
     })
     .await
 }
@@ -481,11 +528,14 @@ struct Selected {
     /// The order of events one by one.
     #[serde(default)]
     order: Order,
-    /// For the next event: its name, the one that it is behind, and whether it is in front of that.
+    /// Number of the trace; all where there is none.
+    source: Option<usize>,
+}
+
+/// Which event is wanted next.
+#[derive(Deserialize)]
+struct OfName {
     name: Option<u32>,
-    after: Option<u32>,
-    #[serde(default)]
-    back: bool,
 }
 
 /// Works out an answer about a selection.
@@ -505,7 +555,14 @@ async fn of_selection(
             Some(None) => return failure(StatusCode::BAD_REQUEST, "rows are numbers"),
         };
         let (from, to) = (asked.from, asked.to.max(asked.from));
-        let selection = Selection { rows: rows.as_deref(), from, to, sort: asked.sort, words: &asked.q };
+        let selection = Selection {
+            rows: rows.as_deref(),
+            from,
+            to,
+            sort: asked.sort,
+            words: &asked.q,
+            source: asked.source,
+        };
         work(timeline, &selection, &asked)
     })
     .await
@@ -528,7 +585,7 @@ async fn events(
     Parameters(asked): Parameters<Selected>,
 ) -> Response {
     of_selection(served, asked, move |timeline, selection, asked| {
-        json(&headers, &statistics::events(timeline, selection, asked.order))
+        json(&headers, &statistics::events(timeline, selection, asked.order, asked.ascending))
     })
     .await
 }
@@ -549,11 +606,11 @@ async fn next_of_name(
     State(served): State<Arc<Served>>,
     headers: HeaderMap,
     Parameters(asked): Parameters<Selected>,
+    Parameters(OfName { name }): Parameters<OfName>,
+    Parameters(whence): Parameters<Whence>,
 ) -> Response {
-    of_selection(served, asked, move |timeline, selection, asked| {
-        let found =
-            asked.name.and_then(|name| statistics::next(timeline, selection, name, asked.after, asked.back));
-        match found {
+    of_selection(served, asked, move |timeline, selection, _| {
+        match name.and_then(|name| statistics::next(timeline, selection, name, whence)) {
             Some(next) => json(&headers, &next),
             None => failure(StatusCode::NOT_FOUND, "no event of the selection has that name"),
         }

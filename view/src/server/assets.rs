@@ -60,3 +60,18 @@ pub(super) fn asset(name: &str) -> Option<(&'static str, Vec<u8>)> {
         .and_then(|directory| std::fs::read(std::path::Path::new(&directory).join(name)).ok());
     Some((kind, written.unwrap_or_else(|| content.to_vec())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What only an exported page has.
+    const EXPORTED: [&str; 3] = ["embedded.mjs", "runs.mjs", "stored.mjs"];
+
+    #[test]
+    fn the_page_is_no_larger_than_it_may_be() {
+        let served = ASSETS.iter().filter(|(name, ..)| !EXPORTED.contains(name));
+        let bytes: usize = served.map(|(_, _, content)| content.len()).sum();
+        assert!(bytes <= 250_000, "{bytes} bytes");
+    }
+}

@@ -39,7 +39,7 @@ pub(super) fn routes() -> Router<Arc<Served>> {
 }
 
 /// A statement that reads a file holds its recorder up, which could not write at last.
-const FOLLOWED: &str = "a trace that is being recorded is not read for this, because its recorder would have to wait: start rpd view without --live";
+pub(super) const FOLLOWED: &str = "a trace that is being recorded is not read for this, because its recorder would have to wait: start rpd view without --live";
 
 /// Works an answer out that reads the files, one after the other: all of them, by connections of their own.
 async fn of_files<T: Serialize>(

@@ -15,6 +15,7 @@ use tower::ServiceExt;
 
 use super::*;
 
+mod found;
 mod panes;
 
 struct Silent;
@@ -70,10 +71,16 @@ impl Tested {
     }
 
     fn with(directory: TempDir, files: &[std::path::PathBuf], is_live: bool) -> Tested {
-        let serving = Serving { files, is_live, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 };
-        let Server { traces, served, address, .. } = Server::of(&serving, &Silent).unwrap();
+        Tested::serving(
+            directory,
+            &Serving { files, is_live, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 },
+        )
+    }
+
+    fn serving(directory: TempDir, serving: &Serving<'_>) -> Tested {
+        let Server { traces, served, .. } = Server::of(serving, &Silent).unwrap();
         reader::whole(traces, &served);
-        Tested { served, port: address.port(), directory }
+        Tested { port: served.address.port(), served, directory }
     }
 
     fn path(&self, path: &str) -> String {
@@ -141,6 +148,27 @@ fn another_name_of_this_machine_is_refused() {
     for host in ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"] {
         assert_eq!(tested.get(&page, &[("host", &format!("{host}:{port}"))]), 200, "{host}");
     }
+}
+
+#[test]
+fn who_listens_on_all_addresses_is_reached_by_each_of_them_and_by_no_other_name() {
+    let directory = TempDir::new().unwrap();
+    let files = [trace(directory.path())];
+    let serving =
+        Serving { files: &files, is_live: false, listen: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
+    let tested = Tested::serving(directory, &serving);
+    let (port, page) = (tested.port, tested.path(""));
+    for host in ["192.0.2.7", "10.0.0.1", "[2001:db8::1]", "127.0.0.1", "localhost"] {
+        assert_eq!(tested.get(&page, &[("host", &format!("{host}:{port}"))]), 200, "{host}");
+    }
+    for host in ["evil.example", "192.0.2.7.evil.example", "0x7f.1", "192.0.2"] {
+        assert_eq!(tested.get(&page, &[("host", &format!("{host}:{port}"))]), 403, "{host}");
+    }
+    assert_eq!(tested.get(&page, &[("host", "192.0.2.7:1")]), 403);
+    assert_eq!(tested.get(&page, &[("host", "192.0.2.7")]), 403);
+    // Who listens on one address is not called by another.
+    let tested = Tested::new();
+    assert_eq!(tested.get(&tested.path(""), &[("host", &format!("192.0.2.7:{}", tested.port))]), 403);
 }
 
 #[test]
@@ -236,6 +264,9 @@ fn questions_that_make_no_sense_are_answered_with_what_is_wrong() {
         "search?q=",
         "search?q=re:(",
         "search?q=dur>long",
+        "hit?q=re:(",
+        "hit?q=a&after=x",
+        "events?from=0&to=1&order=luck",
         "statistics?from=0&to=1&rows=a",
         "statistics?from=0&to=1&by=luck",
         "statistics?from=0&to=1&sort=cats",
@@ -252,6 +283,7 @@ fn questions_that_make_no_sense_are_answered_with_what_is_wrong() {
     for path in [
         "next?from=0&to=1",
         "next?from=0&to=9&name=4294967295",
+        "hit?q=nothing%20has%20this",
         "value?row=0&at=0&from=0&to=1",
         "event",
         "event?event=4294967295",
@@ -449,9 +481,9 @@ proptest! {
         fs::write(&file, bytes).unwrap();
         let files = [file];
         let serving = Serving { files: &files, is_live: false, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 };
-        if let Ok(Server { traces, served, address, .. }) = Server::of(&serving, &Silent) {
+        if let Ok(Server { traces, served, .. }) = Server::of(&serving, &Silent) {
             reader::whole(traces, &served);
-            let tested = Tested { served, port: address.port(), directory };
+            let tested = Tested { port: served.address.port(), served, directory };
             let (status, _, body) = tested.ask(Method::GET, &tested.path("trace"), &[]);
             let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
             match status.as_u16() {
