@@ -532,7 +532,7 @@ class App {
   async hit(isBack) {
     if (!this.search?.found.count) return;
     try {
-      const { event, place, of } = await server.hit(this.search.text, this.whence(isBack));
+      const { event, place, of } = await server.hit(this.search.text, { at: Math.max(0, Math.floor(this.timeline.view.from)), ...this.whence(isBack) });
       element("hits").textContent = `${count(place)} of ${count(of)}`;
       await this.select({ event });
     } catch (error) {
@@ -540,10 +540,10 @@ class App {
     }
   }
 
-  /** From where the next event is looked for. */
+  /** From which event the next is looked for. */
   whence(back) {
-    const { selected, view } = this.timeline;
-    return { back, ...(selected ? { after: selected.event } : { at: Math.max(0, Math.floor(view.from)) }) };
+    const { selected } = this.timeline;
+    return { back, ...(selected ? { after: selected.event } : {}) };
   }
 
   controls() {

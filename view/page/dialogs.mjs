@@ -41,7 +41,7 @@ export function askTime(span, go) {
     method: "dialog",
     submit: (event) => {
       const at = timeOf(field.value, span);
-      if (!(at >= 0)) {
+      if (at === null || at < 0) {
         event.preventDefault();
         said.textContent = "That is no time: write 1.5ms, 20us, 1500 (ns) or 25%";
         return;

@@ -51,6 +51,13 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long a browser may take to start.
 const BROWSER: Duration = Duration::from_secs(120);
 
+/// A search and its hits.
+struct Searched {
+    timeline: Weak<Timeline>,
+    text: String,
+    hits: Arc<Vec<u32>>,
+}
+
 /// What all answers are made of.
 pub(crate) struct Served {
     /// What an address must begin with, without slashes.
@@ -65,8 +72,8 @@ pub(crate) struct Served {
     pools: Vec<Pool>,
     files: Vec<PathBuf>,
     disassembler: OnceLock<Disassembler>,
-    /// The hits of the last search, and what was searched.
-    searched: Mutex<Option<(Weak<Timeline>, String, Arc<Vec<u32>>)>>,
+    /// The last search.
+    searched: Mutex<Option<Searched>>,
     /// Held by who works long on a file: one at a time, so that the machine has something left for the timeline.
     at_work: Mutex<()>,
     /// Whether the trace may grow.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compared::Alignment;
 use super::published::Now;
-use super::{Served, assets, panes};
+use super::{Searched, Served, assets, panes};
 use crate::delta;
 use crate::details;
 use crate::pool::Pool;
@@ -449,9 +449,10 @@ struct Text {
 /// The hits of a search. Those of the last one are kept: who goes from hit to hit asks for the same each time.
 fn hits(served: &Served, timeline: &Arc<Timeline>, q: &str) -> Result<Arc<Vec<u32>>> {
     let searched = || served.searched.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_of = |of: &Weak<Timeline>| std::ptr::eq(of.as_ptr(), Arc::as_ptr(timeline));
-    if let Some((_, _, hits)) = searched().as_ref().filter(|(of, text, _)| is_of(of) && text == q) {
-        return Ok(Arc::clone(hits));
+    let is_same =
+        |last: &&Searched| std::ptr::eq(last.timeline.as_ptr(), Arc::as_ptr(timeline)) && last.text == q;
+    if let Some(last) = searched().as_ref().filter(is_same) {
+        return Ok(Arc::clone(&last.hits));
     }
     let with_arguments = |words: &[String]| {
         if served.is_live {
@@ -465,7 +466,8 @@ fn hits(served: &Served, timeline: &Arc<Timeline>, q: &str) -> Result<Arc<Vec<u3
         Ok(events)
     };
     let hits = Arc::new(search::hits(timeline, q, &with_arguments)?);
-    *searched() = Some((Arc::downgrade(timeline), q.to_string(), Arc::clone(&hits)));
+    *searched() =
+        Some(Searched { timeline: Arc::downgrade(timeline), text: q.to_string(), hits: Arc::clone(&hits) });
     Ok(hits)
 }
 

@@ -261,13 +261,19 @@ fn rows_are_worked_out_when_they_are_asked_for() {
 fn events_are_listed_one_by_one_in_the_order_that_is_asked_for() {
     let tested = worked();
     let of = |question: &str, column: &str| tested.json(&format!("events?{question}"))[column].clone();
-    assert_eq!(of("from=0&to=20000&sort=operations", "id"), serde_json::json!(["1", "2", "3", "4", "5"]));
+    assert_eq!(
+        of("from=0&to=20000&sort=operations&ascending=true", "id"),
+        serde_json::json!(["1", "2", "3", "4", "5"])
+    );
     assert_eq!(
         of("from=0&to=20000&sort=operations&order=duration", "id"),
         serde_json::json!(["5", "2", "3", "4", "1"])
     );
     assert_eq!(of("from=900&to=1600&sort=operations&q=saxpy", "start_ns"), serde_json::json!([1500]));
-    assert_eq!(of("from=1600&to=1601&sort=operations", "duration_ns"), serde_json::json!([2000, 1000]));
+    assert_eq!(
+        of("from=1600&to=1601&sort=operations&ascending=true", "duration_ns"),
+        serde_json::json!([2000, 1000])
+    );
     assert_eq!(of("from=0&to=20000", "all"), 13);
     assert_eq!(tested.get(&tested.path("events?from=0&to=1&order=none"), &[]), 400);
 }
