@@ -440,7 +440,7 @@ class App {
       this.panes.names.show(found, time, isSelected);
       if (this.panes.names.isEach) {
         const { sort, q, source } = this.panes.names.asked;
-        const events = await server.events(time, rows, { sort, q, source, ...this.panes.names.order }, this.measuring.signal);
+        const events = await server.events(time, rows, { sort, q, source, ...this.panes.names.listed }, this.measuring.signal);
         await timeline.name([{ name: events.name }]);
         this.panes.names.showEach(events, time, isSelected);
       }

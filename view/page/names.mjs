@@ -24,7 +24,7 @@ export class Names {
     this.next = next;
     this.asked = { by: "total", ascending: false, sort: "all", q: "", source: 0 };
     /** The order of events one by one. */
-    this.order = { order: "start", ascending: true };
+    this.listed = { order: "start", ascending: true };
     this.choice = new Choice(panes.timeline.trace.traces, () => this.ask({ source: this.choice.source }));
     this.query = make("input", {
       type: "search", placeholder: "Filter names", "aria-label": "Filter names", autocomplete: "off", spellcheck: "false",
@@ -100,10 +100,10 @@ export class Names {
       ],
       rows,
       open: ({ event }) => panes.select({ event }),
-      ...this.order,
+      ...this.listed,
       // There may be more than the table has: the server knows which come first.
       ask: (order, ascending) => {
-        this.order = { order, ascending };
+        this.listed = { order, ascending };
         this.measure();
       },
     });
