@@ -38,8 +38,11 @@ fn open(file: &CStr) -> Result<c_int, c_int> {
         libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
     // SAFETY: a NUL-terminated name, and the mode that O_CREAT needs.
     let descriptor = unsafe { libc::open(file.as_ptr(), flags, 0o666) };
-    if descriptor < 0 || descriptor > libc::STDERR_FILENO {
-        return if descriptor < 0 { Err(errno()) } else { Ok(descriptor) };
+    if descriptor < 0 {
+        return Err(errno());
+    }
+    if descriptor > libc::STDERR_FILENO {
+        return Ok(descriptor);
     }
     // SAFETY: a descriptor that was just opened, and is closed below.
     let moved = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) };
