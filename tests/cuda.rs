@@ -518,6 +518,7 @@ fn what_was_captured_or_may_be_lost_is_not_waited_for() {
         ("capture=7", "RPDT_CUDA_APIS", ""),
         ("capture=7", "RPDT_CUDA_APIS", "none,+cuLaunchKernel"),
         ("capture=7", "RPDT_CUDA_APIS", "args"),
+        ("elsewhere=7", "RPDT_CUDA_APIS", ""),
         ("launch=100", "SIMCUPTI_FAULT", "full"),
     ] {
         let dir = Dir::new();
@@ -526,6 +527,9 @@ fn what_was_captured_or_may_be_lost_is_not_waited_for() {
         let drained = done(ran.expect(0)).into_iter().find(|done| done.0 == "drain").unwrap();
         assert!(drained.3 - drained.2 < 1_500_000_000, "{value} {ran}");
         assert_eq!(drained.1 > 0, value == "full", "{value} {ran}");
+        let without = "select value from rocpd_metadata where tag like '%launches_without_op'";
+        let without = dir.trace("trace.rpd").texts(without);
+        assert!(value == "full" || without == ["0"], "{what} {value}: {without:?}");
     }
 }
 

@@ -8,6 +8,7 @@
 //   fill=N         fills of 64 KiB
 //   graph=N        launches of a graph with 10 kernels
 //   capture=N      launches into a graph that never runs
+//   elsewhere=N    as capture, launched by another thread than the one that captures
 //   context=N      launches on the default stream of a new context, and as many on a stream of its own
 //   sleep=MS       nothing
 //   marks=N        roctxMarkA, each 100 ms
@@ -102,6 +103,28 @@ static void capture(int n, int nodes, int makes) {
     if (makes) CHECK(cuGraphInstantiate(&graphs[n], graph, 0));
 }
 
+struct launches {
+    Handle stream;
+    int count;
+};
+
+static void *launch_all(void *argument) {
+    struct launches *launches = argument;
+    CHECK(cuCtxSetCurrent(context));
+    for (int i = 0; i < launches->count; i++) launch(launches->stream);
+    return NULL;
+}
+
+static void capture_elsewhere(int n, int count) {
+    Handle graph;
+    pthread_t thread;
+    struct launches launches = {streams[n], count};
+    CHECK(cuStreamBeginCapture(streams[n], 2));
+    pthread_create(&thread, NULL, launch_all, &launches);
+    pthread_join(thread, NULL);
+    CHECK(cuStreamEndCapture(streams[n], &graph));
+}
+
 struct job {
     const char *what;
     long count;
@@ -126,6 +149,8 @@ static void *work(void *argument) {
         }
     } else if (!strcmp(job->what, "capture")) {
         capture(n, (int)job->count, 0);
+    } else if (!strcmp(job->what, "elsewhere")) {
+        capture_elsewhere(n, (int)job->count);
     } else {
         if (!strcmp(job->what, "graph") && !graphs[n]) capture(n, NODES, 1);
         for (long i = 0; i < job->count; i++) {

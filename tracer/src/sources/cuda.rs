@@ -17,6 +17,7 @@ mod arguments;
 mod attach;
 mod buffers;
 mod callback;
+mod captures;
 mod collector;
 mod config;
 mod decode;

@@ -14,6 +14,7 @@ use rpd_transport::switch::{SwitchChange, was_on};
 use rpd_transport::thread::{self, Patience};
 use rustc_hash::FxHashMap;
 
+use super::captures::Captures;
 use super::detail::{Behind, Details};
 use super::functions::{self, Capture, Functions};
 use super::kernel::Kernels;
@@ -32,9 +33,9 @@ const MOST_LAUNCHES: usize = 1 << 22;
 const MOST_OTHERS: usize = 1 << 18;
 
 /// A call that is over: its id, `correlation::NONE` where it is not recorded because recording was off, and what is known of it. In one
-/// number, because there may be millions.
+/// number, because there may be millions; and when it began.
 #[derive(Clone, Copy)]
-struct Ended(u64);
+struct Ended(u64, u64);
 
 impl Ended {
     const LAUNCHES_KERNEL: u64 = 1;
@@ -45,8 +46,8 @@ impl Ended {
     const MAY_HAVE_NONE: u64 = 8;
     const FLAGS: u32 = 4;
 
-    fn new(id: u64, flags: u64) -> Ended {
-        Ended(id << Ended::FLAGS | flags)
+    fn new(id: u64, flags: u64, start: u64) -> Ended {
+        Ended(id << Ended::FLAGS | flags, start)
     }
 
     fn id(self) -> u64 {
@@ -94,14 +95,13 @@ pub(super) struct Decoder {
     waiting: Vec<(u32, Operation)>,
     /// What is known of calls beside their records.
     details: Details,
-    /// Calls of which a record of that should come, whether they were captured, and for how many flushes.
-    incomplete: Vec<(u32, ApiCall, bool)>,
+    /// Calls of which a record of that should come, and for how many flushes.
+    incomplete: Vec<(u32, ApiCall)>,
     /// Launches of one kernel that has not come.
     pub(super) outstanding: u64,
     /// For how many flushes calls come of which something may be lost.
     losing: u32,
-    /// Threads that capture what they launch, and how many captures each has begun.
-    captures: FxHashMap<u32, u32>,
+    captures: Captures,
     switched: Vec<SwitchChange>,
     tid: u32,
 }
@@ -121,7 +121,7 @@ impl Decoder {
             incomplete: Vec::new(),
             outstanding: 0,
             losing: 0,
-            captures: FxHashMap::default(),
+            captures: Captures::default(),
             switched: recorder.switch.history(),
             tid: thread::tid(),
         }
@@ -140,8 +140,8 @@ impl Decoder {
     pub(super) unsafe fn add(&mut self, activity: Activity) {
         match activity {
             Activity::Call(call) => {
-                let is_captured = self.is_captured(&call);
-                self.call(&call, is_captured, 0);
+                self.capture(&call);
+                self.call(&call, 0);
             }
             Activity::Detail(call, detail) => self.details.add(call, Behind::detail(&detail)),
             Activity::Fact(fact) => facts::add(&fact),
@@ -156,8 +156,8 @@ impl Decoder {
 
     /// All records that were ready have come, and the writer hears of it. `is_last`: no others will.
     pub(super) fn end(&mut self, is_last: bool) {
-        for (flushes, call, is_captured) in std::mem::take(&mut self.incomplete) {
-            self.call(&call, is_captured, if is_last { DETAIL_PATIENCE } else { flushes + 1 });
+        for (flushes, call) in std::mem::take(&mut self.incomplete) {
+            self.call(&call, if is_last { DETAIL_PATIENCE } else { flushes + 1 });
         }
         if self.losing > 0 {
             self.losing -= 1;
@@ -182,10 +182,10 @@ impl Decoder {
         }
     }
 
-    /// Records were lost: nobody knows whether those of kernels that have not come are among them, and who captures.
+    /// Records were lost: nobody knows whether those of kernels that have not come are among them, and what was captured.
     pub(super) fn has_lost(&mut self) {
         self.losing = LOSS_PATIENCE;
-        self.captures.clear();
+        self.captures = Captures::default();
     }
 
     /// Kernels that have not come may never do so.
@@ -196,41 +196,44 @@ impl Decoder {
         self.outstanding = 0;
     }
 
-    /// Whether what the call's thread launches is captured, after this call. A thread's calls come in their order.
-    fn is_captured(&mut self, call: &ApiCall) -> bool {
+    /// What a call has to do with the capture of launches. Those that came before it and were captured launch nothing.
+    fn capture(&mut self, call: &ApiCall) {
         let function = self.functions.get(call.is_driver, call.cbid);
-        match function.and_then(|function| function.capture) {
-            Some(Capture::Begins) if call.returned == 0 => *self.captures.entry(call.tid).or_default() += 1,
-            Some(Capture::Ends) => match self.captures.get_mut(&call.tid) {
-                Some(begun @ 2..) => *begun -= 1,
-                Some(_) => {
-                    self.captures.remove(&call.tid);
-                }
-                // It ends that of another thread, nobody knows whose.
-                None => self.captures.clear(),
-            },
-            _ => {}
+        let Some(capture) = function.and_then(|function| function.capture) else { return };
+        if matches!(capture, Capture::Begins) && call.returned != 0 {
+            return;
         }
-        self.captures.contains_key(&call.tid)
+        let Some((begin, end)) = self.captures.note(capture, call.tid, (call.start, call.end)) else {
+            return;
+        };
+        let is_captured = |call: &Ended| call.is_outstanding() && (begin..=end).contains(&call.1);
+        for (number, call) in self.calls.iter_mut().filter(|(_, call)| is_captured(call)) {
+            call.0 &= !Ended::LAUNCHES_KERNEL;
+            self.outstanding -= 1;
+            self.others.push_back(*number);
+            if call.id() != correlation::NONE {
+                self.recorder.lost_launches.add(call.id());
+            }
+        }
     }
 
     /// A call, whose detail has not come for so many flushes.
-    fn call(&mut self, call: &ApiCall, is_captured: bool, flushes: u32) {
+    fn call(&mut self, call: &ApiCall, flushes: u32) {
         let Some(function) = self.functions.get(call.is_driver, call.cbid) else { return };
         if !function.is_recorded || call.tid == self.tid {
             return;
         }
         let behind = self.details.take(call.correlation);
         if behind.is_none() && function.has_detail && call.returned == 0 && flushes < DETAIL_PATIENCE {
-            self.incomplete.push((flushes, *call, is_captured));
+            self.incomplete.push((flushes, *call));
             return;
         }
         let behind = behind.as_ref().map_or(&[][..], Behind::bytes);
         let is_recorded = was_on(&self.switched, call.start);
         let id = if is_recorded { correlation::next() } else { correlation::NONE };
-        let launches = function.launches_kernel && call.returned == 0 && !is_captured;
+        let launches = function.launches_kernel && call.returned == 0 && !self.captures.has(call.start);
         let graph = if function.launches_graph { Ended::LAUNCHES_GRAPH } else { 0 };
-        let ended = Ended::new(id, if launches { Ended::LAUNCHES_KERNEL } else { graph });
+        let ended = Ended::new(id, if launches { Ended::LAUNCHES_KERNEL } else { graph }, call.start);
         self.remember(call.correlation, ended);
         if !is_recorded {
             return;
