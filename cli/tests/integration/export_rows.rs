@@ -139,7 +139,7 @@ fn frames_say_geometry_bytes_and_rank() {
              INSERT INTO rocpd_op VALUES ({a}, 3, 2, 0, '', 1150, 1160, 5, 3), ({b}, 3, 2, 0, '', 1350, 1360, 1, 4), (3, 3, 2, 0, '', 1550, 1560, 5, 3);
              INSERT INTO rocpd_api_ops VALUES (1, {a}, {a}), (2, {b}, {b}), (3, 3, 3);
              INSERT INTO ext_dispatch VALUES (3, 5, 9, 8, 7, 6, 5, 4, 3, 2, '', 0);
-             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::env::SLURM_PROCID', '5'), ('session::0::env::RANK', 'first');",
+             INSERT INTO rocpd_metadata (tag, value) VALUES ('session::1::env::SLURM_PROCID', '5'), ('session::1::env::SLURM_STEP_ID', '0'), ('session::0::env::RANK', 'first');",
             a = id(1),
             b = id(2)
         ),

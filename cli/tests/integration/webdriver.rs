@@ -108,6 +108,8 @@ impl Browser {
     /// Looks into the first frame of the page from now on.
     pub(crate) fn enter_frame(&self) {
         self.post("/frame", &json!({ "id": 0 }));
+        // What is in every document is not in a frame that has no origin.
+        self.post("/execute/sync", &json!({ "script": include_str!("page.js"), "args": [] }));
     }
 
     /// What an expression of the page gives.
