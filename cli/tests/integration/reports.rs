@@ -804,7 +804,7 @@ fn the_chart_over_time_is_as_high_as_the_gpu_was_busy() {
 
 /// Two sessions of containers, whose processes and threads have the same ids.
 #[test]
-fn threads_with_equal_ids_are_told_apart_by_every_verb() {
+fn every_verb_keeps_threads_with_equal_ids_apart() {
     let dir = Dir::new();
     let trace = dir.trace(
         "t.rpd",
@@ -819,8 +819,8 @@ fn threads_with_equal_ids_are_told_apart_by_every_verb() {
     let text = |arguments: &[&str]| dir.run(&[arguments, &[&trace]].concat()).expect(0).stdout.clone();
     let kernel = dir.run(&["kernel", &trace, "k"]).expect(0).stdout.clone();
     for label in labels {
-        for told in [&kernel, &text(&["top", "--by", "thread"]), &text(&["api"])] {
-            assert!(told.contains(label), "{label}: {told}");
+        for output in [&kernel, &text(&["top", "--by", "thread"]), &text(&["api"])] {
+            assert!(output.contains(label), "{label}: {output}");
         }
         let process = label.split(" thread").next().unwrap();
         assert_eq!(text(&["memory"]).matches(process).count(), 3, "{process}: {}", text(&["memory"]));

@@ -18,7 +18,8 @@ pub(crate) fn hsa_call(samples: &mut Samples) {
         for (shown, company, list) in VARIANTS {
             let outcome =
                 run("hsa_calls", &[COUNT.to_string()], company, (1, 200), &[("RPDT_HSA_APIS", list)]);
-            for (measure, number) in ["p50", "p99"].into_iter().zip(outcome.numbers("load")) {
+            let numbers = outcome.numbers("load");
+            for (measure, number) in [("p50", numbers[0]), ("p99", numbers[1])] {
                 samples.add("hsa_call", FUNCTION, shown, measure, number);
             }
         }

@@ -280,7 +280,7 @@ fn tell(cupti: &Cupti, functions: &Functions) -> Result<(), String> {
     let mut dropped = 0;
     // SAFETY: a place for the number, which begins anew: what CUPTI dropped while it was given back is of no time that is recorded.
     unsafe { (cupti.dropped)(ptr::null_mut(), 0, &raw mut dropped) };
-    let domains = functions.told().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
+    let domains = functions.enabled().into_iter().zip([kind::DRIVER, kind::RUNTIME]);
     // CUPTI 13.0 takes single functions only until it was finalized for the first time.
     let single = cupti.enable_api.filter(|_| !state::current().was_used());
     for (place, (numbers, all)) in domains.enumerate() {

@@ -88,7 +88,7 @@ impl Functions {
 
     /// Numbers of the functions of the driver, and of the runtime, of whose calls CUPTI is to tell: those that are recorded, and if any is those
     /// by which it is known what was captured.
-    pub(super) fn told(&self) -> [Vec<u32>; 2] {
+    pub(super) fn enabled(&self) -> [Vec<u32>; 2] {
         let has_any = self.has_any();
         self.numbers(|function| function.is_recorded || has_any && function.capture.is_some())
     }
@@ -178,14 +178,14 @@ mod tests {
 
     #[test]
     fn captures_are_known_wherever_anything_is_recorded() {
-        let told = |list: &str| {
+        let enabled = |list: &str| {
             let (filter, _) = Filter::read(list);
             let named = |name| Function::new(name, &filter);
             let driver = ["INVALID", "cuLaunchKernel", "cuStreamBeginCapture_v2", "cuStreamEndCapture"];
-            Functions([driver.map(named).to_vec(), vec![]]).told()
+            Functions([driver.map(named).to_vec(), vec![]]).enabled()
         };
-        assert_eq!(told("none,+cuLaunchKernel"), [vec![1, 2, 3], vec![]]);
-        assert_eq!(told("none"), [Vec::<u32>::new(), Vec::new()]);
+        assert_eq!(enabled("none,+cuLaunchKernel"), [vec![1, 2, 3], vec![]]);
+        assert_eq!(enabled("none"), [Vec::<u32>::new(), Vec::new()]);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let name = |index| functions.by_index(index).map(|function| function.name);
         assert_eq!([name(index(true, 1)), name(index(false, 1))], [Some("cuInit"), Some("cudaFree")]);
         assert_eq!([name(OPERATION), name(index(false, 2))], [None, None]);
-        assert_eq!(functions.told(), [vec![], vec![1]]);
+        assert_eq!(functions.enabled(), [vec![], vec![1]]);
         assert!(functions.has_any());
     }
 }
