@@ -121,29 +121,28 @@ fn calls_have_arguments_and_results() {
 #[test]
 fn operations_of_hips_calls_stay_theirs() {
     for timing in ["hsa", "hip"] {
-        let dir = Dir::new();
-        let links = |file: &str, options: &[&str]| {
-            let mut run =
-                Run::new(&dir, program("streams")).recorded(Loading::RpdRecord).env("RPDT_TIMING", timing);
-            run = run.record_option(&format!("-o={file}"));
-            for option in options {
-                run = run.record_option(option);
-            }
-            run.run().expect(0);
-            let trace = dir.trace(file);
+        let links = |options: &[&str]| {
+            let dir = Dir::new();
+            let run = Run::new(&dir, program("streams")).gpus(2).recorded(Loading::RpdRecord);
+            let run = options.iter().fold(run, |run, option| run.record_option(option));
+            run.env("RPDT_TIMING", timing).run().expect(0);
+            let trace = dir.trace("trace.rpd");
             trace.check_integrity();
-            trace.texts(
+            let links = trace.texts(
                 "select apiName || ' ' || opType || ' ' || count(*) from rocpd_api_ops o join api on api.id = o.api_id
                  join op on op.id = o.op_id group by apiName, opType order by 1",
-            )
+            );
+            let inside = trace.number(
+                "select count(*) from api h join api c on c.tid = h.tid and h.start >= c.start and h.end <= c.end
+                 where h.apiName = 'hsa_signal_store_screlease' and c.apiName like 'hipLaunchKernel%'",
+            );
+            (links, inside)
         };
-        let plain = links("plain.rpd", &[]);
+        let (plain, _) = links(&[]);
         assert!(!plain.is_empty());
-        assert_eq!(links("calls.rpd", &["--hsa-apis=all,-hsa_signal_load_*"]), plain, "{timing}");
-        let inside =
-            "select count(*) from api h join api c on c.tid = h.tid and h.start >= c.start and h.end <= c.end
-            where h.apiName = 'hsa_signal_store_screlease' and c.apiName like 'hipLaunchKernel%'";
-        assert!(dir.trace("calls.rpd").number(inside) > 0, "{timing}");
+        let (recorded, inside) = links(&["--hsa-apis=all,-hsa_signal_load_*"]);
+        assert_eq!(recorded, plain, "{timing}");
+        assert!(inside > 0, "{timing}");
     }
 }
 
