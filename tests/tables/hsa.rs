@@ -73,6 +73,7 @@ fn every_version_by_every_table() {
 #[test]
 fn every_function_whose_calls_are_recorded_is_called_as_it_was() {
     let dir = Dir::new();
+    let program = compile(&dir, "hsa.c", "hsa", &["-ldl"]);
     // All functions that the tables have in ROCm 6.3; of later ones hsa_amd_queue_create alone, for its queues' sake.
     for (version, functions) in [
         ("5.2", 173),
@@ -85,8 +86,7 @@ fn every_function_whose_calls_are_recorded_is_called_as_it_was() {
         ("2026-08", 197),
     ] {
         for (origin, more) in [("tool", 1), ("register", 2)] {
-            let program = compile(&dir, "hsa.c", "hsa", &["-ldl"]);
-            let run = Run::new(&dir, program).arg(list(version)).arg(origin).recorded(Loading::Preload);
+            let run = Run::new(&dir, &program).arg(list(version)).arg(origin).recorded(Loading::Preload);
             let trace = format!("{version}-{origin}.rpd");
             let ran = run.env("RPDT_FILENAME", &trace).env("RPDT_HSA_APIS", "all").run();
             ran.expect(0).expect_silent();
