@@ -1,5 +1,5 @@
 //! The source of calls of libraries: rocBLAS, RCCL, cuBLAS and others, by symbol interposition (librpd_libraries.so). Calls of the HSA
-//! runtime are recorded under its number too ([`crate::library_call`]).
+//! runtime are recorded under its number too (`library_call`).
 //!
 //! - `config`: whose calls are recorded; `export`: what librpd_libraries.so asks
 
