@@ -3,7 +3,7 @@
 //   here          what is called next comes from the same place
 //   deeper        from further down the stack
 //   coroutine     the calls are left on the stack of a coroutine, which is unmapped; what is called next comes from the thread's own
-//   coroutines    from another coroutine's
+//   coroutines    from another coroutine's, and something else is mapped where the first one's stack was
 #include "../../../fixtures/programs/check.h"
 
 #include <csetjmp>
@@ -55,6 +55,11 @@ static void on_coroutine(void (*body)(), size_t size) {
     if (swapcontext(&own, &coroutine)) abort();
 }
 
+static void map_again(void *place, size_t size) {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    if (mmap(place, size, PROT_READ | PROT_WRITE, flags, -1, 0) != place) abort();
+}
+
 static void leave() { HIP(hipDeviceGetAttribute(page, hipDeviceAttributeWarpSize, 0)); }
 
 int main(int count, char **arguments) {
@@ -78,13 +83,15 @@ int main(int count, char **arguments) {
         } else {
             if (sigsetjmp(before, 1) == 0) on_coroutine(leave, 1 << 18);
             munmap(stack_of_left, 1 << 18);
+            if (coroutines) map_again(stack_of_left, 1 << 18);
         }
         left++;
         if (coroutines) on_coroutine(calls, 1 << 20);
         else !strcmp(how, "deeper") ? calls_below(3) : calls();
     }
+    // The same call goes on this time, behind the handler.
     jump = false;
-    HIP(hipDeviceGetAttribute(page, hipDeviceAttributeWarpSize, 0));
+    coroutines ? on_coroutine(leave, 1 << 18) : leave();
     calls();
     printf("left %d\n", left);
 }

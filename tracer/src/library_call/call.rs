@@ -19,7 +19,7 @@ use super::description::{self, Function, LIBRARIES, Library};
 use super::trampoline::Saved;
 use super::{SOURCE, communicators};
 use crate::call as open_call;
-use crate::call::frame::{self, Frame};
+use crate::call::frame::{self, Callers, Frame};
 
 /// Libraries that call each other on one thread.
 const DEEPEST: usize = 8;
@@ -31,6 +31,8 @@ struct OpenCall {
     library: Library,
     /// Where its frame is. What it calls on the same stack has its own below.
     frame: Frame,
+    /// What they saved, and where the call returns to.
+    callers: Callers<2>,
     /// When it began; 0 where it is looked at and not recorded.
     start: u64,
     /// Its id, `correlation::NONE` where no operation refers to it.
@@ -108,16 +110,18 @@ pub(super) fn enter(place: u16, function: &Function, frame: *const u64) -> bool 
         return false;
     }
     with_open(recorder, |open| {
-        let frame = Frame::of_place(frame.cast());
-        lose(recorder, open.forget(|call| call.frame.is_over(frame, correlation::NONE)));
+        let place_on_stack = frame.cast();
+        let frame = Frame::of_place(place_on_stack);
+        lose(recorder, open.forget(|call| call.frame.is_over(frame, correlation::NONE, &call.callers)));
         let library = function.library;
         let mut outer = open.calls.iter().take(open.depth).flatten();
         if open.depth == DEEPEST || library != Library::Hsa && outer.any(|call| call.library == library) {
             return false;
         }
         let id = if is_on && function.submits { begin_submitting(recorder) } else { correlation::NONE };
+        let callers = Callers::at(place_on_stack);
         let start = if is_on { clock::monotonic() } else { 0 };
-        open.push(OpenCall { place, library, frame, start, id })
+        open.push(OpenCall { place, library, frame, callers, start, id })
     })
     .unwrap_or(false)
 }
@@ -233,7 +237,14 @@ mod tests {
     use super::*;
 
     fn call(frame: Frame) -> OpenCall {
-        OpenCall { place: 0, library: Library::RocBlas, frame, start: 1, id: correlation::NONE }
+        OpenCall {
+            place: 0,
+            library: Library::RocBlas,
+            frame,
+            callers: Callers::UNKNOWN,
+            start: 1,
+            id: correlation::NONE,
+        }
     }
 
     #[test]
@@ -241,7 +252,9 @@ mod tests {
         let stack = [0u64; 9];
         let at = |place: usize| Frame::of_place((&raw const stack[place]).cast());
         let mut open = OpenCalls { calls: [None; DEEPEST], depth: 0 };
-        let over = |next: usize| move |call: &OpenCall| call.frame.is_over(at(next), correlation::NONE);
+        let over = |next: usize| {
+            move |call: &OpenCall| call.frame.is_over(at(next), correlation::NONE, &call.callers)
+        };
         assert!(
             open.push(call(at(8)))
                 && open.push(call(at(6)))
@@ -266,12 +279,12 @@ mod tests {
         let mut open = OpenCalls { calls: [None; DEEPEST], depth: 0 };
         assert!(open.push(call(own(6))) && open.push(call(others(4))));
         assert_eq!(
-            open.forget(|call| call.frame.is_over(others(2), correlation::NONE)).calls,
+            open.forget(|call| call.frame.is_over(others(2), correlation::NONE, &call.callers)).calls,
             0,
             "inside it"
         );
         assert_eq!(
-            open.forget(|call| call.frame.is_over(own(2), correlation::NONE)).calls,
+            open.forget(|call| call.frame.is_over(own(2), correlation::NONE, &call.callers)).calls,
             1,
             "back on the thread's own stack"
         );

@@ -7,6 +7,7 @@
 //! As long as any is registered HIP takes times of every command: its dispatches then carry completion signals. So HIP has them
 //! only while recording is on. Calls and commands that are under way when they are taken back end as if it had them still.
 
+use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use rpd_preload::lock::lock_within;
 use rpd_transport::correlation;
 use rpd_transport::recorder::{self, Recorder};
 
+use super::call::CallPlace;
 use super::command::{self, Completed, Created};
 use super::library::{EnableActivityCallback, RegisterActivityCallback};
 use super::state::{self, HipLibrary};
@@ -157,16 +159,24 @@ impl Callbacks {
     }
 }
 
-unsafe extern "C-unwind" fn on_call(
+/// HIP's callback of a call: [`on_call_at`], with where HIP's own memory on the stack begins.
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn on_call(_: u32, _: *mut c_void, _: *const c_void, _: *mut c_void) -> *mut c_void {
+    // The return address lies below it.
+    naked_asm!("lea r8, [rsp + 8]", "jmp {on_call_at}", on_call_at = sym on_call_at)
+}
+
+unsafe extern "C-unwind" fn on_call_at(
     id: u32,
     _: *mut c_void,
     _: *const c_void,
     argument: *mut c_void,
+    callers: *const u8,
 ) -> *mut c_void {
     guard(ptr::null_mut(), || {
         let Some((index, api)) = state::get().and_then(|hip| hip.api(id)) else { return ptr::null_mut() };
         if argument.is_null() {
-            return call::enter(index, api, ptr::null_mut(), 0).cast();
+            return call::enter(index, api, CallPlace::Callers(callers)).cast();
         }
         call::exit(index, ptr::null());
         ptr::null_mut()

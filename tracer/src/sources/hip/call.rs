@@ -21,11 +21,20 @@ use super::command::Created;
 use super::description::{Api, ArgumentRole, RowKind, StreamPlace};
 use super::launch::{LAUNCH_CONFIG_STREAM, launch, transfer};
 use super::{functions, kernel, pointer};
-use crate::call::frame::{self, Frame};
+use crate::call::frame::{self, Callers, Frame};
 use crate::call::{self as open_call, StreamAt};
 
 /// u64s of the room for HIP's data of one call: more than any version known writes there (1520 bytes in 6.x).
 pub(super) const ROOM: usize = 256;
+
+/// Where a call can be found again.
+#[derive(Clone, Copy)]
+pub(super) enum CallPlace {
+    /// HIP or a wrapper has room for so many bytes of arguments there, on the stack.
+    Data(*mut u8, usize),
+    /// HIP wants room of ours. Its own memory on the stack begins there.
+    Callers(*const u8),
+}
 
 struct CurrentCall {
     /// Id of the call, `correlation::NONE` outside.
@@ -36,6 +45,8 @@ struct CurrentCall {
     /// the call is left.
     data: Cell<*const u8>,
     frame: Cell<Frame>,
+    /// Of a call without data on the stack.
+    callers: Cell<Callers<64>>,
     /// HIP has made a command of it, which it will time.
     commanded: Cell<bool>,
     /// The kernel it names, where that had to be found out at its beginning.
@@ -73,6 +84,7 @@ thread_local! {
             api: Cell::new(None),
             data: Cell::new(ptr::null()),
             frame: Cell::new(Frame::NONE),
+            callers: Cell::new(Callers::UNKNOWN),
             commanded: Cell::new(false),
             kernel: Cell::new(NO_KERNEL),
             room: UnsafeCell::new([0; ROOM]),
@@ -94,18 +106,19 @@ pub(super) fn commands() -> bool {
     first.unwrap_or(false)
 }
 
-/// A call begins. `data`: where on the stack HIP or a wrapper has `size` bytes for its arguments, or null where there are none. Where the
-/// arguments are to be kept: there, or in room of ours; null when the call is not recorded: recording is paused, this is inside another
-/// call, or the thread is ending.
-pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8, size: usize) -> *mut u8 {
-    let here = 0u8;
+/// A call begins. Where its arguments are to be kept: in the data, or in room of ours; null when the call is not recorded: recording is
+/// paused, this is inside another call, or the thread is ending.
+pub(super) fn enter(index: u16, api: &'static Api, place: CallPlace) -> *mut u8 {
     let Some(recorder) = recorder::get().filter(|recorder| recorder.switch.is_on()) else {
         return ptr::null_mut();
     };
     let entered = CURRENT.try_with(|current| {
-        let frame = if data.is_null() { Frame::of_place(&here) } else { Frame::of_data(data, size) };
+        let (frame, data, size) = match place {
+            CallPlace::Data(data, size) => (Frame::of_data(data, size), data, size),
+            CallPlace::Callers(callers) => (Frame::of_place(callers), ptr::null_mut(), 0),
+        };
         if current.id.get() != correlation::NONE {
-            if !current.frame.get().is_over(frame, current.id.get()) {
+            if !current.frame.get().is_over(frame, current.id.get(), &current.callers.get()) {
                 return ptr::null_mut();
             }
             current.abandon(recorder);
@@ -116,27 +129,30 @@ pub(super) fn enter(index: u16, api: &'static Api, data: *mut u8, size: usize) -
             return ptr::null_mut();
         }
         let Some(id) = thread::begin_call(recorder) else { return ptr::null_mut() };
-        let place = if in_room { current.room.get().cast() } else { data };
+        let kept = if in_room { current.room.get().cast() } else { data };
         current.id.set(id);
         current.api.set(Some((index, api)));
         // SAFETY: room for HIP's data.
-        unsafe { frame::mark(place, id) };
+        unsafe { frame::mark(kept, id) };
         if in_room && !data.is_null() {
             // SAFETY: as above.
             unsafe { frame::mark(data, id) };
         }
-        current.data.set(place);
+        current.data.set(kept);
         current.frame.set(frame);
+        if let CallPlace::Callers(callers) = place {
+            current.callers.set(Callers::at(callers));
+        }
         current.commanded.set(false);
         current.kernel.set(NO_KERNEL);
         let stream = match api.stream {
-            Some(StreamPlace::Argument(offset)) => StreamAt::Argument(place.wrapping_add(offset).cast()),
+            Some(StreamPlace::Argument(offset)) => StreamAt::Argument(kept.wrapping_add(offset).cast()),
             Some(StreamPlace::Config(_)) | None => StreamAt::Known(0),
         };
         // SAFETY: marked above; on the thread's own stack or in the room, so that it stays mapped even if the call is left.
-        unsafe { open_call::begin(id, place, stream, api.is_launch()) };
+        unsafe { open_call::begin(id, kept, stream, api.is_launch()) };
         current.start.set(clock::monotonic());
-        place
+        kept
     });
     entered.unwrap_or(ptr::null_mut())
 }

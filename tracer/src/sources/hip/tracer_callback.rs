@@ -14,6 +14,7 @@ use rpd_transport::correlation;
 use rpd_transport::recorder;
 use rpd_transport::records::NO_GPU;
 
+use super::call::CallPlace;
 use super::command::{self, Completed, Created};
 use super::state::{self, HipLibrary, State};
 use super::{call, device};
@@ -89,18 +90,19 @@ unsafe extern "C-unwind" fn on_event(domain: u32, operation: u32, data: *mut c_v
 /// `data` is HIP's hip_api_trace_data_t of a call to function `id`.
 unsafe fn begins(hip: &HipLibrary, id: u32, data: *mut u8) -> i32 {
     let Some((index, api)) = hip.api(id) else { return NO };
-    let functions: [Option<Phase>; 2] = if !call::enter(index, api, data, hip.data_size).is_null() {
-        [Some(on_arguments), Some(on_return)]
-    } else if hip.times_commands
-        && !(state::current() == State::Callbacks)
-        && call::cause_id() != correlation::NONE
-    {
-        // A wrapper has the call and its arguments already; HIP's commands must know it as well.
-        remember();
-        [None, None]
-    } else {
-        return NO;
-    };
+    let functions: [Option<Phase>; 2] =
+        if !call::enter(index, api, CallPlace::Data(data, hip.data_size)).is_null() {
+            [Some(on_arguments), Some(on_return)]
+        } else if hip.times_commands
+            && !(state::current() == State::Callbacks)
+            && call::cause_id() != correlation::NONE
+        {
+            // A wrapper has the call and its arguments already; HIP's commands must know it as well.
+            remember();
+            [None, None]
+        } else {
+            return NO;
+        };
     // SAFETY: the id is the first member; the functions are behind the data, a time and a word of the tool's.
     unsafe {
         data.cast::<u64>().write(call::cause_id());

@@ -7,6 +7,7 @@ use std::mem::{MaybeUninit, transmute};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::call::CallPlace;
 use super::description::{self, StreamPlace};
 use super::{call, state};
 use crate::guard::guard;
@@ -86,7 +87,9 @@ fn enter<const TARGET: usize>(place: u16, data: *mut u8, size: usize) -> *mut u8
     if TARGET == SYMBOLS && !state::is_by_symbols() {
         return ptr::null_mut();
     }
-    guard(ptr::null_mut(), || call::enter(place, &description::get().apis[place as usize], data, size))
+    guard(ptr::null_mut(), || {
+        call::enter(place, &description::get().apis[place as usize], CallPlace::Data(data, size))
+    })
 }
 
 /// Its arguments are there. HIP up to 5.2 does not say which kernels it times.
