@@ -1,5 +1,5 @@
-//! A list of functions: `all`, `none`, names, and the beginnings of names with `*` behind them. What has `-` in front is left out of what
-//! the words before it name.
+//! A list of functions: `all`, `none`, names, and the beginnings of names with `*` behind them. A word with `-` in front leaves functions out
+//! of what the words before it name.
 
 use crate::nearest::tip;
 

@@ -10,9 +10,9 @@ pub(crate) fn parse(text: &str) -> Result<String, String> {
     let functions = TABLES.lines().filter_map(|line| line.split(' ').next_back());
     let (named, unknown) = function_list::read(text, functions);
     match unknown.first() {
-        Some(wrong) => Err(format!("the HSA runtime has no function {wrong}")),
+        Some(wrong) => Err(format!("the recorder knows no such function of the HSA runtime: {wrong}")),
         None if named.is_empty() && text.trim() != "none" => {
-            Err("names no function; for all of them: all".into())
+            Err("leaves no function to record; a list begins with all, or with a name".into())
         }
         None => Ok(text.to_string()),
     }
@@ -30,11 +30,11 @@ mod tests {
         for (list, why) in [
             (
                 "hsa_queue_creat",
-                "the HSA runtime has no function hsa_queue_creat; did you mean hsa_queue_create?",
+                "the recorder knows no such function of the HSA runtime: hsa_queue_creat; did you mean hsa_queue_create?",
             ),
-            ("all,hip*", "the HSA runtime has no function hip*"),
-            ("", "names no function; for all of them: all"),
-            ("-hsa_init", "names no function; for all of them: all"),
+            ("all,hip*", "the recorder knows no such function of the HSA runtime: hip*"),
+            ("", "leaves no function to record; a list begins with all, or with a name"),
+            ("-hsa_init", "leaves no function to record; a list begins with all, or with a name"),
         ] {
             assert_eq!(parse(list), Err(why.to_string()));
         }

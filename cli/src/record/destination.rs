@@ -159,8 +159,8 @@ impl Fate {
                      --append adds to it, --force --force replaces it and loses what that process has recorded"
                 ),
                 Some(RecordedBy::Elsewhere(host)) => bail!(
-                    "{name}: {host} may be recording into it, or was killed at that: -o FILE records into another file, \
-                     --append adds to it, --force --force replaces it and loses what {host} has recorded"
+                    "{name}: a process on {host} may be recording into it, unless it was killed: -o FILE records into another file, \
+                     --append adds to it, --force --force replaces it and loses what that process has recorded"
                 ),
             },
             Ok(_) if existing == Existing::Take => (true, true),

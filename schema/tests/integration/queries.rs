@@ -171,38 +171,36 @@ fn no_query_takes_the_greater_of_two_by_an_aggregate() {
     }
 }
 
-#[test]
-fn ops_that_overlap_are_busy_once() {
+/// A fresh trace with these rows.
+fn with_rows(sql: &str) -> (tempfile::TempDir, rusqlite::Connection) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.rpd");
     create(&path).unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
-    connection
-        .execute_batch(
+    connection.execute_batch(sql).unwrap();
+    (directory, connection)
+}
+
+#[test]
+fn ops_that_overlap_are_busy_once() {
+    let (_directory, connection) = with_rows(
             "INSERT INTO rocpd_string VALUES (1, '');
              INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
                  VALUES (1, 0, 5, 0, '', 1000, 3000, 1, 1), (2, 0, 5, 0, '', 2000, 4000, 1, 1), (3, 0, 6, 0, '', 2500, 2600, 1, 1),
                      (4, 0, 6, 0, '', 5000, 4900, 1, 1), (5, 0, 6, 0, '', 6000, 7000, 1, 1), (6, 1, 6, 0, '', 100, 100, 1, 1);",
-        )
-        .unwrap();
+    );
     assert_eq!(answer(&connection, "busy"), ["0|5|4|6|66.67", "1|1|0|0|"]);
 }
 
 #[test]
 fn gaps_between_kernels_that_were_waiting() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("t.rpd");
-    create(&path).unwrap();
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection
-        .execute_batch(
+    let (_directory, connection) = with_rows(
             "INSERT INTO rocpd_string VALUES (1, '');
              INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
                  (1, 1, 1, 0, 10, 1, 1), (2, 1, 1, 20, 30, 1, 1), (3, 1, 1, 900, 910, 1, 1);
              INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
                  VALUES (1, 0, 5, 0, '', 100, 400, 1, 1), (2, 0, 5, 0, '', 500, 800, 1, 1), (3, 0, 5, 0, '', 950, 1000, 1, 1);
              INSERT INTO rocpd_api_ops (api_id, op_id) VALUES (1, 1), (2, 2), (3, 3);",
-        )
-        .unwrap();
+    );
     assert_eq!(answer(&connection, "kernelKernelDelay"), ["0|5|1|0.1|0.3|25"]);
 }

@@ -22,22 +22,8 @@ static hsa_status_t allocate(hsa_amd_memory_pool_t pool, void *data) {
 /* Puts `count` dispatches into the queue, without ringing its doorbell; the index of the last. */
 static uint64_t fill(hsa_queue_t *queue, uint64_t count, hsa_signal_t completion) {
     uint64_t index = hsa_queue_add_write_index_screlease(queue, count);
-    for (uint64_t i = index; i < index + count; i++) {
-        hsa_kernel_dispatch_packet_t packet;
-        memset(&packet, 0, sizeof packet);
-        packet.setup = 1;
-        packet.workgroup_size_x = packet.grid_size_x = 64;
-        packet.workgroup_size_y = packet.workgroup_size_z = packet.grid_size_y = packet.grid_size_z = 1;
-        packet.kernel_object = kernel_object;
-        packet.kernarg_address = kernarg;
-        packet.completion_signal = completion;
-        char *slot = (char *)queue->base_address + 64 * (i & (queue->size - 1));
-        memcpy(slot + 2, (const char *)&packet + 2, 62);
-        uint16_t header = HSA_PACKET_TYPE_KERNEL_DISPATCH << HSA_PACKET_HEADER_TYPE | 1 << HSA_PACKET_HEADER_BARRIER |
-                          HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-                          HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
-        __atomic_store_n((uint16_t *)slot, header, __ATOMIC_RELEASE);
-    }
+    hsa_kernel_dispatch_packet_t packet = dispatch_of(completion);
+    for (uint64_t i = index; i < index + count; i++) write_packet(queue, i, &packet, HSA_PACKET_TYPE_KERNEL_DISPATCH);
     return index + count - 1;
 }
 

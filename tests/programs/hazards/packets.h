@@ -71,19 +71,24 @@ static inline hsa_signal_t signal_of(hsa_signal_value_t value) {
     return signal;
 }
 
-static inline void put(hsa_queue_t *queue, const void *packet, hsa_packet_type_t type) {
-    uint64_t index = hsa_queue_add_write_index_screlease(queue, 1);
-    while (index - hsa_queue_load_read_index_scacquire(queue) >= queue->size) continue;
+/* Writes a packet into a place of the queue that was taken. */
+static inline void write_packet(hsa_queue_t *queue, uint64_t index, const void *packet, hsa_packet_type_t type) {
     char *slot = (char *)queue->base_address + 64 * (index & (queue->size - 1));
     memcpy(slot + 2, (const char *)packet + 2, 62);
     uint16_t header = (uint16_t)(type << HSA_PACKET_HEADER_TYPE | 1 << HSA_PACKET_HEADER_BARRIER |
                                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
                                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
     __atomic_store_n((uint16_t *)slot, header, __ATOMIC_RELEASE);
+}
+
+static inline void put(hsa_queue_t *queue, const void *packet, hsa_packet_type_t type) {
+    uint64_t index = hsa_queue_add_write_index_screlease(queue, 1);
+    while (index - hsa_queue_load_read_index_scacquire(queue) >= queue->size) continue;
+    write_packet(queue, index, packet, type);
     hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)index);
 }
 
-static inline void put_dispatch(hsa_queue_t *queue, hsa_signal_t completion) {
+static inline hsa_kernel_dispatch_packet_t dispatch_of(hsa_signal_t completion) {
     hsa_kernel_dispatch_packet_t packet;
     memset(&packet, 0, sizeof packet);
     packet.setup = 1;
@@ -92,6 +97,11 @@ static inline void put_dispatch(hsa_queue_t *queue, hsa_signal_t completion) {
     packet.kernel_object = kernel_object;
     packet.kernarg_address = kernarg;
     packet.completion_signal = completion;
+    return packet;
+}
+
+static inline void put_dispatch(hsa_queue_t *queue, hsa_signal_t completion) {
+    hsa_kernel_dispatch_packet_t packet = dispatch_of(completion);
     put(queue, &packet, HSA_PACKET_TYPE_KERNEL_DISPATCH);
 }
 

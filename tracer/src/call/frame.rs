@@ -2,7 +2,8 @@
 //! signal handler, say, or by a coroutine that never goes on. Nothing else tells us that.
 //!
 //! The thread's own stack stays mapped for as long as the thread lives. Any other stack (a coroutine's, a signal handler's) may be gone, and
-//! something else be mapped there: the mark, or the [words](Callers) of the functions that made the call, tell its memory from somebody else's.
+//! something else may be mapped there. The call's mark tells its memory from somebody else's; where the call has no data on the stack, the
+//! words of its [`Callers`] do.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,9 +1,13 @@
 //! A call of a library, from its beginning to its record.
 //!
-//! What a library calls of itself inside is part of the outer call; what it calls of another library is a call of its own. So is what a program
-//! calls of the HSA runtime in a function that the runtime calls. A call of the HSA runtime that submits something is what operations refer to,
-//! where the thread is in no call of HIP. A call that was left without returning is lost, which the thread's next one finds out by its place on the stack (see [`Frame`]). Cost: two clock readings, the
-//! arguments' bytes, one ring push.
+//! What a library calls of itself inside is part of the outer call. What it calls of another library is a call of its own. The HSA runtime is
+//! not called by itself through its tables: a call inside another one was made by a function of the program that the runtime has called, and is
+//! a call of its own.
+//!
+//! Operations refer to a call of the HSA runtime that submits them, unless their thread is in a call of HIP. They refer to no other call here.
+//!
+//! A call that was left without returning is lost. The thread's next call finds that out by its place on the stack (see [`Frame`]).
+//! Cost: two clock readings, the arguments' bytes, one ring push.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};

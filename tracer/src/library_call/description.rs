@@ -1,7 +1,7 @@
 //! What the libraries' functions are called, what they are passed, and where.
 //!
-//! The text is calls.tsv and, for the HSA runtime, hsa.tsv, written by description/generate.py from the libraries' own headers, which also explains its form. It is read
-//! when the first of these functions is called.
+//! The texts are calls.tsv and, for the HSA runtime, hsa.tsv. description/generate.py writes them from the libraries' own headers, and explains
+//! their form. They are read when the first of these functions is called.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

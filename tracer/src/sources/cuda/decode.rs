@@ -323,25 +323,13 @@ impl Decoder {
                 let kernel = unsafe { self.kernels.of(run, gpu) };
                 self.dispatch(operation, cause, kernel, gpu, run);
             }
-            What::Graph(graph) => {
-                let kernel = self.kernels.graph(*graph, gpu);
-                self.dispatch(
-                    operation,
-                    CausingCall { is_described: false, ..cause },
-                    kernel,
-                    gpu,
-                    &KernelRun::NONE,
-                );
-            }
-            What::Fill => {
-                let kernel = self.kernels.fill(gpu);
-                self.dispatch(
-                    operation,
-                    CausingCall { is_described: false, ..cause },
-                    kernel,
-                    gpu,
-                    &KernelRun::NONE,
-                );
+            What::Graph(_) | What::Fill => {
+                let kernel = match &operation.what {
+                    What::Graph(graph) => self.kernels.graph(*graph, gpu),
+                    _ => self.kernels.fill(gpu),
+                };
+                let cause = CausingCall { is_described: false, ..cause };
+                self.dispatch(operation, cause, kernel, gpu, &KernelRun::NONE);
             }
             What::Copy { source, destination, bytes, is_pinned } => {
                 let side = |ordinal: &Option<u32>| ordinal.map_or(NO_GPU, device::index);
