@@ -434,14 +434,17 @@ class App {
     this.measured = `${this.measuredPart}`;
     this.measuring?.abort();
     this.measuring = new AbortController();
+    const { signal } = this.measuring;
     try {
-      const found = await server.statistics(time, rows, this.panes.names.asked, this.measuring.signal);
+      const found = await server.statistics(time, rows, this.panes.names.asked, signal);
       await timeline.name([{ name: found.names.map((of) => of.name) }]);
+      signal.throwIfAborted();
       this.panes.names.show(found, time, isSelected);
       if (this.panes.names.isEach) {
         const { sort, q, source } = this.panes.names.asked;
-        const events = await server.events(time, rows, { sort, q, source, ...this.panes.names.listed }, this.measuring.signal);
+        const events = await server.events(time, rows, { sort, q, source, ...this.panes.names.listed }, signal);
         await timeline.name([{ name: events.name }]);
+        signal.throwIfAborted();
         this.panes.names.showEach(events, time, isSelected);
       }
       if (isSelected) this.say(`${count(found.count)} events selected, ${duration(found.busy_ns)} busy`);

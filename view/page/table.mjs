@@ -60,8 +60,12 @@ export class Table {
   sort(by) {
     const { columns } = this;
     const down = this.sorted.by === by ? !this.sorted.down : Boolean(columns[by].isNumber);
-    if (this.ask) return this.ask(columns[by].order, !down);
     this.sorted = { by, down };
+    if (this.ask) {
+      // The rows come later; a second click in between is about the order that was asked for.
+      this.draw();
+      return this.ask(columns[by].order, !down);
+    }
     const { value, isNumber } = columns[by];
     const order = isNumber
       ? (one, other) => Number(one ?? -Infinity) - Number(other ?? -Infinity)

@@ -181,9 +181,8 @@ fn a_list_of_events_is_sorted_by_who_has_all_of_them_and_begins_are_exact() {
     browser.wait(&format!("{first}[2] === '1 ns'"));
     press(&browser, "id");
     browser.wait(&format!("{first}[5] === '12003'"));
-    press(&browser, "begin");
-    browser.wait("document.querySelectorAll('.names [aria-sort=descending]').length > 1");
-    press(&browser, "begin");
+    // The second click comes before the answer to the first.
+    browser.get("(() => { const head = [...document.querySelectorAll('.names .virtual button')].find((one) => one.textContent === 'begin'); head.click(); head.click() })()");
     browser.wait(&format!("{first}[1] === '0'"));
     let begins = browser.get("[...document.querySelectorAll('.names .rows .row')].slice(2, 5).map((row) => row.children[1].textContent)");
     assert_eq!(begins, json!(["100.000000001 s", "100.000000003 s", "100.000000005 s"]));
