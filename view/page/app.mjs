@@ -428,7 +428,7 @@ class App {
 
   /** Numbers about the selected time, or the one that is seen. */
   async measure() {
-    const { timeline } = this;
+    const { timeline, panes: { names } } = this;
     const [time, rows] = this.measuredPart;
     const isSelected = timeline.range !== null;
     this.measured = `${this.measuredPart}`;
@@ -436,20 +436,20 @@ class App {
     this.measuring = new AbortController();
     const { signal } = this.measuring;
     try {
-      const found = await server.statistics(time, rows, this.panes.names.asked, signal);
+      const found = await server.statistics(time, rows, names.asked, signal);
       await timeline.name([{ name: found.names.map((of) => of.name) }]);
       signal.throwIfAborted();
-      this.panes.names.show(found, time, isSelected);
-      if (this.panes.names.isEach) {
-        const { sort, q, source } = this.panes.names.asked;
-        const events = await server.events(time, rows, { sort, q, source, ...this.panes.names.listed }, signal);
+      names.show(found, time, isSelected);
+      if (names.isEach) {
+        const { sort, q, source } = names.asked;
+        const events = await server.events(time, rows, { sort, q, source, ...names.listed }, signal);
         await timeline.name([{ name: events.name }]);
         signal.throwIfAborted();
-        this.panes.names.showEach(events, time, isSelected);
+        names.showEach(events, time, isSelected);
       }
       if (isSelected) this.say(`${count(found.count)} events selected, ${duration(found.busy_ns)} busy`);
     } catch (error) {
-      if (error.name !== "AbortError") this.panes.names.failed(error.message);
+      if (error.name !== "AbortError") names.failed(error.message);
     }
   }
 

@@ -75,15 +75,16 @@ export class Table {
   }
 
   key(event) {
-    if (event.target !== this.scroller) return;
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 2);
+    const { scroller } = this;
+    if (event.target !== scroller) return;
+    const page = Math.max(1, Math.floor(scroller.clientHeight / ROW) - 2);
     const to = { ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: this.at + page, PageUp: this.at - page, Home: 0, End: this.rows.length - 1 }[event.key];
     if (to !== undefined) {
       this.at = Math.max(0, Math.min(to, this.rows.length - 1));
       const top = this.at * ROW;
-      if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-      const room = this.scroller.clientHeight - 2 * ROW;
-      if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
+      if (top < scroller.scrollTop) scroller.scrollTop = top;
+      const room = scroller.clientHeight - 2 * ROW;
+      if (top > scroller.scrollTop + room) scroller.scrollTop = top - room;
       this.draw();
     } else if (event.key === "Enter") this.open?.(this.rows[this.at]);
     else return;
@@ -92,12 +93,12 @@ export class Table {
   }
 
   draw() {
-    const { by, down } = this.sorted;
+    const { scroller, sorted: { by, down } } = this;
     this.heads.forEach((head, at) => head.setAttribute("aria-sort", at !== by ? "none" : down ? "descending" : "ascending"));
-    const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - MORE);
-    const last = Math.min(this.rows.length, first + Math.ceil((this.scroller.clientHeight || 400) / ROW) + 2 * MORE);
-    if (this.at >= first && this.at < last) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.at}`);
-    else this.scroller.removeAttribute("aria-activedescendant");
+    const first = Math.max(0, Math.floor(scroller.scrollTop / ROW) - MORE);
+    const last = Math.min(this.rows.length, first + Math.ceil((scroller.clientHeight || 400) / ROW) + 2 * MORE);
+    if (this.at >= first && this.at < last) scroller.setAttribute("aria-activedescendant", `${this.id}-${this.at}`);
+    else scroller.removeAttribute("aria-activedescendant");
     this.body.style.transform = `translateY(${first * ROW}px)`;
     this.body.replaceChildren(...this.rows.slice(first, last).map((row, place) => {
       const at = first + place;
