@@ -14,6 +14,8 @@ mod check;
 mod code;
 mod copies;
 mod create;
+#[cfg(feature = "parquet")]
+mod dataset;
 mod deserialize;
 mod diff;
 mod disassembler;
@@ -124,6 +126,8 @@ verbs! {
     Durations(durations::Durations),
     Energy(energy::Energy),
     Export(export::Export),
+    #[cfg(feature = "parquet")]
+    Dataset(dataset::Dataset),
     Check(check::Check),
     Code(code::Code),
     Blocks(blocks::Blocks),

@@ -15,6 +15,7 @@
 //! | `query/` | queries of a user's own, which may only read |
 //! | `region/` | a part of a trace as people name it: times, GPUs, queues, streams, processes, markers, kernels |
 //! | `export/` | a trace in the formats of other tools |
+//! | `dataset/` | the traces of jobs as Parquet files in folders |
 //! | `library/` | calls of GPU libraries: their work, the command that runs one again, their logs |
 //! | `code/` | what kernels need, out of code objects |
 //! | `statistics/` | whether two samples differ, by how much; knows nothing of traces |
@@ -26,6 +27,8 @@
 
 pub mod check;
 pub mod code;
+#[cfg(feature = "parquet")]
+pub mod dataset;
 pub mod export;
 pub mod library;
 pub mod merge;

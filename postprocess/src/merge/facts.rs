@@ -10,11 +10,12 @@ use rusqlite::Connection;
 use super::gpu::GPU_STRIDE;
 use super::input::{Input, metadata};
 use super::tables::Tables;
-use super::{MergePlan, node};
+use super::MergePlan;
 use crate::pass::{Freshness, Pass, mark};
 use crate::passes::callstack::Callstack;
 use crate::passes::{PASSES, subclass};
 use crate::rewrite::derive::{NewTrace, SOURCE};
+use crate::trace::clock::NODE;
 use crate::trace::span::Span;
 
 /// Tags of which there is one in a file, and which are written for the whole of it.
@@ -52,7 +53,7 @@ pub(super) fn copy(making: &NewTrace<'_>, plan: &MergePlan<'_>, input: usize) ->
 /// A row of the metadata of trace `input` as it is in the result, if it does.
 fn moved(plan: &MergePlan<'_>, input: usize, tag: &str, value: &str) -> Option<(String, String)> {
     if let Some((session, key)) = numbered(tag, "session::") {
-        if key == node::NODE {
+        if key == NODE {
             return None;
         }
         let value = &match is_count(key) {
@@ -167,13 +168,13 @@ pub(super) fn finish(making: &NewTrace<'_>, plan: &MergePlan<'_>, tables: &Table
         for session in &input.sessions {
             let moved = plan.nodes.moved(number, session.session.into());
             let now = i64::from(session.session) + (plan.offsets[number] >> 32);
-            facts.push((format!("session::{now}::{}", node::NODE), moved.to.to_string()));
+            facts.push((format!("session::{now}::{NODE}"), moved.to.to_string()));
             shifts.entry(moved.to).or_insert_with(|| plan.shift(number, moved));
         }
         if input.sessions.is_empty() {
             let moved = plan.nodes.moved(number, 0);
             facts.push((
-                format!("session::{}::{}", plan.offsets[number] >> 32, node::NODE),
+                format!("session::{}::{}", plan.offsets[number] >> 32, NODE),
                 moved.to.to_string(),
             ));
             shifts.entry(moved.to).or_insert_with(|| plan.shift(number, moved));

@@ -6,13 +6,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use rpd_schema::{SessionInfo, session_fact};
+use rpd_schema::session_fact;
 
 use super::input::Input;
+use crate::trace::clock::{NODE, median, pairs};
 use crate::{moment, text};
-
-/// Key of the fact that tells the node of a session in a merged trace.
-pub(super) const NODE: &str = "node";
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,22 +153,7 @@ pub(super) fn clocks(inputs: &[Input], nodes: &Nodes) -> BTreeMap<Timeline, i64>
             said.entry(timeline).or_default().extend(pairs(session));
         }
     }
-    said.retain(|_, said| !said.is_empty());
-    said.into_iter()
-        .map(|(timeline, mut said)| {
-            said.sort_unstable();
-            (timeline, said[said.len() / 2])
-        })
-        .collect()
-}
-
-fn pairs(session: &SessionInfo) -> impl Iterator<Item = i64> {
-    let pair = |realtime, monotonic| -> Option<i64> {
-        let ns = |key| i64::try_from(session.number(key)?).ok();
-        ns(realtime)?.checked_sub(ns(monotonic)?)
-    };
-    let start = pair(session_fact::START_REALTIME_NS, session_fact::START_MONOTONIC_NS);
-    start.into_iter().chain(pair(session_fact::END_REALTIME_NS, session_fact::END_MONOTONIC_NS))
+    said.into_iter().filter_map(|(timeline, said)| Some((timeline, median(said)?))).collect()
 }
 
 /// What is added to the times of each timeline so that they are those of the first trace's, by what the sessions say.

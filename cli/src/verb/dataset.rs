@@ -1,0 +1,174 @@
+//! `rpd dataset`: the traces of jobs as Parquet files for DuckDB, Spark and others.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use rpd_postprocess::dataset::check::{self, Checked};
+use rpd_postprocess::dataset::{AddOptions, add};
+use rpd_postprocess::text::{self, counted};
+
+use crate::args::value;
+use crate::output;
+use crate::output::note::note;
+use crate::output::progress::notes;
+
+/// Put traces of jobs into Parquet files by job, node and rank, for DuckDB, Spark, pyarrow
+///
+/// Any number of hosts may add to one dataset at a time: files get their names when they are complete, and there is no
+/// lock. A trace that is there already is left; a longer recording of the same takes its place.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = "\
+Files are DIR/TABLE/job=jJOB/node=nNODE/rank=RANK/slice=SLICE/part-*.parquet. job and node have a letter in front, so
+that no reader takes them for numbers. Tables, with their columns as they are in a trace:
+  op       what GPUs did: id, gpuId, queueId, sequenceId, start, end, description, opType; api_id: the call that
+           caused it
+  kernel   ops that a call launched one by one: the same columns, with stream, gridX, ..., workgroupX, ...,
+           groupSegmentSize, privateSegmentSize, kernelName in place of description and opType
+  api      what threads did: id, pid, tid, start, end, apiName, args, domain, category
+  copy     calls that copy: id, pid, tid, start, end, apiName, stream, size, width, height, kind, dst, src, dstDevice,
+           srcDevice, sync, pinned
+  monitor  sensors: id, deviceType, deviceId, monitorType, start, end, value
+  session  facts about sessions: session (id >> 32 of its rows), key, value
+  gpu      facts about GPUs: gpuId, key, value
+All have the column part, a number for each rank of each trace: ids are unique within a part. start and end are ns since
+1970, of all nodes. What a trace does not say is NULL.
+
+Example:
+  rpd dataset jobs rank*.rpd
+  rpd dataset jobs --append rank3.rpd
+  rpd dataset check jobs
+  duckdb -c \"select node, rank, count(*) from read_parquet('jobs/op/**/*.parquet', hive_partitioning=true) group by all\"")]
+pub(crate) struct Dataset {
+    #[command(subcommand)]
+    question: Option<Question>,
+    /// The dataset's directory
+    #[arg(required = true, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// The traces
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Add to a dataset that may be there already
+    #[arg(long)]
+    append: bool,
+    /// Write anew what is there already
+    #[arg(long)]
+    force: bool,
+    /// Cut at multiples of that time; all who add to a dataset must say the same
+    #[arg(long, value_name = "TIME", value_parser = slice)]
+    slice: Option<i64>,
+    /// Of this job [default: what the trace says]
+    #[arg(long)]
+    job: Option<String>,
+    /// On this node [default: the host's name]
+    #[arg(long)]
+    node: Option<String>,
+    /// Of this rank [default: what each session says]
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32))]
+    rank: Option<u32>,
+    /// Write one JSON object about each part
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Question {
+    Check(Check),
+}
+
+/// Find missing, double and damaged parts of a dataset
+///
+/// Reads every file and compares it with what its manifest says.
+#[derive(Args)]
+#[command(after_help = "\
+Findings:
+  missing   a file that a manifest names, or a rank, is not there
+  damaged   a file has not the bytes that were written
+  double    a recording is there twice, or a rank was on two nodes at one time
+  leftover  a file that no manifest names: of somebody who writes at this moment, or was killed
+
+Exit status: 0 nothing found; 1 something found, or DIR cannot be read; 2 wrong usage.
+
+Example:
+  rpd dataset check jobs
+  rpd dataset check jobs --ranks 64 --json")]
+struct Check {
+    /// The dataset's directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// How many ranks each job has [default: what sessions say, or up to the last that is there]
+    #[arg(long, value_name = "N", value_parser = value::count)]
+    ranks: Option<std::num::NonZeroUsize>,
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A length of slices, ns.
+fn slice(text: &str) -> Result<i64, String> {
+    let ns = i64::try_from(value::time(text)?.as_nanos()).ok().filter(|ns| *ns > 0);
+    ns.ok_or_else(|| "must be more than nothing".to_string())
+}
+
+impl Dataset {
+    /// Adds traces, or checks what is there.
+    ///
+    /// # Errors
+    /// What failed; complete parts stay.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        if let Some(Question::Check(check)) = self.question {
+            return check.run();
+        }
+        let Dataset { directory, files, append, force, slice, job, node, rank, json, .. } = self;
+        let directory = directory.unwrap_or_default();
+        let rank = rank.map(i64::from);
+        let options = AddOptions { append, force, slice_ns: slice, job, node, rank };
+        let added = add(&directory, &files, &options, &notes())?;
+        if json {
+            output::write_json(&added)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for part in &added {
+            note(format_args!("{}: {}", shown(&directory), part.in_words()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Check {
+    fn run(self) -> Result<ExitCode> {
+        let ranks = self.ranks.and_then(|ranks| i64::try_from(ranks.get()).ok());
+        let checked = check::check(&self.directory, ranks, &notes())?;
+        match self.json {
+            true => output::write_json(&checked)?,
+            false => output::write(|out| write_text(&checked, out))?,
+        }
+        Ok(if checked.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn write_text(checked: &Checked, out: &mut impl Write) -> std::io::Result<()> {
+    for finding in &checked.findings {
+        writeln!(out, "{}", finding.in_words())?;
+    }
+    writeln!(
+        out,
+        "{}: {} of {}, {} with {}, {} bytes; {}",
+        checked.shown(),
+        counted(checked.parts, "part", "parts"),
+        counted(checked.jobs, "job", "jobs"),
+        counted(checked.files, "file", "files"),
+        counted(checked.rows.values().sum(), "row", "rows"),
+        checked.bytes,
+        match checked.findings.len() as u64 {
+            0 => "nothing is wrong".to_string(),
+            found => counted(found, "finding", "findings"),
+        }
+    )
+}
+
+fn shown(path: &Path) -> String {
+    text::escape(&path.to_string_lossy()).into_owned()
+}
