@@ -26,6 +26,7 @@ impl Integers {
         Integers { values: vec![value.unwrap_or_default(); rows], valid }
     }
 
+    #[inline]
     pub(super) fn push(&mut self, value: Option<i64>) {
         match (&mut self.valid, value) {
             (Some(valid), _) => valid.push(value.is_some()),
@@ -63,7 +64,9 @@ impl Integers {
 
     /// Those of `rows`, in their order.
     pub(super) fn array(&self, rows: &[u32]) -> ArrayRef {
+        let is_whole = || rows.len() == self.values.len() && rows.iter().zip(0..).all(|(row, at)| *row == at);
         match &self.valid {
+            None if is_whole() => Arc::new(Int64Array::from(self.values.clone())),
             None => Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| self.values[*row as usize]))),
             Some(_) => Arc::new(rows.iter().map(|row| self.get(*row as usize)).collect::<Int64Array>()),
         }
@@ -174,6 +177,7 @@ impl Cells {
 
     /// Adds a value of the trace. Says whether it fits: what does not is missing from then on. An empty text in place of a number is
     /// how traces say that it is not known.
+    #[inline]
     pub(super) fn push(&mut self, value: ValueRef<'_>, offset: i64) -> bool {
         let (cells, number) = match self {
             Cells::Word(words) => {

@@ -88,7 +88,9 @@ impl<'a> Files<'a> {
     ) -> Result<()> {
         let start = |row: u32| times.and_then(|(starts, _)| starts.get(row as usize));
         if !rows.is_sorted_by_key(|row| start(*row)) {
-            rows.sort_by_key(|row| start(*row));
+            let mut starts: Vec<(Option<i64>, u32)> = rows.iter().map(|row| (start(*row), *row)).collect();
+            starts.sort_unstable();
+            rows = starts.into_iter().map(|(_, row)| row).collect();
         }
         let length = self.place.slice_ns;
         let slice = |row: &u32| match (length, start(*row)) {

@@ -102,6 +102,7 @@ impl<'a> Block<'a> {
     }
 
     /// Adds a row of the statement of [`Copy::query`]. What does not fit a column is counted in `odd`.
+    #[inline]
     fn add(&mut self, row: &Row<'_>, offset: i64, odd: &mut Odd) -> rusqlite::Result<()> {
         for (at, cells) in self.cells.iter_mut().enumerate() {
             if !cells.push(row.get_ref(at)?, offset) {

@@ -149,8 +149,8 @@ impl Table {
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 
-    /// How its columns are written. Differences of neighbours save far more than any compression of what is left; Snappy then takes
-    /// little time, needs no C, and every reader has it.
+    /// How its columns are written. Differences of neighbours save far more than any compression does, which finds nothing in them. The rest
+    /// is compressed by Snappy, which takes little time, needs no C, and every reader has it.
     pub(super) fn properties(&self) -> WriterProperties {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -161,7 +161,13 @@ impl Table {
             let path = ColumnPath::from(*name);
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+                .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
+                .set_column_compression(path, Compression::UNCOMPRESSED);
+        }
+        // Nearly every row group has texts from A to Z: their first and last one would leave none out.
+        for (name, _) in self.columns.iter().filter(|(_, kind)| *kind == Kind::Text) {
+            let path = ColumnPath::from(*name);
+            properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None);
         }
         let start = self.columns.iter().position(|(name, _)| *name == "start");
         let sorted = start.and_then(|start| i32::try_from(start).ok()).map(|column_idx| {
