@@ -129,8 +129,12 @@ pub fn add(
 
 fn is_out_of_room(error: &Error) -> bool {
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-    let is_room =
-        |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge);
+    let is_room = |kind| {
+        matches!(
+            kind,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        )
+    };
     kinds.into_iter().any(is_room)
 }
 
@@ -171,12 +175,11 @@ fn add_rank(
         let (rows, first_ns, last_ns) = source.extent(rank)?;
         (found.rows, found.first_ns, found.last_ns) = (rows, first_ns, last_ns);
     }
-    let is_it = |known: &Manifest| {
-        known.part == digits(part) || found.is_same_recording(known)
-    };
+    let is_it = |known: &Manifest| known.part == digits(part) || found.is_same_recording(known);
     let known = known.into_iter().map(|(_, known)| known).find(is_it);
     if let Some(known) = &known {
-        let own: BTreeMap<_, _> = known.rows.iter().filter(|(table, _)| found.rows.contains_key(*table)).collect();
+        let own: BTreeMap<_, _> =
+            known.rows.iter().filter(|(table, _)| found.rows.contains_key(*table)).collect();
         let is_equal = own.iter().all(|(table, rows)| found.rows.get(*table) == Some(rows));
         let is_less = !is_equal && !own.iter().all(|(table, rows)| found.rows.get(*table) >= Some(rows));
         let is_whole = known.files.iter().all(|file| {
@@ -267,9 +270,9 @@ impl Added {
             Outcome::Added => format!("{place}: {rows} added"),
             Outcome::Replaced => format!("{place}: {rows} in place of what was there of the same recording"),
             Outcome::Left => format!("{place} is there already: {rows}"),
-            Outcome::Shorter => format!(
-                "{place}: the dataset has more of the same recording, and keeps that: {rows}"
-            ),
+            Outcome::Shorter => {
+                format!("{place}: the dataset has more of the same recording, and keeps that: {rows}")
+            }
         }
     }
 }

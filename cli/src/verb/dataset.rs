@@ -20,7 +20,10 @@ use crate::output::progress::notes;
 /// Any number of hosts may add to one dataset at a time: files get their names when they are complete, and there is no
 /// lock. A trace that is there already is left; a longer recording of the same takes its place.
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Files are DIR/TABLE/job=jJOB/node=nNODE/rank=RANK/slice=SLICE/part-*.parquet. job and node have a letter in front, so
 that no reader takes them for numbers. Tables, with their columns as they are in a trace:
   op       what GPUs did: id, gpuId, queueId, sequenceId, start, end, description, opType; api_id: the call that
@@ -40,7 +43,8 @@ Example:
   rpd dataset jobs rank*.rpd
   rpd dataset jobs --append rank3.rpd
   rpd dataset check jobs
-  duckdb -c \"select node, rank, count(*) from read_parquet('jobs/op/**/*.parquet', hive_partitioning=true) group by all\"")]
+  duckdb -c \"select node, rank, count(*) from read_parquet('jobs/op/**/*.parquet', hive_partitioning=true) group by all\""
+)]
 pub(crate) struct Dataset {
     #[command(subcommand)]
     question: Option<Question>,

@@ -18,6 +18,7 @@
 //! | `trim.rs`, `trim_others.rs`, `trim_failure.rs` | a part of a trace as a trace of its own; what others put into it; failures, interruptions, kills |
 //! | `rows_of_texts.rs` | each text once; rows that were written as markers |
 //! | `merge.rs` | traces of several ranks and hosts in one |
+//! | `dataset.rs` | traces of jobs as Parquet files in folders |
 //! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
 //! | `encodings.rs`, `long_texts.rs` | databases of UTF-16; texts as long as the file |
@@ -53,6 +54,8 @@ mod callstack;
 mod check;
 mod check_file;
 mod code;
+#[cfg(feature = "parquet")]
+mod dataset;
 mod diff;
 mod doctor;
 mod durations;

@@ -140,7 +140,7 @@ fn the_parts_of_a_trace_that_says_nothing_of_its_processes_are_put_together_as_o
 }
 
 /// A trace of another host, whose clock is `ahead` ns ahead of that of the trace it is a copy of.
-fn elsewhere(dir: &Dir, trace: &str, name: &str, ahead: i64) {
+pub(crate) fn elsewhere(dir: &Dir, trace: &str, name: &str, ahead: i64) {
     fs::copy(dir.path(trace), dir.path(name)).unwrap();
     dir.open(name)
         .execute_batch(&format!(

@@ -92,7 +92,9 @@ pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Resul
         findings.push(Finding {
             kind: FindingKind::Damaged,
             place: place.relative(&path),
-            what: format!("the manifest cannot be read ({why}): remove it, and add its trace again with --append"),
+            what: format!(
+                "the manifest cannot be read ({why}): remove it, and add its trace again with --append"
+            ),
         });
     }
     let mut named = BTreeSet::new();
@@ -227,7 +229,8 @@ fn double(parts: &[&Manifest]) -> Vec<Finding> {
             (Some(one), Some(other)) => one.0 < other.1 && other.0 < one.1,
             _ => false,
         };
-        let is_elsewhere = |other: &&&Manifest| other.node != part.node && other.is_aligned && part.is_aligned;
+        let is_elsewhere =
+            |other: &&&Manifest| other.node != part.node && other.is_aligned && part.is_aligned;
         if !part.job.is_empty() {
             for other in others.iter().filter(is_elsewhere).filter(overlaps) {
                 say(other, part, "its rank was at the same time at");

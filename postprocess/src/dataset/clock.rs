@@ -25,8 +25,7 @@ pub(super) enum Host {
 impl Host {
     /// The host of a session.
     pub(super) fn of(session: &SessionInfo) -> Host {
-        let fact =
-            |key| session.get(key).map(str::trim).filter(|fact| !fact.is_empty()).map(str::to_string);
+        let fact = |key| session.get(key).map(str::trim).filter(|fact| !fact.is_empty()).map(str::to_string);
         match (fact(session_fact::BOOT_ID), fact(session_fact::HOST)) {
             (Some(boot), _) => Host::Boot(boot),
             (None, Some(name)) => Host::Name(name),

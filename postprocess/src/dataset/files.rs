@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempPath};
 
 use super::cells::Integers;
+use super::hexadecimal;
 use super::manifest::PartFile;
 use super::place::{Place, shown, temporary};
 use super::table::Table;
-use super::hexadecimal;
 
 /// Files of one table that are open at a time. Rows are nearly in order of time, so that those of a few slices come together.
 const OPEN: usize = 3;
@@ -134,7 +134,8 @@ impl<'a> Files<'a> {
             let oldest = self.open.remove(oldest);
             self.close(oldest)?;
         }
-        let folder = self.place.directory.join(table.name).join(&self.partition).join(format!("slice={slice}"));
+        let folder =
+            self.place.directory.join(table.name).join(&self.partition).join(format!("slice={slice}"));
         let file = temporary(&folder, &self.part).with_context(|| cannot_write(&folder))?;
         let counted = Counted { file: Some(file), digest: Sha256::new(), bytes: 0, failure: None };
         let schema = table.schema();

@@ -42,7 +42,9 @@ impl<'trace> Links<'trace> {
         let table = table.filter(|table| table.has("api_id") && table.has("op_id"));
         let query = table.map(|table| {
             let id = if table.has("id") { quote("id") } else { "rowid".to_string() };
-            format!("SELECT op_id, api_id, {id} FROM rocpd_api_ops WHERE {id} BETWEEN ?1 AND ?2 ORDER BY {id}")
+            format!(
+                "SELECT op_id, api_id, {id} FROM rocpd_api_ops WHERE {id} BETWEEN ?1 AND ?2 ORDER BY {id}"
+            )
         });
         let (bounds, window) = (None, None);
         Ok(Links { trace, query, ids: ids.to_vec(), bounds, window, calls: Vec::new() })
@@ -81,7 +83,9 @@ impl<'trace> Links<'trace> {
         for (from, to) in &self.ids {
             let mut rows = links.query([*from.max(&first), *to.min(&last)])?;
             while let Some(row) = rows.next()? {
-                let (Ok(op), Ok(call)) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_i64()) else { continue };
+                let (Ok(op), Ok(call)) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_i64()) else {
+                    continue;
+                };
                 if op.div_euclid(WINDOW) == window {
                     let at = op.rem_euclid(WINDOW) as usize;
                     if self.calls.len() <= at {
@@ -102,7 +106,9 @@ impl<'trace> Links<'trace> {
         for ids in &self.ids {
             let mut rows = links.query([ids.0, ids.1])?;
             while let Some(row) = rows.next()? {
-                let (Ok(op), Ok(link)) = (row.get_ref(0)?.as_i64(), row.get_ref(2)?.as_i64()) else { continue };
+                let (Ok(op), Ok(link)) = (row.get_ref(0)?.as_i64(), row.get_ref(2)?.as_i64()) else {
+                    continue;
+                };
                 bounds.entry(op.div_euclid(WINDOW)).or_insert((link, link)).1 = link;
             }
         }

@@ -79,7 +79,9 @@ impl Place {
 
     fn of(directory: &Path, format: Format, shown: &str) -> Result<Place> {
         if format.format != FORMAT || format.version != VERSION {
-            bail!("{shown} is a dataset of another version of rpd: use that, or make the dataset anew elsewhere");
+            bail!(
+                "{shown} is a dataset of another version of rpd: use that, or make the dataset anew elsewhere"
+            );
         }
         Ok(Place { directory: directory.to_path_buf(), slice_ns: format.slice_ns.max(0) })
     }
@@ -103,11 +105,7 @@ impl Place {
         if !is_there && entries.any(|entry| is_foreign(&entry)) && !about.exists() {
             bail!("{shown} has other files, and is no dataset: name a new directory");
         }
-        let format = Format {
-            format: FORMAT.to_string(),
-            version: VERSION,
-            slice_ns: slice_ns.unwrap_or(0),
-        };
+        let format = Format { format: FORMAT.to_string(), version: VERSION, slice_ns: slice_ns.unwrap_or(0) };
         let format = claim(&about, &format)?;
         let place = Place::of(directory, format, &shown)?;
         match slice_ns.filter(|wanted| *wanted != place.slice_ns) {
@@ -134,9 +132,9 @@ impl Place {
 /// When it cannot be made.
 pub(super) fn temporary(folder: &Path, name: &str) -> io::Result<NamedTempFile> {
     fs::create_dir_all(folder)?;
-    tempfile::Builder::new().prefix(&format!("{TEMPORARY}{name}-")).make_in(folder, |path| {
-        File::options().write(true).create_new(true).mode(0o666).open(path)
-    })
+    tempfile::Builder::new()
+        .prefix(&format!("{TEMPORARY}{name}-"))
+        .make_in(folder, |path| File::options().write(true).create_new(true).mode(0o666).open(path))
 }
 
 /// Writes a value as JSON; the file has all of it or is as it was.

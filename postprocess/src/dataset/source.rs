@@ -18,8 +18,7 @@ use crate::trace::clock::{NODE, median, pairs};
 use crate::trace::layout::{Layout, metadata, quote};
 
 /// How many ranks a job has, as launchers say in their variables.
-const RANKS: [&str; 5] =
-    ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE", "SLURM_NTASKS"];
+const RANKS: [&str; 5] = ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE", "SLURM_NTASKS"];
 
 /// Rows by table; first start and last end.
 pub(super) type Extent = (BTreeMap<String, u64>, Option<i64>, Option<i64>);
@@ -147,10 +146,9 @@ impl Source {
         };
         match median(said) {
             // A host whose clock this trace does not tell has one by another trace, or this one alone.
-            None if self.is_merged => Ok(HostClock {
-                node: agreed_name(place, host, name)?,
-                realtime_less_monotonic_ns: None,
-            }),
+            None if self.is_merged => {
+                Ok(HostClock { node: agreed_name(place, host, name)?, realtime_less_monotonic_ns: None })
+            }
             offset => agreed(place, host, name, offset),
         }
     }

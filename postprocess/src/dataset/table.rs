@@ -170,9 +170,9 @@ impl Table {
             properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None);
         }
         let start = self.columns.iter().position(|(name, _)| *name == "start");
-        let sorted = start.and_then(|start| i32::try_from(start).ok()).map(|column_idx| {
-            vec![SortingColumn { column_idx, descending: false, nulls_first: true }]
-        });
+        let sorted = start
+            .and_then(|start| i32::try_from(start).ok())
+            .map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: true }]);
         properties.set_sorting_columns(sorted).build()
     }
 }

@@ -59,7 +59,8 @@ impl Texts<'_> {
         if layout.table(table).is_none() {
             return Ok(Texts(None));
         }
-        let query = format!("SELECT id, {} FROM {table} WHERE id BETWEEN ?1 AND ?2 ORDER BY id", shown("string"));
+        let query =
+            format!("SELECT id, {} FROM {table} WHERE id BETWEEN ?1 AND ?2 ORDER BY id", shown("string"));
         Ok(Texts(Some(trace.prepare(&query)?)))
     }
 

@@ -7,10 +7,10 @@ use anyhow::Result;
 use rpd_schema::{Processes, SessionInfo, moved_session_times, session_fact};
 use rusqlite::Connection;
 
+use super::MergePlan;
 use super::gpu::GPU_STRIDE;
 use super::input::{Input, metadata};
 use super::tables::Tables;
-use super::MergePlan;
 use crate::pass::{Freshness, Pass, mark};
 use crate::passes::callstack::Callstack;
 use crate::passes::{PASSES, subclass};
@@ -173,10 +173,7 @@ pub(super) fn finish(making: &NewTrace<'_>, plan: &MergePlan<'_>, tables: &Table
         }
         if input.sessions.is_empty() {
             let moved = plan.nodes.moved(number, 0);
-            facts.push((
-                format!("session::{}::{}", plan.offsets[number] >> 32, NODE),
-                moved.to.to_string(),
-            ));
+            facts.push((format!("session::{}::{}", plan.offsets[number] >> 32, NODE), moved.to.to_string()));
             shifts.entry(moved.to).or_insert_with(|| plan.shift(number, moved));
         }
     }
