@@ -218,11 +218,13 @@ fn add_rank(
 
 /// Removes files of a part that its manifest does not name: those of an earlier, shorter recording, and what somebody left who was killed.
 fn remove_others(place: &Place, partition: &Path, manifest: &Manifest) -> Result<()> {
-    let own = [format!("part-{}-", manifest.part), format!("{TEMPORARY}{}-", manifest.part)];
+    let (whole, temporary) = (format!("part-{}-", manifest.part), format!("{TEMPORARY}{}-", manifest.part));
     for table in TABLES {
         for path in manifest::files(&place.directory.join(table.name).join(partition))? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_own = own.iter().any(|own| name.starts_with(own));
+            // Somebody may be adding the same trace at this moment.
+            let is_own =
+                name.starts_with(&whole) || name.starts_with(&temporary) && place::is_abandoned(&path);
             let relative = place.relative(&path);
             if is_own && !manifest.files.iter().any(|file| file.path == relative) {
                 match fs::remove_file(&path) {

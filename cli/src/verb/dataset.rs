@@ -24,8 +24,8 @@ use crate::output::progress::notes;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\
-Files are DIR/TABLE/job=jJOB/node=nNODE/rank=RANK/slice=SLICE/part-*.parquet. job and node have a letter in front, so
-that no reader takes them for numbers. Tables, with their columns as they are in a trace:
+Files are part-*.parquet in DIR/TABLE/job=jJOB/node=nNODE/rank=RANK/slice=SLICE. job and node have a letter in front,
+so that no reader takes them for numbers. Tables, with their columns as they are in a trace:
   op       what GPUs did: id, gpuId, queueId, sequenceId, start, end, description, opType; api_id: the call that
            caused it
   kernel   ops that a call launched one by one: the same columns, with stream, gridX, ..., workgroupX, ...,

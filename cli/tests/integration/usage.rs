@@ -40,10 +40,13 @@ fn help_of_every_verb_has_an_example() {
         "durations",
         "energy",
         "export",
+        "dataset",
+        "dataset check",
         "doctor",
         "manual",
     ] {
-        let help = dir.run(&[verb, "--help"]);
+        let asked: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
+        let help = dir.run(&asked);
         help.expect(0);
         assert!(help.stdout.contains("Example:") && help.stderr.is_empty(), "{help}");
     }
@@ -201,6 +204,8 @@ fn help_has_no_broken_words() {
         "export jsonl",
         "export arrow",
         "export parquet",
+        "dataset",
+        "dataset check",
     ];
     for (verb, columns) in verbs.iter().flat_map(|verb| [60, 80, 200].map(|columns| (verb, columns))) {
         let asked: Vec<&str> = verb.split(' ').chain(["--help"]).collect();

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -35,6 +36,9 @@ const LONGEST: usize = 200;
 
 /// Temporary files begin with this, and so does no file of the dataset: Spark, DuckDB and pyarrow leave such files out.
 pub(super) const TEMPORARY: &str = ".part-";
+
+/// A process of another host that has not written for so long was killed.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// A text as a part of a file's name.
 pub(super) fn encoded(text: &str) -> String {
@@ -132,9 +136,30 @@ impl Place {
 /// When it cannot be made.
 pub(super) fn temporary(folder: &Path, name: &str) -> io::Result<NamedTempFile> {
     fs::create_dir_all(folder)?;
+    let process = std::process::id();
     tempfile::Builder::new()
-        .prefix(&format!("{TEMPORARY}{name}-"))
+        .prefix(&format!("{TEMPORARY}{name}-{}-{process}-", host()))
         .make_in(folder, |path| File::options().write(true).create_new(true).mode(0o666).open(path))
+}
+
+/// This host in the names of temporary files. Containers of one host have names, and process ids, of their own.
+fn host() -> String {
+    encoded(fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim())
+}
+
+/// Whether whoever was writing a temporary file was killed: a process of this host that is there no more, or one of another that has
+/// not written for a long time.
+pub(super) fn is_abandoned(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // What is random in it is behind the host and the process.
+    let mut parts = name.rsplitn(3, '-').skip(1);
+    let (process, before) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let is_of_this_host = before.ends_with(&format!("-{}", host()));
+    if is_of_this_host {
+        return !Path::new("/proc").join(process).exists();
+    }
+    let written = fs::metadata(path).and_then(|there| there.modified());
+    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LONG))
 }
 
 /// Writes a value as JSON; the file has all of it or is as it was.
