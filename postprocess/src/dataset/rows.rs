@@ -273,10 +273,10 @@ impl<'a, 'files> Copy<'a, 'files> {
         let mut ops = Vec::new();
         // By operation: its row among the launches.
         let mut of_op = vec![0; block.rows];
-        for row in 0..block.rows {
+        for (row, launch) in of_op.iter_mut().enumerate() {
             let Some(call) = calls.get(row) else { continue };
             if let Ok(at) = sorted.binary_search_by_key(&call, |(call, _)| *call) {
-                of_op[row] = sorted[at].1;
+                *launch = sorted[at].1;
                 ops.push(row as u32);
             }
         }
