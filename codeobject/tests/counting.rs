@@ -12,6 +12,8 @@ use rpd_codeobject::functions;
 use rpd_codeobject::instruction::Instruction;
 use rpd_gfx9::{Counts, Target};
 
+#[path = "counting/assembly.rs"]
+mod assembly;
 #[path = "counting/cpu.rs"]
 mod cpu;
 #[path = "counting/faithful.rs"]
@@ -171,7 +173,7 @@ fn assembled_kernel(name: &str, vectors: u32, code: &str) -> String {
 #[test]
 fn what_the_compiler_seldom_makes_is_refused_too() {
     let why = |code: &str, variant: Variant, scalar_first: bool| {
-        let object = llvm::assemble(code);
+        let object = assembly::assemble(code);
         let options = Options { variant, scalar_first, ..Options::default() };
         rewrite(&object, &options, &|_| true).map(|made| made.refused)
     };
@@ -206,7 +208,7 @@ fn what_the_compiler_seldom_makes_is_refused_too() {
     assert_eq!(refers, Err(Refusal::ExternalSymbol("elsewhere".to_string())));
 
     // The size in memory of the last loaded segment.
-    let mut object = llvm::assemble(&kernel);
+    let mut object = assembly::assemble(&kernel);
     let (table, count) = (word(&object, 32) as usize, object[56] as usize);
     let loads = (0..count).map(|number| table + 56 * number).filter(|header| word(&object, *header) == 1);
     let last = loads.last().expect("a segment") + 40;
