@@ -9,7 +9,7 @@ use crate::harness::{Dir, Loading, Ran, Run, Trace, command, program, recorder, 
 const VERSIONS: [u32; 7] = [18, 23, 26, 130_001, 130_101, 130_301, 130_401];
 
 /// A directory with the stand-ins, CUPTI in that version, for LD_LIBRARY_PATH.
-fn libraries(dir: &Dir, version: u32) -> PathBuf {
+pub(crate) fn libraries(dir: &Dir, version: u32) -> PathBuf {
     let folder = dir.path(&format!("cuda-{version}"));
     if !folder.exists() {
         std::fs::create_dir(&folder).unwrap();

@@ -1,11 +1,12 @@
 //! RPDT_MONITOR: what sensors read while a program runs, from a directory that stands for /sys. The files are as the driver amdgpu has
-//! them; a test changes them while the program waits for it.
+//! them; a test changes them while the program waits for it. NVIDIA's library is a stand-in (fixtures/simcuda), which reads a file too.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cuda::libraries;
 use crate::harness::{Dir, Loading, Run, Running, Trace, monotonic, program, wait_for};
 
 /// PCI address of the first software GPU.
@@ -58,12 +59,18 @@ fn control<'a>(dir: &'a Dir, sensors: &str, acts: &[&str]) -> Run<'a> {
 /// A row: session, start, end, value.
 type Row = (i64, i64, i64, String);
 
-/// The rows of a sensor of GPU 0, in the order of time. They are sound, and no two overlap.
+/// The rows of a sensor of GPU 0.
 #[track_caller]
 fn rows(trace: &Trace, sensor: &str) -> Vec<Row> {
+    rows_of(trace, 0, sensor)
+}
+
+/// The rows of a sensor, in the order of time. They are sound, and no two overlap.
+#[track_caller]
+fn rows_of(trace: &Trace, gpu: u32, sensor: &str) -> Vec<Row> {
     let sql = format!(
         "select id >> 32, start, \"end\", value from rocpd_monitor where monitorType = '{sensor}' \
-         and deviceType = 'gpu' and deviceId = 0 order by start"
+         and deviceType = 'gpu' and deviceId = {gpu} order by start"
     );
     let rows = trace.rows(&sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
     assert!(rows.iter().all(|(_, start, end, _)| start < end), "{sensor}: {rows:?}");
@@ -381,4 +388,109 @@ fn rpd_record_asks_for_it_and_the_program_s_descriptors_are_its_own() {
         trace.metadata("session::0::monitor_period_ns").into_values().collect::<Vec<_>>(),
         ["1000000"]
     );
+}
+
+/// Its number: the software GPU comes first.
+const NVIDIA: u32 = 1;
+
+/// work.c doing `what` on the stand-ins for NVIDIA's libraries; sensors read what `readings` says.
+fn nvidia<'a>(dir: &'a Dir, sensors: &str, readings: &str, what: &str) -> Run<'a> {
+    let folder = libraries(dir, 130_001);
+    let nvml = folder.join("libnvidia-ml.so.1");
+    if !nvml.exists() {
+        std::os::unix::fs::symlink(program("libnvidia-ml.so.1"), nvml).unwrap();
+    }
+    say(dir, readings);
+    let run = what.split(' ').fold(Run::new(dir, program("cuda_work")), |run, word| run.arg(word));
+    let run = run.recorded(Loading::Preload).env("LD_LIBRARY_PATH", folder).env("SIMNVML", dir.path("nvml"));
+    run.env("RPDT_MONITOR", sensors).env("RPDT_MONITOR_PERIOD", "2ms").env("RPDT_AUTOFLUSH", "20")
+}
+
+/// The sensors of NVIDIA's GPU read that from now on.
+fn say(dir: &Dir, readings: &str) {
+    fs::write(dir.path("nvml.part"), readings.replace(", ", "\n") + "\n").unwrap();
+    fs::rename(dir.path("nvml.part"), dir.path("nvml")).unwrap();
+}
+
+#[test]
+fn sensors_of_nvidias_gpus_come_from_their_library() {
+    let dir = Dir::new();
+    let readings = "power 237500, average 111000, energy 1234567, total 85899345920, used 1024, sm 1980, mem 2619, \
+        temperature 41, hbm 52, gpu 98, memory 7";
+    let running = nvidia(&dir, "all", readings, "launch=10 sleep=6000 launch=10").start();
+    wait_for_value(&dir, "energy", "1234.567");
+    let before = monotonic();
+    say(&dir, "average 111000, energy 1234667, used 2048, total 85899345920, gpu !999");
+    wait_for_value(&dir, "power", "111");
+    wait_for_value(&dir, "energy", "1234.667");
+    let after = monotonic();
+    let ran = running.finish();
+    ran.expect(0);
+    let trace = dir.whole_trace();
+    for (sensor, expected) in [
+        ("power", &["237.5", "111"][..]),
+        ("energy", &["1234.567", "1234.667"]),
+        ("vram", &["1024", "2048"]),
+        ("sclk", &["1980"]),
+        ("mclk", &["2619"]),
+        ("temp_edge", &["41"]),
+        ("temp_mem", &["52"]),
+        ("gpu_util", &["98"]),
+        ("mem_util", &["7"]),
+        ("temp_hotspot", &[]),
+    ] {
+        assert_eq!(values(&rows_of(&trace, NVIDIA, sensor)), expected, "{sensor}");
+    }
+    let changed = rows_of(&trace, NVIDIA, "power").iter().find(|row| row.3 == "111").unwrap().1;
+    assert!((before..=after).contains(&changed), "{before} {changed} {after}");
+    let facts = trace.metadata("session::0::monitor_%::1%");
+    let fact = |key: &str| facts.get(&format!("session::0::monitor_{key}")).map(String::as_str);
+    assert_eq!(fact("file::1::energy"), Some("nvmlDeviceGetTotalEnergyConsumption"), "{facts:?}");
+    assert_eq!(fact("vram_total::1"), Some("85899345920"));
+    // Said once of each sensor that has no value, or has none any more.
+    let said = |what: &str| ran.stderr.matches(what).count();
+    assert_eq!(said("sensor temp_hotspot of GPU 1 cannot be read: NVML has no such sensor"), 1, "{ran}");
+    let line = "sensor gpu_util of GPU 1 cannot be read: nvmlDeviceGetUtilizationRates: Unknown Error";
+    assert_eq!(said(line), 1, "{ran}");
+    assert_eq!(said("sensor "), 7, "{ran}");
+}
+
+#[test]
+fn an_nvml_that_does_not_answer_is_named_once() {
+    for (readings, why) in [
+        ("init !999", "NVML cannot be initialised: Unknown Error"),
+        ("handle !6", "NVML does not find it: Not Found"),
+    ] {
+        let dir = Dir::new();
+        let ran = nvidia(&dir, "power", readings, "launch=10 sleep=1500 launch=10").run();
+        ran.expect(0);
+        let line = format!("]: GPU {NVIDIA} (0000:0a:00.0): {why}: its sensors are not recorded\n");
+        assert!(ran.stderr.ends_with(&line) && ran.stderr.lines().count() == 1, "{ran}");
+        assert_eq!(dir.whole_trace().number("select count(*) from op"), 20);
+    }
+    let (dir, other) = (Dir::new(), Dir::new());
+    let run = nvidia(&dir, "power", "", "launch=10 sleep=200");
+    let ran = run.env("LD_LIBRARY_PATH", libraries(&other, 130_001)).run();
+    assert!(
+        ran.expect(0).stderr.contains("libnvidia-ml.so.1, which has its sensors, cannot be loaded"),
+        "{ran}"
+    );
+}
+
+/// The stand-in aborts where it is called after its own end, and in a process that has not initialised it.
+#[test]
+fn nobody_is_in_nvml_when_the_process_ends_or_behind_a_fork() {
+    for (end, status) in [("sleep=0", 0), ("exit", 6), ("_exit", 5), ("fork=3", 0), ("fork-marks=3", 0)] {
+        let is_sampled = |round| {
+            let dir = Dir::new();
+            let what = format!("launch=10 sleep={} {end}", 200 + round);
+            let ran = nvidia(&dir, "energy,power", "power 5000, energy 1000", &what).run();
+            ran.expect(status).expect_silent();
+            let rows = rows_of(&dir.whole_trace(), NVIDIA, "energy");
+            assert!(rows.iter().all(|row| row.3 == "1"), "{end}: {rows:?}");
+            !rows.is_empty()
+        };
+        // A busy machine may give the thread no turn in one of them.
+        assert!((0..5).filter(|round| is_sampled(*round)).count() > 0, "{end}");
+    }
 }

@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rpd_codeobject::blocks::blocks;
-use rpd_codeobject::counting::{Block, CountedKernel, Options, Rewritten, Variant, rewrite};
+use rpd_codeobject::counting::{Block, CountedKernel, Options, Refusal, Rewritten, Variant, rewrite};
 use rpd_codeobject::functions;
 use rpd_codeobject::instruction::Instruction;
 use rpd_gfx9::{Counts, Target};
 
+#[path = "counting/assembly.rs"]
+mod assembly;
 #[path = "counting/cpu.rs"]
 mod cpu;
 #[path = "counting/faithful.rs"]
@@ -158,6 +160,60 @@ fn each_refusal_has_its_reason() {
     let why = |file: &str| rewrite(&bytes(file), &options, &|_| true).unwrap_err().to_string();
     assert!(why("gfx1030-v5.co").starts_with("built for gfx1030"));
     assert!(why("two_units.so").starts_with("not a code object"));
+}
+
+/// A kernel in assembly, with so many vector registers.
+fn assembled_kernel(name: &str, vectors: u32, code: &str) -> String {
+    format!(
+        ".rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_next_free_vgpr {vectors}\n.amdhsa_next_free_sgpr 26\n.end_amdhsa_kernel\n\
+         .text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n{code}\ns_endpgm\n.size {name}, .-{name}\n"
+    )
+}
+
+#[test]
+fn what_the_compiler_seldom_makes_is_refused_too() {
+    let why = |code: &str, variant: Variant, scalar_first: bool| {
+        let object = assembly::assemble(code);
+        let options = Options { variant, scalar_first, ..Options::default() };
+        rewrite(&object, &options, &|_| true).map(|made| made.refused)
+    };
+    let one = |code: &str, variant, scalar_first| {
+        let refused = why(code, variant, scalar_first).unwrap();
+        let [(name, refusal)] = &refused[..] else { panic!("{refused:?}") };
+        assert_eq!(name, "kernel");
+        refusal.clone()
+    };
+    let all_vectors = assembled_kernel("kernel", 256, "v_mov_b32_e32 v255, v0");
+    let none_free = Refusal::NoVectorRegisters { used: 256, needed: 2 };
+    assert_eq!(one(&all_vectors, Variant::Lanes, false), none_free);
+    // Waves are counted through the scalar unit then.
+    assert_eq!(why(&all_vectors, Variant::Waves, false), Ok(Vec::new()));
+
+    // More blocks than its instructions can name counters of, and no vector registers.
+    let blocks = 140_000;
+    let branches = format!("v_mov_b32_e32 v255, v0\n.rept {}\ns_branch 0\n.endr", blocks - 1);
+    let branches = assembled_kernel("kernel", 256, &branches);
+    assert_eq!(one(&branches, Variant::Waves, true), Refusal::TooManyBlocks(blocks));
+    let needs_more = Refusal::NoVectorRegisters { used: 256, needed: 3 };
+    assert_eq!(one(&branches, Variant::Waves, false), needs_more);
+
+    let jump = "s_getpc_b64 s[20:21]\n.Lfrom:\ns_add_u32 s20, s20, .Linto-.Lfrom\ns_addc_u32 s21, s21, 0\ns_setpc_b64 s[20:21]";
+    let other =
+        ".type other,@function\nother:\ns_nop 0\n.Linto:\ns_setpc_b64 s[30:31]\n.size other, .-other\n";
+    let into = one(&format!("{}{other}", assembled_kernel("kernel", 4, jump)), Variant::Waves, false);
+    assert!(matches!(&into, Refusal::JumpOutside { function, .. } if function == "kernel"), "{into:?}");
+
+    let kernel = assembled_kernel("kernel", 4, "s_nop 0");
+    let refers = why(&format!("{kernel}.weak elsewhere\n.data\n.quad elsewhere\n"), Variant::Waves, false);
+    assert_eq!(refers, Err(Refusal::ExternalSymbol("elsewhere".to_string())));
+
+    // The size in memory of the last loaded segment.
+    let mut object = assembly::assemble(&kernel);
+    let (table, count) = (word(&object, 32) as usize, object[56] as usize);
+    let loads = (0..count).map(|number| table + 56 * number).filter(|header| word(&object, *header) == 1);
+    let last = loads.max().expect("a segment") + 40;
+    object[last..last + 8].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    assert_eq!(rewrite(&object, &Options::default(), &|_| true), Err(Refusal::TooLarge));
 }
 
 #[test]

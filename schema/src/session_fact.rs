@@ -81,6 +81,8 @@ pub const VERSION: &str = "version::";
 pub const MONITOR_PERIOD_NS: &str = "monitor_period_ns";
 /// In front of the number of a GPU whose memory is known.
 pub const MONITOR_VRAM_TOTAL: &str = "monitor_vram_total::";
+/// In front of the number of a GPU and a sensor: the file that the sensor was read from.
+pub const MONITOR_FILE: &str = "monitor_file::";
 /// A GPU's marketing or product name.
 pub const GPU_NAME: &str = "name";
 /// A GPU's unique id.
@@ -94,6 +96,12 @@ pub const GPU_TARGET: &str = "target";
 #[must_use]
 pub fn monitor_vram_total(gpu: u32) -> String {
     format!("{MONITOR_VRAM_TOTAL}{gpu}")
+}
+
+/// The key of the file that a sensor of a GPU was read from.
+#[must_use]
+pub fn monitor_file(gpu: u32, sensor: &str) -> String {
+    format!("{MONITOR_FILE}{gpu}::{sensor}")
 }
 
 /// The key of an environment variable.

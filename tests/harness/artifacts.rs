@@ -259,6 +259,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
         "libcuda.so.1" => {
             ("fixtures/simcuda/libcuda.c".into(), SIMCUDA, &["-Wl,-soname,libcuda.so.1", "-ldl", "-lpthread"])
         }
+        "libnvidia-ml.so.1" => {
+            ("fixtures/simcuda/libnvidia-ml.c".into(), SIMCUDA, &["-Wl,-soname,libnvidia-ml.so.1"])
+        }
         "library_calls" => ("tests/programs/library/calls.hip".into(), HIP, &["-ldl"]),
         "stand_in_libraries" => ("tests/programs/library/library.hip".into(), STAND_IN, &[]),
         "noop" => ("fixtures/programs/noop.c".into(), CC, &[]),

@@ -18,6 +18,12 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     ns.map(|ns| Duration::from_nanos(ns.unsigned_abs())).ok_or_else(|| format!("not {}", quantity::TIMES))
 }
 
+/// A time between one thing and the next, which is more than none; seconds without a unit.
+pub(crate) fn distance(text: &str) -> Result<Duration, String> {
+    let found = time(text)?;
+    Some(found).filter(|time| !time.is_zero()).ok_or_else(|| "must be more than nothing".to_string())
+}
+
 /// How many there are to be, as of rows.
 pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "must be a number, 1 or more".to_string())

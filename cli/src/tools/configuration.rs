@@ -25,6 +25,8 @@ pub(crate) struct Configuration {
     pub(crate) tools: Vec<Tool>,
     /// Variables for the command.
     pub(crate) environment: BTreeMap<String, String>,
+    /// Those of them that win over every tool's: `docker_env_vars`.
+    pub(crate) overriding: BTreeMap<String, String>,
 }
 
 /// One tool.
@@ -131,7 +133,8 @@ impl Configuration {
                 name: entry.name,
             });
         }
-        configuration.environment.extend(texts("docker_env_vars", &written.docker_env_vars)?);
+        configuration.overriding = texts("docker_env_vars", &written.docker_env_vars)?;
+        configuration.environment.extend(configuration.overriding.clone());
         Ok(configuration)
     }
 }

@@ -1,7 +1,6 @@
 //! The part of madengine's tools that one recording gives: the libraries and sensors that it must record, and the files that it is
 //! written out to afterwards, where the tools would have put theirs.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -124,7 +123,8 @@ impl Plan {
         let mut plan = Plan::default();
         let (mut libraries, mut rows, mut sensors) = (Vec::new(), Vec::new(), Vec::new());
         let mut period: Option<Duration> = None;
-        let mut library_file = PathBuf::from("library_trace.csv");
+        let library_file = configuration.environment.get("OUTPUT_FILE").filter(|file| !file.is_empty());
+        let library_file = PathBuf::from(library_file.map_or("library_trace.csv", String::as_str));
         for tool in &configuration.tools {
             let known = TOOLS.iter().find(|(name, _)| *name == tool.name).map(|(_, stands)| *stands);
             let stands = known.unwrap_or(Err("rpd does not know what it does")).map_err(|why| {
@@ -160,12 +160,9 @@ impl Plan {
                         ));
                     }
                     rows.extend_from_slice(of);
-                    if let Some(file) = tool.environment.get("OUTPUT_FILE").filter(|file| !file.is_empty()) {
-                        library_file = file.into();
-                    }
                 }
                 Sensor { sensor, prefix } => {
-                    let settings = Sampling::of(tool, prefix, sensor, &configuration.environment)?;
+                    let settings = Sampling::of(tool, prefix, sensor, configuration)?;
                     sensors.push(settings.sensor);
                     period = Some(period.map_or(settings.every, |period| period.min(settings.every)));
                     let mut arguments = vec!["gpu-info".to_string(), settings.sensor.to_string()];
@@ -219,17 +216,18 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// By the names with the prefix, and by those without it that earlier versions and the documentation have.
+    /// By the names with the prefix, of which there is one value for all tools; otherwise by those without it that earlier versions
+    /// and the documentation have, of which each tool has its own.
     fn of(
         tool: &Tool,
         prefix: &str,
         sensor: &'static str,
-        all: &BTreeMap<String, String>,
+        configuration: &Configuration,
     ) -> Result<Sampling> {
         let setting = |name: &str| {
-            let prefixed = format!("{prefix}{name}");
-            let own = [tool.environment.get(&prefixed), tool.environment.get(name), all.get(&prefixed)];
-            own.into_iter().flatten().next().map(|value| value.trim()).filter(|value| !value.is_empty())
+            let prefixed = configuration.environment.get(&format!("{prefix}{name}"));
+            let own = || configuration.overriding.get(name).or_else(|| tool.environment.get(name));
+            prefixed.or_else(own).map(|value| value.trim()).filter(|value| !value.is_empty())
         };
         let wrong =
             |name: &str, value: &str, wanted: &str| anyhow!("{}: {name}={value} is not {wanted}", tool.name);
@@ -317,6 +315,42 @@ mod tests {
         ] {
             assert!(arguments(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_variable_of_a_later_tool_wins_and_that_of_docker_over_all() {
+        let outputs = |given: &str| -> Vec<String> {
+            let outputs = plan(given).unwrap().outputs.into_iter();
+            let shown = |output| match output {
+                Output::Export(arguments, path) => format!("{} > {}", arguments.join(" "), path.display()),
+                Output::Copy(path) => path.display().to_string(),
+            };
+            outputs.map(shown).collect()
+        };
+        let tools = r#""tools": [
+            {"name": "gpu_info_power_profiler", "env_vars": {"POWER_SAMPLING_RATE": "0.2", "DEVICE": "0"}},
+            {"name": "gpu_info_vram_profiler", "env_vars": {"POWER_SAMPLING_RATE": "0.3", "DEVICE": "1"}},
+            {"name": "rocblas_trace", "env_vars": {"OUTPUT_FILE": "one.csv"}},
+            {"name": "tensile_trace", "env_vars": {"OUTPUT_FILE": "two.csv"}}]"#;
+        let libraries = "library-trace --libraries=rocblas,rocblas_function,tensile";
+        assert_eq!(
+            outputs(&format!("{{{tools}}}")),
+            [
+                "gpu-info power --every=300000000ns --gpu=0 > gpu_info_power_profiler_output.csv",
+                "gpu-info vram --every=100000000ns --gpu=1 > gpu_info_vram_profiler_output.csv",
+                &format!("{libraries} > two.csv"),
+            ]
+        );
+        let docker =
+            r#""docker_env_vars": {"POWER_SAMPLING_RATE": "0.4", "DEVICE": "2", "OUTPUT_FILE": "three.csv"}"#;
+        assert_eq!(
+            outputs(&format!("{{{tools}, {docker}}}")),
+            [
+                "gpu-info power --every=400000000ns --gpu=2 > gpu_info_power_profiler_output.csv",
+                "gpu-info vram --every=100000000ns --gpu=2 > gpu_info_vram_profiler_output.csv",
+                &format!("{libraries} > three.csv"),
+            ]
+        );
     }
 
     #[test]

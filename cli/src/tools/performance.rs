@@ -7,11 +7,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use regex::bytes::Regex;
 
+use crate::output::note::note;
+
 /// Of a line, so much is looked at.
 const LONGEST_LINE: usize = 1 << 16;
+
+/// A wait that lasts longer is explained.
+const BEFORE_NOTE: Duration = Duration::from_secs(2);
+
+/// So often it is looked whether all streams have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What a program said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +87,18 @@ impl Watched {
         Ok(Watched { streams, found })
     }
 
-    /// Waits until nobody writes any more; what was found.
+    /// Waits until nobody writes any more, and says so where the command left somebody who does; what was found.
     pub(crate) fn end(self) -> Option<Performance> {
+        let patience = Instant::now() + BEFORE_NOTE;
+        while !self.streams.iter().all(JoinHandle::is_finished) {
+            if Instant::now() >= patience {
+                note(
+                    "the command has ended; rpd passes on what the processes that it left running print, until they end",
+                );
+                break;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
         for stream in self.streams {
             // A stream that nobody reads any more ended as it would have without us.
             let _ = stream.join();
@@ -106,14 +125,14 @@ fn passed_on(
             };
             to.write_all(&piece[..count])?;
             to.flush()?;
-            lines.take(&piece[..count], |line| note(line, &form, &found));
+            lines.take(&piece[..count], |line| look(line, &form, &found));
         }
-        lines.end(|line| note(line, &form, &found));
+        lines.end(|line| look(line, &form, &found));
         Ok(())
     })
 }
 
-fn note(line: &[u8], form: &Regex, found: &Mutex<Option<Performance>>) {
+fn look(line: &[u8], form: &Regex, found: &Mutex<Option<Performance>>) {
     if let Some(performance) = of_line(line, form) {
         found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(performance);
     }

@@ -1,7 +1,8 @@
 //! `rpd libraries`: what GPU libraries were called for, and how fast they were.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +13,7 @@ use rpd_postprocess::library::log;
 use rpd_postprocess::region::Region;
 use rpd_postprocess::report::libraries::{self, Configuration};
 use rpd_postprocess::text::counted;
-use rpd_postprocess::trace;
+use rpd_postprocess::{text, trace};
 use serde::Serialize;
 
 use crate::args::region::{REGION_HELP, RegionArgs};
@@ -55,7 +56,7 @@ pub(crate) struct Libraries {
     file: Option<PathBuf>,
     /// Read calls from what programs have printed with the libraries' logs on (ROCBLAS_LAYER, TENSILE_DB, MIOPEN_ENABLE_LOGGING_CMD,
     /// NCCL_DEBUG=INFO, ROCFFT_LAYER, ROCSPARSE_LAYER, CUBLAS_LOGINFO_DBG, CUBLASLT_LOG_LEVEL=5)
-    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1..)]
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with_all = ["RegionArgs", "bench"])]
     log: Vec<PathBuf>,
     /// Show the command that runs such a call by itself, for rocblas-bench, hipblaslt-bench, rccl-tests or rocfft-bench
     #[arg(long)]
@@ -116,16 +117,16 @@ impl Libraries {
         let mut calls: Vec<LoggedCalls> = Vec::new();
         let mut places: HashMap<(&str, String), usize> = HashMap::new();
         for file in &self.log {
-            for line in read_log(file)?.lines() {
+            each_line(file, |line| {
                 let Some(log::Logged { library, configuration, calls: more }) = log::call(line) else {
-                    continue;
+                    return;
                 };
                 let place = *places.entry((library, configuration.clone())).or_insert(calls.len());
                 if place == calls.len() {
                     calls.push(LoggedCalls { library, configuration, calls: 0 });
                 }
                 calls[place].calls += more;
-            }
+            })?;
         }
         if self.json {
             output::write_json(&calls)?;
@@ -157,10 +158,18 @@ impl Libraries {
     }
 }
 
-/// What a program has printed; bytes that are no UTF-8 are replaced.
-pub(super) fn read_log(file: &Path) -> Result<String> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read the log {}", file.display()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// Goes through what a program has printed, line by line: logs are larger than memory. Bytes that are no UTF-8 are replaced.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(super) fn each_line(file: &Path, mut take: impl FnMut(&str)) -> Result<()> {
+    let cannot_read = || format!("cannot read the log {}", text::escape(&file.to_string_lossy()));
+    let log = File::open(file).with_context(cannot_read)?;
+    for line in BufReader::new(log).split(b'\n') {
+        let line = line.with_context(cannot_read)?;
+        take(String::from_utf8_lossy(&line).trim_end_matches('\r'));
+    }
+    Ok(())
 }
 
 fn rate(rate: Option<f64>) -> String {

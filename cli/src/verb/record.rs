@@ -98,7 +98,7 @@ pub(crate) struct Record {
     /// rocsolver, cublas, cublaslt, cudnn, nccl and cufft, with commas between them, or all; `rpd libraries` says what they did
     #[arg(long, value_name = "LIBRARIES", value_parser = libraries::parse)]
     pub(super) libraries: Option<LibraryList>,
-    /// Sample the sensors of AMD GPUs into the table rocpd_monitor: power, energy, vram, sclk, mclk, temp_edge, temp_hotspot,
+    /// Sample the sensors of GPUs into the table rocpd_monitor: power, energy, vram, sclk, mclk, temp_edge, temp_hotspot,
     /// temp_mem, gpu_util and mem_util, with commas between them, or all. PERIOD is the time from one sample to the next, from
     /// 1ms to 60s [default: 10ms]
     #[arg(long, value_name = "SENSORS[:PERIOD]", value_parser = monitor::parse)]

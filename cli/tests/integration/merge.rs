@@ -289,6 +289,8 @@ fn gpus_are_known_by_what_they_are() {
         format!(
             "INSERT INTO rocpd_metadata (tag, value) VALUES ('gpu::{number}::uuid', '{uuid}'), ('gpu::{number}::bdf', '{bus}');
              INSERT INTO rocpd_op VALUES ({}, {number}, 1, 0, '', 10, 20, 1, 1);
+             INSERT INTO rocpd_metadata (tag, value) VALUES
+                ('session::0::monitor_vram_total::{number}', '64{uuid}'), ('session::0::monitor_file::{number}::power', 'power{uuid}');
              INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value) VALUES ('gpu', {number}, 'sclk', 1, 2, '{uuid}');",
             number + 1
         )
@@ -315,6 +317,31 @@ fn gpus_are_known_by_what_they_are() {
     assert_eq!(
         number(&all, "SELECT count(*) FROM rocpd_metadata WHERE tag = 'gpu::1::uuid' AND value = 'GPU-b'"),
         1
+    );
+    // What a session says of the GPUs that it sampled has their new numbers too.
+    let facts = rows(
+        &all,
+        "SELECT tag, value FROM rocpd_metadata WHERE tag LIKE 'session::%::monitor_%' ORDER BY tag",
+    );
+    let facts: Vec<(&str, &str)> = facts
+        .iter()
+        .map(|row| match &row[..] {
+            [Value::Text(tag), Value::Text(value)] => (&tag[..], &value[..]),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            ("session::0::monitor_file::0::power", "powerGPU-a"),
+            ("session::0::monitor_vram_total::0", "64GPU-a"),
+            ("session::1::monitor_file::1::power", "powerGPU-b"),
+            ("session::1::monitor_vram_total::1", "64GPU-b"),
+            ("session::2::monitor_file::0::power", "power"),
+            ("session::2::monitor_file::1::power", "powerGPU-b"),
+            ("session::2::monitor_vram_total::0", "64"),
+            ("session::2::monitor_vram_total::1", "64GPU-b"),
+        ]
     );
 }
 

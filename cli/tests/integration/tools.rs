@@ -106,6 +106,14 @@ fn the_first_line_of_performance_is_kept() {
     };
     assert_eq!((value("performance"), value("performance_metric")), ("14164.5".into(), "tokens".into()));
     assert!(dir.path("rpd_output/trace.json").exists());
+    // What is left running still has its output, and the line counts.
+    let leaves = "(sleep 3; echo performance: 7 late) & echo gone; exit 4";
+    let ran = dir.run(&tools("rpd", &["--performance", "--force"], &["sh", "-c", leaves]));
+    assert!(ran.stderr.starts_with("rpd: the command has ended; rpd passes on "), "{ran}");
+    assert_eq!(ran.expect(4).stdout, "gone\nperformance: 7 late\n");
+    let kept = dir.open("rpd_output/trace.rpd");
+    let found = "SELECT value FROM rocpd_metadata WHERE tag = 'performance'";
+    assert_eq!(kept.query_row(found, [], |row| row.get::<_, String>(0)).unwrap(), "7");
 }
 
 #[test]
@@ -140,6 +148,7 @@ fn sensors_are_madengine_s_bytes() {
          2025-11-22 10:03:52.640273,71.23,300.0\r\n2025-11-22 10:03:52.690273,N/A,300.0\r\n"
     );
     export(&["power", &trace, "--gpu", "7"]).expect(1).says(&["GPU 7 has no readings"]);
+    export(&["power", &trace, "--every", "0"]).expect(2).says(&["--every", "must be more than nothing"]);
     let empty = dir.trace("empty.rpd", "");
     assert_eq!(export(&["power", &empty]).expect(0).says(&["--monitor power"]).stdout, "time\r\n");
 }
@@ -180,4 +189,46 @@ fn ranges_that_are_commands_are_configurations_and_others_are_not() {
     assert_eq!(export(&["--libraries", "hipblaslt,tensile"]).expect(0).stdout, format!("{header}{row}"));
     assert_eq!(export(&["--libraries", "rocblas"]).expect(0).stdout, header);
     export(&["--libraries", "cublas"]).expect(2);
+}
+
+#[test]
+fn logs_are_read_line_by_line_whatever_they_are() {
+    let dir = Dir::new();
+    let rocblas = "./rocblas-bench -f gemm -m 64";
+    let one = [
+        b"\xff\xfe no text \0\r\n",
+        format!("{rocblas}\r\nRunning kernel: Cijk_A\n").as_bytes(),
+        rocblas.as_bytes(),
+    ]
+    .concat();
+    dir.write("one.log", one);
+    dir.write("two.log", format!("{rocblas}\nrocsparse_csrmv,N\n"));
+    let header = "jobid,created_date,model,library,config,calls\r\n";
+    let export = |arguments: &[&str]| {
+        let given = [&["export", "library-trace", "--date", "today", "--log"], arguments].concat();
+        let mut command = dir.rpd(&given);
+        ran(command.env_remove("JENKINS_BUILD_NUMBER").env_remove("MAD_MODEL_NAME"))
+    };
+    assert_eq!(
+        export(&["one.log", "two.log"]).expect(0).stdout,
+        format!("{header}0,today,,rocblas,{rocblas},3\r\n0,today,,tensile,Cijk_A,1\r\n")
+    );
+    export(&["one.log", "no.log"]).expect(1).says(&["cannot read the log no.log"]);
+    let shown = dir.run(&["libraries", "--csv", "--log", "one.log", "two.log"]);
+    assert_eq!(
+        shown.expect(0).stdout,
+        format!(
+            "library,configuration,calls\nrocblas,{rocblas},3\ntensile,Cijk_A,1\nrocsparse,\"rocsparse_csrmv,N\",1\n"
+        )
+    );
+    // A log has no times.
+    for region in [&["--start", "1"][..], &["--in", "step"], &["--kernel", "gemm"]] {
+        let libraries = [&["libraries", "--log", "one.log"], region].concat();
+        for ran in [export(&[&["one.log"], region].concat()), dir.run(&libraries)] {
+            let refused = "'--log <LOG>...' cannot be used with";
+            assert!(ran.expect(2).stderr.contains(refused) && ran.stderr.contains(region[0]), "{ran}");
+        }
+    }
+    let ran = dir.run(&["libraries", "--bench", "--log", "one.log"]);
+    assert!(ran.expect(2).stderr.contains("'--bench'"), "{ran}");
 }

@@ -61,9 +61,11 @@ fn moved(plan: &MergePlan<'_>, input: usize, tag: &str, value: &str) -> Option<(
             false => value.to_string(),
         };
         let is_time = [session_fact::START_MONOTONIC_NS, session_fact::END_MONOTONIC_NS].contains(&key);
-        let time = value.trim().parse::<i64>().ok().filter(|_| is_time);
-        let shift = plan.shift(input, plan.nodes.moved(input, session));
         let has_times = [session_fact::STOPPED, session_fact::LOST_TIMES].contains(&key);
+        let time = value.trim().parse::<i64>().ok().filter(|_| is_time);
+        let node = plan.nodes.moved(input, session);
+        let key = &of_gpu(key, |gpu| plan.gpus.number(input, gpu, node)).unwrap_or_else(|| key.to_string());
+        let shift = plan.shift(input, node);
         let value = match time {
             Some(time) => time.saturating_add(shift).to_string(),
             None if has_times => moved_session_times(value, shift),
@@ -86,6 +88,14 @@ fn moved(plan: &MergePlan<'_>, input: usize, tag: &str, value: &str) -> Option<(
 fn numbered<'a>(tag: &'a str, prefix: &str) -> Option<(i64, &'a str)> {
     let (number, key) = tag.strip_prefix(prefix)?.split_once("::")?;
     Some((number.parse::<u32>().ok()?.into(), key))
+}
+
+/// The key of a session's fact about a GPU, with the number that the GPU has now.
+fn of_gpu(key: &str, number: impl Fn(i64) -> i64) -> Option<String> {
+    let prefixes = [session_fact::MONITOR_VRAM_TOTAL, session_fact::MONITOR_FILE];
+    let (prefix, of) = prefixes.into_iter().find_map(|prefix| Some((prefix, key.strip_prefix(prefix)?)))?;
+    let (gpu, sensor) = of.find("::").map_or((of, ""), |end| of.split_at(end));
+    Some(format!("{prefix}{}{sensor}", number(gpu.parse::<u32>().ok()?.into())))
 }
 
 /// The counts of a session, which tools add up.

@@ -1,18 +1,20 @@
-//! The source of what sensors read: power, energy, memory, clocks, temperatures and load of AMD's GPUs, from files of the kernel's driver
-//! below /sys. No library of the vendor's is loaded.
+//! The source of what sensors read: power, energy, memory, clocks, temperatures and load. Those of AMD's GPUs are in files of the kernel's
+//! driver below /sys, and no library of AMD's is loaded; those of NVIDIA's are had from NVML.
 //!
 //! Off unless RPDT_MONITOR names sensors. Then a thread samples while recording is on, from the first record of the process on.
 //!
 //! - `config`: what the user wants; `metric`: the sensors, their names, units and limits
-//! - `device`: the files of one GPU; `gpu_metrics`: the binary one among them
+//! - `device`: one GPU; `sysfs`: the files of AMD's, `gpu_metrics` the binary one among them; `nvml`: NVIDIA's library
 //! - `runs`: from samples to times in which a value did not change; `sampler`: the thread
 
 mod config;
 mod device;
 mod gpu_metrics;
 mod metric;
+mod nvml;
 mod runs;
 mod sampler;
+mod sysfs;
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
@@ -22,7 +24,7 @@ use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::source::Source;
 use rpd_transport::{log, thread, writer};
 
-use crate::hsa_runtime::known;
+use device::SampledGpu;
 use sampler::Sampler;
 
 /// The source.
@@ -45,8 +47,9 @@ fn sampler() -> Option<&'static Sampler> {
 /// Starts one, once there are GPUs. In a forked child only where nobody else samples into its file.
 fn start(recorder: &'static Recorder) {
     let is_forked = recorder::epoch() > 1;
-    let gpus = known::gpus().iter().filter(|gpu| !is_forked || writer::claim_sensors(recorder, gpu.index));
-    let gpus: Vec<(u32, String)> = gpus.map(|gpu| (gpu.index, gpu.bdf.clone())).collect();
+    let gpus = recorder.setup.gpus.gpus();
+    let gpus = gpus.iter().filter(|gpu| !is_forked || writer::claim_sensors(recorder, gpu.index));
+    let gpus: Vec<SampledGpu> = gpus.map(SampledGpu::of).collect();
     if gpus.is_empty() || !recorder.switch.is_on() {
         return;
     }

@@ -37,7 +37,7 @@ pub(super) struct GpuInfo {
     #[arg(long, value_name = "GPUS", value_delimiter = ',')]
     gpu: Vec<u32>,
     /// The time from one row to the next: 100ms, 1s; seconds without a unit
-    #[arg(long, value_name = "TIME", value_parser = value::time, default_value = "100ms")]
+    #[arg(long, value_name = "TIME", value_parser = value::distance, default_value = "100ms")]
     every: Duration,
     /// Sensors from this time on, as rpd trim has times: 2s or 1500 (ns) on the trace's clock, +2s from the first call, 25%
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]

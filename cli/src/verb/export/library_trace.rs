@@ -17,7 +17,7 @@ use super::destination::OutputArgs;
 use crate::args::region::{REGION_HELP, RegionArgs};
 use crate::output::note::note;
 use crate::output::progress::notes;
-use crate::verb::libraries::read_log;
+use crate::verb::libraries::each_line;
 
 /// What both have in each row, for the help of both.
 const JOB_HELP: &str = "\
@@ -68,7 +68,7 @@ pub(super) struct LibraryTrace {
     #[arg(required_unless_present = "log", conflicts_with = "log")]
     file: Option<PathBuf>,
     /// Read what a program has printed, with ROCBLAS_LAYER=6, TENSILE_DB=0x8000, HIPBLASLT_LOG_MASK=32 or MIOPEN_ENABLE_LOGGING_CMD=1
-    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1..)]
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with = "RegionArgs")]
     log: Vec<PathBuf>,
     /// Only configurations of these: rocblas, hipblaslt, rocblas_function, miopen, tensile
     #[arg(long, value_name = "LIBRARIES", value_delimiter = ',', value_parser = trace_csv::LIBRARIES)]
@@ -123,11 +123,11 @@ impl LibraryTrace {
             }
             None => {
                 for file in &self.log {
-                    for line in read_log(file)?.lines() {
+                    each_line(file, |line| {
                         if let Some(logged) = log::madengine(line) {
                             seen.add(logged.library, &logged.configuration, logged.calls);
                         }
-                    }
+                    })?;
                 }
             }
         }

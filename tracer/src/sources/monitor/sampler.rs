@@ -2,7 +2,7 @@
 //! while a file is read: a driver may take as long as it likes.
 //!
 //! It has descriptors of its own (`threads::leave_descriptors`), so that files that it opens and closes all the time never take a number
-//! that the program expects for its own.
+//! that the program expects for its own. Where a GPU is NVIDIA's it shares the program's: those of NVML are the process's.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +13,16 @@ use std::time::Duration;
 use rpd_preload::clock::{self, Clock};
 use rpd_preload::lock::{lock, lock_within};
 use rpd_preload::threads;
-use rpd_schema::session_fact::{MONITOR_PERIOD_NS, monitor_vram_total};
+use rpd_schema::session_fact::{MONITOR_PERIOD_NS, monitor_file, monitor_vram_total};
 use rpd_transport::recorder::{self, Recorder};
 use rpd_transport::records::{self, Kind};
 use rpd_transport::thread::{self, Patience};
 use rpd_transport::{log, switch};
 
 use super::config::MonitorConfig;
-use super::device::{Device, Reading};
+use super::device::{Device, Reading, SampledGpu};
 use super::metric::{Metric, shown};
+use super::nvml;
 use super::runs::{Run, Runs};
 
 /// How often it looks whether it is wanted, while it is not.
@@ -51,8 +52,7 @@ pub(super) struct Sampler {
     metrics: Vec<Metric>,
     period: Duration,
     root: PathBuf,
-    /// Indices and PCI addresses.
-    gpus: Vec<(u32, String)>,
+    gpus: Vec<SampledGpu>,
     indices: Vec<u32>,
     shared: Mutex<Shared>,
     thread: OnceLock<Thread>,
@@ -73,12 +73,8 @@ struct Sampled {
 }
 
 impl Sampler {
-    /// For these GPUs: their indices and PCI addresses.
-    pub(super) fn new(
-        recorder: &'static Recorder,
-        config: &MonitorConfig,
-        gpus: Vec<(u32, String)>,
-    ) -> Sampler {
+    /// For these GPUs.
+    pub(super) fn new(recorder: &'static Recorder, config: &MonitorConfig, gpus: Vec<SampledGpu>) -> Sampler {
         let sensors = gpus.len() * config.metrics.len();
         let longest = recorder.config.flush_interval.max(config.period);
         let shared = Shared {
@@ -95,7 +91,7 @@ impl Sampler {
             metrics: config.metrics.clone(),
             period: config.period,
             root: config.root.clone(),
-            indices: gpus.iter().map(|(index, _)| *index).collect(),
+            indices: gpus.iter().map(|gpu| gpu.index).collect(),
             gpus,
             shared: Mutex::new(shared),
             thread: OnceLock::new(),
@@ -146,7 +142,7 @@ impl Sampler {
         for (sensor, origin) in shared.origins.iter().enumerate() {
             if let Some(origin) = origin {
                 let (gpu, metric) = self.of(sensor);
-                add(&format!("monitor_file::{gpu}::{}", metric.name()), origin);
+                add(&monitor_file(gpu, metric.name()), origin);
             }
         }
         for (place, total) in shared.vram_totals.iter().enumerate() {
@@ -173,6 +169,7 @@ impl Sampler {
             shared.ended = true;
         }
         self.wake();
+        nvml::leave(patience);
     }
 
     /// The GPU and the kind of a sensor.
@@ -206,7 +203,9 @@ impl Sampler {
 
     fn run(&self) {
         let _ = self.thread.set(std::thread::current());
-        threads::leave_descriptors();
+        if !self.gpus.iter().any(|gpu| gpu.is_nvidia) {
+            threads::leave_descriptors();
+        }
         let count = self.metrics.len();
         let gpu = || Sampled {
             device: None,
@@ -261,20 +260,22 @@ impl Sampler {
 
     /// Samples one GPU.
     fn sample(&self, place: usize, gpu: &mut Sampled) {
-        let (index, bdf) = &self.gpus[place];
+        let index = self.indices[place];
         let now = clock::monotonic();
         if gpu.device.is_none() && now.saturating_sub(gpu.looked) >= LOOK {
             gpu.looked = now;
-            gpu.device = Device::find(&self.root, bdf, &self.metrics);
-            if let Some(total) = gpu.device.as_ref().and_then(Device::vram_total) {
-                lock(&self.shared).vram_totals[place] = Some(total);
-            }
-            if gpu.device.is_none() && !gpu.was_missed {
-                gpu.was_missed = true;
-                let root = self.root.display();
-                let note =
-                    format!("no device {bdf:?} (GPU {index}) below {root}: its sensors are not recorded");
-                lock(&self.shared).notes.push(note);
+            match Device::find(&self.root, &self.gpus[place], &self.metrics) {
+                Ok(device) => {
+                    if let Some(total) = device.vram_total() {
+                        lock(&self.shared).vram_totals[place] = Some(total);
+                    }
+                    gpu.device = Some(device);
+                }
+                Err(why) => {
+                    if !std::mem::replace(&mut gpu.was_missed, true) {
+                        lock(&self.shared).notes.push(format!("{why}: its sensors are not recorded"));
+                    }
+                }
             }
         }
         let Some(device) = &mut gpu.device else { return };

@@ -1,0 +1,335 @@
+//! The sensors of a GPU of NVIDIA's, by its management library (NVML API reference, nvml.h of CUDA 12).
+//!
+//! The library's state is the process's: the program may use it too, before, beside and behind us. So it is initialised once and never shut
+//! down, on a thread that shares the program's descriptors, and not used in a process that was forked after that.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::process;
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use rpd_preload::loaded::Loaded;
+use rpd_preload::lock::{lock, lock_within};
+
+use super::device::Reading;
+use super::metric::{Metric, Micro, ONE, shown};
+
+/// nvmlReturn_t.
+type Answer = c_int;
+const SUCCESS: Answer = 0;
+
+const FIELDS: &str = "nvmlDeviceGetFieldValues";
+const MEMORY: &str = "nvmlDeviceGetMemoryInfo";
+
+/// nvmlDevice_t.
+type Handle = NonNull<c_void>;
+
+/// nvmlMemory_t, bytes.
+#[repr(C)]
+#[derive(Default)]
+struct Memory {
+    total: u64,
+    free: u64,
+    used: u64,
+}
+
+/// nvmlUtilization_t, percent.
+#[repr(C)]
+#[derive(Default)]
+struct Utilization {
+    gpu: c_uint,
+    memory: c_uint,
+}
+
+/// nvmlFieldValue_t.
+#[repr(C)]
+#[derive(Default)]
+struct FieldValue {
+    field: c_uint,
+    scope: c_uint,
+    /// Microseconds since the epoch.
+    time: i64,
+    latency: i64,
+    kind: c_int,
+    answer: Answer,
+    value: u64,
+}
+
+const _: () = assert!(size_of::<FieldValue>() == 40);
+
+/// NVML_VALUE_TYPE_UNSIGNED_INT, of which only the low half of the value is written.
+const UNSIGNED_INT: c_int = 1;
+/// NVML_FI_DEV_MEMORY_TEMP.
+const MEMORY_TEMPERATURE: c_uint = 82;
+/// NVML_FI_DEV_POWER_INSTANT: what it is now, where nvmlDeviceGetPowerUsage has an average.
+const POWER_NOW: c_uint = 186;
+/// NVML_CLOCK_SM and NVML_CLOCK_MEM.
+const CLOCK_SM: c_int = 1;
+const CLOCK_MEMORY: c_int = 2;
+/// NVML_TEMPERATURE_GPU.
+const TEMPERATURE_GPU: c_int = 0;
+
+/// The counter of energy changes every 100 ms, and the driver takes milliseconds to answer.
+const ENERGY_EVERY: Duration = Duration::from_millis(100);
+
+type Number = unsafe extern "C" fn(Handle, *mut c_uint) -> Answer;
+type NumberOf = unsafe extern "C" fn(Handle, c_int, *mut c_uint) -> Answer;
+
+/// Functions of the library, which stays loaded.
+struct Nvml {
+    handle: unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> Answer,
+    power: Number,
+    energy: unsafe extern "C" fn(Handle, *mut u64) -> Answer,
+    memory: unsafe extern "C" fn(Handle, *mut Memory) -> Answer,
+    clock: NumberOf,
+    temperature: NumberOf,
+    utilization: unsafe extern "C" fn(Handle, *mut Utilization) -> Answer,
+    /// From R418 on.
+    fields: Option<unsafe extern "C" fn(Handle, c_int, *mut FieldValue) -> Answer>,
+    error: unsafe extern "C" fn(Answer) -> *const c_char,
+}
+
+/// The process that initialised the library, and what came of it.
+static NVML: OnceLock<(u32, Result<Nvml, String>)> = OnceLock::new();
+
+/// Held by the thread that samples while it is in the library: whether the process has come to its end.
+static ENDED: Mutex<bool> = Mutex::new(false);
+
+/// The process ends, and with it what the library needs: from now on no thread of ours is in there. Waits so long for one that is.
+pub(super) fn leave(patience: Duration) {
+    let is_ours = NVML.get().is_some_and(|(pid, _)| *pid == process::id());
+    if is_ours && let Some(mut ended) = lock_within(&ENDED, patience) {
+        *ended = true;
+    }
+}
+
+impl Nvml {
+    /// The library, initialised.
+    fn get() -> Result<&'static Nvml, String> {
+        let (pid, nvml) = NVML.get_or_init(|| (process::id(), Nvml::open()));
+        match nvml {
+            _ if *pid != process::id() => {
+                Err("NVML is not used in a process that was forked behind its start".into())
+            }
+            Ok(nvml) => Ok(nvml),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    fn open() -> Result<Nvml, String> {
+        const NAME: &CStr = c"libnvidia-ml.so.1";
+        // SAFETY: NVIDIA's driver has installed it; its constructors set up no more than itself.
+        let loaded = unsafe { Loaded::open(NAME, libc::RTLD_LAZY) };
+        let loaded = loaded.ok_or("libnvidia-ml.so.1, which has its sensors, cannot be loaded")?;
+        // SAFETY: functions of these names have these types in every version (nvml.h).
+        let found = unsafe { Nvml::functions(loaded) };
+        let (init, nvml) = found.ok_or("libnvidia-ml.so.1 lacks functions that have its sensors")?;
+        // SAFETY: it may be called at any time, and as often as anybody likes.
+        match unsafe { init() } {
+            SUCCESS => Ok(nvml),
+            answer => Err(format!("NVML cannot be initialised: {}", nvml.text(answer))),
+        }
+    }
+
+    /// # Safety
+    /// The library is NVML.
+    unsafe fn functions(loaded: Loaded) -> Option<(unsafe extern "C" fn() -> Answer, Nvml)> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let nvml = Nvml {
+                handle: loaded.function(c"nvmlDeviceGetHandleByPciBusId_v2")?,
+                power: loaded.function(c"nvmlDeviceGetPowerUsage")?,
+                energy: loaded.function(c"nvmlDeviceGetTotalEnergyConsumption")?,
+                memory: loaded.function(c"nvmlDeviceGetMemoryInfo")?,
+                clock: loaded.function(c"nvmlDeviceGetClockInfo")?,
+                temperature: loaded.function(c"nvmlDeviceGetTemperature")?,
+                utilization: loaded.function(c"nvmlDeviceGetUtilizationRates")?,
+                fields: loaded.function(c"nvmlDeviceGetFieldValues"),
+                error: loaded.function(c"nvmlErrorString")?,
+            };
+            Some((loaded.function(c"nvmlInit_v2")?, nvml))
+        }
+    }
+
+    /// What a function puts into the place that it gets.
+    fn asked<T: Default>(&self, function: &str, ask: impl FnOnce(&mut T) -> Answer) -> Result<T, String> {
+        let mut place = T::default();
+        match ask(&mut place) {
+            SUCCESS => Ok(place),
+            answer => Err(format!("{function}: {}", self.text(answer))),
+        }
+    }
+
+    fn text(&self, answer: Answer) -> String {
+        // SAFETY: a text of the library's own, for any number.
+        let text = unsafe { (self.error)(answer) };
+        if text.is_null() {
+            return format!("error {answer}");
+        }
+        // SAFETY: NUL-terminated, and it stays.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+}
+
+/// See the module.
+pub(super) struct NvmlDevice {
+    nvml: &'static Nvml,
+    handle: Handle,
+    sensors: Vec<Sensor>,
+}
+
+struct Sensor {
+    metric: Metric,
+    /// The function that had the last value.
+    used: Option<&'static str>,
+    /// When it was last asked, and what it said.
+    last: Option<(Instant, Reading)>,
+}
+
+impl std::fmt::Debug for NvmlDevice {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("NvmlDevice").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}
+
+impl NvmlDevice {
+    /// The one at that PCI address.
+    ///
+    /// # Errors
+    /// Why it cannot be found.
+    pub(super) fn find(bdf: &str, metrics: &[Metric]) -> Result<NvmlDevice, String> {
+        let ended = lock(&ENDED);
+        if *ended {
+            return Err("the process ends".into());
+        }
+        let nvml = Nvml::get()?;
+        let address = CString::new(bdf).map_err(|_| "no PCI address")?;
+        let mut handle = ptr::null_mut();
+        // SAFETY: a NUL-terminated text, and a place for the handle.
+        let answer = unsafe { (nvml.handle)(address.as_ptr(), &raw mut handle) };
+        let handle = NonNull::new(handle).filter(|_| answer == SUCCESS);
+        let handle = handle.ok_or_else(|| format!("NVML does not find it: {}", nvml.text(answer)))?;
+        let sensors = metrics.iter().map(|metric| Sensor { metric: *metric, used: None, last: None });
+        Ok(NvmlDevice { nvml, handle, sensors: sensors.collect() })
+    }
+
+    /// Reads all of it; `take` gets the place of the sensor among those asked for, and what it reads.
+    pub(super) fn sample(&mut self, mut take: impl FnMut(usize, Reading)) {
+        for place in 0..self.sensors.len() {
+            let reading = {
+                let ended = lock(&ENDED);
+                if *ended {
+                    return;
+                }
+                self.read(place)
+            };
+            take(place, reading);
+        }
+    }
+
+    /// Which function had the last value of that sensor.
+    pub(super) fn origin(&self, place: usize) -> Option<&'static str> {
+        self.sensors.get(place)?.used
+    }
+
+    /// All of its memory, bytes.
+    pub(super) fn vram_total(&self) -> Option<u64> {
+        let ended = lock(&ENDED);
+        let memory = (!*ended).then(|| self.memory())?.ok()?;
+        Some(memory.total).filter(|total| *total > 0)
+    }
+
+    fn read(&mut self, place: usize) -> Reading {
+        let Sensor { metric, last, .. } = &self.sensors[place];
+        if let (Metric::Energy, Some((time, reading))) = (metric, last)
+            && time.elapsed() < ENERGY_EVERY
+        {
+            return reading.clone();
+        }
+        let metric = *metric;
+        let (used, reading) = match self.value(metric) {
+            Ok((used, value)) if metric.can_be(value) => (Some(used), Reading::Value(value)),
+            Ok((used, value)) => {
+                let why = format!("{used}: {} {} is more or less than there is", shown(value), metric.unit());
+                (None, Reading::Nothing(why))
+            }
+            Err(why) => (None, Reading::Nothing(why)),
+        };
+        let sensor = &mut self.sensors[place];
+        (sensor.used, sensor.last) = (used, Some((Instant::now(), reading.clone())));
+        reading
+    }
+
+    /// What a sensor reads, and the function that says so.
+    fn value(&self, metric: Metric) -> Result<(&'static str, Micro), String> {
+        let (nvml, handle) = (self.nvml, self.handle);
+        let whole = |number: u64| Micro::from(number) * ONE;
+        // Milliwatts, millijoules.
+        let thousandths = |number: u64| Micro::from(number) * (ONE / 1000);
+        match metric {
+            Metric::Power => {
+                if let Ok(milliwatts) = self.field(POWER_NOW) {
+                    return Ok((FIELDS, thousandths(milliwatts)));
+                }
+                const NAME: &str = "nvmlDeviceGetPowerUsage";
+                // SAFETY: the device's handle, which stays, and a place for the number.
+                let milliwatts =
+                    nvml.asked(NAME, |number: &mut u32| unsafe { (nvml.power)(handle, number) })?;
+                Ok((NAME, thousandths(milliwatts.into())))
+            }
+            Metric::Energy => {
+                const NAME: &str = "nvmlDeviceGetTotalEnergyConsumption";
+                // SAFETY: as above.
+                let millijoules =
+                    nvml.asked(NAME, |number: &mut u64| unsafe { (nvml.energy)(handle, number) })?;
+                Ok((NAME, thousandths(millijoules)))
+            }
+            Metric::Vram => Ok((MEMORY, whole(self.memory()?.used))),
+            Metric::Sclk | Metric::Mclk => {
+                const NAME: &str = "nvmlDeviceGetClockInfo";
+                let clock = if metric == Metric::Sclk { CLOCK_SM } else { CLOCK_MEMORY };
+                // SAFETY: as above.
+                let megahertz =
+                    nvml.asked(NAME, |number: &mut u32| unsafe { (nvml.clock)(handle, clock, number) })?;
+                Ok((NAME, whole(megahertz.into())))
+            }
+            Metric::TempEdge => {
+                const NAME: &str = "nvmlDeviceGetTemperature";
+                // SAFETY: as above.
+                let ask = |number: &mut u32| unsafe { (nvml.temperature)(handle, TEMPERATURE_GPU, number) };
+                Ok((NAME, whole(nvml.asked(NAME, ask)?.into())))
+            }
+            Metric::TempMem => Ok((FIELDS, whole(self.field(MEMORY_TEMPERATURE)?))),
+            Metric::TempHotspot => Err("NVML has no such sensor".into()),
+            Metric::GpuUtil | Metric::MemUtil => {
+                const NAME: &str = "nvmlDeviceGetUtilizationRates";
+                // SAFETY: as above.
+                let ask = |rates: &mut Utilization| unsafe { (nvml.utilization)(handle, rates) };
+                let rates = nvml.asked(NAME, ask)?;
+                let percent = if metric == Metric::GpuUtil { rates.gpu } else { rates.memory };
+                Ok((NAME, whole(percent.into())))
+            }
+        }
+    }
+
+    fn memory(&self) -> Result<Memory, String> {
+        // SAFETY: the device's handle, and a place for the numbers.
+        let ask = |memory: &mut Memory| unsafe { (self.nvml.memory)(self.handle, memory) };
+        self.nvml.asked(MEMORY, ask)
+    }
+
+    fn field(&self, field: c_uint) -> Result<u64, String> {
+        let fields = self.nvml.fields.ok_or_else(|| format!("this NVML has no {FIELDS}"))?;
+        let ask = |value: &mut FieldValue| {
+            value.field = field;
+            // SAFETY: the device's handle, and one value to be filled.
+            match unsafe { fields(self.handle, 1, value) } {
+                SUCCESS => value.answer,
+                answer => answer,
+            }
+        };
+        let FieldValue { kind, value, .. } = self.nvml.asked(FIELDS, ask)?;
+        Ok(if kind == UNSIGNED_INT { value & u64::from(u32::MAX) } else { value })
+    }
+}

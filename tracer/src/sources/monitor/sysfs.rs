@@ -1,0 +1,413 @@
+//! The sensors of a GPU of AMD's: which files have them, and what those say. Files are opened for each reading, because a device may go and
+//! come back; nothing is written, and a device that sleeps is not woken.
+
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::device::Reading;
+use super::gpu_metrics::GpuMetrics;
+use super::metric::{Metric, Micro, ONE};
+
+/// More than any of these files has.
+const MOST_BYTES: usize = 8192;
+/// Of a text that is no number, so much is repeated.
+const SHOWN: usize = 32;
+
+/// Where a sensor's value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// A file with one number, in so many millionths of the unit.
+    Number(PathBuf, Micro),
+    /// A file with a line for each clock: `1: 800Mhz *` is the present one.
+    Clocks(PathBuf),
+    /// The table of all sensors.
+    Table,
+}
+
+/// One sensor: the places that may have its value, the best first.
+#[derive(Debug)]
+pub(super) struct Sensor {
+    pub(super) metric: Metric,
+    places: Vec<Place>,
+    /// The place that had the last value.
+    used: Option<usize>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct SysfsDevice {
+    directory: PathBuf,
+    sensors: Vec<Sensor>,
+}
+
+impl SysfsDevice {
+    /// The one at that PCI address, below `root`; none where the kernel shows none there.
+    pub(super) fn find(root: &Path, bdf: &str, metrics: &[Metric]) -> Option<SysfsDevice> {
+        let directory = directory(root, bdf)?;
+        let hwmon = entries(&directory.join("hwmon"), "hwmon").into_iter().next();
+        let sensor = |metric: &Metric| Sensor {
+            metric: *metric,
+            places: places(*metric, &directory, hwmon.as_deref()),
+            used: None,
+        };
+        let sensors = metrics.iter().map(sensor).collect();
+        Some(SysfsDevice { directory, sensors })
+    }
+
+    /// Reads all of it; `take` gets the place of the sensor among those asked for, and what it reads.
+    pub(super) fn sample(&mut self, mut take: impl FnMut(usize, Reading)) {
+        if self.is_asleep() {
+            return (0..self.sensors.len()).for_each(|place| take(place, Reading::Asleep));
+        }
+        let mut table = None;
+        for (place, sensor) in self.sensors.iter_mut().enumerate() {
+            take(place, sensor.read(&self.directory, &mut table));
+        }
+    }
+
+    /// Which file, below the device's directory, had the last value of that sensor.
+    pub(super) fn origin(&self, place: usize) -> Option<String> {
+        let sensor = self.sensors.get(place)?;
+        let path = match &sensor.places[sensor.used?] {
+            Place::Number(path, _) | Place::Clocks(path) => path.strip_prefix(&self.directory).ok()?,
+            Place::Table => Path::new("gpu_metrics"),
+        };
+        Some(path.to_string_lossy().into_owned())
+    }
+
+    /// All of its memory, bytes.
+    pub(super) fn vram_total(&self) -> Option<u64> {
+        let total = number(&self.directory.join("mem_info_vram_total")).ok()?;
+        u64::try_from(total).ok().filter(|total| *total > 0)
+    }
+
+    /// Some readings would wake it, and it would then be said to have been busy.
+    fn is_asleep(&self) -> bool {
+        let status = bytes(&self.directory.join("power/runtime_status")).unwrap_or_default();
+        [&b"suspended"[..], b"suspending"].contains(&status.trim_ascii())
+    }
+}
+
+impl Sensor {
+    fn read(&mut self, directory: &Path, table: &mut Option<Result<GpuMetrics, String>>) -> Reading {
+        let mut wrong = Vec::new();
+        for (place, at) in self.places.iter().enumerate() {
+            let value = match at {
+                Place::Number(path, unit) => number(path).map(|number| Some(number * unit)),
+                Place::Clocks(path) => clock(path).map(Some),
+                Place::Table => {
+                    let read = table.get_or_insert_with(|| {
+                        let path = directory.join("gpu_metrics");
+                        let bytes = bytes(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+                        GpuMetrics::parse(&bytes).map_err(|why| format!("{}: {why}", path.display()))
+                    });
+                    read.as_ref().map(|table| in_table(self.metric, table)).map_err(Clone::clone)
+                }
+            };
+            match value {
+                Ok(Some(value)) if self.metric.can_be(value) => {
+                    self.used = Some(place);
+                    return Reading::Value(value);
+                }
+                Ok(Some(value)) => {
+                    let value = super::metric::shown(value);
+                    wrong.push(format!("{value} {} is more or less than there is", self.metric.unit()));
+                }
+                Ok(None) => {}
+                Err(why) => wrong.push(why),
+            }
+        }
+        self.used = None;
+        let nothing = || format!("{} has no such sensor", directory.display());
+        Reading::Nothing(if wrong.is_empty() { nothing() } else { wrong.join("; ") })
+    }
+}
+
+/// The directory of the device with that PCI address.
+fn directory(root: &Path, bdf: &str) -> Option<PathBuf> {
+    let is_it = |directory: &PathBuf| {
+        let text = bytes(&directory.join("uevent")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let slot = text.lines().find_map(|line| line.strip_prefix("PCI_SLOT_NAME="));
+        slot.is_some_and(|slot| slot.trim().eq_ignore_ascii_case(bdf))
+    };
+    let cards = entries(&root.join("class/drm"), "card");
+    cards.into_iter().map(|card| card.join("device")).find(is_it).or_else(|| {
+        let directory = root.join("bus/pci/devices").join(bdf);
+        (!bdf.is_empty() && is_it(&directory)).then_some(directory)
+    })
+}
+
+/// Entries of that name with a number behind it, in order.
+fn entries(directory: &Path, name: &str) -> Vec<PathBuf> {
+    let Ok(found) = fs::read_dir(directory) else { return Vec::new() };
+    let mut numbered: Vec<(u32, PathBuf)> = found
+        .flatten()
+        .filter_map(|entry| {
+            let number = entry.file_name().to_str()?.strip_prefix(name)?.parse().ok()?;
+            Some((number, entry.path()))
+        })
+        .collect();
+    numbered.sort();
+    numbered.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The places that there are for a sensor.
+fn places(metric: Metric, device: &Path, hwmon: Option<&Path>) -> Vec<Place> {
+    let of_device = |name: &str, unit| Some(Place::Number(device.join(name), unit));
+    let of_hwmon = |name: &str, unit| hwmon.map(|hwmon| Place::Number(hwmon.join(name), unit));
+    // m°C and Hz.
+    let labelled = |kind: &str, labels: &[&str], unit| {
+        let hwmon = hwmon?;
+        let number = (1..=16).find(|number| {
+            let label = bytes(&hwmon.join(format!("{kind}{number}_label"))).unwrap_or_default();
+            labels.iter().any(|known| label.trim_ascii() == known.as_bytes())
+        })?;
+        of_hwmon(&format!("{kind}{number}_input"), unit)
+    };
+    let temperature = |label| labelled("temp", &[label], 1000);
+    let clocks = |name| Some(Place::Clocks(device.join(name)));
+    let table = Some(Place::Table);
+    let places = match metric {
+        // An average on some chips, what it is now on others.
+        Metric::Power => vec![of_hwmon("power1_average", 1), of_hwmon("power1_input", 1), table],
+        Metric::Energy => vec![table],
+        Metric::Vram => vec![of_device("mem_info_vram_used", ONE)],
+        Metric::Sclk => vec![labelled("freq", &["sclk"], 1), table, clocks("pp_dpm_sclk")],
+        Metric::Mclk => vec![labelled("freq", &["mclk"], 1), table, clocks("pp_dpm_mclk")],
+        Metric::TempEdge => vec![temperature("edge")],
+        Metric::TempHotspot => vec![temperature("junction"), table],
+        Metric::TempMem => vec![temperature("mem"), table],
+        Metric::GpuUtil => vec![of_device("gpu_busy_percent", ONE), table],
+        Metric::MemUtil => vec![of_device("mem_busy_percent", ONE), table],
+    };
+    let is_there = |place: &Place| match place {
+        Place::Number(path, _) | Place::Clocks(path) => path.exists(),
+        Place::Table => device.join("gpu_metrics").exists(),
+    };
+    places.into_iter().flatten().filter(is_there).collect()
+}
+
+/// What the table has of a sensor.
+fn in_table(metric: Metric, table: &GpuMetrics) -> Option<Micro> {
+    let whole = |number: Option<u64>| number.map(|number| Micro::from(number) * ONE);
+    match metric {
+        Metric::Power => whole(table.power),
+        Metric::Energy => whole(table.energy).map(|energy| energy >> 16),
+        Metric::Sclk => whole(table.gfx_clock),
+        Metric::Mclk => whole(table.mem_clock),
+        Metric::TempHotspot => whole(table.temp_hotspot),
+        Metric::TempMem => whole(table.temp_mem),
+        Metric::GpuUtil => whole(table.gfx_activity),
+        Metric::MemUtil => whole(table.mem_activity),
+        Metric::Vram | Metric::TempEdge => None,
+    }
+}
+
+/// What is in a file, up to a length; never waits for what is no file. The driver gives all of it at once.
+fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let mut bytes = [0; MOST_BYTES];
+    let count = file.read(&mut bytes)?;
+    Ok(bytes[..count].to_vec())
+}
+
+fn number(path: &Path) -> Result<Micro, String> {
+    let bytes = bytes(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = String::from_utf8_lossy(bytes.trim_ascii());
+    text.parse::<i64>().map(Micro::from).map_err(|_| not_a_number(path, &text))
+}
+
+/// The present clock of a list.
+fn clock(path: &Path) -> Result<Micro, String> {
+    let bytes = bytes(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let present = text.lines().find_map(|line| line.trim_end().strip_suffix('*'));
+    let number = present.and_then(|line| {
+        let digits = line.split_once(':')?.1.trim();
+        let digits = digits.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        digits.parse::<u32>().ok()
+    });
+    number.map(|number| Micro::from(number) * ONE).ok_or_else(|| not_a_number(path, &text))
+}
+
+fn not_a_number(path: &Path, text: &str) -> String {
+    let start: String = text.chars().take(SHOWN).collect();
+    format!("{}: {start:?} is not a number", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device at 0000:03:00.0 with these files.
+    fn tree(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let device = root.path().join("devices/0000:03:00.0");
+        fs::create_dir_all(root.path().join("class/drm/card7")).unwrap();
+        fs::create_dir_all(root.path().join("class/drm/card7-DP-1")).unwrap();
+        for (name, content) in
+            [("uevent", &b"DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n"[..])].iter().chain(files)
+        {
+            let path = device.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        std::os::unix::fs::symlink(&device, root.path().join("class/drm/card7/device")).unwrap();
+        root
+    }
+
+    fn read(root: &tempfile::TempDir, metrics: &[Metric]) -> Vec<Reading> {
+        let mut device = SysfsDevice::find(root.path(), "0000:03:00.0", metrics).unwrap();
+        let mut readings = Vec::new();
+        device.sample(|_, reading| readings.push(reading));
+        readings
+    }
+
+    fn value(whole: Micro) -> Reading {
+        Reading::Value(whole * ONE)
+    }
+
+    /// A table of MI200's kind, as a driver would give it: 236 W, 10^6 units of energy, 37 %, 800 MHz.
+    const TABLE: [u8; 120] = {
+        let mut table = [0xff; 120];
+        let put = [
+            (0, 120),
+            (1, 0),
+            (2, 1),
+            (3, 3),
+            (6, 45),
+            (7, 0),
+            (8, 43),
+            (9, 0),
+            (16, 37),
+            (17, 0),
+            (18, 12),
+            (19, 0),
+            (22, 236),
+            (23, 0),
+            (24, 0x40),
+            (25, 0x42),
+            (26, 0x0f),
+            (27, 0),
+            (28, 0),
+            (29, 0),
+            (30, 0),
+            (31, 0),
+            (54, 0x20),
+            (55, 3),
+            (58, 0x40),
+            (59, 6),
+        ];
+        let mut next = 0;
+        while next < put.len() {
+            table[put[next].0] = put[next].1;
+            next += 1;
+        }
+        table
+    };
+
+    #[test]
+    fn the_driver_s_own_files_come_before_the_table() {
+        let root = tree(&[
+            ("hwmon/hwmon3/power1_average", b"237000000\n"),
+            ("hwmon/hwmon3/freq1_label", b"sclk\n"),
+            ("hwmon/hwmon3/freq1_input", b"801000000\n"),
+            ("hwmon/hwmon3/temp2_label", b"junction\n"),
+            ("hwmon/hwmon3/temp2_input", b"-4500\n"),
+            ("mem_info_vram_used", b"10240000000\n"),
+            ("gpu_busy_percent", b"38\n"),
+            ("gpu_metrics", &TABLE),
+        ]);
+        use Metric::*;
+        let asked = [Power, Energy, Vram, Sclk, Mclk, TempHotspot, TempMem, GpuUtil, MemUtil];
+        assert_eq!(
+            read(&root, &asked),
+            [
+                value(237),
+                Reading::Value(15_258_789),
+                value(10_240_000_000),
+                value(801),
+                value(1600),
+                Reading::Value(-4_500_000),
+                value(43),
+                value(38),
+                value(12),
+            ]
+        );
+        let mut device = SysfsDevice::find(root.path(), "0000:03:00.0", &asked).unwrap();
+        device.sample(|_, _| {});
+        assert_eq!(device.origin(0).as_deref(), Some("hwmon/hwmon3/power1_average"));
+        assert_eq!(device.origin(1).as_deref(), Some("gpu_metrics"));
+    }
+
+    #[test]
+    fn newer_chips_say_what_power_is_now() {
+        let root = tree(&[
+            ("hwmon/hwmon0/power1_input", b"717000000\n"),
+            ("pp_dpm_sclk", b"0: 500Mhz \n1: 800Mhz *\n"),
+        ]);
+        assert_eq!(read(&root, &[Metric::Power, Metric::Sclk]), [value(717), value(800)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_and_the_next_place_is_asked() {
+        for (content, why) in [
+            (&b""[..], "\"\" is not a number"),
+            (b"N/A\n", "\"N/A\" is not a number"),
+            (b"-1\n", "-1 % is more or less than there is"),
+            (b"101\n", "101 % is more or less than there is"),
+            (b"99999999999999999999\n", "is not a number"),
+            (b"\x1b[31m\xff\x00\n", "\\u{1b}[31m"),
+            (&[b'7'; 20_000], "\"77777777777777777777777777777777\" is not a number"),
+        ] {
+            let root = tree(&[("gpu_busy_percent", content)]);
+            let readings = read(&root, &[Metric::GpuUtil]);
+            let [Reading::Nothing(said)] = &readings[..] else { panic!("{content:?}: {readings:?}") };
+            assert!(said.contains(why), "{said}");
+            let root = tree(&[("gpu_busy_percent", content), ("gpu_metrics", &TABLE)]);
+            assert_eq!(read(&root, &[Metric::GpuUtil]), [value(37)]);
+        }
+        let root = tree(&[("gpu_metrics", &[0, 1, 3, 0, 0])]);
+        let readings = read(&root, &[Metric::Energy, Metric::Vram]);
+        let [Reading::Nothing(energy), Reading::Nothing(vram)] = &readings[..] else {
+            panic!("{readings:?}")
+        };
+        assert!(energy.ends_with("gpu_metrics: layout v3_0 is not known"), "{energy}");
+        assert!(vram.ends_with("has no such sensor"), "{vram}");
+    }
+
+    #[test]
+    fn what_is_no_file_holds_nothing_up() {
+        let root = tree(&[]);
+        let path = root.path().join("devices/0000:03:00.0/gpu_busy_percent");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(matches!(&read(&root, &[Metric::GpuUtil])[..], [Reading::Nothing(_)]));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(matches!(&read(&root, &[Metric::GpuUtil])[..], [Reading::Nothing(_)]));
+    }
+
+    #[test]
+    fn a_device_that_sleeps_is_left_alone() {
+        let root = tree(&[("power/runtime_status", b"suspended\n"), ("gpu_busy_percent", b"38\n")]);
+        assert_eq!(read(&root, &[Metric::GpuUtil]), [Reading::Asleep]);
+        let root = tree(&[("power/runtime_status", b"active\n"), ("gpu_busy_percent", b"38\n")]);
+        assert_eq!(read(&root, &[Metric::GpuUtil]), [value(38)]);
+    }
+
+    #[test]
+    fn a_device_is_known_by_its_pci_address_alone() {
+        let root = tree(&[]);
+        assert!(SysfsDevice::find(root.path(), "0000:03:00.1", &[]).is_none());
+        assert!(SysfsDevice::find(root.path(), "", &[]).is_none());
+        assert!(SysfsDevice::find(Path::new("/nowhere"), "0000:03:00.0", &[]).is_none());
+        let bus = root.path().join("bus/pci/devices");
+        fs::create_dir_all(&bus).unwrap();
+        fs::rename(root.path().join("devices/0000:03:00.0"), bus.join("0000:03:00.0")).unwrap();
+        assert!(SysfsDevice::find(root.path(), "0000:03:00.0", &[]).is_some());
+    }
+}
