@@ -99,8 +99,7 @@ impl RunCounts {
             let process = processes.entry((session.pid().unwrap_or(0), start)).or_default();
             process.lost =
                 session.lost().values().fold(process.lost, |sum, count| sum.saturating_add(*count));
-            let open = session.number(session_fact::LAUNCHES_WITHOUT_OP).unwrap_or(0);
-            self.launches_without_op = self.launches_without_op.saturating_add(open);
+            self.launches_without_op = self.launches_without_op.saturating_add(session.launches_without_op());
             let cpu = session.number(session_fact::RECORDER_CPU_NS).unwrap_or(0);
             process.cpu_ns = process.cpu_ns.saturating_add(cpu);
             process.cut_off |= liveness::state(session) == SessionState::Killed;
