@@ -5,7 +5,7 @@
 //! | `input.rs` | what has to be known of each trace |
 //! | `node.rs` | hosts, and what separates their clocks |
 //! | `gpu.rs` | which GPUs are the same |
-//! | `parts.rs` | calls of parts of one recording that have rows in two of them |
+//! | `parts.rs` | what several parts of one recording have of one process |
 //! | `ranks.rs` | what is odd about ranks and jobs |
 //! | `plan.rs` | what is decided before a row is copied |
 //! | `tables.rs` | which tables can be put together |

@@ -1,13 +1,14 @@
 //! What one run of `rpd record` added to its trace.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rpd_postprocess::check::liveness::{self, SessionState};
 use rpd_postprocess::trace::Strings;
 use rpd_postprocess::trace::op_kind::OpKind;
 use rpd_schema::session_fact;
+use rpd_settings::rotation;
 use rusqlite::Connection;
 
 use crate::record::destination::Destination;
@@ -39,6 +40,8 @@ pub(crate) struct RunCounts {
     pub(crate) cpu_ns: u64,
     /// Processes that are gone and whose sessions have no end.
     pub(crate) cut_off: u64,
+    /// Files of the run that are later parts of others.
+    pub(crate) later_parts: u64,
     /// Queues that failed, or what had not completed when a process aborted.
     pub(crate) failures: Vec<String>,
 }
@@ -55,12 +58,18 @@ struct ProcessCounts {
 type CountsByProcess = HashMap<(u32, u64), ProcessCounts>;
 
 impl RunCounts {
-    /// Counts what the sessions of `run` left in the file or files, whichever process of it they are of.
+    /// Counts what the sessions of `run` left in the file or files, whichever process of it they are of, and in their later parts if there
+    /// may be some.
     ///
     /// # Errors
     /// When a trace cannot be read.
-    pub(crate) fn by_run(destination: &Destination, run: &str, report: &RunReport) -> Result<RunCounts> {
-        let files = match destination {
+    pub(crate) fn by_run(
+        destination: &Destination,
+        is_rotated: bool,
+        run: &str,
+        report: &RunReport,
+    ) -> Result<RunCounts> {
+        let files: Vec<(PathBuf, u32)> = match destination {
             Destination::File(trace) => vec![(trace.path().to_path_buf(), trace.first_session())],
             // Which sessions are older is not known of these, but other runs made them.
             Destination::PerProcess(_) => {
@@ -69,30 +78,41 @@ impl RunCounts {
         };
         let mut recorded = RunCounts::default();
         let mut processes = CountsByProcess::default();
-        for (file, first_session) in files {
-            rpd_schema::open_read(&file)
+        let mut add = |file: &Path, first_session: u32| {
+            rpd_schema::open_read(file)
                 .map_err(Into::into)
-                .and_then(|(trace, _)| recorded.add((&file, &trace), first_session, run, &mut processes))
-                .with_context(|| format!("cannot read {}", file.display()))?;
+                .and_then(|(trace, _)| recorded.add((file, &trace), first_session, run, &mut processes))
+                .with_context(|| format!("cannot read {}", file.display()))
+        };
+        let mut later_parts = 0;
+        for (file, first_session) in files {
+            add(&file, first_session)?;
+            let parts = if is_rotated { rotation::later_parts(&file) } else { Vec::new() };
+            for part in parts.iter().filter(|part| part.metadata().is_ok_and(|part| part.len() > 0)) {
+                later_parts += u64::from(add(part, 0)?);
+            }
         }
+        recorded.later_parts = later_parts;
         Ok(recorded.with(processes, report))
     }
 
-    /// Adds what the sessions of `run` from `first_session` on say, and what they have.
+    /// Adds what the sessions of `run` from `first_session` on say, and what they have. Whether there are any.
     fn add(
         &mut self,
         (file, trace): (&Path, &Connection),
         first_session: u32,
         run: &str,
         processes: &mut CountsByProcess,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut foreign = HashSet::new();
+        let mut has_own = false;
         for session in rpd_schema::sessions(trace)?.iter().filter(|session| session.session >= first_session)
         {
             if session.get(session_fact::RUN) != Some(run) {
                 foreign.insert(i64::from(session.session));
                 continue;
             }
+            has_own = true;
             self.replaced.was_asked_for |= session.get(session_fact::KERNEL_CACHE).is_some();
             self.markers += count_markers(trace, session.session)?;
             let start = session.number(session_fact::START_MONOTONIC_NS).unwrap_or(0);
@@ -120,7 +140,8 @@ impl RunCounts {
                 OpKind::Other => self.others += count,
             }
         }
-        self.replaced.add((file, trace), first_session, &foreign)
+        self.replaced.add((file, trace), first_session, &foreign)?;
+        Ok(has_own)
     }
 
     /// With what the processes say of themselves, in files and at their ends.

@@ -21,7 +21,7 @@ use crate::writer::session::{self, Part};
 use crate::writer::system_calls;
 
 /// How long the writer stays in a part that is over when it could not get the next.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_secs(5);
 /// How long a look at when a part was begun waits for others who write it.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -70,13 +70,18 @@ impl Parts {
     }
 }
 
-/// Number of the part to write, at least `first`, and when it was begun.
+/// Number of the part to write, at least `first`, and when it was begun. What has the name of a part and can be none is left alone, and so
+/// is what comes behind it.
 fn last_part(rotation: Rotation, trace: &Path, first: u32) -> (u32, u64) {
-    let last = rotation::last_part(trace, first);
+    let can_be = |number| rpd_schema::check_place(&rotation::part(trace, number), LOOK).is_ok();
+    let mut last = rotation::last_part(trace, first);
+    while last > first && !can_be(last) {
+        last -= 1;
+    }
     let path = rotation::part(trace, last);
     let began = began(&path).unwrap_or_else(now);
-    match is_over(rotation, &path, began) {
-        true => (last.saturating_add(1), now()),
+    match is_over(rotation, &path, began) && can_be(last + 1) {
+        true => (last + 1, now()),
         false => (last, began),
     }
 }
