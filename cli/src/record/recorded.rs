@@ -78,41 +78,58 @@ impl RunCounts {
         };
         let mut recorded = RunCounts::default();
         let mut processes = CountsByProcess::default();
-        let mut add = |file: &Path, first_session: u32| {
-            rpd_schema::open_read(file)
-                .map_err(Into::into)
-                .and_then(|(trace, _)| recorded.add((file, &trace), first_session, run, &mut processes))
-                .with_context(|| format!("cannot read {}", file.display()))
-        };
-        let mut later_parts = 0;
         for (file, first_session) in files {
-            add(&file, first_session)?;
             let parts = if is_rotated { rotation::later_parts(&file) } else { Vec::new() };
-            for part in parts.iter().filter(|part| part.metadata().is_ok_and(|part| part.len() > 0)) {
-                later_parts += u64::from(add(part, 0)?);
+            let parts = parts.into_iter().filter(|part| part.metadata().is_ok_and(|part| part.len() > 0));
+            for (file, known) in
+                [(file, Some(first_session))].into_iter().chain(parts.map(|part| (part, None)))
+            {
+                recorded
+                    .add_file(&file, known, run, &mut processes)
+                    .with_context(|| format!("cannot read {}", file.display()))?;
             }
         }
-        recorded.later_parts = later_parts;
         Ok(recorded.with(processes, report))
     }
 
-    /// Adds what the sessions of `run` from `first_session` on say, and what they have. Whether there are any.
+    /// Adds what the run has in a file, whose sessions it took from `first_session` on. That is not known of a later part, where the run
+    /// may have none.
+    fn add_file(
+        &mut self,
+        file: &Path,
+        first_session: Option<u32>,
+        run: &str,
+        processes: &mut CountsByProcess,
+    ) -> Result<()> {
+        let (trace, _) = rpd_schema::open_read(file)?;
+        let first_session = match first_session {
+            Some(first_session) => first_session,
+            None => {
+                let sessions = rpd_schema::sessions(&trace)?;
+                let own = sessions.iter().filter(|session| session.get(session_fact::RUN) == Some(run));
+                let Some(first) = own.map(|session| session.session).min() else { return Ok(()) };
+                self.later_parts += 1;
+                first
+            }
+        };
+        self.add((file, &trace), first_session, run, processes)
+    }
+
+    /// Adds what the sessions of `run` from `first_session` on say, and what they have.
     fn add(
         &mut self,
         (file, trace): (&Path, &Connection),
         first_session: u32,
         run: &str,
         processes: &mut CountsByProcess,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let mut foreign = HashSet::new();
-        let mut has_own = false;
         for session in rpd_schema::sessions(trace)?.iter().filter(|session| session.session >= first_session)
         {
             if session.get(session_fact::RUN) != Some(run) {
                 foreign.insert(i64::from(session.session));
                 continue;
             }
-            has_own = true;
             self.replaced.was_asked_for |= session.get(session_fact::KERNEL_CACHE).is_some();
             self.markers += count_markers(trace, session.session)?;
             let start = session.number(session_fact::START_MONOTONIC_NS).unwrap_or(0);
@@ -140,8 +157,7 @@ impl RunCounts {
                 OpKind::Other => self.others += count,
             }
         }
-        self.replaced.add((file, trace), first_session, &foreign)?;
-        Ok(has_own)
+        self.replaced.add((file, trace), first_session, &foreign)
     }
 
     /// With what the processes say of themselves, in files and at their ends.
