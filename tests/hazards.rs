@@ -57,7 +57,7 @@ fn not_here(ran: &Ran) -> bool {
 }
 
 /// How often each marker's text is in the file.
-fn markers(trace: &Trace) -> BTreeMap<String, i64> {
+pub(crate) fn markers(trace: &Trace) -> BTreeMap<String, i64> {
     let sql = "select args, count(*) from api where apiName = 'UserMarker' group by args";
     trace.rows(sql, |row| Ok((row.get(0)?, row.get(1)?))).into_iter().collect()
 }

@@ -61,6 +61,9 @@ mod run_tools;
 // Many processes, one file; a long kernel beside many short ones.
 mod many;
 
+// RPDT_ROTATE: a recording in parts.
+mod rotate;
+
 // A trace that rpd view --live shows while it is recorded.
 mod live;
 

@@ -5,6 +5,7 @@
 //! | `input.rs` | what has to be known of each trace |
 //! | `node.rs` | hosts, and what separates their clocks |
 //! | `gpu.rs` | which GPUs are the same |
+//! | `parts.rs` | what several parts of one recording have of one process |
 //! | `ranks.rs` | what is odd about ranks and jobs |
 //! | `plan.rs` | what is decided before a row is copied |
 //! | `tables.rs` | which tables can be put together |
@@ -20,6 +21,7 @@ mod facts;
 mod gpu;
 mod input;
 mod node;
+mod parts;
 mod plan;
 mod ranks;
 mod tables;
@@ -80,15 +82,16 @@ pub struct MergedPart {
 /// # Errors
 /// What failed and what to do about it; the traces are as they were, and nothing is left of a new one.
 pub fn merge(out: &Path, files: &[PathBuf], options: &MergeOptions, notes: &SharedNotes) -> Result<Merged> {
-    let inputs: Vec<Input> = files.iter().map(|file| Input::of(file)).collect::<Result<_>>()?;
+    let mut inputs: Vec<Input> = files.iter().map(|file| Input::of(file)).collect::<Result<_>>()?;
+    inputs.sort_by_key(parts::place);
     distinct(out, &inputs)?;
     let plan = MergePlan::of(&inputs, options)?;
     let tables = Tables::of(&inputs)?;
-    let Filled { equal_texts, lost_views, shared_pids } =
+    let Filled { equal_texts, lost_views, shared_pids, .. } =
         derive(TracePlace::New(out), &inputs[0].path, notes, |making| {
             let merge = MergeRun { making, plan: &plan, tables: &tables };
             let done = merge.run()?;
-            let announced = merge.announced(done.equal_texts);
+            let announced = merge.announced(&done);
             Ok((done, announced))
         })?;
     let part = |(number, input): (usize, &Input)| {
@@ -159,6 +162,8 @@ fn distinct(out: &Path, inputs: &[Input]) -> Result<()> {
 /// What filling the new trace found.
 struct Filled {
     equal_texts: u64,
+    /// Rows of parts of one recording that others stand for, by table.
+    joined: BTreeMap<String, u64>,
     lost_views: Vec<String>,
     shared_pids: Vec<i64>,
 }
@@ -184,6 +189,7 @@ impl MergeRun<'_> {
         for (number, input) in inputs.iter().enumerate() {
             self.making.with(&input.path, || self.rows(number))?;
         }
+        let joined = parts::join(made, self.plan)?;
         self.making.show("indexes");
         let finish: &[&str] = match is_v2 {
             true => &[rpd_sql::INDEXES, rpd_sql::API_VIEW, rpd_sql::VIEWS, rpd_sql::NODE_API, rpd_sql::NODES],
@@ -203,11 +209,11 @@ impl MergeRun<'_> {
         let shared_pids = facts::finish(self.making, self.plan, self.tables)?;
         lost.sort();
         lost.dedup();
-        Ok(Filled { equal_texts, lost_views: lost, shared_pids })
+        Ok(Filled { equal_texts, joined, lost_views: lost, shared_pids })
     }
 
-    /// What the new trace must have by the traces that it is made of, `equal_texts` of whose texts are not written again.
-    fn announced(&self, equal_texts: u64) -> Announced {
+    /// What the new trace must have by the traces that it is made of, without texts and rows that are there already.
+    fn announced(&self, filled: &Filled) -> Announced {
         let inputs = self.plan.inputs;
         let mut rows: BTreeMap<String, u64> = BTreeMap::new();
         let tables = inputs.iter().flat_map(|input| &input.rows);
@@ -215,8 +221,12 @@ impl MergeRun<'_> {
         for (table, count) in tables.filter(|(table, _)| is_counted(table)) {
             *rows.entry(table.to_ascii_lowercase()).or_default() += count;
         }
-        if let Some(texts) = rows.get_mut("rocpd_string") {
-            *texts = texts.saturating_sub(equal_texts);
+        let texts = ("rocpd_string".to_string(), filled.equal_texts);
+        for (table, fewer) in filled.joined.iter().map(|(table, rows)| (table.clone(), *rows)).chain([texts])
+        {
+            if let Some(rows) = rows.get_mut(&table) {
+                *rows = rows.saturating_sub(fewer);
+            }
         }
         Announced { version: inputs[0].version, rows }
     }

@@ -38,6 +38,17 @@ pub const LAUNCHES_WITHOUT_OP: &str = "launches_without_op";
 pub const COMMITTED_EVENTS: &str = "committed_events";
 /// CPU time that the recorder itself used, ns.
 pub const RECORDER_CPU_NS: &str = "recorder_cpu_ns";
+/// Which part of a recording in parts the file was, from 1. A process goes on from part to part, with a session in each.
+pub const PART: &str = "part";
+/// When that part was begun, ns since 1970, CLOCK_REALTIME: by whichever process was the first.
+pub const PART_BEGAN_REALTIME_NS: &str = "part_began_realtime_ns";
+/// The file of the part that the process came from. Absent where it was in none before.
+pub const PART_BEFORE: &str = "part_before";
+/// The file of the part in which the process went on. Absent where it was in none behind this one.
+pub const NEXT_PART: &str = "next_part";
+/// Calls of the process with smaller local ids had begun when it came into the part: the session has rows of some that had not ended, and of
+/// some that stand for the call of an operation that had not completed. The call's own row has the same local id in an earlier part.
+pub const CALLS_BEFORE_PART: &str = "calls_before_part";
 
 /// When the program called `abort`, ns, CLOCK_MONOTONIC. All that had been recorded by then is in the file.
 pub const ABORT_MONOTONIC_NS: &str = "abort_monotonic_ns";

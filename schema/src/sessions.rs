@@ -59,6 +59,15 @@ impl SessionInfo {
         rpd_settings::job::first(|variable| self.get(&fact::env(variable)))
     }
 
+    /// Recorded launches that have no operation. Those of a session that goes on in a next part are counted there.
+    #[must_use]
+    pub fn launches_without_op(&self) -> u64 {
+        match self.get(fact::NEXT_PART) {
+            Some(_) => 0,
+            None => self.number(fact::LAUNCHES_WITHOUT_OP).unwrap_or(0),
+        }
+    }
+
     /// Counts of what was recorded, by kind.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, u64> {
@@ -135,8 +144,8 @@ pub fn gpus(connection: &Connection) -> rusqlite::Result<Vec<GpuInfo>> {
 ///
 /// As [`sessions`].
 pub fn launches_without_op(connection: &Connection) -> rusqlite::Result<u64> {
-    let count = |session: &SessionInfo| session.number(fact::LAUNCHES_WITHOUT_OP).unwrap_or(0);
-    Ok(sessions(connection)?.iter().fold(0, |sum, session| sum.saturating_add(count(session))))
+    let sessions = sessions(connection)?;
+    Ok(sessions.iter().map(SessionInfo::launches_without_op).fold(0, u64::saturating_add))
 }
 
 /// How many records were lost, by cause, over all sessions; causes that lost nothing left out.

@@ -11,6 +11,7 @@
 //! | `library_filter.rs` | files that say which libraries' kernels may be replaced |
 //! | `measure.rs` | as what two buffers are compared |
 //! | `function_list.rs` | lists of functions whose calls are recorded |
+//! | `rotation.rs` | when a recording goes on in a next file, and the names of these |
 //! | `file_name.rs` | `%p`, `%h`, `%r` and `%j` in the name of a trace, and names that no trace can have |
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod measure;
 mod nearest;
 pub mod quantity;
 pub mod rank;
+pub mod rotation;
 pub mod sensor;
 pub mod variable;
 

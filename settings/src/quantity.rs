@@ -14,13 +14,14 @@ pub const MILLISECOND: i64 = 1_000_000;
 pub const MEBIBYTE: i64 = 1 << 20;
 
 /// Units of time, in ns. Where one ends another it comes later.
-const TIME_UNITS: [(&str, i64); 7] = [
+const TIME_UNITS: [(&str, i64); 8] = [
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
     ("ms", MILLISECOND),
     ("s", SECOND),
     ("m", 60 * SECOND),
+    ("min", 60 * SECOND),
     ("h", 3600 * SECOND),
 ];
 
@@ -92,6 +93,7 @@ mod tests {
             ("7ns", 7),
             ("1.9ns", 1),
             ("2m", 120 * SECOND),
+            ("2min", 120 * SECOND),
             ("1h", 3600 * SECOND),
             ("0.123456789s", 123_456_789),
             ("0.000000000001h", 3),

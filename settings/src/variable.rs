@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 44] = [
+pub const RECORDER: [&str; 45] = [
     "RPDT_FILENAME",
     "RPDT_APPEND",
     "RPDT_AUTOSTART",
     "RPDT_DELAY",
     "RPDT_DURATION",
     "RPDT_MAX_MB",
+    "RPDT_ROTATE",
     "RPDT_AUTOFLUSH",
     "RPDT_BUFFER_MB",
     "RPDT_WAIT_MS",

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rpd_duration_log::LogFormat;
 use rpd_settings::file_name;
 use rpd_settings::quantity::{MILLISECOND, SECOND};
+use rpd_settings::rotation::Rotation;
 
 use crate::env::Env;
 use crate::host::{self, FileId};
@@ -33,6 +34,8 @@ pub struct Config {
     pub duration: Option<Duration>,
     /// Size of the file, in bytes, at which recording ends.
     pub max_bytes: Option<u64>,
+    /// When recording goes on in a next file, if it does.
+    pub rotation: Option<Rotation>,
     /// Time between two commits.
     pub flush_interval: Duration,
     /// Bytes that records and texts in memory may take.
@@ -107,6 +110,7 @@ impl Config {
             delay,
             duration,
             max_bytes: (max_bytes > 0).then_some(max_bytes),
+            rotation: rotation(env),
             flush_interval: Duration::from_secs_f64(1.0 / hertz as f64),
             buffer_bytes: buffer_bytes as usize,
             buffer_is_default: env.text("RPDT_BUFFER_MB").is_none(),
@@ -122,6 +126,15 @@ impl Config {
             complaints: Vec::new(),
         }
     }
+}
+
+/// RPDT_ROTATE.
+fn rotation(env: &mut Env<'_>) -> Option<Rotation> {
+    let text = env.text("RPDT_ROTATE")?;
+    let text = text.to_string_lossy();
+    Rotation::parse(&text)
+        .map_err(|why| env.complain(format!("RPDT_ROTATE={text} {why}; all goes into one file")))
+        .ok()
 }
 
 /// LOGDUR_LOG_FORMAT.
@@ -236,6 +249,20 @@ mod tests {
             "{:?}",
             wrong.complaints
         );
+    }
+
+    #[test]
+    fn a_recording_is_in_parts_where_that_is_asked_for() {
+        assert_eq!(read(&[]).rotation, None);
+        assert_eq!(read(&[("RPDT_ROTATE", "1GB")]).rotation, Some(Rotation::Size(1_000_000_000)));
+        assert_eq!(
+            read(&[("RPDT_ROTATE", "10min")]).rotation,
+            Some(Rotation::Time(Duration::from_secs(600)))
+        );
+        let wrong = read(&[("RPDT_ROTATE", "10ms")]);
+        assert_eq!(wrong.rotation, None);
+        let line = "RPDT_ROTATE=10ms must be 1s or more, if it is a time; all goes into one file";
+        assert_eq!(wrong.complaints, [line]);
     }
 
     #[test]

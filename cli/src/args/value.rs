@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use rpd_settings::file_name;
 use rpd_settings::quantity::{self, MEBIBYTE, SECOND};
+use rpd_settings::rotation::Rotation;
 
 /// A file can be set to end at that size at most.
 const LARGEST_FILE: u64 = 1 << 50;
@@ -44,6 +45,11 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     let bytes = quantity::size_bytes(text, MEBIBYTE).ok_or_else(|| format!("not {}", quantity::SIZES))?;
     let possible = Some(bytes).filter(|bytes| (1..=LARGEST_FILE).contains(bytes));
     possible.ok_or_else(|| "must be more than nothing, and at most 1024 TiB".to_string())
+}
+
+/// When a recording goes on in a next file.
+pub(crate) fn rotation(text: &str) -> Result<Rotation, String> {
+    Rotation::parse(text)
 }
 
 /// The name of a trace to be written.

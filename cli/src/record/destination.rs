@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use rpd_postprocess::check::{RecordedBy, recorded_by};
 use rpd_postprocess::{text, trace};
 use rpd_schema::{ErrorKind, Version};
-use rpd_settings::{file_name, rank};
+use rpd_settings::{file_name, rank, rotation};
 
 use crate::output::note::note;
 use crate::record::job;
@@ -53,11 +53,12 @@ pub(crate) struct Trace {
 }
 
 impl Destination {
-    /// Makes ready what `written` names, in which letters stand for what [`file_name`] says.
+    /// Makes ready what `written` names, in which letters stand for what [`file_name`] says. `is_rotated`: the recorder goes on in next
+    /// files.
     ///
     /// # Errors
     /// Those of [`Trace::prepare`]; or when a name of its own for each process is to replace something, or has no directory.
-    pub(crate) fn prepare(written: &Path, existing: Existing) -> Result<Destination> {
+    pub(crate) fn prepare(written: &Path, existing: Existing, is_rotated: bool) -> Result<Destination> {
         let is_unknown = |letter| {
             file_name::has(written, letter) && (letter == b'p' || file_name::value(letter).is_none())
         };
@@ -69,10 +70,10 @@ impl Destination {
                 if let Some(unknown) = file_name::unknown_letters(written) {
                     note(text::escape(&unknown));
                 }
-                return Trace::prepare(&path, existing).map(Destination::File);
+                return Trace::prepare(&path, existing, is_rotated).map(Destination::File);
             }
             // A launcher below may give ranks of its own. If it gives none, this is the file.
-            Fate::of(&path, existing)?;
+            Fate::of_all(&path, existing, is_rotated)?;
         }
         let name = written.display();
         if replaces {
@@ -137,6 +138,17 @@ struct Fate {
 }
 
 impl Fate {
+    /// That of the file, and those of the later parts of a recording into it, where there may be some.
+    ///
+    /// # Errors
+    /// Those of [`Fate::of`].
+    fn of_all(path: &Path, existing: Existing, is_rotated: bool) -> Result<(Fate, Vec<Fate>)> {
+        let first = Fate::of(path, existing)?;
+        let parts = if is_rotated { rotation::later_parts(&first.path) } else { Vec::new() };
+        let parts = parts.iter().map(|part| Fate::of(part, existing)).collect::<Result<_>>()?;
+        Ok((first, parts))
+    }
+
     /// By the rules above; nothing is changed yet.
     ///
     /// # Errors
@@ -183,11 +195,15 @@ impl Trace {
     ///
     /// # Errors
     /// Those of [`Fate::of`], or the file cannot be created or written. An existing file is unchanged then.
-    fn prepare(path: &Path, existing: Existing) -> Result<Trace> {
-        let Fate { path, is_replaced, is_created } = Fate::of(path, existing)?;
-        if is_replaced {
-            remove(&path).with_context(|| format!("cannot replace {}", path.display()))?;
+    fn prepare(path: &Path, existing: Existing, is_rotated: bool) -> Result<Trace> {
+        let (first, parts) = Fate::of_all(path, existing, is_rotated)?;
+        let replaces = matches!(existing, Existing::Replace | Existing::Take);
+        // The recorder would go on in a later part, also in one that has nothing in it.
+        let parts = parts.iter().filter(|_| replaces);
+        for Fate { path, .. } in parts.chain([&first].into_iter().filter(|first| first.is_replaced)) {
+            remove(path).with_context(|| format!("cannot replace {}", path.display()))?;
         }
+        let Fate { path, is_created, .. } = first;
         // Opens it as the recorder will, which would only find out when the command is running.
         rpd_schema::create_or_check(&path)?;
         let first_session = trace::session_count(&path)?;
@@ -244,9 +260,9 @@ mod tests {
         let (filled, _) = rpd_schema::open_write(&trace).unwrap();
         filled.execute("INSERT INTO rocpd_monitor (deviceType, deviceId, monitorType, start, end, value) VALUES ('gpu', 0, 'sclk', 1, 2, '')", []).unwrap();
         drop(filled);
-        assert!(Trace::prepare(&trace, Existing::Refuse).is_err());
+        assert!(Trace::prepare(&trace, Existing::Refuse, false).is_err());
         assert_eq!(rpd_schema::note_files(&trace).len(), 1);
-        Trace::prepare(&trace, Existing::Replace).unwrap();
+        Trace::prepare(&trace, Existing::Replace, false).unwrap();
         assert!(!directory.path().join("t.rpd-lost").exists());
         rpd_schema::leave_note(&trace, "one", None, &facts).unwrap();
     }

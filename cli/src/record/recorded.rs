@@ -1,13 +1,14 @@
 //! What one run of `rpd record` added to its trace.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rpd_postprocess::check::liveness::{self, SessionState};
 use rpd_postprocess::trace::Strings;
 use rpd_postprocess::trace::op_kind::OpKind;
 use rpd_schema::session_fact;
+use rpd_settings::rotation;
 use rusqlite::Connection;
 
 use crate::record::destination::Destination;
@@ -39,6 +40,8 @@ pub(crate) struct RunCounts {
     pub(crate) cpu_ns: u64,
     /// Processes that are gone and whose sessions have no end.
     pub(crate) cut_off: u64,
+    /// Files of the run that are later parts of others.
+    pub(crate) later_parts: u64,
     /// Queues that failed, or what had not completed when a process aborted.
     pub(crate) failures: Vec<String>,
 }
@@ -55,12 +58,18 @@ struct ProcessCounts {
 type CountsByProcess = HashMap<(u32, u64), ProcessCounts>;
 
 impl RunCounts {
-    /// Counts what the sessions of `run` left in the file or files, whichever process of it they are of.
+    /// Counts what the sessions of `run` left in the file or files, whichever process of it they are of, and in their later parts if there
+    /// may be some.
     ///
     /// # Errors
     /// When a trace cannot be read.
-    pub(crate) fn by_run(destination: &Destination, run: &str, report: &RunReport) -> Result<RunCounts> {
-        let files = match destination {
+    pub(crate) fn by_run(
+        destination: &Destination,
+        is_rotated: bool,
+        run: &str,
+        report: &RunReport,
+    ) -> Result<RunCounts> {
+        let files: Vec<(PathBuf, u32)> = match destination {
             Destination::File(trace) => vec![(trace.path().to_path_buf(), trace.first_session())],
             // Which sessions are older is not known of these, but other runs made them.
             Destination::PerProcess(_) => {
@@ -70,12 +79,40 @@ impl RunCounts {
         let mut recorded = RunCounts::default();
         let mut processes = CountsByProcess::default();
         for (file, first_session) in files {
-            rpd_schema::open_read(&file)
-                .map_err(Into::into)
-                .and_then(|(trace, _)| recorded.add((&file, &trace), first_session, run, &mut processes))
-                .with_context(|| format!("cannot read {}", file.display()))?;
+            let parts = if is_rotated { rotation::later_parts(&file) } else { Vec::new() };
+            let parts = parts.into_iter().filter(|part| part.metadata().is_ok_and(|part| part.len() > 0));
+            for (file, known) in
+                [(file, Some(first_session))].into_iter().chain(parts.map(|part| (part, None)))
+            {
+                recorded
+                    .add_file(&file, known, run, &mut processes)
+                    .with_context(|| format!("cannot read {}", file.display()))?;
+            }
         }
         Ok(recorded.with(processes, report))
+    }
+
+    /// Adds what the run has in a file, whose sessions it took from `first_session` on. That is not known of a later part, where the run
+    /// may have none.
+    fn add_file(
+        &mut self,
+        file: &Path,
+        first_session: Option<u32>,
+        run: &str,
+        processes: &mut CountsByProcess,
+    ) -> Result<()> {
+        let (trace, _) = rpd_schema::open_read(file)?;
+        let first_session = match first_session {
+            Some(first_session) => first_session,
+            None => {
+                let sessions = rpd_schema::sessions(&trace)?;
+                let own = sessions.iter().filter(|session| session.get(session_fact::RUN) == Some(run));
+                let Some(first) = own.map(|session| session.session).min() else { return Ok(()) };
+                self.later_parts += 1;
+                first
+            }
+        };
+        self.add((file, &trace), first_session, run, processes)
     }
 
     /// Adds what the sessions of `run` from `first_session` on say, and what they have.
@@ -99,8 +136,7 @@ impl RunCounts {
             let process = processes.entry((session.pid().unwrap_or(0), start)).or_default();
             process.lost =
                 session.lost().values().fold(process.lost, |sum, count| sum.saturating_add(*count));
-            let open = session.number(session_fact::LAUNCHES_WITHOUT_OP).unwrap_or(0);
-            self.launches_without_op = self.launches_without_op.saturating_add(open);
+            self.launches_without_op = self.launches_without_op.saturating_add(session.launches_without_op());
             let cpu = session.number(session_fact::RECORDER_CPU_NS).unwrap_or(0);
             process.cpu_ns = process.cpu_ns.saturating_add(cpu);
             process.cut_off |= liveness::state(session) == SessionState::Killed;

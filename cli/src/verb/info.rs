@@ -173,11 +173,23 @@ fn sessions(contents: &Contents) -> Table {
         if let Some(command) = session.command.as_deref().filter(|command| !command.is_empty()) {
             table.below(command);
         }
+        if let Some(part) = part(session) {
+            table.below(&part);
+        }
         if let Some(cuda) = cuda(session) {
             table.below(&cuda);
         }
     }
     table
+}
+
+/// Which part of a recording it is, and where the process was before and went on.
+fn part(session: &Session) -> Option<String> {
+    let fact = |name: &str| session.facts.get(name);
+    let number = fact(session_fact::PART)?;
+    let before = fact(session_fact::PART_BEFORE).map(|file| format!(", from {file}"));
+    let next = fact(session_fact::NEXT_PART).map(|file| format!(", goes on in {file}"));
+    Some(format!("part {number}{}{}", before.unwrap_or_default(), next.unwrap_or_default()))
 }
 
 /// By what CUDA was recorded, or why it was not.

@@ -16,6 +16,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use rpd_duration_log::LogFormat;
 use rpd_postprocess::text::{self, counted};
 use rpd_settings::file_name;
+use rpd_settings::rotation::Rotation;
 
 use crate::args::libraries::{self, LibraryList};
 use crate::args::monitor::{self, Monitored};
@@ -75,6 +76,10 @@ pub(crate) struct Record {
     /// End recording when FILE has reached that size: 512MiB, 1GB; MiB without a unit. The program goes on
     #[arg(long = "max-mb", visible_alias = "max-size", value_name = "SIZE", value_parser = value::size)]
     pub(super) max_bytes: Option<u64>,
+    /// Go on in a next file when the present one has that size or was begun that long ago: 1GB, 10min. Behind trace.rpd come
+    /// trace-2.rpd, trace-3.rpd and so on; `rpd merge` puts them together
+    #[arg(long, value_name = "SIZE|TIME", value_parser = value::rotation, conflicts_with = "max_bytes")]
+    pub(super) rotate: Option<Rotation>,
     /// Keep the call stack of every HIP call (table rocpd_stackframe)
     #[arg(long)]
     pub(super) stackframes: bool,
@@ -337,7 +342,10 @@ impl Record {
         // A trace is replaced only for a command that can be run.
         let written = written(self.output.as_deref())?;
         let log = self.log.as_deref().map(|log| DurationLog::prepare(log, self.existing())).transpose()?;
-        let destination = Destination::prepare(&written, self.existing())?;
+        // What is wrong with the variable is said by the recorder.
+        let rotation = || Rotation::parse(inherited("RPDT_ROTATE")?.to_str()?).ok();
+        let is_rotated = self.rotate.or_else(rotation).is_some();
+        let destination = Destination::prepare(&written, self.existing(), is_rotated)?;
         if executable::is_script_for_the_shell(&program) {
             note(format_args!(
                 "{0} has no #! line, so /bin/sh runs it; if it is for another program: rpd record -- PROGRAM {0}",
@@ -371,6 +379,7 @@ impl Record {
         let choices = [
             ("RPDT_DELAY", self.delay.map(|time| format!("{}ns", time.as_nanos()))),
             ("RPDT_DURATION", self.duration.map(|time| format!("{}ns", time.as_nanos()))),
+            ("RPDT_ROTATE", self.rotate.map(|rotation| rotation.to_string())),
             ("RPDT_MAX_MB", self.max_bytes.map(|bytes| format!("{bytes}B"))),
             ("RPDT_TIMING", self.timing.name().map(str::to_string)),
             ("RPDT_HIP_APIS", self.hip_apis.clone()),
@@ -458,9 +467,15 @@ impl Record {
         drop(report_file);
         let started = !self.no_start && env::var_os("RPDT_AUTOSTART").is_none_or(|value| value != "0");
         // From here on only the command's own end counts: a trace that cannot be read back is a note.
-        match RunCounts::by_run(&destination, &run, &report) {
+        match RunCounts::by_run(&destination, is_rotated, &run, &report) {
             Ok(recorded) => {
-                let files = named(&destination, &written, &report);
+                let mut files = named(&destination, &written, &report);
+                if recorded.later_parts > 0 {
+                    files.push_str(&format!(
+                        " and {}",
+                        counted(recorded.later_parts, "more part", "more parts")
+                    ));
+                }
                 let mut line = summary(&files, &recorded, instruments);
                 if recorded.operations() == 0 {
                     line.push_str(&format!("; {}", empty_trace::reason(&report, &program, &ended, started)));
@@ -630,5 +645,7 @@ mod tests {
         assert_eq!((request.delay, request.duration), (Some(ms(250)), Some(ms(10_000))));
         assert_eq!(request.max_bytes, Some(1_000_000_000));
         assert_eq!(record(&["--max-mb", "3", "x"]).max_bytes, Some(3 << 20));
+        assert_eq!(record(&["--rotate", "1GB", "x"]).rotate, Some(Rotation::Size(1_000_000_000)));
+        assert_eq!(record(&["--rotate", "10min", "x"]).rotate, Some(Rotation::Time(ms(600_000))));
     }
 }

@@ -659,3 +659,101 @@ fn times_of_stops_and_losses_are_moved_as_all_times_are() {
     assert_eq!(fact("stopped"), texts(["1010-1020 1300-", "1510-1520 1800-"]));
     assert_eq!(fact("lost_times"), texts(["1030-1040:write=3", "1530-1540:write=3"]));
 }
+
+/// A part of a recording: calls by their local ids, operations with the calls that they are linked to, the kernel that ran, and what else the
+/// session says.
+fn part_of(
+    dir: &Dir,
+    number: u64,
+    calls: &[(i64, &str)],
+    ops: &[(i64, i64)],
+    facts: &[(&str, &str)],
+) -> String {
+    let mut rows = String::from(
+        "INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipLaunchKernel'), (3, 'hsaDispatch'), (4, 'kernel'), (5, 'KernelExecution');
+         INSERT INTO rocpd_kernelcodeobject (id, vgpr, sgpr, fbar) VALUES (1, 8, 16, 0);
+         INSERT INTO rocpd_metadata (tag, value) VALUES ('session_count', '1'), ('session::0::boot_id', 'b'), ('session::0::pid', '7'),
+             ('session::0::start_monotonic_ns', '50'), ('session::0::host', 'h');",
+    );
+    for (id, name) in calls {
+        let name = if *name == "hsaDispatch" { 3 } else { 2 };
+        rows += &format!(
+            "INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) VALUES
+            ({id}, 7, 7, {id}00, {id}50, {name}, 1);"
+        );
+    }
+    for (op, call) in ops {
+        rows += &format!(
+            "INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id)
+                 VALUES ({op}, 0, 1, {call}, '', {call}60, {call}90, 4, 5);
+             INSERT INTO rocpd_api_ops (id, api_id, op_id) VALUES ({op}, {call}, {op});
+             INSERT INTO rocpd_kernelapi VALUES ({call}, '', 1, 1, 1, 64, 1, 1, 0, 0, '', '', '', 1, 4);"
+        );
+    }
+    let number = number.to_string();
+    for (key, value) in facts.iter().copied().chain([("part", &*number)]) {
+        rows += &format!("INSERT INTO rocpd_metadata (tag, value) VALUES ('session::0::{key}', '{value}');");
+    }
+    dir.trace(&format!("p{number}.rpd"), &rows)
+}
+
+#[test]
+fn parts_of_one_recording_are_joined_in_any_order() {
+    let dir = Dir::new();
+    // Calls 2 and 3 were under way on the GPU when the first part ended, call 3 also at the end of the second; call 4 had not ended.
+    let lost = ("launches_without_op", "2");
+    let one = part_of(
+        &dir,
+        1,
+        &[(1, "hip"), (2, "hip"), (3, "hip")],
+        &[(1, 1)],
+        &[("next_part", "p2.rpd"), lost, ("end_monotonic_ns", "400")],
+    );
+    let before = |calls| ("calls_before_part", calls);
+    let two = part_of(
+        &dir,
+        2,
+        &[(2, "hsaDispatch"), (4, "hip"), (5, "hip")],
+        &[(1, 2), (2, 4)],
+        &[("next_part", "p3.rpd"), before("5"), lost, ("end_monotonic_ns", "600")],
+    );
+    let three = part_of(&dir, 3, &[(3, "hsaDispatch"), (6, "hip")], &[(1, 3), (2, 6)], &[before("6")]);
+    for part in [&one, &two, &three] {
+        dir.run(&["check", part]).expect(0);
+    }
+    let all = "SELECT string || ' ' || api.start || ' ' || op.start || ' ' || ka.codeObject_id FROM rocpd_api AS api
+        JOIN rocpd_string ON rocpd_string.id = apiName_id JOIN rocpd_api_ops ON api_id = api.id JOIN rocpd_op AS op ON op.id = op_id
+        JOIN rocpd_kernelapi AS ka ON ka.api_ptr_id = api.id ORDER BY op.start";
+    let whole = [1, 2, 3, 4, 6].map(|call| Value::Text(format!("hipLaunchKernel {call}00 {call}60 1")));
+    for (place, order) in
+        [[&one, &two, &three], [&three, &two, &one], [&two, &three, &one]].iter().enumerate()
+    {
+        let out = format!("all{place}.rpd");
+        let ran = dir.run(&["merge", "-o", &out, order[0], order[1], order[2]]);
+        ran.expect(0);
+        let merged = dir.open(&out);
+        assert_eq!(rows(&merged, all).concat(), whole, "{ran}");
+        let count = |table: &str| rows(&merged, &format!("SELECT count(*) FROM {table}")).concat();
+        let counts =
+            ["rocpd_api", "rocpd_op", "rocpd_kernelapi", "rocpd_kernelcodeobject"].map(count).concat();
+        assert_eq!(counts, [6, 5, 5, 1].map(Value::Integer), "a call and a kernel are there once");
+        assert_eq!(rpd_schema::launches_without_op(&merged).unwrap(), 0);
+        dir.run(&["check", &out]).expect(0);
+    }
+    // Without the part that has the call, what stands in for it stays.
+    dir.run(&["merge", "-o", "some.rpd", &three, &two]).expect(0);
+    let some = rows(&dir.open("some.rpd"), all).concat();
+    let alone = [
+        "hipLaunchKernel 400 460 1",
+        "hipLaunchKernel 600 660 1",
+        "hsaDispatch 200 260 1",
+        "hsaDispatch 300 360 1",
+    ];
+    assert_eq!(some, alone.map(|row| Value::Text(row.into())));
+    // Two processes are never joined, whatever their numbers.
+    dir.open(&two)
+        .execute("UPDATE rocpd_metadata SET value = '8' WHERE tag = 'session::0::pid'", [])
+        .unwrap();
+    dir.run(&["merge", "-o", "two.rpd", &one, &two]).expect(0);
+    assert_eq!(rows(&dir.open("two.rpd"), "SELECT count(*) FROM rocpd_api").concat(), [Value::Integer(6)]);
+}

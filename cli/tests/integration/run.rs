@@ -75,6 +75,11 @@ fn limits_reach_the_recorder() {
         ["record", "--delay", "1.5ms", "--duration", "1m", "--max-size", "1GB", "--", "sh", "-c", show];
     assert_eq!(dir.run(&with_units).expect(0).stdout, "1500000ns 60000000000ns 1000000000B\n");
     assert_eq!(dir.run(&["record", "--", "sh", "-c", show]).expect(0).stdout, "\n");
+    let rotated = |how: &str| dir.run(&["record", "--rotate", how, "--", "sh", "-c", "echo $RPDT_ROTATE"]);
+    assert_eq!(rotated("1GB").expect(0).stdout, "1000000000B\n");
+    assert_eq!(rotated("10min").expect(0).stdout, "600000000000ns\n");
+    rotated("10m").expect(2).says(&["--rotate", "write 10min or 10MiB"]);
+    rotated("100kB").expect(2).says(&["--rotate", "from 1MB"]);
 }
 
 #[test]

@@ -204,6 +204,28 @@ fn append_keeps_and_force_replaces() {
 }
 
 #[test]
+fn parts_of_an_old_recording_are_refused_or_replaced_together() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    for part in ["t-2.rpd", "t-4.rpd", "t-x.rpd"] {
+        fs::copy(dir.path(&trace), dir.path(part)).unwrap();
+    }
+    let record = |options: &[&str]| dir.run(&[&["record"], options, &["-o", "t.rpd", "--", "true"]].concat());
+    record(&["--rotate", "1GB"]).expect(1).says(&["t-2.rpd already holds a recording", "--force"]);
+    assert!(!dir.path("t.rpd").exists());
+    // Without parts these are other files.
+    record(&[]).expect(0);
+    record(&["--rotate", "1GB", "--append"]).expect(0).says(&["t.rpd: 0 kernels"]);
+    // What is no trace is never touched, and nothing is replaced then.
+    dir.write("t-3.rpd", "not a trace");
+    record(&["--rotate", "1GB", "--force"]).expect(1).says(&["t-3.rpd"]);
+    assert!(dir.path("t-2.rpd").exists() && dir.path("t-4.rpd").exists());
+    fs::remove_file(dir.path("t-3.rpd")).unwrap();
+    record(&["--rotate", "1GB", "--force"]).expect(0);
+    assert_eq!(dir.names(), [trace.as_str(), "t-x.rpd", "t.rpd"]);
+}
+
+#[test]
 fn force_keeps_the_old_trace_when_there_is_nothing_to_run() {
     let dir = Dir::new();
     let trace = dir.fixture("matmul_result.rpd");

@@ -96,10 +96,8 @@ impl Sessions {
         }
         let lost = lost.into_iter().filter(|(_, count)| *count > 0);
         found.extend(lost.map(|(cause, count)| Finding::new(FindingKind::LostRecords, cause, count)));
-        let open = |(session, _): &(SessionInfo, SessionState)| {
-            session.number(session_fact::LAUNCHES_WITHOUT_OP).unwrap_or(0)
-        };
-        let open = self.all.iter().map(open).fold(0, u64::saturating_add);
+        let open = self.all.iter().map(|(session, _)| session.launches_without_op());
+        let open = open.fold(0, u64::saturating_add);
         if open > 0 {
             found.push(Finding::new(FindingKind::LaunchWithoutOp, "sessions", open));
         }

@@ -133,6 +133,9 @@ fn is_same_session(one: &SessionInfo, other: &SessionInfo) -> bool {
     if !facts.iter().all(|fact| one.get(fact).is_some() && one.get(fact) == other.get(fact)) {
         return false;
     }
+    if one.get(session_fact::PART) != other.get(session_fact::PART) {
+        return false;
+    }
     let end = |session: &SessionInfo| session.get(session_fact::END_MONOTONIC_NS).map(str::to_string);
     if let (Some(one), Some(other)) = (end(one), end(other)) {
         return one == other;

@@ -151,6 +151,8 @@ impl Contents {
                     *all = all.saturating_add(*count);
                 }
                 let open = session.facts.get(session_fact::LAUNCHES_WITHOUT_OP);
+                // Those of a part that is not the last are counted in the next.
+                let open = open.filter(|_| !session.facts.contains_key(session_fact::NEXT_PART));
                 let open = open.and_then(|count| count.parse().ok()).unwrap_or(0);
                 contents.launches_without_op = contents.launches_without_op.saturating_add(open);
             }

@@ -80,9 +80,11 @@ fn is_possible(key: &str, value: &str) -> bool {
     match key {
         fact::HOST | fact::BOOT_ID | fact::PID_NAMESPACE | fact::COMMAND | fact::SOURCES | fact::RUN => true,
         fact::ABORT_KERNELS | fact::QUEUE_ERROR | "hip_door" => true,
-        fact::PID | fact::PPID => is_number(1 << 32),
+        fact::PART_BEFORE => true,
+        fact::PID | fact::PPID | fact::PART | fact::CALLS_BEFORE_PART => is_number(1 << 32),
         fact::START_MONOTONIC_NS | fact::END_MONOTONIC_NS | fact::ABORT_MONOTONIC_NS => is_number(MOST_NS),
         fact::START_REALTIME_NS | fact::END_REALTIME_NS | fact::RECORDER_CPU_NS => is_number(MOST_NS),
+        fact::PART_BEGAN_REALTIME_NS => is_number(MOST_NS),
         "waited_ns" | "longest_turn_ns" => is_number(MOST_NS),
         fact::LAUNCHES_WITHOUT_OP | "calls_without_stack" | "ops_without_call" | "clamped_times" => {
             is_number(MOST_RECORDS)

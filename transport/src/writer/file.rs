@@ -8,6 +8,7 @@
 mod failure;
 mod opening;
 mod ownership;
+mod parts;
 
 use std::time::Instant;
 
@@ -25,8 +26,10 @@ use super::session::Sums;
 use super::sink::{AtStake, Sink};
 use super::system_calls;
 use super::turn::Turns;
+
 use crate::counters::{Cause, Lost};
 use crate::recorder::Recorder;
+use parts::Parts;
 
 /// See the module.
 pub(super) struct TraceFile {
@@ -39,6 +42,7 @@ pub(super) struct TraceFile {
     /// State of the file after this process's last transaction.
     state: u64,
     access: Access,
+    parts: Parts,
     history: FileHistory,
     reported: Reported,
     log: Option<LogFeed>,
@@ -51,6 +55,8 @@ pub(super) enum Until {
     Next,
     /// The session.
     FileChanges,
+    /// The session: nothing is drained, what comes next goes into the next part of the recording.
+    PartEnds,
     /// The session and what is open.
     ProcessEnds,
 }
@@ -67,6 +73,7 @@ impl TraceFile {
             turns: Turns::default(),
             state: 0,
             access: Access::default(),
+            parts: Parts::new(recorder.config.rotation),
             history: FileHistory::default(),
             reported: Reported::new(recorder),
             log: LogFeed::new(recorder),
@@ -92,6 +99,9 @@ impl TraceFile {
         let files = self.appender.is_some() && self.rows.has_more_files();
         let is_due = files || self.reported.is_due(self.rows.recorded());
         if is_wanted || switched || self.has_records() || is_due {
+            if self.has_records() {
+                self.change_part();
+            }
             self.inputs.collect_operations();
             let begin = Instant::now();
             self.transact(clock::monotonic(), Until::Next);
@@ -283,18 +293,28 @@ impl TraceFile {
         Ok(())
     }
 
-    /// Rows of all records; what of them is lost if the transaction fails.
-    fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (AtStake, Result<(), Error>) {
+    /// The rings are drained next.
+    fn begin_drain(&mut self, until: Until) {
         // At the end nothing is left for another transaction.
         let calls = self.inputs.begin(until == Until::Next);
         self.held.begin(calls, self.recorder.lost_calls.take(), until == Until::ProcessEnds);
         let ended = self.held.end_lost_launches(self.recorder.lost_launches.take());
         self.rows.end_launches(ended.all);
         self.history.end_launches(ended.committed);
+    }
+
+    /// Rows of all records; what of them is lost if the transaction fails.
+    fn fill(&mut self, appender: &mut Appender, now: u64, until: Until) -> (AtStake, Result<(), Error>) {
+        let drains = until != Until::PartEnds;
+        if drains {
+            self.begin_drain(until);
+        }
         let TraceFile { recorder, turns, rows, held, history, log, .. } = self;
         let mut sink = Sink::new(recorder, appender, turns, rows, held, history, log.as_mut());
         sink.waiting_stacks();
-        self.inputs.drain(&mut sink, now, until);
+        if drains {
+            self.inputs.drain(&mut sink, now, until);
+        }
         if until != Until::Next {
             sink.last_stacks();
         }
@@ -309,7 +329,7 @@ impl TraceFile {
         let ends = until != Until::Next;
         let facts = filled
             .and_then(|()| self.reported.facts(appender, self.rows.recorded(), ends))
-            .and_then(|()| self.rows.files(appender, ends));
+            .and_then(|()| self.rows.files(appender, ends && drains));
         (at_stake, facts)
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Operation {
 
 impl Operation {
     /// The call that caused it.
-    fn call(&self) -> u64 {
+    pub(super) fn call(&self) -> u64 {
         match self {
             Operation::Dispatch(record) | Operation::Launch(record) => record.correlation,
             Operation::Copy(record) => record.correlation,
@@ -160,6 +160,16 @@ impl Held {
     /// What was drained so far is in the file.
     pub(super) fn committed(&mut self) {
         self.links.committed();
+    }
+
+    /// Rows of calls drained so far are in the part of the recording that is left now. Between two drains.
+    pub(super) fn leave_part(&mut self) {
+        self.links.leave_part();
+    }
+
+    /// Whether the row of the call that the operation is linked to is in an earlier part.
+    pub(super) fn is_in_earlier_part(&self, operation: &Operation) -> bool {
+        self.links.is_in_earlier_part(operation.call())
     }
 
     /// Rows of calls drained so far are not in the session that is written from now on.

@@ -76,6 +76,12 @@ impl FileHistory {
         self.committed = Recorded::default();
     }
 
+    /// What comes from now on is in the next part of the recording, whose session begins with `carried`.
+    pub(super) fn begin_part(&mut self, carried: &Recorded) {
+        self.leave_file();
+        self.committed = *carried;
+    }
+
     /// What is in the file stays there, and is not this one's any more.
     pub(super) fn leave_file(&mut self) {
         self.left += self.in_file().operations();

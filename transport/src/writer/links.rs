@@ -57,6 +57,8 @@ pub(super) struct Links {
     /// Calls drained so far went to another session, or got lost with a transaction.
     gone: Drain,
     lost: BTreeSet<u64>,
+    /// Calls drained so far have their rows in earlier parts of the recording.
+    earlier: Drain,
     /// An operation of this drain was linked to a call whose row may be still to come.
     linked: bool,
     /// All calls of this drain have been drained, and are in the file.
@@ -109,6 +111,16 @@ impl Links {
     /// Rows of calls drained so far are not in the session that is written from now on.
     pub(super) fn forget(&mut self) {
         self.gone = self.drain.clone();
+    }
+
+    /// Rows of calls drained so far are in the part of the recording that is left now. Between two drains.
+    pub(super) fn leave_part(&mut self) {
+        self.earlier = self.drain.clone();
+    }
+
+    /// Whether the row of `call`, to which an operation is linked, is in an earlier part.
+    pub(super) fn is_in_earlier_part(&self, call: u64) -> bool {
+        self.earlier.has_surely(call)
     }
 
     /// Whether the row of `call` is in this session by a transaction before the open one.
@@ -200,6 +212,25 @@ mod tests {
         links.begin(20, vec![]);
         let of = [3, 4, 10, 11, 12].map(|call| links.of(call));
         assert_eq!(of, [Link::Never, Link::Now, Link::Now, Link::Never, Link::Now], "4 and 10 came later");
+    }
+
+    #[test]
+    fn calls_of_earlier_parts_are_linked_to_and_known() {
+        let mut links = Links::default();
+        links.begin(10, vec![4, OPENING | 8]);
+        links.drained(9);
+        links.drained(11);
+        links.leave_part();
+        links.begin(20, vec![]);
+        let calls = [3, 4, 8, 9, 10, 11, 12];
+        assert_eq!(calls.map(|call| links.of(call)), [Link::Now; 7]);
+        let earlier = calls.map(|call| links.is_in_earlier_part(call));
+        assert_eq!(earlier, [true, false, false, true, false, true, false], "4, 8, 10 and 12 came later");
+        links.leave_part();
+        links.begin(30, vec![]);
+        assert_eq!([4, 12, 20].map(|call| links.is_in_earlier_part(call)), [true, true, false]);
+        links.forget();
+        assert_eq!(links.of(12), Link::Never, "that file is gone");
     }
 
     #[test]

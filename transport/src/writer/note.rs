@@ -109,7 +109,7 @@ fn write_last(recorder: &'static Recorder) {
         Ok(())
     };
     // Nothing here fails.
-    let _ = session::begin(&mut state, recorder);
+    let _ = session::begin(&mut state, recorder, None);
     let named = || lock(&recorder.filename).expanded();
     let path = recorder.requests.progress.get().map_or_else(named, |(.., path)| path);
     // The writer's own notes have the name without the end.

@@ -7,7 +7,7 @@ use rpd_schema::{Appender, Error, MOST_TIMES, SessionTime, session_fact, session
 
 use super::note::WriterNote;
 use super::rows::Recorded;
-use super::session::{self, AddFact, Sums};
+use super::session::{self, AddFact, Part, Sums};
 use crate::counters::Lost;
 use crate::recorder::Recorder;
 use crate::switch;
@@ -34,6 +34,8 @@ pub(super) struct Reported {
     recorder: &'static Recorder,
     /// What is known of the process when its session begins.
     introduced: bool,
+    /// Which part of the recording the session is in.
+    part: Option<Part>,
     /// What is known of the GPUs.
     gpus: bool,
     counts: Option<Counts>,
@@ -61,6 +63,7 @@ impl Reported {
         Reported {
             recorder,
             introduced: false,
+            part: None,
             gpus: false,
             counts: None,
             sums,
@@ -83,6 +86,11 @@ impl Reported {
     /// The sums that sessions in files before this one have.
     pub(super) fn before_file(&self) -> Sums {
         self.before_file
+    }
+
+    /// The file that is opened is that part of the recording.
+    pub(super) fn set_part(&mut self, part: Option<Part>) {
+        self.part = part;
     }
 
     /// What is reported next goes into another file.
@@ -130,7 +138,7 @@ impl Reported {
     }
 
     fn introduce_to(&self, state: &mut AddFact<'_>) -> Result<(), Error> {
-        if self.introduced { Ok(()) } else { session::begin(state, self.recorder) }
+        if self.introduced { Ok(()) } else { session::begin(state, self.recorder, self.part.as_ref()) }
     }
 
     /// What [`Reported::introduce`] said is in the file.

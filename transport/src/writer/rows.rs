@@ -2,12 +2,15 @@
 
 mod calls;
 
+use std::collections::BTreeSet;
+
 use rpd_schema::{
     ApiId, ApiRow, Appender, CopyApiRow, DispatchRow, Error, Fence, KernelApiRow, MonitorRow, OpId, OpRow,
     ReplacementRow, TickRow,
 };
 
 use super::frames::{Frames, UnnamedStack};
+use super::held::Operation;
 use super::names::{Named, Names, Replacement};
 use super::ranges::RangePart;
 use super::system_calls;
@@ -73,6 +76,11 @@ impl Recorded {
         self.launches.saturating_sub(self.launches_done)
     }
 
+    /// What a session in the next part begins with: launches that have not completed will be done there.
+    pub(super) fn carried(&self) -> Recorded {
+        Recorded { launches: self.launches_without_op(), ..Recorded::default() }
+    }
+
     /// All of them.
     pub(super) fn events(&self) -> u64 {
         self.calls + self.operations() + self.ranges + self.marks
@@ -98,6 +106,9 @@ pub(super) struct Rows {
     frames: Option<Frames>,
     /// Since the session began, the open transaction included.
     recorded: Recorded,
+    /// Calls of earlier parts for which rows stand in this session, and those of them that came with the open transaction.
+    stand_ins: BTreeSet<u64>,
+    open_stand_ins: Vec<u64>,
     watches: Vec<Watch>,
     /// Whether the sensors of these GPUs are this process's in the open transaction.
     claims: Vec<(u32, bool)>,
@@ -154,6 +165,8 @@ impl Rows {
             names: Names::new(recorder.setup.gpus),
             frames: recorder.stacks.as_ref().map(Frames::new),
             recorded: Recorded::default(),
+            stand_ins: BTreeSet::new(),
+            open_stand_ins: Vec::new(),
             watches: recorder.setup.sources.iter().filter_map(|source| source.watch()).collect(),
             claims: Vec::new(),
         }
@@ -185,10 +198,26 @@ impl Rows {
     pub(super) fn begin_session(&mut self) {
         self.forget_counts();
         self.ids = SessionIds::first();
+        self.stand_ins.clear();
+        self.open_stand_ins.clear();
         self.names.forget();
         if let Some(frames) = &mut self.frames {
             frames.forget();
         }
+    }
+
+    /// A session was taken in the next part of the recording, which has `carried` from this one. False: the ids of calls begin anew in it, so
+    /// that those of this session cannot be told there.
+    pub(super) fn begin_part(&mut self, carried: &Recorded) -> bool {
+        let lap = self.ids.lap;
+        self.begin_session();
+        self.recorded = *carried;
+        self.ids.lap == lap
+    }
+
+    /// The local id that the next call gets.
+    pub(super) fn next_call(&self) -> u64 {
+        self.call_id(correlation::watermark()).local()
     }
 
     /// Whether there are candidates for replacement or code objects that have no rows yet.
@@ -210,6 +239,7 @@ impl Rows {
     /// The open transaction is in the file.
     pub(super) fn commit(&mut self) {
         self.claims.clear();
+        self.open_stand_ins.clear();
         self.names.commit();
         if let Some(frames) = &mut self.frames {
             frames.commit();
@@ -220,6 +250,9 @@ impl Rows {
     pub(super) fn roll_back(&mut self, committed: &Recorded) {
         self.claims.clear();
         self.recorded = *committed;
+        for call in self.open_stand_ins.drain(..) {
+            self.stand_ins.remove(&call);
+        }
         self.names.roll_back();
         if let Some(frames) = &mut self.frames {
             frames.roll_back();
@@ -487,10 +520,41 @@ impl Rows {
         end: u64,
     ) -> Result<ApiId, Error> {
         let id = self.call_id(correlation::next());
+        self.add_made_up(appender, id, (source, function), tid, start, end)?;
+        Ok(id)
+    }
+
+    /// The row of a call in an earlier part of the recording, to which the operation is linked: it has the local id of that call, and
+    /// otherwise is as one that is made up. A merge of the parts puts the call into its place.
+    pub(super) fn stand_in(&mut self, appender: &mut Appender, operation: &Operation) -> Result<(), Error> {
+        let call = operation.call();
+        if !self.stand_ins.insert(call) {
+            return Ok(());
+        }
+        self.open_stand_ins.push(call);
+        let (function, tid, start, end) = match operation {
+            Operation::Dispatch(record) | Operation::Launch(record) => {
+                ((record.source, record.function), record.tid, record.submit_start, record.submit_end)
+            }
+            Operation::Copy(record) => {
+                ((record.source, record.function), record.tid, record.submit_start, record.submit_end)
+            }
+        };
+        self.add_made_up(appender, self.call_id(call), function, tid, start, end)
+    }
+
+    fn add_made_up(
+        &self,
+        appender: &mut Appender,
+        id: ApiId,
+        (source, function): (u8, u16),
+        tid: u32,
+        start: u64,
+        end: u64,
+    ) -> Result<(), Error> {
         let name = self.recorder.source(source).map_or("", |source| source.function(function));
         let name = appender.intern(name)?;
-        appender.api(&ApiRow { id, pid: self.pid, tid, start, end, name, args: appender.empty() })?;
-        Ok(id)
+        appender.api(&ApiRow { id, pid: self.pid, tid, start, end, name, args: appender.empty() })
     }
 
     /// The id in this session of the call with that correlation id. Few calls are in the rings at once, so the ids around the end of

@@ -17,8 +17,19 @@ use crate::host;
 use crate::recorder::Recorder;
 use crate::stack::Stacks;
 
-/// Facts that are known when a session begins.
-pub(super) fn begin(state: &mut AddFact<'_>, recorder: &Recorder) -> Result<(), Error> {
+/// Which part of a recording in parts a session is in.
+#[derive(Clone)]
+pub(super) struct Part {
+    /// From 1.
+    pub(super) number: u32,
+    /// When the part was begun, by whomever, ns of CLOCK_REALTIME.
+    pub(super) began: u64,
+    /// Where this process comes from: the name of the file, and the local id that its next call has.
+    pub(super) before: Option<(String, u64)>,
+}
+
+/// Facts that are known when a session begins, in a `part` if the recording is in parts.
+pub(super) fn begin(state: &mut AddFact<'_>, recorder: &Recorder, part: Option<&Part>) -> Result<(), Error> {
     // SAFETY: no arguments, cannot fail.
     let parent = unsafe { libc::getppid() };
     let facts = [
@@ -37,6 +48,14 @@ pub(super) fn begin(state: &mut AddFact<'_>, recorder: &Recorder) -> Result<(), 
     }
     if let Some(run) = run(recorder) {
         state(fact::RUN, &run)?;
+    }
+    if let Some(Part { number, began, before }) = part {
+        state(fact::PART, &number.to_string())?;
+        state(fact::PART_BEGAN_REALTIME_NS, &began.to_string())?;
+        if let Some((file, calls)) = before {
+            state(fact::PART_BEFORE, file)?;
+            state(fact::CALLS_BEFORE_PART, &calls.to_string())?;
+        }
     }
     for variable in fact::RANK_VARIABLES.into_iter().chain(fact::JOB_VARIABLES) {
         if let Ok(value) = std::env::var(variable) {

@@ -191,11 +191,17 @@ impl<'a> Sink<'a> {
         if let (Some(log), Operation::Dispatch(record)) = (&mut self.log, &operation) {
             log.dispatch(record);
         }
-        self.write(|rows, appender| match operation {
-            Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
-            Operation::Copy(record) => rows.copy(appender, &record, linked),
-            Operation::Launch(record) if linked => rows.launched(appender, &record),
-            Operation::Launch(_) => Ok(()),
+        let is_earlier = linked && self.held.is_in_earlier_part(&operation);
+        self.write(|rows, appender| {
+            if is_earlier {
+                rows.stand_in(appender, &operation)?;
+            }
+            match operation {
+                Operation::Dispatch(record) => rows.dispatch(appender, &record, linked),
+                Operation::Copy(record) => rows.copy(appender, &record, linked),
+                Operation::Launch(record) if linked => rows.launched(appender, &record),
+                Operation::Launch(_) => Ok(()),
+            }
         });
         Added::Operation
     }

@@ -112,13 +112,22 @@ static TRACE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// The file that SQLite has just opened at `path` is the trace that [`take_turn`] is about.
 pub(super) fn is_trace(path: &Path) {
     let (device, inode) = std::fs::metadata(path).map_or((0, 0), |file| (file.dev(), file.ino()));
-    TRACE[0].store(device, Ordering::Relaxed);
-    TRACE[1].store(inode, Ordering::Relaxed);
+    set_trace_file([device, inode]);
+}
+
+/// Which file that is.
+pub(super) fn trace_file() -> [u64; 2] {
+    [0, 1].map(|place| TRACE[place].load(Ordering::Relaxed))
+}
+
+/// [`take_turn`] is about that file, which [`trace_file`] has told.
+pub(super) fn set_trace_file(file: [u64; 2]) {
+    (0..2).for_each(|place| TRACE[place].store(file[place], Ordering::Relaxed));
 }
 
 fn trace() -> Option<&'static OpenFile> {
-    let file = (TRACE[0].load(Ordering::Relaxed), TRACE[1].load(Ordering::Relaxed));
-    OpenFile::all().find(|open| open.file() == file).filter(|open| open.is_ours())
+    let [device, inode] = trace_file();
+    OpenFile::all().find(|open| open.file() == (device, inode)).filter(|open| open.is_ours())
 }
 
 /// Whether the trace has no name any more, or nothing in it. Where its descriptor was lost nobody knows.

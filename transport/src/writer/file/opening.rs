@@ -61,12 +61,13 @@ impl TraceFile {
             return false;
         }
         self.leave();
+        self.parts.begin();
         *lock(&self.recorder.filename) = name;
         self.recorder.switch.find_file();
         true
     }
 
-    fn is_still_there(&self, appender: &Appender) -> bool {
+    pub(super) fn is_still_there(&self, appender: &Appender) -> bool {
         let same = system_calls::has_open(identity(appender.path())) && system_calls::descriptors_are_ours();
         if !same {
             let path = appender.path().display();
@@ -110,7 +111,9 @@ impl TraceFile {
 
     fn open(&mut self) -> Option<Appender> {
         system_calls::replace();
-        let path = lock(&self.recorder.filename).expanded();
+        let trace = lock(&self.recorder.filename).expanded();
+        let (path, part) = self.parts.find(&trace);
+        self.reported.set_part(part);
         match self.begin(&path) {
             Ok(appender) => {
                 self.history.find_gone(&appender, self.recorder, &mut self.reported);
@@ -150,7 +153,7 @@ impl TraceFile {
         system_calls::leave_turn();
     }
 
-    fn begin(&self, path: &Path) -> Result<Appender, Error> {
+    pub(super) fn begin(&self, path: &Path) -> Result<Appender, Error> {
         has_directory(path)?;
         let mut appender = turn::open(path)?;
         // Who wants small buffers wants little memory taken.
