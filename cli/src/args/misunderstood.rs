@@ -71,6 +71,7 @@ fn takes_no_part(verb: &str) -> Option<&'static str> {
         "trim" => "a trace is cut by --start and --end alone; reports and exports take the other options",
         "gpu-info" => "what a sensor read is of a GPU and a time alone: --gpu, --start, --end",
         "merge" => "traces are merged as a whole; rpd trim makes a trace of a part",
+        "dataset" => "traces are added as a whole; rpd trim makes a trace of a part",
         "subclass" | "deserialize" | "strings" | "callstack" | "graph" | "autograd" | "passes" => {
             "passes are of all of a trace; rpd trim makes a trace of a part"
         }

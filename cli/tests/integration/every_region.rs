@@ -76,11 +76,13 @@ const AROUND: [&[&str]; 9] = [
 ];
 
 /// Verbs that read a trace and take no part of it, or take only these options.
-const REFUSED: [(&[&str], &[&str]); 13] = [
+const REFUSED: [(&[&str], &[&str]); 14] = [
     (&["view", "--no-open", "FILE"], &[]),
     (&["check", "FILE"], &[]),
     (&["trim", "FILE", "-o", "out.rpd"], &["--start", "--end"]),
     (&["merge", "FILE", "FILE", "-o", "out.rpd"], &[]),
+    // Whose all of the trace is.
+    (&["dataset", "out", "FILE"], &["--rank", "--node"]),
     (&["subclass", "FILE"], &[]),
     (&["deserialize", "FILE"], &[]),
     (&["strings", "FILE"], &[]),
