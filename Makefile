@@ -21,6 +21,7 @@ FRONTS = rpd2tracing.py rpd2table.py rpd_trim.py rpd_autograd_summary.py
 # Debian's, or AMD's.
 ROCM_PATH ?= /opt/rocm
 HIPCC ?= $(or $(shell command -v hipcc),$(ROCM_PATH)/bin/hipcc)
+UNWINDER = -lgcc_s
 HIPFLAGS = --offload-arch=gfx900 --offload-arch=gfx906 -O2
 # A machine with an AMD GPU uses it, any other the software GPU.
 ifneq ($(wildcard /dev/kfd),)
@@ -45,7 +46,7 @@ build:
 roctx: $(RELEASE)/roctx/libroctx64.so.4
 $(RELEASE)/roctx/libroctx64.so.4: $(RELEASE)/librpd_roctx.a roctx/libroctx64.map
 	@mkdir -p $(@D)
-	@cc -shared -o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive -lgcc_s -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -s \
+	@$(CC) -shared -o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive $(UNWINDER) -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -s \
 		-Wl,-soname,$(@F) -Wl,--version-script=roctx/libroctx64.map
 	@for name in $(ROCTX_NAMES); do ln -sf $(@F) $(@D)/$$name; done
 
