@@ -9,6 +9,7 @@
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own
 # make hip-api - the description of the HIP API, from HIP's headers
+# make release - a wheel, .deb, .rpm and tarball for glibc 2.28 and later      make packages - tests them in other distributions (root)
 # make build, then make install PREFIX=/usr/local      make uninstall
 
 PREFIX ?= /usr/local
@@ -32,7 +33,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs hip-api install uninstall clean
+.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs release packages hip-api install uninstall clean
 all: build
 
 setup:
@@ -137,6 +138,14 @@ matrix: setup
 
 nfs: setup
 	@tests/nfs/run
+
+# Of what is committed.
+release:
+	@scripts/release
+
+packages: $(PROGRAMS)/demo
+	@$(MAKE) --no-print-directory release
+	@tests/packages/run
 
 # The description of the HIP API, from the headers of each version: tracer/src/sources/hip/description/headers.sh says where they come from.
 HIP_HEADERS = target/hip-headers

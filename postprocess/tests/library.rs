@@ -5,7 +5,9 @@
 
 use std::fmt::Arguments;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
@@ -13,6 +15,9 @@ use rpd_postprocess::notes::{Interrupted, Notes, SharedNotes};
 use rpd_postprocess::pass::{ApplyOutcome, Change, Definition, Freshness, Pass, PassReport, apply, change};
 use rpd_postprocess::passes::autograd::Autograd;
 use rpd_postprocess::passes::callstack::Callstack;
+use rpd_postprocess::region::Selected;
+use rpd_postprocess::report::calls;
+use rpd_schema::Version;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -132,4 +137,42 @@ fn a_pass_of_another_crate_is_made_once_marked_and_made_anew() {
     // Those of this crate are made beside it.
     apply(&file, &Autograd::PLAIN, false, &notes).unwrap();
     assert_eq!(number(&file, "SELECT calls FROM ext_toy"), 3);
+}
+
+/// How many steps SQLite makes until `rpd api` has its first call of many, and all of them.
+#[test]
+fn the_first_call_is_there_before_the_others_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = trace(
+        &dir,
+        "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) SELECT i, 7, 7, 100 * i, 100 * i + 50, 2, 1 FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO rocpd_op (id, gpuId, queueId, start, \"end\", description_id, opType_id) SELECT i, 0, 0, 100 * i + 20, 100 * i + 90, 3, 2 FROM n;
+         INSERT INTO rocpd_api_ops (api_id, op_id) SELECT id, id FROM rocpd_op;",
+    );
+    let steps_of = |most: usize| {
+        let trace = Connection::open(&file).unwrap();
+        let steps = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&steps);
+        trace
+            .progress_handler(
+                1,
+                Some(move || {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    false
+                }),
+            )
+            .unwrap();
+        let mut seen = 0;
+        calls::each(&trace, Version::V2, &Selected::everything(), |_, _| {
+            seen += 1;
+            Ok(if seen < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })
+        .unwrap();
+        (seen, steps.load(Ordering::Relaxed))
+    };
+    let ((one, first), (all, whole)) = (steps_of(1), steps_of(usize::MAX));
+    assert_eq!((one, all), (1, 2993));
+    assert!(4 * first < whole, "{first} steps to the first call, {whole} to the last");
 }
