@@ -152,7 +152,7 @@ fn the_first_call_is_there_before_the_others_are_read() {
          INSERT INTO rocpd_api_ops (api_id, op_id) SELECT id, id FROM rocpd_op;",
     );
     let steps_of = |most: usize| {
-        let trace = Connection::open(&file).unwrap();
+        let mut trace = Connection::open(&file).unwrap();
         let steps = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&steps);
         trace
