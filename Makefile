@@ -8,6 +8,7 @@
 # make soak   - the long versions of the tests
 # make matrix - the end-to-end tests under newer ROCm user spaces (root, 7 GB)
 # make nfs    - the tests of files and locks on NFS, in a Linux of its own
+# make jobs   - the queries of jobs by SQLite, DuckDB and Spark, with 64 ranks (Java 17; 560 MB from PyPI); tests/jobs/run --growth: up to 1,000
 # make hip-api - the description of the HIP API, from HIP's headers
 # make release - a wheel, .deb, .rpm and tarball for glibc 2.28 and later      make packages - tests them in other distributions (root)
 # make build, then make install PREFIX=/usr/local      make uninstall
@@ -33,7 +34,7 @@ else
 DEMO_RUN = SIMGPU_GPUS=2 SIMGPU_CONFIG=fixtures/programs/demo.toml fixtures/simgpu/simgpu-run
 endif
 
-.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs release packages hip-api install uninstall clean
+.PHONY: all setup build roctx demo test test-fast models miri bench bench-passes bench-exports bench-reports bench-view soak matrix nfs jobs release packages hip-api install uninstall clean
 all: build
 
 setup:
@@ -147,6 +148,9 @@ packages: $(PROGRAMS)/demo
 	@$(MAKE) --no-print-directory release
 	@tests/packages/run
 
+jobs: setup
+	@tests/jobs/run
+
 # The description of the HIP API, from the headers of each version: tracer/src/sources/hip/description/headers.sh says where they come from.
 HIP_HEADERS = target/hip-headers
 HIP_API = tracer/src/sources/hip/description/hip_api.tsv
@@ -172,6 +176,8 @@ install:
 	install -m 644 include/rpd_tracer.h include/rpd_probe.h include/rpd_handler.h $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)$(PREFIX)/share/rpd/queries
 	install -m 644 sql/queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/queries
+	install -d $(DESTDIR)$(PREFIX)/share/rpd/job_queries
+	install -m 644 sql/job_queries/*.sql $(DESTDIR)$(PREFIX)/share/rpd/job_queries
 	install -m 755 scripts/runTracer.sh scripts/loadTracer.sh $(addprefix scripts/,$(FRONTS)) $(DESTDIR)$(PREFIX)/bin
 	install -d $(DESTDIR)$(PREFIX)/lib/rpd
 	install -s -m 644 $(RELEASE)/roctx/libroctx64.so.4 $(DESTDIR)$(PREFIX)/lib/rpd/libroctx64.so.4

@@ -73,3 +73,11 @@ if [ ! -d "$pyarrow/pyarrow" ]; then
     PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts --target "$pyarrow" pyarrow matplotlib ||
         echo "setup: pip could not install pyarrow and matplotlib: the tests of them will say so" >&2
 fi
+
+# What asks a dataset the queries of jobs on one machine; `make jobs` has Spark as well.
+duckdb=$(dirname "$0")/target/duckdb
+if [ ! -d "$duckdb/duckdb" ]; then
+    echo "setup: installing the Python package duckdb into target"
+    PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --target "$duckdb" duckdb==2.0.0 ||
+        echo "setup: pip could not install duckdb: the test of it will say so" >&2
+fi

@@ -53,6 +53,7 @@ class Build(build_py):
         (package / "sql").mkdir(parents=True)
         for file in sql():
             shutil.copy2(file, package / "sql" / file.name)
+        shutil.copytree(REPOSITORY / "sql" / "job_queries", package / "sql" / "job_queries")
         install(package / "native")
 
 

@@ -12,6 +12,7 @@
 //! | `cells.rs` | columns of a block, as arrays |
 //! | `files.rs` | Parquet files that have no name yet |
 //! | `manifest.rs` | what a part has |
+//! | `views.rs` | the same tables over one trace, for queries |
 //! | `check.rs` | missing, double and damaged parts |
 //!
 //! A *part* is what one rank recorded into one trace. Its files get their names when they are all complete, then its manifest is written.
@@ -29,6 +30,7 @@ mod rows;
 mod source;
 mod table;
 mod texts;
+pub(crate) mod views;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

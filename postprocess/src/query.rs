@@ -15,6 +15,8 @@ pub use frame::Frame;
 
 use std::borrow::Cow;
 use std::path::Path;
+#[cfg(feature = "parquet")]
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,8 @@ pub struct Questioned {
     version: Version,
     /// The file's name, for messages.
     name: String,
+    #[cfg(feature = "parquet")]
+    path: PathBuf,
     limit: Option<Duration>,
     /// When the query began.
     begun: Arc<OnceLock<Instant>>,
@@ -102,16 +106,51 @@ impl Questioned {
             }),
         )?;
         let _before = opened.map(|(before, _)| before);
-        Ok(Questioned { trace, _before, version, name, limit, begun, refused, notes: Arc::clone(notes) })
+        #[cfg(feature = "parquet")]
+        let path = file.to_path_buf();
+        Ok(Questioned {
+            trace,
+            _before,
+            version,
+            name,
+            #[cfg(feature = "parquet")]
+            path,
+            limit,
+            begun,
+            refused,
+            notes: Arc::clone(notes),
+        })
     }
 
-    /// The statement of the ready-made query `name`, as this trace's schema version has it; None where there is none of that name.
-    pub fn ready_made(&self, name: &str) -> Option<Cow<'static, str>> {
-        let query = query::ALL.iter().find(|query| query.name.eq_ignore_ascii_case(name))?;
-        Some(match self.version {
+    /// The statement of the ready-made query `name`, as this trace's schema version has it; None where there is none of that name. For a
+    /// query to jobs, the tables of a dataset come in front of the trace's own.
+    ///
+    /// # Errors
+    /// When the trace has not the sessions and times that a dataset is made of, or cannot be read.
+    pub fn ready_made(&mut self, name: &str) -> Result<Option<Cow<'static, str>>> {
+        let is_it = |query: &&query::Query| query.name.eq_ignore_ascii_case(name);
+        if let Some(query) = query::JOBS.iter().find(is_it) {
+            self.add_tables_of_dataset(query.text)?;
+            return Ok(Some(query.text.into()));
+        }
+        let query = query::ALL.iter().find(is_it);
+        Ok(query.map(|query| match self.version {
             Version::V3 => rpd_sql::for_schema_3(query.text).into(),
             Version::V1 | Version::V2 => query.text.into(),
-        })
+        }))
+    }
+
+    #[cfg(feature = "parquet")]
+    fn add_tables_of_dataset(&mut self, statement: &str) -> Result<()> {
+        self.trace.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
+        let with_calls = statement.contains("api_id");
+        crate::dataset::views::add(&self.trace, &self.path, with_calls, &self.notes)?;
+        Ok(guard(&mut self.trace, &self.refused)?)
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn add_tables_of_dataset(&mut self, _statement: &str) -> Result<()> {
+        bail!("this rpd was built without rpd dataset, whose tables the query is of")
     }
 
     /// The statement that gives all rows of `name`, or those of a part of the trace: of a table or view of the trace or of the format, of a
@@ -133,12 +172,12 @@ impl Questioned {
             let statement = statement.with_context(|| format!("cannot read {}", self.name))?;
             return Ok((statement, Some(frame)));
         }
-        if let Some(statement) = self.ready_made(name) {
+        if let Some(statement) = self.ready_made(name)? {
             selected.map_or(Ok(()), |selected| self.restrict(selected))?;
             return Ok((statement.into_owned(), None));
         }
         let frames = Frame::ALL.map(Frame::name);
-        let queries = query::ALL.iter().map(|query| query.name);
+        let queries = query::every().map(|query| query.name);
         let tip = tip(name, tables.iter().map(String::as_str).chain(frames).chain(queries));
         let there = tables.iter().map(|table| escape(table)).collect::<Vec<_>>().join(", ");
         bail!(
@@ -172,7 +211,7 @@ impl Questioned {
                 self.name, self.name
             ));
         }
-        let tip = tip(name, query::ALL.iter().map(|query| query.name));
+        let tip = tip(name, query::every().map(|query| query.name));
         Ok(format!("there is no query {shown}{tip}; rpd sql --list shows them"))
     }
 

@@ -86,7 +86,7 @@ pub struct ReadyMade {
 
 /// Those that need one trace only.
 pub fn ready_made() -> Vec<ReadyMade> {
-    let all = query::ALL.iter().filter(|query| !query.text.contains("before."));
+    let all = query::every().filter(|query| !query.text.contains("before."));
     all.map(|query| ReadyMade { name: query.name, question: query.question() }).collect()
 }
 
@@ -97,12 +97,12 @@ pub fn ready_made() -> Vec<ReadyMade> {
 pub fn answer(timeline: &Timeline, (source, file): (usize, &Path), question: &str) -> Result<Answer> {
     let begun = Instant::now();
     let notes: SharedNotes = Arc::new(Silent);
-    let trace = Questioned::open(file, None, Some(LIMIT), &notes)?;
+    let mut trace = Questioned::open(file, None, Some(LIMIT), &notes)?;
     let question = question.trim().trim_end_matches(';');
     if question.is_empty() {
         bail!("type a question: select * from kernel limit 10");
     }
-    let ready_made = trace.ready_made(question);
+    let ready_made = trace.ready_made(question)?;
     let statement = ready_made.as_deref().unwrap_or(question);
     let prepared = trace.prepare(statement).map_err(|error| for_page(&error))?;
     let mut found = Answer { columns: prepared.columns(), ..Answer::default() };

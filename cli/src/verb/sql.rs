@@ -41,6 +41,9 @@ are too wide even then have a line per column. --json and --csv have all
 digits; where two columns have one name, the second is name:1. Bytes that are no
 text are x'0a0b'. Control characters are escaped; --json has them exactly.
 
+Queries named job_... are of the ranks of jobs: rpd sql asks one trace, also a
+merged one, and docs/dataset.md says how DuckDB and Spark ask a dataset the same.
+
 docs/format.md explains the tables and views; rpd sql FILE 'pragma table_list'
 and 'pragma table_info(kernel)' list them and their columns.
 
@@ -119,7 +122,7 @@ impl Sql {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
         let statement = match is_name {
             false => Cow::Borrowed(written.as_str()),
-            true => match trace.ready_made(name) {
+            true => match trace.ready_made(name)? {
                 Some(statement) => statement,
                 None => {
                     note(trace.no_such_query(name)?);
@@ -165,8 +168,7 @@ impl Sql {
 
     fn list(&self) -> Result<()> {
         if self.json {
-            let all: Vec<Listed> = query::ALL
-                .iter()
+            let all: Vec<Listed> = query::every()
                 .map(|query| Listed {
                     query: query.name,
                     answers: query.question(),
@@ -179,13 +181,12 @@ impl Sql {
         if self.csv {
             return output::write(|out| {
                 output::write_csv_record(out, ["query", "answers"])?;
-                query::ALL
-                    .iter()
+                query::every()
                     .try_for_each(|query| output::write_csv_record(out, [query.name, &query.question()]))
             });
         }
         let mut table = Table::new(&[("query", Align::Left), ("answers", Align::Left)]).folding(1);
-        for query in query::ALL {
+        for query in query::every() {
             table.row(vec![query.name.to_string(), query.question()]);
         }
         output::write(|out| table.write(out, 0, output::line_width()))

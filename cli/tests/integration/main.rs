@@ -39,6 +39,7 @@
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `view.rs`, `view_found.rs`, `webdriver.rs`, `page.js` | `rpd view`: the server, the page in a browser |
+//! | `jobs.rs` | ready-made queries to the ranks of a job |
 //! | `doctor.rs` | `rpd doctor` on made-up machines and on this one |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
 //! | `signal.rs` | signals and job control, mostly of `rpd record` |
@@ -78,6 +79,8 @@ mod html;
 mod idle;
 mod info;
 mod instrumented;
+#[cfg(feature = "parquet")]
+mod jobs;
 mod kineto;
 mod long_texts;
 mod manual;

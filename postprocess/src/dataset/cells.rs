@@ -148,6 +148,9 @@ impl Words {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     Integer,
+    /// The number of a GPU or queue, or the id of a process or thread, within its node.
+    Gpu,
+    Process,
     /// A time, to which the clock's offset is added.
     Time,
     /// The id of a text.
@@ -168,7 +171,7 @@ pub(super) enum Cells {
 impl Cells {
     pub(super) fn new(from: From) -> Cells {
         match from {
-            From::Integer => Cells::Integer(Integers::default()),
+            From::Integer | From::Gpu | From::Process => Cells::Integer(Integers::default()),
             From::Time => Cells::Time(Integers::default()),
             From::TextId => Cells::TextId(Integers::default()),
             From::Word => Cells::Word(Words::default()),

@@ -2,6 +2,9 @@
 //! since 1970 is decided once, by whoever is the first to add a trace of that boot. So times of one node are to each other exactly as
 //! they were recorded, and times of two nodes as well as their wall clocks agree.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use rpd_schema::{SessionInfo, session_fact};
 use serde::{Deserialize, Serialize};
@@ -58,36 +61,79 @@ struct NameOf {
     boot: String,
 }
 
-/// What the dataset says of a host; where it says nothing yet, the host gets `name` if no other has it, and `offset`.
-///
-/// # Errors
-/// When the dataset cannot be read or written.
-pub(super) fn agreed(place: &Place, host: &Host, name: &str, offset: Option<i64>) -> Result<HostClock> {
-    let Some((file, boot)) = host.key() else {
-        return Ok(HostClock { node: name.to_string(), realtime_less_monotonic_ns: offset });
-    };
-    if let Some(clock) = known(place, host)? {
-        return Ok(clock);
-    }
-    let short: String = boot.chars().take(BOOT_SHOWN).collect();
-    let mut node = String::new();
-    for candidate in [name.to_string(), format!("{name}-{short}"), format!("{name}-{boot}")] {
-        let path = place.directory.join("_node").join(format!("n{}.json", encoded(&candidate)));
-        let owner = claim(&path, &NameOf { boot: boot.to_string() })?;
-        node = candidate;
-        if owner.boot == boot {
-            break;
-        }
-    }
-    let path = place.directory.join("_clock").join(format!("{file}.json"));
-    claim(&path, &HostClock { node, realtime_less_monotonic_ns: offset })
+/// Where it is kept what is said of hosts.
+pub(super) trait Hosts {
+    /// What is known of a host, if anything is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn known(&self, host: &Host) -> Result<Option<HostClock>>;
+
+    /// What is known of a host; where nothing is yet, the host gets `name` if no other has it, and `offset`.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    fn agreed(&self, host: &Host, name: &str, offset: Option<i64>) -> Result<HostClock>;
 }
 
-/// What the dataset says of a host, if it does.
-///
-/// # Errors
-/// When it cannot be read.
-pub(super) fn known(place: &Place, host: &Host) -> Result<Option<HostClock>> {
-    let Some((file, _)) = host.key() else { return Ok(None) };
-    super::place::read(&place.directory.join("_clock").join(format!("{file}.json")))
+/// The names that a host may get, the first that no other has.
+fn candidates(name: &str, boot: &str) -> [String; 3] {
+    let short: String = boot.chars().take(BOOT_SHOWN).collect();
+    [name.to_string(), format!("{name}-{short}"), format!("{name}-{boot}")]
+}
+
+/// In the dataset, for all who add to it.
+impl Hosts for Place {
+    fn known(&self, host: &Host) -> Result<Option<HostClock>> {
+        let Some((file, _)) = host.key() else { return Ok(None) };
+        super::place::read(&self.directory.join("_clock").join(format!("{file}.json")))
+    }
+
+    fn agreed(&self, host: &Host, name: &str, offset: Option<i64>) -> Result<HostClock> {
+        let Some((file, boot)) = host.key() else {
+            return Ok(HostClock { node: name.to_string(), realtime_less_monotonic_ns: offset });
+        };
+        if let Some(clock) = self.known(host)? {
+            return Ok(clock);
+        }
+        let mut node = String::new();
+        for candidate in candidates(name, boot) {
+            let path = self.directory.join("_node").join(format!("n{}.json", encoded(&candidate)));
+            let owner = claim(&path, &NameOf { boot: boot.to_string() })?;
+            node = candidate;
+            if owner.boot == boot {
+                break;
+            }
+        }
+        let path = self.directory.join("_clock").join(format!("{file}.json"));
+        claim(&path, &HostClock { node, realtime_less_monotonic_ns: offset })
+    }
+}
+
+/// In memory, for one trace that is in no dataset.
+#[derive(Debug, Default)]
+pub(super) struct HostsOfTrace(RefCell<BTreeMap<Host, HostClock>>);
+
+impl Hosts for HostsOfTrace {
+    fn known(&self, host: &Host) -> Result<Option<HostClock>> {
+        Ok(self.0.borrow().get(host).cloned())
+    }
+
+    fn agreed(&self, host: &Host, name: &str, offset: Option<i64>) -> Result<HostClock> {
+        let mut hosts = self.0.borrow_mut();
+        let mut node = name.to_string();
+        if let Some((_, boot)) = host.key() {
+            if let Some(clock) = hosts.get(host) {
+                return Ok(clock.clone());
+            }
+            let is_free = |name: &String| hosts.values().all(|other| other.node != *name);
+            let [.., whole] = candidates(name, boot);
+            node = candidates(name, boot).into_iter().find(is_free).unwrap_or(whole);
+        }
+        let clock = HostClock { node, realtime_less_monotonic_ns: offset };
+        if *host != Host::Unknown {
+            hosts.insert(host.clone(), clock.clone());
+        }
+        Ok(clock)
+    }
 }

@@ -19,14 +19,14 @@ use crate::notes::{Notes, look};
 use crate::trace::layout::quote;
 
 /// A column of a table of the trace, and what becomes of it.
-type Read = (&'static str, From);
+pub(super) type Read = (&'static str, From);
 
-use From::{Integer, TextId, Time, Word};
+use From::{Gpu, Integer, Process, TextId, Time, Word};
 
-const OF_OP: [Read; 8] = [
+pub(super) const OF_OP: [Read; 8] = [
     ("id", Integer),
-    ("gpuId", Integer),
-    ("queueId", Integer),
+    ("gpuId", Gpu),
+    ("queueId", Gpu),
     ("sequenceId", Integer),
     ("start", Time),
     ("end", Time),
@@ -48,10 +48,10 @@ const OF_KERNELAPI: [Read; 11] = [
     ("kernelName_id", TextId),
 ];
 
-const OF_API: [Read; 9] = [
+pub(super) const OF_API: [Read; 9] = [
     ("id", Integer),
-    ("pid", Integer),
-    ("tid", Integer),
+    ("pid", Process),
+    ("tid", Process),
     ("start", Time),
     ("end", Time),
     ("apiName_id", TextId),
@@ -71,16 +71,16 @@ const OF_COPYAPI: [Read; 12] = [
     ("kind", Integer),
     ("dst", Word),
     ("src", Word),
-    ("dstDevice", Integer),
-    ("srcDevice", Integer),
+    ("dstDevice", Gpu),
+    ("srcDevice", Gpu),
     ("sync", Integer),
     ("pinned", Integer),
 ];
 
-const OF_MONITOR: [Read; 7] = [
+pub(super) const OF_MONITOR: [Read; 7] = [
     ("id", Integer),
     ("deviceType", Word),
-    ("deviceId", Integer),
+    ("deviceId", Gpu),
     ("monitorType", Word),
     ("start", Time),
     ("end", Time),
@@ -189,7 +189,7 @@ impl<'a, 'files> Copy<'a, 'files> {
             (false, _) if *name == id => "rowid".to_string(),
             (false, _) => "NULL".to_string(),
             (true, From::Word) => word(&quote(name)),
-            (true, _) => quote(name),
+            (true, from) => self.source.of_node(&quote(name), *from),
         };
         let columns: Vec<String> = from.iter().map(column).collect();
         let id = if layout.has(id) { quote(id) } else { "rowid".to_string() };
@@ -415,8 +415,9 @@ impl<'a, 'files> Copy<'a, 'files> {
         });
         let sessions: Vec<_> = sessions.collect();
         self.pairs(&SESSION, &sessions)?;
-        let gpus = self.source.gpus.iter();
-        let gpus = gpus.flat_map(|gpu| gpu.facts.iter().map(|(key, value)| (i64::from(gpu.gpu), key, value)));
+        let gpus = self.source.gpus_of(self.rank).into_iter();
+        let gpus =
+            gpus.flat_map(|(number, gpu)| gpu.facts.iter().map(move |(key, value)| (number, key, value)));
         let gpus: Vec<_> = gpus.collect();
         self.pairs(&GPU, &gpus)
     }

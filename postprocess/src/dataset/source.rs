@@ -8,8 +8,9 @@ use rpd_schema::{GpuInfo, SessionInfo, Version, session_fact};
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
-use super::clock::{Host, HostClock, agreed};
-use super::place::{Place, shown};
+use super::cells::From;
+use super::clock::{Host, HostClock, Hosts};
+use super::place::shown;
 use super::{AddOptions, hexadecimal};
 use crate::check::writer::recorder;
 use crate::notes::{SharedNotes, watch};
@@ -28,9 +29,19 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) trace: Connection,
     pub(super) layout: Layout,
-    pub(super) gpus: Vec<GpuInfo>,
+    gpus: Vec<GpuInfo>,
     sessions: Vec<SessionInfo>,
     is_merged: bool,
+    /// What numbers of GPUs and queues, and ids of processes and threads, are taken modulo: merging has added as many of these as the
+    /// number of the node. None in a trace that was not merged.
+    pub(super) strides: Option<Strides>,
+}
+
+/// See [`Source::strides`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strides {
+    pub(super) gpu: i64,
+    pub(super) pid: i64,
 }
 
 /// What one rank recorded into a trace.
@@ -51,8 +62,23 @@ impl Source {
     /// Opens a trace.
     ///
     /// # Errors
-    /// When it is no trace of schema 2 or 3, cannot be read, or is being recorded.
+    /// As [`Source::look_at`], and when it is being recorded.
     pub(super) fn open(path: &Path, notes: &SharedNotes) -> Result<Source> {
+        let source = Source::look_at(path, notes)?;
+        let shown = shown(path);
+        if let Some(pid) = recorder(&source.trace).with_context(|| format!("cannot read {shown}"))? {
+            bail!(
+                "{shown}: process {pid} is recording into it; add it when that has ended, or a copy made with: rpd trim FILE -o COPY"
+            );
+        }
+        Ok(source)
+    }
+
+    /// The same of a trace that may be being recorded.
+    ///
+    /// # Errors
+    /// When it is no trace of schema 2 or 3, or cannot be read.
+    pub(super) fn look_at(path: &Path, notes: &SharedNotes) -> Result<Source> {
         let (mut trace, version) = rpd_schema::open_read(path)?;
         let shown = shown(path);
         if version == Version::V1 {
@@ -60,19 +86,21 @@ impl Source {
         }
         watch(&mut trace, notes)?;
         let cannot = || format!("cannot read {shown}");
-        if let Some(pid) = recorder(&trace).with_context(cannot)? {
-            bail!(
-                "{shown}: process {pid} is recording into it; add it when that has ended, or a copy made with: rpd trim FILE -o COPY"
-            );
-        }
         let read = || -> Result<_> {
             trace.execute_batch("BEGIN")?;
             let layout = Layout::of(&trace)?;
             let is_merged = metadata(&trace, &layout, "node::0::host")?.is_some();
-            Ok((layout, rpd_schema::gpus(&trace)?, rpd_schema::sessions(&trace)?, is_merged))
+            let stride = |key: &str| -> Result<Option<i64>> {
+                let stride = metadata(&trace, &layout, key)?.and_then(|stride| stride.trim().parse().ok());
+                Ok(stride.filter(|stride| is_merged && *stride > 0))
+            };
+            let strides = stride("gpu_stride")?.zip(stride("pid_stride")?);
+            let strides = strides.map(|(gpu, pid)| Strides { gpu, pid });
+            let (gpus, sessions) = (rpd_schema::gpus(&trace)?, rpd_schema::sessions(&trace)?);
+            Ok((layout, gpus, sessions, is_merged, strides))
         };
-        let (layout, gpus, sessions, is_merged) = read().with_context(cannot)?;
-        Ok(Source { path: path.to_path_buf(), trace, layout, gpus, sessions, is_merged })
+        let (layout, gpus, sessions, is_merged, strides) = read().with_context(cannot)?;
+        Ok(Source { path: path.to_path_buf(), trace, layout, gpus, sessions, is_merged, strides })
     }
 
     /// Its ranks, in the order of their first sessions.
@@ -81,7 +109,7 @@ impl Source {
     /// When the trace cannot be read, or the dataset not be written.
     pub(super) fn ranks(
         &self,
-        place: &Place,
+        hosts: &dyn Hosts,
         options: &AddOptions,
         notes: &SharedNotes,
     ) -> Result<Vec<RankPart>> {
@@ -89,7 +117,7 @@ impl Source {
         let mut ranks: Vec<RankPart> = Vec::new();
         let mut of_session = Vec::new();
         let (mut without_rank, mut without_clock) = (0, false);
-        let merged = self.merged_offset(place)?;
+        let merged = self.merged_offset(hosts)?;
         let own_ranks: Vec<Option<i64>> = self.sessions.iter().map(rank).collect();
         let mut only = own_ranks.iter().flatten();
         let only = only.next().filter(|first| only.all(|rank| rank == *first)).copied();
@@ -99,7 +127,7 @@ impl Source {
             let own = options.rank.or_else(|| rank(session)).or(only);
             without_rank += u64::from(own.is_none());
             let host = Host::of(session);
-            let clock = self.clock(place, &host, session)?;
+            let clock = self.clock(hosts, &host, session)?;
             let offset_ns = if self.is_merged { merged } else { clock.realtime_less_monotonic_ns };
             without_clock |= offset_ns.is_none();
             let job = options.job.clone().or_else(|| session.job().map(str::to_string));
@@ -135,7 +163,7 @@ impl Source {
         Ok(ranks)
     }
 
-    fn clock(&self, place: &Place, host: &Host, session: &SessionInfo) -> Result<HostClock> {
+    fn clock(&self, hosts: &dyn Hosts, host: &Host, session: &SessionInfo) -> Result<HostClock> {
         let name = session.host().unwrap_or_default().trim();
         // The median of all sessions of that host; times of a merged trace are on another clock than their hosts'.
         let of_host = self.sessions.iter().filter(|other| Host::of(other) == *host);
@@ -147,9 +175,9 @@ impl Source {
         match median(said) {
             // A host whose clock this trace does not tell has one by another trace, or this one alone.
             None if self.is_merged => {
-                Ok(HostClock { node: agreed_name(place, host, name)?, realtime_less_monotonic_ns: None })
+                Ok(HostClock { node: agreed_name(hosts, host, name)?, realtime_less_monotonic_ns: None })
             }
-            offset => agreed(place, host, name, offset),
+            offset => hosts.agreed(host, name, offset),
         }
     }
 
@@ -166,16 +194,40 @@ impl Source {
     }
 
     /// What is added to all times of a merged trace.
-    fn merged_offset(&self, place: &Place) -> Result<Option<i64>> {
+    fn merged_offset(&self, hosts: &dyn Hosts) -> Result<Option<i64>> {
         if !self.is_merged {
             return Ok(None);
         }
         let reference = self.reference()?;
         match self.sessions.iter().find(|session| session.number(NODE) == reference) {
             Some(session) if reference.is_some() => {
-                Ok(self.clock(place, &Host::of(session), session)?.realtime_less_monotonic_ns)
+                Ok(self.clock(hosts, &Host::of(session), session)?.realtime_less_monotonic_ns)
             }
             _ => Ok(median(self.sessions.iter().flat_map(pairs).collect())),
+        }
+    }
+
+    /// A column (SQL) as its own node had it, before traces of several nodes were merged.
+    pub(super) fn of_node(&self, column: &str, from: From) -> String {
+        let stride = match (self.strides, from) {
+            (Some(strides), From::Gpu) => strides.gpu,
+            (Some(strides), From::Process) => strides.pid,
+            _ => return column.to_string(),
+        };
+        format!("CASE WHEN typeof({column}) = 'integer' THEN {column} % {stride} ELSE {column} END")
+    }
+
+    /// The GPUs that a rank's node has, with their numbers there.
+    pub(super) fn gpus_of(&self, rank: &RankPart) -> Vec<(i64, &GpuInfo)> {
+        let node = rank.sessions.iter().find_map(|session| session.number(NODE));
+        let node = node.and_then(|node| i64::try_from(node).ok());
+        let gpus = self.gpus.iter().map(|gpu| (i64::from(gpu.gpu), gpu));
+        match self.strides.zip(node) {
+            None => gpus.collect(),
+            Some((strides, node)) => gpus
+                .filter(|(number, _)| number / strides.gpu == node)
+                .map(|(number, gpu)| (number % strides.gpu, gpu))
+                .collect(),
         }
     }
 
@@ -259,8 +311,8 @@ impl Source {
 }
 
 /// The name of a host whose clock is not known.
-fn agreed_name(place: &Place, host: &Host, name: &str) -> Result<String> {
-    Ok(super::clock::known(place, host)?.map_or_else(|| name.to_string(), |clock| clock.node))
+fn agreed_name(hosts: &dyn Hosts, host: &Host, name: &str) -> Result<String> {
+    Ok(hosts.known(host)?.map_or_else(|| name.to_string(), |clock| clock.node))
 }
 
 /// The rank of a session as a number.

@@ -33,6 +33,10 @@ fn every_query_has_a_header_and_runs_on_fresh_and_real_traces() {
     let mut known: Vec<_> = rpd_sql::query::ALL.iter().map(|query| format!("{}.sql", query.name)).collect();
     known.sort();
     assert_eq!(files, known, "each file is offered and each offer is a file");
+    let files = sample::names(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/job_queries"));
+    let mut known: Vec<_> = rpd_sql::query::JOBS.iter().map(|query| format!("{}.sql", query.name)).collect();
+    known.sort();
+    assert_eq!(files, known, "of queries to jobs too");
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn the_queries_that_users_of_the_original_know() {
 /// max and min of two values are SQLite's alone: DuckDB's max(a, b) is a list of the b largest.
 #[test]
 fn no_query_takes_the_greater_of_two_by_an_aggregate() {
-    for query in rpd_sql::query::ALL {
+    for query in rpd_sql::query::every() {
         let lines = query.text.lines().map(|line| line.split("--").next().unwrap_or_default());
         let text = lines.collect::<Vec<_>>().join("\n").to_lowercase();
         let calls = text.match_indices("max(").chain(text.match_indices("min("));

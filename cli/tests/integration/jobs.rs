@@ -1,0 +1,174 @@
+//! Queries to the ranks of a job: their answers are what the generator of the traces knows, and the same from DuckDB.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Dir, Ran, not_installed, ran};
+use job::{Job, READING, REDUCE, Slow};
+
+#[path = "../../../schema/examples/ranks/job.rs"]
+mod job;
+
+/// Where `make setup` puts DuckDB.
+const DUCKDB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/duckdb");
+const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
+
+const JOB: Job = Job { ranks: 16, iterations: 20, kernels: 10, seed: 7 };
+
+/// The traces of the job on two nodes, one by one and merged.
+fn job(dir: &Dir) -> Vec<String> {
+    fs::create_dir(dir.path("r")).unwrap();
+    JOB.write(&dir.path("r")).unwrap();
+    let traces: Vec<String> = (0..JOB.ranks).map(|rank| format!("r/rank{rank:04}.rpd")).collect();
+    let mut arguments = vec!["merge", "-o", "all.rpd"];
+    arguments.extend(traces.iter().map(String::as_str));
+    dir.run(&arguments).expect(0);
+    traces
+}
+
+fn rows(ran: &Ran) -> Vec<Value> {
+    serde_json::from_str(&ran.expect(0).stdout).unwrap_or_else(|error| panic!("{error}: {ran}"))
+}
+
+fn answer(dir: &Dir, query: &str) -> Vec<Value> {
+    rows(&dir.run(&["sql", "--json", "all.rpd", query]))
+}
+
+#[test]
+fn answers_are_what_the_job_did() {
+    let dir = Dir::new();
+    job(&dir);
+    let number =
+        |row: &Value, column: &str| row[column].as_u64().unwrap_or_else(|| panic!("{column}: {row}"));
+    let (ranks, iterations) = (JOB.ranks, JOB.iterations);
+
+    let mut verdicts = BTreeMap::new();
+    for row in answer(&dir, "job_stragglers") {
+        let verdict = row["verdict"].as_str().unwrap();
+        let is_missing = verdict == "count";
+        assert_eq!(row["name"] == REDUCE, !is_missing, "{row}");
+        assert_eq!(number(&row, "missing"), u64::from(is_missing), "{row}");
+        let known = verdicts
+            .insert((is_missing, number(&row, "nth")), (verdict.to_string(), number(&row, "last_rank")));
+        assert_eq!(known, None, "{row}");
+    }
+    assert_eq!(verdicts.remove(&(true, iterations)).unwrap().0, "count");
+    for iteration in 0..iterations {
+        let found = verdicts.remove(&(false, iteration + 1));
+        let found = found.as_ref().map(|(verdict, rank)| (verdict.as_str(), *rank));
+        match JOB.slow(iteration) {
+            Slow::Nothing => assert_eq!(found, None),
+            Slow::Compute(rank) => assert_eq!(found, Some(("compute", rank))),
+            Slow::Launch(rank) => assert_eq!(found, Some(("launch", rank))),
+            Slow::Queue(rank) => assert_eq!(found, Some(("queue", rank))),
+            Slow::Network => assert_eq!(found.unwrap().0, "network"),
+        }
+    }
+    assert!(verdicts.is_empty(), "{verdicts:?}");
+
+    // Ranks 8 to 15 are on the second node, whose GPUs have numbers of their own in the merged trace.
+    for query in ["job_busy", "job_overlap", "job_gaps"] {
+        let mut found: Vec<_> = answer(&dir, query);
+        found.sort_by_key(|row| number(row, "rank"));
+        assert_eq!(found.len() as u64, ranks, "{query}");
+        for (rank, row) in (0..).zip(&found) {
+            assert_eq!((number(row, "rank"), number(row, "gpuId")), (rank, rank % 8), "{query}");
+            assert_eq!(row["node"], format!("n{}", Job::node(rank)), "{query}");
+            assert_eq!(row["job"], "j4711", "{query}");
+            let gathers = iterations - u64::from(rank == JOB.loser());
+            match query {
+                // A copy, the kernels and two collectives of each iteration; no barriers.
+                "job_busy" => assert_eq!(number(row, "ops"), iterations * (JOB.kernels + 2) + gathers),
+                "job_overlap" => assert_eq!(number(row, "hidden_ns"), gathers * 300_000),
+                // Those whose GPU waits for a call or in the queue have been idle for 3 ms.
+                _ => {
+                    let waits = [ranks / 2, ranks * 3 / 4].contains(&rank);
+                    assert_eq!(number(row, "longest_ns") > 3_000_000, waits, "{row}");
+                }
+            }
+        }
+    }
+
+    let top = answer(&dir, "job_top");
+    let ops: u64 = top.iter().map(|row| number(row, "ops")).sum();
+    assert_eq!(ops, ranks * iterations * (JOB.kernels + 3) - 1);
+    assert!(top.iter().all(|row| number(row, "ranks") == ranks));
+
+    let steps = answer(&dir, "job_iterations");
+    let names: Vec<&str> = steps.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, (0..iterations).map(|number| format!("step {number}")).collect::<Vec<_>>());
+    assert!(steps.iter().all(|row| number(row, "ranks") == ranks && number(row, "starts_apart_ns") == 0));
+
+    // The kernel that takes long on the rank that is late by it.
+    let slowest = &answer(&dir, "job_skew")[0];
+    assert_eq!(slowest["name"], format!("kernel{}(float*)", JOB.kernels - 1));
+    assert_eq!(number(slowest, "slowest_rank"), ranks / 4);
+
+    let energy = answer(&dir, "job_energy");
+    assert_eq!(energy.len() as u64, 2 * ranks);
+    for row in energy {
+        let watts = Job::milliwatts(number(&row, "rank")) as f64 / 1e3;
+        assert!((row["mean_watts"].as_f64().unwrap() - watts).abs() < 1e-6, "{row}");
+        let readings = number(&row, "readings") - u64::from(row["sensor"] == "energy");
+        assert_eq!(number(&row, "measured_ns"), readings * READING, "{row}");
+    }
+}
+
+#[test]
+fn a_dataset_answers_as_the_merged_trace_does() {
+    let dir = Dir::new();
+    let traces = job(&dir);
+    let mut arguments = vec!["dataset", "d"];
+    arguments.extend(traces.iter().map(String::as_str));
+    dir.run(&arguments).expect(0);
+    // A dataset of the merged trace is the same one.
+    dir.run(&["dataset", "m", "all.rpd"]).expect(0);
+    let python = |arguments: &[&str]| {
+        let mut command = dir.command("python3");
+        command.env("PYTHONPATH", format!("{DUCKDB}:{PYTHON}")).env("PYTHONDONTWRITEBYTECODE", "1");
+        ran(command.args(arguments))
+    };
+    if !python(&["-c", "import duckdb"]).stderr.is_empty() {
+        return not_installed("no duckdb");
+    }
+    for query in rpd_sql::query::JOBS {
+        let expected = answer(&dir, query.name);
+        assert!(!expected.is_empty(), "{}", query.name);
+        for dataset in ["d", "m"] {
+            let found = rows(&python(&["-m", "rpd.duck", query.name, dataset, "--json"]));
+            assert_eq!(found, expected, "{} {dataset}", query.name);
+        }
+    }
+    let nothing = dir.path("nothing.sql");
+    fs::write(&nothing, "SELECT COUNT(*) AS copies FROM copy;\n").unwrap();
+    let found = rows(&python(&["-m", "rpd.duck", "nothing.sql", "d", "--json"]));
+    assert_eq!(found[0]["copies"], 0, "a table that no rank has rows of is empty");
+    for (query, dataset, says) in [
+        ("job_tops", "d", "job_top"),
+        ("job_top", "r", "_dataset.json"),
+        ("none.sql", "d", "cannot read none.sql"),
+    ] {
+        let refused = python(&["-m", "rpd.duck", query, dataset]);
+        assert!(refused.expect(2).stderr.contains(says), "{refused}");
+    }
+}
+
+/// A misspelt column is an error and no text.
+#[test]
+fn queries_are_of_columns_that_are_there() {
+    let dir = Dir::new();
+    let trace = dir.fixture("matmul_result.rpd");
+    for query in rpd_sql::query::JOBS {
+        // A trace that says nothing of jobs, nodes and ranks.
+        dir.run(&["sql", "--json", &trace, query.name]).expect(0);
+        dir.run(&["sql", "--json", "--gpu", "2", &trace, query.name]).expect(0);
+    }
+    assert_eq!(answer_of(&dir, &trace, "job_busy")[0]["job"], "j");
+    dir.run(&["sql", &trace, "job_busi"]).expect(2).says(&["job_busy"]);
+}
+
+fn answer_of(dir: &Dir, trace: &str, query: &str) -> Vec<Value> {
+    rows(&dir.run(&["sql", "--json", trace, query]))
+}
