@@ -148,7 +148,7 @@ fn the_first_call_is_there_before_the_others_are_read() {
         "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
          INSERT INTO rocpd_api (id, pid, tid, start, \"end\", apiName_id, args_id) SELECT i, 7, 7, 100 * i, 100 * i + 50, 2, 1 FROM n;
          WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
-         INSERT INTO rocpd_op (id, gpuId, queueId, start, \"end\", description_id, opType_id) SELECT i, 0, 0, 100 * i + 20, 100 * i + 90, 3, 2 FROM n;
+         INSERT INTO rocpd_op (id, gpuId, queueId, sequenceId, completionSignal, start, \"end\", description_id, opType_id) SELECT i, 0, 0, i, '', 100 * i + 20, 100 * i + 90, 3, 2 FROM n;
          INSERT INTO rocpd_api_ops (api_id, op_id) SELECT id, id FROM rocpd_op;",
     );
     let steps_of = |most: usize| {

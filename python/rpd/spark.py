@@ -5,6 +5,7 @@ Scheduling, shuffles and the repetition of what was lost with a machine are Spar
 
 import os
 import shutil
+import sys
 
 from rpd.jobs import TABLES, Wrong, check, place, run
 
@@ -24,6 +25,11 @@ def session(master, conf=()):
     builder = SparkSession.builder.appName("rpd").master(master)
     # Else "end" is a text.
     builder = builder.config("spark.sql.ansi.doubleQuotedIdentifiers", "true").config("spark.sql.ansi.enabled", "true")
+    # Bars of progress are for eyes.
+    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+    # Files are many times smaller than the rows in them, so only what a table was seen to take decides if each executor gets all of it.
+    builder = builder.config("spark.sql.autoBroadcastJoinThreshold", "-1")
+    builder = builder.config("spark.sql.adaptive.autoBroadcastJoinThreshold", "10MB")
     if master.startswith("local"):
         # Nobody else has to reach it, and the name of this machine need lead nowhere.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""The checks of tests/jobs/run: engines.py REPOSITORY [--growth [RANKS...]]."""
+"""The checks of tests/jobs/run: engines.py REPOSITORY [--growth [RANKS...] | --cost]."""
 
 import json
 import os
@@ -23,6 +23,8 @@ QUERIES = sorted(file.stem for file in (REPOSITORY / "sql" / "job_queries").glob
 SEED = "20261127"
 # Ranks, iterations, kernels of an iteration: 64 ranks have 970,000 operations.
 JOB = (64, 50, 300)
+# Two jobs of as many ranks: what the longer one takes more is the cost of its operations.
+COST = ((16, 200, 300), (16, 800, 300))
 # Rows of a rank are as many at each size, and few, for the disk: 2,060 operations.
 GROWTH = (20, 100)
 CLUSTER = "local-cluster[2,1,1024]"
@@ -189,9 +191,45 @@ def growth(sizes):
         shutil.rmtree(place)
 
 
+def cpu_of(process):
+    """Seconds of CPU that a process and its threads have used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cost():
+    """CPU seconds of Spark for each million operations, without what a query costs at all."""
+    taken = []
+    for size in COST:
+        place, _, _ = job("cost", *size)
+        session = spark.session("local[2]", ["spark.driver.memory=4g"])
+        try:
+            spark.open_dataset(session, str(place / "dataset"))
+            java = session.sparkContext._gateway.proc.pid
+            operations = session.sql("SELECT COUNT(*) FROM op").collect()[0][0]
+            seconds = {}
+            for query in QUERIES:
+                # The first time has what Java compiles.
+                by_spark(session, query)
+                before = cpu_of(java)
+                by_spark(session, query)
+                seconds[query] = cpu_of(java) - before
+            taken.append((operations, seconds))
+        finally:
+            session.stop()
+        shutil.rmtree(place)
+    (few, less), (many, more) = taken
+    say(f"Spark local[2], CPU seconds of {few} and {many} operations of {COST[0][0]} ranks, and of each million more:")
+    for query in QUERIES:
+        say(f"  {query:15} {less[query]:6.2f} {more[query]:6.2f} {(more[query] - less[query]) / (many - few) * 1e6:6.2f}")
+
+
 if __name__ == "__main__":
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if "--growth-only" not in sys.argv:
-        check()
-    if any(word.startswith("--growth") for word in sys.argv):
+    wanted = sys.argv[2:3]
+    if wanted == ["--growth"]:
         growth([int(word) for word in sys.argv[3:]] or [16, 64, 256, 1000])
+    elif wanted == ["--cost"]:
+        cost()
+    else:
+        check()
