@@ -35,6 +35,10 @@ void rpdfinish(void);
 /* Makes the file now instead of with the first record; returns when it is there or cannot be made, after 10 s at the latest. */
 void rpdopen(void);
 
+/* In a program that uses no GPU itself: samples the sensors of this machine's GPUs from now on, as RPDT_MONITOR and its like say. Returns
+ * how many GPUs it samples; 0 where there is none. */
+uint32_t rpdmonitor(void);
+
 /* What the recorder is at. */
 struct rpd_state {
     uint32_t size;      /* sizeof(struct rpd_state), set by the caller */

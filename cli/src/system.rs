@@ -4,5 +4,6 @@ pub(crate) mod capabilities;
 pub(crate) mod disk;
 pub(crate) mod glibc;
 pub(crate) mod interruption;
+pub(crate) mod own_recorder;
 pub(crate) mod signals;
 pub(crate) mod terminal;

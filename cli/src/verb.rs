@@ -33,6 +33,7 @@ mod manual;
 mod markers;
 mod memory;
 mod merge;
+mod monitor;
 mod overlap;
 mod passes;
 mod probe;
@@ -103,6 +104,7 @@ verbs! {
     Record(record::Record),
     Probe(probe::Probe),
     Run(run::Run),
+    Monitor(monitor::Monitor),
     Create(create::Create),
     Info(info::Info),
     Top(top::Top),

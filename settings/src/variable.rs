@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::nearest::tip;
 
 /// Those of the recorder, in the order of the page.
-pub const RECORDER: [&str; 45] = [
+pub const RECORDER: [&str; 48] = [
     "RPDT_FILENAME",
     "RPDT_APPEND",
     "RPDT_AUTOSTART",
@@ -33,7 +33,10 @@ pub const RECORDER: [&str; 45] = [
     "RPDT_CUDA_GRAPHS",
     "RPDT_LIBRARIES",
     "RPDT_MONITOR",
+    "RPDT_MONITOR_GPUS",
     "RPDT_MONITOR_PERIOD",
+    "RPDT_MONITOR_PROCESS",
+    "RPDT_PROCFS",
     "RPDT_SYSFS",
     // The names that rocmProfileData has for them.
     "RPDT_SMI_METRICS",

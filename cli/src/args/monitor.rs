@@ -1,7 +1,8 @@
 //! The value of `--monitor`: refused before the command runs where the recorder would leave a part of it out.
 
 use rpd_settings::quantity::{self, MILLISECOND};
-use rpd_settings::{sensor, tip};
+use rpd_settings::sensor::{self, AVAILABLE};
+use rpd_settings::tip;
 
 /// Longest time from one sample to the next, and shortest, in ns.
 const PERIODS: std::ops::RangeInclusive<i64> = MILLISECOND..=60_000 * MILLISECOND;
@@ -15,14 +16,14 @@ pub(crate) struct Monitored {
     pub(crate) period: Option<String>,
 }
 
-/// Names with commas between them, or `all`; `:PERIOD` behind them.
+/// Names with commas between them, `all` or `available`; `:PERIOD` behind them.
 pub(crate) fn parse(text: &str) -> Result<Monitored, String> {
     let (names, period) = text.split_once(':').map_or((text, None), |(names, period)| (names, Some(period)));
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
         return Err(format!("names no sensor; there are {}", sensor::NAMES.join(", ")));
     }
-    let known = || sensor::NAMES.into_iter().chain(["all"]);
+    let known = || sensor::NAMES.into_iter().chain(["all", AVAILABLE]);
     if let Some(wrong) = names.iter().find(|name| known().all(|known| known != **name)) {
         return Err(format!(
             "there is no sensor {wrong:?}{}; there are {}",

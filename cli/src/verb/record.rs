@@ -103,8 +103,9 @@ pub(crate) struct Record {
     /// rocsolver, cublas, cublaslt, cudnn, nccl and cufft, with commas between them, or all; `rpd libraries` says what they did
     #[arg(long, value_name = "LIBRARIES", value_parser = libraries::parse)]
     pub(super) libraries: Option<LibraryList>,
-    /// Sample the sensors of GPUs into the table rocpd_monitor: power, energy, vram, sclk, mclk, temp_edge, temp_hotspot,
-    /// temp_mem, gpu_util and mem_util, with commas between them, or all. PERIOD is the time from one sample to the next, from
+    /// Sample the sensors of GPUs into the table rocpd_monitor: power, energy, vram, vram_process (the memory of the command and
+    /// its descendants), sclk, mclk, temp_edge, temp_hotspot, temp_mem, gpu_util and mem_util, with commas between them, or all, or
+    /// available: what there is of them. PERIOD is the time from one sample to the next, from
     /// 1ms to 60s [default: 10ms]
     #[arg(long, value_name = "SENSORS[:PERIOD]", value_parser = monitor::parse)]
     pub(super) monitor: Option<Monitored>,
@@ -388,6 +389,8 @@ impl Record {
             ("RPDT_HIP_CALLS", self.hip_calls.name().map(str::to_string)),
             ("RPDT_LIBRARIES", self.libraries.as_ref().map(LibraryList::variable)),
             ("RPDT_MONITOR", self.monitor.as_ref().map(|monitored| monitored.sensors.clone())),
+            // The command and what it starts are its descendants.
+            ("RPDT_MONITOR_PROCESS", self.monitor.as_ref().map(|_| std::process::id().to_string())),
             ("RPDT_MONITOR_PERIOD", self.monitor.as_ref().and_then(|monitored| monitored.period.clone())),
             ("LOGDUR_FILTER", self.kernels.clone()),
             ("LOGDUR_LOG_FORMAT", self.log_format.map(|format| format.to_string())),
@@ -531,7 +534,7 @@ fn named(destination: &Destination, written: &Path, report: &RunReport) -> Strin
 }
 
 /// Says why; what a shell makes of it.
-fn not_runnable(name: &OsStr, why: NotRunnable) -> Ending {
+pub(super) fn not_runnable(name: &OsStr, why: NotRunnable) -> Ending {
     let name = name.to_string_lossy();
     let name = text::escape(&name);
     match why {

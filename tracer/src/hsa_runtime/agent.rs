@@ -137,7 +137,7 @@ pub(crate) fn gpus_of_node() -> u32 {
 }
 
 /// KFD node numbers of all GPUs, ascending. A GPU that a container may not use shows its folder but not its id.
-fn gpu_nodes(nodes: &Path) -> Vec<u32> {
+pub(crate) fn gpu_nodes(nodes: &Path) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(nodes) else { return Vec::new() };
     let mut gpus: Vec<u32> = entries
         .flatten()

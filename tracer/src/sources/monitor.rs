@@ -1,29 +1,35 @@
 //! The source of what sensors read: power, energy, memory, clocks, temperatures and load. Those of AMD's GPUs are in files of the kernel's
 //! driver below /sys, and no library of AMD's is loaded; those of NVIDIA's are had from NVML.
 //!
-//! Off unless RPDT_MONITOR names sensors. Then a thread samples while recording is on, from the first record of the process on.
+//! Off unless RPDT_MONITOR names sensors. Then a thread samples while recording is on, from the first record of the process on. In a process
+//! that has no GPU runtime (`rpd monitor`), [`rpdmonitor`] has the GPUs of the node sampled.
 //!
 //! - `config`: what the user wants; `metric`: the sensors, their names, units and limits
 //! - `device`: one GPU; `sysfs`: the files of AMD's, `gpu_metrics` the binary one among them; `nvml`: NVIDIA's library
+//! - `processes`: the memory of processes; `node`: the GPUs of the node
 //! - `runs`: from samples to times in which a value did not change; `sampler`: the thread
 
 mod config;
 mod device;
 mod gpu_metrics;
 mod metric;
+mod node;
 mod nvml;
+mod processes;
 mod runs;
 mod sampler;
 mod sysfs;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
 use rpd_transport::env::Env;
 use rpd_transport::recorder::{self, Recorder};
-use rpd_transport::source::Source;
+use rpd_transport::source::{GpuFacts, Source};
 use rpd_transport::{log, thread, writer};
 
+use crate::guard::guard;
 use device::SampledGpu;
 use sampler::Sampler;
 
@@ -37,6 +43,29 @@ static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
 /// The thread that writes.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
+/// The GPUs of the node, where [`rpdmonitor`] was called.
+static NODE: OnceLock<Vec<GpuFacts>> = OnceLock::new();
+
+/// Samples the sensors of the node's GPUs in a process that has no GPU runtime, as RPDT_MONITOR and its like say. Returns how many GPUs
+/// are sampled: those of them that RPDT_MONITOR_GPUS names, or all. 0 where there is none, or nothing can be recorded.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn rpdmonitor() -> u32 {
+    guard(0, || {
+        let Some(recorder) = recorder::get() else { return 0 };
+        let gpus = NODE.get_or_init(|| node::gpus(&config::get().root));
+        let count = gpus.iter().filter(|gpu| is_wanted(gpu.index)).count() as u32;
+        if count > 0 {
+            recorder.requests.start(recorder);
+        }
+        count
+    })
+}
+
+/// Whether the GPU of that number is sampled at all.
+fn is_wanted(gpu: u32) -> bool {
+    config::get().gpus.as_ref().is_none_or(|gpus| gpus.contains(&gpu))
+}
+
 /// The one of this process: a forked child has none until it starts its own.
 fn sampler() -> Option<&'static Sampler> {
     // SAFETY: null or a leaked box.
@@ -48,7 +77,8 @@ fn sampler() -> Option<&'static Sampler> {
 fn start(recorder: &'static Recorder) {
     let is_forked = recorder::epoch() > 1;
     let gpus = recorder.setup.gpus.gpus();
-    let gpus = gpus.iter().filter(|gpu| !is_forked || writer::claim_sensors(recorder, gpu.index));
+    let gpus = gpus.iter().filter(|gpu| is_wanted(gpu.index));
+    let gpus = gpus.filter(|gpu| !is_forked || writer::claim_sensors(recorder, gpu.index));
     let gpus: Vec<SampledGpu> = gpus.map(SampledGpu::of).collect();
     if gpus.is_empty() || !recorder.switch.is_on() {
         return;
@@ -65,6 +95,10 @@ impl Source for Monitor {
 
     fn number(&self) -> u8 {
         7
+    }
+
+    fn gpus(&self) -> Vec<GpuFacts> {
+        NODE.get().cloned().unwrap_or_default()
     }
 
     fn configure(&self, env: &mut Env<'_>) {

@@ -1,11 +1,14 @@
-//! RPDT_MONITOR, RPDT_MONITOR_PERIOD and RPDT_SYSFS: which sensors are sampled, how often, and where their files are. The variables that
-//! rocmProfileData has for it are understood where the first is not set.
+//! RPDT_MONITOR and the variables that begin so, RPDT_SYSFS and RPDT_PROCFS: which sensors of which GPUs are sampled, how often, and where
+//! their files are. The variables that rocmProfileData has for it are understood where the first is not set.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::process;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use rpd_settings::quantity::MILLISECOND;
+use rpd_settings::sensor::AVAILABLE;
 use rpd_transport::env::Env;
 
 use super::metric::Metric;
@@ -15,16 +18,26 @@ use super::metric::Metric;
 pub(super) struct MonitorConfig {
     /// What is sampled; nothing: the source is off.
     pub(super) metrics: Vec<Metric>,
+    /// A sensor that is not there is no fault.
+    pub(super) is_lenient: bool,
+    /// The numbers of the GPUs; nothing: all of them.
+    pub(super) gpus: Option<Vec<u32>>,
+    /// The process whose memory is meant, with that of its descendants.
+    pub(super) process: u32,
     /// Time from one sample to the next.
     pub(super) period: Duration,
     /// What stands for /sys.
     pub(super) root: PathBuf,
+    /// What stands for /proc.
+    pub(super) procfs: PathBuf,
 }
 
 /// The driver gives the same values again to who asks twice within it.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(60);
 const DEFAULT: Duration = Duration::from_millis(10);
+const GPUS: &str = "RPDT_MONITOR_GPUS";
+const PROCESS: &str = "RPDT_MONITOR_PROCESS";
 /// rocmProfileData's.
 const THEIR_LIST: &str = "RPDT_SMI_METRICS";
 const THEIR_PERIOD: &str = "RPDT_SMI_PERIOD";
@@ -46,13 +59,15 @@ impl MonitorConfig {
     fn read(env: &mut Env<'_>) -> MonitorConfig {
         let own = env.text("RPDT_MONITOR").map(|list| ("RPDT_MONITOR", list));
         let list = own.or_else(|| env.text(THEIR_LIST).map(|list| (THEIR_LIST, list)));
-        let mut metrics = Vec::new();
+        let (mut metrics, mut is_lenient) = (Vec::new(), false);
         if let Some((name, list)) = list {
-            let (known, wrong) = Metric::list(&list.to_string_lossy());
+            let list = list.to_string_lossy();
+            let (known, wrong) = Metric::list(&list);
             metrics = known;
+            is_lenient = list.split(',').any(|word| word.trim() == AVAILABLE);
             if !wrong.is_empty() {
                 env.complain(format!(
-                    "{name}: {} ignored; it is all, none, or names with commas between them: {}",
+                    "{name}: {} ignored; it is all, available, none, or names with commas between them: {}",
                     wrong.join(" and "),
                     Metric::names().join(", ")
                 ));
@@ -67,8 +82,38 @@ impl MonitorConfig {
             env.complain(format!("a sample each {period:?} is more than drivers have; 1ms is used"));
         }
         let root = env.text("RPDT_SYSFS").map_or_else(|| PathBuf::from("/sys"), PathBuf::from);
-        MonitorConfig { metrics, period: period.max(SHORTEST), root }
+        let procfs = env.text("RPDT_PROCFS").map_or_else(|| PathBuf::from("/proc"), PathBuf::from);
+        let process = env.text(PROCESS).and_then(|text| number(env, PROCESS, &text));
+        MonitorConfig {
+            metrics,
+            is_lenient,
+            gpus: gpus(env),
+            process: process.unwrap_or_else(process::id),
+            period: period.max(SHORTEST),
+            root,
+            procfs,
+        }
     }
+}
+
+/// RPDT_MONITOR_GPUS. Where a part of it is wrong, the rest counts.
+fn gpus(env: &mut Env<'_>) -> Option<Vec<u32>> {
+    let text = env.text(GPUS)?;
+    let text = text.to_string_lossy();
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "all");
+    let words: Vec<&str> = words.collect();
+    let is_all = words.is_empty();
+    let gpus = words.into_iter().filter_map(|word| number(env, GPUS, OsStr::new(word))).collect();
+    (!is_all).then_some(gpus)
+}
+
+fn number(env: &mut Env<'_>, name: &str, text: &OsStr) -> Option<u32> {
+    let text = text.to_string_lossy();
+    let number = text.trim().parse().ok();
+    if number.is_none() {
+        env.complain(format!("{name}: {text:?} ignored; it is no number"));
+    }
+    number
 }
 
 /// Microseconds.
@@ -116,6 +161,19 @@ mod tests {
         assert_eq!(config.metrics, [Metric::Power, Metric::Sclk]);
         assert_eq!((config.period, config.root), (Duration::from_millis(20), "/other".into()));
         assert_eq!(complaints, Vec::<String>::new());
+    }
+
+    #[test]
+    fn which_gpus_and_whose_memory() {
+        let (config, complaints) = read(&[("RPDT_MONITOR", "available")]);
+        assert!(config.is_lenient && config.metrics.len() == Metric::names().len() && complaints.is_empty());
+        assert_eq!((config.gpus, config.process), (None, process::id()));
+        let (config, complaints) = read(&[("RPDT_MONITOR_GPUS", "2, 0"), ("RPDT_MONITOR_PROCESS", "7")]);
+        assert_eq!((config.gpus, config.process, complaints), (Some(vec![2, 0]), 7, vec![]));
+        assert_eq!(read(&[("RPDT_MONITOR_GPUS", "all")]).0.gpus, None);
+        let (config, complaints) = read(&[("RPDT_MONITOR_GPUS", "1,x"), ("RPDT_MONITOR_PROCESS", "-1")]);
+        assert_eq!((config.gpus, config.process), (Some(vec![1]), process::id()));
+        assert_eq!(complaints.len(), 2, "{complaints:?}");
     }
 
     #[test]

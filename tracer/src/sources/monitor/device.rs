@@ -6,6 +6,7 @@ use rpd_transport::source::GpuFacts;
 
 use super::metric::{Metric, Micro};
 use super::nvml::NvmlDevice;
+use super::processes::ProcessTree;
 use super::sysfs::SysfsDevice;
 
 /// Which GPU it is.
@@ -43,18 +44,23 @@ pub(super) enum Reading {
 }
 
 impl Device {
-    /// That GPU's. `root` stands for /sys.
+    /// That GPU's. `root` stands for /sys; `processes` are those whose memory is meant.
     ///
     /// # Errors
     /// Why it cannot be found.
-    pub(super) fn find(root: &Path, gpu: &SampledGpu, metrics: &[Metric]) -> Result<Device, String> {
+    pub(super) fn find(
+        root: &Path,
+        gpu: &SampledGpu,
+        metrics: &[Metric],
+        processes: &ProcessTree,
+    ) -> Result<Device, String> {
         let SampledGpu { index, bdf, is_nvidia } = gpu;
         if *is_nvidia {
-            return NvmlDevice::find(bdf, metrics)
+            return NvmlDevice::find(bdf, metrics, processes)
                 .map(Device::Nvml)
                 .map_err(|why| format!("GPU {index} ({bdf}): {why}"));
         }
-        SysfsDevice::find(root, bdf, metrics)
+        SysfsDevice::find(root, bdf, metrics, processes)
             .map(Device::Sysfs)
             .ok_or_else(|| format!("no device {bdf:?} (GPU {index}) below {}", root.display()))
     }

@@ -6,6 +6,7 @@ pub(super) enum Metric {
     Power,
     Energy,
     Vram,
+    VramProcess,
     Sclk,
     Mclk,
     TempEdge,
@@ -16,6 +17,7 @@ pub(super) enum Metric {
 }
 
 use Metric::*;
+use rpd_settings::sensor::AVAILABLE;
 
 /// A reading in millionths of its unit. Energy in units of 2^-16 J and memory in bytes both fit.
 pub(super) type Micro = i128;
@@ -24,8 +26,8 @@ pub(super) type Micro = i128;
 pub(super) const ONE: Micro = 1_000_000;
 
 impl Metric {
-    const ALL: [Metric; 10] =
-        [Power, Energy, Vram, Sclk, Mclk, TempEdge, TempHotspot, TempMem, GpuUtil, MemUtil];
+    const ALL: [Metric; 11] =
+        [Power, Energy, Vram, VramProcess, Sclk, Mclk, TempEdge, TempHotspot, TempMem, GpuUtil, MemUtil];
 
     /// The names of all.
     pub(super) fn names() -> Vec<&'static str> {
@@ -38,6 +40,7 @@ impl Metric {
             Power => "power",
             Energy => "energy",
             Vram => "vram",
+            VramProcess => "vram_process",
             Sclk => "sclk",
             Mclk => "mclk",
             TempEdge => "temp_edge",
@@ -53,7 +56,7 @@ impl Metric {
         match self {
             Power => "W",
             Energy => "J",
-            Vram => "bytes",
+            Vram | VramProcess => "bytes",
             Sclk | Mclk => "MHz",
             TempEdge | TempHotspot | TempMem => "degrees Celsius",
             GpuUtil | MemUtil => "%",
@@ -66,7 +69,7 @@ impl Metric {
             Power => (0, 100_000),
             // An accumulator of 64 bits.
             Energy => (0, 1 << 48),
-            Vram => (0, 1 << 50),
+            Vram | VramProcess => (0, 1 << 50),
             Sclk | Mclk => (0, 100_000),
             TempEdge | TempHotspot | TempMem => (-273, 1000),
             GpuUtil | MemUtil => (0, 100),
@@ -79,7 +82,7 @@ impl Metric {
         let (mut known, mut wrong) = (Vec::new(), Vec::new());
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let named: Vec<Metric> = match word {
-                "all" => Metric::ALL.to_vec(),
+                "all" | AVAILABLE => Metric::ALL.to_vec(),
                 "none" => continue,
                 // rocmProfileData's name.
                 "vram_used" => vec![Vram],

@@ -8,12 +8,15 @@ use std::process;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use std::{fs, path::Path};
 
 use rpd_preload::loaded::Loaded;
 use rpd_preload::lock::{lock, lock_within};
+use rpd_transport::source::GpuFacts;
 
 use super::device::Reading;
 use super::metric::{Metric, Micro, ONE, shown};
+use super::processes::ProcessTree;
 
 /// nvmlReturn_t.
 type Answer = c_int;
@@ -21,6 +24,7 @@ const SUCCESS: Answer = 0;
 
 const FIELDS: &str = "nvmlDeviceGetFieldValues";
 const MEMORY: &str = "nvmlDeviceGetMemoryInfo";
+const PROCESSES: &str = "nvmlDeviceGetComputeRunningProcesses_v3";
 
 /// nvmlDevice_t.
 type Handle = NonNull<c_void>;
@@ -58,6 +62,39 @@ struct FieldValue {
 
 const _: () = assert!(size_of::<FieldValue>() == 40);
 
+/// nvmlPciInfo_t.
+#[repr(C)]
+#[derive(Default)]
+struct PciInfo {
+    legacy: [u8; 16],
+    domain: c_uint,
+    bus: c_uint,
+    device: c_uint,
+    ids: [c_uint; 2],
+    bus_id: [u8; 32],
+}
+
+const _: () = assert!(size_of::<PciInfo>() == 68);
+
+/// nvmlProcessInfo_t, the second version of it and later ones.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct ProcessInfo {
+    pid: c_uint,
+    /// Bytes, or [`UNKNOWN`].
+    memory: u64,
+    instances: [c_uint; 2],
+}
+
+const _: () = assert!(size_of::<ProcessInfo>() == 24);
+
+/// NVML_VALUE_NOT_AVAILABLE.
+const UNKNOWN: u64 = u64::MAX;
+/// NVML_ERROR_INSUFFICIENT_SIZE.
+const TOO_SMALL: Answer = 7;
+/// More processes than a GPU has.
+const MOST_PROCESSES: usize = 4096;
+
 /// NVML_VALUE_TYPE_UNSIGNED_INT, of which only the low half of the value is written.
 const UNSIGNED_INT: c_int = 1;
 /// NVML_FI_DEV_MEMORY_TEMP.
@@ -85,6 +122,14 @@ struct Nvml {
     clock: NumberOf,
     temperature: NumberOf,
     utilization: unsafe extern "C" fn(Handle, *mut Utilization) -> Answer,
+    count: unsafe extern "C" fn(*mut c_uint) -> Answer,
+    by_index: unsafe extern "C" fn(c_uint, *mut *mut c_void) -> Answer,
+    pci: unsafe extern "C" fn(Handle, *mut PciInfo) -> Answer,
+    name: unsafe extern "C" fn(Handle, *mut c_char, c_uint) -> Answer,
+    uuid: unsafe extern "C" fn(Handle, *mut c_char, c_uint) -> Answer,
+    capability: unsafe extern "C" fn(Handle, *mut c_int, *mut c_int) -> Answer,
+    /// From R510 on.
+    processes: Option<unsafe extern "C" fn(Handle, *mut c_uint, *mut ProcessInfo) -> Answer>,
     /// From R418 on.
     fields: Option<unsafe extern "C" fn(Handle, c_int, *mut FieldValue) -> Answer>,
     error: unsafe extern "C" fn(Answer) -> *const c_char,
@@ -145,6 +190,13 @@ impl Nvml {
                 clock: loaded.function(c"nvmlDeviceGetClockInfo")?,
                 temperature: loaded.function(c"nvmlDeviceGetTemperature")?,
                 utilization: loaded.function(c"nvmlDeviceGetUtilizationRates")?,
+                count: loaded.function(c"nvmlDeviceGetCount_v2")?,
+                by_index: loaded.function(c"nvmlDeviceGetHandleByIndex_v2")?,
+                pci: loaded.function(c"nvmlDeviceGetPciInfo_v3")?,
+                name: loaded.function(c"nvmlDeviceGetName")?,
+                uuid: loaded.function(c"nvmlDeviceGetUUID")?,
+                capability: loaded.function(c"nvmlDeviceGetCudaComputeCapability")?,
+                processes: loaded.function(c"nvmlDeviceGetComputeRunningProcesses_v3"),
                 fields: loaded.function(c"nvmlDeviceGetFieldValues"),
                 error: loaded.function(c"nvmlErrorString")?,
             };
@@ -161,6 +213,34 @@ impl Nvml {
         }
     }
 
+    /// A GPU that the library numbers so, its own number in place of the file's.
+    fn gpu(&self, index: c_uint) -> Option<GpuFacts> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: a place for the handle.
+        let answer = unsafe { (self.by_index)(index, &raw mut handle) };
+        let handle = NonNull::new(handle).filter(|_| answer == SUCCESS)?;
+        let mut pci = PciInfo::default();
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the device's handle, and places for the answers.
+        let answers = unsafe {
+            [(self.pci)(handle, &raw mut pci), (self.capability)(handle, &raw mut major, &raw mut minor)]
+        };
+        let PciInfo { domain, bus, device, .. } = pci;
+        (answers == [SUCCESS; 2]).then(|| GpuFacts {
+            index,
+            name: text_of(|place, length| {
+                // SAFETY: the device's handle, and a place for so many bytes.
+                unsafe { (self.name)(handle, place, length) }
+            }),
+            target: format!("sm_{major}{minor}"),
+            bdf: format!("{domain:04x}:{bus:02x}:{device:02x}.0"),
+            uuid: text_of(|place, length| {
+                // SAFETY: as above.
+                unsafe { (self.uuid)(handle, place, length) }
+            }),
+        })
+    }
+
     fn text(&self, answer: Answer) -> String {
         // SAFETY: a text of the library's own, for any number.
         let text = unsafe { (self.error)(answer) };
@@ -172,11 +252,31 @@ impl Nvml {
     }
 }
 
+/// A NUL-terminated text that a function puts into a place; empty where it has none.
+fn text_of(ask: impl FnOnce(*mut c_char, c_uint) -> Answer) -> String {
+    let mut place = [0_u8; 96];
+    let answer = ask(place.as_mut_ptr().cast(), place.len() as c_uint);
+    let text = CStr::from_bytes_until_nul(&place).ok().filter(|_| answer == SUCCESS);
+    text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// All GPUs that the library knows, in the order of their PCI addresses; none without the library.
+pub(super) fn gpus() -> Vec<GpuFacts> {
+    let ended = lock(&ENDED);
+    let Some(nvml) = (!*ended).then(Nvml::get).and_then(Result::ok) else { return Vec::new() };
+    // SAFETY: a place for the number.
+    let count = nvml.asked("", |count: &mut c_uint| unsafe { (nvml.count)(count) }).unwrap_or(0);
+    let mut gpus: Vec<GpuFacts> = (0..count).filter_map(|index| nvml.gpu(index)).collect();
+    gpus.sort_by(|one, other| one.bdf.cmp(&other.bdf));
+    gpus
+}
+
 /// See the module.
 pub(super) struct NvmlDevice {
     nvml: &'static Nvml,
     handle: Handle,
     sensors: Vec<Sensor>,
+    processes: ProcessTree,
 }
 
 struct Sensor {
@@ -198,7 +298,7 @@ impl NvmlDevice {
     ///
     /// # Errors
     /// Why it cannot be found.
-    pub(super) fn find(bdf: &str, metrics: &[Metric]) -> Result<NvmlDevice, String> {
+    pub(super) fn find(bdf: &str, metrics: &[Metric], processes: &ProcessTree) -> Result<NvmlDevice, String> {
         let ended = lock(&ENDED);
         if *ended {
             return Err("the process ends".into());
@@ -211,7 +311,7 @@ impl NvmlDevice {
         let handle = NonNull::new(handle).filter(|_| answer == SUCCESS);
         let handle = handle.ok_or_else(|| format!("NVML does not find it: {}", nvml.text(answer)))?;
         let sensors = metrics.iter().map(|metric| Sensor { metric: *metric, used: None, last: None });
-        Ok(NvmlDevice { nvml, handle, sensors: sensors.collect() })
+        Ok(NvmlDevice { nvml, handle, sensors: sensors.collect(), processes: processes.clone() })
     }
 
     /// Reads all of it; `take` gets the place of the sensor among those asked for, and what it reads.
@@ -262,7 +362,7 @@ impl NvmlDevice {
     }
 
     /// What a sensor reads, and the function that says so.
-    fn value(&self, metric: Metric) -> Result<(&'static str, Micro), String> {
+    fn value(&mut self, metric: Metric) -> Result<(&'static str, Micro), String> {
         let (nvml, handle) = (self.nvml, self.handle);
         let whole = |number: u64| Micro::from(number) * ONE;
         // Milliwatts, millijoules.
@@ -286,6 +386,10 @@ impl NvmlDevice {
                 Ok((NAME, thousandths(millijoules)))
             }
             Metric::Vram => Ok((MEMORY, whole(self.memory()?.used))),
+            Metric::VramProcess => {
+                let ask = |procfs: &Path, members: &[u32]| held(nvml, handle, procfs, members);
+                Ok((PROCESSES, self.processes.memory(ask)?))
+            }
             Metric::Sclk | Metric::Mclk => {
                 const NAME: &str = "nvmlDeviceGetClockInfo";
                 let clock = if metric == Metric::Sclk { CLOCK_SM } else { CLOCK_MEMORY };
@@ -332,4 +436,32 @@ impl NvmlDevice {
         let FieldValue { kind, value, .. } = self.nvml.asked(FIELDS, ask)?;
         Ok(if kind == UNSIGNED_INT { value & u64::from(u32::MAX) } else { value })
     }
+}
+
+/// How much of the device's memory these processes hold, bytes.
+fn held(nvml: &Nvml, handle: Handle, procfs: &Path, members: &[u32]) -> Result<u64, String> {
+    let processes = nvml.processes.ok_or_else(|| format!("this NVML has no {PROCESSES}"))?;
+    let mut places = vec![ProcessInfo::default(); 64];
+    let count = loop {
+        let mut count = places.len() as c_uint;
+        // SAFETY: the device's handle, and so many places.
+        match unsafe { processes(handle, &raw mut count, places.as_mut_ptr()) } {
+            SUCCESS => break (count as usize).min(places.len()),
+            TOO_SMALL if places.len() < MOST_PROCESSES => {
+                places.resize(MOST_PROCESSES, ProcessInfo::default());
+            }
+            answer => return Err(format!("{PROCESSES}: {}", nvml.text(answer))),
+        }
+    };
+    let found = &places[..count];
+    let mine = found.iter().filter(|process| members.contains(&process.pid));
+    let mine: Vec<u64> = mine.map(|process| process.memory).collect();
+    if mine.contains(&UNKNOWN) {
+        return Err(format!("{PROCESSES}: the driver does not say how much"));
+    }
+    let is_here = |process: &ProcessInfo| fs::exists(procfs.join(process.pid.to_string())).unwrap_or(false);
+    if mine.is_empty() && !found.is_empty() && !found.iter().any(is_here) {
+        return Err(format!("{PROCESSES} has the numbers of processes outside of this container"));
+    }
+    Ok(mine.into_iter().fold(0, u64::saturating_add))
 }

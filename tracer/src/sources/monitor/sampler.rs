@@ -23,6 +23,7 @@ use super::config::MonitorConfig;
 use super::device::{Device, Reading, SampledGpu};
 use super::metric::{Metric, shown};
 use super::nvml;
+use super::processes::ProcessTree;
 use super::runs::{Run, Runs};
 
 /// How often it looks whether it is wanted, while it is not.
@@ -52,6 +53,8 @@ pub(super) struct Sampler {
     metrics: Vec<Metric>,
     period: Duration,
     root: PathBuf,
+    is_lenient: bool,
+    processes: ProcessTree,
     gpus: Vec<SampledGpu>,
     indices: Vec<u32>,
     shared: Mutex<Shared>,
@@ -91,6 +94,8 @@ impl Sampler {
             metrics: config.metrics.clone(),
             period: config.period,
             root: config.root.clone(),
+            is_lenient: config.is_lenient,
+            processes: ProcessTree::of(&config.procfs, config.process),
             indices: gpus.iter().map(|gpu| gpu.index).collect(),
             gpus,
             shared: Mutex::new(shared),
@@ -264,7 +269,7 @@ impl Sampler {
         let now = clock::monotonic();
         if gpu.device.is_none() && now.saturating_sub(gpu.looked) >= LOOK {
             gpu.looked = now;
-            match Device::find(&self.root, &self.gpus[place], &self.metrics) {
+            match Device::find(&self.root, &self.gpus[place], &self.metrics, &self.processes) {
                 Ok(device) => {
                     if let Some(total) = device.vram_total() {
                         lock(&self.shared).vram_totals[place] = Some(total);
@@ -301,7 +306,8 @@ impl Sampler {
                 Reading::Nothing(why) => {
                     shared.runs.end(first + sensor, time, |run| self.push(run));
                     gpu.is_silent[sensor] = true;
-                    if !std::mem::replace(&mut gpu.was_said[sensor], true) {
+                    let is_expected = !self.is_lenient || shared.origins[first + sensor].is_some();
+                    if is_expected && !std::mem::replace(&mut gpu.was_said[sensor], true) {
                         let name = self.metrics[sensor].name();
                         shared.notes.push(format!("sensor {name} of GPU {index} cannot be read: {why}"));
                     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::device::Reading;
 use super::gpu_metrics::GpuMetrics;
 use super::metric::{Metric, Micro, ONE};
+use super::processes::{self, ProcessTree};
 
 /// More than any of these files has.
 const MOST_BYTES: usize = 8192;
@@ -24,6 +25,8 @@ enum Place {
     Clocks(PathBuf),
     /// The table of all sensors.
     Table,
+    /// What the driver says of processes.
+    Processes,
 }
 
 /// One sensor: the places that may have its value, the best first.
@@ -40,11 +43,28 @@ pub(super) struct Sensor {
 pub(super) struct SysfsDevice {
     directory: PathBuf,
     sensors: Vec<Sensor>,
+    memory: ProcessMemory,
+}
+
+/// The memory of processes on one GPU.
+#[derive(Debug)]
+struct ProcessMemory {
+    /// Stands for /sys.
+    root: PathBuf,
+    bdf: String,
+    /// The GPU's name in ROCm's part of the driver.
+    gpu_id: Option<String>,
+    processes: ProcessTree,
 }
 
 impl SysfsDevice {
     /// The one at that PCI address, below `root`; none where the kernel shows none there.
-    pub(super) fn find(root: &Path, bdf: &str, metrics: &[Metric]) -> Option<SysfsDevice> {
+    pub(super) fn find(
+        root: &Path,
+        bdf: &str,
+        metrics: &[Metric],
+        processes: &ProcessTree,
+    ) -> Option<SysfsDevice> {
         let directory = directory(root, bdf)?;
         let hwmon = entries(&directory.join("hwmon"), "hwmon").into_iter().next();
         let sensor = |metric: &Metric| Sensor {
@@ -53,7 +73,13 @@ impl SysfsDevice {
             used: None,
         };
         let sensors = metrics.iter().map(sensor).collect();
-        Some(SysfsDevice { directory, sensors })
+        let memory = ProcessMemory {
+            root: root.into(),
+            bdf: bdf.into(),
+            gpu_id: gpu_id(&root.join("class/kfd/kfd/topology/nodes"), bdf),
+            processes: processes.clone(),
+        };
+        Some(SysfsDevice { directory, sensors, memory })
     }
 
     /// Reads all of it; `take` gets the place of the sensor among those asked for, and what it reads.
@@ -63,7 +89,7 @@ impl SysfsDevice {
         }
         let mut table = None;
         for (place, sensor) in self.sensors.iter_mut().enumerate() {
-            take(place, sensor.read(&self.directory, &mut table));
+            take(place, sensor.read(&self.directory, &mut table, &mut self.memory));
         }
     }
 
@@ -73,6 +99,7 @@ impl SysfsDevice {
         let path = match &sensor.places[sensor.used?] {
             Place::Number(path, _) | Place::Clocks(path) => path.strip_prefix(&self.directory).ok()?,
             Place::Table => Path::new("gpu_metrics"),
+            Place::Processes => return Some(self.memory.origin().into()),
         };
         Some(path.to_string_lossy().into_owned())
     }
@@ -90,13 +117,31 @@ impl SysfsDevice {
     }
 }
 
+impl ProcessMemory {
+    fn read(&mut self) -> Result<Micro, String> {
+        let ProcessMemory { root, bdf, gpu_id, processes } = self;
+        processes.memory(|procfs, members| processes::on_amd(root, (gpu_id.as_deref(), bdf), procfs, members))
+    }
+
+    /// The files that have it.
+    fn origin(&self) -> &'static str {
+        if self.gpu_id.is_some() { "class/kfd/kfd/proc" } else { "/proc/PID/fdinfo" }
+    }
+}
+
 impl Sensor {
-    fn read(&mut self, directory: &Path, table: &mut Option<Result<GpuMetrics, String>>) -> Reading {
+    fn read(
+        &mut self,
+        directory: &Path,
+        table: &mut Option<Result<GpuMetrics, String>>,
+        memory: &mut ProcessMemory,
+    ) -> Reading {
         let mut wrong = Vec::new();
         for (place, at) in self.places.iter().enumerate() {
             let value = match at {
                 Place::Number(path, unit) => number(path).map(|number| Some(number * unit)),
                 Place::Clocks(path) => clock(path).map(Some),
+                Place::Processes => memory.read().map(Some),
                 Place::Table => {
                     let read = table.get_or_insert_with(|| {
                         let path = directory.join("gpu_metrics");
@@ -140,6 +185,43 @@ fn directory(root: &Path, bdf: &str) -> Option<PathBuf> {
     })
 }
 
+/// PCI addresses of the cards of AMD's driver, ascending.
+pub(super) fn cards(root: &Path) -> Vec<String> {
+    let address = |card: PathBuf| {
+        let text = bytes(&card.join("device/uevent")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let is_amd = text.lines().any(|line| line.trim() == "DRIVER=amdgpu");
+        let slot = text.lines().find_map(|line| line.strip_prefix("PCI_SLOT_NAME="))?;
+        is_amd.then(|| slot.trim().to_lowercase())
+    };
+    let mut cards: Vec<String> =
+        entries(&root.join("class/drm"), "card").into_iter().filter_map(address).collect();
+    cards.sort_unstable();
+    cards
+}
+
+/// The name that ROCm's part of the driver has for the GPU at that PCI address: 0, which CPUs have too, is none.
+fn gpu_id(nodes: &Path, bdf: &str) -> Option<String> {
+    let is_it = |node: &PathBuf| node_bdf(node).is_some_and(|found| found.eq_ignore_ascii_case(bdf));
+    let node = entries(nodes, "").into_iter().find(is_it)?;
+    let id = String::from_utf8(bytes(&node.join("gpu_id")).ok()?).ok()?;
+    Some(id.trim().to_string()).filter(|id| id.parse::<u64>().is_ok_and(|id| id > 0))
+}
+
+/// The PCI address of a node of the topology.
+pub(super) fn node_bdf(node: &Path) -> Option<String> {
+    let location = node_property(node, "location_id")?;
+    let domain = node_property(node, "domain").unwrap_or(0);
+    Some(format!("{domain:04x}:{:02x}:{:02x}.{}", location >> 8 & 0xff, location >> 3 & 0x1f, location & 7))
+}
+
+/// What a node of the topology says of itself under that name.
+pub(super) fn node_property(node: &Path, name: &str) -> Option<u32> {
+    let properties = String::from_utf8(bytes(&node.join("properties")).ok()?).ok()?;
+    let of = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u32>().ok();
+    properties.lines().find_map(of)
+}
+
 /// Entries of that name with a number behind it, in order.
 fn entries(directory: &Path, name: &str) -> Vec<PathBuf> {
     let Ok(found) = fs::read_dir(directory) else { return Vec::new() };
@@ -175,6 +257,7 @@ fn places(metric: Metric, device: &Path, hwmon: Option<&Path>) -> Vec<Place> {
         Metric::Power => vec![of_hwmon("power1_average", 1), of_hwmon("power1_input", 1), table],
         Metric::Energy => vec![table],
         Metric::Vram => vec![of_device("mem_info_vram_used", ONE)],
+        Metric::VramProcess => vec![Some(Place::Processes)],
         Metric::Sclk => vec![labelled("freq", &["sclk"], 1), table, clocks("pp_dpm_sclk")],
         Metric::Mclk => vec![labelled("freq", &["mclk"], 1), table, clocks("pp_dpm_mclk")],
         Metric::TempEdge => vec![temperature("edge")],
@@ -186,6 +269,7 @@ fn places(metric: Metric, device: &Path, hwmon: Option<&Path>) -> Vec<Place> {
     let is_there = |place: &Place| match place {
         Place::Number(path, _) | Place::Clocks(path) => path.exists(),
         Place::Table => device.join("gpu_metrics").exists(),
+        Place::Processes => true,
     };
     places.into_iter().flatten().filter(is_there).collect()
 }
@@ -202,7 +286,7 @@ fn in_table(metric: Metric, table: &GpuMetrics) -> Option<Micro> {
         Metric::TempMem => whole(table.temp_mem),
         Metric::GpuUtil => whole(table.gfx_activity),
         Metric::MemUtil => whole(table.mem_activity),
-        Metric::Vram | Metric::TempEdge => None,
+        Metric::Vram | Metric::VramProcess | Metric::TempEdge => None,
     }
 }
 
@@ -243,6 +327,11 @@ fn not_a_number(path: &Path, text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// A process that is not there.
+    fn nobody() -> ProcessTree {
+        ProcessTree::of(Path::new("/nowhere"), 0)
+    }
+
     /// A device at 0000:03:00.0 with these files.
     fn tree(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -261,7 +350,7 @@ mod tests {
     }
 
     fn read(root: &tempfile::TempDir, metrics: &[Metric]) -> Vec<Reading> {
-        let mut device = SysfsDevice::find(root.path(), "0000:03:00.0", metrics).unwrap();
+        let mut device = SysfsDevice::find(root.path(), "0000:03:00.0", metrics, &nobody()).unwrap();
         let mut readings = Vec::new();
         device.sample(|_, reading| readings.push(reading));
         readings
@@ -338,7 +427,7 @@ mod tests {
                 value(12),
             ]
         );
-        let mut device = SysfsDevice::find(root.path(), "0000:03:00.0", &asked).unwrap();
+        let mut device = SysfsDevice::find(root.path(), "0000:03:00.0", &asked, &nobody()).unwrap();
         device.sample(|_, _| {});
         assert_eq!(device.origin(0).as_deref(), Some("hwmon/hwmon3/power1_average"));
         assert_eq!(device.origin(1).as_deref(), Some("gpu_metrics"));
@@ -402,12 +491,12 @@ mod tests {
     #[test]
     fn a_device_is_known_by_its_pci_address_alone() {
         let root = tree(&[]);
-        assert!(SysfsDevice::find(root.path(), "0000:03:00.1", &[]).is_none());
-        assert!(SysfsDevice::find(root.path(), "", &[]).is_none());
-        assert!(SysfsDevice::find(Path::new("/nowhere"), "0000:03:00.0", &[]).is_none());
+        assert!(SysfsDevice::find(root.path(), "0000:03:00.1", &[], &nobody()).is_none());
+        assert!(SysfsDevice::find(root.path(), "", &[], &nobody()).is_none());
+        assert!(SysfsDevice::find(Path::new("/nowhere"), "0000:03:00.0", &[], &nobody()).is_none());
         let bus = root.path().join("bus/pci/devices");
         fs::create_dir_all(&bus).unwrap();
         fs::rename(root.path().join("devices/0000:03:00.0"), bus.join("0000:03:00.0")).unwrap();
-        assert!(SysfsDevice::find(root.path(), "0000:03:00.0", &[]).is_some());
+        assert!(SysfsDevice::find(root.path(), "0000:03:00.0", &[], &nobody()).is_some());
     }
 }
