@@ -1,5 +1,6 @@
 //! `gpu_metrics`: a table of all sensors of one moment, as the driver amdgpu gives it. Layouts: struct gpu_metrics_v1_0 to v1_8 of Linux'
-//! kgd_pp_interface.h; little endian. A number whose bits are all set is not there.
+//! kgd_pp_interface.h; little endian. A number whose bits are all set is not there. v1_9 describes itself: it is a list of entries, each
+//! with a code that says what its values are (AMDGPU_METRICS_ENC_ATTR), one behind the other without padding.
 
 use std::fmt;
 
@@ -31,6 +32,8 @@ pub(super) enum Refused {
     Short(usize, usize),
     /// Format and content revision.
     Unknown(u8, u8),
+    /// The entry of that place, from 0, has values of a type that is not known: where the next one begins is not known either.
+    Type(u32),
 }
 
 impl fmt::Display for Refused {
@@ -38,6 +41,9 @@ impl fmt::Display for Refused {
         match self {
             Refused::Short(bytes, least) => write!(f, "it has {bytes} of at least {least} bytes"),
             Refused::Unknown(format, content) => write!(f, "layout v{format}_{content} is not known"),
+            Refused::Type(place) => {
+                write!(f, "the values of its entry {place} are of a type that is not known")
+            }
         }
     }
 }
@@ -86,21 +92,62 @@ fn layout(content: u8) -> Option<Layout> {
     })
 }
 
+/// What an entry of v1_9 says of its values: instances (bits 0 to 9), attribute (10 to 19), type (20 to 23), unit (24 to 31).
+#[derive(Clone, Copy)]
+struct Code(u64);
+
+/// enum amdgpu_metrics_attr_unit.
+const NO_UNIT: u64 = 0;
+const MEGAHERTZ: u64 = 1;
+const CELSIUS: u64 = 2;
+const WATTS: u64 = 3;
+const PERCENT: u64 = 10;
+
+impl Code {
+    /// Bytes of the code itself.
+    const SIZE: usize = 8;
+
+    /// How many values there are: one for each die, for example.
+    fn instances(self) -> usize {
+        (self.0 & 0x3ff) as usize
+    }
+
+    /// Unit and attribute (enum amdgpu_metrics_attr_id).
+    fn sensor(self) -> (u64, u64) {
+        (self.0 >> 24 & 0xff, self.0 >> 10 & 0x3ff)
+    }
+
+    /// Bytes of a value, and whether it has a sign (enum amdgpu_metrics_attr_type).
+    fn of_value(self) -> Option<(usize, bool)> {
+        let kind = self.0 >> 20 & 0xf;
+        (kind < 8).then_some((1 << (kind / 2), kind % 2 == 1))
+    }
+}
+
+/// A number of up to 8 bytes.
+fn whole(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// The same where it may not be there.
+fn number(bytes: &[u8]) -> Option<u64> {
+    bytes.iter().any(|byte| *byte != 0xff).then(|| whole(bytes))
+}
+
 impl GpuMetrics {
     /// From the bytes of the file.
     pub(super) fn parse(bytes: &[u8]) -> Result<GpuMetrics, Refused> {
         let &[low, high, format, content, ..] = bytes else { return Err(Refused::Short(bytes.len(), 4)) };
-        let layout = layout(content).filter(|_| format == 1).ok_or(Refused::Unknown(format, content))?;
         // The table says how long it is itself; of a longer one, which a later driver may have, the start is the same.
         let bytes = &bytes[..bytes.len().min(usize::from(u16::from_le_bytes([low, high])))];
+        if (format, content) == (1, 9) {
+            return GpuMetrics::of_entries(bytes);
+        }
+        let layout = layout(content).filter(|_| format == 1).ok_or(Refused::Unknown(format, content))?;
         if bytes.len() < layout.size {
             return Err(Refused::Short(bytes.len(), layout.size));
         }
-        let number = |Field(place, size): Field| {
-            let bytes = &bytes[place..place + size];
-            let is_there = bytes.iter().any(|byte| *byte != 0xff);
-            is_there.then(|| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
-        };
+        let number = |Field(place, size): Field| number(&bytes[place..place + size]);
         Ok(GpuMetrics {
             power: number(layout.power),
             // The second die of a package has none of its own.
@@ -112,6 +159,39 @@ impl GpuMetrics {
             gfx_clock: number(layout.gfx_clock),
             mem_clock: number(layout.mem_clock),
         })
+    }
+
+    /// From a table that describes itself.
+    fn of_entries(bytes: &[u8]) -> Result<GpuMetrics, Refused> {
+        let part = |from: usize, size: usize| {
+            let end = from.saturating_add(size);
+            bytes.get(from..end).ok_or(Refused::Short(bytes.len(), end))
+        };
+        let count = whole(part(4, 4)?) as u32;
+        let mut metrics = GpuMetrics::default();
+        let mut next = 8;
+        for place in 0..count {
+            let code = Code(whole(part(next, Code::SIZE)?));
+            let (size, is_signed) = code.of_value().ok_or(Refused::Type(place))?;
+            let values = part(next + Code::SIZE, size * code.instances())?;
+            next += Code::SIZE + values.len();
+            // Of a negative number nothing can be made: no sensor here has a sign.
+            let is_negative = |value: &&[u8]| is_signed && value[size - 1] >= 0x80;
+            let first = values.get(..size).filter(|value| !is_negative(value)).and_then(number);
+            // A value in another unit is not the one that is meant.
+            match code.sensor() {
+                (CELSIUS, 0) => metrics.temp_hotspot = first,
+                (CELSIUS, 1) => metrics.temp_mem = first,
+                (WATTS, 3) => metrics.power = first,
+                (PERCENT, 4) => metrics.gfx_activity = first,
+                (PERCENT, 5) => metrics.mem_activity = first,
+                (NO_UNIT, 7) => metrics.energy = first.filter(|energy| *energy != 0),
+                (MEGAHERTZ, 33) => metrics.gfx_clock = first,
+                (MEGAHERTZ, 37) => metrics.mem_clock = first,
+                _ => {}
+            }
+        }
+        Ok(metrics)
     }
 }
 
@@ -178,6 +258,105 @@ mod tests {
         }
     }
 
+    /// Attributes of one unit and type: their numbers, and how many values each has.
+    type Group = (u64, u64, &'static [(u64, usize)]);
+
+    /// What the driver has of an MI300 (SMU 13.0.6); units of those that are read.
+    const MI300: [Group; 11] = [
+        (CELSIUS, U16, &[(0, 1), (1, 1)]),
+        (WATTS, U16, &[(3, 1)]),
+        (PERCENT, U16, &[(4, 1), (5, 1)]),
+        (NO_UNIT, U16, &[(2, 1), (16, 1), (17, 1), (18, 1), (19, 1), (31, 8)]),
+        (NO_UNIT, U64, &[(6, 1), (7, 1), (8, 1)]),
+        (NO_UNIT, U32, &[(9, 1), (10, 1), (11, 1), (12, 1), (13, 1), (14, 1), (15, 1), (20, 1), (21, 1)]),
+        (NO_UNIT, U64, &[(22, 1), (23, 1), (24, 1), (25, 1), (26, 1), (29, 8), (30, 8), (32, 1)]),
+        (NO_UNIT, U32, &[(27, 1), (28, 1), (39, 1), (40, 8)]),
+        (MEGAHERTZ, U16, &[(33, 8), (34, 4), (35, 4), (36, 4), (37, 1)]),
+        (NO_UNIT, U16, &[(41, 40), (42, 4)]),
+        (NO_UNIT, U64, &[(43, 8), (44, 8), (45, 8), (46, 8), (47, 8)]),
+    ];
+    const U16: u64 = 2;
+    const S16: u64 = 3;
+    const U32: u64 = 4;
+    const U64: u64 = 6;
+
+    fn code(unit: u64, kind: u64, id: u64, instances: usize) -> u64 {
+        unit << 24 | kind << 20 | id << 10 | instances as u64
+    }
+
+    /// A table of these entries: code, and the bytes of the values.
+    fn entries(entries: &[(u64, Vec<u8>)]) -> Vec<u8> {
+        let mut bytes = vec![0, 0, 1, 9];
+        bytes.extend((entries.len() as u32).to_le_bytes());
+        entries.iter().for_each(|(code, values)| {
+            bytes.extend(code.to_le_bytes());
+            bytes.extend(values);
+        });
+        let size = bytes.len() as u16;
+        bytes[..2].copy_from_slice(&size.to_le_bytes());
+        bytes
+    }
+
+    /// That of an MI300; each value is what `value` says of its attribute and its place there.
+    fn mi300(value: impl Fn(u64, usize) -> u64) -> Vec<u8> {
+        let mut all = Vec::new();
+        for (unit, kind, attributes) in MI300 {
+            for (id, instances) in attributes {
+                let of = |place| value(*id, place).to_le_bytes()[..1 << (kind / 2)].to_vec();
+                all.push((code(unit, kind, *id, *instances), (0..*instances).flat_map(of).collect()));
+            }
+        }
+        entries(&all)
+    }
+
+    #[test]
+    fn a_table_that_describes_itself_is_read_by_its_codes() {
+        let bytes = mi300(|id, place| 1000 + 10 * id + place as u64);
+        // As many as such a file has.
+        assert_eq!((bytes.len(), bytes[4]), (1150, 47));
+        let expected = GpuMetrics {
+            temp_hotspot: Some(1000),
+            temp_mem: Some(1010),
+            power: Some(1030),
+            gfx_activity: Some(1040),
+            mem_activity: Some(1050),
+            energy: Some(1070),
+            gfx_clock: Some(1330),
+            mem_clock: Some(1370),
+        };
+        assert_eq!(GpuMetrics::parse(&bytes), Ok(expected));
+        assert_eq!(GpuMetrics::parse(&[&bytes[..], &[0; 64]].concat()), Ok(expected));
+        for cut in 4..bytes.len() {
+            let refused = GpuMetrics::parse(&bytes[..cut]);
+            assert!(matches!(refused, Err(Refused::Short(has, least)) if has == cut && least > cut), "{cut}");
+        }
+        assert_eq!(GpuMetrics::parse(&mi300(|_, _| u64::MAX)), Ok(GpuMetrics::default()));
+    }
+
+    #[test]
+    fn entries_that_are_not_known_are_passed_over() {
+        let power = (code(WATTS, U16, 3, 1), vec![5, 0]);
+        let read = |others: &[(u64, Vec<u8>)]| {
+            let table = entries(&[others, std::slice::from_ref(&power)].concat());
+            GpuMetrics::parse(&table).map(|metrics| (metrics.power, metrics.temp_hotspot, metrics.gfx_clock))
+        };
+        // Another attribute; none of its values; another unit; another width; a sign.
+        for (others, hotspot) in [
+            ((code(NO_UNIT, U64, 1023, 3), vec![7; 24]), None),
+            ((code(MEGAHERTZ, U16, 33, 0), vec![]), None),
+            ((code(WATTS, U16, 0, 1), vec![9, 0]), None),
+            ((code(CELSIUS, U32, 0, 1), vec![9, 1, 0, 0]), Some(265)),
+            ((code(CELSIUS, S16, 0, 1), vec![9, 0]), Some(9)),
+            ((code(CELSIUS, S16, 0, 1), vec![0xf6, 0xff]), None),
+        ] {
+            assert_eq!(read(&[others]), Ok((Some(5), hotspot, None)));
+        }
+        assert_eq!(read(&[(code(NO_UNIT, 8, 3, 1), vec![])]), Err(Refused::Type(0)));
+        let mut many = entries(std::slice::from_ref(&power));
+        many[4..8].copy_from_slice(&[0xff; 4]);
+        assert_eq!(GpuMetrics::parse(&many), Err(Refused::Short(18, 26)));
+    }
+
     #[test]
     fn what_is_not_there_is_nothing() {
         assert_eq!(GpuMetrics::parse(&table(3, 120, &[])), Ok(GpuMetrics::default()));
@@ -192,7 +371,8 @@ mod tests {
             (&[][..], Refused::Short(0, 4)),
             (&[120, 0, 1][..], Refused::Short(3, 4)),
             (&[120, 0, 2, 3, 0][..], Refused::Unknown(2, 3)),
-            (&[120, 0, 1, 9, 0][..], Refused::Unknown(1, 9)),
+            (&[120, 0, 1, 10, 0][..], Refused::Unknown(1, 10)),
+            (&[120, 0, 1, 9, 0][..], Refused::Short(5, 8)),
             (&[0xff; 4096][..], Refused::Unknown(255, 255)),
         ] {
             assert_eq!(GpuMetrics::parse(bytes), Err(refused));
