@@ -335,8 +335,7 @@ fn rpd_record_counts_all_parts_and_replaces_them() {
         2 => "1 more part".to_string(),
         _ => format!("{} more parts", count - 1),
     };
-    let line =
-        format!("rpd: trace.rpd and {more}: 0 kernels, 0 copies, 40000 markers, 0 records lost");
+    let line = format!("rpd: trace.rpd and {more}: 0 kernels, 0 copies, 40000 markers, 0 records lost");
     assert!(ran.stderr.lines().last().unwrap().starts_with(&line), "{line}{ran}");
     check_storm(&merged(&dir), 1, 2, 20_000);
 
