@@ -329,11 +329,13 @@ fn rpd_record_counts_all_parts_and_replaces_them() {
     let ran = record(&[]);
     ran.expect(0);
     let count = parts(&dir).len();
-    assert!(count > 2, "{:?}", dir.names());
-    let line = format!(
-        "rpd: trace.rpd and {} more parts: 0 kernels, 0 copies, 40000 markers, 0 records lost",
-        count - 1
-    );
+    // A writer that is late has more in one part.
+    let more = match count {
+        0 | 1 => panic!("{:?}", dir.names()),
+        2 => "1 more part".to_string(),
+        _ => format!("{} more parts", count - 1),
+    };
+    let line = format!("rpd: trace.rpd and {more}: 0 kernels, 0 copies, 40000 markers, 0 records lost");
     assert!(ran.stderr.lines().last().unwrap().starts_with(&line), "{line}{ran}");
     check_storm(&merged(&dir), 1, 2, 20_000);
 
