@@ -36,7 +36,8 @@ void rpdfinish(void);
 void rpdopen(void);
 
 /* In a program that uses no GPU itself: samples the sensors of this machine's GPUs from now on, as RPDT_MONITOR and its like say. Returns
- * how many GPUs it samples; 0 where there is none. */
+ * how many GPUs there are, of those that RPDT_MONITOR_GPUS names or of all; where that is none, or one that is named is missing, nothing is
+ * sampled. */
 uint32_t rpdmonitor(void);
 
 /* What the recorder is at. */

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cuda::libraries;
-use crate::harness::{Dir, Loading, Run, Running, Trace, monotonic, program, wait_for};
+use crate::harness::{Dir, Loading, Run, Running, Trace, monotonic, program, rpd, wait_for};
 
 /// PCI address of the first software GPU.
 const GPU: &str = "0000:04:00.0";
@@ -117,7 +117,7 @@ fn rows_are_what_the_files_said_and_when() {
     let dir = Dir::new();
     let sysfs = Sysfs::new(&dir);
     sysfs.put("gpu_metrics", table(1 << 16, &[(6, 45), (16, 37), (54, 800)]));
-    let running = ready(&control(&dir, "all", &WAITS));
+    let running = ready(&control(&dir, "all", &WAITS).env("RPDT_PROCFS", dir.path("proc")));
     wait_for_value(&dir, "power", "237");
     let before = monotonic();
     sysfs.watts(300);
@@ -164,8 +164,8 @@ fn rows_are_what_the_files_said_and_when() {
     );
     // What has no sensor is said, a line each.
     let lines: Vec<&str> = ran.stderr.lines().collect();
-    assert_eq!(lines.len(), 4, "{}", ran.stderr);
-    for sensor in ["mclk", "temp_edge", "temp_mem", "mem_util"] {
+    assert_eq!(lines.len(), 5, "{}", ran.stderr);
+    for sensor in ["vram_process", "mclk", "temp_edge", "temp_mem", "mem_util"] {
         let line = format!("sensor {sensor} of GPU 0 cannot be read: ");
         assert!(lines.iter().any(|said| said.contains(&line)), "{sensor}: {}", ran.stderr);
     }
@@ -452,7 +452,7 @@ fn sensors_of_nvidias_gpus_come_from_their_library() {
     assert_eq!(said("sensor temp_hotspot of GPU 1 cannot be read: NVML has no such sensor"), 1, "{ran}");
     let line = "sensor gpu_util of GPU 1 cannot be read: nvmlDeviceGetUtilizationRates: Unknown Error";
     assert_eq!(said(line), 1, "{ran}");
-    assert_eq!(said("sensor "), 7, "{ran}");
+    assert_eq!(said("sensor "), 8, "{ran}");
 }
 
 #[test]
@@ -493,4 +493,153 @@ fn nobody_is_in_nvml_when_the_process_ends_or_behind_a_fork() {
         // A busy machine may give the thread no turn in one of them.
         assert!((0..5).filter(|round| is_sampled(*round)).count() > 0, "{end}");
     }
+}
+
+#[test]
+fn the_memory_of_the_program_and_its_children_is_a_sensor() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    let node = dir.path("sys/class/kfd/kfd/topology/nodes/1");
+    fs::create_dir_all(&node).unwrap();
+    fs::write(node.join("gpu_id"), "51\n").unwrap();
+    fs::write(node.join("properties"), "location_id 1024\ndomain 0\n").unwrap();
+    fs::create_dir_all(dir.path("sys/class/kfd/kfd/proc")).unwrap();
+    let held = |pid: &str, bytes: &str| {
+        let folder = dir.path("sys/class/kfd/kfd/proc").join(pid);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("vram_51"), bytes).unwrap();
+    };
+    held("1", "7");
+    let run = WAITS.iter().fold(Run::new(&dir, program("control")), |run, act| run.arg(*act));
+    let run = run.recorded(Loading::RpdRecord).env("RPDT_SYSFS", dir.path("sys")).env("RPDT_AUTOFLUSH", "20");
+    let mut running = run.record_option("--monitor=vram_process,vram").start();
+    running.wait_for_output("ready");
+    wait_for_value(&dir, "vram_process", "0");
+    let children = format!("/proc/{0}/task/{0}/children", running.pid());
+    let children = fs::read_to_string(children).unwrap();
+    held(children.split_whitespace().next().unwrap(), "4096");
+    wait_for_value(&dir, "vram_process", "4096");
+    // It is read no more often than it can be, and the others go on meanwhile.
+    sysfs.put("mem_info_vram_used", "8192\n");
+    wait_for_value(&dir, "vram", "8192");
+    dir.touch("go");
+    running.finish().expect(0);
+    let trace = dir.whole_trace();
+    assert_eq!(values(&rows(&trace, "vram_process")), ["0", "4096"]);
+    assert_eq!(
+        trace.metadata("session::0::monitor_file::0::vram_process").into_values().next().as_deref(),
+        Some("class/kfd/kfd/proc")
+    );
+}
+
+/// `rpd monitor` with these arguments, on the files below sys, where NVIDIA's library is not.
+fn rpd_monitor<'a>(dir: &'a Dir, arguments: &[&str]) -> Run<'a> {
+    let run = Run::new(dir, rpd()).env("LD_PRELOAD", "").env("RPDT_SYSFS", dir.path("sys"));
+    let run = run.env("RPDT_PROCFS", "/proc").env("RPDT_AUTOFLUSH", "20").arg("monitor");
+    arguments.iter().fold(run, |run, argument| run.arg(*argument))
+}
+
+#[test]
+fn rpd_monitor_samples_until_the_command_ends_which_is_not_recorded() {
+    let dir = Dir::new();
+    let sysfs = Sysfs::new(&dir);
+    sysfs.put("gpu_busy_percent", "38\n");
+    let say = "env > environment; echo out; read line; echo \"$line\"; exit 7";
+    let running =
+        rpd_monitor(&dir, &["-o", "%%m%p.rpd", "--sensors", "available:2ms", "--", "sh", "-c", say]).start();
+    let trace = format!("%m{}.rpd", running.pid());
+    dir.wait_for_rows(
+        &trace,
+        "select count(*) from rocpd_monitor where monitorType = 'gpu_util' and value = '38'",
+        1,
+    );
+    let ran = running.finish();
+    ran.expect(7);
+    assert_eq!(ran.stdout, "out\n\n");
+    let line = format!("rpd: {trace}: 1 GPU, ");
+    assert!(ran.stderr.starts_with(&line) && ran.stderr.lines().count() == 1, "{ran}");
+    let environment = fs::read_to_string(dir.path("environment")).unwrap();
+    assert!(!environment.contains("rpd_tracer") && !environment.contains("RPDT_MONITOR"), "{environment}");
+    let trace = dir.trace(&trace);
+    for (sensor, value) in [("power", "237"), ("vram", "10240000000"), ("gpu_util", "38")] {
+        assert_eq!(values(&rows(&trace, sensor)), [value], "{sensor}");
+    }
+    assert_eq!(
+        trace.number("select count(*) from rocpd_op") + trace.number("select count(*) from rocpd_api"),
+        0
+    );
+    assert_eq!(trace.metadata("gpu::0::bdf").into_values().collect::<Vec<_>>(), [GPU]);
+}
+
+#[test]
+fn rpd_monitor_ends_by_a_signal_or_after_a_time() {
+    for arguments in [&["--sensors", "power"][..], &["--sensors", "power", "--duration", "300ms"]] {
+        let dir = Dir::new();
+        Sysfs::new(&dir);
+        let running = rpd_monitor(&dir, arguments).start();
+        if arguments.len() == 2 {
+            dir.wait_for_rows("monitor.rpd", "select count(*) from rocpd_monitor", 1);
+            running.signal(libc::SIGINT);
+        }
+        let ran = running.finish();
+        ran.expect(0);
+        assert!(ran.stderr.starts_with("rpd: ") && ran.stderr.contains("monitor.rpd: "), "{ran}");
+        let trace = dir.trace("monitor.rpd");
+        let power = rows(&trace, "power");
+        assert!(power.iter().all(|row| row.3 == "237"), "{power:?}");
+        // What is there is not overwritten.
+        let again = rpd_monitor(&dir, arguments).run();
+        assert!(again.expect(1).stderr.contains("already holds a recording: --append adds to it"), "{again}");
+    }
+}
+
+#[test]
+fn rpd_monitor_knows_nvidias_gpus_and_says_which_are_not_there() {
+    let (dir, amd) = (Dir::new(), Dir::new());
+    let sysfs = Sysfs::new(&amd);
+    sysfs.watts(100);
+    let command = ["--sensors=available:2ms", "--", "sh", "-c", "exec sleep 2"];
+    let nvidia = |arguments: &[&str]| {
+        let folder = libraries(&dir, 130_001);
+        let nvml = folder.join("libnvidia-ml.so.1");
+        if !nvml.exists() {
+            std::os::unix::fs::symlink(program("libnvidia-ml.so.1"), nvml).unwrap();
+        }
+        rpd_monitor(&dir, arguments).env("LD_LIBRARY_PATH", folder).env("SIMNVML", dir.path("nvml"))
+    };
+    say(&dir, "power 237500, held 4096, pid 1");
+    let running = nvidia(&command).env("RPDT_SYSFS", amd.path("sys")).start();
+    say(&dir, &format!("power 237500, held 4096, pid {}", running.pid()));
+    dir.wait_for_rows(
+        "monitor.rpd",
+        "select count(*) from rocpd_monitor where monitorType = 'vram_process' and value = '4096'",
+        1,
+    );
+    let ran = running.finish();
+    ran.expect(0);
+    let trace = dir.trace("monitor.rpd");
+    // No recording has a number for AMD's: it has no KFD. So it comes last.
+    assert_eq!(values(&rows_of(&trace, 0, "power")), ["237.5"]);
+    assert_eq!(values(&rows_of(&trace, 1, "power")), ["100"]);
+    assert_eq!(trace.metadata("gpu::0::bdf").into_values().collect::<Vec<_>>(), ["0000:0a:00.0"]);
+    assert_eq!(trace.metadata("gpu::0::target").into_values().collect::<Vec<_>>(), ["sm_90"]);
+    let chosen = |gpus: &str| {
+        nvidia(&["-o", "other.rpd", "--gpu", gpus, "--sensors=power:2ms", "--duration", "500ms"])
+    };
+    let chosen = |gpus: &str| chosen(gpus).env("RPDT_SYSFS", amd.path("sys")).run();
+    chosen("1").expect(0);
+    assert!(values(&rows_of(&dir.trace("other.rpd"), 0, "power")).is_empty());
+    fs::remove_file(dir.path("other.rpd")).unwrap();
+    let ran = chosen("0,7");
+    assert!(ran.expect(1).stderr.contains("1 of the GPUs 0, 7 are there: "), "{ran}");
+    assert!(!dir.path("other.rpd").exists(), "nothing is left of it");
+    // On a machine without any.
+    let none = Dir::new();
+    let ran = rpd_monitor(&none, &["--", "touch", "ran"]).run();
+    assert!(ran.expect(1).stderr.contains("no GPU to sample: "), "{ran}");
+    assert!(none.names().is_empty(), "the command has not run, and there is no file: {:?}", none.names());
+    let ran = rpd_monitor(&amd, &["--", "no-such-command"]).run();
+    assert!(ran.expect(127).stderr.contains("cannot run no-such-command: command not found"), "{ran}");
+    let ran = rpd_monitor(&amd, &["--sensors=powr"]).run();
+    assert!(ran.expect(2).stderr.contains("there is no sensor \"powr\"; did you mean power?"), "{ran}");
 }

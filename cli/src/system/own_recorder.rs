@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
@@ -19,18 +20,19 @@ impl OwnRecorder {
     /// # Errors
     /// When the library cannot be loaded.
     pub(crate) fn load(library: &Path, variables: &[(&str, OsString)]) -> Result<OwnRecorder> {
-        let before: Vec<(OsString, OsString)> = env::vars_os().collect();
+        let before: BTreeMap<OsString, OsString> = env::vars_os().collect();
         // SAFETY: rpd has started no thread yet.
         variables.iter().for_each(|(name, value)| unsafe { env::set_var(name, value) });
         // SAFETY: its constructors are made to run in any process.
         let loaded = unsafe { Library::new(library) };
-        let after: Vec<(OsString, OsString)> = env::vars_os().collect();
-        for (name, _) in after {
+        let changed = env::vars_os().filter(|(name, value)| before.get(name) != Some(value));
+        for (name, _) in changed.collect::<Vec<_>>() {
             // SAFETY: the library starts no thread before it is asked to.
-            unsafe { env::remove_var(name) };
+            match before.get(&name) {
+                Some(value) => unsafe { env::set_var(&name, value) },
+                None => unsafe { env::remove_var(&name) },
+            }
         }
-        // SAFETY: as above.
-        before.iter().for_each(|(name, value)| unsafe { env::set_var(name, value) });
         loaded.map(OwnRecorder).with_context(|| format!("cannot load {}", library.display()))
     }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use rpd_postprocess::text::{self, counted};
 use rpd_schema::session_fact::RECORDER_CPU_NS;
@@ -75,7 +75,14 @@ impl Monitor {
     ///
     /// # Errors
     /// When nothing can be sampled. The command has not run then.
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    pub(crate) fn run(mut self) -> Result<ExitCode> {
+        self.gpu.sort_unstable();
+        self.gpu.dedup();
+        if env::var_os("RPDT_LOADED").is_some_and(|loaded| !loaded.is_empty()) {
+            bail!(
+                "a program is being recorded here, rpd itself: rpd record --monitor samples while it records"
+            );
+        }
         let library = preload::find_library()?;
         let name = self.command.first().map(OsString::as_os_str);
         if let Some(name) = name
@@ -92,15 +99,17 @@ impl Monitor {
         if let Some(missing) = file_name::missing_values(&self.output) {
             note(text::escape(&missing));
         }
-        let path = file_name::of_process(&self.output);
-        let destination = Destination::prepare(&literal(&path), existing, false)?;
-        let Destination::File(trace) = &destination else { bail!("{} is no file", path.display()) };
+        let name_of_file = file_name::of_process(&self.output);
+        let destination = Destination::prepare(&literal(&name_of_file), existing, false)?;
+        let Destination::File(trace) = &destination else { bail!("{} is no file", name_of_file.display()) };
         let (path, first_session) = (trace.path().to_path_buf(), trace.first_session());
 
         let recorder = OwnRecorder::load(&library, &self.variables(&destination))?;
-        if recorder.monitor()? == 0 {
+        let count = recorder.monitor()? as usize;
+        if count == 0 || count < self.gpu.len() {
+            recorder.finish()?;
             destination.abandon();
-            return Err(self.nothing_to_sample());
+            return Err(self.too_few(count));
         }
         let ending = match name {
             None => {
@@ -114,7 +123,7 @@ impl Monitor {
             },
         };
         recorder.finish()?;
-        say(&path, first_session);
+        say(&name_of_file, counts(&path, first_session));
         Ok(ending.repeat())
     }
 
@@ -125,6 +134,10 @@ impl Monitor {
             ("RPDT_FILENAME", destination.for_recorder()),
             ("RPDT_APPEND", "1".into()),
             ("RPDT_AUTOSTART", "1".into()),
+            ("RPDT_DELAY", OsString::new()),
+            ("RPDT_MAX_MB", OsString::new()),
+            ("RPDT_ROTATE", OsString::new()),
+            ("RPDT_REPORT", OsString::new()),
             ("RPDT_MONITOR", self.sensors.sensors.clone().into()),
             ("RPDT_MONITOR_PERIOD", self.sensors.period.clone().unwrap_or_default().into()),
             ("RPDT_MONITOR_GPUS", gpus.join(",").into()),
@@ -137,15 +150,19 @@ impl Monitor {
         variables
     }
 
-    fn nothing_to_sample(&self) -> anyhow::Error {
-        let none = "there is no GPU of AMD's driver amdgpu in /sys, and none that NVIDIA's libnvidia-ml.so.1 knows; rpd doctor says more";
-        match &self.gpu[..] {
-            [] => anyhow::anyhow!("{none}"),
-            gpus => {
-                let gpus: Vec<String> = gpus.iter().map(ToString::to_string).collect();
-                anyhow::anyhow!("there is no GPU {} on this machine, or {none}", gpus.join(", "))
-            }
+    /// Why nothing is sampled, where `count` of the GPUs are there.
+    fn too_few(&self, count: usize) -> anyhow::Error {
+        if count > 0 || !self.gpu.is_empty() {
+            let gpus: Vec<String> = self.gpu.iter().map(ToString::to_string).collect();
+            return anyhow!(
+                "{count} of the GPUs {} are there: rpd doctor lists them, --all samples all that there are",
+                gpus.join(", ")
+            );
         }
+        anyhow!(
+            "no GPU to sample: there is none of the driver amdgpu in /sys, and none that NVIDIA's libnvidia-ml.so.1 knows; \
+             rpd doctor says what this machine has"
+        )
     }
 
     /// Until Ctrl-C, or until the time is over.
@@ -160,10 +177,10 @@ impl Monitor {
 }
 
 /// One line: what is in the file.
-fn say(path: &Path, first_session: u32) {
-    let name = path.to_string_lossy();
-    match counts(path, first_session) {
-        Ok((gpus, sensors, rows, cpu)) => note(format_args!(
+fn say(name: &Path, counts: Result<Counts>) {
+    let name = name.to_string_lossy();
+    match counts {
+        Ok(Counts { gpus, sensors, rows, cpu }) => note(format_args!(
             "{}: {}, {}, {}, {cpu:.2} s recorder CPU",
             text::escape(&name),
             counted(gpus, "GPU", "GPUs"),
@@ -174,21 +191,30 @@ fn say(path: &Path, first_session: u32) {
     }
 }
 
-/// GPUs, sensors and rows of this process's session, and seconds of CPU.
-fn counts(path: &Path, first_session: u32) -> Result<(u64, u64, u64, f64)> {
+/// What this process's session has.
+#[derive(Default)]
+struct Counts {
+    gpus: u64,
+    sensors: u64,
+    rows: u64,
+    /// The recorder's, seconds.
+    cpu: f64,
+}
+
+fn counts(path: &Path, first_session: u32) -> Result<Counts> {
     let (trace, _) = rpd_schema::open_read(path)?;
     let sessions = rpd_schema::sessions(&trace)?;
     let mut newer = sessions.iter().filter(|session| session.session >= first_session);
     let own = newer.find(|session| session.pid() == Some(std::process::id()));
-    let Some(session) = own else { return Ok((0, 0, 0, 0.0)) };
+    let Some(session) = own else { return Ok(Counts::default()) };
     let first = i64::from(session.session) << 32;
-    let counts = "SELECT count(DISTINCT deviceId), count(DISTINCT deviceId || monitorType), count(*) FROM rocpd_monitor \
-                  WHERE id >= ?1 AND id < ?2";
-    let counts = trace.query_row(counts, [first, first + (1 << 32)], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-    })?;
-    let cpu = session.number(RECORDER_CPU_NS).unwrap_or(0) as f64 / 1e9;
-    Ok((counts.0.unsigned_abs(), counts.1.unsigned_abs(), counts.2.unsigned_abs(), cpu))
+    let sql = "SELECT count(DISTINCT deviceId), count(DISTINCT deviceId || monitorType), count(*) FROM rocpd_monitor \
+               WHERE id >= ?1 AND id < ?2";
+    Ok(trace.query_row(sql, [first, first + (1 << 32)], |row| {
+        let count = |column| row.get(column).map(i64::unsigned_abs);
+        let cpu = session.number(RECORDER_CPU_NS).unwrap_or(0) as f64 / 1e9;
+        Ok(Counts { gpus: count(0)?, sensors: count(1)?, rows: count(2)?, cpu })
+    })?)
 }
 
 /// The name in which nothing stands for anything.

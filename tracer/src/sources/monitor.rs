@@ -47,14 +47,14 @@ static WRITER: AtomicU32 = AtomicU32::new(0);
 static NODE: OnceLock<Vec<GpuFacts>> = OnceLock::new();
 
 /// Samples the sensors of the node's GPUs in a process that has no GPU runtime, as RPDT_MONITOR and its like say. Returns how many GPUs
-/// are sampled: those of them that RPDT_MONITOR_GPUS names, or all. 0 where there is none, or nothing can be recorded.
+/// of them there are, of those that RPDT_MONITOR_GPUS names or of all. Where that is none, or one that is named is missing, nothing is sampled.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdmonitor() -> u32 {
     guard(0, || {
         let Some(recorder) = recorder::get() else { return 0 };
-        let gpus = NODE.get_or_init(|| node::gpus(&config::get().root));
+        let gpus = NODE.get_or_init(|| node::gpus(&config::get().root, &config::get().procfs));
         let count = gpus.iter().filter(|gpu| is_wanted(gpu.index)).count() as u32;
-        if count > 0 {
+        if count > 0 && config::get().gpus.as_ref().is_none_or(|named| named.len() <= count as usize) {
             recorder.requests.start(recorder);
         }
         count

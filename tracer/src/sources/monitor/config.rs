@@ -3,9 +3,9 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process;
 use std::sync::OnceLock;
 use std::time::Duration;
+use std::{fs, process};
 
 use rpd_settings::quantity::MILLISECOND;
 use rpd_settings::sensor::AVAILABLE;
@@ -36,6 +36,8 @@ pub(super) struct MonitorConfig {
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(60);
 const DEFAULT: Duration = Duration::from_millis(10);
+/// A circle of processes, which there is none, would end here.
+const MOST_PARENTS: usize = 1000;
 const GPUS: &str = "RPDT_MONITOR_GPUS";
 const PROCESS: &str = "RPDT_MONITOR_PROCESS";
 /// rocmProfileData's.
@@ -88,12 +90,22 @@ impl MonitorConfig {
             metrics,
             is_lenient,
             gpus: gpus(env),
-            process: process.unwrap_or_else(process::id),
+            process: process.filter(|process| is_ancestor(*process)).unwrap_or_else(process::id),
             period: period.max(SHORTEST),
             root,
             procfs,
         }
     }
+}
+
+/// Whether this process descends from that one. Launchers hand variables on to other hosts and other PID namespaces.
+fn is_ancestor(wanted: u32) -> bool {
+    let parent = |process: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name, in parentheses, may have anything in it.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    std::iter::successors(Some(process::id()), parent).take(MOST_PARENTS).any(|process| process == wanted)
 }
 
 /// RPDT_MONITOR_GPUS. Where a part of it is wrong, the rest counts.
@@ -168,8 +180,10 @@ mod tests {
         let (config, complaints) = read(&[("RPDT_MONITOR", "available")]);
         assert!(config.is_lenient && config.metrics.len() == Metric::names().len() && complaints.is_empty());
         assert_eq!((config.gpus, config.process), (None, process::id()));
-        let (config, complaints) = read(&[("RPDT_MONITOR_GPUS", "2, 0"), ("RPDT_MONITOR_PROCESS", "7")]);
-        assert_eq!((config.gpus, config.process, complaints), (Some(vec![2, 0]), 7, vec![]));
+        let (config, complaints) = read(&[("RPDT_MONITOR_GPUS", "2, 0"), ("RPDT_MONITOR_PROCESS", "1")]);
+        assert_eq!((config.gpus, config.process, complaints), (Some(vec![2, 0]), 1, vec![]));
+        let (config, complaints) = read(&[("RPDT_MONITOR_PROCESS", "4000000000")]);
+        assert_eq!((config.process, complaints), (process::id(), vec![]), "no ancestor");
         assert_eq!(read(&[("RPDT_MONITOR_GPUS", "all")]).0.gpus, None);
         let (config, complaints) = read(&[("RPDT_MONITOR_GPUS", "1,x"), ("RPDT_MONITOR_PROCESS", "-1")]);
         assert_eq!((config.gpus, config.process), (Some(vec![1]), process::id()));

@@ -7,26 +7,31 @@ use rpd_transport::source::GpuFacts;
 
 use super::nvml;
 use super::sysfs;
+use crate::gpu::buses;
 use crate::hsa_runtime::agent;
 
 /// The topology of the driver of AMD's GPUs, below /sys.
 const TOPOLOGY: &str = "class/kfd/kfd/topology/nodes";
 
-/// All of them. `root` stands for /sys.
-pub(super) fn gpus(root: &Path) -> Vec<GpuFacts> {
-    number(root, nvml::gpus())
+/// All of them. `root` stands for /sys, `procfs` for /proc.
+pub(super) fn gpus(root: &Path, procfs: &Path) -> Vec<GpuFacts> {
+    number(root, &buses::of_nvidia(procfs), nvml::gpus())
 }
 
 /// AMD's GPUs come first, as the topology numbers them; then NVIDIA's. Where ROCm's part of AMD's driver is not there, no recording has
 /// AMD's GPUs: the cards of the other part come last, by their PCI addresses.
-fn number(root: &Path, nvidia: Vec<GpuFacts>) -> Vec<GpuFacts> {
+fn number(root: &Path, buses: &[String], nvidia: Vec<GpuFacts>) -> Vec<GpuFacts> {
     let nodes = root.join(TOPOLOGY);
     let numbers = agent::gpu_nodes(&nodes);
     let of_node = |(index, node): (u32, &u32)| of_node(index, &nodes.join(node.to_string()));
     let mut gpus: Vec<GpuFacts> = (0..).zip(&numbers).filter_map(of_node).collect();
     let first = numbers.len() as u32;
-    let behind = first + nvidia.len() as u32;
-    gpus.extend((first..).zip(nvidia).map(|(index, gpu)| GpuFacts { index, ..gpu }));
+    let behind = first + nvidia.len().max(buses.len()) as u32;
+    // A container may see some of them only.
+    let place = |ordinal, gpu: &GpuFacts| buses::place(buses, &gpu.bdf).unwrap_or(ordinal);
+    gpus.extend(
+        (0..).zip(nvidia).map(|(ordinal, gpu)| GpuFacts { index: first + place(ordinal, &gpu), ..gpu }),
+    );
     if numbers.is_empty() {
         let of_card = |(index, bdf)| GpuFacts { index, bdf, ..GpuFacts::default() };
         gpus.extend((behind..).zip(sysfs::cards(root)).map(of_card));
@@ -68,7 +73,8 @@ mod tests {
         // One that a container may not use.
         fs::create_dir(root.path().join(TOPOLOGY).join("3")).unwrap();
         let nvidia = GpuFacts { target: "sm_90".into(), ..GpuFacts::default() };
-        let found = number(root.path(), vec![nvidia]).into_iter().map(|gpu| (gpu.index, gpu.bdf, gpu.target));
+        let found =
+            number(root.path(), &[], vec![nvidia]).into_iter().map(|gpu| (gpu.index, gpu.bdf, gpu.target));
         let found: Vec<(u32, String, String)> = found.collect();
         let expected = [(0, "0000:04:00.0", "gfx90a"), (2, "0001:af:01.0", "gfx1030"), (3, "", "sm_90")];
         assert_eq!(found, expected.map(|(index, bdf, target)| (index, bdf.to_string(), target.to_string())));
@@ -87,9 +93,10 @@ mod tests {
             fs::write(device.join("uevent"), format!("DRIVER={driver}\nPCI_SLOT_NAME={bdf}\n")).unwrap();
         }
         let nvidia = GpuFacts { bdf: "0000:0a:00.0".into(), ..GpuFacts::default() };
-        let found = number(root.path(), vec![nvidia]).into_iter().map(|gpu| (gpu.index, gpu.bdf));
-        let expected = [(0, "0000:0a:00.0"), (1, "0000:43:00.0"), (2, "0000:c3:00.0")];
+        let buses = ["0000:08:00.0".to_string(), "0000:0a:00.0".to_string()];
+        let found = number(root.path(), &buses, vec![nvidia]).into_iter().map(|gpu| (gpu.index, gpu.bdf));
+        let expected = [(1, "0000:0a:00.0"), (2, "0000:43:00.0"), (3, "0000:c3:00.0")];
         assert_eq!(found.collect::<Vec<_>>(), expected.map(|(index, bdf)| (index, bdf.to_string())));
-        assert!(number(Path::new("/nowhere"), Vec::new()).is_empty());
+        assert!(number(Path::new("/nowhere"), &[], Vec::new()).is_empty());
     }
 }

@@ -41,27 +41,44 @@ impl ProcessTree {
         {
             return said.clone();
         }
-        if self.looked.is_none_or(|looked| looked.elapsed() >= PROCESSES_EVERY) {
-            (self.members, self.looked) = (self.descendants(), Some(Instant::now()));
-        }
-        let said = ask(&self.procfs, &self.members).map(|bytes| Micro::from(bytes) * ONE);
+        // A process may be about to start its first child.
+        let is_alone = self.members.len() < 2;
+        let said = if is_alone || self.looked.is_none_or(|looked| looked.elapsed() >= PROCESSES_EVERY) {
+            self.looked = Some(Instant::now());
+            self.descendants().map(|members| self.members = members)
+        } else {
+            Ok(())
+        };
+        let said = said.and_then(|()| ask(&self.procfs, &self.members));
+        let said = said.map(|bytes| Micro::from(bytes) * ONE);
         self.asked = Some((Instant::now(), said.clone()));
         said
     }
 
     /// The root first.
-    fn descendants(&self) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// Where the kernel does not say which processes a process has started.
+    fn descendants(&self) -> Result<Vec<u32>, String> {
         let mut members = vec![self.root];
         let mut next = 0;
         while next < members.len() && members.len() < MOST {
             let threads = fs::read_dir(self.procfs.join(members[next].to_string()).join("task"));
             for thread in threads.into_iter().flatten().flatten() {
-                let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-                members.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+                let file = thread.path().join("children");
+                match fs::read_to_string(&file) {
+                    Ok(children) => {
+                        let children = children.split_whitespace();
+                        members.extend(children.filter_map(|child| child.parse::<u32>().ok()));
+                    }
+                    // The thread may have ended by now.
+                    Err(_) if next > 0 || !thread.path().is_dir() => {}
+                    Err(error) => return Err(format!("{}: {error}", file.display())),
+                }
             }
             next += 1;
         }
-        members
+        Ok(members)
     }
 }
 
@@ -83,7 +100,13 @@ pub(super) fn on_amd(
             let file = kfd.join(process.to_string()).join(format!("vram_{gpu_id}"));
             fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
         };
-        return Ok(members.iter().filter_map(held).fold(0, u64::saturating_add));
+        let held: Vec<u64> = members.iter().filter_map(held).collect();
+        let mut users = fs::read_dir(&kfd).into_iter().flatten().flatten();
+        // In a container these are the numbers that processes have outside of it.
+        let is_of_here = users.all(|user| procfs.join(user.file_name()).exists());
+        if !held.is_empty() || is_of_here {
+            return Ok(held.into_iter().fold(0, u64::saturating_add));
+        }
     }
     // A client of the driver has several descriptors, in several processes too.
     let mut clients = HashMap::new();
@@ -173,6 +196,9 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, [7, 8, 9, 10, 11]);
         assert_eq!(tree.memory(|_, _| Err("asked again at once".into())), Ok(3 * ONE));
+        fs::remove_file(proc.path().join("7/task/7/children")).unwrap();
+        let why = ProcessTree::of(proc.path(), 7).memory(|_, _| Ok(3)).unwrap_err();
+        assert!(why.contains("7/task/7/children: "), "{why}");
     }
 
     #[test]
@@ -188,8 +214,11 @@ mod tests {
                 ("class/kfd/kfd/proc/10/vram_51", "lots\n"),
             ],
         );
-        let held = on_amd(sys.path(), (Some("51"), "0000:04:00.0"), proc.path(), &[7, 8, 10, 11]);
-        assert_eq!(held, Ok(5120));
+        let held = |members: &[u32]| on_amd(sys.path(), (Some("51"), "0000:04:00.0"), proc.path(), members);
+        assert_eq!(held(&[7, 8, 10, 11]), Ok(5120));
+        assert!(held(&[11]).is_err(), "these are numbers of another PID namespace");
+        ["7", "8", "9", "10"].map(|process| fs::create_dir(proc.path().join(process)).unwrap());
+        assert_eq!(held(&[11]), Ok(0));
     }
 
     #[test]
