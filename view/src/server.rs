@@ -198,7 +198,8 @@ impl Server {
     pub fn run(self, idle: Option<Duration>, opened: Option<Opened>) -> Result<()> {
         let Server { traces, listener, served } = self;
         let reader = Arc::clone(&served);
-        let reading = std::thread::Builder::new().name("rpd-read".into()).spawn(move || reader.read(traces))?;
+        let reading =
+            std::thread::Builder::new().name("rpd-read".into()).spawn(move || reader.read(traces))?;
         let answered = answer(listener, router(Arc::clone(&served)), &served.door, idle, opened);
         served.has_ended.store(true, Ordering::Relaxed);
         drop(reading);

@@ -212,7 +212,10 @@ impl Extract {
             rank.rank
         ));
         if restored.without_time > 0 {
-            note(format_args!("{} without an id or a time left out", counted(restored.without_time, "row", "rows")));
+            note(format_args!(
+                "{} without an id or a time left out",
+                counted(restored.without_time, "row", "rows")
+            ));
         }
         if restored.cut_links > 0 {
             note(format_args!(

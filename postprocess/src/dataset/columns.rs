@@ -51,8 +51,8 @@ impl Columns {
             bail!("{} (it has {size} bytes in place of {})", damaged(&path), part.bytes);
         }
         let file = File::open(&path).with_context(|| format!("cannot read {}", shown(&path)))?;
-        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-            .with_context(|| damaged(&path))?;
+        let metadata =
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(|| damaged(&path))?;
         let rows = metadata.metadata().file_metadata().num_rows();
         if u64::try_from(rows).ok() != Some(part.rows) {
             bail!("{} (it has {rows} rows in place of {})", damaged(&path), part.rows);

@@ -114,9 +114,8 @@ impl PartFile {
 
     /// Where it is. A manifest cannot lead out of the dataset.
     pub(super) fn at(&self, place: &Place) -> PathBuf {
-        let inside = Path::new(&self.path).components().filter(|part| {
-            matches!(part, std::path::Component::Normal(_))
-        });
+        let inside =
+            Path::new(&self.path).components().filter(|part| matches!(part, std::path::Component::Normal(_)));
         place.directory.join(inside.collect::<PathBuf>())
     }
 }

@@ -39,6 +39,8 @@ pub struct Restored {
     pub rows: BTreeMap<String, u64>,
     /// Operations and calls that have no time, and are not in the trace.
     pub without_time: u64,
+    /// What was taken from times of the dataset, so that they are on the clock of the host, ns.
+    pub offset_ns: i64,
     /// Links to calls of other time slices, which are not in the trace.
     pub cut_links: u64,
 }
@@ -64,7 +66,9 @@ impl Contents {
             for statements in rpd_sql::FRESH {
                 made.execute_batch(statements)?;
             }
-            made.execute_batch(&format!("BEGIN; INSERT INTO rocpd_string (id, string) VALUES ({EMPTY}, '')"))?;
+            made.execute_batch(&format!(
+                "BEGIN; INSERT INTO rocpd_string (id, string) VALUES ({EMPTY}, '')"
+            ))?;
             let mut restoring = Restoring::new(self, made, slice, &**notes);
             for part in &rank.parts {
                 restoring.part(part)?;
@@ -454,8 +458,7 @@ impl<'a> Restoring<'a> {
         let mut cut_links = 0;
         if self.slice.is_some() {
             let gone = |table: &str, column: &str| -> rusqlite::Result<usize> {
-                let delete =
-                    format!("DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM rocpd_api)");
+                let delete = format!("DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM rocpd_api)");
                 self.made.execute(&delete, [])
             };
             cut_links = gone("rocpd_api_ops", "api_id")? as u64;
@@ -469,7 +472,7 @@ impl<'a> Restoring<'a> {
         {
             rows.insert(table.to_string(), row_count(self.made, table)?);
         }
-        Ok(Restored { rows, without_time: self.without_time, cut_links })
+        Ok(Restored { rows, without_time: self.without_time, offset_ns: self.offset_ns, cut_links })
     }
 }
 

@@ -91,7 +91,9 @@ impl Sums {
         }
         *end = operation.end;
         self.found.busy_ns = self.found.busy_ns.saturating_add(operation.end.abs_diff(from));
-        let since = |time: i64| (i128::from(time) - i128::from(self.axis.begin_ns)).clamp(0, self.axis.span_ns.into());
+        let since = |time: i64| {
+            (i128::from(time) - i128::from(self.axis.begin_ns)).clamp(0, self.axis.span_ns.into())
+        };
         let (mut from, to) = (since(from) as u64, since(operation.end) as u64);
         while from < to {
             if from < self.part.1 || from >= self.part.2 {
@@ -152,9 +154,10 @@ impl Contents {
             parts.iter().map(|part| Columns::open(&self.place, part)).collect::<Result<_>>()?;
         let mut groups: Vec<(i64, usize, usize)> = Vec::new();
         for (number, file) in files.iter().enumerate() {
-            groups.extend((0..file.groups()).map(|group| {
-                (file.least(group, "start").unwrap_or(i64::MIN), number, group)
-            }));
+            groups.extend(
+                (0..file.groups())
+                    .map(|group| (file.least(group, "start").unwrap_or(i64::MIN), number, group)),
+            );
         }
         groups.sort_unstable();
         let none = Utilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; axis.parts], impossible: 0 };
@@ -227,7 +230,9 @@ mod tests {
         let axis = Axis { begin_ns: 100, span_ns: 40, parts: 4 };
         let none = Utilisation { gpus: Vec::new(), busy_ns: 0, parts: vec![0; 4], impossible: 0 };
         let mut sums = Sums { axis, found: none, ends: Vec::new(), part: (0, 0, 0) };
-        for (start, end, gpu) in [(90, 105, 0), (101, 104, 0), (103, 112, 0), (103, 112, 1), (112, 112, 0), (138, 150, 0)] {
+        for (start, end, gpu) in
+            [(90, 105, 0), (101, 104, 0), (103, 112, 0), (103, 112, 1), (112, 112, 0), (138, 150, 0)]
+        {
             sums.add(&Operation { start, end, gpu });
         }
         assert_eq!(sums.found.gpus, [0, 1]);

@@ -1,0 +1,417 @@
+// The overview of a dataset: a lane for each rank, which opens it as a trace.
+
+import { marks } from "./axis.mjs";
+import { make } from "./elements.mjs";
+import { count, duration, percent, shown, time } from "./format.mjs";
+import { BARS, HEAD, ORDERS, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "./lanes.mjs";
+
+const element = (id) => document.getElementById(id);
+
+// What stands at the left of each lane: from where to where, and how.
+const COLUMNS = [["rank", 8, 54, "right"], ["node", 64, 176, "left"], ["ops", 180, 262, "right"], ["gpus", 266, 306, "right"], ["busy", 310, 368, "right"]];
+const LEFT = 380;
+const RIGHT = 10;
+const POLL_MS = 200;
+const ALIVE_MS = 60_000;
+const LABEL = 14;
+
+let data = null;
+let found = [];
+let done = 0;
+let failures = new Map();
+let by = "rank";
+let descending = false;
+let layout = { rows: [], height: 0, lane: 0 };
+/** Number of the chosen lane, and the share of the axis. */
+let chosen = null;
+let at = null;
+let colours = {};
+/** By lane, a picture that is as wide as the axis has parts and one pixel high. */
+let pictures = new Map();
+let waiting = 0;
+
+async function ask(path) {
+  let answer;
+  try {
+    answer = await fetch(path);
+  } catch {
+    throw new Error("rpd view has ended: start it again");
+  }
+  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `the server says ${answer.status}`);
+  return answer;
+}
+
+function message(text) {
+  element("message").textContent = text;
+  element("message").hidden = !text;
+}
+
+const plotWidth = () => Math.max(50, element("lanes").clientWidth - LEFT - RIGHT);
+
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(`--${name}`).trim();
+  colours = Object.fromEntries(["back", "raised", "line", "faint", "text", "soft", "accent", "busy", "warn"].map((name) => [name, of(name)]));
+  pictures = new Map();
+}
+
+/** A picture of the shares of a lane: the busier, the less of the background. */
+function picture(lane) {
+  const known = pictures.get(lane);
+  if (known) return known;
+  const { shares } = found[lane];
+  const canvas = Object.assign(document.createElement("canvas"), { width: shares.length, height: 1 });
+  const context = canvas.getContext("2d");
+  context.fillStyle = colours.accent;
+  for (let part = 0; part < shares.length; part += 1) {
+    if (!shares[part]) continue;
+    context.globalAlpha = 0.12 + (0.88 * shares[part]) / 65535;
+    context.fillRect(part, 0, 1, 1);
+  }
+  pictures.set(lane, canvas);
+  return canvas;
+}
+
+function paintShares(context, row, y, width) {
+  const { shares } = found[row.lane];
+  if (row.height < BARS) {
+    context.drawImage(picture(row.lane), LEFT, y, width, row.height - (row.height > 8 ? 1 : 0));
+    return;
+  }
+  const whole = row.height - 3;
+  const base = y + row.height - 1;
+  context.fillStyle = colours.accent;
+  context.beginPath();
+  context.moveTo(LEFT, base);
+  for (let x = 0; x < width; x += 1) {
+    const share = shareOf(shares, x / width, (x + 1) / width);
+    const height = share > 0 ? Math.max(1, share * whole) : 0;
+    context.lineTo(LEFT + x, base - height);
+    context.lineTo(LEFT + x + 1, base - height);
+  }
+  context.lineTo(LEFT + width, base);
+  context.fill();
+}
+
+function cell(lane, column) {
+  const { [column]: text } = {
+    rank: data.lanes[lane].rank,
+    node: shown(data.lanes[lane].node) || "-",
+    ops: count(data.lanes[lane].ops),
+    gpus: found[lane] && found[lane].gpus >= 0 ? found[lane].gpus : "",
+    busy: share(lane),
+  };
+  return String(text);
+}
+
+function share(lane) {
+  if (found[lane]?.gpus < 0) return "failed";
+  const value = busy(found[lane], data.jobs[data.lanes[lane].job].span_ns);
+  return value === null ? "…" : found[lane].gpus === 0 ? "-" : percent(value);
+}
+
+function paintLane(context, row, y, width, index) {
+  context.fillStyle = colours.faint;
+  if (row.height >= BARS) context.fillRect(LEFT, y + 1, width, row.height - 2);
+  if (found[row.lane]?.gpus >= 0) paintShares(context, row, y, width);
+  else if (found[row.lane]) {
+    context.fillStyle = colours.warn;
+    context.fillRect(LEFT, y + row.height / 2 - 1, width, 2);
+  }
+  const every = Math.max(1, Math.ceil(LABEL / row.height));
+  const isChosen = chosen === row.lane;
+  if (isChosen || index % every === 0) {
+    const chosenNear = chosen !== null && !isChosen && layout.rows.some((other) => other.lane === chosen && Math.abs(other.y - row.y) < LABEL);
+    if (!chosenNear) {
+      context.fillStyle = found[row.lane]?.gpus < 0 || data.lanes[row.lane].own_clock ? colours.warn : isChosen ? colours.accent : colours.text;
+      for (const [column, from, to, align] of COLUMNS) {
+        context.save();
+        context.beginPath();
+        context.rect(from, y - 8, to - from, row.height + 16);
+        context.clip();
+        context.textAlign = align;
+        context.fillText(cell(row.lane, column), align === "right" ? to : from, y + row.height / 2);
+        context.restore();
+      }
+    }
+  }
+  if (isChosen) {
+    context.strokeStyle = colours.text;
+    context.strokeRect(LEFT - 2.5, y - 0.5, width + 5, row.height);
+  }
+}
+
+function paintHead(context, job, y, width) {
+  const { name, begin_ns, span_ns } = data.jobs[job];
+  context.fillStyle = colours.raised;
+  context.fillRect(0, y, LEFT + width + RIGHT, HEAD);
+  context.fillStyle = colours.line;
+  context.fillRect(0, y + HEAD - 1, LEFT + width + RIGHT, 1);
+  context.fillStyle = colours.text;
+  context.textAlign = "left";
+  const begun = begin_ns ? ` ${new Date(Number(BigInt(begin_ns) / 1_000_000n)).toISOString().slice(0, 19).replace("T", " ")} UTC` : "";
+  context.fillText(`${name ? `Job ${shown(name)}` : "No job"}${begun}`, 8, y + HEAD / 2, LEFT - 16);
+  context.fillStyle = colours.soft;
+  for (const { x, label } of marks(0, span_ns, width)) {
+    context.fillRect(LEFT + x, y + HEAD - 6, 1, 5);
+    if (x < width - 40) context.fillText(label, LEFT + x + 3, y + HEAD / 2);
+  }
+}
+
+function paint() {
+  waiting = 0;
+  if (!data) return;
+  const [box, canvas] = [element("lanes"), element("paint")];
+  const [full, height, scale] = [box.clientWidth, box.clientHeight, devicePixelRatio];
+  if (canvas.width !== Math.round(full * scale) || canvas.height !== Math.round(height * scale)) {
+    Object.assign(canvas, { width: Math.round(full * scale), height: Math.round(height * scale) });
+    Object.assign(canvas.style, { width: `${full}px`, height: `${height}px` });
+  }
+  const width = plotWidth();
+  const context = canvas.getContext("2d");
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.fillStyle = colours.back;
+  context.fillRect(0, 0, full, height);
+  context.font = "12px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  context.lineWidth = 1;
+  const top = box.scrollTop;
+  const first = rowAt(layout.rows, top);
+  for (let index = first; index < layout.rows.length && layout.rows[index].y < top + height; index += 1) {
+    const row = layout.rows[index];
+    if (row.lane !== null) paintLane(context, row, row.y - top, width, index);
+  }
+  for (let index = first; index < layout.rows.length && layout.rows[index].y < top + height; index += 1) {
+    const row = layout.rows[index];
+    if (row.lane === null) paintHead(context, row.job, row.y - top, width);
+  }
+  // The head of the job whose lanes are at the top stays there, pushed away by the next.
+  const { job } = layout.rows[first] ?? { job: null };
+  if (job !== null) {
+    const next = layout.rows.slice(first + 1, first + 1 + Math.ceil(HEAD / layout.lane) + 1).find((row) => row.lane === null);
+    paintHead(context, job, next ? Math.min(0, next.y - top - HEAD) : 0, width);
+  }
+  if (at !== null) {
+    context.fillStyle = colours.text;
+    context.fillRect(LEFT + at * width, 0, 1, height);
+  }
+}
+
+function repaint() {
+  waiting ||= requestAnimationFrame(paint);
+}
+
+function arrange() {
+  if (!data) return;
+  layout = laidOut(data, ordered(data, found, by, descending), element("lanes").clientHeight);
+  element("room").style.height = `${layout.height}px`;
+  for (const button of element("heads").children) {
+    const isIt = button.dataset.by === by;
+    button.setAttribute("aria-pressed", String(isIt));
+    button.textContent = `${ORDERS[button.dataset.by].word}${isIt ? (descending ? " ▾" : " ▴") : ""}`;
+  }
+  repaint();
+}
+
+/** Where a lane opens as a trace: all of it, or at a time. */
+function address(lane, share) {
+  const of = data.lanes[lane];
+  if (share === null) return `rank/${lane}/all/`;
+  const time_ns = Math.round(share * data.jobs[of.job].span_ns);
+  return `rank/${lane}/${sliceAt(of, time_ns)}/?at=${time_ns}`;
+}
+
+/** What there is to say of a lane, and of a time in it. */
+function said(lane, share) {
+  const of = data.lanes[lane];
+  const { span_ns, name } = data.jobs[of.job];
+  const lines = [[`rank ${of.rank}`, of.node && `node ${shown(of.node)}`, name && `job ${shown(name)}`].filter(Boolean).join(", ")];
+  const read = found[lane];
+  if (!read) lines.push("not read yet");
+  else if (read.gpus < 0) lines.push(shown(failures.get(lane) ?? "cannot be read"));
+  else if (read.gpus === 0) lines.push("no operations");
+  else {
+    const { busy_ns, gpus, impossible, shares } = read;
+    lines.push(`${percent(busy(read, span_ns))} busy: ${duration(busy_ns)} of ${duration(gpus * span_ns)} of ${gpus} ${gpus === 1 ? "GPU" : "GPUs"}`);
+    if (share !== null) {
+      const part = Math.min(data.parts - 1, Math.floor(share * data.parts));
+      const [from, to] = [part, part + 1].map((edge) => (edge / data.parts) * span_ns);
+      lines.push(`from ${time(from, span_ns / data.parts)} to ${time(to, span_ns / data.parts)}: ${percent(shares[part] / 65535)} busy`);
+    }
+    if (impossible) lines.push(`${count(impossible)} operations have impossible times and do not count`);
+  }
+  lines.push(`${count(of.ops)} operations, ${count(of.calls)} calls${of.parts > 1 ? `, of ${of.parts} traces` : ""}`);
+  if (of.own_clock) lines.push(`shown as if it had begun with its job: ${of.own_clock}`);
+  return lines;
+}
+
+function choose(lane, share, tells) {
+  [chosen, at] = [lane, share];
+  const go = element("go");
+  go.hidden = lane === null;
+  if (lane !== null) {
+    go.href = address(lane, share);
+    go.textContent = `Open rank ${data.lanes[lane].rank}`;
+    if (tells) element("live").textContent = said(lane, share).join("; ");
+  }
+  repaint();
+}
+
+/** The lane and the share of the axis at a place of the window; no share at the left of the lanes. */
+function under({ clientX, clientY }) {
+  const box = element("lanes").getBoundingClientRect();
+  const y = clientY - box.top;
+  // The head of the job covers it.
+  if (y < HEAD || !layout.rows.length) return null;
+  const row = layout.rows[rowAt(layout.rows, y + element("lanes").scrollTop)];
+  if (row.lane === null || y + element("lanes").scrollTop >= row.y + row.height) return null;
+  const share = (clientX - box.left - LEFT) / plotWidth();
+  return { lane: row.lane, share: share < 0 ? null : Math.min(1, share) };
+}
+
+function tip(event) {
+  const hit = under(event);
+  const box = element("tip");
+  box.hidden = hit === null;
+  if (!hit) return;
+  const [head, ...lines] = said(hit.lane, hit.share);
+  box.replaceChildren(make("b", {}, head), ...lines.map((line) => make("div", {}, line)));
+  const left = Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8);
+  const above = event.clientY + 18 + box.offsetHeight > innerHeight;
+  Object.assign(box.style, { left: `${Math.max(4, left)}px`, top: `${above ? event.clientY - box.offsetHeight - 10 : event.clientY + 18}px` });
+}
+
+/** Goes so many lanes further, and shows where that is. */
+function step(by) {
+  const lanes = layout.rows.filter((row) => row.lane !== null);
+  if (!lanes.length) return;
+  const now = lanes.findIndex((row) => row.lane === chosen);
+  const row = lanes[Math.max(0, Math.min(lanes.length - 1, now < 0 ? 0 : now + by))];
+  const box = element("lanes");
+  if (row.y < box.scrollTop + HEAD) box.scrollTop = row.y - HEAD;
+  else if (row.y + row.height > box.scrollTop + box.clientHeight) box.scrollTop = row.y + row.height - box.clientHeight;
+  choose(row.lane, at, true);
+}
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const page = Math.max(1, Math.floor(element("lanes").clientHeight / (layout.lane || 1)) - 1);
+  const sideways = (by) => chosen !== null && choose(chosen, Math.max(0, Math.min(1, (at ?? 0.5) + by * (event.shiftKey ? 10 : 1))), true);
+  const actions = {
+    ArrowUp: () => step(-1),
+    ArrowDown: () => step(1),
+    PageUp: () => step(-page),
+    PageDown: () => step(page),
+    Home: () => step(-layout.rows.length),
+    End: () => step(layout.rows.length),
+    ArrowLeft: () => sideways(-0.01),
+    ArrowRight: () => sideways(0.01),
+    Enter: () => chosen !== null && location.assign(address(chosen, at)),
+    o: () => chosen !== null && location.assign(address(chosen, null)),
+    Escape: () => choose(at === null ? null : chosen, null, false),
+  };
+  const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+function facts() {
+  const sum = (of) => count(data.lanes.reduce((sum, lane) => sum + lane[of], 0));
+  const [lanes, jobs] = [data.lanes.length, data.jobs.length];
+  const words = [`${count(lanes)} ${lanes === 1 ? "rank" : "ranks"} of ${jobs} ${jobs === 1 ? "job" : "jobs"}`, `${sum("ops")} operations`];
+  if (done < lanes) words.push(`${count(done)} read`);
+  element("facts").textContent = words.join(" · ");
+}
+
+function health() {
+  const far = data.lanes.filter((lane) => lane.own_clock).length;
+  const lines = data.findings.map(shown);
+  if (far) lines.push(`${count(far)} ${far === 1 ? "rank is" : "ranks are"} shown as if begun with the job: clocks do not fit; the text at the pointer says why`);
+  for (const [lane, why] of failures) lines.push(`rank ${data.lanes[lane].rank}: ${shown(why)}`);
+  const most = 5;
+  const more = lines.length > most ? [`and ${lines.length - most} more`] : [];
+  element("health").replaceChildren(...[...lines.slice(0, most), ...more].map((line) => make("li", {}, line)));
+  element("health").hidden = !lines.length;
+}
+
+/** Asks for lanes until all have been read. */
+async function read() {
+  while (done < data.lanes.length) {
+    const answer = decoded(await (await ask(`utilisation?from=${done}`)).arrayBuffer(), data.parts);
+    for (const [lane, of] of answer) found[lane] = of;
+    done += answer.length;
+    if (answer.some(([, { gpus }]) => gpus < 0)) {
+      failures = new Map(await (await ask("failures")).json());
+      health();
+    }
+    facts();
+    if (answer.length) arrange();
+    else await new Promise((go) => setTimeout(go, POLL_MS));
+  }
+}
+
+function begin() {
+  readColours();
+  for (const [column, from, to] of COLUMNS) {
+    const sort = () => {
+      descending = by === column ? !descending : ["ops", "busy", "gpus"].includes(column);
+      by = column;
+      arrange();
+    };
+    const button = make("button", { type: "button", "data-by": column, title: `Order by ${ORDERS[column].word.toLowerCase()}`, click: sort });
+    Object.assign(button.style, { left: `${from - 4}px`, width: `${to - from + 8}px`, textAlign: column === "node" ? "left" : "right" });
+    element("heads").append(button);
+  }
+  const lanes = element("lanes");
+  lanes.addEventListener("scroll", () => {
+    element("tip").hidden = true;
+    repaint();
+  });
+  lanes.addEventListener("pointermove", tip);
+  lanes.addEventListener("pointerleave", () => (element("tip").hidden = true));
+  lanes.addEventListener("click", (event) => {
+    const hit = under(event);
+    if (!hit) return;
+    choose(hit.lane, hit.share, false);
+    const to = address(hit.lane, hit.share);
+    if (event.ctrlKey || event.metaKey) window.open(to, "_blank", "noopener");
+    else location.assign(to);
+  });
+  lanes.addEventListener("keydown", pressed);
+  new ResizeObserver(arrange).observe(lanes);
+  const scheme = () => {
+    readColours();
+    repaint();
+  };
+  for (const query of ["(prefers-color-scheme: dark)", "(prefers-contrast: more)"]) matchMedia(query).addEventListener("change", scheme);
+  setInterval(() => ask("alive").catch(({ message: why }) => message(why)), ALIVE_MS);
+}
+
+// What tests ask the page.
+window.rpdTest = {
+  isWhole: () => data !== null && done >= data.lanes.length && !waiting,
+  rows: () => layout.rows,
+  order: () => layout.rows.filter((row) => row.lane !== null).map((row) => data.lanes[row.lane].rank),
+  place: (lane, share) => {
+    const box = element("lanes").getBoundingClientRect();
+    const row = layout.rows.find((one) => one.lane === lane);
+    return [box.left + LEFT + share * plotWidth(), box.top + row.y - element("lanes").scrollTop + row.height / 2];
+  },
+  pixel: (x, y) => Array.from(element("paint").getContext("2d").getImageData(Math.round(x * devicePixelRatio), Math.round((y - element("lanes").getBoundingClientRect().top) * devicePixelRatio), 1, 1).data),
+  chosen: () => [chosen, at],
+};
+
+try {
+  begin();
+  data = await (await ask("ranks")).json();
+  document.title = `${data.dataset} - rpd view`;
+  element("file").textContent = data.dataset;
+  facts();
+  health();
+  arrange();
+  element("lanes").focus({ preventScroll: true });
+  await read();
+} catch (error) {
+  message(error.message);
+}
