@@ -1,4 +1,5 @@
-//! How busy the GPUs of a rank were, over time: the time in which any operation of a GPU ran, by equal parts of a time axis.
+//! How busy the GPUs of a rank were, over time: the time in which any operation of a GPU ran, by equal parts of a time axis. Barriers do not
+//! count, as the query `job_busy` has it: a GPU that waits does no work.
 //!
 //! The rows of a row group are in the order of their starts, and those of two row groups may overlap. So row groups are merged, each opened
 //! when its first row is next. What is in memory is a few thousand rows of each that overlaps, and the parts of the axis.
@@ -13,7 +14,10 @@ use super::contents::{Contents, Rank};
 use super::table::OP;
 
 /// What is read of operations.
-const COLUMNS: &[&str] = &["start", "end", "gpuId"];
+const COLUMNS: &[&str] = &["start", "end", "gpuId", "opType"];
+
+/// The type of operations in which a GPU waits.
+const BARRIER: &str = "Barrier";
 
 /// A time that is cut into equal parts.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +33,7 @@ pub struct Axis {
 /// How busy a rank's GPUs were.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Utilisation {
-    /// The GPUs that did anything.
+    /// The GPUs that did anything but wait.
     pub gpus: Vec<i64>,
     /// Time in which any operation ran, of all GPUs together, ns.
     pub busy_ns: u64,
@@ -56,6 +60,8 @@ impl Axis {
 struct Run {
     batches: Batches,
     batch: Batch,
+    /// Which texts of the batch are that of barriers.
+    is_barrier: Vec<bool>,
     row: usize,
     last: i64,
 }
@@ -107,10 +113,17 @@ impl Sums {
     }
 }
 
+/// Which texts of the types of operations are that of barriers.
+fn barriers(batch: &Batch) -> Result<Vec<bool>> {
+    let types = batch.texts(3)?;
+    Ok((0..types.len()).map(|key| types.value(key) == BARRIER).collect())
+}
+
 impl Run {
     /// The run of a row group; none where it has no operation with a time.
     fn of(batches: Batches, first: Batch, found: &mut Utilisation) -> Result<Option<(Operation, Run)>> {
-        let mut run = Run { batches, batch: first, row: 0, last: i64::MIN };
+        let is_barrier = barriers(&first)?;
+        let mut run = Run { batches, batch: first, is_barrier, row: 0, last: i64::MIN };
         Ok(run.next(found)?.map(|operation| (operation, run)))
     }
 
@@ -119,7 +132,10 @@ impl Run {
         loop {
             if self.row >= self.batch.rows {
                 match self.batches.next()? {
-                    Some(batch) => (self.batch, self.row) = (batch, 0),
+                    Some(batch) => {
+                        self.is_barrier = barriers(&batch)?;
+                        (self.batch, self.row) = (batch, 0);
+                    }
                     None => return Ok(None),
                 }
                 continue;
@@ -128,6 +144,9 @@ impl Run {
             self.row += 1;
             let [start, end, gpu] = [0, 1, 2].map(|column| self.batch.integers(column));
             let (start, end, gpu) = (integer(start?, row), integer(end?, row), integer(gpu?, row));
+            if self.batch.texts(3)?.key(row).is_some_and(|key| self.is_barrier[key]) {
+                continue;
+            }
             let Some((start, end)) = start.zip(end).filter(|(start, end)| start <= end) else {
                 found.impossible += 1;
                 continue;

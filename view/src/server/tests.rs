@@ -16,6 +16,7 @@ use tower::ServiceExt;
 use super::*;
 
 mod found;
+mod jobs;
 mod panes;
 
 struct Silent;
