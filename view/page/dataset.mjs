@@ -388,19 +388,7 @@ function begin() {
   setInterval(() => ask("alive").catch(({ message: why }) => message(why)), ALIVE_MS);
 }
 
-// What tests ask the page.
-window.rpdTest = {
-  isWhole: () => data !== null && done >= data.lanes.length && !waiting,
-  rows: () => layout.rows,
-  order: () => layout.rows.filter((row) => row.lane !== null).map((row) => data.lanes[row.lane].rank),
-  place: (lane, share) => {
-    const box = element("lanes").getBoundingClientRect();
-    const row = layout.rows.find((one) => one.lane === lane);
-    return [box.left + LEFT + share * plotWidth(), box.top + row.y - element("lanes").scrollTop + row.height / 2];
-  },
-  pixel: (x, y) => Array.from(element("paint").getContext("2d").getImageData(Math.round(x * devicePixelRatio), Math.round((y - element("lanes").getBoundingClientRect().top) * devicePixelRatio), 1, 1).data),
-  chosen: () => [chosen, at],
-};
+window.rpd = { ranks: { state: () => ({ data, found, done, layout, chosen, at, waiting, left: LEFT, width: plotWidth() }), said } };
 
 try {
   begin();

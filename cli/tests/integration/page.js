@@ -52,6 +52,23 @@
       },
     };
   };
+  // The same of the ranks of a dataset.
+  const ofRanks = ({ state, said }) => {
+    const lanes = () => document.getElementById("lanes").getBoundingClientRect();
+    return {
+      isWhole: () => Boolean(state().data && state().done === state().data.lanes.length && !state().waiting),
+      order: () => state().layout.rows.filter((row) => row.lane !== null).map((row) => state().data.lanes[row.lane].rank),
+      height: () => state().layout.lane,
+      chosen: () => [state().chosen, state().at],
+      said,
+      place: (lane, share) => {
+        const { layout, left, width } = state();
+        const row = layout.rows.find((one) => one.lane === lane);
+        return [lanes().left + left + share * width, lanes().top + row.y - document.getElementById("lanes").scrollTop + row.height / 2];
+      },
+      pixel: ([x, y]) => Array.from(document.getElementById("paint").getContext("2d").getImageData(Math.round((x - lanes().left) * devicePixelRatio), Math.round((y - lanes().top) * devicePixelRatio), 1, 1).data),
+    };
+  };
   let made;
-  Object.defineProperty(window, "rpdTest", { get: () => (made ??= window.rpd && of(window.rpd)) });
+  Object.defineProperty(window, "rpdTest", { get: () => (made ??= window.rpd && (window.rpd.ranks ? ofRanks(window.rpd.ranks) : of(window.rpd))) });
 })();
