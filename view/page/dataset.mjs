@@ -110,7 +110,7 @@ function share(lane) {
   return value === null ? "…" : found[lane].gpus === 0 ? "-" : percent(value);
 }
 
-function paintLane(context, row, y, width, index) {
+function paintLane(context, row, y, width) {
   context.fillStyle = colours.faint;
   if (row.height >= BARS) context.fillRect(LEFT, y + 1, width, row.height - 2);
   if (found[row.lane]?.gpus >= 0) paintShares(context, row, y, width);
@@ -120,7 +120,7 @@ function paintLane(context, row, y, width, index) {
   }
   const every = Math.max(1, Math.ceil(LABEL / row.height));
   const isChosen = chosen === row.lane;
-  if (isChosen || index % every === 0) {
+  if (isChosen || row.place % every === 0) {
     const chosenNear = chosen !== null && !isChosen && layout.rows.some((other) => other.lane === chosen && Math.abs(other.y - row.y) < LABEL);
     if (!chosenNear) {
       context.fillStyle = found[row.lane]?.gpus < 0 || data.lanes[row.lane].own_clock ? colours.warn : isChosen ? colours.accent : colours.text;
@@ -179,7 +179,7 @@ function paint() {
   const first = rowAt(layout.rows, top);
   for (let index = first; index < layout.rows.length && layout.rows[index].y < top + height; index += 1) {
     const row = layout.rows[index];
-    if (row.lane !== null) paintLane(context, row, row.y - top, width, index);
+    if (row.lane !== null) paintLane(context, row, row.y - top, width);
   }
   for (let index = first; index < layout.rows.length && layout.rows[index].y < top + height; index += 1) {
     const row = layout.rows[index];

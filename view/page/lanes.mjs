@@ -79,14 +79,18 @@ export function laidOut({ lanes, jobs }, order, height) {
   const rows = [];
   let y = 0;
   let job = null;
+  // Of the lanes of a job.
+  let place = 0;
   for (const at of order) {
     if (lanes[at].job !== job) {
       job = lanes[at].job;
-      rows.push({ y, height: HEAD, job, lane: null });
+      rows.push({ y, height: HEAD, job, lane: null, place: 0 });
       y += HEAD;
+      place = 0;
     }
-    rows.push({ y, height: lane, job, lane: at });
+    rows.push({ y, height: lane, job, lane: at, place });
     y += lane;
+    place += 1;
   }
   return { rows, height: y, lane };
 }

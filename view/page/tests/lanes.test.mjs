@@ -27,6 +27,7 @@ test("every lane has a place, however many there are", () => {
   const { rows, lane: height, height: all } = laidOut(DATA, [0, 1, 2, 3], 1000);
   assert.equal(height, MOST);
   assert.deepEqual(rows.map(({ lane: number }) => number), [null, 0, 1, 2, null, 3]);
+  assert.deepEqual(rows.map(({ place }) => place), [0, 0, 1, 2, 0, 0]);
   assert.equal(all, 2 * HEAD + 4 * MOST);
   for (const [at, row] of rows.entries()) assert.deepEqual([rowAt(rows, row.y), rowAt(rows, row.y + row.height - 1)], [at, at]);
   const many = { jobs: [{ span_ns: 1 }], lanes: Array.from({ length: 1000 }, (_, rank) => lane(0, rank, "", 0)) };
