@@ -79,7 +79,7 @@ fn each_rank_is_what_was_recorded() {
     extract(&dir, "0", &[], "0.rpd");
     extract(&dir, "1", &["--job", "7", "--node", "node1"], "1.rpd");
     let rows = same(&dir, &trace, "0.rpd", 0) + same(&dir, &trace, "1.rpd", 2);
-    assert!(rows > 2000, "{rows}");
+    assert!(rows > 1500, "{rows}");
     // Nothing else is in them, and nothing else was written.
     for (extracted, session) in [("0.rpd", 0), ("1.rpd", 2)] {
         for table in ["rocpd_op", "rocpd_api", "rocpd_api_ops", "rocpd_monitor"] {
@@ -155,8 +155,10 @@ fn several_traces_of_a_rank_are_one_trace() {
     };
     assert_eq!(first("0.rpd", 1), first(&two, 0) + 9_000_000);
     let start =
-        "SELECT CAST(value AS integer) FROM rocpd_metadata WHERE tag = 'session::S::start_monotonic_ns'";
-    let start = |file: &str, session: &str| number(&dir.open(file), &start.replace('S', session));
+        "SELECT CAST(value AS integer) FROM rocpd_metadata WHERE tag = 'session::N::start_monotonic_ns'";
+    let start = |file: &str, session: &str| {
+        number(&dir.open(file), &start.replace("::N::", &format!("::{session}::")))
+    };
     assert_eq!(start("0.rpd", "1"), start(&two, "0") + 9_000_000);
 }
 

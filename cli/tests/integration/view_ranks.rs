@@ -1,5 +1,8 @@
 //! `rpd view` of a dataset: the ranks in a real browser, each of which opens as a trace.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use crate::dataset::ranked;
@@ -25,6 +28,16 @@ fn what_makes_no_sense_for_a_dataset_is_refused_in_words() {
     dir.run(&["view", "--no-open", "."]).expect(1).says(&["is no dataset", "rpd dataset DIR FILE"]);
 }
 
+/// Whether the server answers a question with 200.
+fn is_answered(viewed: &Viewed, path: &str) -> bool {
+    let (host, page) = viewed.url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{page}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer.starts_with(b"HTTP/1.1 200")
+}
+
 #[test]
 fn what_was_made_for_the_page_goes_with_it() {
     for signal in ["-INT", "-TERM", "-HUP"] {
@@ -32,6 +45,9 @@ fn what_was_made_for_the_page_goes_with_it() {
         dataset(&dir);
         let before = dir.names();
         let mut viewed = Viewed::start(&dir, &["d"]);
+        assert!(is_answered(&viewed, "ranks"));
+        assert_eq!(dir.names(), before, "nothing is made before it is needed");
+        assert!(is_answered(&viewed, "rank/0/all/"));
         assert_eq!(dir.names().len(), before.len() + 1, "its temporary directory is here");
         viewed.signal(signal);
         assert!(viewed.ended().success(), "{signal}");
@@ -82,18 +98,18 @@ fn ranks_are_seen_ordered_and_opened() {
     let tip = tip.as_str().unwrap();
     assert!(tip.starts_with("rank 2, node node1, job 7") && tip.contains("operations, 400 calls"), "{tip}");
 
-    // Where GPUs were busy there is another colour than where they were not.
-    let busy_at = "(() => { const { shares } = rpd.ranks.state().found[2]; return (shares.indexOf(Math.max(...shares)) + 0.5) / shares.length; })()";
-    let busy_at = browser.get(busy_at).as_f64().unwrap();
-    let (x, y) = place(2, busy_at);
-    let bottom = (x, y + browser.get("rpdTest.height()").as_f64().unwrap() / 2.0 - 3.0);
-    let pixel = |(x, y): (f64, f64)| browser.get(&format!("rpdTest.pixel([{x}, {y}])"));
-    let idle_at = "rpd.ranks.state().found[2].shares.lastIndexOf(0)";
-    let idle = browser.get(idle_at).as_i64().unwrap();
-    assert!(idle >= 0, "it is busy all the time");
-    let (idle_x, _) = place(2, (idle as f64 + 0.5) / 1024.0);
+    // Where GPUs were busy there is another colour than where they were not: behind the end of a shorter trace.
+    let shares = "rpd.ranks.state().found[0].shares";
+    let busy = browser.get(&format!("{shares}.indexOf(Math.max(...{shares}))")).as_f64().unwrap();
+    let idle = browser.get(&format!("{shares}.findLastIndex((share) => share > 0) + 3")).as_f64().unwrap();
+    assert!(idle < 1020.0, "{idle}");
+    let height = browser.get("rpdTest.height()").as_f64().unwrap();
+    let pixel = |part: f64| {
+        let (x, y) = place(0, (part + 0.5) / 1024.0);
+        browser.get(&format!("rpdTest.pixel([{x}, {}])", y + height / 2.0 - 3.0))
+    };
     browser.wait("rpdTest.isWhole()");
-    assert_ne!(pixel(bottom), pixel((idle_x, bottom.1)));
+    assert_ne!(pixel(busy), pixel(idle));
 
     // By keys: the third rank, at a time.
     browser.get("document.getElementById('lanes').focus()");

@@ -5,8 +5,8 @@
 //! given.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path as FilePath, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::Path as FilePath;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -79,13 +79,9 @@ pub(super) struct Jobs {
     pub(super) overview: Overview,
     name: String,
     disassembler: Disassembler,
-    /// Where traces are made; it is removed with this.
-    pub(super) directory: TempDir,
     has_ended: Arc<AtomicBool>,
     /// The last one was used last.
-    open: Mutex<Vec<(Which, Arc<OpenRank>)>>,
-    /// How many have been opened.
-    opened: AtomicUsize,
+    pub(super) open: Mutex<Vec<(Which, Arc<OpenRank>)>>,
     making: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -93,8 +89,9 @@ pub(super) struct Jobs {
 type Which = (usize, Option<i64>);
 
 /// A rank that is a trace, or becomes one.
-struct OpenRank {
-    file: PathBuf,
+pub(super) struct OpenRank {
+    /// Where the trace is, once it is made; it is removed with this.
+    pub(super) directory: Mutex<Option<TempDir>>,
     progress: Arc<Making>,
     /// What answers; or why nothing does. None as long as the trace is being made.
     answers: Mutex<Option<Result<Answering, String>>>,
@@ -107,15 +104,6 @@ struct Answering {
     served: Arc<Served>,
     /// What was taken from times of the dataset, ns.
     offset_ns: i64,
-}
-
-impl Drop for OpenRank {
-    fn drop(&mut self) {
-        // It is in a directory that goes at the latest when the server ends.
-        if let Some(directory) = self.file.parent() {
-            let _ = std::fs::remove_dir_all(directory);
-        }
-    }
 }
 
 /// How far the making of a trace has come.
@@ -154,19 +142,13 @@ impl DatasetServer {
         let ServingDataset { directory, job, listen, port } = *serving;
         let overview = Overview::of(directory, job)?;
         let (listener, door) = listening(listen, port)?;
-        let directory = tempfile::Builder::new()
-            .prefix("rpd-view-")
-            .tempdir()
-            .context("cannot make a temporary directory")?;
         let jobs = Jobs {
             door,
             name: overview.contents.shown(),
             overview,
             disassembler,
-            directory,
             has_ended: Arc::default(),
             open: Mutex::default(),
-            opened: AtomicUsize::new(0),
             making: Mutex::default(),
         };
         Ok(DatasetServer { listener, jobs: Arc::new(jobs) })
@@ -215,7 +197,7 @@ impl Jobs {
 
     /// A rank that is open; otherwise the making of its trace begins. `None` where there is no such lane.
     fn open(self: &Arc<Jobs>, which: Which) -> Option<Arc<OpenRank>> {
-        let lane = self.overview.lanes.get(which.0)?;
+        self.overview.lanes.get(which.0)?;
         let mut open = locked(&self.open);
         if let Some(at) = open.iter().position(|(known, _)| *known == which) {
             let known = open.remove(at);
@@ -223,16 +205,12 @@ impl Jobs {
             open.push(known);
             return Some(rank);
         }
-        let rank = self.overview.rank(lane);
-        let directory = self.opened.fetch_add(1, Ordering::Relaxed).to_string();
-        let file = file_name(&self.overview.jobs[lane.job], rank, which.1);
         let progress = Arc::new(Making {
             at: Mutex::default(),
             is_closed: AtomicBool::new(false),
             has_ended: Arc::clone(&self.has_ended),
         });
-        let file = self.directory.path().join(directory).join(file);
-        let rank = Arc::new(OpenRank { file, progress, answers: Mutex::default() });
+        let rank = Arc::new(OpenRank { directory: Mutex::default(), progress, answers: Mutex::default() });
         let (jobs, making) = (Arc::clone(self), Arc::clone(&rank));
         let spawned = std::thread::Builder::new().name("rpd-rank".into()).spawn(move || {
             if let Err(why) = jobs.make(which, &making) {
@@ -258,13 +236,14 @@ impl Jobs {
     /// Makes the trace of a rank, and reads it.
     fn make(&self, (lane, slice): Which, open: &OpenRank) -> Result<()> {
         let notes: SharedNotes = Arc::clone(&open.progress) as SharedNotes;
-        let rank = self.overview.rank(&self.overview.lanes[lane]);
-        if let Some(directory) = open.file.parent() {
-            std::fs::create_dir(directory).context("cannot make a temporary directory")?;
-        }
-        let restored = self.overview.contents.restore(rank, slice, &open.file, &notes)?;
-        let (traces, served) =
-            Served::of(std::slice::from_ref(&open.file), false, Arc::clone(&self.door), &*notes)?;
+        let lane = &self.overview.lanes[lane];
+        let rank = self.overview.rank(lane);
+        let directory = tempfile::Builder::new().prefix("rpd-view-").tempdir();
+        let directory = directory.context("cannot make a temporary directory")?;
+        let file = directory.path().join(file_name(&self.overview.jobs[lane.job], rank, slice));
+        *locked(&open.directory) = Some(directory);
+        let restored = self.overview.contents.restore(rank, slice, &file, &notes)?;
+        let (traces, served) = Served::of(&[file], false, Arc::clone(&self.door), &*notes)?;
         served.disassembler.get_or_init(|| self.disassembler);
         let router = answers::routes(Arc::clone(&served)).with_state(Arc::clone(&served));
         let answering = Answering { router, served: Arc::clone(&served), offset_ns: restored.offset_ns };

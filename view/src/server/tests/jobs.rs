@@ -422,16 +422,25 @@ fn what_was_not_used_for_longest_is_closed_and_all_goes_at_the_end() {
         dataset.add("7", rank, &[(0, 100, 900)], true, None);
     }
     let served = dataset.served(None);
-    let directory = served.0.directory.path().to_path_buf();
-    let open = || fs::read_dir(&directory).unwrap().count();
-    for rank in 0..6 {
+    let directories = || -> Vec<PathBuf> {
+        let open = served.0.open.lock().unwrap();
+        open.iter()
+            .map(|(_, rank)| rank.directory.lock().unwrap().as_ref().unwrap().path().to_path_buf())
+            .collect()
+    };
+    served.trace("rank/0/all/");
+    let first = directories();
+    for rank in 1..6 {
         served.trace(&format!("rank/{rank}/all/"));
     }
-    assert_eq!(open(), 4);
+    let open = directories();
+    assert!(open.len() == 4 && open.iter().all(|directory| directory.exists()), "{open:?}");
+    assert!(!first[0].exists());
     // A page that is still open there is no reason to open it again, and asking for something is.
-    assert_eq!((served.get("rank/0/all/alive").as_u16(), open()), (204, 4));
+    assert_eq!((served.get("rank/0/all/alive").as_u16(), directories()), (204, open.clone()));
     assert_eq!(served.trace("rank/0/all/")["facts"]["ops"], 1);
-    assert_eq!(open(), 4);
+    let open = directories();
+    assert_eq!(open.len(), 4);
     drop(served);
-    assert!(!directory.exists());
+    assert!(open.iter().all(|directory| !directory.exists()));
 }
