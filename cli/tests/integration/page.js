@@ -66,7 +66,11 @@
         const row = layout.rows.find((one) => one.lane === lane);
         return [lanes().left + left + share * width, lanes().top + row.y - document.getElementById("lanes").scrollTop + row.height / 2];
       },
-      pixel: ([x, y]) => Array.from(document.getElementById("paint").getContext("2d").getImageData(Math.round((x - lanes().left) * devicePixelRatio), Math.round((y - lanes().top) * devicePixelRatio), 1, 1).data),
+      pixel: ([x, y]) => {
+        const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+        context.drawImage(document.getElementById("paint"), -Math.round((x - lanes().left) * devicePixelRatio), -Math.round((y - lanes().top) * devicePixelRatio));
+        return Array.from(context.getImageData(0, 0, 1, 1).data);
+      },
     };
   };
   let made;
