@@ -3,7 +3,7 @@
 import { marks } from "./axis.mjs";
 import { make } from "./elements.mjs";
 import { count, duration, percent, shown, time } from "./format.mjs";
-import { BARS, HEAD, ORDERS, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "./lanes.mjs";
+import { BARS, BELOW, HEAD, ORDERS, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "./lanes.mjs";
 
 const element = (id) => document.getElementById(id);
 
@@ -143,18 +143,19 @@ function paintLane(context, row, y, width) {
 
 function paintHead(context, job, y, width) {
   const { name, begin_ns, span_ns } = data.jobs[job];
+  const height = HEAD - BELOW;
   context.fillStyle = colours.raised;
-  context.fillRect(0, y, LEFT + width + RIGHT, HEAD);
+  context.fillRect(0, y, LEFT + width + RIGHT, height);
   context.fillStyle = colours.line;
-  context.fillRect(0, y + HEAD - 1, LEFT + width + RIGHT, 1);
+  context.fillRect(0, y + height - 1, LEFT + width + RIGHT, 1);
   context.fillStyle = colours.text;
   context.textAlign = "left";
   const begun = begin_ns ? ` ${new Date(Number(BigInt(begin_ns) / 1_000_000n)).toISOString().slice(0, 19).replace("T", " ")} UTC` : "";
-  context.fillText(`${name ? `Job ${shown(name)}` : "No job"}${begun}`, 8, y + HEAD / 2, LEFT - 16);
+  context.fillText(`${name ? `Job ${shown(name)}` : "No job"}${begun}`, 8, y + height / 2, LEFT - 16);
   context.fillStyle = colours.soft;
   for (const { x, label } of marks(0, span_ns, width)) {
-    context.fillRect(LEFT + x, y + HEAD - 6, 1, 5);
-    if (x < width - 40) context.fillText(label, LEFT + x + 3, y + HEAD / 2);
+    context.fillRect(LEFT + x, y + height - 6, 1, 5);
+    if (x < width - 40) context.fillText(label, LEFT + x + 3, y + height / 2);
   }
 }
 

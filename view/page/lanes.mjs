@@ -8,8 +8,9 @@
  * @property {Uint16Array} shares by parts of the axis, of 65535
  */
 
-/** Height of the head of a job, and the least and greatest of a lane. */
-export const HEAD = 26;
+/** Height of the head of a job, with some room below it, and the least and greatest of a lane. */
+export const HEAD = 31;
+export const BELOW = 5;
 export const LEAST = 6;
 export const MOST = 22;
 
