@@ -72,8 +72,11 @@ pub struct Overview {
     has_ended: AtomicBool,
 }
 
-/// The axis of a job, and where it begins for each of its ranks.
-fn axis(ranks: &[&Rank]) -> (Option<i64>, u64, Vec<(i64, Option<OwnClock>)>) {
+/// Where the axis of its job begins for a rank, ns as its rows have it, and why that is the rank's own begin.
+type Begin = (i64, Option<OwnClock>);
+
+/// Begin and length of the axis of a job, and where it begins for each of its ranks.
+fn axis(ranks: &[&Rank]) -> (Option<i64>, u64, Vec<Begin>) {
     let spans: Vec<Option<(i64, i64)>> = ranks.iter().map(|rank| rank.span()).collect();
     let aligned = || ranks.iter().zip(&spans).filter(|(rank, _)| rank.is_aligned());
     let mut middle: Vec<(i64, i64)> = aligned().filter_map(|(_, span)| *span).collect();
@@ -87,7 +90,7 @@ fn axis(ranks: &[&Rank]) -> (Option<i64>, u64, Vec<(i64, Option<OwnClock>)>) {
     let near: Vec<(i64, i64)> = aligned().filter_map(|(_, span)| *span).filter(is_near).collect();
     let begin = near.iter().map(|span| span.0).min();
     let whole = begin.zip(near.iter().map(|span| span.1).max());
-    let lanes: Vec<(i64, Option<OwnClock>)> = ranks
+    let lanes: Vec<Begin> = ranks
         .iter()
         .zip(&spans)
         .map(|(rank, span)| {
