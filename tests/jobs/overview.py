@@ -14,7 +14,7 @@ RPD = Path(__file__).resolve().parents[2] / "target/release/rpd"
 
 
 def overview(dataset):
-    """Ranks, operations, seconds to the first lane and to all, to an open rank; largest resident size without and with it, MB."""
+    """Ranks, operations, seconds to the first track and to all, to an open rank; largest resident size without and with it, MB."""
     begun = time.monotonic()
     view = subprocess.Popen([RPD, "view", "--no-open", dataset], stdout=subprocess.PIPE, text=True)
     try:
@@ -29,7 +29,7 @@ def overview(dataset):
 
         ranks = json.loads(ask("ranks"))
         done, first = 0, None
-        while done < len(ranks["lanes"]):
+        while done < len(ranks["tracks"]):
             answer = ask(f"utilisation?from={done}")
             if answer and first is None:
                 first = time.monotonic() - begun
@@ -43,8 +43,8 @@ def overview(dataset):
         while not json.loads(ask("rank/0/all/trace")).get("is_whole"):
             time.sleep(0.02)
         opened = time.monotonic() - begun
-        operations = sum(lane["ops"] for lane in ranks["lanes"])
-        return len(ranks["lanes"]), operations, first, every, opened, without, memory()
+        operations = sum(track["ops"] for track in ranks["tracks"])
+        return len(ranks["tracks"]), operations, first, every, opened, without, memory()
     finally:
         view.terminate()
         view.wait()

@@ -1,13 +1,13 @@
-// The overview of a dataset: a lane for each rank, which opens it as a trace.
+// The overview of a dataset: a track for each rank, which opens it as a trace.
 
 import { marks } from "./axis.mjs";
 import { make } from "./elements.mjs";
 import { count, duration, percent, shown, time } from "./format.mjs";
-import { BARS, BELOW, HEAD, ORDERS, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "./lanes.mjs";
+import { BARS, BELOW, HEAD, ORDERS, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "./tracks.mjs";
 
 const element = (id) => document.getElementById(id);
 
-// What stands at the left of each lane: from where to where, and how.
+// What stands at the left of each track: from where to where, and how.
 const COLUMNS = [["rank", 8, 54, "right"], ["node", 64, 176, "left"], ["ops", 180, 262, "right"], ["gpus", 266, 306, "right"], ["busy", 310, 368, "right"]];
 const LEFT = 380;
 const RIGHT = 10;
@@ -21,12 +21,12 @@ let done = 0;
 let failures = new Map();
 let by = "rank";
 let descending = false;
-let layout = { rows: [], height: 0, lane: 0 };
-/** Number of the chosen lane, and the share of the axis. */
+let layout = { rows: [], height: 0, track: 0 };
+/** Number of the chosen track, and the share of the axis. */
 let chosen = null;
 let at = null;
 let colours = {};
-/** By lane, a picture that is as wide as the axis has parts and one pixel high. */
+/** By track, a picture that is as wide as the axis has parts and one pixel high. */
 let pictures = new Map();
 let waiting = 0;
 
@@ -46,7 +46,7 @@ function message(text) {
   element("message").hidden = !text;
 }
 
-const plotWidth = () => Math.max(50, element("lanes").clientWidth - LEFT - RIGHT);
+const plotWidth = () => Math.max(50, element("tracks").clientWidth - LEFT - RIGHT);
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
@@ -55,11 +55,11 @@ function readColours() {
   pictures = new Map();
 }
 
-/** A picture of the shares of a lane: the busier, the less of the background. */
-function picture(lane) {
-  const known = pictures.get(lane);
+/** A picture of the shares of a track: the busier, the less of the background. */
+function picture(track) {
+  const known = pictures.get(track);
   if (known) return known;
-  const { shares } = found[lane];
+  const { shares } = found[track];
   const canvas = Object.assign(document.createElement("canvas"), { width: shares.length, height: 1 });
   const context = canvas.getContext("2d");
   context.fillStyle = colours.accent;
@@ -68,14 +68,14 @@ function picture(lane) {
     context.globalAlpha = 0.12 + (0.88 * shares[part]) / 65535;
     context.fillRect(part, 0, 1, 1);
   }
-  pictures.set(lane, canvas);
+  pictures.set(track, canvas);
   return canvas;
 }
 
 function paintShares(context, row, y, width) {
-  const { shares } = found[row.lane];
+  const { shares } = found[row.track];
   if (row.height < BARS) {
-    context.drawImage(picture(row.lane), LEFT, y, width, row.height - (row.height > 8 ? 1 : 0));
+    context.drawImage(picture(row.track), LEFT, y, width, row.height - (row.height > 8 ? 1 : 0));
     return;
   }
   const whole = row.height - 3;
@@ -93,44 +93,44 @@ function paintShares(context, row, y, width) {
   context.fill();
 }
 
-function cell(lane, column) {
+function cell(track, column) {
   const { [column]: text } = {
-    rank: data.lanes[lane].rank,
-    node: shown(data.lanes[lane].node) || "-",
-    ops: count(data.lanes[lane].ops),
-    gpus: found[lane] && found[lane].gpus >= 0 ? found[lane].gpus : "",
-    busy: share(lane),
+    rank: data.tracks[track].rank,
+    node: shown(data.tracks[track].node) || "-",
+    ops: count(data.tracks[track].ops),
+    gpus: found[track] && found[track].gpus >= 0 ? found[track].gpus : "",
+    busy: share(track),
   };
   return String(text);
 }
 
-function share(lane) {
-  if (found[lane]?.gpus < 0) return "failed";
-  const value = busy(found[lane], data.jobs[data.lanes[lane].job].span_ns);
-  return value === null ? "…" : found[lane].gpus === 0 ? "-" : percent(value);
+function share(track) {
+  if (found[track]?.gpus < 0) return "failed";
+  const value = busy(found[track], data.jobs[data.tracks[track].job].span_ns);
+  return value === null ? "…" : found[track].gpus === 0 ? "-" : percent(value);
 }
 
-function paintLane(context, row, y, width) {
+function paintTrack(context, row, y, width) {
   context.fillStyle = colours.faint;
   if (row.height >= BARS) context.fillRect(LEFT, y + 1, width, row.height - 2);
-  if (found[row.lane]?.gpus >= 0) paintShares(context, row, y, width);
-  else if (found[row.lane]) {
+  if (found[row.track]?.gpus >= 0) paintShares(context, row, y, width);
+  else if (found[row.track]) {
     context.fillStyle = colours.warn;
     context.fillRect(LEFT, y + row.height / 2 - 1, width, 2);
   }
   const every = Math.max(1, Math.ceil(LABEL / row.height));
-  const isChosen = chosen === row.lane;
+  const isChosen = chosen === row.track;
   if (isChosen || row.place % every === 0) {
-    const chosenNear = chosen !== null && !isChosen && layout.rows.some((other) => other.lane === chosen && Math.abs(other.y - row.y) < LABEL);
+    const chosenNear = chosen !== null && !isChosen && layout.rows.some((other) => other.track === chosen && Math.abs(other.y - row.y) < LABEL);
     if (!chosenNear) {
-      context.fillStyle = found[row.lane]?.gpus < 0 || data.lanes[row.lane].own_clock ? colours.warn : isChosen ? colours.accent : colours.text;
+      context.fillStyle = found[row.track]?.gpus < 0 || data.tracks[row.track].own_clock ? colours.warn : isChosen ? colours.accent : colours.text;
       for (const [column, from, to, align] of COLUMNS) {
         context.save();
         context.beginPath();
         context.rect(from, y - 8, to - from, row.height + 16);
         context.clip();
         context.textAlign = align;
-        context.fillText(cell(row.lane, column), align === "right" ? to : from, y + row.height / 2);
+        context.fillText(cell(row.track, column), align === "right" ? to : from, y + row.height / 2);
         context.restore();
       }
     }
@@ -162,7 +162,7 @@ function paintHead(context, job, y, width) {
 function paint() {
   waiting = 0;
   if (!data) return;
-  const [box, canvas] = [element("lanes"), element("paint")];
+  const [box, canvas] = [element("tracks"), element("paint")];
   const [full, height, scale] = [box.clientWidth, box.clientHeight, devicePixelRatio];
   if (canvas.width !== Math.round(full * scale) || canvas.height !== Math.round(height * scale)) {
     Object.assign(canvas, { width: Math.round(full * scale), height: Math.round(height * scale) });
@@ -180,16 +180,16 @@ function paint() {
   const first = rowAt(layout.rows, top);
   for (let index = first; index < layout.rows.length && layout.rows[index].y < top + height; index += 1) {
     const row = layout.rows[index];
-    if (row.lane !== null) paintLane(context, row, row.y - top, width);
+    if (row.track !== null) paintTrack(context, row, row.y - top, width);
   }
   for (let index = first; index < layout.rows.length && layout.rows[index].y < top + height; index += 1) {
     const row = layout.rows[index];
-    if (row.lane === null) paintHead(context, row.job, row.y - top, width);
+    if (row.track === null) paintHead(context, row.job, row.y - top, width);
   }
-  // The head of the job whose lanes are at the top stays there, pushed away by the next.
+  // The head of the job whose tracks are at the top stays there, pushed away by the next.
   const { job } = layout.rows[first] ?? { job: null };
   if (job !== null) {
-    const next = layout.rows.slice(first + 1, first + 1 + Math.ceil(HEAD / layout.lane) + 1).find((row) => row.lane === null);
+    const next = layout.rows.slice(first + 1, first + 1 + Math.ceil(HEAD / layout.track) + 1).find((row) => row.track === null);
     paintHead(context, job, next ? Math.min(0, next.y - top - HEAD) : 0, width);
   }
   if (at !== null) {
@@ -204,7 +204,7 @@ function repaint() {
 
 function arrange() {
   if (!data) return;
-  layout = laidOut(data, ordered(data, found, by, descending), element("lanes").clientHeight);
+  layout = laidOut(data, ordered(data, found, by, descending), element("tracks").clientHeight);
   element("room").style.height = `${layout.height}px`;
   for (const button of element("heads").children) {
     const isIt = button.dataset.by === by;
@@ -214,22 +214,22 @@ function arrange() {
   repaint();
 }
 
-/** Where a lane opens as a trace: all of it, or at a time. */
-function address(lane, share) {
-  const of = data.lanes[lane];
-  if (share === null) return `rank/${lane}/all/`;
+/** Where a track opens as a trace: all of it, or at a time. */
+function address(track, share) {
+  const of = data.tracks[track];
+  if (share === null) return `rank/${track}/all/`;
   const time_ns = Math.round(share * data.jobs[of.job].span_ns);
-  return `rank/${lane}/${sliceAt(of, time_ns)}/?at=${time_ns}`;
+  return `rank/${track}/${sliceAt(of, time_ns)}/?at=${time_ns}`;
 }
 
-/** What there is to say of a lane, and of a time in it. */
-function said(lane, share) {
-  const of = data.lanes[lane];
+/** What there is to say of a track, and of a time in it. */
+function said(track, share) {
+  const of = data.tracks[track];
   const { span_ns, name } = data.jobs[of.job];
   const lines = [[`rank ${of.rank}`, of.node && `node ${shown(of.node)}`, name && `job ${shown(name)}`].filter(Boolean).join(", ")];
-  const read = found[lane];
+  const read = found[track];
   if (!read) lines.push("not read yet");
-  else if (read.gpus < 0) lines.push(shown(failures.get(lane) ?? "cannot be read"));
+  else if (read.gpus < 0) lines.push(shown(failures.get(track) ?? "cannot be read"));
   else if (read.gpus === 0) lines.push("no operations");
   else {
     const { busy_ns, gpus, impossible, shares } = read;
@@ -246,28 +246,28 @@ function said(lane, share) {
   return lines;
 }
 
-function choose(lane, share, tells) {
-  [chosen, at] = [lane, share];
+function choose(track, share, tells) {
+  [chosen, at] = [track, share];
   const go = element("go");
-  go.hidden = lane === null;
-  if (lane !== null) {
-    go.href = address(lane, share);
-    go.textContent = `Open rank ${data.lanes[lane].rank}`;
-    if (tells) element("live").textContent = said(lane, share).join("; ");
+  go.hidden = track === null;
+  if (track !== null) {
+    go.href = address(track, share);
+    go.textContent = `Open rank ${data.tracks[track].rank}`;
+    if (tells) element("live").textContent = said(track, share).join("; ");
   }
   repaint();
 }
 
-/** The lane and the share of the axis at a place of the window; no share at the left of the lanes. */
+/** The track and the share of the axis at a place of the window; no share at the left of the tracks. */
 function under({ clientX, clientY }) {
-  const box = element("lanes").getBoundingClientRect();
+  const box = element("tracks").getBoundingClientRect();
   const y = clientY - box.top;
   // The head of the job covers it.
   if (y < HEAD || !layout.rows.length) return null;
-  const row = layout.rows[rowAt(layout.rows, y + element("lanes").scrollTop)];
-  if (row.lane === null || y + element("lanes").scrollTop >= row.y + row.height) return null;
+  const row = layout.rows[rowAt(layout.rows, y + element("tracks").scrollTop)];
+  if (row.track === null || y + element("tracks").scrollTop >= row.y + row.height) return null;
   const share = (clientX - box.left - LEFT) / plotWidth();
-  return { lane: row.lane, share: share < 0 ? null : Math.min(1, share) };
+  return { track: row.track, share: share < 0 ? null : Math.min(1, share) };
 }
 
 function tip(event) {
@@ -275,28 +275,28 @@ function tip(event) {
   const box = element("tip");
   box.hidden = hit === null;
   if (!hit) return;
-  const [head, ...lines] = said(hit.lane, hit.share);
+  const [head, ...lines] = said(hit.track, hit.share);
   box.replaceChildren(make("b", {}, head), ...lines.map((line) => make("div", {}, line)));
   const left = Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8);
   const above = event.clientY + 18 + box.offsetHeight > innerHeight;
   Object.assign(box.style, { left: `${Math.max(4, left)}px`, top: `${above ? event.clientY - box.offsetHeight - 10 : event.clientY + 18}px` });
 }
 
-/** Goes so many lanes further, and shows where that is. */
+/** Goes so many tracks further, and shows where that is. */
 function step(by) {
-  const lanes = layout.rows.filter((row) => row.lane !== null);
-  if (!lanes.length) return;
-  const now = lanes.findIndex((row) => row.lane === chosen);
-  const row = lanes[Math.max(0, Math.min(lanes.length - 1, now < 0 ? 0 : now + by))];
-  const box = element("lanes");
+  const tracks = layout.rows.filter((row) => row.track !== null);
+  if (!tracks.length) return;
+  const now = tracks.findIndex((row) => row.track === chosen);
+  const row = tracks[Math.max(0, Math.min(tracks.length - 1, now < 0 ? 0 : now + by))];
+  const box = element("tracks");
   if (row.y < box.scrollTop + HEAD) box.scrollTop = row.y - HEAD;
   else if (row.y + row.height > box.scrollTop + box.clientHeight) box.scrollTop = row.y + row.height - box.clientHeight;
-  choose(row.lane, at, true);
+  choose(row.track, at, true);
 }
 
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const page = Math.max(1, Math.floor(element("lanes").clientHeight / (layout.lane || 1)) - 1);
+  const page = Math.max(1, Math.floor(element("tracks").clientHeight / (layout.track || 1)) - 1);
   const sideways = (by) => chosen !== null && choose(chosen, Math.max(0, Math.min(1, (at ?? 0.5) + by * (event.shiftKey ? 10 : 1))), true);
   const actions = {
     ArrowUp: () => step(-1),
@@ -318,29 +318,29 @@ function pressed(event) {
 }
 
 function facts() {
-  const sum = (of) => count(data.lanes.reduce((sum, lane) => sum + lane[of], 0));
-  const [lanes, jobs] = [data.lanes.length, data.jobs.length];
-  const words = [`${count(lanes)} ${lanes === 1 ? "rank" : "ranks"} of ${jobs} ${jobs === 1 ? "job" : "jobs"}`, `${sum("ops")} operations`];
-  if (done < lanes) words.push(`${count(done)} read`);
+  const sum = (of) => count(data.tracks.reduce((sum, track) => sum + track[of], 0));
+  const [tracks, jobs] = [data.tracks.length, data.jobs.length];
+  const words = [`${count(tracks)} ${tracks === 1 ? "rank" : "ranks"} of ${jobs} ${jobs === 1 ? "job" : "jobs"}`, `${sum("ops")} operations`];
+  if (done < tracks) words.push(`${count(done)} read`);
   element("facts").textContent = words.join(" · ");
 }
 
 function health() {
-  const far = data.lanes.filter((lane) => lane.own_clock).length;
+  const far = data.tracks.filter((track) => track.own_clock).length;
   const lines = data.findings.map(shown);
   if (far) lines.push(`${count(far)} ${far === 1 ? "rank is" : "ranks are"} shown as if begun with the job: clocks do not fit; the text at the pointer says why`);
-  for (const [lane, why] of failures) lines.push(`rank ${data.lanes[lane].rank}: ${shown(why)}`);
+  for (const [track, why] of failures) lines.push(`rank ${data.tracks[track].rank}: ${shown(why)}`);
   const most = 5;
   const more = lines.length > most ? [`and ${lines.length - most} more`] : [];
   element("health").replaceChildren(...[...lines.slice(0, most), ...more].map((line) => make("li", {}, line)));
   element("health").hidden = !lines.length;
 }
 
-/** Asks for lanes until all have been read. */
+/** Asks for tracks until all have been read. */
 async function read() {
-  while (done < data.lanes.length) {
+  while (done < data.tracks.length) {
     const answer = decoded(await (await ask(`utilisation?from=${done}`)).arrayBuffer(), data.parts);
-    for (const [lane, of] of answer) found[lane] = of;
+    for (const [track, of] of answer) found[track] = of;
     done += answer.length;
     if (answer.some(([, { gpus }]) => gpus < 0)) {
       failures = new Map(await (await ask("failures")).json());
@@ -364,23 +364,23 @@ function begin() {
     Object.assign(button.style, { left: `${from - 4}px`, width: `${to - from + 8}px`, textAlign: column === "node" ? "left" : "right" });
     element("heads").append(button);
   }
-  const lanes = element("lanes");
-  lanes.addEventListener("scroll", () => {
+  const tracks = element("tracks");
+  tracks.addEventListener("scroll", () => {
     element("tip").hidden = true;
     repaint();
   });
-  lanes.addEventListener("pointermove", tip);
-  lanes.addEventListener("pointerleave", () => (element("tip").hidden = true));
-  lanes.addEventListener("click", (event) => {
+  tracks.addEventListener("pointermove", tip);
+  tracks.addEventListener("pointerleave", () => (element("tip").hidden = true));
+  tracks.addEventListener("click", (event) => {
     const hit = under(event);
     if (!hit) return;
-    choose(hit.lane, hit.share, false);
-    const to = address(hit.lane, hit.share);
+    choose(hit.track, hit.share, false);
+    const to = address(hit.track, hit.share);
     if (event.ctrlKey || event.metaKey) window.open(to, "_blank", "noopener");
     else location.assign(to);
   });
-  lanes.addEventListener("keydown", pressed);
-  new ResizeObserver(arrange).observe(lanes);
+  tracks.addEventListener("keydown", pressed);
+  new ResizeObserver(arrange).observe(tracks);
   const scheme = () => {
     readColours();
     repaint();
@@ -399,7 +399,7 @@ try {
   facts();
   health();
   arrange();
-  element("lanes").focus({ preventScroll: true });
+  element("tracks").focus({ preventScroll: true });
   await read();
 } catch (error) {
   message(error.message);

@@ -1,4 +1,4 @@
-//! The ranks of a dataset as lanes: each on the time axis of its job, with how busy its GPUs were.
+//! The ranks of a dataset as tracks: each on the time axis of its job, with how busy its GPUs were.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +45,7 @@ pub enum OwnClock {
 
 /// A rank.
 #[derive(Debug, Clone)]
-pub struct Lane {
+pub struct Track {
     /// Number of its job.
     pub job: usize,
     /// Number of its rank among the contents.
@@ -56,7 +56,7 @@ pub struct Lane {
     pub own_clock: Option<OwnClock>,
 }
 
-/// A lane that has been read, and how busy its GPUs were, or why that is not known.
+/// A track that has been read, and how busy its GPUs were, or why that is not known.
 pub type Found = (usize, Result<Utilisation, String>);
 
 /// A dataset, or one job of it.
@@ -66,8 +66,8 @@ pub struct Overview {
     pub contents: Contents,
     /// The axes.
     pub jobs: Vec<Job>,
-    /// The lanes, those of a job one after the other by their ranks.
-    pub lanes: Vec<Lane>,
+    /// The tracks, those of a job one after the other by their ranks.
+    pub tracks: Vec<Track>,
     found: Mutex<Vec<Found>>,
     has_ended: AtomicBool,
 }
@@ -90,7 +90,7 @@ fn axis(ranks: &[&Rank]) -> (Option<i64>, u64, Vec<Begin>) {
     let near: Vec<(i64, i64)> = aligned().filter_map(|(_, span)| *span).filter(is_near).collect();
     let begin = near.iter().map(|span| span.0).min();
     let whole = begin.zip(near.iter().map(|span| span.1).max());
-    let lanes: Vec<Begin> = ranks
+    let tracks: Vec<Begin> = ranks
         .iter()
         .zip(&spans)
         .map(|(rank, span)| {
@@ -102,10 +102,10 @@ fn axis(ranks: &[&Rank]) -> (Option<i64>, u64, Vec<Begin>) {
             }
         })
         .collect();
-    let own = lanes.iter().zip(&spans).filter(|((_, own), _)| own.is_some());
+    let own = tracks.iter().zip(&spans).filter(|((_, own), _)| own.is_some());
     let own = own.filter_map(|(_, span)| *span).map(|(first, last)| last.abs_diff(first));
     let span = whole.map(|(begin, end)| end.abs_diff(begin)).into_iter().chain(own).max();
-    (begin, span.unwrap_or(0).max(1), lanes)
+    (begin, span.unwrap_or(0).max(1), tracks)
 }
 
 impl Overview {
@@ -129,14 +129,14 @@ impl Overview {
             let more = if names.len() > MOST_NAMED { " and more" } else { "" };
             bail!("{shown} has no job {}: it has {}{more}", text::escape(job), named.join(", "));
         }
-        let (mut jobs, mut lanes) = (Vec::new(), Vec::new());
+        let (mut jobs, mut tracks) = (Vec::new(), Vec::new());
         for name in names.into_iter().filter(|name| job.is_none_or(|job| job == *name)) {
             let of_job: Vec<(usize, &Rank)> =
                 contents.ranks.iter().enumerate().filter(|(_, rank)| rank.job == name).collect();
             let ranks: Vec<&Rank> = of_job.iter().map(|(_, rank)| *rank).collect();
             let (begin_ns, span_ns, begins) = axis(&ranks);
             let number = jobs.len();
-            lanes.extend(of_job.iter().zip(begins).map(|((rank, _), (begin_ns, own_clock))| Lane {
+            tracks.extend(of_job.iter().zip(begins).map(|((rank, _), (begin_ns, own_clock))| Track {
                 job: number,
                 rank: *rank,
                 begin_ns,
@@ -145,29 +145,29 @@ impl Overview {
             jobs.push(Job { name: name.to_string(), begin_ns, span_ns });
         }
         let (found, has_ended) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Overview { contents, jobs, lanes, found, has_ended })
+        Ok(Overview { contents, jobs, tracks, found, has_ended })
     }
 
-    /// The rank of a lane.
+    /// The rank of a track.
     #[must_use]
-    pub fn rank(&self, lane: &Lane) -> &Rank {
-        &self.contents.ranks[lane.rank]
+    pub fn rank(&self, track: &Track) -> &Rank {
+        &self.contents.ranks[track.rank]
     }
 
-    /// Reads all lanes, several at a time.
+    /// Reads all tracks, several at a time.
     pub fn read(&self) {
         let next = AtomicUsize::new(0);
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
         std::thread::scope(|scope| {
-            for _ in 0..threads.min(self.lanes.len()) {
+            for _ in 0..threads.min(self.tracks.len()) {
                 scope.spawn(|| {
-                    while let Some((number, lane)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                        .and_then(|number| Some((number, self.lanes.get(number)?)))
+                    while let Some((number, track)) = Some(next.fetch_add(1, Ordering::Relaxed))
+                        .and_then(|number| Some((number, self.tracks.get(number)?)))
                     {
                         if self.has_ended.load(Ordering::Relaxed) {
                             return;
                         }
-                        let found = self.utilisation(lane);
+                        let found = self.utilisation(track);
                         self.found.lock().unwrap_or_else(PoisonError::into_inner).push((number, found));
                     }
                 });
@@ -175,11 +175,11 @@ impl Overview {
         });
     }
 
-    fn utilisation(&self, lane: &Lane) -> Result<Utilisation, String> {
-        let span_ns = self.jobs[lane.job].span_ns;
-        let axis = Axis { begin_ns: lane.begin_ns, span_ns, parts: PARTS };
+    fn utilisation(&self, track: &Track) -> Result<Utilisation, String> {
+        let span_ns = self.jobs[track.job].span_ns;
+        let axis = Axis { begin_ns: track.begin_ns, span_ns, parts: PARTS };
         // Who decodes a damaged file may fail anywhere in it.
-        let read = AssertUnwindSafe(|| self.contents.utilisation(self.rank(lane), axis));
+        let read = AssertUnwindSafe(|| self.contents.utilisation(self.rank(track), axis));
         match catch_unwind(read) {
             Ok(found) => found.map_err(|error| format!("{error:#}")),
             Err(_) => Err("a file is damaged: rpd dataset check DIR says which".to_string()),
@@ -191,7 +191,7 @@ impl Overview {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Calls `take` with the lanes that have been read, in that order, from the one with this number on.
+    /// Calls `take` with the tracks that have been read, in that order, from the one with this number on.
     pub fn found<T>(&self, from: usize, take: impl FnOnce(&[Found]) -> T) -> T {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         take(found.get(from..).unwrap_or_default())

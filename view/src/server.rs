@@ -45,7 +45,7 @@ use crate::gathering::Progress;
 use crate::kernel_code::Disassembler;
 use crate::pool::Pool;
 use crate::timeline::Timeline;
-use access::Door;
+use access::Access;
 use compared::Compared;
 use published::Published;
 
@@ -64,7 +64,7 @@ struct Searched {
 
 /// What all answers are made of.
 pub(crate) struct Served {
-    door: Arc<Door>,
+    access: Arc<Access>,
     /// What is shown of the traces.
     published: Published,
     compared: Compared,
@@ -88,18 +88,18 @@ impl Served {
         self.pools.get(source).context("there is no such trace")
     }
 
-    /// Opens the traces for whoever comes through `door`.
+    /// Opens the traces for whoever has `access`.
     fn of(
         files: &[PathBuf],
         is_live: bool,
-        door: Arc<Door>,
+        access: Arc<Access>,
         notes: &dyn Notes,
     ) -> Result<(Vec<reader::OpenedTrace>, Arc<Served>)> {
         let opened =
             |file: &PathBuf| trace::open(file, notes).map(|(trace, version)| (file.clone(), trace, version));
         let traces = files.iter().map(opened).collect::<Result<_>>()?;
         let served = Arc::new(Served {
-            door,
+            access,
             published: Published::new(),
             compared: Compared::default(),
             progress: Progress::default(),
@@ -168,8 +168,8 @@ impl Server {
         if files.is_empty() || files.len() > 2 || (is_live && files.len() > 1) {
             bail!("one trace is shown, or two that do not grow");
         }
-        let (listener, door) = listening(listen, port)?;
-        let (traces, served) = Served::of(files, is_live, door, notes)?;
+        let (listener, access) = listening(listen, port)?;
+        let (traces, served) = Served::of(files, is_live, access, notes)?;
         Ok(Server { traces, listener, served })
     }
 
@@ -182,12 +182,12 @@ impl Server {
 
     /// Where the page is.
     pub fn url(&self) -> String {
-        self.served.door.url()
+        self.served.access.url()
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.served.door.address
+        self.served.access.address
     }
 
     /// Reads the trace and answers, until Ctrl-C comes or nobody has asked anything for `idle`. What leads the browser here goes away when it
@@ -200,7 +200,7 @@ impl Server {
         let reader = Arc::clone(&served);
         let reading =
             std::thread::Builder::new().name("rpd-read".into()).spawn(move || reader.read(traces))?;
-        let answered = answer(listener, router(Arc::clone(&served)), &served.door, idle, opened);
+        let answered = answer(listener, router(Arc::clone(&served)), &served.access, idle, opened);
         served.has_ended.store(true, Ordering::Relaxed);
         drop(reading);
         answered
@@ -208,29 +208,29 @@ impl Server {
 }
 
 /// Listens on an address of this machine.
-fn listening(listen: IpAddr, port: u16) -> Result<(std::net::TcpListener, Arc<Door>)> {
+fn listening(listen: IpAddr, port: u16) -> Result<(std::net::TcpListener, Arc<Access>)> {
     let address = SocketAddr::new(listen, port);
     let listener =
         std::net::TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     listener.set_nonblocking(true)?;
     let token = token().context("cannot read /dev/urandom")?;
-    let door = Arc::new(Door::new(token, listener.local_addr()?));
-    Ok((listener, door))
+    let access = Arc::new(Access::new(token, listener.local_addr()?));
+    Ok((listener, access))
 }
 
 /// Answers until the server is to end.
 fn answer(
     listener: std::net::TcpListener,
     router: Router,
-    door: &Arc<Door>,
+    access: &Arc<Access>,
     idle: Option<Duration>,
     opened: Option<Opened>,
 ) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let end = ended(door, idle);
-        tokio::spawn(until_asked(Arc::clone(door), opened));
+        let end = ended(access, idle);
+        tokio::spawn(until_asked(Arc::clone(access), opened));
         tokio::select! {
             answered = async { axum::serve(listener, router).await } => answered,
             () = end => Ok(()),
@@ -242,15 +242,15 @@ fn answer(
 }
 
 /// Keeps what leads the browser here until it has come.
-async fn until_asked(door: Arc<Door>, opened: Option<Opened>) {
+async fn until_asked(access: Arc<Access>, opened: Option<Opened>) {
     let begun = Instant::now();
-    while opened.is_some() && !door.is_asked() && begun.elapsed() < BROWSER {
+    while opened.is_some() && !access.is_asked() && begun.elapsed() < BROWSER {
         tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Waits for a signal other than Ctrl-C's that ends a command: what it has made for itself is removed then too.
-async fn told() {
+async fn signalled() {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::terminate()), signal(SignalKind::hangup())) {
         (Ok(mut terminate), Ok(mut hangup)) => tokio::select! {
@@ -262,12 +262,12 @@ async fn told() {
 }
 
 /// Waits until the server is to end.
-async fn ended(door: &Door, idle: Option<Duration>) {
+async fn ended(access: &Access, idle: Option<Duration>) {
     let idle = async {
         match idle {
             None => std::future::pending().await,
             Some(idle) => {
-                while door.idle() < idle {
+                while access.idle() < idle {
                     tokio::time::sleep(LOOK.min(idle)).await;
                 }
             }
@@ -275,13 +275,13 @@ async fn ended(door: &Door, idle: Option<Duration>) {
     };
     tokio::select! {
         _ = tokio::signal::ctrl_c() => (),
-        () = told() => (),
+        () = signalled() => (),
         () = idle => (),
     }
 }
 
 /// All that is answered, behind the checks.
 pub(crate) fn router(served: Arc<Served>) -> Router {
-    let checks = axum::middleware::from_fn_with_state(Arc::clone(&served.door), access::check);
+    let checks = axum::middleware::from_fn_with_state(Arc::clone(&served.access), access::check);
     answers::routes(Arc::clone(&served)).layer(checks).with_state(served)
 }

@@ -22,7 +22,7 @@ use crate::verb::disassembler;
 /// Serves one page on this machine and opens it in the browser; prints its address. Ends on Ctrl-C. The page asks no other host for
 /// anything, and nothing is written into the trace or beside it.
 ///
-/// Of a dataset, which rpd dataset makes, the page has a lane for each rank, with how busy its GPUs were over time. A click opens the rank
+/// Of a dataset, which rpd dataset makes, the page has a track for each rank, with how busy its GPUs were over time. A click opens the rank
 /// there as a trace, which is made in a temporary directory ($TMPDIR).
 #[derive(Args)]
 #[command(after_help = "\

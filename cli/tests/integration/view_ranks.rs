@@ -62,8 +62,8 @@ fn ranks_are_seen_ordered_and_opened() {
     let Some(browser) = Browser::start(&dir) else { return };
     let viewed = Viewed::start(&dir, &["d"]);
     opened(&browser, &viewed.url);
-    let place = |lane: u32, share: f64| -> (f64, f64) {
-        let place = browser.get(&format!("rpdTest.place({lane}, {share})"));
+    let place = |track: u32, share: f64| -> (f64, f64) {
+        let place = browser.get(&format!("rpdTest.place({track}, {share})"));
         (place[0].as_f64().unwrap(), place[1].as_f64().unwrap())
     };
     assert_eq!(browser.get("rpdTest.order()"), json!([0, 1, 2, 3]));
@@ -81,9 +81,9 @@ fn ranks_are_seen_ordered_and_opened() {
     for (rank, ns) in busy("one.rpd").into_iter().chain(busy("two.rpd")) {
         sums[rank as usize] += ns;
     }
-    for (lane, sum) in sums.iter().enumerate() {
-        let found = browser.get(&format!("rpd.ranks.state().found[{lane}].busy_ns"));
-        assert_eq!(found.as_f64(), Some(*sum), "rank {lane}");
+    for (track, sum) in sums.iter().enumerate() {
+        let found = browser.get(&format!("rpd.ranks.state().found[{track}].busy_ns"));
+        assert_eq!(found.as_f64(), Some(*sum), "rank {track}");
     }
     let mut order = vec![0, 1, 2, 3];
     order.sort_by(|one, other| sums[*other as usize].total_cmp(&sums[*one as usize]).then(one.cmp(other)));
@@ -112,7 +112,7 @@ fn ranks_are_seen_ordered_and_opened() {
     assert_ne!(pixel(busy), pixel(idle));
 
     // By keys: the third rank, at a time.
-    browser.get("document.getElementById('lanes').focus()");
+    browser.get("document.getElementById('tracks').focus()");
     browser.press(&["\u{e011}", "\u{e015}", "\u{e015}", "\u{e012}"]);
     browser.wait("rpdTest.chosen()[0] === 2 && Math.abs(rpdTest.chosen()[1] - 0.49) < 1e-9");
     let said = browser.get("document.getElementById('live').textContent");

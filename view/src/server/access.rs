@@ -18,7 +18,7 @@ use axum::response::Response;
 
 /// What a server is reached by, and when it was asked last.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Access {
     /// What an address must begin with, without slashes.
     pub(super) token: String,
     /// Where it listens.
@@ -28,9 +28,9 @@ pub(crate) struct Door {
     asked_ms: AtomicU64,
 }
 
-impl Door {
-    pub(super) fn new(token: String, address: SocketAddr) -> Door {
-        Door { token, address, begun: Instant::now(), asked_ms: AtomicU64::new(0) }
+impl Access {
+    pub(super) fn new(token: String, address: SocketAddr) -> Access {
+        Access { token, address, begun: Instant::now(), asked_ms: AtomicU64::new(0) }
     }
 
     /// Where the page is.
@@ -80,7 +80,7 @@ fn is_called(address: SocketAddr, host: &str) -> bool {
 }
 
 /// Why a question is refused.
-fn refusal(door: &Door, request: &Request) -> Option<(StatusCode, &'static str)> {
+fn refusal(access: &Access, request: &Request) -> Option<(StatusCode, &'static str)> {
     let text = |headers: &HeaderMap, name: &HeaderName| -> Option<String> {
         let mut values = headers.get_all(name).iter();
         let value = values.next()?.to_str().ok()?.to_ascii_lowercase();
@@ -88,12 +88,12 @@ fn refusal(door: &Door, request: &Request) -> Option<(StatusCode, &'static str)>
     };
     let headers = request.headers();
     let host = text(headers, &header::HOST);
-    if !host.is_some_and(|host| is_called(door.address, &host)) {
+    if !host.is_some_and(|host| is_called(access.address, &host)) {
         return Some((StatusCode::FORBIDDEN, "this server is called by another name; forward the same port"));
     }
     let rest = request.uri().path().strip_prefix('/').unwrap_or_default();
     let (token, rest) = rest.split_once('/').unwrap_or((rest, ""));
-    if !is_equal(token.as_bytes(), door.token.as_bytes()) {
+    if !is_equal(token.as_bytes(), access.token.as_bytes()) {
         return Some((StatusCode::NOT_FOUND, "not found"));
     }
     let fetch = |name| text(headers, &HeaderName::from_static(name));
@@ -118,8 +118,8 @@ fn is_equal(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Lets a question through or refuses it; adds to every answer what the browser is told.
-pub(super) async fn check(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    let mut response = match refusal(&door, &request) {
+pub(super) async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    let mut response = match refusal(&access, &request) {
         Some((status, why)) => {
             let mut refused = Response::new(Body::from(why));
             *refused.status_mut() = status;
@@ -127,7 +127,7 @@ pub(super) async fn check(State(door): State<Arc<Door>>, request: Request, next:
             refused
         }
         None => {
-            door.touch();
+            access.touch();
             next.run(request).await
         }
     };

@@ -240,7 +240,7 @@ async fn grown(
 ) -> Response {
     // A page that waits is a page that asks.
     let _ = tokio::time::timeout(MOST_PATIENCE, served.published.other_than(version)).await;
-    served.door.touch();
+    served.access.touch();
     json(&headers, &Growth::of(&served, &served.published.now()))
 }
 

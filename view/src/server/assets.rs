@@ -57,7 +57,7 @@ assets! {
     "dataset.html": "text/html; charset=utf-8",
     "dataset.css": "text/css; charset=utf-8",
     "dataset.mjs": SCRIPT,
-    "lanes.mjs": SCRIPT,
+    "tracks.mjs": SCRIPT,
 }
 
 /// Names the directory whose files are served in place of those that are compiled in, for who changes the page.

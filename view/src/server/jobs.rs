@@ -1,7 +1,7 @@
 //! The ranks of a dataset: an overview of all of them, and each of them as a trace of its own, which is made in a temporary directory when
 //! it is first asked for.
 //!
-//! A rank's timeline is at `rank/LANE/SLICE/`, SLICE being `all` or the number of a time slice. Behind that, all is as for a trace that was
+//! A rank's timeline is at `rank/TRACK/SLICE/`, SLICE being `all` or the number of a time slice. Behind that, all is as for a trace that was
 //! given.
 
 use std::net::{IpAddr, SocketAddr};
@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-use super::access::{self, Door};
+use super::access::{self, Access};
 use super::answers::{self, Parameters, failure, json};
 use super::{Opened, Served, answer, listening};
 use crate::kernel_code::Disassembler;
-use crate::overview::{Job, Lane, Overview, OwnClock, PARTS};
+use crate::overview::{Job, Overview, OwnClock, PARTS, Track};
 use crate::timeline::{Facts, Timeline};
 
 /// Ranks that are open at a time; what was not used for longest is closed.
@@ -45,8 +45,8 @@ const LOOKS: u32 = 40;
 const SEEN: u64 = 20;
 const LEAST_SEEN_NS: u64 = 500;
 
-/// Lanes in an answer.
-const MOST_LANES: usize = 256;
+/// Tracks in an answer.
+const MOST_TRACKS: usize = 256;
 
 /// A busy share of all.
 const WHOLE: u128 = 65_535;
@@ -75,7 +75,7 @@ pub struct DatasetServer {
 
 /// What all answers are made of.
 pub(super) struct Jobs {
-    pub(super) door: Arc<Door>,
+    pub(super) access: Arc<Access>,
     pub(super) overview: Overview,
     name: String,
     disassembler: Disassembler,
@@ -85,7 +85,7 @@ pub(super) struct Jobs {
     making: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A lane, and the time slice.
+/// A track, and the time slice.
 type Which = (usize, Option<i64>);
 
 /// A rank that is a trace, or becomes one.
@@ -141,9 +141,9 @@ impl DatasetServer {
     pub fn of(serving: &ServingDataset<'_>, disassembler: Disassembler) -> Result<DatasetServer> {
         let ServingDataset { directory, job, listen, port } = *serving;
         let overview = Overview::of(directory, job)?;
-        let (listener, door) = listening(listen, port)?;
+        let (listener, access) = listening(listen, port)?;
         let jobs = Jobs {
-            door,
+            access,
             name: overview.contents.shown(),
             overview,
             disassembler,
@@ -156,12 +156,12 @@ impl DatasetServer {
 
     /// Where the page is.
     pub fn url(&self) -> String {
-        self.jobs.door.url()
+        self.jobs.access.url()
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.jobs.door.address
+        self.jobs.access.address
     }
 
     /// Reads the dataset and answers, until a signal comes or nobody has asked anything for `idle`. What leads the browser here goes away
@@ -176,7 +176,7 @@ impl DatasetServer {
             .name("rpd-read".into())
             .spawn(move || reader.overview.read())
             .context("cannot start a thread")?;
-        let answered = answer(listener, router(&jobs), &jobs.door, idle, opened);
+        let answered = answer(listener, router(&jobs), &jobs.access, idle, opened);
         jobs.end();
         let _ = reading.join();
         answered
@@ -195,9 +195,9 @@ impl Jobs {
         locked(&self.open).clear();
     }
 
-    /// A rank that is open; otherwise the making of its trace begins. `None` where there is no such lane.
+    /// A rank that is open; otherwise the making of its trace begins. `None` where there is no such track.
     fn open(self: &Arc<Jobs>, which: Which) -> Option<Arc<OpenRank>> {
-        self.overview.lanes.get(which.0)?;
+        self.overview.tracks.get(which.0)?;
         let mut open = locked(&self.open);
         if let Some(at) = open.iter().position(|(known, _)| *known == which) {
             let known = open.remove(at);
@@ -234,16 +234,16 @@ impl Jobs {
     }
 
     /// Makes the trace of a rank, and reads it.
-    fn make(&self, (lane, slice): Which, open: &OpenRank) -> Result<()> {
+    fn make(&self, (track, slice): Which, open: &OpenRank) -> Result<()> {
         let notes: SharedNotes = Arc::clone(&open.progress) as SharedNotes;
-        let lane = &self.overview.lanes[lane];
-        let rank = self.overview.rank(lane);
+        let track = &self.overview.tracks[track];
+        let rank = self.overview.rank(track);
         let directory = tempfile::Builder::new().prefix("rpd-view-").tempdir();
         let directory = directory.context("cannot make a temporary directory")?;
-        let file = directory.path().join(file_name(&self.overview.jobs[lane.job], rank, slice));
+        let file = directory.path().join(file_name(&self.overview.jobs[track.job], rank, slice));
         *locked(&open.directory) = Some(directory);
         let restored = self.overview.contents.restore(rank, slice, &file, &notes)?;
-        let (traces, served) = Served::of(&[file], false, Arc::clone(&self.door), &*notes)?;
+        let (traces, served) = Served::of(&[file], false, Arc::clone(&self.access), &*notes)?;
         served.disassembler.get_or_init(|| self.disassembler);
         let router = answers::routes(Arc::clone(&served)).with_state(Arc::clone(&served));
         let answering = Answering { router, served: Arc::clone(&served), offset_ns: restored.offset_ns };
@@ -270,22 +270,22 @@ fn file_name(job: &Job, rank: &Rank, slice: Option<i64>) -> String {
 
 /// All that is answered, behind the checks.
 pub(super) fn router(jobs: &Arc<Jobs>) -> Router {
-    let checks = axum::middleware::from_fn_with_state(Arc::clone(&jobs.door), access::check);
+    let checks = axum::middleware::from_fn_with_state(Arc::clone(&jobs.access), access::check);
     Router::new()
         .route("/{token}/", get(async || answers::page("dataset.html")))
         .route("/{token}/ranks", get(ranks))
         .route("/{token}/utilisation", get(utilisation))
         .route("/{token}/failures", get(failures))
         .route("/{token}/alive", get(async || StatusCode::NO_CONTENT))
-        .route("/{token}/rank/{lane}/{slice}/", get(rank))
-        .route("/{token}/rank/{lane}/{slice}/{*rest}", get(rank))
+        .route("/{token}/rank/{track}/{slice}/", get(rank))
+        .route("/{token}/rank/{track}/{slice}/{*rest}", get(rank))
         .route("/{token}/{file}", get(async |Path((_, file)): Path<(String, String)>| answers::page(&file)))
         .fallback(async || failure(StatusCode::NOT_FOUND, "not found"))
         .layer(checks)
         .with_state(Arc::clone(jobs))
 }
 
-/// The lanes, as the manifests have them.
+/// The tracks, as the manifests have them.
 async fn ranks(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
     #[derive(Serialize)]
     struct Whole<'a> {
@@ -293,7 +293,7 @@ async fn ranks(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
         parts: usize,
         slice_ns: i64,
         jobs: Vec<OneJob<'a>>,
-        lanes: Vec<OneLane<'a>>,
+        tracks: Vec<OneTrack<'a>>,
         findings: Vec<String>,
     }
     #[derive(Serialize)]
@@ -304,7 +304,7 @@ async fn ranks(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
         span_ns: u64,
     }
     #[derive(Serialize)]
-    struct OneLane<'a> {
+    struct OneTrack<'a> {
         job: usize,
         node: &'a str,
         rank: i64,
@@ -317,20 +317,20 @@ async fn ranks(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
         /// Number and begin of each time slice, ns since its job's begin.
         slices: Vec<(String, i64)>,
     }
-    let Overview { contents, jobs: all, lanes, .. } = &jobs.overview;
-    let lane = |lane: &Lane| -> OneLane<'_> {
-        let rank = jobs.overview.rank(lane);
-        let since = |time: i64| time.saturating_sub(lane.begin_ns);
+    let Overview { contents, jobs: all, tracks, .. } = &jobs.overview;
+    let track = |track: &Track| -> OneTrack<'_> {
+        let rank = jobs.overview.rank(track);
+        let since = |time: i64| time.saturating_sub(track.begin_ns);
         let slice_ns = contents.slice_ns();
-        OneLane {
-            job: lane.job,
+        OneTrack {
+            job: track.job,
             node: &rank.node,
             rank: rank.rank,
             ops: rank.rows("op"),
             calls: rank.rows("api"),
             parts: rank.parts.len(),
             span: rank.span().map(|(first, last)| [since(first), since(last)]),
-            own_clock: lane.own_clock.map(|why| match why {
+            own_clock: track.own_clock.map(|why| match why {
                 OwnClock::Unknown => "its trace does not say how its clock fits to those of others",
                 OwnClock::Far => "its times are more than a day from those of others",
             }),
@@ -355,7 +355,7 @@ async fn ranks(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
                 span_ns: *span_ns,
             })
             .collect(),
-        lanes: lanes.iter().map(lane).collect(),
+        tracks: tracks.iter().map(track).collect(),
         findings: contents.findings.iter().map(|finding| finding.in_words()).collect(),
     };
     json(&headers, &whole)
@@ -372,7 +372,7 @@ struct From {
     from: usize,
 }
 
-/// How busy the lanes were that have been read since: for each its number, how many GPUs it used (-1 where it could not be read), how many
+/// How busy the tracks were that have been read since: for each its number, how many GPUs it used (-1 where it could not be read), how many
 /// ns they were busy, how many operations have impossible times, and the busy share of each part of the axis in 65535ths; all little-endian.
 async fn utilisation(
     State(jobs): State<Arc<Jobs>>,
@@ -381,8 +381,8 @@ async fn utilisation(
 ) -> Response {
     let content = jobs.overview.found(from, |found| {
         let mut content = Vec::new();
-        for (number, found) in found.iter().take(MOST_LANES) {
-            let span_ns = jobs.overview.jobs[jobs.overview.lanes[*number].job].span_ns;
+        for (number, found) in found.iter().take(MOST_TRACKS) {
+            let span_ns = jobs.overview.jobs[jobs.overview.tracks[*number].job].span_ns;
             content.extend((*number as u32).to_le_bytes());
             let Ok(found) = found else {
                 content.extend((-1_i32).to_le_bytes());
@@ -411,7 +411,7 @@ fn share(busy: u64, whole: u128) -> u16 {
     u16::try_from(share).unwrap_or(u16::MAX).max(1)
 }
 
-/// The lanes that could not be read, and why.
+/// The tracks that could not be read, and why.
 async fn failures(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response {
     jobs.overview.found(0, |found| {
         let failed =
@@ -424,13 +424,13 @@ async fn failures(State(jobs): State<Arc<Jobs>>, headers: HeaderMap) -> Response
 async fn rank(State(jobs): State<Arc<Jobs>>, request: Request) -> Response {
     let path = request.uri().path();
     let mut parts = path.splitn(6, '/').skip(3);
-    let (lane, slice, rest) = (parts.next(), parts.next(), parts.next().unwrap_or_default().to_string());
+    let (track, slice, rest) = (parts.next(), parts.next(), parts.next().unwrap_or_default().to_string());
     let slice = match slice {
         Some("all") => Some(None),
         Some(slice) => slice.parse().ok().map(Some),
         None => None,
     };
-    let Some(which) = lane.and_then(|lane| lane.parse().ok()).zip(slice) else {
+    let Some(which) = track.and_then(|track| track.parse().ok()).zip(slice) else {
         return failure(StatusCode::NOT_FOUND, "not found");
     };
     // A page that stays open says so every minute, also for a trace that has been closed to make room.
@@ -441,9 +441,9 @@ async fn rank(State(jobs): State<Arc<Jobs>>, request: Request) -> Response {
         return failure(StatusCode::NOT_FOUND, "the dataset has no such rank");
     };
     let is_page = rest.is_empty();
-    let lane = &jobs.overview.lanes[which.0];
+    let track = &jobs.overview.tracks[which.0];
     let at = Query::<At>::try_from_uri(request.uri()).ok().filter(|_| is_page);
-    let at = at.map(|Query(At { at })| lane.begin_ns.saturating_add(at));
+    let at = at.map(|Query(At { at })| track.begin_ns.saturating_add(at));
     for look in 0..LOOKS {
         let answers = locked(&open.answers).clone();
         match answers {
@@ -454,7 +454,7 @@ async fn rank(State(jobs): State<Arc<Jobs>>, request: Request) -> Response {
                     return led_to(at.saturating_sub(answering.offset_ns), &timeline);
                 }
                 Some((_, Some(Err(_)))) | None => {
-                    return of_trace(answering.router, &jobs.door.token, &rest, request).await;
+                    return of_trace(answering.router, &jobs.access.token, &rest, request).await;
                 }
             },
             Some(Err(why)) if is_page => return words(StatusCode::INTERNAL_SERVER_ERROR, why, false),

@@ -75,7 +75,7 @@ impl Dataset {
         add(&self.path(), &[trace], &options, &notes).unwrap();
     }
 
-    /// A server whose lanes are read.
+    /// A server whose tracks are read.
     fn served(&self, job: Option<&str>) -> ServedJobs {
         let path = self.path();
         let serving =
@@ -124,13 +124,13 @@ impl Drop for ServedJobs {
 
 impl ServedJobs {
     fn path(&self, path: &str) -> String {
-        format!("/{}/{path}", self.0.door.token)
+        format!("/{}/{path}", self.0.access.token)
     }
 
     fn ask(&self, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
         let mut request = Request::builder().uri(path);
         if !headers.iter().any(|(name, _)| *name == "host") {
-            request = request.header("host", format!("127.0.0.1:{}", self.0.door.address.port()));
+            request = request.header("host", format!("127.0.0.1:{}", self.0.access.address.port()));
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -154,23 +154,23 @@ impl ServedJobs {
         serde_json::from_slice(&body).unwrap()
     }
 
-    /// By lane: GPUs, busy ns, and the shares of the parts.
-    fn lanes(&self) -> BTreeMap<u32, (i32, f64, Vec<u16>)> {
+    /// By track: GPUs, busy ns, and the shares of the parts.
+    fn tracks(&self) -> BTreeMap<u32, (i32, f64, Vec<u16>)> {
         let (status, _, body) = self.ask(&self.path("utilisation?from=0"), &[]);
         assert_eq!(status, 200);
         let size = 24 + 2 * PARTS;
         assert_eq!(body.len() % size, 0);
-        let lane = |bytes: &[u8]| {
+        let track = |bytes: &[u8]| {
             let shares =
                 bytes[24..].chunks(2).map(|share| u16::from_le_bytes(share.try_into().unwrap())).collect();
             let number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
             let gpus = i32::from_le_bytes(bytes[4..8].try_into().unwrap());
             (number, (gpus, f64::from_le_bytes(bytes[8..16].try_into().unwrap()), shares))
         };
-        body.chunks(size).map(lane).collect()
+        body.chunks(size).map(track).collect()
     }
 
-    /// The trace of a lane, when all of it has been read.
+    /// The trace of a track, when all of it has been read.
     fn trace(&self, rank: &str) -> Value {
         loop {
             let found = self.json(&format!("{rank}trace"));
@@ -182,7 +182,7 @@ impl ServedJobs {
     }
 }
 
-/// What the lanes should say, by looking at each ns.
+/// What the tracks should say, by looking at each ns.
 fn expected(ops: Ops<'_>, begin: i64, span: i64) -> (i32, f64, Vec<u16>) {
     let mut gpus: Vec<i64> = ops.iter().map(|op| op.0).filter(|gpu| *gpu != 9).collect();
     gpus.sort_unstable();
@@ -205,7 +205,7 @@ fn expected(ops: Ops<'_>, begin: i64, span: i64) -> (i32, f64, Vec<u16>) {
 }
 
 #[test]
-fn every_lane_is_as_busy_as_its_gpus_were() {
+fn every_track_is_as_busy_as_its_gpus_were() {
     let dataset = Dataset::new();
     // Operations that overlap, touch, are inside of another, last for no time, and wait.
     let one: Ops<'_> =
@@ -221,14 +221,14 @@ fn every_lane_is_as_busy_as_its_gpus_were() {
         json!([{ "name": "7", "begin_ns": (CLOCK + 95).to_string(), "span_ns": 4905 }])
     );
     assert_eq!(ranks["findings"], json!([]));
-    let lane = |rank: i64, ops: usize, span: [i64; 2]| {
+    let track = |rank: i64, ops: usize, span: [i64; 2]| {
         json!({ "job": 0, "node": "host", "rank": rank, "ops": ops, "calls": ops, "parts": 1, "span": span,
             "own_clock": null, "slices": [] })
     };
-    assert_eq!(ranks["lanes"], json!([lane(0, 6, [0, 4905]), lane(1, 3, [905, 4905])]));
-    let lanes = served.lanes();
-    assert_eq!(lanes[&0], expected(one, 95, 4905));
-    assert_eq!(lanes[&1], expected(two, 95, 4905));
+    assert_eq!(ranks["tracks"], json!([track(0, 6, [0, 4905]), track(1, 3, [905, 4905])]));
+    let tracks = served.tracks();
+    assert_eq!(tracks[&0], expected(one, 95, 4905));
+    assert_eq!(tracks[&1], expected(two, 95, 4905));
     assert_eq!(served.json("failures"), json!([]));
 }
 
@@ -278,7 +278,7 @@ fn only_who_knows_the_address_is_answered() {
     let dataset = Dataset::new();
     dataset.add("7", 0, &[(0, 100, 900)], true, None);
     let served = dataset.served(None);
-    let port = served.0.door.address.port();
+    let port = served.0.access.address.port();
     for path in ["", "ranks", "utilisation?from=0", "dataset.mjs", "rank/0/all/", "rank/0/all/trace"] {
         assert_eq!(served.get(path), 200, "{path}");
         assert_eq!(served.ask(&format!("/{}/{path}", "0".repeat(32)), &[]).0, 404, "{path}");
@@ -328,13 +328,13 @@ fn a_damaged_file_is_named_and_the_other_ranks_are_shown() {
     let folder = op(4).parent().unwrap().to_path_buf();
     fs::write(folder.join(".part-0-host-1-x"), "PAR1").unwrap();
     let served = dataset.served(None);
-    let lanes = served.lanes();
-    let gpus: Vec<i32> = lanes.values().map(|lane| lane.0).collect();
+    let tracks = served.tracks();
+    let gpus: Vec<i32> = tracks.values().map(|track| track.0).collect();
     assert_eq!(gpus, [-1, -1, -1, 1]);
     let failures = served.json("failures");
-    let why = |lane: u64| {
+    let why = |track: u64| {
         let failures = failures.as_array().unwrap();
-        failures.iter().find(|failure| failure[0] == lane).unwrap()[1].as_str().unwrap().to_string()
+        failures.iter().find(|failure| failure[0] == track).unwrap()[1].as_str().unwrap().to_string()
     };
     assert!(why(0).contains("rank=0") && why(0).contains("is not there"), "{}", why(0));
     assert!(why(1).contains("rank=1") && why(1).contains("4 bytes in place of"), "{}", why(1));
@@ -366,12 +366,12 @@ fn ranks_whose_clocks_do_not_fit_are_shown_as_if_they_had_begun_with_the_job() {
     let ranks = served.json("ranks");
     assert_eq!(ranks["jobs"][0]["span_ns"], 1000);
     let own: Vec<bool> =
-        ranks["lanes"].as_array().unwrap().iter().map(|lane| lane["own_clock"].is_string()).collect();
+        ranks["tracks"].as_array().unwrap().iter().map(|track| track["own_clock"].is_string()).collect();
     assert_eq!(own, [false, false, true, true]);
-    assert_eq!(ranks["lanes"][3]["span"], json!([0, 500]));
-    let lanes = served.lanes();
-    assert_eq!(lanes[&2], expected(&[(0, 5, 500)], 0, 1000));
-    assert_eq!(lanes[&3], expected(&[(0, 5, 500)], 0, 1000));
+    assert_eq!(ranks["tracks"][3]["span"], json!([0, 500]));
+    let tracks = served.tracks();
+    assert_eq!(tracks[&2], expected(&[(0, 5, 500)], 0, 1000));
+    assert_eq!(tracks[&3], expected(&[(0, 5, 500)], 0, 1000));
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn a_job_can_be_chosen_and_what_is_not_there_is_said() {
     let jobs: Vec<&Value> = both["jobs"].as_array().unwrap().iter().map(|job| &job["name"]).collect();
     assert_eq!(jobs, [&json!("7"), &json!("8")]);
     let one = dataset.served(Some("8")).json("ranks");
-    assert_eq!((one["jobs"].as_array().unwrap().len(), &one["lanes"][0]["ops"]), (1, &json!(1)));
+    assert_eq!((one["jobs"].as_array().unwrap().len(), &one["tracks"][0]["ops"]), (1, &json!(1)));
     let refused = dataset.refusal(Some("9"));
     assert!(refused.contains("no job 9") && refused.contains("7, 8"), "{refused}");
     for manifest in dataset.files("_manifest") {
@@ -404,7 +404,7 @@ fn a_time_slice_opens_alone() {
     // The call of the second operation is in the slice before.
     dataset.add("7", 0, &[(0, 1000, 1100), (0, 2002, 2050), (0, 2500, 2600)], true, Some(1000));
     let served = dataset.served(None);
-    let slices = served.json("ranks")["lanes"][0]["slices"].clone();
+    let slices = served.json("ranks")["tracks"][0]["slices"].clone();
     let numbers: Vec<&str> =
         slices.as_array().unwrap().iter().map(|slice| slice[0].as_str().unwrap()).collect();
     let first = CLOCK / 1000;

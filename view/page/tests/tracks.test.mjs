@@ -1,19 +1,19 @@
-// The lanes of an overview, without a browser: `node --test`.
+// The tracks of an overview, without a browser: `node --test`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { HEAD, LEAST, MOST, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "../lanes.mjs";
+import { HEAD, LEAST, MOST, busy, decoded, laidOut, ordered, rowAt, shareOf, sliceAt } from "../tracks.mjs";
 
-const lane = (job, rank, node, ops) => ({ job, rank, node, ops, slices: [] });
+const track = (job, rank, node, ops) => ({ job, rank, node, ops, slices: [] });
 const DATA = {
   jobs: [{ span_ns: 100 }, { span_ns: 1000 }],
-  lanes: [lane(0, 0, "n10", 5), lane(0, 1, "n9", 7), lane(0, 2, "n10", 1), lane(1, 0, "n1", 9)],
+  tracks: [track(0, 0, "n10", 5), track(0, 1, "n9", 7), track(0, 2, "n10", 1), track(1, 0, "n1", 9)],
 };
 const read = (gpus, busy_ns) => ({ gpus, busy_ns, impossible: 0, shares: new Uint16Array(4) });
 const FOUND = [read(1, 50), read(2, 150), read(-1, 0), undefined];
 
-test("lanes are ordered within their job, and equal ones by rank", () => {
+test("tracks are ordered within their job, and equal ones by rank", () => {
   assert.deepEqual(ordered(DATA, FOUND, "rank", false), [0, 1, 2, 3]);
   assert.deepEqual(ordered(DATA, FOUND, "rank", true), [2, 1, 0, 3]);
   assert.deepEqual(ordered(DATA, FOUND, "node", false), [1, 0, 2, 3]);
@@ -23,16 +23,16 @@ test("lanes are ordered within their job, and equal ones by rank", () => {
   assert.deepEqual([0, 1, 2, 3].map((at) => busy(FOUND[at], 100)), [0.5, 0.75, null, null]);
 });
 
-test("every lane has a place, however many there are", () => {
-  const { rows, lane: height, height: all } = laidOut(DATA, [0, 1, 2, 3], 1000);
+test("every track has a place, however many there are", () => {
+  const { rows, track: height, height: all } = laidOut(DATA, [0, 1, 2, 3], 1000);
   assert.equal(height, MOST);
-  assert.deepEqual(rows.map(({ lane: number }) => number), [null, 0, 1, 2, null, 3]);
+  assert.deepEqual(rows.map(({ track: number }) => number), [null, 0, 1, 2, null, 3]);
   assert.deepEqual(rows.map(({ place }) => place), [0, 0, 1, 2, 0, 0]);
   assert.equal(all, 2 * HEAD + 4 * MOST);
   for (const [at, row] of rows.entries()) assert.deepEqual([rowAt(rows, row.y), rowAt(rows, row.y + row.height - 1)], [at, at]);
-  const many = { jobs: [{ span_ns: 1 }], lanes: Array.from({ length: 1000 }, (_, rank) => lane(0, rank, "", 0)) };
+  const many = { jobs: [{ span_ns: 1 }], tracks: Array.from({ length: 1000 }, (_, rank) => track(0, rank, "", 0)) };
   const low = laidOut(many, ordered(many, [], "rank", false), 800);
-  assert.deepEqual([low.lane, low.height], [LEAST, HEAD + 1000 * LEAST]);
+  assert.deepEqual([low.track, low.height], [LEAST, HEAD + 1000 * LEAST]);
 });
 
 test("an answer is read as it was written", () => {

@@ -1,26 +1,26 @@
-// The lanes of ranks without a screen: their order, where they lie, and what answers of the server say of them.
+// The tracks of ranks without a screen: their order, where they lie, and what answers of the server say of them.
 
 /**
- * @typedef {object} Found how busy a lane was
+ * @typedef {object} Found how busy a track was
  * @property {number} gpus GPUs that did anything; -1 where a file could not be read
  * @property {number} busy_ns of all of them together
  * @property {number} impossible operations without a time that can be
  * @property {Uint16Array} shares by parts of the axis, of 65535
  */
 
-/** Height of the head of a job, with some room below it, and the least and greatest of a lane. */
+/** Height of the head of a job, with some room below it, and the least and greatest of a track. */
 export const HEAD = 31;
 export const BELOW = 5;
 export const LEAST = 6;
 export const MOST = 22;
 
-/** Lanes that are lower have no height of their own to show a share by. */
+/** Tracks that are lower have no height of their own to show a share by. */
 export const BARS = 12;
 
 const FIXED = 24;
 
 /**
- * The lanes in an answer, by their numbers.
+ * The tracks in an answer, by their numbers.
  * @param {ArrayBuffer} buffer
  * @param {number} parts of the axis
  * @returns {[number, Found][]}
@@ -36,10 +36,10 @@ export function decoded(buffer, parts) {
   });
 }
 
-/** The busy share of a lane over all of its job; null where it is not known. @param {Found | undefined} found */
+/** The busy share of a track over all of its job; null where it is not known. @param {Found | undefined} found */
 export const busy = (found, span) => (found && found.gpus >= 0 ? found.busy_ns / Math.max(1, found.gpus * span) : null);
 
-/** The busy share of a lane from one share of the axis to another. */
+/** The busy share of a track from one share of the axis to another. */
 export function shareOf(shares, from, to) {
   const first = Math.max(0, Math.min(shares.length - 1, Math.floor(from * shares.length)));
   const end = Math.max(first + 1, Math.min(shares.length, Math.round(to * shares.length)));
@@ -48,52 +48,52 @@ export function shareOf(shares, from, to) {
   return sum / (end - first) / 65535;
 }
 
-/** What the lanes can be ordered by. */
+/** What the tracks can be ordered by. */
 export const ORDERS = {
-  rank: { word: "Rank", of: (lane) => lane.rank },
-  node: { word: "Node", of: (lane) => lane.node },
-  ops: { word: "Operations", of: (lane) => lane.ops },
+  rank: { word: "Rank", of: (track) => track.rank },
+  node: { word: "Node", of: (track) => track.node },
+  ops: { word: "Operations", of: (track) => track.ops },
   gpus: { word: "GPUs", of: (_, found) => found?.gpus ?? -1 },
   busy: { word: "Busy", of: (_, found, span) => busy(found, span) ?? -1 },
 };
 
 /**
- * The numbers of the lanes in an order, those of a job together.
- * @param {any[]} lanes
+ * The numbers of the tracks in an order, those of a job together.
+ * @param {any[]} tracks
  * @param {(Found | undefined)[]} found
  */
-export function ordered({ lanes, jobs }, found, by, descending) {
+export function ordered({ tracks, jobs }, found, by, descending) {
   const { of } = ORDERS[by];
-  const keys = lanes.map((lane, at) => of(lane, found[at], jobs[lane.job].span_ns));
+  const keys = tracks.map((track, at) => of(track, found[at], jobs[track.job].span_ns));
   const compared = (one, two) => (typeof one === "string" ? one.localeCompare(two, "en", { numeric: true }) : one - two);
-  return Array.from(lanes.keys()).sort((one, two) =>
-    lanes[one].job - lanes[two].job || (descending ? -1 : 1) * compared(keys[one], keys[two]) || lanes[one].rank - lanes[two].rank || one - two);
+  return Array.from(tracks.keys()).sort((one, two) =>
+    tracks[one].job - tracks[two].job || (descending ? -1 : 1) * compared(keys[one], keys[two]) || tracks[one].rank - tracks[two].rank || one - two);
 }
 
 /**
- * Where heads of jobs and lanes lie from top to bottom, in so high a window.
- * @param {number[]} order numbers of the lanes
+ * Where heads of jobs and tracks lie from top to bottom, in so high a window.
+ * @param {number[]} order numbers of the tracks
  */
-export function laidOut({ lanes, jobs }, order, height) {
+export function laidOut({ tracks, jobs }, order, height) {
   const room = height - jobs.length * HEAD;
-  const lane = Math.max(LEAST, Math.min(MOST, Math.floor(room / Math.max(1, lanes.length))));
+  const track = Math.max(LEAST, Math.min(MOST, Math.floor(room / Math.max(1, tracks.length))));
   const rows = [];
   let y = 0;
   let job = null;
-  // Of the lanes of a job.
+  // Of the tracks of a job.
   let place = 0;
   for (const at of order) {
-    if (lanes[at].job !== job) {
-      job = lanes[at].job;
-      rows.push({ y, height: HEAD, job, lane: null, place: 0 });
+    if (tracks[at].job !== job) {
+      job = tracks[at].job;
+      rows.push({ y, height: HEAD, job, track: null, place: 0 });
       y += HEAD;
       place = 0;
     }
-    rows.push({ y, height: lane, job, lane: at, place });
-    y += lane;
+    rows.push({ y, height: track, job, track: at, place });
+    y += track;
     place += 1;
   }
-  return { rows, height: y, lane };
+  return { rows, height: y, track };
 }
 
 /** The row at a height, or the nearest. */
@@ -107,7 +107,7 @@ export function rowAt(rows, y) {
   return from;
 }
 
-/** The slice of a lane at a time of its job: its number; `all` where there is only one. */
+/** The slice of a track at a time of its job: its number; `all` where there is only one. */
 export function sliceAt({ slices }, at) {
   if (slices.length < 2) return "all";
   return (slices.findLast(([, begin]) => begin <= at) ?? slices[0])[0];
