@@ -14,6 +14,10 @@
 //! | `manifest.rs` | what a part has |
 //! | `views.rs` | the same tables over one trace, for queries |
 //! | `check.rs` | missing, double and damaged parts |
+//! | `contents.rs` | the ranks that are there |
+//! | `columns.rs` | columns of Parquet files, read back |
+//! | `utilisation.rs` | how busy the GPUs of a rank were, over time |
+//! | `restore.rs` | a rank as a trace again |
 //!
 //! A *part* is what one rank recorded into one trace. Its files get their names when they are all complete, then its manifest is written.
 //! Whoever is interrupted between the two leaves files that no manifest names; the next one who adds the trace gives the same names to the
@@ -22,14 +26,18 @@
 mod cells;
 pub mod check;
 mod clock;
+mod columns;
+pub mod contents;
 mod files;
 mod links;
 pub mod manifest;
 mod place;
+pub mod restore;
 mod rows;
 mod source;
 mod table;
 mod texts;
+pub mod utilisation;
 pub(crate) mod views;
 
 use std::collections::BTreeMap;
@@ -168,6 +176,7 @@ fn add_rank(
         first_ns: None,
         last_ns: None,
         is_aligned: rank.offset_ns.is_some(),
+        offset_ns: rank.offset_ns,
         rows: BTreeMap::new(),
         files: Vec::new(),
     };

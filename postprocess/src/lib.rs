@@ -21,7 +21,7 @@
 //! | `statistics/` | whether two samples differ, by how much; knows nothing of traces |
 //! | `text.rs`, `notes.rs`, `system.rs` | names made harmless; notes to the caller; system calls |
 //!
-//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `export` -> `report`, `region`; `report` -> `library`. No circle across folders.
+//! Dependencies: `passes` -> `pass` -> `check` -> `trace`; `trim`, `merge` -> `rewrite`, `passes`; `dataset` -> `rewrite`; `export` -> `report`, `region`; `report` -> `library`. No circle across folders.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The timeline of a trace: a server for one file on this machine, and the page that it serves.
+//! The timeline of a trace, and the overview of a dataset: a server on this machine, and the pages that it serves.
 //!
 //! The server reads every row once, into columns, and answers from there: no SQL is run for what the page draws. The file is read again for the
 //! details of one event only, by its key. Nothing is ever written into it or beside it.
@@ -16,6 +16,7 @@
 //! | `derived.rs` | rows that are worked out when they are asked for: streams, what markers ran, memory, bandwidth |
 //! | `reports.rs`, `trees.rs`, `console.rs`, `kernel_code.rs` | reports, the tree of calls, questions in SQL, code of kernels |
 //! | `details.rs`, `search.rs`, `statistics.rs`, `delta.rs` | answers about one event, about names, about a selection, about two traces |
+//! | `overview.rs` | the ranks of a dataset on the time axes of their jobs |
 //! | `export.rs` | the page and its events as one file |
 //! | `pool.rs` | connections that read the file |
 //! | `server/` | who may ask, the answers as HTTP, the files of the page, the browser |
@@ -36,6 +37,7 @@ pub mod kernel_code;
 pub mod layout;
 pub mod links;
 pub mod names;
+pub mod overview;
 pub mod pool;
 pub mod pyramid;
 pub mod reading;

@@ -1,4 +1,4 @@
-//! The server: one trace or two, on this machine, for whoever knows its address.
+//! The server: one trace or two, or a dataset, on this machine, for whoever knows its address.
 //!
 //! | file | owns |
 //! |---|---|
@@ -10,12 +10,14 @@
 //! | `reader.rs` | the thread that reads the traces |
 //! | `published.rs` | what is shown now, and its number |
 //! | `compared.rs` | how two traces lie to each other |
+//! | `jobs.rs` | the ranks of a dataset, each of which can be opened as a trace |
 
 mod access;
 mod answers;
 pub(crate) mod assets;
 mod browser;
 mod compared;
+mod jobs;
 mod panes;
 mod published;
 mod reader;
@@ -23,13 +25,14 @@ mod reader;
 mod tests;
 
 pub use browser::{Opened, open};
+pub use jobs::{DatasetServer, ServingDataset};
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -42,6 +45,7 @@ use crate::gathering::Progress;
 use crate::kernel_code::Disassembler;
 use crate::pool::Pool;
 use crate::timeline::Timeline;
+use access::Access;
 use compared::Compared;
 use published::Published;
 
@@ -60,10 +64,7 @@ struct Searched {
 
 /// What all answers are made of.
 pub(crate) struct Served {
-    /// What an address must begin with, without slashes.
-    token: String,
-    /// Where it listens.
-    address: SocketAddr,
+    access: Arc<Access>,
     /// What is shown of the traces.
     published: Published,
     compared: Compared,
@@ -79,9 +80,6 @@ pub(crate) struct Served {
     /// Whether the trace may grow.
     is_live: bool,
     has_ended: AtomicBool,
-    begun: Instant,
-    /// When the last question came, ms after `begun`.
-    asked_ms: AtomicU64,
 }
 
 impl Served {
@@ -90,18 +88,46 @@ impl Served {
         self.pools.get(source).context("there is no such trace")
     }
 
-    fn touch(&self) {
-        let ms = self.begun.elapsed().as_millis();
-        self.asked_ms.store(u64::try_from(ms).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+    /// Opens the traces for whoever has `access`.
+    fn of(
+        files: &[PathBuf],
+        is_live: bool,
+        access: Arc<Access>,
+        notes: &dyn Notes,
+    ) -> Result<(Vec<reader::OpenedTrace>, Arc<Served>)> {
+        let opened =
+            |file: &PathBuf| trace::open(file, notes).map(|(trace, version)| (file.clone(), trace, version));
+        let traces = files.iter().map(opened).collect::<Result<_>>()?;
+        let served = Arc::new(Served {
+            access,
+            published: Published::new(),
+            compared: Compared::default(),
+            progress: Progress::default(),
+            pools: files.iter().map(|file| Pool::of(file)).collect::<Result<_>>()?,
+            files: files.to_vec(),
+            disassembler: OnceLock::new(),
+            searched: Mutex::default(),
+            at_work: Mutex::new(()),
+            is_live,
+            has_ended: AtomicBool::new(false),
+        });
+        Ok((traces, served))
     }
 
-    fn is_asked(&self) -> bool {
-        self.asked_ms.load(Ordering::Relaxed) > 0
-    }
-
-    fn idle(&self) -> Duration {
-        let asked = Duration::from_millis(self.asked_ms.load(Ordering::Relaxed));
-        self.begun.elapsed().saturating_sub(asked)
+    /// Reads the traces.
+    fn read(self: &Arc<Served>, mut traces: Vec<reader::OpenedTrace>) {
+        let read = AssertUnwindSafe(|| match traces.pop() {
+            Some(trace) if self.is_live => reader::follow(trace, self),
+            last => {
+                traces.extend(last);
+                reader::whole(traces, self);
+            }
+        });
+        // A page that waits for what never comes would be worse.
+        if catch_unwind(read).is_err() {
+            let why = "reading failed by a defect of rpd view; rpd check says what is wrong with the trace";
+            self.published.put(Err(why.to_string()), true);
+        }
     }
 }
 
@@ -142,30 +168,8 @@ impl Server {
         if files.is_empty() || files.len() > 2 || (is_live && files.len() > 1) {
             bail!("one trace is shown, or two that do not grow");
         }
-        let opened =
-            |file: &PathBuf| trace::open(file, notes).map(|(trace, version)| (file.clone(), trace, version));
-        let traces = files.iter().map(opened).collect::<Result<_>>()?;
-        let address = SocketAddr::new(listen, port);
-        let listener =
-            std::net::TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let served = Arc::new(Served {
-            token: token().context("cannot read /dev/urandom")?,
-            address,
-            published: Published::new(),
-            compared: Compared::default(),
-            progress: Progress::default(),
-            pools: files.iter().map(|file| Pool::of(file)).collect::<Result<_>>()?,
-            files: files.to_vec(),
-            disassembler: OnceLock::new(),
-            searched: Mutex::default(),
-            at_work: Mutex::new(()),
-            is_live,
-            has_ended: AtomicBool::new(false),
-            begun: Instant::now(),
-            asked_ms: AtomicU64::new(0),
-        });
+        let (listener, access) = listening(listen, port)?;
+        let (traces, served) = Served::of(files, is_live, access, notes)?;
         Ok(Server { traces, listener, served })
     }
 
@@ -178,17 +182,12 @@ impl Server {
 
     /// Where the page is.
     pub fn url(&self) -> String {
-        let address = self.address();
-        let host = match address.ip() {
-            ip if ip.is_unspecified() => SocketAddr::new(IpAddr::from([127, 0, 0, 1]), address.port()),
-            _ => address,
-        };
-        format!("http://{host}/{}/", self.served.token)
+        self.served.access.url()
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.served.address
+        self.served.access.address
     }
 
     /// Reads the trace and answers, until Ctrl-C comes or nobody has asked anything for `idle`. What leads the browser here goes away when it
@@ -197,57 +196,78 @@ impl Server {
     /// # Errors
     /// When connections cannot be taken. A trace that cannot be read is said on the page.
     pub fn run(self, idle: Option<Duration>, opened: Option<Opened>) -> Result<()> {
-        let Server { mut traces, listener, served, .. } = self;
+        let Server { traces, listener, served } = self;
         let reader = Arc::clone(&served);
-        let reading = std::thread::Builder::new().name("rpd-read".into()).spawn(move || {
-            let read = AssertUnwindSafe(|| match traces.pop() {
-                Some(trace) if reader.is_live => reader::follow(trace, &reader),
-                last => {
-                    traces.extend(last);
-                    reader::whole(traces, &reader);
-                }
-            });
-            // A page that waits for what never comes would be worse.
-            if catch_unwind(read).is_err() {
-                let why =
-                    "reading failed by a defect of rpd view; rpd check says what is wrong with the trace";
-                reader.published.put(Err(why.to_string()), true);
-            }
-        })?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let answered = runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let router = router(Arc::clone(&served));
-            let end = ended(&served, idle);
-            tokio::spawn(until_asked(Arc::clone(&served), opened));
-            tokio::select! {
-                answered = async { axum::serve(listener, router).await } => answered,
-                () = end => Ok(()),
-            }
-        });
-        // What is being worked out for an answer is not waited for.
-        runtime.shutdown_background();
+        let reading =
+            std::thread::Builder::new().name("rpd-read".into()).spawn(move || reader.read(traces))?;
+        let answered = answer(listener, router(Arc::clone(&served)), &served.access, idle, opened);
         served.has_ended.store(true, Ordering::Relaxed);
         drop(reading);
-        Ok(answered?)
+        answered
     }
 }
 
+/// Listens on an address of this machine.
+fn listening(listen: IpAddr, port: u16) -> Result<(std::net::TcpListener, Arc<Access>)> {
+    let address = SocketAddr::new(listen, port);
+    let listener =
+        std::net::TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    listener.set_nonblocking(true)?;
+    let token = token().context("cannot read /dev/urandom")?;
+    let access = Arc::new(Access::new(token, listener.local_addr()?));
+    Ok((listener, access))
+}
+
+/// Answers until the server is to end.
+fn answer(
+    listener: std::net::TcpListener,
+    router: Router,
+    access: &Arc<Access>,
+    idle: Option<Duration>,
+    opened: Option<Opened>,
+) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answered = runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let end = ended(access, idle);
+        tokio::spawn(until_asked(Arc::clone(access), opened));
+        tokio::select! {
+            answered = async { axum::serve(listener, router).await } => answered,
+            () = end => Ok(()),
+        }
+    });
+    // What is being worked out for an answer is not waited for.
+    runtime.shutdown_background();
+    Ok(answered?)
+}
+
 /// Keeps what leads the browser here until it has come.
-async fn until_asked(served: Arc<Served>, opened: Option<Opened>) {
+async fn until_asked(access: Arc<Access>, opened: Option<Opened>) {
     let begun = Instant::now();
-    while opened.is_some() && !served.is_asked() && begun.elapsed() < BROWSER {
+    while opened.is_some() && !access.is_asked() && begun.elapsed() < BROWSER {
         tokio::time::sleep(LOOK).await;
     }
 }
 
+/// Waits for a signal other than Ctrl-C's that ends a command: what it has made for itself is removed then too.
+async fn signalled() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::hangup())) {
+        (Ok(mut terminate), Ok(mut hangup)) => tokio::select! {
+            _ = terminate.recv() => (),
+            _ = hangup.recv() => (),
+        },
+        _ => std::future::pending().await,
+    }
+}
+
 /// Waits until the server is to end.
-async fn ended(served: &Served, idle: Option<Duration>) {
+async fn ended(access: &Access, idle: Option<Duration>) {
     let idle = async {
         match idle {
             None => std::future::pending().await,
             Some(idle) => {
-                while served.idle() < idle {
+                while access.idle() < idle {
                     tokio::time::sleep(LOOK.min(idle)).await;
                 }
             }
@@ -255,12 +275,13 @@ async fn ended(served: &Served, idle: Option<Duration>) {
     };
     tokio::select! {
         _ = tokio::signal::ctrl_c() => (),
+        () = signalled() => (),
         () = idle => (),
     }
 }
 
 /// All that is answered, behind the checks.
 pub(crate) fn router(served: Arc<Served>) -> Router {
-    let checks = axum::middleware::from_fn_with_state(Arc::clone(&served), access::check);
+    let checks = axum::middleware::from_fn_with_state(Arc::clone(&served.access), access::check);
     answers::routes(Arc::clone(&served)).layer(checks).with_state(served)
 }

@@ -4,9 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use rpd_postprocess::dataset::check::{self, Checked};
+use rpd_postprocess::dataset::contents::{Contents, Rank};
 use rpd_postprocess::dataset::{AddOptions, add};
 use rpd_postprocess::text::{self, counted};
 
@@ -43,6 +44,7 @@ Example:
   rpd dataset jobs rank*.rpd
   rpd dataset jobs --append rank3.rpd
   rpd dataset check jobs
+  rpd dataset extract jobs --rank 3 -o rank3.rpd
   duckdb -c \"select node, rank, count(*) from read_parquet('jobs/op/**/*.parquet', hive_partitioning=true) group by all\""
 )]
 pub(crate) struct Dataset {
@@ -80,6 +82,7 @@ pub(crate) struct Dataset {
 #[derive(Subcommand)]
 enum Question {
     Check(Check),
+    Extract(Extract),
 }
 
 /// Find missing, double and damaged parts of a dataset
@@ -110,6 +113,38 @@ struct Check {
     json: bool,
 }
 
+/// Write a rank of a dataset as a trace
+///
+/// The trace has the operations, calls, links, launches, copies, sensors and facts of the rank, with their ids, and times on
+/// the clock of its host. What a dataset does not have is not in it: call stacks, code objects, fences, where the arguments
+/// of kernels were.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  rpd dataset extract jobs --rank 3 -o rank3.rpd
+  rpd dataset extract jobs --job 4711 --node host1 --rank 0 -o rank0.rpd
+  rpd dataset extract jobs --rank 3 --slice 2833333 -o part.rpd")]
+struct Extract {
+    /// The dataset's directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// The job [default: the only one that has such a rank]
+    #[arg(long)]
+    job: Option<String>,
+    /// The node [default: the only one that has such a rank]
+    #[arg(long)]
+    node: Option<String>,
+    /// The rank
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32))]
+    rank: u32,
+    /// What began in the time slice with this number, as folders have it [default: all]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    slice: Option<i64>,
+    /// The trace to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
 /// A length of slices, ns.
 fn slice(text: &str) -> Result<i64, String> {
     let ns = i64::try_from(value::time(text)?.as_nanos()).ok().filter(|ns| *ns > 0);
@@ -117,13 +152,15 @@ fn slice(text: &str) -> Result<i64, String> {
 }
 
 impl Dataset {
-    /// Adds traces, or checks what is there.
+    /// Adds traces, checks what is there, or writes a trace of it.
     ///
     /// # Errors
     /// What failed; complete parts stay.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        if let Some(Question::Check(check)) = self.question {
-            return check.run();
+        match self.question {
+            Some(Question::Check(check)) => return check.run(),
+            Some(Question::Extract(extract)) => return extract.run(),
+            None => {}
         }
         let Dataset { directory, files, append, force, slice, job, node, rank, json, .. } = self;
         let directory = directory.unwrap_or_default();
@@ -150,6 +187,58 @@ impl Check {
             false => output::write(|out| write_text(&checked, out))?,
         }
         Ok(if checked.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl Extract {
+    fn run(self) -> Result<ExitCode> {
+        let contents = Contents::open(&self.directory)?;
+        let is_it = |found: &&Rank| {
+            found.rank == i64::from(self.rank)
+                && self.job.as_ref().is_none_or(|job| *job == found.job)
+                && self.node.as_ref().is_none_or(|node| *node == found.node)
+        };
+        let mut found = contents.ranks.iter().filter(is_it);
+        let (Some(rank), None) = (found.next(), found.next()) else {
+            bail!("{}", self.none_or_several(&contents, contents.ranks.iter().filter(is_it).count()));
+        };
+        let restored = contents.restore(rank, self.slice, &self.output, &notes())?;
+        let rows = |table: &str| restored.rows.get(table).copied().unwrap_or(0);
+        note(format_args!(
+            "{}: {} and {} of rank {}",
+            shown(&self.output),
+            counted(rows("rocpd_op"), "operation", "operations"),
+            counted(rows("rocpd_api"), "call", "calls"),
+            rank.rank
+        ));
+        if restored.without_time > 0 {
+            note(format_args!(
+                "{} without an id or a time left out",
+                counted(restored.without_time, "row", "rows")
+            ));
+        }
+        if restored.cut_links > 0 {
+            note(format_args!(
+                "{} to calls of other time slices left out",
+                counted(restored.cut_links, "link", "links")
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Why no rank is the one that was asked for.
+    fn none_or_several(&self, contents: &Contents, found: usize) -> String {
+        let (dataset, rank) = (shown(&self.directory), self.rank);
+        if found > 1 {
+            return format!("{dataset} has {found} times rank {rank}: name one by --job and --node");
+        }
+        match contents.ranks.len() as u64 {
+            0 => format!("{dataset} has no ranks yet: rpd dataset DIR --append FILE... adds some"),
+            all => format!(
+                "{dataset} has no such rank among {}: rpd view {dataset} shows them",
+                counted(all, "rank", "ranks")
+            ),
+        }
     }
 }
 

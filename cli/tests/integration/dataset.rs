@@ -77,7 +77,7 @@ fn python(dir: &Dir, directory: &str, table: &str, print: &str) -> Option<String
 }
 
 /// A generated trace whose sessions 0 and 2 are of two ranks of job 7.
-fn ranked(dir: &Dir, name: &str, seed: u64, calls: i64, ranks: [i64; 2]) -> String {
+pub(crate) fn ranked(dir: &Dir, name: &str, seed: u64, calls: i64, ranks: [i64; 2]) -> String {
     let trace = generated(dir, name, seed, calls);
     let mut facts = String::new();
     for (session, rank) in [0, 2].into_iter().zip(ranks) {

@@ -18,7 +18,7 @@
 //! | `trim.rs`, `trim_others.rs`, `trim_failure.rs` | a part of a trace as a trace of its own; what others put into it; failures, interruptions, kills |
 //! | `rows_of_texts.rs` | each text once; rows that were written as markers |
 //! | `merge.rs` | traces of several ranks and hosts in one |
-//! | `dataset.rs` | traces of jobs as Parquet files in folders |
+//! | `dataset.rs`, `extract.rs` | traces of jobs as Parquet files in folders; a rank as a trace again |
 //! | `generated.rs` | traces of random numbers for it |
 //! | `subclass.rs` | arguments as columns |
 //! | `encodings.rs`, `long_texts.rs` | databases of UTF-16; texts as long as the file |
@@ -39,6 +39,7 @@
 //! | `export_rows.rs` | rows as CSV, JSON Lines, Arrow and Parquet |
 //! | `replacements.rs`, `durations.rs` | builds of a kernel compared; logduration's log |
 //! | `view.rs`, `view_found.rs`, `webdriver.rs`, `page.js` | `rpd view`: the server, the page in a browser |
+//! | `view_ranks.rs` | `rpd view` of a dataset |
 //! | `jobs.rs` | ready-made queries to the ranks of a job |
 //! | `doctor.rs` | `rpd doctor` on made-up machines and on this one |
 //! | `run.rs` | `rpd record`: streams, exit status, environment, the trace |
@@ -69,6 +70,8 @@ mod explain;
 mod export;
 mod export_region;
 mod export_rows;
+#[cfg(feature = "parquet")]
+mod extract;
 mod flame;
 mod fronts;
 mod generated;
@@ -118,5 +121,7 @@ mod view_flow;
 mod view_found;
 #[cfg(feature = "view")]
 mod view_panes;
+#[cfg(feature = "view")]
+mod view_ranks;
 #[cfg(feature = "view")]
 mod webdriver;

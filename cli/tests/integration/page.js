@@ -52,6 +52,27 @@
       },
     };
   };
+  // The same of the ranks of a dataset.
+  const ofRanks = ({ state, said }) => {
+    const tracks = () => document.getElementById("tracks").getBoundingClientRect();
+    return {
+      isWhole: () => Boolean(state().data && state().done === state().data.tracks.length && !state().waiting),
+      order: () => state().layout.rows.filter((row) => row.track !== null).map((row) => state().data.tracks[row.track].rank),
+      height: () => state().layout.track,
+      chosen: () => [state().chosen, state().at],
+      said,
+      place: (track, share) => {
+        const { layout, left, width } = state();
+        const row = layout.rows.find((one) => one.track === track);
+        return [tracks().left + left + share * width, tracks().top + row.y - document.getElementById("tracks").scrollTop + row.height / 2];
+      },
+      pixel: ([x, y]) => {
+        const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+        context.drawImage(document.getElementById("paint"), -Math.round((x - tracks().left) * devicePixelRatio), -Math.round((y - tracks().top) * devicePixelRatio));
+        return Array.from(context.getImageData(0, 0, 1, 1).data);
+      },
+    };
+  };
   let made;
-  Object.defineProperty(window, "rpdTest", { get: () => (made ??= window.rpd && of(window.rpd)) });
+  Object.defineProperty(window, "rpdTest", { get: () => (made ??= window.rpd && (window.rpd.ranks ? ofRanks(window.rpd.ranks) : of(window.rpd))) });
 })();

@@ -35,12 +35,12 @@ impl Viewed {
         Viewed { command, url: url.trim().to_string() }
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.command.id().to_string();
         assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
-    fn ended(&mut self) -> std::process::ExitStatus {
+    pub(crate) fn ended(&mut self) -> std::process::ExitStatus {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.command.try_wait().unwrap() {

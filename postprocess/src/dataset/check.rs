@@ -88,15 +88,7 @@ pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Resul
     let place = Place::open(directory)?;
     let Manifests { read, damaged } = Manifests::below(&directory.join(manifest::FOLDER))?;
     let mut findings = Vec::new();
-    for (path, why) in damaged {
-        findings.push(Finding {
-            kind: FindingKind::Damaged,
-            place: place.relative(&path),
-            what: format!(
-                "the manifest cannot be read ({why}): remove it, and add its trace again with --append"
-            ),
-        });
-    }
+    findings.extend(damaged.iter().map(|(path, why)| unreadable(&place, path, why)));
     let mut named = BTreeSet::new();
     let (mut bytes, mut rows) = (0, BTreeMap::new());
     for (_, manifest) in &read {
@@ -131,8 +123,19 @@ pub fn check(directory: &Path, ranks: Option<i64>, notes: &SharedNotes) -> Resul
     })
 }
 
+/// A manifest that cannot be read, for this reason.
+pub(super) fn unreadable(place: &Place, path: &Path, why: &str) -> Finding {
+    Finding {
+        kind: FindingKind::Damaged,
+        place: place.relative(path),
+        what: format!(
+            "the manifest cannot be read ({why}): remove it, and add its trace again with --append"
+        ),
+    }
+}
+
 /// What is wrong with a file that a manifest names.
-fn wrong(place: &Place, manifest: &Manifest, file: &PartFile) -> Result<Option<Finding>> {
+pub(super) fn wrong(place: &Place, manifest: &Manifest, file: &PartFile) -> Result<Option<Finding>> {
     let trace = text::escape(&manifest.trace);
     let path = place.directory.join(&file.path);
     let found = |kind, what: String| Ok(Some(Finding { kind, place: file.path.clone(), what }));
@@ -197,7 +200,7 @@ fn leftovers(place: &Place, named: &BTreeSet<&str>) -> Result<Vec<Finding>> {
 }
 
 /// Recordings that are there twice, and ranks that were in two places at one time.
-fn double(parts: &[&Manifest]) -> Vec<Finding> {
+pub(super) fn double(parts: &[&Manifest]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut of_session: BTreeMap<&str, Vec<&Manifest>> = BTreeMap::new();
     let mut of_rank: BTreeMap<(&str, i64), Vec<&Manifest>> = BTreeMap::new();
@@ -241,7 +244,7 @@ fn double(parts: &[&Manifest]) -> Vec<Finding> {
     found
 }
 
-fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) -> Option<Finding> {
+pub(super) fn missing_ranks(job: &str, parts: &[&Manifest], ranks: Option<i64>) -> Option<Finding> {
     let there: BTreeSet<i64> = parts.iter().map(|part| part.rank).collect();
     let said = ranks.or_else(|| parts.iter().filter_map(|part| part.ranks).max());
     let expected = said.unwrap_or_else(|| there.last().map_or(0, |last| last + 1));

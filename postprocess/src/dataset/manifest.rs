@@ -35,6 +35,9 @@ pub struct Manifest {
     pub last_ns: Option<i64>,
     /// Whether times are ns since 1970; otherwise the trace's own.
     pub is_aligned: bool,
+    /// What was added to the trace's times, ns; none where nothing was, and in datasets of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset_ns: Option<i64>,
     /// Rows by table.
     pub rows: BTreeMap<String, u64>,
     /// Its files.

@@ -149,12 +149,25 @@ pub(crate) fn derive<T>(
     notes: &SharedNotes,
     work: impl FnOnce(&NewTrace<'_>) -> Result<(T, Announced)>,
 ) -> Result<T> {
+    make(place, || encoding(like), notes, work)
+}
+
+/// [`derive`] with this encoding.
+///
+/// # Errors
+/// As [`derive`].
+pub(crate) fn make<T>(
+    place: TracePlace<'_>,
+    encoding: impl FnOnce() -> Result<String>,
+    notes: &SharedNotes,
+    work: impl FnOnce(&NewTrace<'_>) -> Result<(T, Announced)>,
+) -> Result<T> {
     let path = target(place)?;
     let _held = notes.hold_signals().context("cannot install signal handlers")?;
     let directory = path.parent().context("a directory is no trace")?;
     let growing = Growing::within(directory)
         .with_context(|| format!("cannot make a file in {}", text::escape(&directory.to_string_lossy())))?;
-    let done = fill(&growing, like, notes, work).and_then(|(file, result)| {
+    let done = fill(&growing, encoding, notes, work).and_then(|(file, result)| {
         put(file, place, &path)?;
         Ok(result)
     });
@@ -187,12 +200,12 @@ fn target(place: TracePlace<'_>) -> Result<PathBuf> {
 
 fn fill<T>(
     growing: &Growing,
-    like: &Path,
+    encoding: impl FnOnce() -> Result<String>,
     notes: &SharedNotes,
     work: impl FnOnce(&NewTrace<'_>) -> Result<(T, Announced)>,
 ) -> Result<(TempPath, T)> {
     let file = growing.file("made.rpd", 0o666)?;
-    let mut made = rpd_schema::derive(&file, &encoding(like)?)?;
+    let mut made = rpd_schema::derive(&file, &encoding()?)?;
     watch(&mut made, notes)?;
     let (result, announced) = work(&NewTrace { made: &made, notes, growing })?;
     notes.show("checking what was made");

@@ -2,10 +2,12 @@
 //!
 //! Other users of this machine can reach its addresses, and pages of other servers can make a browser ask them. So a question must know
 //! 128 bits that nobody can guess, must call the server by a name that is this machine's (a page that had its own name resolved to this machine's
-//! address does not), and must not come from another page. Only the page itself may be opened from anywhere: by a link.
+//! address does not), and must not come from another page. Only pages may be opened from anywhere: by a link.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,7 +16,46 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::Served;
+/// What a server is reached by, and when it was asked last.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// What an address must begin with, without slashes.
+    pub(super) token: String,
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+    begun: Instant,
+    /// When the last question came, ms after `begun`.
+    asked_ms: AtomicU64,
+}
+
+impl Access {
+    pub(super) fn new(token: String, address: SocketAddr) -> Access {
+        Access { token, address, begun: Instant::now(), asked_ms: AtomicU64::new(0) }
+    }
+
+    /// Where the page is.
+    pub(super) fn url(&self) -> String {
+        let host = match self.address.ip() {
+            ip if ip.is_unspecified() => SocketAddr::new(IpAddr::from([127, 0, 0, 1]), self.address.port()),
+            _ => self.address,
+        };
+        format!("http://{host}/{}/", self.token)
+    }
+
+    pub(super) fn touch(&self) {
+        let ms = self.begun.elapsed().as_millis();
+        self.asked_ms.store(u64::try_from(ms).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked_ms.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn idle(&self) -> Duration {
+        let asked = Duration::from_millis(self.asked_ms.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(asked)
+    }
+}
 
 /// What the page may do: its own scripts and styles, questions to its own server, nothing else. Texts never become markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; \
@@ -39,7 +80,7 @@ fn is_called(address: SocketAddr, host: &str) -> bool {
 }
 
 /// Why a question is refused.
-fn refusal(served: &Served, request: &Request) -> Option<(StatusCode, &'static str)> {
+fn refusal(access: &Access, request: &Request) -> Option<(StatusCode, &'static str)> {
     let text = |headers: &HeaderMap, name: &HeaderName| -> Option<String> {
         let mut values = headers.get_all(name).iter();
         let value = values.next()?.to_str().ok()?.to_ascii_lowercase();
@@ -47,17 +88,18 @@ fn refusal(served: &Served, request: &Request) -> Option<(StatusCode, &'static s
     };
     let headers = request.headers();
     let host = text(headers, &header::HOST);
-    if !host.is_some_and(|host| is_called(served.address, &host)) {
+    if !host.is_some_and(|host| is_called(access.address, &host)) {
         return Some((StatusCode::FORBIDDEN, "this server is called by another name; forward the same port"));
     }
     let rest = request.uri().path().strip_prefix('/').unwrap_or_default();
     let (token, rest) = rest.split_once('/').unwrap_or((rest, ""));
-    if !is_equal(token.as_bytes(), served.token.as_bytes()) {
+    if !is_equal(token.as_bytes(), access.token.as_bytes()) {
         return Some((StatusCode::NOT_FOUND, "not found"));
     }
     let fetch = |name| text(headers, &HeaderName::from_static(name));
     let site = headers.contains_key("sec-fetch-site").then(|| fetch("sec-fetch-site").unwrap_or_default());
-    let is_opened = rest.is_empty()
+    // Pages have no file's name.
+    let is_opened = (rest.is_empty() || rest.ends_with('/'))
         && fetch("sec-fetch-mode").as_deref() == Some("navigate")
         && fetch("sec-fetch-dest").as_deref() == Some("document");
     if !is_opened && site.is_some_and(|site| site != "same-origin") {
@@ -76,8 +118,8 @@ fn is_equal(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Lets a question through or refuses it; adds to every answer what the browser is told.
-pub(super) async fn check(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
-    let mut response = match refusal(&served, &request) {
+pub(super) async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    let mut response = match refusal(&access, &request) {
         Some((status, why)) => {
             let mut refused = Response::new(Body::from(why));
             *refused.status_mut() = status;
@@ -85,7 +127,7 @@ pub(super) async fn check(State(served): State<Arc<Served>>, request: Request, n
             refused
         }
         None => {
-            served.touch();
+            access.touch();
             next.run(request).await
         }
     };

@@ -72,7 +72,7 @@ pub(super) fn routes(served: Arc<Served>) -> Router<Arc<Served>> {
         .route("/{token}/{file}", get(async |Path((_, file)): Path<(String, String)>| page(&file)))
 }
 
-fn page(file: &str) -> Response {
+pub(super) fn page(file: &str) -> Response {
     match assets::asset(file) {
         Some((kind, content)) => ([(header::CONTENT_TYPE, kind)], content).into_response(),
         None => failure(StatusCode::NOT_FOUND, "not found"),
@@ -240,7 +240,7 @@ async fn grown(
 ) -> Response {
     // A page that waits is a page that asks.
     let _ = tokio::time::timeout(MOST_PATIENCE, served.published.other_than(version)).await;
-    served.touch();
+    served.access.touch();
     json(&headers, &Growth::of(&served, &served.published.now()))
 }
 

@@ -4,13 +4,14 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The page's files.
 macro_rules! assets {
-    ($($name:literal: $kind:expr,)*) => {
+    ($list:ident: $($name:literal: $kind:expr,)*) => {
         /// Name, type and content of each.
-        pub(crate) const ASSETS: &[(&str, &str, &[u8])] = &[$(($name, $kind, include_bytes!(concat!("../../page/", $name)))),*];
+        pub(crate) const $list: &[(&str, &str, &[u8])] = &[$(($name, $kind, include_bytes!(concat!("../../page/", $name)))),*];
     };
 }
 
 assets! {
+    ASSETS:
     "index.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
@@ -50,12 +51,21 @@ assets! {
     "timeline.mjs": SCRIPT,
 }
 
+// The overview of a dataset has these, and takes what it shares from the timeline.
+assets! {
+    OVERVIEW:
+    "dataset.html": "text/html; charset=utf-8",
+    "dataset.css": "text/css; charset=utf-8",
+    "dataset.mjs": SCRIPT,
+    "tracks.mjs": SCRIPT,
+}
+
 /// Names the directory whose files are served in place of those that are compiled in, for who changes the page.
 const DIRECTORY: &str = "RPD_VIEW_ASSETS";
 
 /// Type and content of a file of the page.
 pub(super) fn asset(name: &str) -> Option<(&'static str, Vec<u8>)> {
-    let (name, kind, content) = ASSETS.iter().find(|(known, ..)| *known == name)?;
+    let (name, kind, content) = ASSETS.iter().chain(OVERVIEW).find(|(known, ..)| *known == name)?;
     let written = std::env::var_os(DIRECTORY)
         .and_then(|directory| std::fs::read(std::path::Path::new(&directory).join(name)).ok());
     Some((kind, written.unwrap_or_else(|| content.to_vec())))
@@ -73,5 +83,11 @@ mod tests {
         let served = ASSETS.iter().filter(|(name, ..)| !EXPORTED.contains(name));
         let bytes: usize = served.map(|(_, _, content)| content.len()).sum();
         assert!(bytes <= 250_000, "{bytes} bytes");
+    }
+
+    #[test]
+    fn the_overview_is_no_larger_than_it_may_be() {
+        let bytes: usize = OVERVIEW.iter().map(|(_, _, content)| content.len()).sum();
+        assert!(bytes <= 24_000, "{bytes} bytes");
     }
 }

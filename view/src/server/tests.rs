@@ -16,6 +16,7 @@ use tower::ServiceExt;
 use super::*;
 
 mod found;
+mod jobs;
 mod panes;
 
 struct Silent;
@@ -80,11 +81,11 @@ impl Tested {
     fn serving(directory: TempDir, serving: &Serving<'_>) -> Tested {
         let Server { traces, served, .. } = Server::of(serving, &Silent).unwrap();
         reader::whole(traces, &served);
-        Tested { port: served.address.port(), served, directory }
+        Tested { port: served.access.address.port(), served, directory }
     }
 
     fn path(&self, path: &str) -> String {
-        format!("/{}/{path}", self.served.token)
+        format!("/{}/{path}", self.served.access.token)
     }
 
     fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
@@ -118,9 +119,9 @@ impl Tested {
 #[test]
 fn without_the_token_there_is_nothing() {
     let tested = Tested::new();
-    let token = &tested.served.token;
+    let token = &tested.served.access.token;
     assert_eq!(token.len(), 32);
-    assert_ne!(*token, Tested::new().served.token);
+    assert_ne!(*token, Tested::new().served.access.token);
     let changed = format!("{}{}", &token[..31], if token.ends_with('0') { '1' } else { '0' });
     for path in
         ["/", "/trace", "/index.html", "//", "/..", &format!("/{changed}/"), &format!("/{}/", &token[..31])]
@@ -483,7 +484,7 @@ proptest! {
         let serving = Serving { files: &files, is_live: false, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0 };
         if let Ok(Server { traces, served, .. }) = Server::of(&serving, &Silent) {
             reader::whole(traces, &served);
-            let tested = Tested { port: served.address.port(), served, directory };
+            let tested = Tested { port: served.access.address.port(), served, directory };
             let (status, _, body) = tested.ask(Method::GET, &tested.path("trace"), &[]);
             let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
             match status.as_u16() {
