@@ -27,9 +27,10 @@ impl OwnRecorder {
         let loaded = unsafe { Library::new(library) };
         let changed = env::vars_os().filter(|(name, value)| before.get(name) != Some(value));
         for (name, _) in changed.collect::<Vec<_>>() {
-            // SAFETY: the library starts no thread before it is asked to.
             match before.get(&name) {
+                // SAFETY: the library starts no thread before it is asked to.
                 Some(value) => unsafe { env::set_var(&name, value) },
+                // SAFETY: as above.
                 None => unsafe { env::remove_var(&name) },
             }
         }

@@ -217,7 +217,9 @@ mod tests {
         let held = |members: &[u32]| on_amd(sys.path(), (Some("51"), "0000:04:00.0"), proc.path(), members);
         assert_eq!(held(&[7, 8, 10, 11]), Ok(5120));
         assert!(held(&[11]).is_err(), "these are numbers of another PID namespace");
-        ["7", "8", "9", "10"].map(|process| fs::create_dir(proc.path().join(process)).unwrap());
+        for process in ["7", "8", "9", "10"] {
+            fs::create_dir(proc.path().join(process)).unwrap();
+        }
         assert_eq!(held(&[11]), Ok(0));
     }
 
