@@ -122,6 +122,10 @@ impl Energy {
         } else if found.unsampled > 0 {
             let left = counted(found.unsampled, "operation is", "operations are");
             note(format_args!("{name}: {left} left out: no sensor of their GPU was read meanwhile"));
+        } else if found.rows.is_empty() {
+            note(format_args!(
+                "{name}: no operation was found, so that all energy counts as idle; rpd record --monitor has kernels and sensors in one file"
+            ));
         }
         let is_table = !self.json && !self.csv;
         let most = self.rows.map_or(if is_table { SCREENFUL } else { usize::MAX }, NonZeroUsize::get);

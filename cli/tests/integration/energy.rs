@@ -249,6 +249,11 @@ fn power_serves_where_there_is_no_counter() {
     assert!((found["rows"][0]["joules"].as_f64().unwrap() - 250.5).abs() < 1e-6, "{found}");
     let gpu = &found["gpus"][0];
     assert_eq!((&gpu["sensor"], &gpu["step_ns"]), (&"power".into(), &10_000_000.into()), "{gpu}");
+    // As rpd monitor leaves it.
+    dir.open("power.rpd").execute_batch("DELETE FROM rocpd_op").unwrap();
+    let said = dir.run(&["energy", &trace]);
+    assert!(said.expect(0).stdout.contains("GPU 0: "), "{}", said.stdout);
+    said.says(&["no operation was found, so that all energy counts as idle; rpd record --monitor has kernels and sensors in one file"]);
     let without = dir.fixture("matmul_result.rpd");
     let said = dir.run(&["energy", &without]);
     assert_eq!(said.expect(0).stdout, "");
