@@ -152,10 +152,10 @@ pub(crate) fn derive<T>(
     make(place, || encoding(like), notes, work)
 }
 
-/// [`derive`] with this encoding.
+/// [`derive()`] with this encoding.
 ///
 /// # Errors
-/// As [`derive`].
+/// As [`derive()`].
 pub(crate) fn make<T>(
     place: TracePlace<'_>,
     encoding: impl FnOnce() -> Result<String>,
