@@ -95,8 +95,19 @@ const REFUSED: [(&[&str], &[&str]); 14] = [
 ];
 
 /// Verbs that read no trace.
-const WITHOUT_TRACE: [&str; 10] =
-    ["record", "probe", "run", "create", "remote", "doctor", "disassembler", "handler", "manual", "help"];
+const WITHOUT_TRACE: [&str; 11] = [
+    "record",
+    "probe",
+    "run",
+    "monitor",
+    "create",
+    "remote",
+    "doctor",
+    "disassembler",
+    "handler",
+    "manual",
+    "help",
+];
 
 /// What markers say does not change with the operations that are asked for: they stay.
 fn is_as_of_the_whole(verb: &[&str], option: &str) -> bool {
