@@ -35,9 +35,12 @@ void rpdfinish(void);
 /* Makes the file now instead of with the first record; returns when it is there or cannot be made, after 10 s at the latest. */
 void rpdopen(void);
 
-/* In a program that uses no GPU itself: samples the sensors of this machine's GPUs from now on, as RPDT_MONITOR and its like say. Returns
- * how many GPUs there are, of those that RPDT_MONITOR_GPUS names or of all; where that is none, or one that is named is missing, nothing is
- * sampled. */
+/* For a program that uses no GPU itself. How many GPUs this machine has, of those that RPDT_MONITOR_GPUS names or of all. */
+uint32_t rpdmonitor_gpus(void);
+
+/* Samples their sensors from now on, as RPDT_MONITOR and its like say. Returns how many GPUs this process samples, once it has the first
+ * values or after a second: another process may already sample some of them into the same file. Where one that RPDT_MONITOR_GPUS names is
+ * missing, nothing is sampled. */
 uint32_t rpdmonitor(void);
 
 /* What the recorder is at. */

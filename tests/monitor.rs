@@ -643,3 +643,66 @@ fn rpd_monitor_knows_nvidias_gpus_and_says_which_are_not_there() {
     let ran = rpd_monitor(&amd, &["--sensors=powr"]).run();
     assert!(ran.expect(2).stderr.contains("there is no sensor \"powr\"; did you mean power?"), "{ran}");
 }
+
+#[test]
+fn rpd_monitor_has_values_of_the_shortest_command() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    let ran = rpd_monitor(&dir, &["--sensors", "power:60s", "--", "true"]).env("RPDT_DURATION", "1ns").run();
+    assert!(ran.expect(0).stderr.contains("monitor.rpd: 1 GPU, 1 sensor, "), "{ran}");
+    assert!(ran.stderr.contains(" 0 records lost, "), "{ran}");
+    assert_eq!(values(&rows(&dir.trace("monitor.rpd"), "power")), ["237"]);
+}
+
+#[test]
+fn rpd_monitor_replaces_no_trace_for_nothing() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    rpd_monitor(&dir, &["--sensors", "power", "--", "true"]).run().expect(0);
+    let before = fs::read(dir.path("monitor.rpd")).unwrap();
+    fs::write(dir.path("script"), "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(dir.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    let nothing = Dir::new();
+    let forced =
+        |arguments: &[&str]| rpd_monitor(&dir, &[&["--force", "--sensors", "power"], arguments].concat());
+    for (ran, status, why) in [
+        (forced(&["--gpu", "7"]).run(), 1, "0 of the GPUs 7 are there: "),
+        (forced(&[]).env("RPDT_SYSFS", nothing.path("sys")).run(), 1, "no GPU to sample: "),
+        (forced(&["--", "./script"]).run(), 127, "cannot run ./script: the interpreter that it names"),
+        (forced(&["--", "./none"]).run(), 127, "cannot run ./none: command not found"),
+    ] {
+        assert!(ran.expect(status).stderr.contains(why), "{ran}");
+        assert_eq!(fs::read(dir.path("monitor.rpd")).unwrap(), before, "{ran}");
+    }
+    // The first GPU, in other words.
+    let ran = forced(&["--gpu", " 0, 0", "--", "true"]).run();
+    assert!(ran.expect(0).stderr.contains("monitor.rpd: 1 GPU, 1 sensor, "), "{ran}");
+}
+
+#[test]
+fn two_rpd_monitors_do_not_share_a_gpu_in_one_file() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    let first = rpd_monitor(&dir, &["--sensors", "power:5ms"]).start();
+    dir.wait_for_rows("monitor.rpd", "select count(*) from rocpd_monitor", 1);
+    let second = ["--append", "--sensors", "vram", "--", "touch", "ran"];
+    let ran = rpd_monitor(&dir, &second).run();
+    assert!(ran.expect(1).stderr.contains("another process samples these GPUs into "), "{ran}");
+    assert!(!dir.path("ran").exists());
+    first.signal(libc::SIGTERM);
+    first.finish().expect(0);
+    let ran = rpd_monitor(&dir, &second).run();
+    assert!(ran.expect(0).stderr.contains("monitor.rpd: 1 GPU, 1 sensor, "), "{ran}");
+    assert!(dir.path("ran").exists());
+}
+
+#[test]
+fn rpd_monitor_brings_its_file_to_an_end_when_its_command_has_ended() {
+    let dir = Dir::new();
+    Sysfs::new(&dir);
+    // A signal comes as soon as nobody forwards it any more.
+    let command = "(while kill -0 $$; do :; done; kill -TERM $PPID) </dev/null >/dev/null 2>&1 & exit 3";
+    let ran = rpd_monitor(&dir, &["--sensors", "power:5ms", "--", "sh", "-c", command]).run();
+    assert!(ran.expect(3).stderr.contains("monitor.rpd: 1 GPU, 1 sensor, "), "{ran}");
+    assert!(!dir.path("monitor.rpd-journal").exists());
+}

@@ -99,6 +99,14 @@ impl Destination {
         }
     }
 
+    /// The one trace, if it is one.
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        match self {
+            Destination::File(trace) => Some(trace),
+            Destination::PerProcess(_) => None,
+        }
+    }
+
     /// Removes the file again where the command never ran and the file was made for it.
     pub(crate) fn abandon(self) {
         if let Destination::File(trace) = self {
@@ -222,7 +230,13 @@ impl Trace {
 
     fn abandon(self) {
         // Another process may have begun to record into it in the meantime.
-        if self.created && trace::session_count(&self.path).is_ok_and(|count| count == 0) {
+        let own = || -> Result<usize> {
+            let (trace, _) = rpd_schema::open_read(&self.path)?;
+            let sessions = rpd_schema::sessions(&trace)?;
+            Ok(sessions.iter().filter(|session| session.pid() == Some(std::process::id())).count())
+        };
+        let all = || trace::session_count(&self.path).ok().map(|count| count as usize);
+        if self.created && own().ok().is_some_and(|own| all() == Some(own)) {
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -27,6 +27,8 @@ const INTERPRETERS: usize = 4;
 pub(crate) enum NotRunnable {
     /// There is no such file: 127.
     Missing,
+    /// There is, but what it names to be run with is not there: 127.
+    NoInterpreter,
     /// There is, but it may not be executed: 126.
     Denied,
 }
@@ -40,7 +42,7 @@ pub(crate) fn resolve(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Not
     if name.as_bytes().contains(&b'/') {
         let file = PathBuf::from(name);
         return match fs::metadata(&file) {
-            Ok(metadata) if may_execute(&metadata) => Ok(file),
+            Ok(metadata) if may_execute(&metadata) => with_interpreter(file),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 Err(NotRunnable::Missing)
             }
@@ -55,12 +57,22 @@ pub(crate) fn resolve(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Not
         let directory = if directory.is_empty() { b"." } else { directory };
         let file = Path::new(OsStr::from_bytes(directory)).join(name);
         match fs::metadata(&file) {
-            Ok(metadata) if may_execute(&metadata) => return Ok(file),
+            Ok(metadata) if may_execute(&metadata) => return with_interpreter(file),
             Ok(metadata) if metadata.is_file() => why = NotRunnable::Denied,
             _ => {}
         }
     }
     Err(why)
+}
+
+/// `file`, if the program of its `#!` line or its dynamic loader is there. What cannot be read is left to the kernel.
+fn with_interpreter(file: PathBuf) -> Result<PathBuf, NotRunnable> {
+    let head = read_head(&file).unwrap_or_default();
+    let is_missing = |interpreter: &Path| matches!(fs::metadata(interpreter), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    match first_word(&head).or_else(|| loader(&head)) {
+        Some(interpreter) if is_missing(&interpreter) => Err(NotRunnable::NoInterpreter),
+        _ => Ok(file),
+    }
 }
 
 fn may_execute(metadata: &Metadata) -> bool {
@@ -93,10 +105,28 @@ fn read_head(file: &Path) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// The program of a script's `#!` line.
+fn first_word(head: &[u8]) -> Option<PathBuf> {
+    words(head)?.next().map(|word| OsString::from_vec(word.to_vec()).into())
+}
+
+/// What stands in a script's `#!` line.
+fn words(head: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    Some(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
+}
+
+/// The dynamic loader that a program names.
+fn loader(head: &[u8]) -> Option<PathBuf> {
+    let header = Elf::parse_header(head).ok()?;
+    let loader = program_headers(&header, head)?.into_iter().find(|header| header.p_type == PT_INTERP)?;
+    let name = head.get(loader.file_range())?.split(|byte| *byte == 0).next()?;
+    Some(OsString::from_vec(name.to_vec()).into())
+}
+
 /// The program of a script's `#!` line; through env, the program that env looks for.
 fn interpreter(head: &[u8]) -> Option<PathBuf> {
-    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let mut words = words(head)?;
     let program = PathBuf::from(OsString::from_vec(words.next()?.to_vec()));
     if program.file_name() == Some(OsStr::new("env"))
         && let Some(name) = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))
@@ -174,6 +204,10 @@ mod tests {
         assert_eq!(resolve(first.as_os_str(), None), Err(NotRunnable::Denied));
         assert_eq!(resolve(first.join("tool/x").as_os_str(), None), Err(NotRunnable::Missing));
         assert!(resolve(OsStr::new("sh"), None).is_ok());
+        fs::write(second.join("tool"), "#! /no/such/interpreter -x\n").unwrap();
+        assert_eq!(found(), Err(NotRunnable::NoInterpreter));
+        fs::write(second.join("tool"), "#!/bin/sh\n").unwrap();
+        assert_eq!(found(), Ok(second.join("tool")));
     }
 
     #[test]
@@ -183,6 +217,22 @@ mod tests {
         assert_eq!(through_env.file_name(), Some(OsStr::new("sh")));
         assert_eq!(interpreter(b"\x7fELF"), None);
         assert_eq!(interpreter(b"#!"), None);
+    }
+
+    #[test]
+    fn the_loader_that_a_program_names_is_looked_for() {
+        let head = read_head(Path::new("/proc/self/exe")).unwrap();
+        let loader = loader(&head).unwrap();
+        assert!(loader.is_absolute() && loader.exists(), "{loader:?}");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("foreign");
+        let name = loader.to_str().unwrap().as_bytes();
+        let at = head.windows(name.len()).position(|bytes| bytes == name).unwrap();
+        let mut head = head;
+        head[at..at + 5].copy_from_slice(b"/none");
+        fs::write(&file, head).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(resolve(file.as_os_str(), None), Err(NotRunnable::NoInterpreter));
     }
 
     #[test]

@@ -13,8 +13,7 @@ const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// The last of them that came, or 0.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
-/// The signals are noted while this lives, and a limit on the size of files is an error of the write that
-/// meets it and not the end of rpd.
+/// The signals are noted while this lives.
 pub(crate) struct Interruption {
     before: Vec<(i32, libc::sigaction)>,
 }
@@ -37,11 +36,6 @@ impl Interruption {
                 noted.before.push((signal, before));
             }
         }
-        let before = signals::action(libc::SIGXFSZ, None)?;
-        let mut ignored = before;
-        ignored.sa_sigaction = libc::SIG_IGN;
-        signals::action(libc::SIGXFSZ, Some(&ignored))?;
-        noted.before.push((libc::SIGXFSZ, before));
         Ok(noted)
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -20,7 +20,11 @@ impl OwnRecorder {
     /// # Errors
     /// When the library cannot be loaded.
     pub(crate) fn load(library: &Path, variables: &[(&str, OsString)]) -> Result<OwnRecorder> {
-        let before: BTreeMap<OsString, OsString> = env::vars_os().collect();
+        let mut before = BTreeMap::new();
+        // Where a name is there twice, programs find the first.
+        env::vars_os().for_each(|(name, value)| {
+            before.entry(name).or_insert(value);
+        });
         // SAFETY: rpd has started no thread yet.
         variables.iter().for_each(|(name, value)| unsafe { env::set_var(name, value) });
         // SAFETY: its constructors are made to run in any process.
@@ -37,22 +41,35 @@ impl OwnRecorder {
         loaded.map(OwnRecorder).with_context(|| format!("cannot load {}", library.display()))
     }
 
-    /// Begins to sample GPUs; how many.
+    /// How many GPUs there are to sample.
     ///
     /// # Errors
     /// When the library has no such function: it is of an older version.
+    pub(crate) fn gpus(&self) -> Result<u32> {
+        self.count(c"rpdmonitor_gpus")
+    }
+
+    /// Begins to sample GPUs; how many.
+    ///
+    /// # Errors
+    /// As [`OwnRecorder::gpus`].
     pub(crate) fn monitor(&self) -> Result<u32> {
+        self.count(c"rpdmonitor")
+    }
+
+    fn count(&self, function: &CStr) -> Result<u32> {
         // SAFETY: the type that include/rpd_tracer.h declares.
-        let monitor: Symbol<'_, unsafe extern "C" fn() -> u32> =
-            unsafe { self.0.get("rpdmonitor") }.context("the recorder is older than this rpd")?;
+        let count: Symbol<'_, unsafe extern "C" fn() -> u32> =
+            unsafe { self.0.get(function.to_bytes_with_nul()) }
+                .context("the recorder is older than this rpd")?;
         // SAFETY: it may be called at any time.
-        Ok(unsafe { monitor() })
+        Ok(unsafe { count() })
     }
 
     /// Brings what there is into the file and ends recording.
     ///
     /// # Errors
-    /// As [`OwnRecorder::monitor`].
+    /// As [`OwnRecorder::gpus`].
     pub(crate) fn finish(&self) -> Result<()> {
         // SAFETY: the type that include/rpd_tracer.h declares.
         let finish: Symbol<'_, unsafe extern "C" fn()> =

@@ -13,11 +13,32 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// The signals that ask a program to do something and that people send to the process they started.
 const FORWARDED: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Signals that rpd ignores, whatever its caller does: Rust's start does it with the first, and with the second a limit on the size of files
+/// is an error of the write that meets it and not the end of rpd.
+const CHANGED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+/// Which of [`CHANGED`] the caller ignores, a bit each.
+static IGNORED_BY_CALLER: AtomicU64 = AtomicU64::new(0);
+
+/// Before Rust's own start.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CHANGE: extern "C" fn() = change;
+
+extern "C" fn change() {
+    let is_ignored =
+        |signal: &i32| action(*signal, None).is_ok_and(|action| action.sa_sigaction == libc::SIG_IGN);
+    let ignored = CHANGED.into_iter().filter(is_ignored).fold(0, |ignored, signal| ignored | 1 << signal);
+    IGNORED_BY_CALLER.store(ignored, Ordering::SeqCst);
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
 
 /// Process id of the command while it runs and is not reaped, otherwise 0.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
@@ -77,6 +98,12 @@ impl Signals {
                 if action(signal, None)?.sa_sigaction != libc::SIG_IGN {
                     action(signal, Some(&default))?;
                 }
+            }
+            let ignored_by_caller = IGNORED_BY_CALLER.load(Ordering::SeqCst);
+            for signal in CHANGED {
+                let is_ignored = ignored_by_caller & 1 << signal != 0;
+                default.sa_sigaction = if is_ignored { libc::SIG_IGN } else { libc::SIG_DFL };
+                action(signal, Some(&default))?;
             }
             if child_ignored {
                 default.sa_sigaction = libc::SIG_IGN;

@@ -76,7 +76,10 @@ fn write_text(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "schema  {}", contents.schema)?;
     writeln!(out, "size    {}", size(contents.size_bytes))?;
     let span = contents.span.map(|span| duration(span.duration_ns() as f64));
-    writeln!(out, "span    {}", span.as_deref().unwrap_or("nothing recorded"))?;
+    let sensors =
+        contents.tables.iter().any(|tables| tables.get("rocpd_monitor").is_some_and(|rows| *rows > 0));
+    let nothing = if sensors { "no calls and no operations" } else { "nothing recorded" };
+    writeln!(out, "span    {}", span.as_deref().unwrap_or(nothing))?;
     writeln!(out, "lost    {}", losses(&contents.lost))?;
     if contents.launches_without_op > 0 {
         let launches = counted(contents.launches_without_op, "launch", "launches");

@@ -16,7 +16,7 @@ use rpd_settings::{file_name, sensor};
 use crate::args::monitor::{self, Monitored};
 use crate::args::value;
 use crate::output::note::note;
-use crate::record::destination::{Destination, Existing};
+use crate::record::destination::{self, Destination, Existing, Trace};
 use crate::record::executable;
 use crate::record::launch::{self, Ending, Failure};
 use crate::record::preload;
@@ -52,7 +52,7 @@ pub(crate) struct Monitor {
     #[arg(long, conflicts_with = "gpu")]
     all: bool,
     /// Sample these GPUs: numbers as traces of programs have them, with commas between them
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<u32>,
     /// What to sample: power, energy, vram, vram_process, sclk, mclk, temp_edge, temp_hotspot, temp_mem, gpu_util and mem_util, with
     /// commas between them, or available: what each GPU has of them. PERIOD is the time from one sample to the next, from 1ms to
@@ -99,55 +99,71 @@ impl Monitor {
         if let Some(missing) = file_name::missing_values(&self.output) {
             note(text::escape(&missing));
         }
-        let name_of_file = file_name::of_process(&self.output);
-        let destination = Destination::prepare(&literal(&name_of_file), existing, false)?;
-        let Destination::File(trace) = &destination else { bail!("{} is no file", name_of_file.display()) };
-        let (path, first_session) = (trace.path().to_path_buf(), trace.first_session());
-
-        let recorder = OwnRecorder::load(&library, &self.variables(&destination))?;
-        let count = recorder.monitor()? as usize;
+        let file = literal(&file_name::of_process(&self.output));
+        let recorder = OwnRecorder::load(&library, &self.variables(destination::absolute(&file)?))?;
+        let count = recorder.gpus()? as usize;
         if count == 0 || count < self.gpu.len() {
-            recorder.finish()?;
-            destination.abandon();
             return Err(self.too_few(count));
         }
-        let ending = match name {
-            None => {
-                self.wait()?;
-                Ending::Exited(0)
-            }
-            Some(name) => match launch::run(&self.command, &[], |_| Ok(())) {
-                Ok(ended) => ended.ending,
-                Err(Failure::NotRunnable(why)) => not_runnable(name, why),
-                Err(Failure::Other(error)) => return Err(error),
-            },
-        };
+        // From here on there is a file to be brought to its end.
+        let noted = note_signals()?;
+        let destination = Destination::prepare(&file, existing, false)?;
+        let ran = self.sample(&recorder, &destination);
+        // One more Ctrl-C does not keep the last values out of the file; a third one does.
+        let noted = (noted, note_signals());
         recorder.finish()?;
-        say(&name_of_file, counts(&path, first_session));
-        Ok(ending.repeat())
+        let ending = match ran {
+            Ok(ending) => ending,
+            Err(failure) => {
+                destination.abandon();
+                return match (failure, name) {
+                    (Failure::NotRunnable(why), Some(name)) => Ok(not_runnable(name, why).repeat()),
+                    (Failure::NotRunnable(_), None) => Ok(ExitCode::FAILURE),
+                    (Failure::Other(error), _) => Err(error),
+                };
+            }
+        };
+        let counts = destination.trace().map(|trace| counts(trace.path(), trace.first_session()));
+        let is_empty = counts.is_some_and(|counts| say(&file_name::of_process(&self.output), counts));
+        drop(noted);
+        Ok(match ending {
+            Ending::Exited(0) if is_empty && name.is_none() => ExitCode::FAILURE,
+            ending => ending.repeat(),
+        })
+    }
+
+    /// Samples until the command ends, or until it is time.
+    fn sample(&self, recorder: &OwnRecorder, destination: &Destination) -> Result<Ending, Failure> {
+        if recorder.monitor().map_err(Failure::Other)? == 0 {
+            return Err(Failure::Other(not_sampled(destination)));
+        }
+        if self.command.is_empty() {
+            self.wait();
+            return Ok(Ending::Exited(0));
+        }
+        launch::run(&self.command, &[], |_| Ok(())).map(|ended| ended.ending)
     }
 
     /// What the recorder is to know.
-    fn variables(&self, destination: &Destination) -> Vec<(&'static str, OsString)> {
+    fn variables(&self, file: OsString) -> Vec<(&'static str, OsString)> {
         let gpus: Vec<String> = self.gpu.iter().map(ToString::to_string).collect();
-        let mut variables = vec![
-            ("RPDT_FILENAME", destination.for_recorder()),
+        let duration = self.duration.map(|duration| format!("{}ns", duration.as_nanos()).into());
+        vec![
+            ("RPDT_FILENAME", file),
             ("RPDT_APPEND", "1".into()),
             ("RPDT_AUTOSTART", "1".into()),
             ("RPDT_DELAY", OsString::new()),
+            ("RPDT_DURATION", duration.unwrap_or_default()),
             ("RPDT_MAX_MB", OsString::new()),
             ("RPDT_ROTATE", OsString::new()),
             ("RPDT_REPORT", OsString::new()),
+            ("LOGDUR_LOG_LOCATION", OsString::new()),
             ("RPDT_MONITOR", self.sensors.sensors.clone().into()),
             ("RPDT_MONITOR_PERIOD", self.sensors.period.clone().unwrap_or_default().into()),
             ("RPDT_MONITOR_GPUS", gpus.join(",").into()),
             // COMMAND and what it starts are its descendants.
             ("RPDT_MONITOR_PROCESS", OsString::new()),
-        ];
-        if let Some(duration) = self.duration {
-            variables.push(("RPDT_DURATION", format!("{}ns", duration.as_nanos()).into()));
-        }
-        variables
+        ]
     }
 
     /// Why nothing is sampled, where `count` of the GPUs are there.
@@ -159,35 +175,70 @@ impl Monitor {
                 gpus.join(", ")
             );
         }
+        let sysfs = env::var("RPDT_SYSFS").ok().filter(|directory| !directory.is_empty());
+        let sysfs = sysfs.unwrap_or_else(|| "/sys".into());
         anyhow!(
-            "no GPU to sample: there is none of the driver amdgpu in /sys, and none that NVIDIA's libnvidia-ml.so.1 knows; \
-             rpd doctor says what this machine has"
+            "no GPU to sample: there is none of the driver amdgpu in {}, and none that NVIDIA's libnvidia-ml.so.1 knows; \
+             rpd doctor says what this machine has",
+            text::escape(&sysfs)
         )
     }
 
     /// Until Ctrl-C, or until the time is over.
-    fn wait(&self) -> Result<()> {
+    fn wait(&self) {
         let begin = Instant::now();
-        let _noted = Interruption::note().context("cannot install signal handlers")?;
         while Interruption::signal().is_none() && self.duration.is_none_or(|most| begin.elapsed() < most) {
             thread::sleep(LOOK);
         }
-        Ok(())
     }
 }
 
-/// One line: what is in the file.
-fn say(name: &Path, counts: Result<Counts>) {
+fn note_signals() -> Result<Interruption> {
+    Interruption::note().context("cannot install signal handlers")
+}
+
+/// The number of a GPU.
+fn gpu(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| "a GPU is a number, as rpd info and rpd doctor have it".to_string())
+}
+
+/// Why the recorder samples nothing, though there are GPUs.
+fn not_sampled(destination: &Destination) -> anyhow::Error {
+    let trace = destination.trace().map(Trace::path).unwrap_or(Path::new(""));
+    let others = || -> Result<bool> {
+        let (trace, _) = rpd_schema::open_read(trace)?;
+        let sessions = rpd_schema::sessions(&trace)?;
+        Ok(sessions.iter().any(|session| session.pid() != Some(std::process::id())))
+    };
+    let file = trace.to_string_lossy();
+    match others() {
+        Ok(true) => anyhow!(
+            "another process samples these GPUs into {}: -o FILE records into another file",
+            text::escape(&file)
+        ),
+        _ => anyhow!("the recorder cannot record here: RPDT_LOG=1 has it say why"),
+    }
+}
+
+/// One line: what is in the file. Whether that is nothing.
+fn say(name: &Path, counts: Result<Counts>) -> bool {
     let name = name.to_string_lossy();
     match counts {
-        Ok(Counts { gpus, sensors, rows, cpu }) => note(format_args!(
-            "{}: {}, {}, {}, {cpu:.2} s recorder CPU",
-            text::escape(&name),
-            counted(gpus, "GPU", "GPUs"),
-            counted(sensors, "sensor", "sensors"),
-            counted(rows, "value", "values"),
-        )),
-        Err(error) => note(format_args!("cannot read back what was recorded: {error:#}")),
+        Ok(Counts { gpus, sensors, rows, lost, cpu }) => {
+            note(format_args!(
+                "{}: {}, {}, {}, {} lost, {cpu:.2} s recorder CPU",
+                text::escape(&name),
+                counted(gpus, "GPU", "GPUs"),
+                counted(sensors, "sensor", "sensors"),
+                counted(rows, "value", "values"),
+                counted(lost, "record", "records"),
+            ));
+            rows == 0
+        }
+        Err(error) => {
+            note(format_args!("cannot read back what was recorded: {error:#}"));
+            true
+        }
     }
 }
 
@@ -197,6 +248,8 @@ struct Counts {
     gpus: u64,
     sensors: u64,
     rows: u64,
+    /// Records.
+    lost: u64,
     /// The recorder's, seconds.
     cpu: f64,
 }
@@ -213,7 +266,8 @@ fn counts(path: &Path, first_session: u32) -> Result<Counts> {
     Ok(trace.query_row(sql, [first, first + (1 << 32)], |row| {
         let count = |column| row.get(column).map(i64::unsigned_abs);
         let cpu = session.number(RECORDER_CPU_NS).unwrap_or(0) as f64 / 1e9;
-        Ok(Counts { gpus: count(0)?, sensors: count(1)?, rows: count(2)?, cpu })
+        let lost = session.lost().values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        Ok(Counts { gpus: count(0)?, sensors: count(1)?, rows: count(2)?, lost, cpu })
     })?)
 }
 

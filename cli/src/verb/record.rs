@@ -456,10 +456,7 @@ impl Record {
         if let Some(handlers) = handlers {
             handlers.end();
         }
-        let trace = match &destination {
-            Destination::File(trace) => Some(trace.path().to_path_buf()),
-            Destination::PerProcess(_) => None,
-        };
+        let trace = destination.trace().map(|trace| trace.path().to_path_buf());
         if let (Some(found), Some(trace)) = (watched.and_then(Watched::end), &trace)
             && let Err(error) = found.keep(trace)
         {
@@ -540,6 +537,12 @@ pub(super) fn not_runnable(name: &OsStr, why: NotRunnable) -> Ending {
     match why {
         NotRunnable::Missing => {
             note(format_args!("cannot run {name}: command not found"));
+            Ending::Exited(127)
+        }
+        NotRunnable::NoInterpreter => {
+            note(format_args!(
+                "cannot run {name}: the interpreter that it names, in its #! line or for its libraries, is not there"
+            ));
             Ending::Exited(127)
         }
         NotRunnable::Denied => {

@@ -237,15 +237,33 @@ fn dispositions_are_inherited() {
                 sorted(signal.pthread_sigmask(0, [])))";
     dir.write("show.py", show);
     // Ignored and blocked before: so they are for the command, with and without rpd in between.
-    for before in ["", "trap '' HUP; ", "trap '' INT QUIT CHLD; "] {
-        let direct = ran(dir.command("bash").args(["-c", &format!("{before} exec python3 show.py")]));
-        let through =
-            ran(dir.command("bash").args(["-c", &format!("{before} exec {RPD} record -- python3 show.py")]));
+    let python = "python3 show.py";
+    // Python ignores these two itself.
+    let kernel = "grep SigIgn /proc/self/status";
+    for (before, show) in [
+        ("", python),
+        ("trap '' HUP; ", python),
+        ("trap '' INT QUIT CHLD; ", python),
+        ("", kernel),
+        ("trap '' PIPE; ", kernel),
+        ("trap '' XFSZ; ", kernel),
+    ] {
+        let direct = ran(dir.command("bash").args(["-c", &format!("{before} exec {show}")]));
+        let through = ran(dir.command("bash").args(["-c", &format!("{before} exec {RPD} record -- {show}")]));
         assert_eq!(direct.expect(0).stdout, through.expect(0).stdout, "{before}");
     }
     let status = format!("trap '' CHLD; {RPD} record -- sh -c 'exit 6'");
     ran(dir.command("sh").args(["-c", &status])).expect(6);
     assert_eq!(fs::read_dir(dir.path(".")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_limit_on_files_is_an_error_before_the_command_runs() {
+    let dir = Dir::new();
+    let limited = format!("ulimit -f 0; exec {RPD} record -o t.rpd -- touch ran");
+    let result = ran(dir.command("bash").args(["-c", &limited]));
+    assert!(result.expect(1).stderr.contains("t.rpd"), "{result}");
+    assert!(dir.names().is_empty(), "{:?}", dir.names());
 }
 
 #[test]

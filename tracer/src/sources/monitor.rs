@@ -22,7 +22,7 @@ mod sysfs;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rpd_transport::env::Env;
 use rpd_transport::recorder::{self, Recorder};
@@ -30,6 +30,7 @@ use rpd_transport::source::{GpuFacts, Source};
 use rpd_transport::{log, thread, writer};
 
 use crate::guard::guard;
+use crate::process::finish;
 use device::SampledGpu;
 use sampler::Sampler;
 
@@ -39,26 +40,57 @@ pub(crate) struct Monitor;
 /// How long its lock may take, which its holders keep for moments.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long the first values of sensors are waited for, and between two looks whether they are there.
+const FIRST_VALUES: Duration = Duration::from_secs(1);
+const GLANCE: Duration = Duration::from_millis(1);
+
 static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
 /// The thread that writes.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
-/// The GPUs of the node, where [`rpdmonitor`] was called.
+/// The GPUs of the node, where somebody has asked for them.
 static NODE: OnceLock<Vec<GpuFacts>> = OnceLock::new();
 
+/// How many GPUs the node has, of those that RPDT_MONITOR_GPUS names or of all.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn rpdmonitor_gpus() -> u32 {
+    guard(0, || wanted_of_node().count() as u32)
+}
+
 /// Samples the sensors of the node's GPUs in a process that has no GPU runtime, as RPDT_MONITOR and its like say. Returns how many GPUs
-/// of them there are, of those that RPDT_MONITOR_GPUS names or of all. Where that is none, or one that is named is missing, nothing is sampled.
+/// this process samples, once it has the first values: another process may already sample some into the same file. Where one that
+/// RPDT_MONITOR_GPUS names is missing, nothing is sampled.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rpdmonitor() -> u32 {
     guard(0, || {
         let Some(recorder) = recorder::get() else { return 0 };
-        let gpus = NODE.get_or_init(|| node::gpus(&config::get().root, &config::get().procfs));
-        let count = gpus.iter().filter(|gpu| is_wanted(gpu.index)).count() as u32;
-        if count > 0 && config::get().gpus.as_ref().is_none_or(|named| named.len() <= count as usize) {
-            recorder.requests.start(recorder);
+        let gpus: Vec<u32> = wanted_of_node().map(|gpu| gpu.index).collect();
+        if gpus.is_empty() || config::get().gpus.as_ref().is_some_and(|named| named.len() > gpus.len()) {
+            return 0;
         }
-        count
+        recorder.requests.start(recorder);
+        let has_begun = || sampler().is_some_and(Sampler::has_sampled) || !recorder.switch.is_on();
+        let deadline = Instant::now() + FIRST_VALUES;
+        while !has_begun() && Instant::now() < deadline {
+            std::thread::park_timeout(GLANCE);
+        }
+        // Only the file says whether another process was first.
+        finish::flush(recorder);
+        let are_anothers = |gpu: &u32| recorder.sensors.are_anothers(*gpu);
+        let (anothers, own): (Vec<u32>, Vec<u32>) = gpus.into_iter().partition(are_anothers);
+        for gpu in anothers.iter().filter(|_| !own.is_empty()) {
+            log::problem(&format!(
+                "another process samples GPU {gpu} into this file: its values are that one's"
+            ));
+        }
+        own.len() as u32
     })
+}
+
+/// The GPUs of the node that are to be sampled.
+fn wanted_of_node() -> impl Iterator<Item = &'static GpuFacts> {
+    let gpus = NODE.get_or_init(|| node::gpus(&config::get().root, &config::get().procfs));
+    gpus.iter().filter(|gpu| is_wanted(gpu.index))
 }
 
 /// Whether the GPU of that number is sampled at all.
