@@ -21,7 +21,7 @@ mod sampler;
 mod sysfs;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rpd_transport::env::Env;
@@ -48,6 +48,9 @@ static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
 /// The thread that writes.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
+/// Whether [`rpdmonitor`] has opened the file: the sensors are claimed then before there is a value.
+static IS_MONITOR: AtomicBool = AtomicBool::new(false);
+
 /// The GPUs of the node, where somebody has asked for them.
 static NODE: OnceLock<Vec<GpuFacts>> = OnceLock::new();
 
@@ -68,13 +71,14 @@ pub extern "C-unwind" fn rpdmonitor() -> u32 {
         if gpus.is_empty() || config::get().gpus.as_ref().is_some_and(|named| named.len() > gpus.len()) {
             return 0;
         }
-        recorder.requests.start(recorder);
+        // Only a file says whether another process was first.
+        recorder.requests.open(recorder, finish::FLUSH_DEADLINE);
+        IS_MONITOR.store(true, Ordering::Relaxed);
         let has_begun = || sampler().is_some_and(Sampler::has_sampled) || !recorder.switch.is_on();
         let deadline = Instant::now() + FIRST_VALUES;
         while !has_begun() && Instant::now() < deadline {
             std::thread::park_timeout(GLANCE);
         }
-        // Only the file says whether another process was first.
         finish::flush(recorder);
         let are_anothers = |gpu: &u32| recorder.sensors.are_anothers(*gpu);
         let (anothers, own): (Vec<u32>, Vec<u32>) = gpus.into_iter().partition(are_anothers);
@@ -150,8 +154,9 @@ impl Source for Monitor {
         WRITER.store(thread::tid(), Ordering::Relaxed);
         let Some(sampler) = sampler() else { return start(recorder) };
         if recorder.switch.is_on() {
-            let anothers = |gpu: &&u32| recorder.sensors.are_anothers(**gpu);
-            sampler.gpus().iter().filter(anothers).for_each(|gpu| {
+            let is_open =
+                |gpu: &&u32| IS_MONITOR.load(Ordering::Relaxed) || recorder.sensors.are_anothers(**gpu);
+            sampler.gpus().iter().filter(is_open).for_each(|gpu| {
                 writer::claim_sensors(recorder, *gpu);
             });
         } else {
