@@ -193,9 +193,10 @@ fn add_rank(
             known.rows.iter().filter(|(table, _)| found.rows.contains_key(*table)).collect();
         let is_equal = own.iter().all(|(table, rows)| found.rows.get(*table) == Some(rows));
         let is_less = !is_equal && !own.iter().all(|(table, rows)| found.rows.get(*table) >= Some(rows));
-        let is_whole = known.files.iter().all(|file| {
-            fs::metadata(file.at(place)).is_ok_and(|there| there.len() == file.bytes)
-        });
+        let is_whole = known
+            .files
+            .iter()
+            .all(|file| fs::metadata(file.at(place)).is_ok_and(|there| there.len() == file.bytes));
         if is_less || is_equal && is_whole && !options.force {
             let outcome = if is_less { Outcome::Shorter } else { Outcome::Left };
             return Ok(Added { outcome, manifest: known.clone() });

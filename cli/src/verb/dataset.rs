@@ -234,14 +234,19 @@ impl Extract {
 
     /// Says which manifests are left out, and what is there twice.
     fn tell(&self, contents: &Contents) {
-        let is_told = |finding: &&Finding| [FindingKind::Damaged, FindingKind::Double].contains(&finding.kind);
+        let is_told =
+            |finding: &&Finding| [FindingKind::Damaged, FindingKind::Double].contains(&finding.kind);
         let told: Vec<&Finding> = contents.findings.iter().filter(is_told).collect();
         for finding in told.iter().take(MOST_TOLD) {
             note(format_args!("{}: {}", shown(&self.directory), finding.in_words()));
         }
         if let Some(more) = told.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
             let more = counted(more as u64, "more finding", "more findings");
-            note(format_args!("{}: {more}: rpd dataset check {}", shown(&self.directory), contents.in_shell()));
+            note(format_args!(
+                "{}: {more}: rpd dataset check {}",
+                shown(&self.directory),
+                contents.in_shell()
+            ));
         }
     }
 

@@ -139,7 +139,9 @@ pub(super) fn named_twice(place: &Place, path: &Path, other: &Path, file: &Path)
     Finding {
         kind: FindingKind::Double,
         place: place.relative(path),
-        what: format!("the manifest is left out, because {other} names {file} too: remove the one that is wrong"),
+        what: format!(
+            "the manifest is left out, because {other} names {file} too: remove the one that is wrong"
+        ),
     }
 }
 

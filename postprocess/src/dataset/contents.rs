@@ -80,7 +80,9 @@ impl Contents {
         };
         let more = match self.findings.len() as u64 - 1 {
             0 => String::new(),
-            more => format!("; {}: rpd dataset check {directory}", counted(more, "more finding", "more findings")),
+            more => {
+                format!("; {}: rpd dataset check {directory}", counted(more, "more finding", "more findings"))
+            }
         };
         format!("{shown} has no rank that can be read: {}{more}", first.in_words())
     }

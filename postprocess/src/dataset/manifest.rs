@@ -149,7 +149,9 @@ impl Manifests {
             }
             match place::read::<Manifest>(&path) {
                 Ok(Some(manifest)) => match manifest.flaw(place) {
-                    Some(flaw) => found.findings.push(unusable(place, &path, &format!("is damaged ({flaw})"))),
+                    Some(flaw) => {
+                        found.findings.push(unusable(place, &path, &format!("is damaged ({flaw})")))
+                    }
                     None => all.push((path, manifest)),
                 },
                 Ok(None) => {}
