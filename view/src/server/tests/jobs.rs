@@ -398,11 +398,14 @@ fn the_dataset_is_one_word_in_what_is_advised() {
 }
 
 #[test]
-fn the_page_says_that_only_sizes_were_compared() {
+fn the_page_says_that_only_sizes_are_compared() {
     let dataset = Dataset::new();
     dataset.add("7", 0, &[(0, 100, 900)], true, None);
     let (_, _, page) = dataset.served(None).page("");
-    assert!(page.contains("only their sizes were compared") && page.contains("rpd dataset check"), "{page}");
+    assert!(
+        page.contains("Only the sizes of files are compared") && page.contains("rpd dataset check"),
+        "{page}"
+    );
 }
 
 #[test]
