@@ -201,14 +201,12 @@ impl Extract {
                 && self.job.as_ref().is_none_or(|job| *job == found.job)
                 && self.node.as_ref().is_none_or(|node| *node == found.node)
         };
-        if !contents.ranks.is_empty() {
-            self.tell(&contents);
-        }
         let mut found = contents.ranks.iter().filter(is_it);
         let (Some(rank), None) = (found.next(), found.next()) else {
             bail!("{}", self.none_or_several(&contents, contents.ranks.iter().filter(is_it).count()));
         };
         let restored = contents.restore(rank, self.slice, &self.output, &notes())?;
+        self.tell(&contents);
         let rows = |table: &str| restored.rows.get(table).copied().unwrap_or(0);
         note(format_args!(
             "{}: {} and {} of rank {}",
@@ -258,11 +256,16 @@ impl Extract {
         }
         match contents.ranks.len() as u64 {
             0 => contents.without_ranks(),
-            all => format!(
-                "{dataset} has no such rank among {}: rpd view {} shows them",
-                counted(all, "rank", "ranks"),
-                contents.in_shell()
-            ),
+            all => {
+                let directory = contents.in_shell();
+                let is_damaged = contents.findings.iter().any(|finding| finding.kind == FindingKind::Damaged);
+                let damaged = match is_damaged {
+                    true => format!("; a manifest is damaged: rpd dataset check {directory} says which"),
+                    false => String::new(),
+                };
+                let all = counted(all, "rank", "ranks");
+                format!("{dataset} has no such rank among {all}: rpd view {directory} shows them{damaged}")
+            }
         }
     }
 }
