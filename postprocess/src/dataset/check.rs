@@ -49,7 +49,7 @@ pub enum FindingKind {
     Missing,
     /// A file is not as it was written.
     Damaged,
-    /// A recording is there twice.
+    /// A recording, a rank or a file is there twice.
     Double,
     /// A file is of no part.
     Leftover,

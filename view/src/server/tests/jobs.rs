@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread::sleep;
+use std::time::Instant;
 
 use rpd_postprocess::dataset::{AddOptions, add};
 use rpd_postprocess::notes::SharedNotes;
@@ -154,10 +155,14 @@ impl ServedJobs {
         (status, headers, String::from_utf8(body).unwrap())
     }
 
-    /// Lets the traces of the first ranks be made, which takes forever.
+    /// Lets the traces of the first ranks be made, which takes forever, and for which somebody waits for an hour.
     fn making(&self, ranks: usize) {
         let mut open = self.0.open.lock().unwrap();
-        open.extend((0..ranks).map(|rank| ((rank, None), OpenRank::of(&Arc::default()))));
+        for rank in 0..ranks {
+            let making = OpenRank::of(&Arc::default());
+            *making.asked.lock().unwrap() += Duration::from_secs(3600);
+            open.push(((rank, None), making));
+        }
     }
 
     /// Which ranks are open, in the order in which they were used.
@@ -553,7 +558,7 @@ fn somebody_who_waits_is_not_sent_away_for_another() {
     assert_eq!(served.open(), [0, 1, 2, 3]);
     // Nobody waits for one of them any more.
     let abandoned = Arc::clone(&served.0.open.lock().unwrap()[2].1);
-    *abandoned.asked.lock().unwrap() -= ABANDONED;
+    *abandoned.asked.lock().unwrap() = Instant::now() - ABANDONED;
     served.trace("rank/5/all/");
     assert_eq!(served.open(), [0, 1, 3, 5]);
 }
@@ -564,11 +569,10 @@ fn somebody_who_waits_for_what_is_closed_sees_it_opened_again() {
     let served = dataset.served(None);
     served.making(1);
     std::thread::scope(|scope| {
+        let asked = || *served.0.open.lock().unwrap()[0].1.asked.lock().unwrap();
+        let before = asked();
         let waiting = scope.spawn(|| served.get("rank/0/all/trace"));
-        let is_asked =
-            |before: std::time::Instant| *served.0.open.lock().unwrap()[0].1.asked.lock().unwrap() > before;
-        let begin = std::time::Instant::now();
-        while !is_asked(begin) {
+        while asked() == before {
             sleep(Duration::from_millis(1));
         }
         served.0.open.lock().unwrap().clear();
